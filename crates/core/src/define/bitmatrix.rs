@@ -1,0 +1,303 @@
+//! Dense matrices over GF(2), rows packed into 64-bit words.
+
+use crate::error::{Error, Result};
+
+/// A matrix of bits; entry (r, c) is row `r`, column `c`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BitMatrix {
+    rows: usize,
+    columns: usize,
+    stride: usize,
+    words: Vec<u64>,
+}
+
+impl BitMatrix {
+    /// A matrix of zeros.
+    pub fn zero(rows: usize, columns: usize) -> Self {
+        let stride = columns.div_ceil(64);
+        Self { rows, columns, stride, words: vec![0; rows * stride] }
+    }
+
+    /// The identity matrix.
+    pub fn identity(size: usize) -> Self {
+        let mut matrix = Self::zero(size, size);
+        (0..size).for_each(|i| matrix.set(i, i, true));
+        matrix
+    }
+
+    /// A matrix from the columns that are one in each row.
+    ///
+    /// # Panics
+    /// When a column is out of range.
+    pub fn from_supports<R: AsRef<[usize]>>(columns: usize, supports: &[R]) -> Self {
+        let mut matrix = Self::zero(supports.len(), columns);
+        for (r, support) in supports.iter().enumerate() {
+            support.as_ref().iter().for_each(|&c| matrix.set(r, c, true));
+        }
+        matrix
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The number of columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// The entry (r, c).
+    ///
+    /// # Panics
+    /// When out of range.
+    pub fn get(&self, r: usize, c: usize) -> bool {
+        assert!(r < self.rows && c < self.columns);
+        self.words[r * self.stride + c / 64] >> (c % 64) & 1 == 1
+    }
+
+    /// Sets the entry (r, c).
+    ///
+    /// # Panics
+    /// When out of range.
+    pub fn set(&mut self, r: usize, c: usize, value: bool) {
+        assert!(r < self.rows && c < self.columns);
+        let word = &mut self.words[r * self.stride + c / 64];
+        *word = *word & !(1 << (c % 64)) | u64::from(value) << (c % 64);
+    }
+
+    /// Flips the entry (r, c).
+    ///
+    /// # Panics
+    /// When out of range.
+    pub fn flip(&mut self, r: usize, c: usize) {
+        assert!(r < self.rows && c < self.columns);
+        self.words[r * self.stride + c / 64] ^= 1 << (c % 64);
+    }
+
+    /// The words of row `r`; bit `c % 64` of word `c / 64` is column `c`.
+    pub fn row(&self, r: usize) -> &[u64] {
+        &self.words[r * self.stride..(r + 1) * self.stride]
+    }
+
+    /// The columns that are one in row `r`, ascending.
+    pub fn support(&self, r: usize) -> impl Iterator<Item = usize> {
+        ones_of(self.row(r))
+    }
+
+    /// Adds (XORs) row `source` to row `target`.
+    pub fn add_row(&mut self, source: usize, target: usize) {
+        if source == target {
+            self.words[target * self.stride..(target + 1) * self.stride].fill(0);
+            return;
+        }
+        let (s, t) = (source * self.stride, target * self.stride);
+        for i in 0..self.stride {
+            self.words[t + i] ^= self.words[s + i];
+        }
+    }
+
+    /// The number of ones.
+    pub fn ones(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// The matrix product over GF(2).
+    ///
+    /// # Errors
+    /// When the inner dimensions differ.
+    pub fn multiply(&self, other: &Self) -> Result<Self> {
+        if self.columns != other.rows {
+            return Err(Error::length(format!(
+                "a {} x {} matrix cannot be multiplied by a {} x {} one",
+                self.rows, self.columns, other.rows, other.columns
+            )));
+        }
+        let mut product = Self::zero(self.rows, other.columns);
+        for r in 0..self.rows {
+            for c in self.support(r) {
+                let target = &mut product.words[r * product.stride..(r + 1) * product.stride];
+                xor_words(target, other.row(c));
+            }
+        }
+        Ok(product)
+    }
+
+    /// The transposed matrix.
+    pub fn transpose(&self) -> Self {
+        let mut transposed = Self::zero(self.columns, self.rows);
+        for r in 0..self.rows {
+            self.support(r).for_each(|c| transposed.set(c, r, true));
+        }
+        transposed
+    }
+
+    /// The dimension of the row space.
+    pub fn rank(&self) -> usize {
+        let mut echelon = Echelon::new(self.columns);
+        (0..self.rows).filter(|&r| echelon.insert(self.row(r)).is_ok()).count()
+    }
+
+    /// The inverse, or `None` where the matrix is singular.
+    ///
+    /// # Errors
+    /// When the matrix is not square.
+    pub fn invert(&self) -> Result<Option<Self>> {
+        if self.rows != self.columns {
+            let (rows, columns) = (self.rows, self.columns);
+            return Err(Error::length(format!("a {rows} x {columns} matrix has no inverse")));
+        }
+        Ok(self.solve(&Self::identity(self.rows)))
+    }
+
+    /// A matrix X with X · self = wanted, or `None` where some row of `wanted` is outside the row
+    /// space of `self`. X says which rows of `self` add up to each wanted row.
+    pub fn solve(&self, wanted: &Self) -> Option<Self> {
+        assert_eq!(self.columns, wanted.columns, "both sides have the same columns");
+        let mut echelon = Echelon::new(self.columns);
+        (0..self.rows).for_each(|r| {
+            let _ = echelon.insert(self.row(r));
+        });
+        let mut solution = Self::zero(wanted.rows, self.rows);
+        for r in 0..wanted.rows {
+            echelon.express(wanted.row(r)).ok()?.iter().for_each(|&i| solution.set(r, i, true));
+        }
+        Some(solution)
+    }
+}
+
+/// An incrementally built basis of a row space that remembers of which inserted rows each basis
+/// vector is the sum.
+#[derive(Debug)]
+pub(crate) struct Echelon {
+    columns: usize,
+    inserted: usize,
+    /// By leading column: the reduced vector, and the inserted rows that add up to it.
+    basis: Vec<Option<(Vec<u64>, Vec<u64>)>>,
+    rank: usize,
+}
+
+impl Echelon {
+    pub(crate) fn new(columns: usize) -> Self {
+        Self { columns, inserted: 0, basis: vec![None; columns], rank: 0 }
+    }
+
+    pub(crate) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Inserts the next row. A row that depends on earlier ones is numbered but not kept, and the
+    /// earlier rows that add up to it are returned.
+    pub(crate) fn insert(&mut self, row: &[u64]) -> Result<(), Vec<usize>> {
+        let number = self.inserted;
+        self.inserted += 1;
+        let (reduced, mut combination) = self.reduce(row);
+        let lead = ones_of(&reduced).next();
+        match lead {
+            None => Err(ones_of(&combination).collect()),
+            Some(lead) => {
+                flip_bit(&mut combination, number);
+                self.basis[lead] = Some((reduced, combination));
+                self.rank += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// The inserted rows that add up to `row`, or the columns that remain out of reach.
+    pub(crate) fn express(&self, row: &[u64]) -> Result<Vec<usize>, Vec<usize>> {
+        let (reduced, combination) = self.reduce(row);
+        let left: Vec<usize> = ones_of(&reduced).collect();
+        if left.is_empty() { Ok(ones_of(&combination).collect()) } else { Err(left) }
+    }
+
+    fn reduce(&self, row: &[u64]) -> (Vec<u64>, Vec<u64>) {
+        let mut reduced = row.to_vec();
+        let mut combination = Vec::new();
+        for column in 0..self.columns {
+            if reduced[column / 64] >> (column % 64) & 1 == 0 {
+                continue;
+            }
+            if let Some((vector, parts)) = &self.basis[column] {
+                xor_words(&mut reduced, vector);
+                combination.resize(combination.len().max(parts.len()), 0);
+                xor_words(&mut combination, parts);
+            }
+        }
+        (reduced, combination)
+    }
+}
+
+/// The positions of the ones in packed words, ascending.
+pub(crate) fn ones_of(words: &[u64]) -> impl Iterator<Item = usize> {
+    words.iter().enumerate().flat_map(|(index, &word)| {
+        std::iter::successors(Some(word), |w| Some(w & w.wrapping_sub(1)))
+            .take_while(|&w| w != 0)
+            .map(move |w| index * 64 + w.trailing_zeros() as usize)
+    })
+}
+
+fn xor_words(target: &mut [u64], source: &[u64]) {
+    target.iter_mut().zip(source).for_each(|(t, s)| *t ^= s);
+}
+
+fn flip_bit(words: &mut Vec<u64>, bit: usize) {
+    words.resize(words.len().max(bit / 64 + 1), 0);
+    words[bit / 64] ^= 1 << (bit % 64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn matrix(rows: usize, columns: usize) -> impl Strategy<Value = BitMatrix> {
+        prop::collection::vec(any::<bool>(), rows * columns).prop_map(move |bits| {
+            let mut m = BitMatrix::zero(rows, columns);
+            bits.iter().enumerate().for_each(|(i, &b)| m.set(i / columns, i % columns, b));
+            m
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn inverse_times_matrix_is_identity(m in matrix(9, 9)) {
+            match m.invert().unwrap() {
+                Some(inverse) => {
+                    prop_assert_eq!(m.rank(), 9);
+                    prop_assert_eq!(inverse.multiply(&m).unwrap(), BitMatrix::identity(9));
+                    prop_assert_eq!(m.multiply(&inverse).unwrap(), BitMatrix::identity(9));
+                }
+                None => prop_assert!(m.rank() < 9),
+            }
+        }
+
+        #[test]
+        fn solve_gives_back_products(a in matrix(70, 67), x in matrix(5, 70)) {
+            let wanted = x.multiply(&a).unwrap();
+            let solution = a.solve(&wanted).expect("a product is in the row space");
+            prop_assert_eq!(solution.multiply(&a).unwrap(), wanted);
+        }
+
+        #[test]
+        fn transposing_reverses_products(a in matrix(4, 6), b in matrix(6, 5)) {
+            let left = a.multiply(&b).unwrap().transpose();
+            let right = b.transpose().multiply(&a.transpose()).unwrap();
+            prop_assert_eq!(left, right);
+        }
+
+        #[test]
+        fn rank_is_the_same_both_ways(a in matrix(8, 11)) {
+            prop_assert_eq!(a.rank(), a.transpose().rank());
+        }
+    }
+
+    #[test]
+    fn what_is_outside_the_row_space_is_not_solved() {
+        let a = BitMatrix::from_supports(3, &[vec![0, 1], vec![1, 2]]);
+        assert!(a.solve(&BitMatrix::from_supports(3, &[vec![0, 2]])).is_some());
+        assert!(a.solve(&BitMatrix::from_supports(3, &[vec![0]])).is_none());
+        assert!(BitMatrix::zero(2, 3).invert().is_err());
+        assert!(BitMatrix::zero(2, 3).multiply(&BitMatrix::zero(2, 3)).is_err());
+    }
+}

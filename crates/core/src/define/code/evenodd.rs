@@ -1,0 +1,70 @@
+//! EVENODD: the first two-parity array code over a prime.
+//!
+//! Blaum, Brady, Bruck and Menon, *EVENODD: an efficient scheme for tolerating double disk
+//! failures in RAID architectures* (IEEE Transactions on Computers, 1995). For a prime p there are
+//! p - 1 rows and p data columns. The first parity is that of the rows. Cell (r, c) lies on
+//! diagonal (r + c) mod p; with S the XOR of diagonal p - 1, the second parity's row i is S plus
+//! diagonal i. S is an auxiliary cell: computed once, stored nowhere.
+//!
+//! Shortened to k < p, the code keeps the first k columns (as usual: the last ones are zero). Any
+//! choice costs the same number of XORs; this one decides the bytes and never changes.
+
+use crate::define::cells::{CellId, Code, CodeBuilder, Pin, Role};
+use crate::define::code::{Family, array};
+use crate::define::spec::Spec;
+use crate::error::Result;
+
+pub(super) const FAMILY: Family = Family {
+    name: "evenodd",
+    summary: "EVENODD: two parities by rows and diagonals",
+    limits: "m = 2, 1 <= k <= p, p an odd prime up to 257 (default: the smallest that fits), w = p - 1",
+    example: "evenodd:k=5",
+    define: |spec| array::read(spec, columns).and_then(|(k, p)| build(k, p)),
+    rebuild: |spec, pin| array::read_pinned(spec, pin, columns).and_then(|(k, p)| build(k, p)),
+};
+
+fn columns(p: usize) -> usize {
+    p
+}
+
+fn build(k: usize, p: usize) -> Result<Code> {
+    let rows = p - 1;
+    let mut builder = CodeBuilder::new(k + 2);
+    let data: Vec<Vec<CellId>> =
+        (0..k).map(|node| (0..rows).map(|_| builder.data(Some(node))).collect()).collect();
+    for r in 0..rows {
+        let row: Vec<CellId> = data.iter().map(|column| column[r]).collect();
+        builder.derived(Role::Parity, Some(k), &row);
+    }
+    let diagonal = |i: usize| -> Vec<CellId> {
+        let columns = data.iter().enumerate();
+        columns.filter_map(|(c, cells)| cells.get((i + p - c) % p).copied()).collect()
+    };
+    let adjuster = diagonal(p - 1);
+    let s = (!adjuster.is_empty()).then(|| builder.derived(Role::Auxiliary, None, &adjuster));
+    for i in 0..rows {
+        let cells: Vec<CellId> = diagonal(i).into_iter().chain(s).collect();
+        builder.derived(Role::Parity, Some(k + 1), &cells);
+    }
+    builder.lane_rows(1).pin(Pin::new().with("prime", [p as u64]));
+    builder.finish(Spec::new("evenodd").with("k", k).with("p", p), 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::define::erasure::{Losses, combinations};
+
+    #[test]
+    fn two_losses_are_recoverable_and_three_are_not() {
+        for k in 1..=11 {
+            let code = Code::new(&Spec::new("evenodd").with("k", k)).unwrap();
+            for count in 1..=3.min(k + 2) {
+                for lost in combinations(k + 2, count) {
+                    let lost: Vec<_> = lost.into_iter().map(crate::NodeId::new).collect();
+                    assert_eq!(Losses::of_nodes(&code, &lost).is_solvable(), count <= 2);
+                }
+            }
+        }
+    }
+}

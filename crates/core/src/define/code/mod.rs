@@ -1,0 +1,62 @@
+//! The families: one file each, and the table through which names find them.
+//!
+//! A family turns the parameters of a [`Spec`] into a [`Code`] with a [`Pin`], and rebuilds the
+//! same code from that pin. `define` may choose defaults from any table; `rebuild` may not look
+//! anywhere but at the spec and the pin, so that stored data outlives the tables.
+
+mod array;
+mod cauchy;
+mod evenodd;
+mod rdp;
+
+use crate::define::cells::{Code, Pin};
+use crate::define::spec::Spec;
+use crate::error::{Error, Result};
+
+/// One family of codes.
+#[derive(Debug)]
+pub struct Family {
+    /// The name that begins a spec.
+    pub name: &'static str,
+    /// One line that says what it is.
+    pub summary: &'static str,
+    /// What its parameters may be.
+    pub limits: &'static str,
+    /// A spec to try.
+    pub example: &'static str,
+    define: fn(&Spec) -> Result<Code>,
+    rebuild: fn(&Spec, &Pin) -> Result<Code>,
+}
+
+/// All families, by name.
+pub const FAMILIES: &[Family] = &[cauchy::FAMILY, evenodd::FAMILY, rdp::FAMILY];
+
+impl Code {
+    /// The code that a spec names.
+    ///
+    /// # Errors
+    /// When there is no such family, a parameter is missing or unknown, or the family cannot serve
+    /// the parameters; the message says what would be legal.
+    pub fn new(spec: &Spec) -> Result<Self> {
+        (family(spec)?.define)(spec)
+    }
+
+    /// The code that a canonical spec and a pin name, whatever the defaults of this version are.
+    ///
+    /// # Errors
+    /// When the pin does not fit the family and the spec.
+    pub fn rebuild(spec: &Spec, pin: &Pin) -> Result<Self> {
+        (family(spec)?.rebuild)(spec, pin)
+    }
+}
+
+fn family(spec: &Spec) -> Result<&'static Family> {
+    FAMILIES.iter().find(|family| family.name == spec.family()).ok_or_else(|| {
+        let names: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
+        Error::spec(format!(
+            "there is no code family `{}`; there are {}",
+            spec.family(),
+            names.join(", ")
+        ))
+    })
+}

@@ -1,0 +1,86 @@
+//! RDP, row-diagonal parity: two parities with the fewest XORs possible.
+//!
+//! Corbett, English, Goel, Grcanac, Kleiman, Leong and Sankar, *Row-Diagonal Parity for Double
+//! Disk Failure Correction* (FAST 2004). For a prime p there are p - 1 rows; columns 0..p-1 hold
+//! data and column p-1 the parity of each row. Cell (r, c) lies on diagonal (r + c) mod p; the
+//! second parity holds diagonals 0..p-1, row parity column included, and leaves out the last.
+//! That the diagonals contain row parity is given to the planner as the definition, which makes
+//! both parities cost k - 1 XORs a packet at k = p - 1.
+//!
+//! Shortened to k < p - 1, the code keeps the *last* k data columns: data node j is column
+//! p - 1 - k + j. Column 0 is the one column without a cell on the missing diagonal, so dropping
+//! it saves one XOR more than dropping any other. The choice decides the bytes and never changes.
+
+use crate::define::cells::{CellId, Code, CodeBuilder, Pin, Role};
+use crate::define::code::{Family, array};
+use crate::define::spec::Spec;
+use crate::error::Result;
+
+pub(super) const FAMILY: Family = Family {
+    name: "rdp",
+    summary: "row-diagonal parity: two parities with the fewest XORs",
+    limits: "m = 2, 1 <= k <= p - 1, p an odd prime up to 257 (default: the smallest that fits), w = p - 1",
+    example: "rdp:k=6",
+    define: |spec| array::read(spec, columns).and_then(|(k, p)| build(k, p)),
+    rebuild: |spec, pin| array::read_pinned(spec, pin, columns).and_then(|(k, p)| build(k, p)),
+};
+
+fn columns(p: usize) -> usize {
+    p.saturating_sub(1)
+}
+
+fn build(k: usize, p: usize) -> Result<Code> {
+    let rows = p - 1;
+    let dropped = p - 1 - k;
+    let mut builder = CodeBuilder::new(k + 2);
+    let data: Vec<Vec<CellId>> =
+        (0..k).map(|node| (0..rows).map(|_| builder.data(Some(node))).collect()).collect();
+    let row_parity: Vec<CellId> = (0..rows)
+        .map(|r| {
+            let row: Vec<CellId> = data.iter().map(|column| column[r]).collect();
+            builder.derived(Role::Parity, Some(k), &row)
+        })
+        .collect();
+    for diagonal in 0..rows {
+        let columns = data.iter().chain([&row_parity]).enumerate();
+        let cells: Vec<CellId> = columns
+            .filter_map(|(c, cells)| cells.get((diagonal + p - dropped - c) % p).copied())
+            .collect();
+        builder.derived(Role::Parity, Some(k + 1), &cells);
+    }
+    builder.lane_rows(1).pin(Pin::new().with("prime", [p as u64]));
+    builder.finish(Spec::new("rdp").with("k", k).with("p", p), 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::define::erasure::{Losses, combinations};
+
+    #[test]
+    fn two_losses_are_recoverable_and_three_are_not() {
+        for k in 1..=12 {
+            let code = Code::new(&Spec::new("rdp").with("k", k)).unwrap();
+            for count in 1..=3.min(k + 2) {
+                for lost in combinations(k + 2, count) {
+                    let lost: Vec<_> = lost.into_iter().map(crate::NodeId::new).collect();
+                    assert_eq!(Losses::of_nodes(&code, &lost).is_solvable(), count <= 2);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn refusals_say_what_is_legal() {
+        for (spec, part) in [
+            ("rdp:k=6,p=9", "use p = 7"),
+            ("rdp:k=6,p=5", "use p = 7"),
+            ("rdp:k=0", "k from 1"),
+            ("rdp:k=1000", "k from 1 to 256"),
+            ("rdp:k=6,m=2", "no parameter m"),
+        ] {
+            let error = Code::new(&spec.parse().unwrap()).unwrap_err().to_string();
+            assert!(error.contains(part), "{spec}: {error}");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The finite fields GF(2^w), 1 ≤ w ≤ 32, for building matrices.
+//!
+//! Elements are the low `w` bits of a `u32`, bit `i` being the coefficient of x^i; addition is
+//! XOR, multiplication is carry-less and reduced by the field's polynomial. These run while a code
+//! is defined, never over data, so they are simple rather than fast: no tables, no state.
+//!
+//! The default polynomials are the primitive ones that Jerasure and GF-Complete use (for w = 8
+//! also ISA-L, Linux RAID-6 and most others: 0x11D), so that matrices equal theirs.
+
+use crate::define::bitmatrix::BitMatrix;
+use crate::error::{Error, Result};
+
+/// Primitive polynomials by width; the entry for `w` includes its x^w term.
+const POLYNOMIALS: [u64; 33] = [
+    0x0,
+    0x3,
+    0x7,
+    0xB,
+    0x13,
+    0x25,
+    0x43,
+    0x89,
+    0x11D,
+    0x211,
+    0x409,
+    0x805,
+    0x1053,
+    0x201B,
+    0x4443,
+    0x8003,
+    0x1100B,
+    0x20009,
+    0x40081,
+    0x80027,
+    0x100009,
+    0x200005,
+    0x400003,
+    0x800021,
+    0x1000087,
+    0x2000009,
+    0x4000047,
+    0x8000027,
+    0x10000009,
+    0x20000005,
+    0x40800007,
+    0x80000009,
+    0x100400007,
+];
+
+/// A field GF(2^w) with its reduction polynomial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    width: u32,
+    polynomial: u64,
+}
+
+impl Field {
+    /// The field of width `w` with its standard primitive polynomial.
+    ///
+    /// # Errors
+    /// When `w` is not in 1..=32.
+    pub fn new(w: u32) -> Result<Self> {
+        match POLYNOMIALS.get(w as usize) {
+            Some(&polynomial) if w >= 1 => Ok(Self { width: w, polynomial }),
+            _ => Err(Error::parameters(format!("w = {w}: a field has 1 to 32 bits a word"))),
+        }
+    }
+
+    /// The field of width `w` with a polynomial of degree `w` (bit `w` set), which must be
+    /// irreducible.
+    ///
+    /// # Errors
+    /// When `w` is not in 1..=32, or the polynomial is of another degree or reducible.
+    pub fn with_polynomial(w: u32, polynomial: u64) -> Result<Self> {
+        Self::new(w)?;
+        if polynomial >> w != 1 || !is_irreducible(w, polynomial) {
+            return Err(Error::parameters(format!(
+                "polynomial {polynomial:#x} is not irreducible of degree {w}"
+            )));
+        }
+        Ok(Self { width: w, polynomial })
+    }
+
+    /// The number of bits of an element.
+    pub fn width(self) -> u32 {
+        self.width
+    }
+
+    /// The reduction polynomial, with its x^w term.
+    pub fn polynomial(self) -> u64 {
+        self.polynomial
+    }
+
+    /// The number of elements, 2^w.
+    pub fn size(self) -> u64 {
+        1 << self.width
+    }
+
+    /// Whether `value` is an element of this field.
+    pub fn contains(self, value: u64) -> bool {
+        value < self.size()
+    }
+
+    /// The product of two elements.
+    pub fn multiply(self, a: u32, b: u32) -> u32 {
+        reduce(carryless_product(a, b), self.width, self.polynomial)
+    }
+
+    /// `a` to the power `exponent`; anything to the power 0 is 1.
+    pub fn power(self, a: u32, exponent: u64) -> u32 {
+        power(a, exponent, |x, y| self.multiply(x, y))
+    }
+
+    /// The multiplicative inverse, or `None` for 0.
+    pub fn inverse(self, a: u32) -> Option<u32> {
+        (a != 0).then(|| self.power(a, self.size() - 2))
+    }
+
+    /// The `w` by `w` bit matrix of "multiply by `a`": column `c` holds the bits of a·x^c, so that
+    /// bit `r` of a product is the XOR of the bits of the other factor where row `r` has a one.
+    pub fn bit_matrix(self, a: u32) -> BitMatrix {
+        let w = self.width as usize;
+        let mut matrix = BitMatrix::zero(w, w);
+        let mut column = a;
+        for c in 0..w {
+            for r in 0..w {
+                matrix.set(r, c, column >> r & 1 == 1);
+            }
+            column = self.multiply(column, self.generator());
+        }
+        matrix
+    }
+
+    /// The number of ones of [`Field::bit_matrix`]: what multiplying by `a` costs.
+    pub fn ones(self, a: u32) -> usize {
+        let mut column = a;
+        (0..self.width)
+            .map(|_| {
+                let ones = column.count_ones() as usize;
+                column = self.multiply(column, self.generator());
+                ones
+            })
+            .sum()
+    }
+
+    /// The element x, by which columns of a bit matrix step (1 in the field of two elements).
+    fn generator(self) -> u32 {
+        if self.width == 1 { 1 } else { 2 }
+    }
+}
+
+fn carryless_product(a: u32, b: u32) -> u64 {
+    (0..32).filter(|&bit| b >> bit & 1 == 1).fold(0, |sum, bit| sum ^ (u64::from(a) << bit))
+}
+
+fn reduce(mut value: u64, w: u32, polynomial: u64) -> u32 {
+    for bit in (w..64).rev() {
+        if value >> bit & 1 == 1 {
+            value ^= polynomial << (bit - w);
+        }
+    }
+    value as u32
+}
+
+fn power(a: u32, mut exponent: u64, multiply: impl Fn(u32, u32) -> u32) -> u32 {
+    let (mut result, mut square) = (1, a);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result = multiply(result, square);
+        }
+        square = multiply(square, square);
+        exponent >>= 1;
+    }
+    result
+}
+
+/// Ben-Or's test: a polynomial of degree w is irreducible exactly when it shares no factor with
+/// x^(2^i) - x for every i ≤ w/2.
+fn is_irreducible(w: u32, polynomial: u64) -> bool {
+    let mut frobenius = if w == 1 { reduce(2, 1, polynomial) } else { 2 };
+    for _ in 0..w / 2 {
+        frobenius = reduce(carryless_product(frobenius, frobenius), w, polynomial);
+        if greatest_common_divisor(polynomial, u64::from(frobenius ^ 2)) != 1 {
+            return false;
+        }
+    }
+    true
+}
+
+fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        let degree = 63 - b.leading_zeros();
+        (a, b) = (b, u64::from(reduce(a, degree, b)));
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prime_factors(mut n: u64) -> Vec<u64> {
+        let mut factors = Vec::new();
+        let mut d = 2;
+        while d * d <= n {
+            if n.is_multiple_of(d) {
+                factors.push(d);
+                while n.is_multiple_of(d) {
+                    n /= d;
+                }
+            }
+            d += 1;
+        }
+        if n > 1 {
+            factors.push(n);
+        }
+        factors
+    }
+
+    #[test]
+    fn standard_polynomials_are_primitive() {
+        for w in 2..=32 {
+            let field = Field::new(w).unwrap();
+            assert!(is_irreducible(w, field.polynomial()), "w = {w}");
+            let order = field.size() - 1;
+            assert_eq!(field.power(2, order), 1, "w = {w}");
+            for factor in prime_factors(order) {
+                assert_ne!(field.power(2, order / factor), 1, "w = {w}");
+            }
+        }
+    }
+
+    #[test]
+    fn agrees_with_the_reference() {
+        for w in 1..=32 {
+            let field = Field::new(w).unwrap();
+            let reference = paritas_reference::field::Field::new(w, field.polynomial());
+            let mask = field.size() - 1;
+            let mut x = 0x9E37_79B9_7F4A_7C15_u64;
+            for _ in 0..64 {
+                x = x.wrapping_mul(0x2545_F491_4F6C_DD1D).rotate_left(17) ^ 0x1234_5678;
+                let (a, b) = (x & mask, (x >> 32) & mask);
+                let product = u64::from(field.multiply(a as u32, b as u32));
+                assert_eq!(product, reference.mul(a, b), "w = {w}");
+                if a != 0 {
+                    let inverse = u64::from(field.inverse(a as u32).unwrap());
+                    assert_eq!(inverse, reference.inverse(a), "w = {w}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rejects_what_is_no_field() {
+        assert!(Field::new(0).is_err());
+        assert!(Field::new(33).is_err());
+        assert!(Field::with_polynomial(8, 0x11D).is_ok());
+        assert!(Field::with_polynomial(8, 0x11B).is_ok(), "AES's polynomial is irreducible");
+        assert!(Field::with_polynomial(8, 0x1D).is_err(), "the x^8 term is missing");
+        assert!(Field::with_polynomial(8, 0x101).is_err(), "(x + 1)^8");
+        assert!(Field::with_polynomial(4, 0x15).is_err(), "(x^2 + x + 1)^2");
+    }
+
+    #[test]
+    fn bit_matrix_multiplies() {
+        let field = Field::new(5).unwrap();
+        for a in 0..32 {
+            let matrix = field.bit_matrix(a);
+            assert_eq!(matrix.ones(), field.ones(a));
+            for b in 0..32 {
+                let product = (0..5).fold(0, |sum, r| {
+                    let bit = (0..5).filter(|&c| matrix.get(r, c) && b >> c & 1 == 1).count() & 1;
+                    sum | (bit as u32) << r
+                });
+                assert_eq!(product, field.multiply(a, b));
+            }
+        }
+    }
+}

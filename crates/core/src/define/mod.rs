@@ -1,0 +1,11 @@
+//! WHAT: fields, bit matrices, codes and their names.
+//!
+//! Nothing here knows how a code is computed or run; `plan` and `run` depend on this module and
+//! never the other way round.
+
+pub mod bitmatrix;
+pub mod cells;
+pub mod code;
+pub mod erasure;
+pub mod field;
+pub mod spec;

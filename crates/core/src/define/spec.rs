@@ -1,0 +1,216 @@
+//! A code's name: `family:key=value,…`, or `k+m` for the default family.
+//!
+//! A [`Spec`] is only the parsed text; a family reads its parameters from it (see
+//! [`crate::define::code`]) and gives back the canonical spec, with every parameter that decides
+//! the code written out in the family's own order.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+
+/// A parsed code name.
+///
+/// ```
+/// use paritas::Spec;
+/// let spec: Spec = "10+4".parse()?;
+/// assert_eq!(spec.to_string(), "cauchy:k=10,m=4");
+/// # Ok::<(), paritas::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Spec {
+    family: String,
+    parameters: Vec<(String, String)>,
+}
+
+/// The longest spec that is read; a name that does not fit is refused before it is looked at.
+pub const MAX_SPEC_BYTES: usize = 64 * 1024;
+
+/// The family that `k+m` stands for.
+const DEFAULT_FAMILY: &str = "cauchy";
+
+impl Spec {
+    /// A spec of a family without parameters; add them with [`Spec::with`].
+    pub fn new(family: impl Into<String>) -> Self {
+        Self { family: family.into(), parameters: Vec::new() }
+    }
+
+    /// The same spec with one more parameter.
+    pub fn with(mut self, key: &str, value: impl ToString) -> Self {
+        self.parameters.push((key.to_owned(), value.to_string()));
+        self
+    }
+
+    /// The family's name.
+    pub fn family(&self) -> &str {
+        &self.family
+    }
+
+    /// The text of a parameter, if it is given.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.parameters.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+    }
+
+    /// A number that the family cannot do without.
+    pub(crate) fn required(&self, key: &str) -> Result<usize> {
+        self.number(key)?.ok_or_else(|| {
+            Error::spec(format!("{self}: {key} is missing; write {key}=NUMBER, as in {key}=4"))
+        })
+    }
+
+    /// A number, if it is given.
+    pub(crate) fn number(&self, key: &str) -> Result<Option<usize>> {
+        self.text(key).map(|value| self.parse_number(key, value)).transpose()
+    }
+
+    /// A list of numbers separated by dots, if it is given.
+    pub(crate) fn numbers(&self, key: &str) -> Result<Option<Vec<usize>>> {
+        self.text(key)
+            .map(|value| value.split('.').map(|part| self.parse_number(key, part)).collect())
+            .transpose()
+    }
+
+    /// Refuses keys that the family does not know.
+    pub(crate) fn allow(&self, keys: &[&str]) -> Result<()> {
+        match self.parameters.iter().find(|(key, _)| !keys.contains(&key.as_str())) {
+            None => Ok(()),
+            Some((key, _)) => Err(Error::spec(format!(
+                "{} has no parameter {key}; it takes {}",
+                self.family,
+                keys.join(", ")
+            ))),
+        }
+    }
+
+    fn parse_number(&self, key: &str, value: &str) -> Result<usize> {
+        let digits = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
+        match value.parse() {
+            Ok(number) if digits => Ok(number),
+            _ => Err(Error::spec(format!("{self}: {key}={value} is not a number"))),
+        }
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.family)?;
+        for (i, (key, value)) in self.parameters.iter().enumerate() {
+            write!(f, "{}{key}={value}", if i == 0 { ':' } else { ',' })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Spec {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text.len() > MAX_SPEC_BYTES {
+            let length = text.len();
+            return Err(Error::spec(format!(
+                "a code's name has at most {MAX_SPEC_BYTES} bytes, this one {length}"
+            )));
+        }
+        match text.split_once('+') {
+            Some((k, m)) if is_number(k) && is_number(m) => {
+                Ok(Self::new(DEFAULT_FAMILY).with("k", k).with("m", m))
+            }
+            _ => parse_long_form(text),
+        }
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn parse_long_form(text: &str) -> Result<Spec> {
+    let (family, rest) = text.split_once(':').unwrap_or((text, ""));
+    if !is_word(family) {
+        return Err(Error::spec(format!(
+            "`{}` is not a code's name; write FAMILY:KEY=VALUE,… as in cauchy:k=10,m=4, or 10+4",
+            shorten(text)
+        )));
+    }
+    let mut spec = Spec::new(family);
+    for part in rest.split(',').filter(|_| !rest.is_empty()) {
+        let (key, value) = part.split_once('=').unwrap_or((part, ""));
+        if !is_word(key) || value.is_empty() || !value.bytes().all(is_value_byte) {
+            return Err(Error::spec(format!(
+                "`{}` in `{}` is not KEY=VALUE, as in k=10",
+                shorten(part),
+                shorten(text)
+            )));
+        }
+        if spec.text(key).is_some() {
+            return Err(Error::spec(format!("{key} is given twice in `{}`", shorten(text))));
+        }
+        spec = spec.with(key, value);
+    }
+    Ok(spec)
+}
+
+fn is_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+fn is_value_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b".+-_".contains(&byte)
+}
+
+fn shorten(text: &str) -> String {
+    let printable = |c: char| if c.is_control() { '?' } else { c };
+    let short: String = text.chars().take(60).map(printable).collect();
+    if short.len() < text.len() { short + "…" } else { short }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn short_and_long_form() {
+        let short: Spec = "10+4".parse().unwrap();
+        let long: Spec = "cauchy:k=10,m=4".parse().unwrap();
+        assert_eq!(short, long);
+        assert_eq!(long.to_string(), "cauchy:k=10,m=4");
+        assert_eq!("rdp".parse::<Spec>().unwrap().to_string(), "rdp");
+    }
+
+    #[test]
+    fn errors_name_the_part() {
+        for (text, part) in [
+            ("", "FAMILY:KEY=VALUE"),
+            ("Cauchy:k=1", "Cauchy"),
+            ("cauchy:k", "`k`"),
+            ("cauchy:k=", "`k=`"),
+            ("cauchy:k=1,,m=2", "``"),
+            ("cauchy:k=1,k=2", "k is given twice"),
+            ("10+", "10+"),
+            ("cauchy:k=1 ", "`k=1 `"),
+        ] {
+            let error = text.parse::<Spec>().unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        let spec: Spec = "cauchy:k=ten,m=99999999999999999999999".parse().unwrap();
+        assert!(spec.required("k").unwrap_err().to_string().contains("k=ten"));
+        assert!(spec.required("m").is_err());
+        assert!(spec.required("w").unwrap_err().to_string().contains("w is missing"));
+    }
+
+    proptest! {
+        #[test]
+        fn what_parses_prints_back(text in "[a-z0-9:=,.+-]{0,30}") {
+            if let Ok(spec) = text.parse::<Spec>() {
+                prop_assert_eq!(spec.to_string().parse::<Spec>().unwrap(), spec);
+            }
+        }
+
+        #[test]
+        fn nothing_panics(text in any::<String>()) {
+            let _ = text.parse::<Spec>();
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The one public error of the crate: an opaque struct over a private enum.
+//!
+//! Every message names the thing that is wrong and the number, and where there is one, the nearest
+//! thing that would be right. Callers that must tell errors apart use [`Error::kind`].
+
+use std::fmt;
+
+/// Everything that can go wrong between a code's name and its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+}
+
+/// What sort of thing went wrong, for callers that react differently to different errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A spec that does not parse, names no known family, or has unknown or missing keys.
+    Spec,
+    /// A legal spec whose parameters the family cannot serve.
+    Parameters,
+    /// Cells were asked for that the cells at hand do not determine.
+    NotEnough,
+    /// A buffer of the wrong length, or the wrong number of buffers.
+    Length,
+    /// A schedule or its text form is not valid.
+    Schedule,
+    /// A kernel was asked for that this processor cannot run.
+    Kernel,
+}
+
+/// The crate's result type.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// The sort of error.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    pub(crate) fn spec(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Spec, message: message.into() }
+    }
+
+    pub(crate) fn parameters(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Parameters, message: message.into() }
+    }
+
+    pub(crate) fn not_enough(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::NotEnough, message: message.into() }
+    }
+
+    pub(crate) fn length(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Length, message: message.into() }
+    }
+
+    pub(crate) fn schedule(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Schedule, message: message.into() }
+    }
+
+    pub(crate) fn kernel(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Kernel, message: message.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,22 @@
+//! Paritas: erasure codes, compiled.
+//!
+//! - A **code** is a generator matrix over GF(2) and a placement of its cells on nodes
+//!   ([`Code`]).
+//! - A **schedule** is a straight-line XOR program that computes wanted cells from cells at hand
+//!   ([`Schedule`]).
+//! - A **kernel** runs a schedule over bytes ([`run`]).
+//!
+//! Encoding, decoding, degraded reads, repair and parity updates are all one question,
+//! [`Code::schedule`]. The modules below stand in the order in which data flows.
+
+pub mod define;
+mod error;
+pub mod plan;
+
+pub use define::cells::{Cell, CellId, CellSet, Code, CodeBuilder, NodeId, Pin, Place, Role};
+pub use define::code::{FAMILIES, Family};
+pub use define::spec::Spec;
+pub use error::{Error, ErrorKind, Result};
+pub use plan::cost::Cost;
+pub use plan::schedule::{Op, Schedule, Slot};
+pub use plan::{Order, Pass, Plan, PlanOptions};

@@ -1,0 +1,253 @@
+//! HOW: schedules, as data.
+//!
+//! Every question (encode, decode, degraded read, repair, update) is [`Code::schedule`]: which
+//! cells are at hand, which are wanted. The answer is found in two ways and the cheaper one is
+//! kept. *Structure* follows the code's definitions, each an equation between few cells: whatever
+//! equation has one unknown gives it, as RDP's zigzag decoding does, and encoding through row
+//! parity or EVENODD's S. *Elimination* solves the generator's equations for the unknown data
+//! and always succeeds where anything does. Both give rows of sources, which the passes of
+//! [`optimise`] turn into fewer XORs.
+//!
+//! Safe code only, and nothing here knows about memory: a [`Schedule`] names numbered inputs,
+//! temporaries and outputs; a [`Plan`] says which cells they are.
+
+pub mod cost;
+pub mod interpret;
+pub mod optimise;
+pub mod schedule;
+mod structure;
+mod text;
+
+use crate::define::cells::{CellId, CellSet, Code, NodeId};
+use crate::define::erasure::Losses;
+use crate::error::{Error, Result};
+use crate::plan::cost::Cost;
+use crate::plan::optimise::{direct, fuse, order, slp, smart};
+use crate::plan::schedule::Schedule;
+
+/// The largest number of sources (sum over wanted cells) that `slp` is tried on by itself; beyond
+/// it the rows are computed as they stand.
+const SLP_LIMIT: usize = 1 << 18;
+
+/// How a schedule's XORs are reduced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum Pass {
+    /// Rows as they stand.
+    Direct,
+    /// A row from an earlier row plus differences, where that is cheaper.
+    Smart,
+    /// Greedy common pairs, intermediates included.
+    #[default]
+    Slp,
+}
+
+/// In which order a schedule's operations come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum Order {
+    /// Wanted cells one after the other, each to completion (the traditional order).
+    #[default]
+    Parity,
+    /// Sources one after the other, each added wherever it is used (Luo, Xu and Plank 2009).
+    Data,
+}
+
+/// What [`Code::schedule_with`] may be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct PlanOptions {
+    /// How XORs are reduced.
+    pub pass: Pass,
+    /// In which order operations come.
+    pub order: Order,
+}
+
+/// A schedule with the cells that its inputs and outputs stand for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    schedule: Schedule,
+    inputs: Vec<CellId>,
+    outputs: Vec<CellId>,
+}
+
+impl Plan {
+    /// Binds a schedule to cells: input `i` is `inputs[i]`, output `i` is `outputs[i]`.
+    ///
+    /// # Errors
+    /// When the counts differ.
+    pub fn new(schedule: Schedule, inputs: Vec<CellId>, outputs: Vec<CellId>) -> Result<Self> {
+        if schedule.inputs() != inputs.len() || schedule.outputs() != outputs.len() {
+            return Err(Error::schedule(format!(
+                "a schedule of {} inputs and {} outputs cannot stand for {} and {} cells",
+                schedule.inputs(),
+                schedule.outputs(),
+                inputs.len(),
+                outputs.len()
+            )));
+        }
+        Ok(Self { schedule, inputs, outputs })
+    }
+
+    /// The operations.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// The cells that are read, by input number.
+    pub fn inputs(&self) -> &[CellId] {
+        &self.inputs
+    }
+
+    /// The cells that are made, by output number.
+    pub fn outputs(&self) -> &[CellId] {
+        &self.outputs
+    }
+
+    /// The number of cells read of each node.
+    pub fn reads(&self, code: &Code) -> Vec<usize> {
+        let mut reads = vec![0; code.node_count()];
+        for place in self.inputs.iter().filter_map(|&cell| code.cell(cell).place) {
+            reads[place.node.index()] += 1;
+        }
+        reads
+    }
+}
+
+/// Wanted cells as XORs of cells at hand or of cells wanted before: what the passes start from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Equations {
+    /// In an order in which every source is at hand or made before.
+    pub(crate) rows: Vec<(CellId, Vec<CellId>)>,
+}
+
+impl Equations {
+    fn sources(&self) -> usize {
+        self.rows.iter().map(|(_, sources)| sources.len()).sum()
+    }
+}
+
+impl Code {
+    /// A schedule that makes the cells of `want` from those of `have`. Wanted cells that are at
+    /// hand are left out.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::NotEnough`] when some wanted cells are not determined; the message says
+    /// which.
+    pub fn schedule(&self, have: &CellSet, want: &CellSet) -> Result<Plan> {
+        self.schedule_with(have, want, PlanOptions::default())
+    }
+
+    /// As [`Code::schedule`], with a choice of passes.
+    ///
+    /// # Errors
+    /// As [`Code::schedule`].
+    pub fn schedule_with(
+        &self,
+        have: &CellSet,
+        want: &CellSet,
+        options: PlanOptions,
+    ) -> Result<Plan> {
+        let wanted: Vec<CellId> = want.iter().filter(|&cell| !have.contains(cell)).collect();
+        let structured = structure::solve(self, have, &wanted);
+        let defined_by_data = |equations: &Equations| {
+            equations.rows.iter().all(|(_, sources)| sources.iter().all(|&s| have.contains(s)))
+        };
+        let mut plans = Vec::new();
+        if !structured.as_ref().is_some_and(defined_by_data) {
+            plans.push(self.plan(&eliminate(self, have, &wanted)?, &wanted, options)?);
+        }
+        if let Some(equations) = structured {
+            plans.push(self.plan(&equations, &wanted, options)?);
+        }
+        let cheapest = plans.into_iter().min_by_key(|plan| Cost::of(plan.schedule()).total);
+        cheapest.ok_or_else(|| Error::schedule("no equations to plan from"))
+    }
+
+    /// A schedule that brings derived cells up to date after the data cells of `node` changed.
+    ///
+    /// The inputs are the node's old cells, its new cells, and the old derived cells, in this
+    /// order; the outputs are the new derived cells. Returned with the derived cells, which are
+    /// those of `parity` that depend on the node.
+    ///
+    /// # Errors
+    /// When the node holds no data.
+    pub(crate) fn schedule_update(
+        &self,
+        node: NodeId,
+        parity: &CellSet,
+        options: PlanOptions,
+    ) -> Result<(Schedule, Vec<CellId>)> {
+        let cells = self.node_cells(node);
+        let position =
+            |data: u32| cells.iter().position(|&c| c == self.data_cells()[data as usize]);
+        let mut touched = Vec::new();
+        let mut rows = Vec::new();
+        for cell in parity.iter() {
+            let changed: Vec<usize> = self.row(cell).iter().filter_map(|&d| position(d)).collect();
+            if !changed.is_empty() {
+                touched.push(cell);
+                rows.push(changed);
+            }
+        }
+        if touched.is_empty() {
+            return Err(Error::length(format!("no parity depends on node {}", node.index())));
+        }
+        let supports: Vec<Vec<usize>> = rows
+            .iter()
+            .enumerate()
+            .map(|(i, changed)| {
+                let both = changed.iter().flat_map(|&c| [c, cells.len() + c]);
+                both.chain([2 * cells.len() + i]).collect()
+            })
+            .collect();
+        let inputs = 2 * cells.len() + touched.len();
+        let schedule = reduce(direct::schedule(inputs, &supports)?, options)?;
+        Ok((schedule, touched))
+    }
+
+    fn plan(&self, equations: &Equations, wanted: &[CellId], options: PlanOptions) -> Result<Plan> {
+        let (start, inputs) = direct::from_equations(self.cell_count(), equations, wanted)?;
+        let options = match options.pass {
+            Pass::Slp if equations.sources() > SLP_LIMIT => {
+                PlanOptions { pass: Pass::Direct, ..options }
+            }
+            _ => options,
+        };
+        Plan::new(reduce(start, options)?, inputs, wanted.to_vec())
+    }
+}
+
+fn reduce(start: Schedule, options: PlanOptions) -> Result<Schedule> {
+    let reduced = match options.pass {
+        Pass::Direct => start,
+        Pass::Smart => smart::pass(&start)?,
+        Pass::Slp => fuse::pass(&slp::pass(&start)?)?,
+    };
+    match options.order {
+        Order::Parity => order::parity_first(&reduced),
+        Order::Data => order::data_first(&reduced),
+    }
+}
+
+fn eliminate(code: &Code, have: &CellSet, wanted: &[CellId]) -> Result<Equations> {
+    let losses = Losses::new(code, have.clone());
+    let mut rows = Vec::with_capacity(wanted.len());
+    let mut out_of_reach = Vec::new();
+    for &cell in wanted {
+        match losses.express(cell) {
+            Ok(sources) => rows.push((cell, sources)),
+            Err(_) => out_of_reach.push(cell),
+        }
+    }
+    if out_of_reach.is_empty() {
+        return Ok(Equations { rows });
+    }
+    let names: Vec<String> = out_of_reach.iter().take(8).map(|&c| code.cell_name(c)).collect();
+    let more = if out_of_reach.len() > names.len() { ", …" } else { "" };
+    Err(Error::not_enough(format!(
+        "{}: {} of the {} wanted cells cannot be had from the {} at hand: {}{more}",
+        code.spec(),
+        out_of_reach.len(),
+        wanted.len(),
+        have.len(),
+        names.join(", ")
+    )))
+}

@@ -1,0 +1,163 @@
+//! Orders: which operation comes when.
+//!
+//! The traditional order finishes one wanted cell after the other. The data-first order of Luo, Xu
+//! and Plank (*An Efficient XOR-Scheduling Algorithm for Erasure Codes Encoding*, 2009, section
+//! 4.2, algorithm 2) takes one source after the other and adds it wherever it is used, so that
+//! each source is read once; the first use of a target copies (section 4.3).
+
+use std::collections::HashMap;
+
+use crate::error::{Error, Result};
+use crate::plan::schedule::{Op, Schedule, Slot};
+
+/// Outputs in order, each preceded by the temporaries that it is the first to need.
+///
+/// # Errors
+/// When the schedule is not single-assignment.
+pub fn parity_first(schedule: &Schedule) -> Result<Schedule> {
+    require_single_assignment(schedule)?;
+    arrange(schedule.inputs(), schedule.outputs(), schedule.ops().to_vec())
+}
+
+/// Sources in order, each added to all that use it. A temporary or output that others use follows
+/// as a source as soon as it is complete.
+///
+/// # Errors
+/// When the schedule is not single-assignment.
+pub fn data_first(schedule: &Schedule) -> Result<Schedule> {
+    require_single_assignment(schedule)?;
+    let mut flow = Flow::new(schedule);
+    flow.start_empty_operations();
+    (0..schedule.inputs()).for_each(|input| flow.complete(Slot::Input(input as u32)));
+    Schedule::new(schedule.inputs(), schedule.temps(), schedule.outputs(), flow.ops)
+}
+
+/// Arranges single-assignment operations, given in any order, so that outputs come in order and
+/// sources before their uses; drops what nothing needs and numbers temporaries as they come.
+pub(crate) fn arrange(inputs: usize, outputs: usize, ops: Vec<Op>) -> Result<Schedule> {
+    let mut by_target: HashMap<Slot, Op> = ops.into_iter().map(|op| (op.target, op)).collect();
+    let mut arranged: Vec<Op> = Vec::with_capacity(by_target.len());
+    let mut names: HashMap<Slot, Slot> = HashMap::new();
+    let mut temps = 0;
+    for output in 0..outputs {
+        // A stack instead of recursion: schedules may be deep. An operation is met twice, before
+        // and after its sources.
+        let mut stack = vec![(Slot::Output(output as u32), false)];
+        while let Some((slot, sources_done)) = stack.pop() {
+            if !sources_done {
+                if let Some(op) = by_target.get(&slot).filter(|_| !names.contains_key(&slot)) {
+                    stack.push((slot, true));
+                    stack.extend(op.sources.iter().rev().map(|&source| (source, false)));
+                }
+            } else if let Some(op) = by_target.remove(&slot) {
+                let target = match slot {
+                    Slot::Temp(_) => {
+                        temps += 1;
+                        Slot::Temp(temps - 1)
+                    }
+                    other => other,
+                };
+                names.insert(slot, target);
+                let rename = |source: &Slot| names.get(source).copied().unwrap_or(*source);
+                let mut sources: Vec<Slot> = op.sources.iter().map(rename).collect();
+                sources.sort_unstable();
+                arranged.push(Op::assign(target, sources));
+            }
+        }
+    }
+    Schedule::new(inputs, temps as usize, outputs, arranged)
+}
+
+pub(crate) fn require_single_assignment(schedule: &Schedule) -> Result<()> {
+    if schedule.is_single_assignment() {
+        return Ok(());
+    }
+    Err(Error::schedule("passes work on schedules without `^=`"))
+}
+
+/// What is in exactly one of two sorted lists.
+pub(crate) fn symmetric_difference(a: &[Slot], b: &[Slot]) -> Vec<Slot> {
+    let only = |x: &[Slot], y: &[Slot]| -> Vec<Slot> {
+        x.iter().copied().filter(|slot| y.binary_search(slot).is_err()).collect()
+    };
+    let mut difference = only(a, b);
+    difference.extend(only(b, a));
+    difference.sort_unstable();
+    difference
+}
+
+struct Flow<'a> {
+    schedule: &'a Schedule,
+    uses: HashMap<Slot, Vec<usize>>,
+    missing: Vec<usize>,
+    started: Vec<bool>,
+    ops: Vec<Op>,
+}
+
+impl<'a> Flow<'a> {
+    fn new(schedule: &'a Schedule) -> Self {
+        let mut uses: HashMap<Slot, Vec<usize>> = HashMap::new();
+        for (number, op) in schedule.ops().iter().enumerate() {
+            op.sources.iter().for_each(|&source| uses.entry(source).or_default().push(number));
+        }
+        let missing = schedule.ops().iter().map(|op| op.sources.len()).collect();
+        let started = vec![false; schedule.ops().len()];
+        Self { schedule, uses, missing, started, ops: Vec::new() }
+    }
+
+    fn start_empty_operations(&mut self) {
+        for op in self.schedule.ops().iter().filter(|op| op.sources.is_empty()) {
+            self.ops.push(op.clone());
+            self.complete(op.target);
+        }
+    }
+
+    fn complete(&mut self, slot: Slot) {
+        let mut stack = vec![slot];
+        while let Some(slot) = stack.pop() {
+            let uses = self.uses.remove(&slot).unwrap_or_default();
+            let mut completed = Vec::new();
+            for number in uses {
+                let target = self.schedule.ops()[number].target;
+                let first = !std::mem::replace(&mut self.started[number], true);
+                self.ops.push(Op { target, accumulate: !first, sources: vec![slot] });
+                self.missing[number] -= 1;
+                if self.missing[number] == 0 {
+                    completed.push(target);
+                }
+            }
+            stack.extend(completed.into_iter().rev());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAIRS: &str = "inputs 3 temps 2 outputs 2\n\
+                         t0 = i1 ^ i2\nt1 = i0 ^ i2\no0 = t0 ^ i0\no1 = t0\n";
+
+    #[test]
+    fn parity_first_drops_and_renumbers() {
+        let arranged = parity_first(&PAIRS.parse().unwrap()).unwrap();
+        let expected = "inputs 3 temps 1 outputs 2\nt0 = i1 ^ i2\no0 = i0 ^ t0\no1 = t0\n";
+        assert_eq!(arranged.to_string(), expected);
+    }
+
+    /// Table 3 of the paper, its toy code in packet form: both outputs are i0 ^ i1.
+    #[test]
+    fn data_first_reads_each_source_once() {
+        let toy = "inputs 2 temps 0 outputs 2\no0 = i0 ^ i1\no1 = i0 ^ i1\n";
+        let expected = "inputs 2 temps 0 outputs 2\no0 = i0\no1 = i0\no0 ^= i1\no1 ^= i1\n";
+        assert_eq!(data_first(&toy.parse().unwrap()).unwrap().to_string(), expected);
+    }
+
+    #[test]
+    fn data_first_continues_with_what_is_complete() {
+        let text = "inputs 3 temps 1 outputs 3\nt0 = i0 ^ i1\no0 = t0 ^ i2\no1 = t0\no2 = 0\n";
+        let expected = "inputs 3 temps 1 outputs 3\n\
+                        o2 = 0\nt0 = i0\nt0 ^= i1\no0 = t0\no1 = t0\no0 ^= i2\n";
+        assert_eq!(data_first(&text.parse().unwrap()).unwrap().to_string(), expected);
+    }
+}

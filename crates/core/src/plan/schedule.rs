@@ -1,0 +1,234 @@
+//! The schedule: a straight-line XOR program.
+//!
+//! Operations are `target = source ^ source ^ …` over inputs (`i0`, `i1`, …), temporaries (`t0`,
+//! …) and outputs (`o0`, …). A target may also be added to, `target ^= source ^ …`, once it has a
+//! value; data-first orders need that, the passes do not. An operation without sources makes a
+//! cell of zeros. Schedules are only made through [`Schedule::new`], which checks them, so every
+//! kernel may rely on what is said here.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+/// The most inputs, temporaries or outputs that a schedule may have.
+pub const MAX_SLOTS: usize = 1 << 24;
+
+/// What an operation reads.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Slot {
+    /// A cell at hand.
+    Input(u32),
+    /// An intermediate cell.
+    Temp(u32),
+    /// A wanted cell.
+    Output(u32),
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(n) => write!(f, "i{n}"),
+            Self::Temp(n) => write!(f, "t{n}"),
+            Self::Output(n) => write!(f, "o{n}"),
+        }
+    }
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// One operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Op {
+    /// The temporary or output that is written.
+    pub target: Slot,
+    /// Whether the sources are added to what the target holds, instead of replacing it.
+    pub accumulate: bool,
+    /// What is XORed; no slot twice, and not the target itself.
+    pub sources: Vec<Slot>,
+}
+
+impl Op {
+    /// `target = sources[0] ^ sources[1] ^ …`
+    pub fn assign(target: Slot, sources: Vec<Slot>) -> Self {
+        Self { target, accumulate: false, sources }
+    }
+
+    /// `target ^= sources[0] ^ sources[1] ^ …`
+    pub fn add(target: Slot, sources: Vec<Slot>) -> Self {
+        Self { target, accumulate: true, sources }
+    }
+}
+
+/// A checked straight-line XOR program.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Schedule {
+    inputs: usize,
+    temps: usize,
+    outputs: usize,
+    ops: Vec<Op>,
+}
+
+impl Schedule {
+    /// Checks and takes a list of operations.
+    ///
+    /// # Errors
+    /// When an operation writes an input, reads what has no value yet, names a slot out of range or
+    /// twice, assigns what is assigned already, or adds to what is not; when an output is never
+    /// assigned. The message gives the operation's number, from 0.
+    pub fn new(inputs: usize, temps: usize, outputs: usize, ops: Vec<Op>) -> Result<Self> {
+        if inputs.max(temps).max(outputs) > MAX_SLOTS {
+            return Err(Error::schedule(format!(
+                "a schedule has at most {MAX_SLOTS} cells a kind"
+            )));
+        }
+        let schedule = Self { inputs, temps, outputs, ops };
+        schedule.validate()?;
+        Ok(schedule)
+    }
+
+    /// The number of inputs.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// The number of temporaries.
+    pub fn temps(&self) -> usize {
+        self.temps
+    }
+
+    /// The number of outputs.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// The operations in order.
+    pub fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
+    /// Whether every target is assigned once and never added to, as the passes require.
+    pub fn is_single_assignment(&self) -> bool {
+        self.ops.iter().all(|op| !op.accumulate)
+    }
+
+    /// Whether output `output` may lie in the same memory as input `input`: nothing reads the
+    /// input after the operation that first writes the output.
+    pub fn may_share(&self, input: usize, output: usize) -> bool {
+        let (input, output) = (Slot::Input(input as u32), Slot::Output(output as u32));
+        let written = self.ops.iter().position(|op| op.target == output);
+        let read = self.ops.iter().rposition(|op| op.sources.contains(&input));
+        read.is_none_or(|read| written.is_some_and(|written| read <= written))
+    }
+
+    fn validate(&self) -> Result<()> {
+        let mut assigned =
+            Assigned { temps: vec![false; self.temps], outputs: vec![false; self.outputs] };
+        for (number, op) in self.ops.iter().enumerate() {
+            self.validate_op(op, &mut assigned)
+                .map_err(|what| Error::schedule(format!("operation {number}: {what}")))?;
+        }
+        match assigned.outputs.iter().position(|&done| !done) {
+            Some(output) => Err(Error::schedule(format!("output o{output} is never assigned"))),
+            None => Ok(()),
+        }
+    }
+
+    fn validate_op(&self, op: &Op, assigned: &mut Assigned) -> Result<(), String> {
+        let mut sorted = op.sources.clone();
+        sorted.sort_unstable();
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(format!("{} is named twice", pair[0]));
+        }
+        for &source in &op.sources {
+            if source == op.target {
+                return Err(format!("{source} is made from itself"));
+            }
+            if !self.is_ready(source, assigned)? {
+                return Err(format!("{source} is read before it is assigned"));
+            }
+        }
+        if matches!(op.target, Slot::Input(_)) {
+            return Err(format!("{} is an input and cannot be written", op.target));
+        }
+        match (self.is_ready(op.target, assigned)?, op.accumulate) {
+            (true, false) => Err(format!("{} is assigned twice", op.target)),
+            (false, true) => Err(format!("{} is added to before it is assigned", op.target)),
+            _ => {
+                assigned.mark(op.target);
+                Ok(())
+            }
+        }
+    }
+
+    fn is_ready(&self, slot: Slot, assigned: &Assigned) -> Result<bool, String> {
+        let ready = match slot {
+            Slot::Input(n) => ((n as usize) < self.inputs).then_some(true),
+            Slot::Temp(n) => assigned.temps.get(n as usize).copied(),
+            Slot::Output(n) => assigned.outputs.get(n as usize).copied(),
+        };
+        ready.ok_or_else(|| format!("{slot} is out of range"))
+    }
+}
+
+struct Assigned {
+    temps: Vec<bool>,
+    outputs: Vec<bool>,
+}
+
+impl Assigned {
+    fn mark(&mut self, slot: Slot) {
+        match slot {
+            Slot::Input(_) => {}
+            Slot::Temp(n) => self.temps[n as usize] = true,
+            Slot::Output(n) => self.outputs[n as usize] = true,
+        }
+    }
+}
+
+impl fmt::Debug for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        text.parse::<Schedule>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn wrong_programs_are_refused_with_the_operation() {
+        let head = "inputs 2 temps 2 outputs 1\n";
+        for (body, part) in [
+            ("o0 = i0 ^ i2", "operation 0: i2 is out of range"),
+            ("o0 = i0\ni1 = o0", "operation 1: i1 is an input"),
+            ("o0 = i0 ^ i0", "operation 0: i0 is named twice"),
+            ("o0 = t0", "operation 0: t0 is read before"),
+            ("t0 = i0\nt0 = i1\no0 = t0", "operation 1: t0 is assigned twice"),
+            ("t0 = i0\nt1 ^= i1\no0 = t0", "operation 1: t1 is added to before"),
+            ("o0 = i0\no0 ^= o0", "operation 1: o0 is made from itself"),
+            ("t0 = i0", "o0 is never assigned"),
+            ("t7 = i0\no0 = i0", "t7 is out of range"),
+        ] {
+            let message = error(&format!("{head}{body}"));
+            assert!(message.contains(part), "{body}: {message}");
+        }
+    }
+
+    #[test]
+    fn sharing_memory_is_allowed_up_to_the_write() {
+        let text = "inputs 3 temps 1 outputs 2\nt0 = i0 ^ i1\no0 = t0 ^ i2\no1 = t0 ^ i0\n";
+        let schedule: Schedule = text.parse().unwrap();
+        assert!(schedule.may_share(2, 0));
+        assert!(schedule.may_share(0, 1));
+        assert!(!schedule.may_share(0, 0));
+        assert!(schedule.may_share(1, 0));
+    }
+}

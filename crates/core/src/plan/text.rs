@@ -1,0 +1,149 @@
+//! The text form of schedules, in which passes are tested and `paritas schedule --text` prints.
+//!
+//! ```text
+//! inputs 4 temps 1 outputs 2
+//! t0 = i0 ^ i1
+//! o0 = t0 ^ i2
+//! o1 = t0 ^ i3        # from here to the end of the line is a comment
+//! o1 ^= i2            # adds to what is there
+//! ```
+//!
+//! The first line declares how many cells of each kind there are; `= 0` makes a cell of zeros.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::plan::schedule::{Op, Schedule, Slot};
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (inputs, temps, outputs) = (self.inputs(), self.temps(), self.outputs());
+        writeln!(f, "inputs {inputs} temps {temps} outputs {outputs}")?;
+        self.ops().iter().try_for_each(|op| writeln!(f, "{op}"))
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.target, if self.accumulate { "^=" } else { "=" })?;
+        if self.sources.is_empty() {
+            return f.write_str(" 0");
+        }
+        for (i, source) in self.sources.iter().enumerate() {
+            write!(f, "{}{source}", if i == 0 { " " } else { " ^ " })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let mut lines = text
+            .lines()
+            .map(|line| line.split('#').next().unwrap_or("").trim())
+            .enumerate()
+            .filter(|(_, line)| !line.is_empty());
+        let (number, head) = lines
+            .next()
+            .ok_or_else(|| Error::schedule("the text is empty; it begins with `inputs N …`"))?;
+        let [inputs, temps, outputs] = parse_head(head).ok_or_else(|| wrong_line(number, head))?;
+        let ops = lines
+            .map(|(number, line)| parse_op(line).ok_or_else(|| wrong_line(number, line)))
+            .collect::<Result<Vec<Op>>>()?;
+        Self::new(inputs, temps, outputs, ops)
+    }
+}
+
+fn wrong_line(number: usize, line: &str) -> Error {
+    let shown: String = line.chars().take(60).collect();
+    Error::schedule(format!(
+        "line {}: `{shown}` is neither `inputs N temps N outputs N` nor `t0 = i0 ^ i1`",
+        number + 1
+    ))
+}
+
+fn parse_head(line: &str) -> Option<[usize; 3]> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    match words[..] {
+        ["inputs", inputs, "temps", temps, "outputs", outputs] => {
+            Some([inputs.parse().ok()?, temps.parse().ok()?, outputs.parse().ok()?])
+        }
+        _ => None,
+    }
+}
+
+fn parse_op(line: &str) -> Option<Op> {
+    let (left, right) = line.split_once('=')?;
+    let (target, accumulate) = match left.strip_suffix('^') {
+        Some(target) => (target, true),
+        None => (left, false),
+    };
+    let target = parse_slot(target.trim())?;
+    let sources = match right.trim() {
+        "0" if !accumulate => Vec::new(),
+        sources => {
+            sources.split('^').map(|source| parse_slot(source.trim())).collect::<Option<_>>()?
+        }
+    };
+    Some(Op { target, accumulate, sources })
+}
+
+fn parse_slot(word: &str) -> Option<Slot> {
+    let digits = word.get(1..)?;
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let number = digits.parse().ok()?;
+    match word.as_bytes()[0] {
+        b'i' => Some(Slot::Input(number)),
+        b't' => Some(Slot::Temp(number)),
+        b'o' => Some(Slot::Output(number)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn prints_what_it_reads() {
+        let text = "inputs 4 temps 1 outputs 3\nt0 = i0 ^ i1\no0 = t0 ^ i2\no1 = i3\no1 ^= i2 ^ t0\no2 = 0\n";
+        let schedule: Schedule = text.parse().unwrap();
+        assert_eq!(schedule.to_string(), text);
+        let loose = "# a comment\n\n inputs 1  temps 0 outputs 1 \no0=i0# end";
+        assert_eq!(loose.parse::<Schedule>().unwrap().ops().len(), 1);
+    }
+
+    #[test]
+    fn wrong_lines_are_named() {
+        for (text, part) in [
+            ("", "empty"),
+            ("inputs 1", "line 1"),
+            ("inputs 1 temps 0 outputs -1", "line 1"),
+            ("inputs 1 temps 0 outputs 1\no0 = x0", "line 2"),
+            ("inputs 1 temps 0 outputs 1\n\no0 = i0 ^", "line 3"),
+            ("inputs 1 temps 0 outputs 1\no0 = i99999999999", "line 2"),
+            ("inputs 99999999 temps 0 outputs 1\no0 = i0", "at most"),
+        ] {
+            let error = text.parse::<Schedule>().unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in any::<String>()) {
+            let _ = text.parse::<Schedule>();
+        }
+
+        #[test]
+        fn nothing_like_a_schedule_panics(body in "([iot][0-3] ?\\^?= ?[iot0-3^ ]{0,12}\n){0,6}") {
+            let _ = format!("inputs 3 temps 3 outputs 3\n{body}").parse::<Schedule>();
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The second opinion: erasure codes over GF(2^w), written from their definitions.
+//!
+//! Paritas proper turns a code into a bit matrix, the matrix into an XOR schedule, and the
+//! schedule into machine code. Every one of those steps can be wrong, and a test that shares
+//! a step with what it tests can be wrong in the same way. This crate shares none: it has no
+//! bit matrix, no schedule, no table and no dependency, and it never imports the main crate.
+//! It takes a shard apart into field elements, does what the textbook says with them, and puts
+//! them together again. Every fast path is compared with it, and it is the place to start for a
+//! reader who wants to know what an erasure code *is* before seeing how one is made fast.
+//!
+//! Read it in this order:
+//!
+//! 1. [`field`]: addition, multiplication and inversion of single symbols.
+//! 2. [`matrix`]: the code over symbols. Encoding is a matrix product, reconstruction is
+//!    Gaussian elimination. Cauchy matrices live here too.
+//! 3. [`packets`] and [`words`]: the two ways in which the bytes of a shard spell symbols.
+//! 4. [`array`](mod@array): RDP and EVENODD, which need no field at all.
+//!
+//! The crate is for development only. A call that breaks a documented condition (shards of
+//! unequal length, a polynomial of the wrong degree) panics: that is a bug in the caller's
+//! test. Losing too many shards is not a bug, and is reported as [`matrix::NotEnough`].
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod array;
+pub mod field;
+pub mod matrix;
+pub mod packets;
+pub mod words;
