@@ -10,9 +10,13 @@
 //! [`Code::schedule`]. The modules below stand in the order in which data flows.
 
 pub mod define;
-mod error;
 pub mod plan;
+pub mod run;
 
+mod codec;
+mod error;
+
+pub use codec::{BufferLayout, Codec, CodecOptions, DEFAULT_PACKET};
 pub use define::cells::{Cell, CellId, CellSet, Code, CodeBuilder, NodeId, Pin, Place, Role};
 pub use define::code::{FAMILIES, Family};
 pub use define::spec::Spec;
@@ -20,3 +24,5 @@ pub use error::{Error, ErrorKind, Result};
 pub use plan::cost::Cost;
 pub use plan::schedule::{Op, Schedule, Slot};
 pub use plan::{Order, Pass, Plan, PlanOptions};
+pub use run::kernel::Buffer;
+pub use run::select::{Kernel, KernelChoice};

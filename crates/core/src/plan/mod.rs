@@ -101,6 +101,11 @@ impl Plan {
         &self.outputs
     }
 
+    /// The operations, taken out.
+    pub fn into_schedule(self) -> Schedule {
+        self.schedule
+    }
+
     /// The number of cells read of each node.
     pub fn reads(&self, code: &Code) -> Vec<usize> {
         let mut reads = vec![0; code.node_count()];

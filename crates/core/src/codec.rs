@@ -1,0 +1,409 @@
+//! The codec: a code, its schedules and a kernel, ready to run over memory.
+//!
+//! Whatever is asked, the answer is [`Codec::compute`]: cells at hand, cells wanted, buffers. The
+//! schedule for a question is planned and compiled once and kept. [`Codec::encode`],
+//! [`Codec::reconstruct`] and [`Codec::update`] say the same in the words of their use.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::define::cells::{CellId, CellSet, Code, NodeId, Role};
+use crate::error::{Error, Result};
+use crate::plan::PlanOptions;
+use crate::run::kernel::{Buffer, Executable};
+use crate::run::program::{Location, Program};
+use crate::run::select::{Kernel, KernelChoice};
+
+/// The packet size of files and the default of codecs, in bytes.
+pub const DEFAULT_PACKET: usize = 64;
+
+/// How many compiled programs a codec keeps; the oldest goes first.
+const KEPT_PROGRAMS: usize = 256;
+
+/// What a buffer of a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BufferLayout {
+    /// One buffer a node: strips of all its rows.
+    #[default]
+    Node,
+    /// One buffer for each lane of each node (see [`Code::lane_rows`]).
+    Lane,
+}
+
+/// How a codec is to work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodecOptions {
+    /// The bytes of a packet.
+    pub packet: usize,
+    /// What the buffers are.
+    pub layout: BufferLayout,
+    /// The most threads a call may use; 0 stands for the machine's.
+    pub threads: usize,
+    /// Which kernel runs.
+    pub kernel: KernelChoice,
+    /// Which passes plan.
+    pub plan: PlanOptions,
+}
+
+impl Default for CodecOptions {
+    fn default() -> Self {
+        Self {
+            packet: DEFAULT_PACKET,
+            layout: BufferLayout::default(),
+            threads: 0,
+            kernel: KernelChoice::default(),
+            plan: PlanOptions::default(),
+        }
+    }
+}
+
+/// A code that can be run.
+///
+/// ```
+/// use paritas::{Code, Codec, CodecOptions};
+/// let codec = Codec::new(Code::new(&"4+2".parse()?)?, CodecOptions::default())?;
+/// let strip = codec.strip(); // every shard is a whole number of strips
+/// let data = vec![vec![7_u8; 10 * strip]; 4];
+/// let mut parity = vec![vec![0_u8; 10 * strip]; 2];
+/// let data: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+/// let mut targets: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
+/// codec.encode(&data, &mut targets)?;
+///
+/// // Nodes 0 and 3 are lost; any four of six are enough.
+/// use paritas::Buffer::{Source, Target};
+/// let (mut first, mut last) = (vec![0; 10 * strip], vec![0; 10 * strip]);
+/// codec.reconstruct(&mut [
+///     Target(&mut first), Source(data[1]), Source(data[2]), Target(&mut last),
+///     Source(&parity[0]), Source(&parity[1]),
+/// ])?;
+/// assert_eq!((&first[..], &last[..]), (data[0], data[3]));
+/// # Ok::<(), paritas::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Codec {
+    code: Code,
+    options: CodecOptions,
+    layout: Layout,
+    programs: Mutex<Programs>,
+}
+
+impl Codec {
+    /// A codec for a code.
+    ///
+    /// # Errors
+    /// When the packet is empty or larger than 2^30 bytes, or the kernel is not available.
+    pub fn new(code: Code, options: CodecOptions) -> Result<Self> {
+        if options.packet == 0 || options.packet > 1 << 30 {
+            return Err(Error::parameters(format!(
+                "packet = {}: a packet has 1 to 2^30 bytes",
+                options.packet
+            )));
+        }
+        let kernel = options.kernel.resolve(options.packet);
+        if !kernel.is_available() {
+            return Err(Error::kernel(format!("this processor has no {kernel} kernel")));
+        }
+        let layout = Layout::new(&code, options.layout);
+        Ok(Self { code, options, layout, programs: Mutex::default() })
+    }
+
+    /// The code.
+    pub fn code(&self) -> &Code {
+        &self.code
+    }
+
+    /// The bytes of a packet.
+    pub fn packet(&self) -> usize {
+        self.options.packet
+    }
+
+    /// The kernel that runs.
+    pub fn kernel(&self) -> Kernel {
+        self.options.kernel.resolve(self.options.packet)
+    }
+
+    /// The bytes of the largest strip; a shard of every node is a whole number of strips.
+    pub fn strip(&self) -> usize {
+        let rows = self.layout.cells.iter().map(Vec::len).max().unwrap_or(0);
+        rows * self.options.packet
+    }
+
+    /// The number of buffers of a call: node by node, within a node lane by lane where the layout
+    /// is [`BufferLayout::Lane`], then data cells that are stored nowhere.
+    pub fn buffer_count(&self) -> usize {
+        self.layout.cells.len()
+    }
+
+    /// The cells of a buffer by row. A buffer has `stripes · rows · packet` bytes.
+    ///
+    /// # Panics
+    /// When there is no such buffer.
+    pub fn buffer_cells(&self, buffer: usize) -> &[CellId] {
+        &self.layout.cells[buffer]
+    }
+
+    /// The node that a buffer belongs to, if it is stored.
+    ///
+    /// # Panics
+    /// When there is no such buffer.
+    pub fn buffer_node(&self, buffer: usize) -> Option<NodeId> {
+        let cell = self.layout.cells[buffer].first()?;
+        self.code.cell(*cell).place.map(|place| place.node)
+    }
+
+    /// The buffers that hold data, in the order of the user's bytes. With
+    /// [`BufferLayout::Lane`] they hold nothing else.
+    pub fn data_buffers(&self) -> &[usize] {
+        &self.layout.data
+    }
+
+    /// Makes the cells of `want` from those of `have`. Buffers with wanted cells are
+    /// [`Buffer::Target`], others that are read [`Buffer::Source`]; the rest may be absent.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::NotEnough`] when some wanted cells are not determined,
+    /// [`crate::ErrorKind::Length`] when the buffers do not fit.
+    pub fn compute(
+        &self,
+        have: &CellSet,
+        want: &CellSet,
+        buffers: &mut [Buffer<'_>],
+    ) -> Result<()> {
+        self.program(have, want)?.run(buffers, self.options.threads)
+    }
+
+    /// Whether the cells of `want` can be made from those of `have`. The schedule is planned and
+    /// kept, so that asking costs nothing when it is run afterwards.
+    pub fn solvable(&self, have: &CellSet, want: &CellSet) -> bool {
+        self.program(have, want).is_ok()
+    }
+
+    /// Makes all parity from all data: `data` and `parity` are the shards of the nodes that hold
+    /// data and of those that do not, in node order.
+    ///
+    /// # Errors
+    /// When a count or length is wrong. Codes with data and parity on one node are encoded by
+    /// [`Codec::encode_nodes`].
+    pub fn encode(&self, data: &[&[u8]], parity: &mut [&mut [u8]]) -> Result<()> {
+        let (have, want) = (self.code.stored(Role::Data), self.code.stored(Role::Parity));
+        let (sources, targets) = self.split_nodes()?;
+        self.expect_count("data", data.len(), sources.len())?;
+        self.expect_count("parity", parity.len(), targets.len())?;
+        let mut buffers: Vec<Buffer<'_>> = self.absent();
+        sources.iter().zip(data).for_each(|(n, d)| buffers[n.index()] = Buffer::Source(d));
+        targets.iter().zip(parity).for_each(|(n, p)| buffers[n.index()] = Buffer::Target(p));
+        self.compute(&have, &want, &mut buffers)
+    }
+
+    /// Makes all parity from all data, in shards that hold both: `nodes` are all shards, their
+    /// parity rows are overwritten.
+    ///
+    /// # Errors
+    /// When a count or length is wrong.
+    pub fn encode_nodes(&self, nodes: &mut [&mut [u8]]) -> Result<()> {
+        self.expect_node_buffers()?;
+        self.expect_count("node", nodes.len(), self.code.node_count())?;
+        let mut buffers = self.absent();
+        nodes.iter_mut().enumerate().for_each(|(i, node)| buffers[i] = Buffer::Target(node));
+        let (have, want) = (self.code.stored(Role::Data), self.code.stored(Role::Parity));
+        self.compute(&have, &want, &mut buffers)
+    }
+
+    /// Makes the shards that are [`Buffer::Target`] from those that are [`Buffer::Source`].
+    ///
+    /// # Errors
+    /// As [`Codec::compute`].
+    pub fn reconstruct(&self, nodes: &mut [Buffer<'_>]) -> Result<()> {
+        self.expect_node_buffers()?;
+        self.expect_count("node", nodes.len(), self.buffer_count())?;
+        let mut have = CellSet::new(self.code.cell_count());
+        let mut want = have.clone();
+        for (buffer, cells) in nodes.iter().zip(&self.layout.cells) {
+            match buffer {
+                Buffer::Absent => {}
+                Buffer::Source(_) => cells.iter().for_each(|&cell| have.insert(cell)),
+                Buffer::Target(_) => cells.iter().for_each(|&cell| want.insert(cell)),
+            }
+        }
+        self.compute(&have, &want, nodes)
+    }
+
+    /// Brings parity up to date after the data shard of `node` changed from `old` to `new`, in
+    /// place. `parity` are the shards of the nodes that hold no data, in node order.
+    ///
+    /// # Errors
+    /// When the node holds no data, or a count or length is wrong.
+    pub fn update(
+        &self,
+        node: NodeId,
+        old: &[u8],
+        new: &[u8],
+        parity: &mut [&mut [u8]],
+    ) -> Result<()> {
+        let (sources, targets) = self.split_nodes()?;
+        if !sources.contains(&node) {
+            return Err(Error::length(format!("node {} holds no data", node.index())));
+        }
+        self.expect_count("parity", parity.len(), targets.len())?;
+        let mut buffers = vec![Buffer::Source(old), Buffer::Source(new)];
+        buffers.extend(parity.iter_mut().map(|shard| Buffer::Target(shard)));
+        let key = Question::Update(node);
+        let program = self.cached(key, || self.update_program(node, &targets))?;
+        program.run(&mut buffers, self.options.threads)
+    }
+
+    fn update_program(&self, node: NodeId, targets: &[NodeId]) -> Result<Program> {
+        let parity = self.code.cells_of(targets.iter().copied());
+        let (schedule, touched) = self.code.schedule_update(node, &parity, self.options.plan)?;
+        let rows = self.code.node_cells(node).len();
+        let old_and_new =
+            (0..2 * rows).map(|cell| Location { buffer: cell / rows, row: cell % rows });
+        let outputs: Vec<Location> = touched
+            .iter()
+            .filter_map(|&cell| self.code.cell(cell).place)
+            .map(|place| {
+                let number = targets.iter().position(|&target| target == place.node);
+                Location { buffer: 2 + number.unwrap_or(0), row: place.row }
+            })
+            .collect();
+        let inputs = old_and_new.chain(outputs.iter().copied()).collect();
+        let nodes = [node, node].into_iter().chain(targets.iter().copied());
+        let strips = nodes.map(|node| self.code.node_cells(node).len()).collect();
+        Program::new(schedule, inputs, outputs, strips, self.options.packet)
+    }
+
+    fn program(&self, have: &CellSet, want: &CellSet) -> Result<Arc<Executable>> {
+        self.cached(Question::Compute(have.clone(), want.clone()), || {
+            let plan = self.code.schedule_with(have, want, self.options.plan)?;
+            let locate = |cells: &[CellId]| -> Vec<Location> {
+                cells.iter().map(|cell| self.layout.locations[cell.index()]).collect()
+            };
+            let (inputs, outputs) = (locate(plan.inputs()), locate(plan.outputs()));
+            let rows = self.layout.cells.iter().map(Vec::len).collect();
+            Program::new(plan.into_schedule(), inputs, outputs, rows, self.options.packet)
+        })
+    }
+
+    fn cached(
+        &self,
+        question: Question,
+        plan: impl FnOnce() -> Result<Program>,
+    ) -> Result<Arc<Executable>> {
+        let programs = || self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = programs().by_question.get(&question) {
+            return Ok(Arc::clone(found));
+        }
+        // Planned outside the lock: two threads may plan the same question, which is harmless.
+        let executable = Arc::new(self.kernel().compile(plan()?)?);
+        programs().insert(question, Arc::clone(&executable));
+        Ok(executable)
+    }
+
+    fn absent<'a>(&self) -> Vec<Buffer<'a>> {
+        (0..self.buffer_count()).map(|_| Buffer::Absent).collect()
+    }
+
+    /// The nodes that hold data, and those that hold none.
+    fn split_nodes(&self) -> Result<(Vec<NodeId>, Vec<NodeId>)> {
+        self.expect_node_buffers()?;
+        let (data, parity): (Vec<_>, Vec<_>) =
+            self.code.nodes().partition(|&node| self.code.holds_data(node));
+        let mixed = |&&node: &&NodeId| {
+            let cells = self.code.node_cells(node).iter();
+            cells.into_iter().any(|&cell| self.code.cell(cell).role != Role::Data)
+        };
+        match data.iter().find(mixed) {
+            None => Ok((data, parity)),
+            Some(node) => Err(Error::parameters(format!(
+                "{}: node {} holds data and parity; use encode_nodes or compute",
+                self.code.spec(),
+                node.index()
+            ))),
+        }
+    }
+
+    fn expect_node_buffers(&self) -> Result<()> {
+        match self.options.layout {
+            BufferLayout::Node => Ok(()),
+            BufferLayout::Lane => {
+                Err(Error::parameters("a codec over lanes is used through compute"))
+            }
+        }
+    }
+
+    fn expect_count(&self, what: &str, given: usize, needed: usize) -> Result<()> {
+        if given == needed {
+            return Ok(());
+        }
+        let spec = self.code.spec();
+        Err(Error::length(format!("{spec} needs {needed} {what} shards, {given} are given")))
+    }
+}
+
+/// Which cells lie where.
+#[derive(Debug)]
+struct Layout {
+    /// Per buffer, its cells by row.
+    cells: Vec<Vec<CellId>>,
+    /// Per cell, its place; auxiliary cells have none and are never asked for.
+    locations: Vec<Location>,
+    /// The buffers with data.
+    data: Vec<usize>,
+}
+
+impl Layout {
+    fn new(code: &Code, layout: BufferLayout) -> Self {
+        let mut cells: Vec<Vec<CellId>> = Vec::new();
+        for node in code.nodes() {
+            let rows = code.node_cells(node);
+            let rows_a_buffer = match layout {
+                BufferLayout::Node => rows.len(),
+                BufferLayout::Lane => code.lane_rows(),
+            };
+            cells.extend(rows.chunks(rows_a_buffer).map(<[CellId]>::to_vec));
+        }
+        let unplaced = code.data_cells().iter().filter(|&&cell| code.cell(cell).place.is_none());
+        cells.extend(unplaced.map(|&cell| vec![cell]));
+        let mut locations = vec![Location { buffer: 0, row: 0 }; code.cell_count()];
+        for (buffer, cells) in cells.iter().enumerate() {
+            for (row, cell) in cells.iter().enumerate() {
+                locations[cell.index()] = Location { buffer, row };
+            }
+        }
+        let mut data: Vec<usize> =
+            code.data_cells().iter().map(|cell| locations[cell.index()].buffer).collect();
+        data.dedup();
+        Self { cells, locations, data }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Question {
+    Compute(CellSet, CellSet),
+    Update(NodeId),
+}
+
+#[derive(Default)]
+struct Programs {
+    by_question: HashMap<Question, Arc<Executable>>,
+    oldest_first: VecDeque<Question>,
+}
+
+impl Programs {
+    fn insert(&mut self, question: Question, executable: Arc<Executable>) {
+        if self.by_question.insert(question.clone(), executable).is_none() {
+            self.oldest_first.push_back(question);
+        }
+        if self.oldest_first.len() > KEPT_PROGRAMS
+            && let Some(oldest) = self.oldest_first.pop_front()
+        {
+            self.by_question.remove(&oldest);
+        }
+    }
+}
+
+impl std::fmt::Debug for Programs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} programs", self.by_question.len())
+    }
+}

@@ -1,0 +1,53 @@
+//! The tiled kernel on AVX-512: 64-byte registers.
+
+use std::arch::x86_64::*;
+use std::ops::Range;
+
+use crate::run::kernel::generic::Tiled;
+use crate::run::kernel::vector::Vector;
+use crate::run::kernel::{Compiled, Memory};
+use crate::run::program::Program;
+
+pub(crate) struct Avx512(Tiled);
+
+pub(crate) fn compile(program: &Program) -> Box<dyn Compiled> {
+    Box::new(Avx512(Tiled::new(program)))
+}
+
+impl Compiled for Avx512 {
+    unsafe fn run(&self, memory: &Memory, stripes: Range<usize>) {
+        // SAFETY: the caller's contract, which includes the processor's features.
+        unsafe { run(&self.0, memory, stripes) }
+    }
+}
+
+/// # Safety
+/// As [`Compiled::run`].
+#[target_feature(enable = "avx512f")]
+unsafe fn run(tiled: &Tiled, memory: &Memory, stripes: Range<usize>) {
+    // SAFETY: the caller's contract; the feature is enabled here.
+    unsafe { tiled.run::<__m512i>(memory, stripes) }
+}
+
+// SAFETY: loads and stores touch exactly the register's bytes, unaligned.
+unsafe impl Vector for __m512i {
+    const BYTES: usize = size_of::<Self>();
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller vouches for the bytes and the instruction set.
+        unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller vouches for the bytes and the instruction set.
+        unsafe { _mm512_storeu_si512(to.cast(), self) }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { _mm512_xor_si512(self, other) }
+    }
+}

@@ -1,0 +1,154 @@
+//! Kernels: what runs a program, and the memory it runs on.
+//!
+//! A kernel is chosen by [`select`](crate::run::select) and makes a [`Compiled`] of a
+//! [`Program`]. The safe door to both is [`Executable::run`]: it checks the buffers of a call
+//! against the program, once, and everything below may rely on it.
+//!
+//! The tiled kernels ([`generic`]) are one algorithm over the [`vector::Vector`] trait; each
+//! instruction set is a thin facade over it.
+
+#![allow(unsafe_code)]
+
+mod generic;
+pub(crate) mod vector;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
+pub(crate) mod scalar;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod sse2;
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::run::parallel;
+use crate::run::program::Program;
+
+/// One buffer of a call: consecutive strips of a node, or of a lane of a node.
+#[derive(Debug, Default)]
+pub enum Buffer<'a> {
+    /// Neither at hand nor wanted.
+    #[default]
+    Absent,
+    /// At hand, to be read.
+    Source(&'a [u8]),
+    /// To be written, and where the code puts data and parity on one node, also read.
+    Target(&'a mut [u8]),
+}
+
+impl Buffer<'_> {
+    fn len(&self) -> Option<usize> {
+        match self {
+            Self::Absent => None,
+            Self::Source(bytes) => Some(bytes.len()),
+            Self::Target(bytes) => Some(bytes.len()),
+        }
+    }
+}
+
+/// A program in the form that one kernel runs.
+pub(crate) trait Compiled: Send + Sync {
+    /// Runs over a range of stripes.
+    ///
+    /// # Safety
+    /// For every buffer that the program reads or writes, `memory` holds a pointer that is valid
+    /// for at least `stripes.end` strips (for writes too where the program writes it); no one else
+    /// writes the strips of `stripes` meanwhile, nor reads those that the program writes; and the
+    /// processor has the features that the kernel was chosen for.
+    unsafe fn run(&self, memory: &Memory, stripes: Range<usize>);
+}
+
+/// The buffers of one call as pointers; null where absent.
+pub(crate) struct Memory {
+    pointers: Vec<*mut u8>,
+}
+
+// SAFETY: the pointers are only used under the contract of `Compiled::run`, which gives every
+// thread stripes of its own.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn new(buffers: &mut [Buffer<'_>]) -> Self {
+        let pointer = |buffer: &mut Buffer<'_>| match buffer {
+            Buffer::Absent => std::ptr::null_mut(),
+            Buffer::Source(bytes) => bytes.as_ptr().cast_mut(),
+            Buffer::Target(bytes) => bytes.as_mut_ptr(),
+        };
+        Self { pointers: buffers.iter_mut().map(pointer).collect() }
+    }
+
+    pub(crate) fn pointer(&self, buffer: usize) -> *mut u8 {
+        self.pointers[buffer]
+    }
+}
+
+/// A compiled program behind a safe interface.
+pub(crate) struct Executable {
+    program: Program,
+    compiled: Box<dyn Compiled>,
+}
+
+impl Executable {
+    /// # Safety
+    /// `compiled` was made from `program` by a kernel whose features this processor has.
+    pub(crate) unsafe fn new(program: Program, compiled: Box<dyn Compiled>) -> Self {
+        Self { program, compiled }
+    }
+
+    /// Runs the program over all stripes of the buffers, on up to `threads` threads.
+    ///
+    /// # Errors
+    /// When a buffer that the program needs is absent, one that it writes is only a source, or the
+    /// buffers do not all hold the same whole number of strips.
+    pub(crate) fn run(&self, buffers: &mut [Buffer<'_>], threads: usize) -> Result<()> {
+        let stripes = self.check(buffers)?;
+        let bytes = stripes * self.program.rows().iter().sum::<usize>() * self.program.packet();
+        let memory = Memory::new(buffers);
+        parallel::split(stripes, bytes, threads, |range| {
+            // SAFETY: `check` found every buffer present, long enough for all stripes and of the
+            // right kind; exclusive borrows stand behind all that is written, and threads get
+            // disjoint ranges, in which the program touches only the strips of its own stripes.
+            // The kernel's features are promised by `Executable::new`.
+            unsafe { self.compiled.run(&memory, range) };
+        });
+        Ok(())
+    }
+
+    fn check(&self, buffers: &[Buffer<'_>]) -> Result<usize> {
+        let expected = self.program.rows().len();
+        if buffers.len() != expected {
+            let given = buffers.len();
+            return Err(Error::length(format!("{given} buffers are given, {expected} are needed")));
+        }
+        let mut stripes = None;
+        for (number, buffer) in buffers.iter().enumerate() {
+            let (read, written) = self.program.access(number);
+            if !read && !written {
+                continue;
+            }
+            let length = buffer
+                .len()
+                .ok_or_else(|| Error::length(format!("buffer {number} is needed but absent")))?;
+            if written && !matches!(buffer, Buffer::Target(_)) {
+                return Err(Error::length(format!("buffer {number} is to be written")));
+            }
+            let strip = self.program.strip(number);
+            let whole = length.is_multiple_of(strip).then_some(length / strip);
+            match (whole, *stripes.get_or_insert(length / strip)) {
+                (Some(count), first) if count == first => {}
+                (_, first) => {
+                    return Err(Error::length(format!(
+                        "buffer {number} has {length} bytes, not {first} strips of {strip}"
+                    )));
+                }
+            }
+        }
+        Ok(stripes.unwrap_or(0))
+    }
+}

@@ -1,0 +1,53 @@
+//! The tiled kernel on NEON: 16-byte registers, on every AArch64 processor.
+
+use std::arch::aarch64::*;
+use std::ops::Range;
+
+use crate::run::kernel::generic::Tiled;
+use crate::run::kernel::vector::Vector;
+use crate::run::kernel::{Compiled, Memory};
+use crate::run::program::Program;
+
+pub(crate) struct Neon(Tiled);
+
+pub(crate) fn compile(program: &Program) -> Box<dyn Compiled> {
+    Box::new(Neon(Tiled::new(program)))
+}
+
+impl Compiled for Neon {
+    unsafe fn run(&self, memory: &Memory, stripes: Range<usize>) {
+        // SAFETY: the caller's contract, which includes the processor's features.
+        unsafe { run(&self.0, memory, stripes) }
+    }
+}
+
+/// # Safety
+/// As [`Compiled::run`].
+#[target_feature(enable = "neon")]
+unsafe fn run(tiled: &Tiled, memory: &Memory, stripes: Range<usize>) {
+    // SAFETY: the caller's contract; the feature is enabled here.
+    unsafe { tiled.run::<uint8x16_t>(memory, stripes) }
+}
+
+// SAFETY: loads and stores touch exactly the register's bytes, unaligned.
+unsafe impl Vector for uint8x16_t {
+    const BYTES: usize = size_of::<Self>();
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller vouches for the bytes and the instruction set.
+        unsafe { vld1q_u8(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller vouches for the bytes and the instruction set.
+        unsafe { vst1q_u8(to, self) }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { veorq_u8(self, other) }
+    }
+}

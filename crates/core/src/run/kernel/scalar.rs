@@ -1,0 +1,20 @@
+//! The tiled kernel on 64-bit words: runs anywhere.
+
+use std::ops::Range;
+
+use crate::run::kernel::generic::Tiled;
+use crate::run::kernel::{Compiled, Memory};
+use crate::run::program::Program;
+
+pub(crate) struct Scalar(Tiled);
+
+pub(crate) fn compile(program: &Program) -> Box<dyn Compiled> {
+    Box::new(Scalar(Tiled::new(program)))
+}
+
+impl Compiled for Scalar {
+    unsafe fn run(&self, memory: &Memory, stripes: Range<usize>) {
+        // SAFETY: the caller's contract; words need no features.
+        unsafe { self.0.run::<u64>(memory, stripes) }
+    }
+}

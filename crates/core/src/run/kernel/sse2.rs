@@ -1,0 +1,53 @@
+//! The tiled kernel on SSE2: 16-byte registers, on every x86-64 processor.
+
+use std::arch::x86_64::*;
+use std::ops::Range;
+
+use crate::run::kernel::generic::Tiled;
+use crate::run::kernel::vector::Vector;
+use crate::run::kernel::{Compiled, Memory};
+use crate::run::program::Program;
+
+pub(crate) struct Sse2(Tiled);
+
+pub(crate) fn compile(program: &Program) -> Box<dyn Compiled> {
+    Box::new(Sse2(Tiled::new(program)))
+}
+
+impl Compiled for Sse2 {
+    unsafe fn run(&self, memory: &Memory, stripes: Range<usize>) {
+        // SAFETY: the caller's contract, which includes the processor's features.
+        unsafe { run(&self.0, memory, stripes) }
+    }
+}
+
+/// # Safety
+/// As [`Compiled::run`].
+#[target_feature(enable = "sse2")]
+unsafe fn run(tiled: &Tiled, memory: &Memory, stripes: Range<usize>) {
+    // SAFETY: the caller's contract; the feature is enabled here.
+    unsafe { tiled.run::<__m128i>(memory, stripes) }
+}
+
+// SAFETY: loads and stores touch exactly the register's bytes, unaligned.
+unsafe impl Vector for __m128i {
+    const BYTES: usize = size_of::<Self>();
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller vouches for the bytes and the instruction set.
+        unsafe { _mm_loadu_si128(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller vouches for the bytes and the instruction set.
+        unsafe { _mm_storeu_si128(to.cast(), self) }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { _mm_xor_si128(self, other) }
+    }
+}

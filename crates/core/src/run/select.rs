@@ -1,0 +1,152 @@
+//! Which kernels there are, which this processor has, and which one serves.
+//!
+//! The only place that asks the processor what it can do.
+
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::run::kernel::{self, Executable};
+use crate::run::program::Program;
+
+/// A kernel by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kernel {
+    /// Tiled, 64-bit words.
+    Scalar,
+    /// Tiled, SSE2.
+    Sse2,
+    /// Tiled, AVX2.
+    Avx2,
+    /// Tiled, AVX-512.
+    Avx512,
+    /// Tiled, NEON.
+    Neon,
+}
+
+/// What a caller may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum KernelChoice {
+    /// The best one for the program.
+    #[default]
+    Auto,
+    /// This one, or an error.
+    Only(Kernel),
+}
+
+impl Kernel {
+    /// All kernels, the plainest first.
+    pub const ALL: [Self; 5] = [Self::Scalar, Self::Sse2, Self::Avx2, Self::Avx512, Self::Neon];
+
+    /// The name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Sse2 => "sse2",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+            Self::Neon => "neon",
+        }
+    }
+
+    /// Whether this processor can run it.
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse2 => is_x86_feature_detected!("sse2"),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => is_x86_feature_detected!("avx2"),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => is_x86_feature_detected!("avx512f"),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
+            #[allow(unreachable_patterns, reason = "which kernels remain depends on the target")]
+            _ => false,
+        }
+    }
+
+    /// The kernels that this processor can run, the plainest first.
+    pub fn available() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|kernel| kernel.is_available())
+    }
+
+    /// The bytes of a vector register.
+    pub fn vector_bytes(self) -> usize {
+        match self {
+            Self::Scalar => 8,
+            Self::Sse2 | Self::Neon => 16,
+            Self::Avx2 => 32,
+            Self::Avx512 => 64,
+        }
+    }
+
+    /// The widest available kernel whose registers fill packets of this size without a rest, or
+    /// the plainest one.
+    pub fn best(packet: usize) -> Self {
+        let fits = |kernel: &Self| packet.is_multiple_of(kernel.vector_bytes());
+        Self::available().filter(fits).last().unwrap_or(Self::Scalar)
+    }
+
+    /// Compiles a program for this kernel.
+    ///
+    /// # Errors
+    /// When the processor cannot run it.
+    pub(crate) fn compile(self, program: Program) -> Result<Executable> {
+        if !self.is_available() {
+            let names: Vec<&str> = Self::available().map(Self::name).collect();
+            return Err(Error::kernel(format!(
+                "this processor has no {self} kernel; it has {}",
+                names.join(", ")
+            )));
+        }
+        let compiled = match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse2 => kernel::sse2::compile(&program),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => kernel::avx2::compile(&program),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => kernel::avx512::compile(&program),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => kernel::neon::compile(&program),
+            _ => kernel::scalar::compile(&program),
+        };
+        // SAFETY: `compiled` was made from `program` just now, and `is_available` asked the
+        // processor for the kernel's features.
+        Ok(unsafe { Executable::new(program, compiled) })
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl KernelChoice {
+    /// The kernel that serves packets of this size.
+    pub fn resolve(self, packet: usize) -> Kernel {
+        match self {
+            Self::Auto => Kernel::best(packet),
+            Self::Only(kernel) => kernel,
+        }
+    }
+}
+
+impl FromStr for KernelChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        let found = Kernel::ALL.into_iter().find(|kernel| kernel.name() == text);
+        found.map(Self::Only).ok_or_else(|| {
+            let names = Kernel::ALL.map(Kernel::name).join(", ");
+            Error::kernel(format!("there is no kernel `{text}`; there are auto, {names}"))
+        })
+    }
+}

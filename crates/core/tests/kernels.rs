@@ -1,0 +1,155 @@
+//! One test body for all kernels: each must give what the interpreter gives, which must give what
+//! the reference gives; lengths straddle every boundary, fills have a prime period, canaries stand
+//! round every output.
+
+mod common;
+
+use common::{as_slices, code, fill};
+use paritas::plan::interpret::interpret;
+use paritas::{Codec, CodecOptions, Kernel, KernelChoice, Order, Pass, PlanOptions, Role};
+use paritas_reference as reference;
+
+const CANARY: usize = 64;
+
+/// Splits shards (strips of packets) into their cells, each the packets of one row in sequence.
+fn cells_of(shard: &[u8], rows: usize, packet: usize) -> Vec<Vec<u8>> {
+    (0..rows)
+        .map(|row| {
+            shard.chunks(rows * packet).flat_map(|s| s[row * packet..][..packet].to_vec()).collect()
+        })
+        .collect()
+}
+
+/// What the interpreter makes of data shards, as parity shards.
+fn interpreted(codec: &Codec, data: &[Vec<u8>], options: PlanOptions) -> Vec<Vec<u8>> {
+    let code = codec.code();
+    let (have, want) = (code.stored(Role::Data), code.stored(Role::Parity));
+    let plan = code.schedule_with(&have, &want, options).unwrap();
+    let rows = codec.buffer_cells(0).len();
+    let cells: Vec<Vec<u8>> =
+        data.iter().flat_map(|shard| cells_of(shard, rows, codec.packet())).collect();
+    let inputs: Vec<&[u8]> = plan.inputs().iter().map(|cell| &cells[cell.index()][..]).collect();
+    let outputs = interpret(plan.schedule(), &inputs).unwrap();
+    outputs
+        .chunks(rows)
+        .map(|node| {
+            let stripes = node[0].len() / codec.packet();
+            let piece =
+                |s: usize, cell: &Vec<u8>| cell[s * codec.packet()..][..codec.packet()].to_vec();
+            (0..stripes).flat_map(|s| node.iter().flat_map(move |cell| piece(s, cell))).collect()
+        })
+        .collect()
+}
+
+/// Encodes with canaries round every parity shard.
+fn encoded(codec: &Codec, data: &[Vec<u8>], parity: usize, misalign: usize) -> Vec<Vec<u8>> {
+    let length = data[0].len();
+    let mut padded = vec![vec![0xC3; length + 2 * CANARY + misalign]; parity];
+    {
+        let mut targets: Vec<&mut [u8]> =
+            padded.iter_mut().map(|shard| &mut shard[CANARY + misalign..][..length]).collect();
+        codec.encode(&as_slices(data), &mut targets).unwrap();
+    }
+    for shard in &padded {
+        let (before, rest) = shard.split_at(CANARY + misalign);
+        let after = &rest[length..];
+        assert!(before.iter().chain(after).all(|&byte| byte == 0xC3), "a canary died");
+    }
+    padded.iter().map(|shard| shard[CANARY + misalign..][..length].to_vec()).collect()
+}
+
+fn reference_parity(spec: &str, data: &[Vec<u8>], packet: usize) -> Vec<Vec<u8>> {
+    let code = code(spec);
+    let pinned = |name: &str| -> Vec<u64> {
+        code.pin().entries().find(|(n, _)| *n == name).unwrap().1.to_vec()
+    };
+    let name = code.spec().family();
+    if name == "rdp" {
+        return reference::array::rdp(pinned("prime")[0] as usize, data, packet).into();
+    }
+    if name == "evenodd" {
+        return reference::array::evenodd(pinned("prime")[0] as usize, data, packet).into();
+    }
+    let w: u32 = code.spec().text("w").unwrap().parse().unwrap();
+    let field = reference::field::Field::new(w, pinned("polynomial")[0]);
+    let mut matrix = reference::matrix::cauchy(&field, &pinned("points"), data.len());
+    for (row, row_scale) in matrix.iter_mut().zip(pinned("row-scale")) {
+        for (entry, column_scale) in row.iter_mut().zip(pinned("column-scale")) {
+            *entry = field.mul(field.mul(*entry, row_scale), column_scale);
+        }
+    }
+    reference::packets::encode(&field, &matrix, data, packet)
+}
+
+const SPECS: [&str; 8] = [
+    "4+2",
+    "cauchy:k=10,m=4",
+    "cauchy:k=3,m=3,w=8",
+    "cauchy:k=1,m=1",
+    "cauchy:k=7,m=2,w=5",
+    "rdp:k=6",
+    "rdp:k=3",
+    "evenodd:k=5",
+];
+
+#[test]
+fn every_kernel_is_the_interpreter_is_the_reference() {
+    for spec in SPECS {
+        for packet in [1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 200, 1500, 4096] {
+            for stripes in [1, 2, 17] {
+                check(spec, packet, stripes);
+            }
+        }
+    }
+}
+
+fn check(spec: &str, packet: usize, stripes: usize) {
+    let codec = |kernel, pass, order| {
+        let plan = PlanOptions { pass, order };
+        Codec::new(code(spec), CodecOptions { packet, kernel, plan, ..CodecOptions::default() })
+            .unwrap()
+    };
+    let plain = codec(KernelChoice::Only(Kernel::Scalar), Pass::Direct, Order::Parity);
+    let nodes = plain.code().nodes();
+    let k = nodes.filter(|&node| plain.code().holds_data(node)).count();
+    let parity = plain.code().node_count() - k;
+    let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, stripes * plain.strip())).collect();
+    let expected = reference_parity(spec, &data, packet);
+    for pass in [Pass::Direct, Pass::Smart, Pass::Slp] {
+        for order in [Order::Parity, Order::Data] {
+            let options = PlanOptions { pass, order };
+            assert!(interpreted(&plain, &data, options) == expected, "{spec} {packet} {options:?}");
+        }
+    }
+    for kernel in common::kernels() {
+        for (pass, order) in [(Pass::Slp, Order::Parity), (Pass::Direct, Order::Data)] {
+            for misalign in [0, 1] {
+                let made = encoded(&codec(kernel, pass, order), &data, parity, misalign);
+                assert!(made == expected, "{spec} packet {packet} x {stripes} {kernel:?} {pass:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_change_the_result() {
+    let options = |threads| CodecOptions { threads, ..CodecOptions::default() };
+    let one = Codec::new(code("10+4"), options(1)).unwrap();
+    let stripes = 3001;
+    let data: Vec<Vec<u8>> = (0..10).map(|node| fill(node, stripes * one.strip())).collect();
+    let expected = encoded(&one, &data, 4, 0);
+    for threads in [0, 2, 3, 8] {
+        let codec = Codec::new(code("10+4"), options(threads)).unwrap();
+        assert!(encoded(&codec, &data, 4, 0) == expected, "{threads} threads");
+    }
+}
+
+#[test]
+fn unavailable_kernels_are_refused() {
+    for kernel in Kernel::ALL.into_iter().filter(|kernel| !kernel.is_available()) {
+        let options =
+            CodecOptions { kernel: KernelChoice::Only(kernel), ..CodecOptions::default() };
+        let error = Codec::new(code("4+2"), options).unwrap_err();
+        assert_eq!(error.kind(), paritas::ErrorKind::Kernel);
+    }
+}
