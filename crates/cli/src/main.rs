@@ -1,2 +1,46 @@
-//! The command line.
-fn main() {}
+//! The command line: flags become a job, the job runs, its outcome becomes an exit code.
+//!
+//! No algorithm lives here. [`args`] defines every flag once (parser, help, man page and
+//! completions come from it), [`commands`] turns arguments into calls of the library crates,
+//! [`output`] prints results, and [`exit`] is the one place that knows exit codes.
+
+mod args;
+mod commands;
+mod exit;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Args;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    let json = std::env::args_os().any(|arg| arg == "--json");
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) if !error.use_stderr() => {
+            let _ = error.print();
+            return Exit::Done.into();
+        }
+        Err(error) if !json => {
+            let _ = error.print();
+            return Exit::Arguments.into();
+        }
+        Err(error) => return report(true, &Failure::arguments(error.render().to_string().trim())),
+    };
+    let output = Output::new(&args);
+    let run = std::panic::catch_unwind(|| commands::run(args.command, &output));
+    match run {
+        Ok(Ok(exit)) => exit.into(),
+        Ok(Err(failure)) => report(json, &failure),
+        Err(_) => report(json, &Failure::internal("this is a bug in paritas; please report it")),
+    }
+}
+
+fn report(json: bool, failure: &Failure) -> ExitCode {
+    output::print_failure(json, failure);
+    failure.exit.into()
+}

@@ -14,6 +14,7 @@
 pub mod cost;
 pub mod interpret;
 pub mod optimise;
+pub mod registers;
 pub mod schedule;
 mod structure;
 mod text;

@@ -8,7 +8,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
-use crate::run::kernel::{self, Executable};
+#[cfg(target_arch = "x86_64")]
+use crate::run::jit::{Jit, assemble::Isa};
+use crate::run::kernel::{self, Compiled, Executable};
 use crate::run::program::Program;
 
 /// A kernel by name.
@@ -25,6 +27,12 @@ pub enum Kernel {
     Avx512,
     /// Tiled, NEON.
     Neon,
+    /// Compiled, AVX2.
+    JitAvx2,
+    /// Compiled, AVX-512 on 32-byte vectors.
+    JitAvx512Vl,
+    /// Compiled, AVX-512 on 64-byte vectors.
+    JitAvx512,
 }
 
 /// What a caller may ask for.
@@ -39,7 +47,16 @@ pub enum KernelChoice {
 
 impl Kernel {
     /// All kernels, the plainest first.
-    pub const ALL: [Self; 5] = [Self::Scalar, Self::Sse2, Self::Avx2, Self::Avx512, Self::Neon];
+    pub const ALL: [Self; 8] = [
+        Self::Scalar,
+        Self::Sse2,
+        Self::Avx2,
+        Self::Avx512,
+        Self::Neon,
+        Self::JitAvx2,
+        Self::JitAvx512Vl,
+        Self::JitAvx512,
+    ];
 
     /// The name on the command line and in reports.
     pub fn name(self) -> &'static str {
@@ -49,6 +66,9 @@ impl Kernel {
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
             Self::Neon => "neon",
+            Self::JitAvx2 => "jit-avx2",
+            Self::JitAvx512Vl => "jit-avx512vl",
+            Self::JitAvx512 => "jit-avx512",
         }
     }
 
@@ -59,9 +79,13 @@ impl Kernel {
             #[cfg(target_arch = "x86_64")]
             Self::Sse2 => is_x86_feature_detected!("sse2"),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => is_x86_feature_detected!("avx2"),
+            Self::Avx2 | Self::JitAvx2 => is_x86_feature_detected!("avx2"),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => is_x86_feature_detected!("avx512f"),
+            Self::JitAvx512Vl => {
+                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl")
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 | Self::JitAvx512 => is_x86_feature_detected!("avx512f"),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
             #[allow(unreachable_patterns, reason = "which kernels remain depends on the target")]
@@ -79,8 +103,8 @@ impl Kernel {
         match self {
             Self::Scalar => 8,
             Self::Sse2 | Self::Neon => 16,
-            Self::Avx2 => 32,
-            Self::Avx512 => 64,
+            Self::Avx2 | Self::JitAvx2 | Self::JitAvx512Vl => 32,
+            Self::Avx512 | Self::JitAvx512 => 64,
         }
     }
 
@@ -112,11 +136,26 @@ impl Kernel {
             Self::Avx512 => kernel::avx512::compile(&program),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => kernel::neon::compile(&program),
+            #[cfg(target_arch = "x86_64")]
+            Self::JitAvx2 => jit(&program, Isa::Avx2, kernel::avx2::compile),
+            #[cfg(target_arch = "x86_64")]
+            Self::JitAvx512Vl => jit(&program, Isa::Avx512Vl, kernel::avx2::compile),
+            #[cfg(target_arch = "x86_64")]
+            Self::JitAvx512 => jit(&program, Isa::Avx512, kernel::avx512::compile),
             _ => kernel::scalar::compile(&program),
         };
         // SAFETY: `compiled` was made from `program` just now, and `is_available` asked the
         // processor for the kernel's features.
         Ok(unsafe { Executable::new(program, compiled) })
+    }
+}
+
+/// Compiles to machine code, or for the tiled kernel where that is not possible.
+#[cfg(target_arch = "x86_64")]
+fn jit(program: &Program, isa: Isa, tiled: fn(&Program) -> Box<dyn Compiled>) -> Box<dyn Compiled> {
+    match Jit::compile(program, isa, tiled(program)) {
+        Ok(jit) => Box::new(jit),
+        Err(_) => tiled(program),
     }
 }
 

@@ -5,7 +5,7 @@
 //! 4.2, algorithm 2) takes one source after the other and adds it wherever it is used, so that
 //! each source is read once; the first use of a target copies (section 4.3).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::error::{Error, Result};
 use crate::plan::schedule::{Op, Schedule, Slot};
@@ -66,6 +66,44 @@ pub(crate) fn arrange(inputs: usize, outputs: usize, ops: Vec<Op>) -> Result<Sch
         }
     }
     Schedule::new(inputs, temps as usize, outputs, arranged)
+}
+
+/// An order with few temporaries alive at a time: next comes the operation that ends the lives of
+/// most temporaries and begins no new one, then the one that uses the most that is alive.
+///
+/// # Errors
+/// When the schedule is not single-assignment.
+pub fn few_live(schedule: &Schedule) -> Result<Schedule> {
+    require_single_assignment(schedule)?;
+    let mut uses: HashMap<Slot, usize> = HashMap::new();
+    for op in schedule.ops() {
+        op.sources.iter().for_each(|&source| *uses.entry(source).or_default() += 1);
+    }
+    let mut done: HashSet<Slot> = HashSet::new();
+    let mut waiting: Vec<&Op> = schedule.ops().iter().collect();
+    let mut ops = Vec::with_capacity(waiting.len());
+    while !waiting.is_empty() {
+        let ready = |op: &Op| {
+            op.sources.iter().all(|slot| matches!(slot, Slot::Input(_)) || done.contains(slot))
+        };
+        let score = |op: &Op| {
+            let made = op.sources.iter().filter(|slot| !matches!(slot, Slot::Input(_)));
+            let (dying, alive): (Vec<&Slot>, Vec<&Slot>) = made.partition(|slot| uses[slot] == 1);
+            let born = usize::from(uses.contains_key(&op.target));
+            (dying.len() as isize - born as isize, alive.len())
+        };
+        // The first of equals: the operations' own order is a good one.
+        let next = (0..waiting.len())
+            .rev()
+            .filter(|&index| ready(waiting[index]))
+            .max_by_key(|&index| score(waiting[index]))
+            .ok_or_else(|| Error::schedule("operations wait for each other"))?;
+        let op = waiting.remove(next);
+        op.sources.iter().for_each(|source| *uses.entry(*source).or_insert(1) -= 1);
+        done.insert(op.target);
+        ops.push(op.clone());
+    }
+    Schedule::new(schedule.inputs(), schedule.temps(), schedule.outputs(), ops)
 }
 
 pub(crate) fn require_single_assignment(schedule: &Schedule) -> Result<()> {

@@ -65,6 +65,7 @@ pub(crate) trait Compiled: Send + Sync {
 /// The buffers of one call as pointers; null where absent.
 pub(crate) struct Memory {
     pointers: Vec<*mut u8>,
+    stripes: usize,
 }
 
 // SAFETY: the pointers are only used under the contract of `Compiled::run`, which gives every
@@ -74,17 +75,22 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    fn new(buffers: &mut [Buffer<'_>]) -> Self {
+    fn new(buffers: &mut [Buffer<'_>], stripes: usize) -> Self {
         let pointer = |buffer: &mut Buffer<'_>| match buffer {
             Buffer::Absent => std::ptr::null_mut(),
             Buffer::Source(bytes) => bytes.as_ptr().cast_mut(),
             Buffer::Target(bytes) => bytes.as_mut_ptr(),
         };
-        Self { pointers: buffers.iter_mut().map(pointer).collect() }
+        Self { pointers: buffers.iter_mut().map(pointer).collect(), stripes }
     }
 
     pub(crate) fn pointer(&self, buffer: usize) -> *mut u8 {
         self.pointers[buffer]
+    }
+
+    /// The stripes of the whole call, of which one thread may run a part.
+    pub(crate) fn stripes(&self) -> usize {
+        self.stripes
     }
 }
 
@@ -109,7 +115,7 @@ impl Executable {
     pub(crate) fn run(&self, buffers: &mut [Buffer<'_>], threads: usize) -> Result<()> {
         let stripes = self.check(buffers)?;
         let bytes = stripes * self.program.rows().iter().sum::<usize>() * self.program.packet();
-        let memory = Memory::new(buffers);
+        let memory = Memory::new(buffers, stripes);
         parallel::split(stripes, bytes, threads, |range| {
             // SAFETY: `check` found every buffer present, long enough for all stripes and of the
             // right kind; exclusive borrows stand behind all that is written, and threads get

@@ -1,0 +1,225 @@
+//! `paritas bench`: how fast a code runs here, beside what memory and one XOR a byte allow.
+
+use std::time::Instant;
+
+use paritas::{
+    Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Role,
+    Spec,
+};
+use serde_json::json;
+
+use crate::args::{Bench, Operation};
+use crate::commands::Outcome;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+
+/// The least time of one sample; shorter runs are repeated within a sample.
+const SAMPLE_SECONDS: f64 = 0.002;
+
+/// Measures and reports.
+pub fn run(args: &Bench, output: &Output) -> Outcome {
+    let code = Code::new(&args.code)?;
+    let spec = code.spec().to_string();
+    let mut subject = Workload::new(code, args)?;
+    let start = Instant::now();
+    subject.run()?;
+    let plan_seconds = start.elapsed().as_secs_f64();
+    subject.check(args)?;
+    let mut roofline = subject.roofline(args)?;
+    let (mut samples, mut limits) = (Vec::new(), Vec::new());
+    for _ in 0..args.reps {
+        samples.push(subject.sample()?);
+        limits.push(roofline.sample()?);
+    }
+    let gbps = |samples: &[f64], bytes: usize| Spread::of(samples, bytes);
+    let speed = gbps(&samples, subject.user_bytes());
+    let limit = gbps(&limits, subject.user_bytes());
+    let fraction = speed.median / limit.median;
+    let kernel = subject.codec.kernel();
+    let operation = format!("{:?}", args.op).to_lowercase();
+    let value = json!({
+        "type": "bench", "code": spec, "op": operation, "set_bytes": args.set,
+        "shard_bytes": subject.shard, "packet": args.packet, "kernel": kernel.name(),
+        "threads": args.threads, "reps": args.reps,
+        "gbps_median": speed.median, "gbps_min": speed.min, "gbps_max": speed.max,
+        "roofline_gbps": limit.median, "roofline_fraction": fraction, "plan_seconds": plan_seconds,
+    });
+    output.result(value, || {
+        format!(
+            "{spec} {operation}: {:.2} GB/s (from {:.2} to {:.2}), {:.0} % of the roofline {:.2}; \
+             kernel {kernel}, packet {}, shards of {} bytes",
+            speed.median,
+            speed.min,
+            speed.max,
+            100.0 * fraction,
+            limit.median,
+            args.packet,
+            subject.shard
+        )
+    });
+    Ok(Exit::Done)
+}
+
+/// Median, lowest and highest GB/s.
+struct Spread {
+    median: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Spread {
+    /// `samples` are seconds for `bytes` user bytes each; there is at least one.
+    fn of(samples: &[f64], bytes: usize) -> Self {
+        let mut speeds: Vec<f64> = samples.iter().map(|s| bytes as f64 / s / 1e9).collect();
+        speeds.sort_by(f64::total_cmp);
+        Self { median: speeds[speeds.len() / 2], min: speeds[0], max: speeds[speeds.len() - 1] }
+    }
+}
+
+/// An operation over shards in memory.
+struct Workload {
+    codec: Codec,
+    operation: Operation,
+    data_nodes: usize,
+    shard: usize,
+    shards: Vec<Vec<u8>>,
+    /// For decoding, which nodes are lost; for updating, the first is the changed one.
+    lost: Vec<usize>,
+    changed: Vec<u8>,
+}
+
+impl Workload {
+    fn new(code: Code, args: &Bench) -> Result<Self, Failure> {
+        let options = CodecOptions {
+            packet: args.packet,
+            threads: args.threads,
+            kernel: args.kernel,
+            ..CodecOptions::default()
+        };
+        let codec = Codec::new(code, options)?;
+        let nodes = codec.code().node_count();
+        let data_nodes = codec.code().nodes().filter(|&n| codec.code().holds_data(n)).count();
+        let strip = codec.strip();
+        let shard = (args.set / nodes / strip).max(1) * strip;
+        let shards = (0..nodes).map(|node| fill(node, shard)).collect();
+        let lost = (0..codec.code().tolerance().min(data_nodes)).collect();
+        let operation = args.op;
+        let changed = fill(nodes, shard);
+        let mut workload = Self { codec, operation, data_nodes, shard, shards, lost, changed };
+        workload.encode()?;
+        Ok(workload)
+    }
+
+    fn user_bytes(&self) -> usize {
+        self.data_nodes * self.shard
+    }
+
+    fn encode(&mut self) -> Result<(), Failure> {
+        let (data, parity) = self.shards.split_at_mut(self.data_nodes);
+        let data: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+        let mut parity: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
+        Ok(self.codec.encode(&data, &mut parity)?)
+    }
+
+    fn run(&mut self) -> Result<(), Failure> {
+        match self.operation {
+            Operation::Encode => self.encode(),
+            Operation::Decode => self.decode(),
+            Operation::Update => self.update(),
+        }
+    }
+
+    fn decode(&mut self) -> Result<(), Failure> {
+        let mut buffers: Vec<Buffer<'_>> = self
+            .shards
+            .iter_mut()
+            .enumerate()
+            .map(|(node, shard)| match self.lost.contains(&node) {
+                true => Buffer::Target(shard),
+                false => Buffer::Source(shard),
+            })
+            .collect();
+        Ok(self.codec.reconstruct(&mut buffers)?)
+    }
+
+    /// Every run swaps the first data shard with another content.
+    fn update(&mut self) -> Result<(), Failure> {
+        let (data, parity) = self.shards.split_at_mut(self.data_nodes);
+        let mut parity: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
+        self.codec.update(NodeId::new(0), &data[0], &self.changed, &mut parity)?;
+        std::mem::swap(&mut data[0], &mut self.changed);
+        Ok(())
+    }
+
+    /// Compares what stands in memory with what the plainest kernel makes of the data.
+    fn check(&self, args: &Bench) -> Result<(), Failure> {
+        let plain = Bench {
+            code: args.code.clone(),
+            op: Operation::Encode,
+            kernel: KernelChoice::Only(Kernel::Scalar),
+            ..*args
+        };
+        let mut other = Self::new(self.codec.code().clone(), &plain)?;
+        other.shards[..self.data_nodes].clone_from_slice(&self.shards[..self.data_nodes]);
+        let lost_data_came_back = self.operation != Operation::Decode
+            || self.lost.iter().all(|&node| self.shards[node] == fill(node, self.shard));
+        other.encode()?;
+        if other.shards == self.shards && lost_data_came_back {
+            return Ok(());
+        }
+        Err(Failure::internal(format!("{} computes wrong; not measured", self.codec.kernel())))
+    }
+
+    /// The same streams with one XOR for every byte read: a code whose parity nodes share the
+    /// data nodes among them.
+    fn roofline(&self, args: &Bench) -> Result<Self, Failure> {
+        let targets = self.codec.code().node_count() - self.data_nodes;
+        let (sources, targets) = match self.operation {
+            Operation::Encode => (self.data_nodes, targets),
+            Operation::Decode => (self.data_nodes, self.lost.len()),
+            Operation::Update => (2 + targets, targets),
+        };
+        let rows = self.codec.strip() / args.packet;
+        let code = one_xor_a_byte(sources, targets, rows)?;
+        let nodes = sources + targets;
+        let plain = Bench {
+            code: args.code.clone(),
+            op: Operation::Encode,
+            set: self.shard * nodes,
+            ..*args
+        };
+        Self::new(code, &plain)
+    }
+
+    /// Seconds for one run.
+    fn sample(&mut self) -> Result<f64, Failure> {
+        let mut runs = 0;
+        let start = Instant::now();
+        loop {
+            self.run()?;
+            runs += 1;
+            let seconds = start.elapsed().as_secs_f64();
+            if seconds >= SAMPLE_SECONDS {
+                return Ok(seconds / f64::from(runs));
+            }
+        }
+    }
+}
+
+fn one_xor_a_byte(sources: usize, targets: usize, rows: usize) -> Result<Code, paritas::Error> {
+    let mut builder = CodeBuilder::new(sources + targets);
+    let data: Vec<Vec<CellId>> =
+        (0..sources).map(|node| (0..rows).map(|_| builder.data(Some(node))).collect()).collect();
+    for target in 0..targets {
+        for row in 0..rows {
+            let mine = (target % sources..sources).step_by(targets);
+            let cells: Vec<CellId> = mine.map(|node| data[node][row]).collect();
+            builder.derived(Role::Parity, Some(sources + target), &cells);
+        }
+    }
+    builder.finish(Spec::new("roofline"), 1)
+}
+
+fn fill(seed: usize, length: usize) -> Vec<u8> {
+    (0..length).map(|i| ((i % 251) * 7 + seed * 31 + i / 251 * 3) as u8).collect()
+}

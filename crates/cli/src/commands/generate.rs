@@ -1,0 +1,26 @@
+//! `paritas completions` and `paritas man`: made from the same definitions as the parser.
+
+use std::path::Path;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::args::Args;
+use crate::commands::Outcome;
+use crate::exit::{Exit, Failure};
+
+/// Prints completions for a shell.
+pub fn completions(shell: Shell) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "paritas", &mut script);
+    std::io::Write::write_all(&mut std::io::stdout(), &script)
+        .map_err(|error| Failure::io("standard output", &error))?;
+    Ok(Exit::Done)
+}
+
+/// Writes a man page for the program and one for each command.
+pub fn man(directory: &Path) -> Outcome {
+    clap_mangen::generate_to(Args::command(), directory)
+        .map_err(|error| Failure::io(directory.display(), &error))?;
+    Ok(Exit::Done)
+}

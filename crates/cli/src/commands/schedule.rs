@@ -1,0 +1,79 @@
+//! `paritas schedule`: what a schedule does and costs.
+
+use std::time::Instant;
+
+use clap::ValueEnum;
+use paritas::{CellSet, Code, Cost, NodeId, PlanOptions, Role};
+use serde_json::json;
+
+use crate::args::Schedule;
+use crate::commands::Outcome;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+
+/// Plans and reports.
+pub fn run(args: &Schedule, output: &Output) -> Outcome {
+    let code = Code::new(&args.spec)?;
+    let (have, want) = question(&code, &args.erase)?;
+    let options = PlanOptions { pass: args.pass.into(), order: args.order.into() };
+    let start = Instant::now();
+    let plan = code.schedule_with(&have, &want, options)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let cost = Cost::of(plan.schedule());
+    let reads = plan.reads(&code);
+    let mut value = json!({
+        "type": "schedule", "code": code.spec().to_string(), "erased": args.erase,
+        "pass": name(args.pass), "order": name(args.order),
+        "ones": code.ones(), "xors": cost.xors, "copies": cost.copies, "total": cost.total,
+        "ops": cost.ops, "temps": cost.temps, "ternary": cost.ternary,
+        "loads": cost.loads, "stores": cost.stores, "reads": reads, "plan_seconds": seconds,
+    });
+    if args.text {
+        value["text"] = json!(plan.schedule().to_string());
+    }
+    output.result(value, || {
+        let mut text = format!(
+            "{}: {}\n  {} ones; {} XORs + {} copies = {} in {} operations with {} temporaries\n  \
+             {} three-input XORs; {} loads and {} stores a vector\n  packets read of each node: {}\n",
+            code.spec(),
+            if args.erase.is_empty() { "encode".to_owned() } else { format!("reconstruct {:?}", args.erase) },
+            code.ones(),
+            cost.xors,
+            cost.copies,
+            cost.total,
+            cost.ops,
+            cost.temps,
+            cost.ternary,
+            cost.loads,
+            cost.stores,
+            reads.iter().map(usize::to_string).collect::<Vec<_>>().join(" ")
+        );
+        if args.text {
+            text.push_str(&format!("\n{}", plan.schedule()));
+        }
+        text
+    });
+    Ok(Exit::Done)
+}
+
+/// The cells at hand and wanted: all data and all parity, or what is left and what is erased.
+fn question(code: &Code, erased: &[usize]) -> Result<(CellSet, CellSet), Failure> {
+    if erased.is_empty() {
+        return Ok((code.stored(Role::Data), code.stored(Role::Parity)));
+    }
+    let nodes = code.node_count();
+    if let Some(node) = erased.iter().find(|&&node| node >= nodes) {
+        return Err(Failure::arguments(format!(
+            "--erase {node}: {} has nodes 0 to {}",
+            code.spec(),
+            nodes - 1
+        )));
+    }
+    let erased: Vec<NodeId> = erased.iter().copied().map(NodeId::new).collect();
+    let have = code.cells_of(code.nodes().filter(|node| !erased.contains(node)));
+    Ok((have, code.cells_of(erased)))
+}
+
+fn name(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}

@@ -1,0 +1,94 @@
+//! Exit codes, a superset of par2's because scripts know those.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exit {
+    /// Done, or everything intact.
+    Done = 0,
+    /// Damaged, but repairable.
+    Repairable = 1,
+    /// Damaged beyond repair: too few good blocks.
+    Lost = 2,
+    /// Bad arguments or parameters.
+    Arguments = 3,
+    /// Nothing recognisable as a shard set.
+    NotRecognised = 4,
+    /// Repair or decode finished, but the final check failed.
+    CheckFailed = 5,
+    /// Input or output failed.
+    Io = 6,
+    /// A bug.
+    Internal = 7,
+    /// Out of memory.
+    Memory = 8,
+}
+
+impl Exit {
+    /// The name of the code in error reports.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Repairable => "repairable",
+            Self::Lost => "lost",
+            Self::Arguments => "arguments",
+            Self::NotRecognised => "not-recognised",
+            Self::CheckFailed => "check-failed",
+            Self::Io => "io",
+            Self::Internal => "internal",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a run failed, and with which code it ends.
+#[derive(Debug)]
+pub struct Failure {
+    /// The code.
+    pub exit: Exit,
+    /// What to tell the user.
+    pub message: String,
+}
+
+impl Failure {
+    /// Bad arguments.
+    pub fn arguments(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Arguments, message: message.into() }
+    }
+
+    /// Nothing recognisable.
+    pub fn not_recognised(message: impl Into<String>) -> Self {
+        Self { exit: Exit::NotRecognised, message: message.into() }
+    }
+
+    /// Input or output.
+    pub fn io(what: impl fmt::Display, error: &std::io::Error) -> Self {
+        Self { exit: Exit::Io, message: format!("{what}: {error}") }
+    }
+
+    /// A bug.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Internal, message: message.into() }
+    }
+}
+
+impl From<paritas::Error> for Failure {
+    fn from(error: paritas::Error) -> Self {
+        let exit = match error.kind() {
+            paritas::ErrorKind::Spec
+            | paritas::ErrorKind::Parameters
+            | paritas::ErrorKind::Kernel => Exit::Arguments,
+            paritas::ErrorKind::NotEnough => Exit::Lost,
+            _ => Exit::Internal,
+        };
+        Self { exit, message: error.to_string() }
+    }
+}

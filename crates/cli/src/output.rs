@@ -1,0 +1,171 @@
+//! What a run prints: results for people or as JSON lines, progress, failures.
+
+use std::ffi::OsStr;
+use std::io::{IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+
+use crate::args::{Args, Command};
+use crate::exit::Failure;
+
+/// How long between two progress lines in JSON.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Where and how results go.
+#[derive(Debug)]
+pub struct Output {
+    json: bool,
+    quiet: bool,
+    /// Standard output carries an object's bytes, so everything else goes to standard error.
+    stdout_is_taken: bool,
+}
+
+impl Output {
+    /// The output that the arguments ask for.
+    pub fn new(args: &Args) -> Self {
+        let stdout_is_taken =
+            matches!(&args.command, Command::Decode(decode) if decode.out.as_os_str() == "-");
+        Self { json: args.json, quiet: args.quiet, stdout_is_taken }
+    }
+
+    /// Whether results are JSON.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints a result: an object in JSON, or text that is made only when it is wanted.
+    pub fn result(&self, value: Value, text: impl FnOnce() -> String) {
+        if self.json {
+            self.line(&value.to_string());
+        } else if !self.quiet {
+            self.line(text().trim_end());
+        }
+    }
+
+    /// Prints a warning on standard error.
+    pub fn warn(&self, message: &str) {
+        if self.json {
+            eprintln!("{}", json!({"type": "warning", "message": message}));
+        } else if !self.quiet {
+            eprintln!("paritas: warning: {message}");
+        }
+    }
+
+    fn line(&self, line: &str) {
+        // A reader that went away (`paritas codes | head`) is no failure of ours.
+        let _ = if self.stdout_is_taken {
+            writeln!(std::io::stderr(), "{line}")
+        } else {
+            writeln!(std::io::stdout(), "{line}")
+        };
+    }
+
+    /// Progress over `total` bytes, if that is known.
+    pub fn progress(&self, total: Option<u64>) -> Progress<'_> {
+        Progress::new(self, total)
+    }
+}
+
+/// A running job's progress: a bar on a terminal, lines in JSON, nothing elsewhere.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    output: &'a Output,
+    bar: Option<ProgressBar>,
+    total: Option<u64>,
+    done: AtomicU64,
+    start: Instant,
+    last_line: Mutex<Instant>,
+}
+
+impl<'a> Progress<'a> {
+    fn new(output: &'a Output, total: Option<u64>) -> Self {
+        let on_terminal = !output.json && !output.quiet && std::io::stderr().is_terminal();
+        let bar = on_terminal.then(|| {
+            let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
+            let template = match total {
+                Some(_) => "{bar:30} {bytes}/{total_bytes}  {bytes_per_sec}  ETA {eta}",
+                None => "{spinner} {bytes}  {bytes_per_sec}  {elapsed}",
+            };
+            bar.with_style(
+                ProgressStyle::with_template(template)
+                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
+            )
+        });
+        let now = Instant::now();
+        Self { output, bar, total, done: AtomicU64::new(0), start: now, last_line: Mutex::new(now) }
+    }
+
+    /// More bytes are done.
+    pub fn advance(&self, bytes: u64) {
+        let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if let Some(bar) = &self.bar {
+            bar.set_position(done);
+        }
+        if self.output.json
+            && let Ok(mut last) = self.last_line.try_lock()
+            && last.elapsed() >= PROGRESS_INTERVAL
+        {
+            *last = Instant::now();
+            self.print_line(done);
+        }
+    }
+
+    /// The seconds since the start.
+    pub fn seconds(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    fn print_line(&self, done: u64) {
+        let rate = done as f64 / self.seconds();
+        let eta = self.total.map(|total| total.saturating_sub(done) as f64 / rate.max(1.0));
+        let line = json!({
+            "type": "progress", "bytes": done, "total": self.total, "rate": rate, "eta_s": eta,
+        });
+        self.output.line(&line.to_string());
+    }
+}
+
+impl Drop for Progress<'_> {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Prints a failure on standard error.
+pub fn print_failure(json: bool, failure: &Failure) {
+    let _ = if json {
+        let line = json!({
+            "type": "error",
+            "code": failure.exit as u8,
+            "kind": failure.exit.kind(),
+            "message": failure.message,
+        });
+        writeln!(std::io::stderr(), "{line}")
+    } else {
+        writeln!(std::io::stderr(), "paritas: {}", failure.message)
+    };
+}
+
+/// Adds a name under `key`, as text where it is UTF-8, else in base64 under `key_bytes`.
+pub fn insert_name(object: &mut Value, key: &str, name: &OsStr) {
+    match name.to_str() {
+        Some(text) => object[key] = json!(text),
+        None => {
+            let bytes = base64::engine::general_purpose::STANDARD.encode(name.as_bytes());
+            object[format!("{key}_bytes")] = json!(bytes);
+        }
+    }
+}
+
+/// A number of bytes for people.
+pub fn bytes(count: u64) -> String {
+    indicatif::BinaryBytes(count).to_string()
+}

@@ -1,0 +1,476 @@
+//! Registers: a schedule as the vector instructions of one pass over memory.
+//!
+//! A compiled kernel runs the whole schedule on one vector of every packet. This module decides,
+//! for a machine of so many registers, which values stay in registers and which are read from
+//! memory, and counts what that costs. Inputs are memory operands and never spilled; one that is
+//! used again soon is kept in a register while there is room, because loads are what these kernels
+//! are short of. When room runs out, the value whose next use is furthest away goes (Belady's rule),
+//! those first that memory already holds; a temporary that memory does not hold is stored to a
+//! scratch.
+//!
+//! The result is data; `run/jit` translates it to machine code step by step.
+
+use std::collections::HashMap;
+
+use crate::error::Result;
+use crate::plan::optimise::order;
+use crate::plan::schedule::{Op, Schedule, Slot};
+
+/// What the allocator must know of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Machine {
+    /// Vector registers; at least 3.
+    pub registers: usize,
+    /// Whether one instruction XORs three vectors.
+    pub ternary: bool,
+    /// Whether an output may be read back from where it was stored (not so when stores bypass the
+    /// cache).
+    pub outputs_readable: bool,
+}
+
+/// A vector register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Register(pub u8);
+
+/// A vector in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Memory {
+    /// The current vector of an input.
+    Input(u32),
+    /// The current vector of an output.
+    Output(u32),
+    /// A vector of the scratch.
+    Scratch(u32),
+}
+
+/// What an instruction reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operand {
+    /// A register.
+    Register(Register),
+    /// Memory.
+    Memory(Memory),
+}
+
+/// One vector instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// `to = 0`
+    Zero {
+        /// The register that is written.
+        to: Register,
+    },
+    /// `to = from`
+    Load {
+        /// The register that is written.
+        to: Register,
+        /// What is read.
+        from: Operand,
+    },
+    /// `to = a ^ b`
+    Xor {
+        /// The register that is written.
+        to: Register,
+        /// The first source.
+        a: Register,
+        /// The second source.
+        b: Operand,
+    },
+    /// `to ^= a ^ b`
+    Xor3 {
+        /// The register that is added to.
+        to: Register,
+        /// The first source.
+        a: Register,
+        /// The second source.
+        b: Operand,
+    },
+    /// `to = from`
+    Store {
+        /// The register that is read.
+        from: Register,
+        /// The vector that is written.
+        to: Memory,
+    },
+}
+
+/// A schedule's instructions for one vector of every packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allocation {
+    /// The instructions.
+    pub steps: Vec<Step>,
+    /// Vectors of scratch.
+    pub scratch: usize,
+    /// Vectors that are loaded.
+    pub loads: usize,
+    /// Vectors that are stored.
+    pub stores: usize,
+}
+
+impl Allocation {
+    /// The cheapest allocation found for a schedule: that of its own order or of one with few live
+    /// values.
+    ///
+    /// # Errors
+    /// When the schedule is not single-assignment.
+    pub fn best(schedule: &Schedule, machine: Machine) -> Result<Self> {
+        let orders = [schedule.clone(), order::few_live(schedule)?];
+        let allocations = orders.iter().map(|schedule| Self::of(schedule, machine));
+        let cheapest = allocations.min_by_key(Self::cost);
+        Ok(cheapest.unwrap_or_else(|| Self::of(schedule, machine)))
+    }
+
+    /// The allocation of a single-assignment schedule in the order in which it stands.
+    fn of(schedule: &Schedule, machine: Machine) -> Self {
+        let mut allocator = Allocator::new(schedule, machine);
+        schedule.ops().iter().for_each(|op| allocator.operation(op));
+        allocator.finish()
+    }
+
+    /// Loads and stores, a store counting as two: processors load two or three vectors a cycle and
+    /// store one.
+    fn cost(&self) -> usize {
+        self.loads + 2 * self.stores
+    }
+}
+
+/// A value's state while instructions are made.
+#[derive(Debug, Clone, Copy, Default)]
+struct Value {
+    register: Option<Register>,
+    memory: Option<Memory>,
+}
+
+struct Allocator {
+    machine: Machine,
+    values: HashMap<Slot, Value>,
+    /// Per value, the operations that use it, the last one first.
+    uses: HashMap<Slot, Vec<usize>>,
+    holder: Vec<Option<Slot>>,
+    pinned: Vec<bool>,
+    free_scratch: Vec<u32>,
+    scratch: u32,
+    steps: Vec<Step>,
+}
+
+impl Allocator {
+    fn new(schedule: &Schedule, machine: Machine) -> Self {
+        let mut uses: HashMap<Slot, Vec<usize>> = HashMap::new();
+        for (position, op) in schedule.ops().iter().enumerate().rev() {
+            for &source in &op.sources {
+                uses.entry(source).or_default().push(position);
+            }
+        }
+        let input = |n: usize| {
+            let n = n as u32;
+            (Slot::Input(n), Value { register: None, memory: Some(Memory::Input(n)) })
+        };
+        Self {
+            machine,
+            values: (0..schedule.inputs()).map(input).collect(),
+            uses,
+            holder: vec![None; machine.registers],
+            pinned: vec![false; machine.registers],
+            free_scratch: Vec::new(),
+            scratch: 0,
+            steps: Vec::new(),
+        }
+    }
+
+    fn operation(&mut self, op: &Op) {
+        for source in &op.sources {
+            self.uses.entry(*source).or_default().pop();
+        }
+        op.sources.iter().for_each(|&source| self.pin(source));
+        op.sources.iter().for_each(|&source| self.keep_if_used_again(source));
+        let to = self.result_register(&op.sources);
+        self.combine(to, &op.sources);
+        op.sources.iter().for_each(|&source| self.release(source));
+        self.define(op.target, to);
+        self.pinned.fill(false);
+    }
+
+    fn finish(self) -> Allocation {
+        let reads_memory = |step: &&Step| {
+            matches!(
+                step,
+                Step::Load { from: Operand::Memory(_), .. }
+                    | Step::Xor { b: Operand::Memory(_), .. }
+                    | Step::Xor3 { b: Operand::Memory(_), .. }
+            )
+        };
+        let loads = self.steps.iter().filter(reads_memory).count();
+        let stores = self.steps.iter().filter(|s| matches!(s, Step::Store { .. })).count();
+        Allocation { scratch: self.scratch as usize, loads, stores, steps: self.steps }
+    }
+
+    fn register_of(&self, slot: Slot) -> Option<Register> {
+        self.values.get(&slot).and_then(|value| value.register)
+    }
+
+    fn next_use(&self, slot: Slot) -> Option<usize> {
+        self.uses.get(&slot).and_then(|uses| uses.last().copied())
+    }
+
+    fn pin(&mut self, slot: Slot) {
+        if let Some(Register(number)) = self.register_of(slot) {
+            self.pinned[usize::from(number)] = true;
+        }
+    }
+
+    /// Loads a value that memory holds into a register, if it is used again and a register is
+    /// free or holds something that memory also holds and that is used later still.
+    fn keep_if_used_again(&mut self, slot: Slot) {
+        let (None, Some(next)) = (self.register_of(slot), self.next_use(slot)) else { return };
+        let free = self.holder.iter().filter(|holder| holder.is_none()).count();
+        let register = match (free, self.clean_victim()) {
+            (2.., _) => self.free_register(),
+            (_, Some((register, later))) if later > next && free > 0 => Some(register),
+            _ => None,
+        };
+        let Some(register) = register else { return };
+        let memory = self.values.get(&slot).and_then(|value| value.memory);
+        let Some(memory) = memory else { return };
+        self.evict(register);
+        self.steps.push(Step::Load { to: register, from: Operand::Memory(memory) });
+        self.hold(register, slot);
+    }
+
+    /// A register for the result: that of a source which is not used again, a free one, or one
+    /// that is made free.
+    fn result_register(&mut self, sources: &[Slot]) -> Register {
+        let dying = sources.iter().filter(|&&source| self.next_use(source).is_none());
+        let in_place = dying.into_iter().find_map(|&source| self.register_of(source));
+        if let Some(register) = in_place.or_else(|| self.free_register()) {
+            return register;
+        }
+        let victim = self.clean_victim().map(|(register, _)| register);
+        let victim = victim.or_else(|| self.furthest(|_| true).map(|(register, _)| register));
+        // With every register pinned by one operation's sources, any source may go: it is read
+        // from the register first when it stands first, and from memory otherwise.
+        let register = victim.unwrap_or(Register(0));
+        self.evict(register);
+        register
+    }
+
+    fn free_register(&self) -> Option<Register> {
+        self.holder.iter().position(Option::is_none).map(|number| Register(number as u8))
+    }
+
+    fn clean_victim(&self) -> Option<(Register, usize)> {
+        self.furthest(|slot| self.values.get(&slot).is_some_and(|value| value.memory.is_some()))
+    }
+
+    /// The unpinned register whose value is used furthest in the future, with that use.
+    fn furthest(&self, allowed: impl Fn(Slot) -> bool) -> Option<(Register, usize)> {
+        self.holder
+            .iter()
+            .enumerate()
+            .filter(|&(number, _)| !self.pinned[number])
+            .filter_map(|(number, holder)| holder.map(|slot| (number, slot)))
+            .filter(|&(_, slot)| allowed(slot))
+            .map(|(number, slot)| {
+                (Register(number as u8), self.next_use(slot).unwrap_or(usize::MAX))
+            })
+            .max_by_key(|&(register, next)| (next, std::cmp::Reverse(register)))
+    }
+
+    /// Frees a register, storing its value to the scratch where memory does not hold it.
+    fn evict(&mut self, register: Register) {
+        let number = usize::from(register.0);
+        let Some(slot) = self.holder[number].take() else { return };
+        if self.values.get(&slot).is_some_and(|value| value.memory.is_none()) {
+            let place = self.free_scratch.pop().unwrap_or_else(|| {
+                self.scratch += 1;
+                self.scratch - 1
+            });
+            let memory = Memory::Scratch(place);
+            self.steps.push(Step::Store { from: register, to: memory });
+            self.values.entry(slot).or_default().memory = Some(memory);
+        }
+        self.values.entry(slot).or_default().register = None;
+    }
+
+    fn hold(&mut self, register: Register, slot: Slot) {
+        let number = usize::from(register.0);
+        self.holder[number] = Some(slot);
+        self.pinned[number] = true;
+        self.values.entry(slot).or_default().register = Some(register);
+    }
+
+    /// Emits the XOR of the sources into `to`.
+    fn combine(&mut self, to: Register, sources: &[Slot]) {
+        let mut registers = Vec::new();
+        let mut memories = Vec::new();
+        for &source in sources {
+            match self.values.get(&source).copied().unwrap_or_default() {
+                Value { register: Some(register), .. } => registers.push(register),
+                Value { memory: Some(memory), .. } => memories.push(Operand::Memory(memory)),
+                Value { .. } => {}
+            }
+        }
+        // What stands in `to` is overwritten by the first instruction, so it is read there.
+        registers.sort_by_key(|&register| register != to);
+        let starts_in_place = registers.first() == Some(&to);
+        let operands = Operands { registers: registers.into(), memories: memories.into() };
+        let steps = operands.steps(to, starts_in_place, self.machine.ternary);
+        self.steps.extend(steps);
+    }
+
+    /// Forgets a source that is not used again.
+    fn release(&mut self, slot: Slot) {
+        if self.next_use(slot).is_some() {
+            return;
+        }
+        if let Some(value) = self.values.remove(&slot) {
+            if let Some(Register(number)) = value.register {
+                self.holder[usize::from(number)] = None;
+            }
+            if let Some(Memory::Scratch(place)) = value.memory {
+                self.free_scratch.push(place);
+            }
+        }
+    }
+
+    fn define(&mut self, target: Slot, register: Register) {
+        let mut value = Value::default();
+        if let Slot::Output(n) = target {
+            self.steps.push(Step::Store { from: register, to: Memory::Output(n) });
+            value.memory = self.machine.outputs_readable.then_some(Memory::Output(n));
+        }
+        if self.next_use(target).is_some() {
+            self.values.insert(target, value);
+            self.hold(register, target);
+        }
+    }
+}
+
+/// The operands of one operation, by where they are.
+struct Operands {
+    registers: std::collections::VecDeque<Register>,
+    memories: std::collections::VecDeque<Operand>,
+}
+
+impl Operands {
+    fn steps(mut self, to: Register, starts_in_place: bool, ternary: bool) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if starts_in_place {
+            self.registers.pop_front();
+        } else {
+            steps.push(self.first_step(to));
+        }
+        while let Some(step) = self.next_step(to, ternary) {
+            steps.push(step);
+        }
+        steps
+    }
+
+    /// Gives `to` a first value.
+    fn first_step(&mut self, to: Register) -> Step {
+        match (self.registers.pop_front(), self.memories.front().copied()) {
+            (Some(a), Some(b)) => {
+                self.memories.pop_front();
+                Step::Xor { to, a, b }
+            }
+            (Some(a), None) => match self.registers.pop_front() {
+                Some(b) => Step::Xor { to, a, b: Operand::Register(b) },
+                None => Step::Load { to, from: Operand::Register(a) },
+            },
+            (None, Some(from)) => {
+                self.memories.pop_front();
+                Step::Load { to, from }
+            }
+            (None, None) => Step::Zero { to },
+        }
+    }
+
+    fn next_step(&mut self, to: Register, ternary: bool) -> Option<Step> {
+        match (self.registers.pop_front(), ternary) {
+            (Some(a), true) => {
+                let b = self.memories.pop_front();
+                let b = b.or_else(|| self.registers.pop_front().map(Operand::Register));
+                Some(match b {
+                    Some(b) => Step::Xor3 { to, a, b },
+                    None => Step::Xor { to, a: to, b: Operand::Register(a) },
+                })
+            }
+            (Some(b), false) => Some(Step::Xor { to, a: to, b: Operand::Register(b) }),
+            (None, _) => self.memories.pop_front().map(|b| Step::Xor { to, a: to, b }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::define::cells::{Code, Role};
+
+    const AVX2: Machine = Machine { registers: 16, ternary: false, outputs_readable: true };
+
+    /// Runs steps on single bytes.
+    fn run(allocation: &Allocation, registers: usize, inputs: &[u8], outputs: usize) -> Vec<u8> {
+        let mut file = vec![0; registers];
+        let mut made = vec![0; outputs];
+        let mut scratch = vec![0; allocation.scratch];
+        for step in &allocation.steps {
+            let read = |operand: Operand, file: &[u8], made: &[u8], scratch: &[u8]| match operand {
+                Operand::Register(Register(r)) => file[usize::from(r)],
+                Operand::Memory(Memory::Input(n)) => inputs[n as usize],
+                Operand::Memory(Memory::Output(n)) => made[n as usize],
+                Operand::Memory(Memory::Scratch(n)) => scratch[n as usize],
+            };
+            match *step {
+                Step::Zero { to } => file[usize::from(to.0)] = 0,
+                Step::Load { to, from } => {
+                    file[usize::from(to.0)] = read(from, &file, &made, &scratch);
+                }
+                Step::Xor { to, a, b } => {
+                    file[usize::from(to.0)] =
+                        file[usize::from(a.0)] ^ read(b, &file, &made, &scratch);
+                }
+                Step::Xor3 { to, a, b } => {
+                    file[usize::from(to.0)] ^=
+                        file[usize::from(a.0)] ^ read(b, &file, &made, &scratch);
+                }
+                Step::Store { from, to: Memory::Output(n) } => {
+                    made[n as usize] = file[usize::from(from.0)];
+                }
+                Step::Store { from, to: Memory::Scratch(n) } => {
+                    scratch[n as usize] = file[usize::from(from.0)];
+                }
+                Step::Store { to: Memory::Input(_), .. } => panic!("inputs are never written"),
+            }
+        }
+        made
+    }
+
+    #[test]
+    fn steps_compute_what_the_schedule_says() {
+        for spec in ["4+2", "10+4", "cauchy:k=6,m=3,w=8", "rdp:k=10", "evenodd:k=5", "20+4"] {
+            let code = Code::new(&spec.parse().unwrap()).unwrap();
+            let plan = code.schedule(&code.stored(Role::Data), &code.stored(Role::Parity)).unwrap();
+            let schedule = plan.schedule();
+            let inputs: Vec<u8> =
+                (0..schedule.inputs()).map(|i| (i * 89 + 7 + i / 3 * 31) as u8).collect();
+            let cells: Vec<&[u8]> = inputs.chunks(1).collect();
+            let expected = crate::plan::interpret::interpret(schedule, &cells).unwrap().concat();
+            for registers in [3, 4, 7, 16, 32] {
+                for ternary in [false, true] {
+                    for outputs_readable in [false, true] {
+                        let machine = Machine { registers, ternary, outputs_readable };
+                        let allocation = Allocation::best(schedule, machine).unwrap();
+                        let made = run(&allocation, registers, &inputs, expected.len());
+                        assert_eq!(made, expected, "{spec} {machine:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn counts_by_hand() {
+        let text = "inputs 3 temps 1 outputs 2\nt0 = i0 ^ i1\no0 = t0 ^ i2\no1 = t0\n";
+        let allocation = Allocation::best(&text.parse().unwrap(), AVX2).unwrap();
+        assert_eq!((allocation.loads, allocation.stores, allocation.scratch), (3, 2, 0));
+    }
+}

@@ -1,0 +1,298 @@
+//! The compiled kernel: a schedule as straight-line machine code.
+//!
+//! [`plan::registers`](crate::plan::registers) decides what each instruction does, [`assemble`]
+//! writes it for x86-64, [`exec_memory`] makes it executable. One pass over memory runs the whole
+//! schedule on one vector of every packet, temporaries in registers. Sets that outgrow the cache
+//! run a second variant whose stores bypass it.
+//!
+//! Before it touches anyone's data, compiled code runs on a small set of bytes and must give what
+//! the interpreter gives; if it does not, or cannot be made executable, the tiled kernel of the
+//! same instruction set serves.
+
+#![allow(unsafe_code)]
+
+pub(crate) mod assemble;
+pub(crate) mod exec_memory;
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use crate::plan::interpret::interpret;
+use crate::plan::registers::{Allocation, Machine};
+use crate::plan::schedule::Slot;
+use crate::run::jit::assemble::{Assembler, Isa, LINE, Walk};
+use crate::run::jit::exec_memory::ExecutableMemory;
+use crate::run::kernel::{Compiled, Memory};
+use crate::run::program::Program;
+
+/// The most steps of one vector that are compiled; more would outgrow the instruction cache many
+/// times over, and tiled kernels are as fast.
+const MAX_STEPS: usize = 16 * 1024;
+
+/// Wide stripes: from this many input streams on, the processor's own prefetchers lose track.
+const PREFETCH_FROM: usize = 17;
+
+/// How far ahead software prefetch reaches, in bytes of each stream.
+const PREFETCH_DISTANCE: usize = 1024;
+
+/// Why a program was not compiled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The program has a shape that the compiler does not serve; tiled kernels do.
+    Shape,
+    /// The system forbids executable memory.
+    Forbidden(String),
+    /// The compiled code computed wrong.
+    Wrong,
+}
+
+/// A program compiled for an instruction set.
+pub(crate) struct Jit {
+    shape: Shape,
+    cached: Function,
+    past_cache: OnceLock<Option<Function>>,
+    isa: Isa,
+    program: Program,
+    /// Runs what is left where a packet is no whole number of vectors.
+    rest: Box<dyn Compiled>,
+    outputs: Vec<usize>,
+}
+
+/// How a program's packets are cut into bodies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// Every buffer is one stream of packets: stripes are merged.
+    Flat {
+        /// Bytes of one body.
+        body: usize,
+    },
+    /// Strips of several packets, each a whole number of vectors.
+    Strips(Walk),
+}
+
+type Entry = unsafe extern "sysv64" fn(*mut *mut u8, usize, *mut u8);
+
+struct Function {
+    memory: ExecutableMemory,
+    scratch: usize,
+}
+
+impl Jit {
+    /// Compiles and tries a program.
+    pub(crate) fn compile(
+        program: &Program,
+        isa: Isa,
+        rest: Box<dyn Compiled>,
+    ) -> Result<Self, Refusal> {
+        let shape = Shape::of(program, isa).ok_or(Refusal::Shape)?;
+        let cached = Function::compile(program, isa, shape, false)?;
+        let mut outputs: Vec<usize> = (0..program.schedule().outputs())
+            .filter_map(|n| program.location(Slot::Output(n as u32)))
+            .map(|location| location.buffer)
+            .collect();
+        outputs.sort_unstable();
+        outputs.dedup();
+        let past_cache = OnceLock::new();
+        let program = program.clone();
+        Ok(Self { shape, cached, past_cache, isa, program, rest, outputs })
+    }
+
+    /// The variant for this call's memory.
+    fn function(&self, memory: &Memory, stripes: &Range<usize>) -> &Function {
+        let strips = self.program.rows().iter().sum::<usize>() * self.program.packet();
+        let large = memory.stripes() * strips > cache_bytes();
+        if !large || !self.lines_are_whole(memory, stripes) {
+            return &self.cached;
+        }
+        let past_cache = self
+            .past_cache
+            .get_or_init(|| Function::compile(&self.program, self.isa, self.shape, true).ok());
+        past_cache.as_ref().unwrap_or(&self.cached)
+    }
+
+    /// Whether every body writes whole cache lines.
+    fn lines_are_whole(&self, memory: &Memory, stripes: &Range<usize>) -> bool {
+        let packet = self.program.packet();
+        self.outputs.iter().all(|&buffer| {
+            let strip = self.program.strip(buffer);
+            let start = memory.pointer(buffer).wrapping_add(stripes.start * strip);
+            let aligned = start.addr().is_multiple_of(LINE);
+            aligned
+                && (self.shape.is_flat()
+                    || (strip.is_multiple_of(LINE) && packet.is_multiple_of(LINE)))
+        })
+    }
+}
+
+impl Compiled for Jit {
+    unsafe fn run(&self, memory: &Memory, stripes: Range<usize>) {
+        let (count, covered) = self.shape.bodies(stripes.len(), self.program.packet());
+        if count > 0 {
+            let strips = (0..self.program.rows().len()).map(|buffer| self.program.strip(buffer));
+            let mut pointers: Vec<*mut u8> = strips
+                .enumerate()
+                .map(|(b, strip)| memory.pointer(b).wrapping_add(stripes.start * strip))
+                .collect();
+            let function = self.function(memory, &stripes);
+            // SAFETY: the caller vouches for the buffers of all stripes; `bodies` bodies stay
+            // within the first `covered` of them.
+            unsafe { function.call(&mut pointers, count) };
+        }
+        if covered < stripes.len() {
+            // SAFETY: the caller's contract, for the stripes that are left.
+            unsafe { self.rest.run(memory, stripes.start + covered..stripes.end) };
+        }
+    }
+}
+
+impl Shape {
+    fn of(program: &Program, isa: Isa) -> Option<Self> {
+        let (packet, vector) = (program.packet(), isa.vector());
+        let used = (0..program.rows().len()).filter(|&b| program.access(b) != (false, false));
+        let mut rows: Vec<usize> = used.map(|buffer| program.rows()[buffer]).collect();
+        rows.dedup();
+        let [rows] = rows[..] else { return None };
+        let largest_displacement = rows * packet + PREFETCH_DISTANCE;
+        let ops = program.schedule().ops();
+        let steps: usize = ops.iter().map(|op| op.sources.len() + 1).sum();
+        if steps > MAX_STEPS || largest_displacement > i32::MAX as usize {
+            return None;
+        }
+        if rows == 1 {
+            return Some(Self::Flat { body: LINE.max(vector) });
+        }
+        if !packet.is_multiple_of(vector) {
+            return None;
+        }
+        let columns = packet / vector;
+        let wanted = (LINE / vector).max(1);
+        let unroll = if columns.is_multiple_of(wanted) { wanted } else { 1 };
+        Some(Self::Strips(Walk { unroll, inner: columns / unroll, strip: rows * packet }))
+    }
+
+    fn is_flat(self) -> bool {
+        matches!(self, Self::Flat { .. })
+    }
+
+    fn walk(self, isa: Isa) -> Walk {
+        match self {
+            Self::Flat { body } => Walk { unroll: body / isa.vector(), inner: 1, strip: body },
+            Self::Strips(walk) => walk,
+        }
+    }
+
+    /// How often the function's outer loop runs for so many stripes, and how many stripes that
+    /// covers.
+    fn bodies(self, stripes: usize, packet: usize) -> (usize, usize) {
+        match self {
+            Self::Strips(_) => (stripes, stripes),
+            Self::Flat { body } => {
+                // The most stripes whose packets together are a whole number of bodies.
+                let step = body / greatest_common_divisor(body, packet);
+                let covered = stripes / step * step;
+                (covered * packet / body, covered)
+            }
+        }
+    }
+}
+
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+impl Function {
+    fn compile(
+        program: &Program,
+        isa: Isa,
+        shape: Shape,
+        past_cache: bool,
+    ) -> Result<Self, Refusal> {
+        let machine = Machine {
+            registers: isa.registers(),
+            ternary: isa.ternary(),
+            outputs_readable: !past_cache,
+        };
+        let allocation =
+            Allocation::best(program.schedule(), machine).map_err(|_| Refusal::Shape)?;
+        let streams = program.rows().len();
+        let prefetch = (past_cache && streams >= PREFETCH_FROM).then_some(PREFETCH_DISTANCE);
+        let walk = shape.walk(isa);
+        let assembler = Assembler::new(isa, program, &allocation, walk, past_cache, prefetch);
+        let scratch = assembler.scratch_bytes();
+        let code = assembler.assemble().map_err(|error| Refusal::Forbidden(error.to_string()))?;
+        let memory = ExecutableMemory::new(&code);
+        let memory = memory.map_err(|error| Refusal::Forbidden(error.to_string()))?;
+        let function = Self { memory, scratch };
+        if function.is_right(program, shape) { Ok(function) } else { Err(Refusal::Wrong) }
+    }
+
+    /// # Safety
+    /// The pointers are the program's buffers, valid for what `count` bodies read and write; the
+    /// processor has the instruction set; `count` is not 0.
+    unsafe fn call(&self, pointers: &mut [*mut u8], count: usize) {
+        let mut scratch = vec![Line([0; LINE]); self.scratch.div_ceil(LINE)];
+        // SAFETY: the memory holds a function of this type, made by `Assembler`, which touches
+        // what the caller vouches for, `pointers`, and `scratch_bytes` bytes of scratch.
+        unsafe {
+            let entry = std::mem::transmute::<*const u8, Entry>(self.memory.start());
+            entry(pointers.as_mut_ptr(), count, scratch.as_mut_ptr().cast());
+        }
+    }
+
+    /// Runs a few bodies on bytes of a prime period and compares with the interpreter.
+    fn is_right(&self, program: &Program, shape: Shape) -> bool {
+        let packet = program.packet();
+        // Two stripes, or as many as make two bodies.
+        let stripes = match shape {
+            Shape::Strips(_) => 2,
+            Shape::Flat { body } => 2 * body / greatest_common_divisor(body, packet),
+        };
+        let mut buffers: Vec<Vec<Line>> = (0..program.rows().len())
+            .map(|b| vec![Line([0; LINE]); (stripes * program.strip(b)).div_ceil(LINE)])
+            .collect();
+        let mut bytes: Vec<Vec<u8>> = (0..buffers.len())
+            .map(|b| {
+                (0..stripes * program.strip(b)).map(|i| (i % 251 * 7 + b * 31 + 1) as u8).collect()
+            })
+            .collect();
+        for (lines, bytes) in buffers.iter_mut().zip(&bytes) {
+            lines
+                .iter_mut()
+                .zip(bytes.chunks(LINE))
+                .for_each(|(line, b)| line.0[..b.len()].copy_from_slice(b));
+        }
+        let mut pointers: Vec<*mut u8> =
+            buffers.iter_mut().map(|lines| lines.as_mut_ptr().cast()).collect();
+        let (count, _) = shape.bodies(stripes, packet);
+        // SAFETY: each buffer holds `stripes` strips, and `count` bodies cover just these.
+        unsafe { self.call(&mut pointers, count) };
+        let cell = |bytes: &[Vec<u8>], slot: Slot| -> Vec<u8> {
+            let Some(location) = program.location(slot) else { return Vec::new() };
+            let strips = bytes[location.buffer].chunks(program.strip(location.buffer));
+            strips.flat_map(|s| s[location.row * packet..][..packet].to_vec()).collect()
+        };
+        let schedule = program.schedule();
+        let inputs: Vec<Vec<u8>> =
+            (0..schedule.inputs()).map(|n| cell(&bytes, Slot::Input(n as u32))).collect();
+        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        let Ok(expected) = interpret(schedule, &inputs) else { return false };
+        for (lines, bytes) in buffers.iter().zip(&mut bytes) {
+            lines
+                .iter()
+                .zip(bytes.chunks_mut(LINE))
+                .for_each(|(line, b)| b.copy_from_slice(&line.0[..b.len()]));
+        }
+        (0..schedule.outputs())
+            .all(|n| schedule.inputs() == 0 || cell(&bytes, Slot::Output(n as u32)) == expected[n])
+    }
+}
+
+/// A cache line of scratch.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; LINE]);
+
+/// The size of a set beyond which stores bypass the cache.
+fn cache_bytes() -> usize {
+    16 << 20
+}

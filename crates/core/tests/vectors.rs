@@ -1,0 +1,293 @@
+//! The language-neutral cases of `vectors/`: codes with the parity that the reference makes, and
+//! schedule texts with what they compute or why they are refused. `vectors/README.md` describes
+//! the files; `crates/reference/examples/write_vectors` writes the codes.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::{as_mut_slices, as_slices};
+use paritas::Buffer::{Source, Target};
+use paritas::define::bitmatrix::BitMatrix;
+use paritas::plan::interpret::interpret;
+use paritas::{Code, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Pin, Schedule, Spec};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Codes {
+    version: u32,
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    spec: String,
+    pin: Vec<(String, Vec<u64>)>,
+    default_pin: bool,
+    k: usize,
+    m: usize,
+    rows: usize,
+    packet: usize,
+    stripes: usize,
+    ones: usize,
+    describe_blake3: String,
+    lost: Vec<Vec<usize>>,
+    lost_too_many: Vec<Vec<usize>>,
+    #[serde(flatten)]
+    parity: Parity,
+}
+
+#[derive(Deserialize)]
+enum Parity {
+    #[serde(rename = "parity")]
+    Bytes(Vec<String>),
+    #[serde(rename = "parity_blake3")]
+    Digests(Vec<String>),
+}
+
+fn path(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "..", "..", "vectors", name].iter().collect()
+}
+
+fn read(path: &PathBuf) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn cases() -> Vec<Case> {
+    let codes: Codes = serde_json::from_str(&read(&path("codes.json"))).unwrap();
+    assert_eq!(codes.version, 1);
+    codes.cases
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn digest(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
+}
+
+impl Case {
+    fn code(&self) -> Code {
+        let pin = self
+            .pin
+            .iter()
+            .fold(Pin::new(), |pin, (name, numbers)| pin.with(name, numbers.iter().copied()));
+        let spec: Spec = self.spec.parse().unwrap();
+        Code::rebuild(&spec, &pin).unwrap_or_else(|error| panic!("{spec}: {error}"))
+    }
+
+    fn codec(&self, kernel: KernelChoice) -> Codec {
+        let packet = self.packet;
+        Codec::new(self.code(), CodecOptions { packet, kernel, ..CodecOptions::default() }).unwrap()
+    }
+
+    fn shard_bytes(&self) -> usize {
+        self.stripes * self.rows * self.packet
+    }
+
+    fn data(&self) -> Vec<Vec<u8>> {
+        let byte = |i: usize, j: usize| (73 * (i + 1) * (j + 1) % 251) as u8;
+        let shard = |j| (0..self.shard_bytes()).map(|i| byte(i, j)).collect();
+        (0..self.k).map(shard).collect()
+    }
+
+    fn expect_parity(&self, made: &[Vec<u8>], by: &str) {
+        let (expected, made): (_, Vec<String>) = match &self.parity {
+            Parity::Bytes(expected) => (expected, made.iter().map(|shard| hex(shard)).collect()),
+            Parity::Digests(expected) => {
+                (expected, made.iter().map(|shard| digest(shard)).collect())
+            }
+        };
+        assert_eq!(&made, expected, "{}, packet {}: {by}", self.spec, self.packet);
+    }
+
+    /// Makes the lost shards with the interpreter, stripe by stripe.
+    fn interpreted(&self, code: &Code, shards: &[Vec<u8>], lost: &[usize]) -> Vec<Vec<u8>> {
+        let is_lost = |node: &NodeId| lost.contains(&node.index());
+        let have = code.cells_of(code.nodes().filter(|node| !is_lost(node)));
+        let want = code.cells_of(code.nodes().filter(is_lost));
+        let plan = code.schedule(&have, &want).unwrap();
+        let mut made = vec![Vec::new(); code.node_count()];
+        for stripe in 0..self.stripes {
+            let cell = |&cell| {
+                let place = code.cell(cell).place.unwrap();
+                let start = (stripe * self.rows + place.row) * self.packet;
+                &shards[place.node.index()][start..start + self.packet]
+            };
+            let inputs: Vec<&[u8]> = plan.inputs().iter().map(cell).collect();
+            let outputs = interpret(plan.schedule(), &inputs).unwrap();
+            for (&cell, bytes) in plan.outputs().iter().zip(outputs) {
+                made[code.cell(cell).place.unwrap().node.index()].extend(bytes);
+            }
+        }
+        lost.iter().map(|&node| std::mem::take(&mut made[node])).collect()
+    }
+
+    fn encoded(&self, codec: &Codec) -> Vec<Vec<u8>> {
+        let mut parity = vec![vec![0xEE; self.shard_bytes()]; self.m];
+        codec.encode(&as_slices(&self.data()), &mut as_mut_slices(&mut parity)).unwrap();
+        parity
+    }
+
+    fn reconstructed(
+        &self,
+        codec: &Codec,
+        shards: &[Vec<u8>],
+        lost: &[usize],
+    ) -> Result<Vec<Vec<u8>>, paritas::Error> {
+        let mut made = vec![vec![0xEE; self.shard_bytes()]; lost.len()];
+        let mut buffers: Vec<_> = shards.iter().map(|shard| Source(shard)).collect();
+        for (&node, shard) in lost.iter().zip(&mut made) {
+            buffers[node] = Target(shard);
+        }
+        codec.reconstruct(&mut buffers)?;
+        Ok(made)
+    }
+}
+
+/// The bytes that the given nodes hold.
+fn of_nodes(shards: &[Vec<u8>], nodes: &[usize]) -> Vec<Vec<u8>> {
+    nodes.iter().map(|&node| shards[node].clone()).collect()
+}
+
+#[test]
+fn specs_and_pins_rebuild_the_generators() {
+    for case in cases() {
+        let (code, spec) = (case.code(), &case.spec);
+        assert_eq!(&code.spec().to_string(), spec, "the spec is canonical");
+        assert_eq!((code.node_count(), code.tolerance()), (case.k + case.m, case.m), "{spec}");
+        assert_eq!(code.ones(), case.ones, "{spec}");
+        let mut description = Vec::new();
+        code.describe(|bytes| description.extend_from_slice(bytes));
+        assert_eq!(digest(&description), case.describe_blake3, "{spec}");
+        let pinned = code.pin().entries().map(|(name, list)| (name.to_owned(), list.to_vec()));
+        assert_eq!(pinned.collect::<Vec<_>>(), case.pin, "{spec}");
+    }
+}
+
+/// The scalings, computed by the reference from the rule that the README states, are those that
+/// new codes get. (A case that is no longer the default stays, with `default_pin` false.)
+#[test]
+fn new_codes_have_the_default_pins() {
+    for case in cases() {
+        let new = Code::new(&case.spec.parse().unwrap()).unwrap();
+        assert_eq!(new.pin() == case.code().pin(), case.default_pin, "{}", case.spec);
+    }
+}
+
+/// Cells as bits in all stripes: were they dependent, another generator could give this parity.
+#[test]
+fn data_cells_are_independent() {
+    for case in cases() {
+        let data = case.data();
+        let cells: Vec<Vec<usize>> = (0..case.k * case.rows)
+            .map(|cell| {
+                let (node, row) = (cell / case.rows, cell % case.rows);
+                let packets = data[node].chunks(case.packet).skip(row).step_by(case.rows);
+                let bytes = packets.flatten().copied().collect::<Vec<u8>>();
+                (0..8 * bytes.len()).filter(|&bit| bytes[bit / 8] >> (bit % 8) & 1 == 1).collect()
+            })
+            .collect();
+        let bits = 8 * case.packet * case.stripes;
+        assert_eq!(BitMatrix::from_supports(bits, &cells).rank(), cells.len(), "{}", case.spec);
+    }
+}
+
+#[test]
+fn the_interpreter_makes_parity_and_losses() {
+    for case in cases() {
+        let (code, mut shards) = (case.code(), case.data());
+        let parity: Vec<usize> = (case.k..case.k + case.m).collect();
+        shards.extend(case.interpreted(&code, &shards, &parity));
+        case.expect_parity(&shards[case.k..], "interpreter");
+        for lost in &case.lost {
+            let made = case.interpreted(&code, &shards, lost);
+            assert!(made == of_nodes(&shards, lost), "{}: {lost:?}", case.spec);
+        }
+    }
+}
+
+#[test]
+fn every_kernel_makes_parity_and_losses() {
+    for case in cases() {
+        for kernel in common::kernels() {
+            let codec = case.codec(kernel);
+            let parity = case.encoded(&codec);
+            case.expect_parity(&parity, codec.kernel().name());
+            let shards = [case.data(), parity].concat();
+            for lost in &case.lost {
+                let made = case.reconstructed(&codec, &shards, lost).unwrap();
+                assert!(made == of_nodes(&shards, lost), "{}: {kernel:?} {lost:?}", case.spec);
+            }
+        }
+    }
+}
+
+#[test]
+fn losses_beyond_the_tolerance_are_refused() {
+    for case in cases() {
+        let codec = case.codec(KernelChoice::Auto);
+        let shards = [case.data(), case.encoded(&codec)].concat();
+        for lost in &case.lost_too_many {
+            let error = case.reconstructed(&codec, &shards, lost).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotEnough, "{} {lost:?}: {error}", case.spec);
+        }
+    }
+}
+
+/// The schedule texts of a folder with their names.
+fn schedule_texts(folder: &str) -> Vec<(String, String)> {
+    let files = fs::read_dir(path("schedules").join(folder)).unwrap();
+    let mut texts: Vec<(String, String)> = files
+        .map(|file| file.unwrap().path())
+        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), read(&path)))
+        .collect();
+    texts.sort();
+    assert!(!texts.is_empty());
+    texts
+}
+
+/// What follows `key` in the comments at the head of a schedule text.
+fn comments<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    text.lines().filter_map(move |line| line.strip_prefix("# ")?.strip_prefix(key)).map(str::trim)
+}
+
+fn from_hex(digits: &str) -> Vec<u8> {
+    let pairs = (0..digits.len()).step_by(2);
+    pairs.map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()).collect()
+}
+
+/// The bytes of `i0`, `i1`, … or of `o0`, `o1`, …, which stand in this order.
+fn cells(text: &str, key: &str, prefix: char) -> Vec<Vec<u8>> {
+    let cells = comments(text, key).enumerate().map(|(number, comment)| {
+        let (name, digits) = comment.split_once(" = ").unwrap();
+        assert_eq!(name, format!("{prefix}{number}"));
+        from_hex(digits)
+    });
+    cells.collect()
+}
+
+#[test]
+fn valid_schedules_compute_what_they_say() {
+    for (name, text) in schedule_texts("valid") {
+        let schedule: Schedule =
+            text.parse().unwrap_or_else(|error| panic!("{name} is refused: {error}"));
+        let (inputs, expected) = (cells(&text, "given", 'i'), cells(&text, "makes", 'o'));
+        assert_eq!(interpret(&schedule, &as_slices(&inputs)).unwrap(), expected, "{name}");
+        assert_eq!(schedule.to_string().parse::<Schedule>().unwrap(), schedule, "{name}");
+    }
+}
+
+#[test]
+fn invalid_schedules_are_refused_with_the_reason() {
+    for (name, text) in schedule_texts("invalid") {
+        let [reason] = comments(&text, "error:").collect::<Vec<_>>()[..] else {
+            panic!("{name} states one error");
+        };
+        let error = text.parse::<Schedule>().expect_err(&name);
+        assert_eq!(error.kind(), ErrorKind::Schedule, "{name}");
+        assert!(error.to_string().contains(reason), "{name}: {error}");
+    }
+}
