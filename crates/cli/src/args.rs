@@ -118,6 +118,13 @@ pub struct Work {
     pub threads: usize,
 }
 
+impl Work {
+    /// Whether to wait for the disk.
+    pub fn is_synced(self) -> bool {
+        self.sync || !self.no_sync
+    }
+}
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

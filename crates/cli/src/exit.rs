@@ -74,6 +74,11 @@ impl Failure {
         Self { exit: Exit::Io, message: format!("{what}: {error}") }
     }
 
+    /// The same failure, with the name of the object that it is about.
+    pub fn about(self, name: &std::ffi::OsStr) -> Self {
+        Self { message: format!("{}: {}", name.display(), self.message), ..self }
+    }
+
     /// A bug.
     pub fn internal(message: impl Into<String>) -> Self {
         Self { exit: Exit::Internal, message: message.into() }
@@ -87,6 +92,21 @@ impl From<paritas::Error> for Failure {
             | paritas::ErrorKind::Parameters
             | paritas::ErrorKind::Kernel => Exit::Arguments,
             paritas::ErrorKind::NotEnough => Exit::Lost,
+            _ => Exit::Internal,
+        };
+        Self { exit, message: error.to_string() }
+    }
+}
+
+impl From<paritas_store::Error> for Failure {
+    fn from(error: paritas_store::Error) -> Self {
+        use paritas_store::ErrorKind;
+        let exit = match error.kind() {
+            ErrorKind::Parameters | ErrorKind::Exists | ErrorKind::Ambiguous => Exit::Arguments,
+            ErrorKind::NotRecognised => Exit::NotRecognised,
+            ErrorKind::TooFewShards => Exit::Lost,
+            ErrorKind::DigestMismatch => Exit::CheckFailed,
+            ErrorKind::Io => Exit::Io,
             _ => Exit::Internal,
         };
         Self { exit, message: error.to_string() }

@@ -34,11 +34,6 @@ impl Output {
         Self { json: args.json, quiet: args.quiet, stdout_is_taken }
     }
 
-    /// Whether results are JSON.
-    pub fn is_json(&self) -> bool {
-        self.json
-    }
-
     /// Prints a result: an object in JSON, or text that is made only when it is wanted.
     pub fn result(&self, value: Value, text: impl FnOnce() -> String) {
         if self.json {
@@ -116,8 +111,12 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// The seconds since the start.
-    pub fn seconds(&self) -> f64 {
+    /// Takes the bar away; the seconds that it took.
+    pub fn finish(self) -> f64 {
+        self.seconds()
+    }
+
+    fn seconds(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
     }
 

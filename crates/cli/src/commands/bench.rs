@@ -211,9 +211,9 @@ fn one_xor_a_byte(sources: usize, targets: usize, rows: usize) -> Result<Code, p
     let data: Vec<Vec<CellId>> =
         (0..sources).map(|node| (0..rows).map(|_| builder.data(Some(node))).collect()).collect();
     for target in 0..targets {
+        let mine = || data[target % sources..].iter().step_by(targets);
         for row in 0..rows {
-            let mine = (target % sources..sources).step_by(targets);
-            let cells: Vec<CellId> = mine.map(|node| data[node][row]).collect();
+            let cells: Vec<CellId> = mine().map(|node| node[row]).collect();
             builder.derived(Role::Parity, Some(sources + target), &cells);
         }
     }

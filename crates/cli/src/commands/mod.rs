@@ -2,9 +2,15 @@
 
 mod bench;
 mod codes;
+mod decode;
 mod doctor;
+mod encode;
 mod generate;
+mod info;
+mod repair;
 mod schedule;
+mod shards;
+mod verify;
 
 use crate::args::Command;
 use crate::exit::{Exit, Failure};
@@ -15,12 +21,16 @@ type Outcome = Result<Exit, Failure>;
 /// Runs a command.
 pub fn run(command: Command, output: &Output) -> Outcome {
     match command {
+        Command::Encode(args) => encode::run(&args, output),
+        Command::Decode(args) => decode::run(&args, output),
+        Command::Verify(args) => verify::run(&args, output),
+        Command::Repair(args) => repair::run(&args, output),
+        Command::Info(args) => info::run(&args, output),
         Command::Codes(args) => codes::run(&args, output),
         Command::Schedule(args) => schedule::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),
         Command::Doctor => doctor::run(output),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { directory } => generate::man(&directory),
-        _ => Err(Failure::internal("not yet")),
     }
 }

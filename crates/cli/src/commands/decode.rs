@@ -1,0 +1,48 @@
+//! `paritas decode`: shards become the object again.
+
+use paritas_store::{DecodeTarget, decode};
+use serde_json::json;
+
+use crate::args::Decode;
+use crate::commands::{Outcome, shards};
+use crate::exit::Exit;
+use crate::output::{self, Output};
+
+/// Decodes and reports.
+pub fn run(args: &Decode, output: &Output) -> Outcome {
+    let inventory = shards::find(&args.paths, output)?;
+    let object = inventory.choose(args.object.as_deref())?;
+    let target = match args.out.as_os_str() == "-" {
+        true => DecodeTarget::Writer(Box::new(std::io::stdout())),
+        false => DecodeTarget::File {
+            path: args.out.clone(),
+            force: args.force,
+            sync: args.work.is_synced(),
+        },
+    };
+    let progress = output.progress(object.length());
+    let report = decode(object, target, args.work.threads, &|bytes| progress.advance(bytes))?;
+    let seconds = progress.finish();
+    let missing = report.missing.iter().map(|i| json!({"index": i, "state": "missing"}));
+    let damaged = report.damaged.iter().map(shards::file_value);
+    let mut value = shards::describe("decode", object);
+    value["digest"] = json!(report.digest.to_string());
+    value["seconds"] = json!(seconds);
+    value["shards"] = missing.chain(damaged).collect();
+    output::insert_name(&mut value, "path", args.out.as_os_str());
+    output.result(value, || {
+        let mut text = format!(
+            "{}: {} recovered, digest right",
+            object.name().display(),
+            output::bytes(report.length)
+        );
+        for index in &report.missing {
+            text.push_str(&format!("\n  shard {index} was missing"));
+        }
+        for line in report.damaged.iter().filter_map(shards::file_line) {
+            text.push_str(&format!("\n{line}"));
+        }
+        text
+    });
+    Ok(Exit::Done)
+}

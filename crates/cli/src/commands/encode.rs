@@ -1,0 +1,102 @@
+//! `paritas encode`: a file or pipe becomes shards.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use paritas::Code;
+use paritas_store::{EncodeJob, EncodeReport, encode};
+use serde_json::{Value, json};
+
+use crate::args::Encode;
+use crate::commands::Outcome;
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Output};
+
+/// Encodes and reports.
+pub fn run(args: &Encode, output: &Output) -> Outcome {
+    let code = Code::new(&args.code)?;
+    let spec = code.spec().to_string();
+    let (source, length) = open(&args.file)?;
+    let mut job = EncodeJob::new(code, name(args)?, directories(args)?);
+    job.length_hint = length;
+    job.force = args.force;
+    job.sync = args.work.is_synced();
+    job.threads = args.work.threads;
+    let progress = output.progress(length);
+    let report = encode(&job, source, &|bytes| progress.advance(bytes))?;
+    let seconds = progress.finish();
+    report.warnings.iter().for_each(|warning| output.warn(warning));
+    output.result(value(&spec, &job, &report, seconds), || {
+        format!(
+            "{}: {} as {} shards of {spec}, {} stored, object {}",
+            job.name.display(),
+            output::bytes(report.length),
+            report.shards.len(),
+            output::bytes(report.stored),
+            report.object
+        )
+    });
+    Ok(Exit::Done)
+}
+
+fn open(path: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>), Failure> {
+    if path.as_os_str() == "-" {
+        return Ok((Box::new(std::io::stdin()), None));
+    }
+    let failed = |error| Failure::io(format!("reading {}", path.display()), &error);
+    let file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(Failure::arguments(format!(
+            "{} is a folder; pipe it through tar, as in `tar c {} | paritas encode - …`",
+            path.display(),
+            path.display()
+        )));
+    }
+    let length = metadata.is_file().then_some(metadata.len());
+    Ok((Box::new(file), length))
+}
+
+fn name(args: &Encode) -> Result<OsString, Failure> {
+    if let Some(name) = &args.name {
+        return Ok(name.clone());
+    }
+    if args.file.as_os_str() == "-" {
+        return Ok("stdin".into());
+    }
+    let name = args.file.file_name().map(OsString::from);
+    name.ok_or_else(|| Failure::arguments(format!("{} has no name", args.file.display())))
+}
+
+/// `--out` is made if need be; `--to` must exist, since an unmounted disk is no place for shards.
+fn directories(args: &Encode) -> Result<Vec<PathBuf>, Failure> {
+    if let Some(out) = &args.out {
+        std::fs::create_dir_all(out)
+            .map_err(|error| Failure::io(format!("making {}", out.display()), &error))?;
+    }
+    let directories: Vec<PathBuf> = args.out.iter().chain(&args.to).cloned().collect();
+    match directories.iter().find(|directory| !directory.is_dir()) {
+        None => Ok(directories),
+        Some(missing) => {
+            Err(Failure::arguments(format!("--to {}: there is no such folder", missing.display())))
+        }
+    }
+}
+
+fn value(spec: &str, job: &EncodeJob, report: &EncodeReport, seconds: f64) -> Value {
+    let shards = report.shards.iter().enumerate().map(|(index, path)| {
+        let mut shard = json!({"index": index});
+        output::insert_name(&mut shard, "path", path.as_os_str());
+        shard
+    });
+    let mut value = json!({
+        "type": "encode", "object": report.object.to_string(), "code": spec,
+        "length": report.length, "digest": report.digest.to_string(),
+        "stored_bytes": report.stored, "seconds": seconds,
+        "shards": shards.collect::<Vec<_>>(), "warnings": report.warnings,
+    });
+    output::insert_name(&mut value, "name", &job.name);
+    value
+}

@@ -1,0 +1,76 @@
+//! `paritas info`: what shards say about themselves.
+
+use paritas_store::{Object, ShardFile};
+use serde_json::{Value, json};
+
+use crate::args::Info;
+use crate::commands::{Outcome, shards};
+use crate::exit::Exit;
+use crate::output::{self, Output};
+
+/// Reports every object.
+pub fn run(args: &Info, output: &Output) -> Outcome {
+    let inventory = shards::find(&args.paths, output)?;
+    for object in shards::chosen(&inventory, args.object.as_deref())? {
+        output.result(value(object), || text(object));
+    }
+    Ok(Exit::Done)
+}
+
+fn value(object: &Object) -> Value {
+    let mut value = shards::describe("info", object);
+    value["layout"] = json!("packets");
+    value["packet"] = json!(object.packet());
+    value["stripes_per_block"] = json!(object.stripes());
+    value["segment_bytes"] = json!(object.segment_bytes());
+    value["stored_bytes"] = json!(object.stored_bytes());
+    value["digest"] = json!(object.digest().map(|digest| digest.to_string()));
+    value["shard_count"] = json!(object.shard_count());
+    value["tolerance"] = json!(object.code().tolerance());
+    let shards = object.shards().iter().enumerate().map(|(index, files)| {
+        let files = files.iter().map(|file| file_value(object, index, file));
+        json!({"index": index, "files": files.collect::<Vec<_>>()})
+    });
+    value["shards"] = shards.collect();
+    value["missing"] = json!(object.missing());
+    value
+}
+
+fn file_value(object: &Object, index: usize, file: &ShardFile) -> Value {
+    let mut value = json!({
+        "bytes": file.length(), "header": file.has_front(), "footer": file.has_footer(),
+        "notes": object.flaws(index, file),
+    });
+    output::insert_name(&mut value, "path", file.path().as_os_str());
+    value
+}
+
+fn text(object: &Object) -> String {
+    let known = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
+    let mut text = format!(
+        "{}\n  object  {}\n  code    {}, any {} of {} shards may be lost\n  length  {}\n  \
+         digest  {}\n  layout  packets of {} bytes, {} stripes a block, {} stored",
+        object.name().display(),
+        object.id(),
+        object.code().spec(),
+        object.code().tolerance(),
+        object.shard_count(),
+        known(object.length().map(|length| format!("{length} bytes"))),
+        known(object.digest().map(|digest| digest.to_string())),
+        object.packet(),
+        object.stripes(),
+        output::bytes(object.stored_bytes())
+    );
+    for (index, files) in object.shards().iter().enumerate() {
+        if files.is_empty() {
+            text.push_str(&format!("\n  shard {index} is missing"));
+        }
+        for file in files {
+            let flaws = object.flaws(index, file);
+            let note =
+                if flaws.is_empty() { String::new() } else { format!(": {}", flaws.join("; ")) };
+            text.push_str(&format!("\n  shard {index}  {}{note}", file.path().display()));
+        }
+    }
+    text
+}

@@ -1,0 +1,90 @@
+//! What the commands that read shards share: finding objects and describing them.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use paritas_store::{FileReport, Inventory, Object, ShardReport, ShardState, scan};
+use serde_json::{Value, json};
+
+use crate::exit::Failure;
+use crate::output::{self, Output};
+
+/// Looks for shards and warns of what is none: everything that was named, and in folders what has
+/// the ending of a shard.
+pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
+    let inventory = scan(paths);
+    for ignored in &inventory.ignored {
+        let looks_like_one = ignored.path.extension() == Some(OsStr::new("paritas"));
+        if ignored.named || looks_like_one {
+            output.warn(&format!("{} {}", ignored.path.display(), ignored.reason));
+        }
+    }
+    if inventory.objects.is_empty() {
+        let shown: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        let shown = shown.join(", ");
+        return Err(Failure::not_recognised(format!("there are no shards in {shown}")));
+    }
+    Ok(inventory)
+}
+
+/// The objects that a command works on: the one that is named, or all.
+pub fn chosen<'a>(
+    inventory: &'a Inventory,
+    wanted: Option<&OsStr>,
+) -> Result<Vec<&'a Object>, Failure> {
+    match wanted {
+        None => Ok(inventory.objects.iter().collect()),
+        Some(_) => Ok(vec![inventory.choose(wanted)?]),
+    }
+}
+
+/// What every report of an object begins with.
+pub fn describe(kind: &str, object: &Object) -> Value {
+    let mut value = json!({
+        "type": kind, "object": object.id().to_string(),
+        "code": object.code().spec().to_string(), "length": object.length(),
+    });
+    output::insert_name(&mut value, "name", object.name());
+    value
+}
+
+/// A shard in JSON: a line for each of its files, or one that says it is missing.
+pub fn shard_values(shards: &[ShardReport]) -> Vec<Value> {
+    let mut values = Vec::new();
+    for shard in shards {
+        if shard.files.is_empty() {
+            values.push(json!({"index": shard.index, "state": state(shard.state)}));
+        }
+        values.extend(shard.files.iter().map(file_value));
+    }
+    values
+}
+
+/// A shard's file in JSON.
+pub fn file_value(file: &FileReport) -> Value {
+    let state = if file.is_intact() { ShardState::Intact } else { ShardState::Damaged };
+    let mut value = json!({
+        "index": file.shard, "state": self::state(state), "bad_lanes": file.bad_lanes,
+        "first_bad_offset": file.first_bad, "notes": file.flaws, "misnamed": file.misnamed,
+    });
+    output::insert_name(&mut value, "path", file.path.as_os_str());
+    value
+}
+
+/// A shard's file in a line for people, if there is something to say.
+pub fn file_line(file: &FileReport) -> Option<String> {
+    let path = file.path.display();
+    if !file.is_intact() {
+        return Some(format!("  shard {}: {path}: {}", file.shard, file.flaws.join("; ")));
+    }
+    file.misnamed.then(|| format!("  shard {}: intact under another name, {path}", file.shard))
+}
+
+/// The word for a state.
+pub fn state(state: ShardState) -> &'static str {
+    match state {
+        ShardState::Intact => "intact",
+        ShardState::Damaged => "damaged",
+        ShardState::Missing => "missing",
+    }
+}

@@ -1,0 +1,83 @@
+//! `paritas verify`: every block of every shard is read and checked.
+
+use paritas_store::{DigestCheck, Object, Status, VerifyReport, verify};
+use serde_json::{Value, json};
+
+use crate::args::Verify;
+use crate::commands::{Outcome, shards};
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Output};
+
+/// Verifies all objects; the exit code is that of the worst.
+pub fn run(args: &Verify, output: &Output) -> Outcome {
+    let inventory = shards::find(&args.paths, output)?;
+    let mut worst = Exit::Done;
+    for object in shards::chosen(&inventory, args.object.as_deref())? {
+        worst = worst.max(one(object, args.threads, output)?);
+    }
+    Ok(worst)
+}
+
+fn one(object: &Object, threads: usize, output: &Output) -> Result<Exit, Failure> {
+    let progress = output.progress(object.length());
+    let report = verify(object, threads, &|bytes| progress.advance(bytes))?;
+    let seconds = progress.finish();
+    output.result(value(object, &report, seconds), || text(object, &report));
+    Ok(match report.status {
+        Status::Intact => Exit::Done,
+        Status::Repairable => Exit::Repairable,
+        Status::Lost => Exit::Lost,
+    })
+}
+
+fn value(object: &Object, report: &VerifyReport, seconds: f64) -> Value {
+    let mut value = shards::describe("verify", object);
+    value["status"] = json!(status(report.status));
+    value["tolerable_losses"] = json!(report.tolerable);
+    value["digest_ok"] = match report.digest {
+        DigestCheck::Right => json!(true),
+        DigestCheck::Wrong => json!(false),
+        DigestCheck::Unchecked => json!(null),
+    };
+    value["damaged_segments"] = json!(report.damaged_segments);
+    value["seconds"] = json!(seconds);
+    value["shards"] = json!(shards::shard_values(&report.shards));
+    let ranges = report.lost.iter().map(|range| json!({"start": range.start, "end": range.end}));
+    value["lost_ranges"] = ranges.collect();
+    value["reason"] = json!(report.reason);
+    value
+}
+
+fn text(object: &Object, report: &VerifyReport) -> String {
+    let mut text = format!("{}: {}", object.name().display(), status(report.status));
+    if let Some(length) = object.length() {
+        text.push_str(&format!(", {}", output::bytes(length)));
+    }
+    match report.status {
+        Status::Lost => text.push_str(" — beyond repair"),
+        _ => text.push_str(&format!(", {} more losses are tolerable", report.tolerable)),
+    }
+    for shard in &report.shards {
+        if shard.files.is_empty() {
+            text.push_str(&format!("\n  shard {} is missing", shard.index));
+        }
+        for line in shard.files.iter().filter_map(shards::file_line) {
+            text.push_str(&format!("\n{line}"));
+        }
+    }
+    if let Some(reason) = &report.reason {
+        text.push_str(&format!("\n  {reason}"));
+    }
+    for range in &report.lost {
+        text.push_str(&format!("\n  bytes {} to {} are lost", range.start, range.end));
+    }
+    text
+}
+
+fn status(status: Status) -> &'static str {
+    match status {
+        Status::Intact => "intact",
+        Status::Repairable => "repairable",
+        Status::Lost => "lost",
+    }
+}
