@@ -306,6 +306,15 @@ pub enum Operation {
     Update,
 }
 
+/// `--align`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Align {
+    /// At cache lines, each shifted against the others by some lines.
+    Staggered,
+    /// All at pages, so that they compete for the same sets of the cache.
+    Page,
+}
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -315,7 +324,7 @@ Examples:
 GB/s is k x shard bytes / seconds / 10^9 for every operation (an update counts the whole stripes it
 keeps right). The roofline is, in the same process and with the same kernel, the speed of reading as
 many streams and writing as many with one XOR for each byte read. Answers are checked before they
-are timed. JSON: type \"bench\", code, op, set_bytes, shard_bytes, packet, kernel, threads, reps,
+are timed. JSON: type \"bench\", code, op, set_bytes, shard_bytes, align, packet, kernel, threads, reps,
 gbps_median, gbps_min, gbps_max, roofline_gbps, roofline_fraction, plan_seconds.")]
 pub struct Bench {
     /// The code.
@@ -330,6 +339,9 @@ pub struct Bench {
     /// The bytes of a packet.
     #[arg(long, default_value_t = paritas::DEFAULT_PACKET, value_name = "BYTES")]
     pub packet: usize,
+    /// How shards lie in memory.
+    #[arg(long, value_enum, default_value = "staggered")]
+    pub align: Align,
     /// Which kernel runs: auto, or one of those that `paritas doctor` lists.
     #[arg(long, default_value = "auto")]
     pub kernel: KernelChoice,

@@ -8,13 +8,20 @@ use paritas::{
 };
 use serde_json::json;
 
-use crate::args::{Bench, Operation};
+use crate::args::{Align, Bench, Operation};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
 /// The least time of one sample; shorter runs are repeated within a sample.
 const SAMPLE_SECONDS: f64 = 0.002;
+
+/// What page-aligned shards are aligned to, and what addresses must not share to be kept in one
+/// set of a cache.
+const PAGE: usize = 4096;
+
+/// How far staggered shards are shifted against each other.
+const STAGGER: usize = 5 * 64;
 
 /// Measures and reports.
 pub fn run(args: &Bench, output: &Output) -> Outcome {
@@ -37,9 +44,10 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
     let fraction = speed.median / limit.median;
     let kernel = subject.codec.kernel();
     let operation = format!("{:?}", args.op).to_lowercase();
+    let align = format!("{:?}", args.align).to_lowercase();
     let value = json!({
         "type": "bench", "code": spec, "op": operation, "set_bytes": args.set,
-        "shard_bytes": subject.shard, "packet": args.packet, "kernel": kernel.name(),
+        "shard_bytes": subject.shard, "align": align, "packet": args.packet, "kernel": kernel.name(),
         "threads": args.threads, "reps": args.reps,
         "gbps_median": speed.median, "gbps_min": speed.min, "gbps_max": speed.max,
         "roofline_gbps": limit.median, "roofline_fraction": fraction, "plan_seconds": plan_seconds,
@@ -82,10 +90,10 @@ struct Workload {
     operation: Operation,
     data_nodes: usize,
     shard: usize,
-    shards: Vec<Vec<u8>>,
+    shards: Vec<Shard>,
     /// For decoding, which nodes are lost; for updating, the first is the changed one.
     lost: Vec<usize>,
-    changed: Vec<u8>,
+    changed: Shard,
 }
 
 impl Workload {
@@ -101,10 +109,10 @@ impl Workload {
         let data_nodes = codec.code().nodes().filter(|&n| codec.code().holds_data(n)).count();
         let strip = codec.strip();
         let shard = (args.set / nodes / strip).max(1) * strip;
-        let shards = (0..nodes).map(|node| fill(node, shard)).collect();
+        let shards = (0..nodes).map(|node| Shard::new(node, shard, args.align)).collect();
         let lost = (0..codec.code().tolerance().min(data_nodes)).collect();
         let operation = args.op;
-        let changed = fill(nodes, shard);
+        let changed = Shard::new(nodes, shard, args.align);
         let mut workload = Self { codec, operation, data_nodes, shard, shards, lost, changed };
         workload.encode()?;
         Ok(workload)
@@ -116,8 +124,8 @@ impl Workload {
 
     fn encode(&mut self) -> Result<(), Failure> {
         let (data, parity) = self.shards.split_at_mut(self.data_nodes);
-        let data: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
-        let mut parity: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
+        let data: Vec<&[u8]> = data.iter().map(Shard::bytes).collect();
+        let mut parity: Vec<&mut [u8]> = parity.iter_mut().map(Shard::bytes_mut).collect();
         Ok(self.codec.encode(&data, &mut parity)?)
     }
 
@@ -135,8 +143,8 @@ impl Workload {
             .iter_mut()
             .enumerate()
             .map(|(node, shard)| match self.lost.contains(&node) {
-                true => Buffer::Target(shard),
-                false => Buffer::Source(shard),
+                true => Buffer::Target(shard.bytes_mut()),
+                false => Buffer::Source(shard.bytes()),
             })
             .collect();
         Ok(self.codec.reconstruct(&mut buffers)?)
@@ -145,8 +153,9 @@ impl Workload {
     /// Every run swaps the first data shard with another content.
     fn update(&mut self) -> Result<(), Failure> {
         let (data, parity) = self.shards.split_at_mut(self.data_nodes);
-        let mut parity: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
-        self.codec.update(NodeId::new(0), &data[0], &self.changed, &mut parity)?;
+        let mut parity: Vec<&mut [u8]> = parity.iter_mut().map(Shard::bytes_mut).collect();
+        let (old, new) = (data[0].bytes(), self.changed.bytes());
+        self.codec.update(NodeId::new(0), old, new, &mut parity)?;
         std::mem::swap(&mut data[0], &mut self.changed);
         Ok(())
     }
@@ -160,11 +169,16 @@ impl Workload {
             ..*args
         };
         let mut other = Self::new(self.codec.code().clone(), &plain)?;
-        other.shards[..self.data_nodes].clone_from_slice(&self.shards[..self.data_nodes]);
-        let lost_data_came_back = self.operation != Operation::Decode
-            || self.lost.iter().all(|&node| self.shards[node] == fill(node, self.shard));
+        for (other, shard) in other.shards.iter_mut().zip(&self.shards[..self.data_nodes]) {
+            other.bytes_mut().copy_from_slice(shard.bytes());
+        }
         other.encode()?;
-        if other.shards == self.shards && lost_data_came_back {
+        let right = |(node, shard): (usize, &Shard)| {
+            let came_back = self.operation != Operation::Decode || !self.lost.contains(&node);
+            shard.bytes() == other.shards[node].bytes()
+                && (came_back || shard.bytes() == fill(node, self.shard))
+        };
+        if self.shards.iter().enumerate().all(right) {
             return Ok(());
         }
         Err(Failure::internal(format!("{} computes wrong; not measured", self.codec.kernel())))
@@ -218,6 +232,31 @@ fn one_xor_a_byte(sources: usize, targets: usize, rows: usize) -> Result<Code, p
         }
     }
     builder.finish(Spec::new("roofline"), 1)
+}
+
+/// A shard's memory, aligned to a cache line at least.
+struct Shard {
+    memory: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl Shard {
+    fn new(node: usize, length: usize, align: Align) -> Self {
+        let mut memory = vec![0; length + 2 * PAGE];
+        let stagger = if align == Align::Page { 0 } else { node * STAGGER % PAGE };
+        let start = memory.as_ptr().align_offset(PAGE) % PAGE + stagger;
+        memory[start..start + length].copy_from_slice(&fill(node, length));
+        Self { memory, start, length }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.memory[self.start..][..self.length]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..][..self.length]
+    }
 }
 
 fn fill(seed: usize, length: usize) -> Vec<u8> {
