@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::define::cells::{CellId, CellSet, Code, NodeId, Role};
 use crate::error::{Error, Result};
 use crate::plan::PlanOptions;
-use crate::run::kernel::{Buffer, Executable};
+use crate::run::kernel::{Buffer, Executable, Stores};
 use crate::run::program::{Location, Program};
 use crate::run::select::{Kernel, KernelChoice};
 
@@ -41,6 +41,8 @@ pub struct CodecOptions {
     pub threads: usize,
     /// Which kernel runs.
     pub kernel: KernelChoice,
+    /// How results are stored.
+    pub stores: Stores,
     /// Which passes plan.
     pub plan: PlanOptions,
 }
@@ -52,6 +54,7 @@ impl Default for CodecOptions {
             layout: BufferLayout::default(),
             threads: 0,
             kernel: KernelChoice::default(),
+            stores: Stores::default(),
             plan: PlanOptions::default(),
         }
     }
@@ -101,7 +104,7 @@ impl Codec {
         }
         let kernel = options.kernel.resolve(options.packet);
         if !kernel.is_available() {
-            return Err(Error::kernel(format!("this processor has no {kernel} kernel")));
+            return Err(kernel.unavailable());
         }
         let layout = Layout::new(&code, options.layout);
         Ok(Self { code, options, layout, programs: Mutex::default() })
@@ -169,7 +172,7 @@ impl Codec {
         want: &CellSet,
         buffers: &mut [Buffer<'_>],
     ) -> Result<()> {
-        self.program(have, want)?.run(buffers, self.options.threads)
+        self.program(have, want)?.run(buffers, self.options.threads, self.options.stores)
     }
 
     /// Whether the cells of `want` can be made from those of `have`. The schedule is planned and
@@ -249,7 +252,7 @@ impl Codec {
         buffers.extend(parity.iter_mut().map(|shard| Buffer::Target(shard)));
         let key = Question::Update(node);
         let program = self.cached(key, || self.update_program(node, &targets))?;
-        program.run(&mut buffers, self.options.threads)
+        program.run(&mut buffers, self.options.threads, self.options.stores)
     }
 
     fn update_program(&self, node: NodeId, targets: &[NodeId]) -> Result<Program> {

@@ -24,5 +24,5 @@ pub use error::{Error, ErrorKind, Result};
 pub use plan::cost::Cost;
 pub use plan::schedule::{Op, Schedule, Slot};
 pub use plan::{Order, Pass, Plan, PlanOptions};
-pub use run::kernel::Buffer;
+pub use run::kernel::{Buffer, Stores};
 pub use run::select::{Kernel, KernelChoice};

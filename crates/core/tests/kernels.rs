@@ -6,7 +6,7 @@ mod common;
 
 use common::{as_slices, code, fill};
 use paritas::plan::interpret::interpret;
-use paritas::{Codec, CodecOptions, Kernel, KernelChoice, Order, Pass, PlanOptions, Role};
+use paritas::{Codec, CodecOptions, Kernel, KernelChoice, Order, Pass, PlanOptions, Role, Stores};
 use paritas_reference as reference;
 
 const CANARY: usize = 64;
@@ -129,6 +129,45 @@ fn check(spec: &str, packet: usize, stripes: usize) {
             }
         }
     }
+}
+
+/// Stores past the cache happen where lines are whole: 64-byte packets and alignment.
+#[test]
+fn stores_past_the_cache_change_nothing() {
+    for spec in SPECS {
+        for (packet, stripes) in [(64, 1), (64, 33), (128, 5), (4096, 3), (32, 64), (8, 64)] {
+            let codec = |stores, kernel| {
+                let options = CodecOptions { packet, stores, kernel, ..CodecOptions::default() };
+                Codec::new(code(spec), options).unwrap()
+            };
+            let plain = codec(Stores::Cached, KernelChoice::Only(Kernel::Scalar));
+            let k = plain.code().nodes().filter(|&node| plain.code().holds_data(node)).count();
+            let parity = plain.code().node_count() - k;
+            let data: Vec<Vec<u8>> =
+                (0..k).map(|node| fill(node, stripes * plain.strip())).collect();
+            let expected = encoded(&plain, &data, parity, 0);
+            for kernel in common::kernels() {
+                let codec = codec(Stores::PastCache, kernel);
+                assert!(encoded_aligned(&codec, &data, parity) == expected, "{spec} {kernel:?}");
+            }
+        }
+    }
+}
+
+/// Encodes into shards that begin at cache lines, with canaries behind and before.
+fn encoded_aligned(codec: &Codec, data: &[Vec<u8>], parity: usize) -> Vec<Vec<u8>> {
+    let length = data[0].len();
+    let mut padded = vec![vec![0xC3_u8; length + 3 * CANARY]; parity];
+    let starts: Vec<usize> =
+        padded.iter().map(|shard| CANARY + shard.as_ptr().align_offset(CANARY)).collect();
+    let mut targets: Vec<&mut [u8]> =
+        padded.iter_mut().zip(&starts).map(|(shard, &at)| &mut shard[at..][..length]).collect();
+    codec.encode(&as_slices(data), &mut targets).unwrap();
+    for (shard, &start) in padded.iter().zip(&starts) {
+        let outside = shard[..start].iter().chain(&shard[start + length..]);
+        assert!(outside.into_iter().all(|&byte| byte == 0xC3), "a canary died");
+    }
+    padded.iter().zip(&starts).map(|(shard, &at)| shard[at..][..length].to_vec()).collect()
 }
 
 #[test]

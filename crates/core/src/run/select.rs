@@ -2,8 +2,6 @@
 //!
 //! The only place that asks the processor what it can do.
 
-#![allow(unsafe_code)]
-
 use std::fmt;
 use std::str::FromStr;
 
@@ -77,17 +75,19 @@ impl Kernel {
         match self {
             Self::Scalar => true,
             #[cfg(target_arch = "x86_64")]
-            Self::Sse2 => is_x86_feature_detected!("sse2"),
+            Self::Sse2 => kernel::sse2::is_available(),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 | Self::JitAvx2 => is_x86_feature_detected!("avx2"),
+            Self::Avx2 => kernel::avx2::is_available(),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512Vl => {
-                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl")
-            }
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 | Self::JitAvx512 => is_x86_feature_detected!("avx512f"),
+            Self::Avx512 => kernel::avx512::is_available(),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
+            Self::Neon => kernel::neon::is_available(),
+            #[cfg(target_arch = "x86_64")]
+            Self::JitAvx2 => Isa::Avx2.is_available(),
+            #[cfg(target_arch = "x86_64")]
+            Self::JitAvx512Vl => Isa::Avx512Vl.is_available(),
+            #[cfg(target_arch = "x86_64")]
+            Self::JitAvx512 => Isa::Avx512.is_available(),
             #[allow(unreachable_patterns, reason = "which kernels remain depends on the target")]
             _ => false,
         }
@@ -120,42 +120,46 @@ impl Kernel {
     /// # Errors
     /// When the processor cannot run it.
     pub(crate) fn compile(self, program: Program) -> Result<Executable> {
-        if !self.is_available() {
-            let names: Vec<&str> = Self::available().map(Self::name).collect();
-            return Err(Error::kernel(format!(
-                "this processor has no {self} kernel; it has {}",
-                names.join(", ")
-            )));
-        }
-        let compiled = match self {
+        let executable = match self {
+            Self::Scalar => Executable::new(program, kernel::scalar::compile),
             #[cfg(target_arch = "x86_64")]
-            Self::Sse2 => kernel::sse2::compile(&program),
+            Self::Sse2 => Executable::new(program, kernel::sse2::compile),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => kernel::avx2::compile(&program),
+            Self::Avx2 => Executable::new(program, kernel::avx2::compile),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => kernel::avx512::compile(&program),
+            Self::Avx512 => Executable::new(program, kernel::avx512::compile),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon => kernel::neon::compile(&program),
+            Self::Neon => Executable::new(program, kernel::neon::compile),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx2 => jit(&program, Isa::Avx2, kernel::avx2::compile),
+            Self::JitAvx2 => Executable::new(program, |p| jit(p, Isa::Avx2)),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512Vl => jit(&program, Isa::Avx512Vl, kernel::avx2::compile),
+            Self::JitAvx512Vl => Executable::new(program, |p| jit(p, Isa::Avx512Vl)),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512 => jit(&program, Isa::Avx512, kernel::avx512::compile),
-            _ => kernel::scalar::compile(&program),
+            Self::JitAvx512 => Executable::new(program, |p| jit(p, Isa::Avx512)),
+            #[allow(unreachable_patterns, reason = "which kernels remain depends on the target")]
+            _ => None,
         };
-        // SAFETY: `compiled` was made from `program` just now, and `is_available` asked the
-        // processor for the kernel's features.
-        Ok(unsafe { Executable::new(program, compiled) })
+        executable.ok_or_else(|| self.unavailable())
+    }
+
+    /// The error for a kernel that this processor cannot run.
+    pub(crate) fn unavailable(self) -> Error {
+        let names: Vec<&str> = Self::available().map(Self::name).collect();
+        let names = names.join(", ");
+        Error::kernel(format!("this processor has no {self} kernel; it has {names}"))
     }
 }
 
-/// Compiles to machine code, or for the tiled kernel where that is not possible.
+/// Compiles to machine code, or where that is not possible for the tiled kernel.
 #[cfg(target_arch = "x86_64")]
-fn jit(program: &Program, isa: Isa, tiled: fn(&Program) -> Box<dyn Compiled>) -> Box<dyn Compiled> {
-    match Jit::compile(program, isa, tiled(program)) {
-        Ok(jit) => Box::new(jit),
-        Err(_) => tiled(program),
+fn jit(program: &Program, isa: Isa) -> Option<Box<dyn Compiled>> {
+    let tiled = || match isa {
+        Isa::Avx2 | Isa::Avx512Vl => kernel::avx2::compile(program),
+        Isa::Avx512 => kernel::avx512::compile(program),
+    };
+    match Jit::compile(program, isa, tiled()?) {
+        Ok(jit) => Some(Box::new(jit)),
+        Err(_) => tiled(),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::plan::registers::{Allocation, Machine};
 use crate::plan::schedule::Slot;
 use crate::run::jit::assemble::{Assembler, Isa, LINE, Walk};
 use crate::run::jit::exec_memory::ExecutableMemory;
-use crate::run::kernel::{Compiled, Memory};
+use crate::run::kernel::{Compiled, Memory, Stores};
 use crate::run::program::Program;
 
 /// The most steps of one vector that are compiled; more would outgrow the instruction cache many
@@ -34,6 +34,9 @@ const PREFETCH_FROM: usize = 17;
 
 /// How far ahead software prefetch reaches, in bytes of each stream.
 const PREFETCH_DISTANCE: usize = 1024;
+
+/// The size of a call's buffers, together, beyond which stores bypass the cache.
+const CACHE_BYTES: usize = 16 << 20;
 
 /// Why a program was not compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +73,19 @@ enum Shape {
     Strips(Walk),
 }
 
+impl Isa {
+    /// Whether this processor has it.
+    pub(crate) fn is_available(self) -> bool {
+        match self {
+            Self::Avx2 => is_x86_feature_detected!("avx2"),
+            Self::Avx512Vl => {
+                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl")
+            }
+            Self::Avx512 => is_x86_feature_detected!("avx512f"),
+        }
+    }
+}
+
 type Entry = unsafe extern "sysv64" fn(*mut *mut u8, usize, *mut u8);
 
 struct Function {
@@ -78,13 +94,14 @@ struct Function {
 }
 
 impl Jit {
-    /// Compiles and tries a program.
+    /// Compiles and tries a program. `rest` runs what is left.
     pub(crate) fn compile(
         program: &Program,
         isa: Isa,
         rest: Box<dyn Compiled>,
     ) -> Result<Self, Refusal> {
-        let shape = Shape::of(program, isa).ok_or(Refusal::Shape)?;
+        let shape = Shape::of(program, isa).filter(|_| isa.is_available());
+        let shape = shape.ok_or(Refusal::Shape)?;
         let cached = Function::compile(program, isa, shape, false)?;
         let mut outputs: Vec<usize> = (0..program.schedule().outputs())
             .filter_map(|n| program.location(Slot::Output(n as u32)))
@@ -100,8 +117,12 @@ impl Jit {
     /// The variant for this call's memory.
     fn function(&self, memory: &Memory, stripes: &Range<usize>) -> &Function {
         let strips = self.program.rows().iter().sum::<usize>() * self.program.packet();
-        let large = memory.stripes() * strips > cache_bytes();
-        if !large || !self.lines_are_whole(memory, stripes) {
+        let past_cache = match memory.stores() {
+            Stores::Auto => memory.stripes() * strips > CACHE_BYTES,
+            Stores::Cached => false,
+            Stores::PastCache => true,
+        };
+        if !past_cache || !self.lines_are_whole(memory, stripes) {
             return &self.cached;
         }
         let past_cache = self
@@ -291,8 +312,3 @@ impl Function {
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u8; LINE]);
-
-/// The size of a set beyond which stores bypass the cache.
-fn cache_bytes() -> usize {
-    16 << 20
-}

@@ -50,14 +50,28 @@ impl Buffer<'_> {
     }
 }
 
-/// A program in the form that one kernel runs.
+/// How results are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Stores {
+    /// Past the cache where the buffers of a call outgrow it, else into the cache.
+    #[default]
+    Auto,
+    /// Into the cache.
+    Cached,
+    /// Past the cache, where the kernel can and every line is written whole: buffers aligned to 64
+    /// bytes and strips a multiple of that.
+    PastCache,
+}
+
+/// A program in the form that one kernel runs. A kernel makes one only where the processor has
+/// the kernel's features.
 pub(crate) trait Compiled: Send + Sync {
     /// Runs over a range of stripes.
     ///
     /// # Safety
     /// For every buffer that the program reads or writes, `memory` holds a pointer that is valid
     /// for at least `stripes.end` strips (for writes too where the program writes it); no one else
-    /// writes the strips of `stripes` meanwhile, nor reads those that the program writes; and the
+    /// writes the strips of `stripes` meanwhile, nor reads those that the program writes.
     /// processor has the features that the kernel was chosen for.
     unsafe fn run(&self, memory: &Memory, stripes: Range<usize>);
 }
@@ -66,6 +80,7 @@ pub(crate) trait Compiled: Send + Sync {
 pub(crate) struct Memory {
     pointers: Vec<*mut u8>,
     stripes: usize,
+    stores: Stores,
 }
 
 // SAFETY: the pointers are only used under the contract of `Compiled::run`, which gives every
@@ -75,13 +90,13 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    fn new(buffers: &mut [Buffer<'_>], stripes: usize) -> Self {
+    fn new(buffers: &mut [Buffer<'_>], stripes: usize, stores: Stores) -> Self {
         let pointer = |buffer: &mut Buffer<'_>| match buffer {
             Buffer::Absent => std::ptr::null_mut(),
             Buffer::Source(bytes) => bytes.as_ptr().cast_mut(),
             Buffer::Target(bytes) => bytes.as_mut_ptr(),
         };
-        Self { pointers: buffers.iter_mut().map(pointer).collect(), stripes }
+        Self { pointers: buffers.iter_mut().map(pointer).collect(), stripes, stores }
     }
 
     pub(crate) fn pointer(&self, buffer: usize) -> *mut u8 {
@@ -92,6 +107,11 @@ impl Memory {
     pub(crate) fn stripes(&self) -> usize {
         self.stripes
     }
+
+    /// How results are to be stored.
+    pub(crate) fn stores(&self) -> Stores {
+        self.stores
+    }
 }
 
 /// A compiled program behind a safe interface.
@@ -101,10 +121,13 @@ pub(crate) struct Executable {
 }
 
 impl Executable {
-    /// # Safety
-    /// `compiled` was made from `program` by a kernel whose features this processor has.
-    pub(crate) unsafe fn new(program: Program, compiled: Box<dyn Compiled>) -> Self {
-        Self { program, compiled }
+    /// Has a kernel compile a program; `None` where the processor cannot run it.
+    pub(crate) fn new(
+        program: Program,
+        compile: impl FnOnce(&Program) -> Option<Box<dyn Compiled>>,
+    ) -> Option<Self> {
+        let compiled = compile(&program)?;
+        Some(Self { program, compiled })
     }
 
     /// Runs the program over all stripes of the buffers, on up to `threads` threads.
@@ -112,15 +135,19 @@ impl Executable {
     /// # Errors
     /// When a buffer that the program needs is absent, one that it writes is only a source, or the
     /// buffers do not all hold the same whole number of strips.
-    pub(crate) fn run(&self, buffers: &mut [Buffer<'_>], threads: usize) -> Result<()> {
+    pub(crate) fn run(
+        &self,
+        buffers: &mut [Buffer<'_>],
+        threads: usize,
+        stores: Stores,
+    ) -> Result<()> {
         let stripes = self.check(buffers)?;
         let bytes = stripes * self.program.rows().iter().sum::<usize>() * self.program.packet();
-        let memory = Memory::new(buffers, stripes);
+        let memory = Memory::new(buffers, stripes, stores);
         parallel::split(stripes, bytes, threads, |range| {
             // SAFETY: `check` found every buffer present, long enough for all stripes and of the
             // right kind; exclusive borrows stand behind all that is written, and threads get
             // disjoint ranges, in which the program touches only the strips of its own stripes.
-            // The kernel's features are promised by `Executable::new`.
             unsafe { self.compiled.run(&memory, range) };
         });
         Ok(())

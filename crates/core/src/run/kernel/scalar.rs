@@ -8,8 +8,8 @@ use crate::run::program::Program;
 
 pub(crate) struct Scalar(Tiled);
 
-pub(crate) fn compile(program: &Program) -> Box<dyn Compiled> {
-    Box::new(Scalar(Tiled::new(program)))
+pub(crate) fn compile(program: &Program) -> Option<Box<dyn Compiled>> {
+    Some(Box::new(Scalar(Tiled::new(program))))
 }
 
 impl Compiled for Scalar {

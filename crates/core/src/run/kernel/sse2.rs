@@ -10,19 +10,23 @@ use crate::run::program::Program;
 
 pub(crate) struct Sse2(Tiled);
 
-pub(crate) fn compile(program: &Program) -> Box<dyn Compiled> {
-    Box::new(Sse2(Tiled::new(program)))
+pub(crate) fn is_available() -> bool {
+    is_x86_feature_detected!("sse2")
+}
+
+pub(crate) fn compile(program: &Program) -> Option<Box<dyn Compiled>> {
+    is_available().then(|| Box::new(Sse2(Tiled::new(program))) as Box<dyn Compiled>)
 }
 
 impl Compiled for Sse2 {
     unsafe fn run(&self, memory: &Memory, stripes: Range<usize>) {
-        // SAFETY: the caller's contract, which includes the processor's features.
+        // SAFETY: the caller's contract; `compile` found the processor to have the feature.
         unsafe { run(&self.0, memory, stripes) }
     }
 }
 
 /// # Safety
-/// As [`Compiled::run`].
+/// As [`Compiled::run`], and the processor has the feature.
 #[target_feature(enable = "sse2")]
 unsafe fn run(tiled: &Tiled, memory: &Memory, stripes: Range<usize>) {
     // SAFETY: the caller's contract; the feature is enabled here.

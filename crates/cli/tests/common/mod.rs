@@ -1,0 +1,239 @@
+//! What the end-to-end tests share: running the program, contents, folders, seeded chance.
+#![allow(dead_code, reason = "every test file uses its own part")]
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{Read, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+
+use serde_json::Value;
+
+/// Exit codes, as `paritas --help` and DESIGN section 9 state them.
+pub mod exit {
+    pub const DONE: i32 = 0;
+    pub const REPAIRABLE: i32 = 1;
+    pub const LOST: i32 = 2;
+    pub const ARGUMENTS: i32 = 3;
+    pub const NOT_RECOGNISED: i32 = 4;
+    pub const CHECK_FAILED: i32 = 5;
+    pub const IO: i32 = 6;
+}
+
+/// The program, with its arguments, reading nothing.
+pub fn paritas<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paritas"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Arguments of different types in one list.
+#[macro_export]
+macro_rules! args {
+    ($($argument:expr),* $(,)?) => {
+        [$(std::ffi::OsString::from($argument)),*]
+    };
+}
+
+/// A run that is over.
+#[derive(Debug)]
+pub struct Run {
+    pub code: i32,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+    what: String,
+}
+
+/// Runs to the end.
+///
+/// # Panics
+/// When the program died of a signal, panicked, or called itself faulty.
+pub fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Run {
+    finish(paritas(arguments))
+}
+
+/// Runs to the end with these bytes on standard input.
+pub fn run_with_input<A: AsRef<OsStr>>(
+    arguments: impl IntoIterator<Item = A>,
+    input: &[u8],
+) -> Run {
+    let mut command = paritas(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let what = format!("{command:?}");
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    thread::scope(|scope| {
+        // The program may stop reading whenever it likes.
+        scope.spawn(move || stdin.write_all(input));
+        Run::new(child.wait_with_output().unwrap(), what)
+    })
+}
+
+/// Runs a prepared command to the end.
+pub fn finish(mut command: Command) -> Run {
+    let what = format!("{command:?}");
+    Run::new(command.output().unwrap(), what)
+}
+
+impl Run {
+    pub fn new(output: Output, what: String) -> Self {
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let code = output.status.code();
+        let sane = code.is_some_and(|code| (0..=6).contains(&code)) && !stderr.contains("panicked");
+        assert!(sane, "{what}: {}\n{stderr}", output.status);
+        Self { code: code.unwrap_or(-1), stdout: output.stdout, stderr, what }
+    }
+
+    /// Insists on an exit code.
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self}");
+        self
+    }
+
+    /// Standard output as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// The JSON objects on standard output, without progress.
+    pub fn results(&self) -> Vec<Value> {
+        let lines = json_lines(&self.text()).unwrap_or_else(|error| panic!("{error}: {self}"));
+        lines.into_iter().filter(|line| line["type"] != "progress").collect()
+    }
+
+    /// The only result on standard output.
+    pub fn result(&self) -> Value {
+        let mut results = self.results();
+        assert_eq!(results.len(), 1, "{self}");
+        results.remove(0)
+    }
+
+    /// The JSON object that tells the error: the only one of its type, and the last line.
+    pub fn error(&self) -> Value {
+        let lines = json_lines(&self.stderr).unwrap_or_else(|error| panic!("{error}: {self}"));
+        assert_eq!(lines.iter().filter(|line| line["type"] == "error").count(), 1, "{self}");
+        let error = lines.last().unwrap();
+        assert_eq!(error["type"], "error", "{self}");
+        assert_eq!(error["code"], self.code, "{self}");
+        assert!(error["kind"].as_str().is_some_and(|kind| !kind.is_empty()), "{self}");
+        assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{self}");
+        error.clone()
+    }
+}
+
+impl std::fmt::Display for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { what, code, stderr, .. } = self;
+        let output = self.text();
+        let shown: String = output.chars().take(4000).collect();
+        write!(f, "{what}\nexit {code}\nstdout: {shown}\nstderr: {stderr}")
+    }
+}
+
+/// Every line as JSON.
+pub fn json_lines(text: &str) -> Result<Vec<Value>, String> {
+    let parse = |line| serde_json::from_str(line).map_err(|error| format!("{error} in {line}"));
+    text.lines().map(parse).collect()
+}
+
+/// Encodes a file into a folder; the report.
+pub fn encode(file: &Path, folder: &Path, code: &str, more: &[&str]) -> Value {
+    let mut arguments = args!["encode", file, "--out", folder, "--code", code, "--no-sync"].to_vec();
+    arguments.push("--json".into());
+    arguments.extend(more.iter().map(OsString::from));
+    run(arguments).expect(exit::DONE).result()
+}
+
+/// The paths of the shards that an encoding reports, by index.
+pub fn shard_paths(report: &Value) -> Vec<PathBuf> {
+    let shards = report["shards"].as_array().unwrap();
+    shards.iter().map(|shard| shard["path"].as_str().unwrap().into()).collect()
+}
+
+/// Decodes the only object of a folder.
+pub fn decode(folder: &Path) -> Vec<u8> {
+    run(args!["decode", folder, "--out", "-"]).expect(exit::DONE).stdout
+}
+
+/// All regular files of a folder.
+pub fn snapshot(folder: &Path) -> BTreeMap<OsString, Vec<u8>> {
+    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+    files.map(|entry| (entry.file_name(), fs::read(entry.path()).unwrap())).collect()
+}
+
+/// The names of everything in a folder.
+pub fn names(folder: &Path) -> Vec<OsString> {
+    let mut names: Vec<OsString> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Whether a name is that of a file that ought to be gone when the program has ended.
+pub fn is_leftover(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with('.') || name.ends_with(".tmp") || name.ends_with(".old")
+}
+
+/// Prints a line even though the test harness hides what passing tests print.
+pub fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014): chance that is the same in every run.
+#[derive(Debug, Clone)]
+pub struct Chance(pub u64);
+
+impl Chance {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    }
+
+    /// A number of the range, which is not empty.
+    pub fn within(&mut self, range: Range<usize>) -> usize {
+        range.start + (self.next() % (range.end - range.start) as u64) as usize
+    }
+
+    /// So many different numbers below a limit, in random order.
+    pub fn choose(&mut self, count: usize, below: usize) -> Vec<usize> {
+        let mut all: Vec<usize> = (0..below).collect();
+        for place in 0..count {
+            let other = self.within(place..below);
+            all.swap(place, other);
+        }
+        all.truncate(count);
+        all
+    }
+
+    /// Fills a buffer.
+    pub fn fill(&mut self, buffer: &mut [u8]) {
+        for chunk in buffer.chunks_mut(8) {
+            chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);
+        }
+    }
+
+    pub fn bytes(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        self.fill(&mut bytes);
+        bytes
+    }
+}
+
+/// Reads all of a child's standard output in a thread of its own, and waits for the child.
+pub fn wait(child: &mut Child) -> (i32, String) {
+    let mut stderr = String::new();
+    if let Some(mut pipe) = child.stderr.take() {
+        pipe.read_to_string(&mut stderr).unwrap();
+    }
+    let status = child.wait().unwrap();
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    (status.code().unwrap_or(-1), stderr)
+}
