@@ -275,8 +275,8 @@ Examples:
 
 Counts, over operations `cell = xor(sources)`, temporaries included: ones (of the bit matrix), xors
 (sum of fan-in - 1), copies (one an operation), total (xors + copies, the sum of fan-ins), ops, temps,
-ternary (sum of ceil((fan-in - 1) / 2)), loads and stores (vectors moved for every vector of a packet
-by the tiled kernels), reads (packets read of each node).
+ternary (sum of ceil((fan-in - 1) / 2)), loads and stores (vectors that the compiled AVX2 kernel moves
+for every vector of a packet), reads (packets read of each node).
 JSON: type \"schedule\", code, erased, pass, order, the counts, plan_seconds, and with --text: text.")]
 pub struct Schedule {
     /// The code.
@@ -325,7 +325,8 @@ GB/s is k x shard bytes / seconds / 10^9 for every operation (an update counts t
 keeps right). The roofline is, in the same process and with the same kernel, the speed of reading as
 many streams and writing as many with one XOR for each byte read. Answers are checked before they
 are timed. JSON: type \"bench\", code, op, set_bytes, shard_bytes, align, packet, kernel, threads, reps,
-gbps_median, gbps_min, gbps_max, roofline_gbps, roofline_fraction, plan_seconds.")]
+gbps_median, gbps_min, gbps_max, roofline_gbps, roofline_fraction,
+first_seconds (of the first run, which plans and compiles).")]
 pub struct Bench {
     /// The code.
     #[arg(long, value_name = "SPEC")]

@@ -5,7 +5,7 @@
 //! [`Codec::reconstruct`] and [`Codec::update`] say the same in the words of their use.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::define::cells::{CellId, CellSet, Code, NodeId, Role};
 use crate::error::{Error, Result};
@@ -88,6 +88,7 @@ pub struct Codec {
     options: CodecOptions,
     layout: Layout,
     programs: Mutex<Programs>,
+    fallback: OnceLock<String>,
 }
 
 impl Codec {
@@ -107,7 +108,7 @@ impl Codec {
             return Err(kernel.unavailable());
         }
         let layout = Layout::new(&code, options.layout);
-        Ok(Self { code, options, layout, programs: Mutex::default() })
+        Ok(Self { code, options, layout, programs: Mutex::default(), fallback: OnceLock::new() })
     }
 
     /// The code.
@@ -123,6 +124,12 @@ impl Codec {
     /// The kernel that runs.
     pub fn kernel(&self) -> Kernel {
         self.options.kernel.resolve(self.options.packet)
+    }
+
+    /// Why another kernel had to serve than [`Codec::kernel`], if that has happened: the system
+    /// forbids executable memory, or compiled code was found to compute wrong.
+    pub fn fallback(&self) -> Option<&str> {
+        self.fallback.get().map(String::as_str)
     }
 
     /// The bytes of the largest strip; a shard of every node is a whole number of strips.
@@ -298,6 +305,7 @@ impl Codec {
         }
         // Planned outside the lock: two threads may plan the same question, which is harmless.
         let executable = Arc::new(self.kernel().compile(plan()?)?);
+        executable.fallback().map(|why| self.fallback.get_or_init(|| why.to_owned()));
         programs().insert(question, Arc::clone(&executable));
         Ok(executable)
     }

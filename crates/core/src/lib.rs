@@ -25,4 +25,4 @@ pub use plan::cost::Cost;
 pub use plan::schedule::{Op, Schedule, Slot};
 pub use plan::{Order, Pass, Plan, PlanOptions};
 pub use run::kernel::{Buffer, Stores};
-pub use run::select::{Kernel, KernelChoice};
+pub use run::select::{Kernel, KernelChoice, can_compile};

@@ -1,6 +1,6 @@
 //! `paritas doctor`: what this machine offers, and whether every kernel computes right.
 
-use paritas::{Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice};
+use paritas::{Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, can_compile};
 use serde_json::json;
 
 use crate::commands::Outcome;
@@ -9,16 +9,18 @@ use crate::output::Output;
 
 /// Checks and reports; a kernel that computes wrong is an internal error.
 pub fn run(output: &Output) -> Outcome {
-    let kernels: Vec<(Kernel, bool)> = Kernel::available()
-        .map(|kernel| Ok((kernel, computes_right(kernel)?)))
-        .collect::<Result<_, paritas::Error>>()?;
+    let kernels: Vec<Finding> =
+        Kernel::available().map(Finding::of).collect::<Result<_, paritas::Error>>()?;
+    let compiling = can_compile();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let chosen = Kernel::best(DEFAULT_PACKET);
     let value = json!({
         "type": "doctor", "version": env!("CARGO_PKG_VERSION"), "architecture": std::env::consts::ARCH,
         "threads": threads, "packet": DEFAULT_PACKET, "kernel": chosen.name(),
-        "kernels": kernels.iter().map(|(kernel, right)| json!({
-            "name": kernel.name(), "vector_bytes": kernel.vector_bytes(), "right": right,
+        "executable_memory": compiling.is_ok(), "executable_memory_error": compiling.clone().err(),
+        "kernels": kernels.iter().map(|finding| json!({
+            "name": finding.kernel.name(), "vector_bytes": finding.kernel.vector_bytes(),
+            "right": finding.right, "fallback": finding.fallback,
         })).collect::<Vec<_>>(),
     });
     output.result(value, || {
@@ -27,38 +29,58 @@ pub fn run(output: &Output) -> Outcome {
             env!("CARGO_PKG_VERSION"),
             std::env::consts::ARCH
         );
-        for (kernel, right) in &kernels {
-            let verdict = if *right { "computes right" } else { "COMPUTES WRONG" };
-            let mark = if *kernel == chosen { "  (chosen for files)" } else { "" };
-            let width = 8 * kernel.vector_bytes();
-            text.push_str(&format!("  kernel {kernel}: {width} bits, {verdict}{mark}\n"));
+        match &compiling {
+            Ok(()) => text.push_str("  compiled kernels can run\n"),
+            Err(why) => text
+                .push_str(&format!("  compiled kernels cannot run ({why}); tiled kernels serve\n")),
         }
+        kernels.iter().for_each(|finding| text.push_str(&finding.line(chosen)));
         text
     });
-    match kernels.iter().find(|(_, right)| !right) {
+    match kernels.iter().find(|finding| !finding.right) {
         None => Ok(Exit::Done),
-        Some((kernel, _)) => Err(Failure::internal(format!(
+        Some(Finding { kernel, .. }) => Err(Failure::internal(format!(
             "the {kernel} kernel computes wrong on this processor; use --kernel to avoid it"
         ))),
     }
 }
 
-/// Encodes the same data with this kernel and with the plainest one.
-fn computes_right(kernel: Kernel) -> Result<bool, paritas::Error> {
-    let parity = |kernel| -> Result<Vec<Vec<u8>>, paritas::Error> {
-        let options =
-            CodecOptions { kernel: KernelChoice::Only(kernel), ..CodecOptions::default() };
-        let codec = Codec::new(Code::new(&"10+4".parse()?)?, options)?;
-        let length = 33 * codec.strip();
-        let data: Vec<Vec<u8>> = (0..10_usize)
-            .map(|node| (0..length).map(|i| (i % 251 * 7 + node * 31) as u8).collect())
-            .collect();
-        let mut parity = vec![vec![0; length]; 4];
-        codec.encode(
-            &data.iter().map(Vec::as_slice).collect::<Vec<_>>(),
-            &mut parity.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>(),
-        )?;
-        Ok(parity)
-    };
-    Ok(parity(kernel)? == parity(Kernel::Scalar)?)
+/// What was found of a kernel.
+struct Finding {
+    kernel: Kernel,
+    right: bool,
+    /// Why another kernel served in its place.
+    fallback: Option<String>,
+}
+
+impl Finding {
+    fn of(kernel: Kernel) -> Result<Self, paritas::Error> {
+        let (parity, fallback) = encode(kernel)?;
+        let right = parity == encode(Kernel::Scalar)?.0;
+        Ok(Self { kernel, right, fallback })
+    }
+
+    fn line(&self, chosen: Kernel) -> String {
+        let verdict = if self.right { "computes right" } else { "COMPUTES WRONG" };
+        let mark = if self.kernel == chosen { "  (chosen for files)" } else { "" };
+        let fallback = self.fallback.iter().map(|why| format!("; {why}")).collect::<String>();
+        let width = 8 * self.kernel.vector_bytes();
+        format!("  kernel {}: {width} bits, {verdict}{fallback}{mark}\n", self.kernel)
+    }
+}
+
+/// The parity that a kernel makes of some data, and why another served in its place.
+fn encode(kernel: Kernel) -> Result<(Vec<Vec<u8>>, Option<String>), paritas::Error> {
+    let options = CodecOptions { kernel: KernelChoice::Only(kernel), ..CodecOptions::default() };
+    let codec = Codec::new(Code::new(&"10+4".parse()?)?, options)?;
+    let length = 33 * codec.strip();
+    let data: Vec<Vec<u8>> = (0..10_usize)
+        .map(|node| (0..length).map(|i| (i % 251 * 7 + node * 31) as u8).collect())
+        .collect();
+    let mut parity = vec![vec![0; length]; 4];
+    codec.encode(
+        &data.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+        &mut parity.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>(),
+    )?;
+    Ok((parity, codec.fallback().map(str::to_owned)))
 }

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use clap::ValueEnum;
+use paritas::plan::registers::{Allocation, Machine};
 use paritas::{CellSet, Code, Cost, NodeId, PlanOptions, Role};
 use serde_json::json;
 
@@ -21,22 +22,30 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     let seconds = start.elapsed().as_secs_f64();
     let cost = Cost::of(plan.schedule());
     let reads = plan.reads(&code);
+    let moves = moves(plan.schedule())?;
     let mut value = json!({
         "type": "schedule", "code": code.spec().to_string(), "erased": args.erase,
         "pass": name(args.pass), "order": name(args.order),
         "ones": code.ones(), "xors": cost.xors, "copies": cost.copies, "total": cost.total,
         "ops": cost.ops, "temps": cost.temps, "ternary": cost.ternary,
-        "loads": cost.loads, "stores": cost.stores, "reads": reads, "plan_seconds": seconds,
+        "loads": moves.map(|(loads, _)| loads), "stores": moves.map(|(_, stores)| stores), "reads": reads, "plan_seconds": seconds,
     });
     if args.text {
         value["text"] = json!(plan.schedule().to_string());
     }
     output.result(value, || {
+        let moved =
+            moves.map(|(loads, stores)| format!("; {loads} loads and {stores} stores a vector"));
+        let moved = moved.unwrap_or_default();
         let mut text = format!(
             "{}: {}\n  {} ones; {} XORs + {} copies = {} in {} operations with {} temporaries\n  \
-             {} three-input XORs; {} loads and {} stores a vector\n  packets read of each node: {}\n",
+             {} three-input XORs{moved}\n  packets read of each node: {}\n",
             code.spec(),
-            if args.erase.is_empty() { "encode".to_owned() } else { format!("reconstruct {:?}", args.erase) },
+            if args.erase.is_empty() {
+                "encode".to_owned()
+            } else {
+                format!("reconstruct {:?}", args.erase)
+            },
             code.ones(),
             cost.xors,
             cost.copies,
@@ -44,8 +53,6 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
             cost.ops,
             cost.temps,
             cost.ternary,
-            cost.loads,
-            cost.stores,
             reads.iter().map(usize::to_string).collect::<Vec<_>>().join(" ")
         );
         if args.text {
@@ -54,6 +61,16 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
         text
     });
     Ok(Exit::Done)
+}
+
+/// The vectors that the compiled AVX2 kernel loads and stores; schedules that add to cells are not
+/// compiled.
+fn moves(schedule: &paritas::Schedule) -> Result<Option<(usize, usize)>, paritas::Error> {
+    if !schedule.is_single_assignment() {
+        return Ok(None);
+    }
+    let allocation = Allocation::best(schedule, Machine::AVX2)?;
+    Ok(Some((allocation.loads, allocation.stores)))
 }
 
 /// The cells at hand and wanted: all data and all parity, or what is left and what is erased.

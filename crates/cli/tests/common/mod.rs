@@ -141,7 +141,8 @@ pub fn json_lines(text: &str) -> Result<Vec<Value>, String> {
 
 /// Encodes a file into a folder; the report.
 pub fn encode(file: &Path, folder: &Path, code: &str, more: &[&str]) -> Value {
-    let mut arguments = args!["encode", file, "--out", folder, "--code", code, "--no-sync"].to_vec();
+    let mut arguments =
+        args!["encode", file, "--out", folder, "--code", code, "--no-sync"].to_vec();
     arguments.push("--json".into());
     arguments.extend(more.iter().map(OsString::from));
     run(arguments).expect(exit::DONE).result()

@@ -2,7 +2,8 @@
 //!
 //! Papers count differently; every figure here says which it is. `total` is the dissertation's "XOR
 //! and copy": it copies the first source of every cell and XORs the others, so that an operation
-//! costs its number of sources.
+//! costs its number of sources. What a compiled kernel loads and stores follows from register
+//! allocation and is counted there ([`crate::plan::registers`]).
 
 use crate::plan::schedule::Schedule;
 
@@ -21,10 +22,6 @@ pub struct Cost {
     pub temps: usize,
     /// Three-input XORs: the sum of ceil((fan-in - 1) / 2).
     pub ternary: usize,
-    /// Vectors loaded, for every vector of a packet, by the tiled kernels.
-    pub loads: usize,
-    /// Vectors stored, for every vector of a packet, by the tiled kernels.
-    pub stores: usize,
 }
 
 impl Cost {
@@ -38,8 +35,6 @@ impl Cost {
             cost.copies += usize::from(!op.accumulate);
             cost.total += op.sources.len();
             cost.ternary += fan_in.saturating_sub(1).div_ceil(2);
-            cost.loads += fan_in;
-            cost.stores += 1;
         }
         cost
     }
@@ -60,8 +55,6 @@ mod tests {
             ops: 4,
             temps: 1,
             ternary: 1 + 2 + 1,
-            loads: 2 + 4 + 1 + 2,
-            stores: 4,
         };
         assert_eq!(Cost::of(&text.parse().unwrap()), expected);
     }

@@ -16,6 +16,9 @@ use crate::error::Result;
 use crate::plan::optimise::order;
 use crate::plan::schedule::{Op, Schedule, Slot};
 
+/// The most operations that are reordered; it takes time quadratic in their number.
+const REORDER_LIMIT: usize = 2000;
+
 /// What the allocator must know of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Machine {
@@ -26,6 +29,11 @@ pub struct Machine {
     /// Whether an output may be read back from where it was stored (not so when stores bypass the
     /// cache).
     pub outputs_readable: bool,
+}
+
+impl Machine {
+    /// AVX2, whose counts `paritas schedule` reports: 16 registers, two-input XOR.
+    pub const AVX2: Self = Self { registers: 16, ternary: false, outputs_readable: true };
 }
 
 /// A vector register.
@@ -114,10 +122,13 @@ impl Allocation {
     /// # Errors
     /// When the schedule is not single-assignment.
     pub fn best(schedule: &Schedule, machine: Machine) -> Result<Self> {
-        let orders = [schedule.clone(), order::few_live(schedule)?];
-        let allocations = orders.iter().map(|schedule| Self::of(schedule, machine));
-        let cheapest = allocations.min_by_key(Self::cost);
-        Ok(cheapest.unwrap_or_else(|| Self::of(schedule, machine)))
+        order::require_single_assignment(schedule)?;
+        let as_it_stands = Self::of(schedule, machine);
+        if schedule.ops().len() > REORDER_LIMIT {
+            return Ok(as_it_stands);
+        }
+        let reordered = Self::of(&order::few_live(schedule)?, machine);
+        Ok(if reordered.cost() < as_it_stands.cost() { reordered } else { as_it_stands })
     }
 
     /// The allocation of a single-assignment schedule in the order in which it stands.
@@ -405,8 +416,6 @@ mod tests {
     use super::*;
     use crate::define::cells::{Code, Role};
 
-    const AVX2: Machine = Machine { registers: 16, ternary: false, outputs_readable: true };
-
     /// Runs steps on single bytes.
     fn run(allocation: &Allocation, registers: usize, inputs: &[u8], outputs: usize) -> Vec<u8> {
         let mut file = vec![0; registers];
@@ -470,7 +479,7 @@ mod tests {
     #[test]
     fn counts_by_hand() {
         let text = "inputs 3 temps 1 outputs 2\nt0 = i0 ^ i1\no0 = t0 ^ i2\no1 = t0\n";
-        let allocation = Allocation::best(&text.parse().unwrap(), AVX2).unwrap();
+        let allocation = Allocation::best(&text.parse().unwrap(), Machine::AVX2).unwrap();
         assert_eq!((allocation.loads, allocation.stores, allocation.scratch), (3, 2, 0));
     }
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
-use crate::run::jit::{Jit, assemble::Isa};
+use crate::run::jit::{self, Jit, Refusal, assemble::Isa};
 use crate::run::kernel::{self, Compiled, Executable};
 use crate::run::program::Program;
 
@@ -131,15 +131,35 @@ impl Kernel {
             #[cfg(target_arch = "aarch64")]
             Self::Neon => Executable::new(program, kernel::neon::compile),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx2 => Executable::new(program, |p| jit(p, Isa::Avx2)),
+            Self::JitAvx2 => self.jit(program, Isa::Avx2, kernel::avx2::compile),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512Vl => Executable::new(program, |p| jit(p, Isa::Avx512Vl)),
+            Self::JitAvx512Vl => self.jit(program, Isa::Avx512Vl, kernel::avx2::compile),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512 => Executable::new(program, |p| jit(p, Isa::Avx512)),
+            Self::JitAvx512 => self.jit(program, Isa::Avx512, kernel::avx512::compile),
             #[allow(unreachable_patterns, reason = "which kernels remain depends on the target")]
             _ => None,
         };
         executable.ok_or_else(|| self.unavailable())
+    }
+
+    /// Compiles to machine code, or where that is not possible for the tiled kernel.
+    #[cfg(target_arch = "x86_64")]
+    fn jit(
+        self,
+        program: Program,
+        isa: Isa,
+        tiled: fn(&Program) -> Option<Box<dyn Compiled>>,
+    ) -> Option<Executable> {
+        let refusal = match Jit::compile(&program, isa, tiled(&program)?) {
+            Ok(jit) => return Executable::new(program, |_| Some(Box::new(jit))),
+            Err(refusal) => refusal,
+        };
+        let executable = Executable::new(program, tiled)?;
+        Some(match refusal {
+            Refusal::Shape => executable,
+            Refusal::Forbidden(reason) => executable.in_place_of(self.name(), &reason),
+            Refusal::Wrong => executable.in_place_of(self.name(), "its code computes wrong here"),
+        })
     }
 
     /// The error for a kernel that this processor cannot run.
@@ -150,17 +170,15 @@ impl Kernel {
     }
 }
 
-/// Compiles to machine code, or where that is not possible for the tiled kernel.
-#[cfg(target_arch = "x86_64")]
-fn jit(program: &Program, isa: Isa) -> Option<Box<dyn Compiled>> {
-    let tiled = || match isa {
-        Isa::Avx2 | Isa::Avx512Vl => kernel::avx2::compile(program),
-        Isa::Avx512 => kernel::avx512::compile(program),
-    };
-    match Jit::compile(program, isa, tiled()?) {
-        Ok(jit) => Some(Box::new(jit)),
-        Err(_) => tiled(),
-    }
+/// Whether this process may run compiled kernels.
+///
+/// # Errors
+/// The reason why not: the system's, or that there are none for this architecture.
+pub fn can_compile() -> Result<(), String> {
+    #[cfg(target_arch = "x86_64")]
+    return jit::probe();
+    #[cfg(not(target_arch = "x86_64"))]
+    return Err(format!("there is no compiler for {}", std::env::consts::ARCH));
 }
 
 impl fmt::Display for Kernel {
@@ -186,10 +204,17 @@ impl FromStr for KernelChoice {
         if text == "auto" {
             return Ok(Self::Auto);
         }
+        if text == "jit" {
+            let compiled = |kernel: &Kernel| kernel.name().starts_with("jit-");
+            return match Kernel::available().filter(compiled).last() {
+                Some(kernel) => Ok(Self::Only(kernel)),
+                None => Err(Error::kernel("this processor has no jit kernel")),
+            };
+        }
         let found = Kernel::ALL.into_iter().find(|kernel| kernel.name() == text);
         found.map(Self::Only).ok_or_else(|| {
             let names = Kernel::ALL.map(Kernel::name).join(", ");
-            Error::kernel(format!("there is no kernel `{text}`; there are auto, {names}"))
+            Error::kernel(format!("there is no kernel `{text}`; there are auto, jit, {names}"))
         })
     }
 }

@@ -143,7 +143,7 @@ impl Operand {
 }
 
 fn tile_bytes(cells: usize) -> usize {
-    (TILE_BUDGET / cells.max(1)).clamp(64, TILE) / 64 * 64
+    (TILE_BUDGET / cells.max(1)).clamp(512, TILE) / 64 * 64
 }
 
 /// `target = sources[0] ^ sources[1] ^ …` over `stripes` pieces of `length` bytes.

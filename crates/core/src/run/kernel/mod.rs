@@ -118,6 +118,8 @@ impl Memory {
 pub(crate) struct Executable {
     program: Program,
     compiled: Box<dyn Compiled>,
+    /// Why another kernel than the one asked for serves.
+    fallback: Option<String>,
 }
 
 impl Executable {
@@ -127,7 +129,19 @@ impl Executable {
         compile: impl FnOnce(&Program) -> Option<Box<dyn Compiled>>,
     ) -> Option<Self> {
         let compiled = compile(&program)?;
-        Some(Self { program, compiled })
+        Some(Self { program, compiled, fallback: None })
+    }
+
+    /// Notes that this kernel serves in place of another, and why.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn in_place_of(mut self, other: &str, why: &str) -> Self {
+        self.fallback = Some(format!("{other} cannot serve: {why}"));
+        self
+    }
+
+    /// Why another kernel than the one asked for serves, if so.
+    pub(crate) fn fallback(&self) -> Option<&str> {
+        self.fallback.as_deref()
     }
 
     /// Runs the program over all stripes of the buffers, on up to `threads` threads.

@@ -1,0 +1,221 @@
+//! An encoded object as the gauntlet sees it: its bytes, its shards, and where in a shard what
+//! stands. The layout is read here by hand from the essay in `crates/store/src/shard/format.rs`,
+//! so that the tests do not trust the program's own reader.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use crate::args;
+use crate::common::{self, Chance, exit, run};
+
+/// Magic, version, kind, length of the body.
+const PREFIX: usize = 16;
+const CRC: usize = 8;
+const TRAILER: usize = 16;
+const DIGEST: usize = 32;
+
+/// A code of the gauntlet.
+#[derive(Debug, Clone, Copy)]
+pub struct Family {
+    pub spec: &'static str,
+    pub data: usize,
+    pub parity: usize,
+    /// The separately checksummed parts of a block.
+    pub lanes: usize,
+}
+
+impl Family {
+    pub fn shards(&self) -> usize {
+        self.data + self.parity
+    }
+
+    /// The user's bytes in a full segment, as `info` states them.
+    pub fn segment(&self) -> usize {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("probe");
+        fs::write(&file, b"probe").unwrap();
+        let shards = folder.path().join("shards");
+        common::encode(&file, &shards, self.spec, &[]);
+        let info = run(args!["info", shards, "--json"]).expect(exit::DONE).result();
+        info["segment_bytes"].as_u64().unwrap() as usize
+    }
+}
+
+/// A shard as it was written.
+#[derive(Debug, Clone)]
+pub struct Shard {
+    pub name: OsString,
+    pub bytes: Vec<u8>,
+    /// Between front header and footer.
+    pub blocks: Range<usize>,
+}
+
+impl Shard {
+    fn new(name: OsString, bytes: Vec<u8>) -> Self {
+        let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+        let front = PREFIX + number(12) + CRC;
+        let footer = bytes.len() - TRAILER - number(bytes.len() - TRAILER);
+        Self { name, blocks: front..footer, bytes }
+    }
+
+    pub fn front(&self) -> Range<usize> {
+        0..self.blocks.start
+    }
+
+    pub fn footer(&self) -> Range<usize> {
+        self.blocks.end..self.bytes.len()
+    }
+
+    /// The checksum of the last lane.
+    pub fn last_checksum(&self) -> Range<usize> {
+        self.blocks.end - CRC..self.blocks.end
+    }
+
+    /// The shard with another total in its footer: everything else is right, checksum included.
+    pub fn with_total(&self, length: u64, digest: [u8; DIGEST]) -> Vec<u8> {
+        let record = &self.bytes[self.blocks.end..self.bytes.len() - TRAILER];
+        let body = &record[PREFIX..record.len() - CRC];
+        let total = body.len() - total(self.length(), [0; DIGEST]).len();
+        let body = [&body[..total], &self::total(length, digest)].concat();
+        let size = (body.len() as u32).to_le_bytes();
+        let mut record = [&record[..PREFIX - 4], &size, &body].concat();
+        record.extend(crc64_nvme(&record).to_le_bytes());
+        let size = (record.len() as u32).to_le_bytes();
+        let trailer = &self.bytes[self.bytes.len() - TRAILER + 4..];
+        [&self.bytes[..self.blocks.end], &record, &size, trailer].concat()
+    }
+
+    /// The object's length, out of the total at the end of the footer's body.
+    fn length(&self) -> u64 {
+        let digest = self.bytes.len() - TRAILER - CRC - DIGEST;
+        let before = &self.bytes[..digest];
+        let fits = |&length: &u64| before.ends_with(&total_head(length));
+        let sizes = [1, 2, 3, 5, 9].into_iter().filter_map(|size: usize| {
+            let number = before.len() - 3 - size;
+            Some(match size {
+                1 => u64::from(before[number]),
+                2 => u64::from(before[number + 1]),
+                _ => before[number + 1..number + size]
+                    .iter()
+                    .fold(0, |sum, &byte| sum << 8 | u64::from(byte)),
+            })
+        });
+        sizes.into_iter().find(fits).expect("a footer states a length")
+    }
+
+    pub fn digest(&self) -> [u8; DIGEST] {
+        let digest = self.bytes.len() - TRAILER - CRC - DIGEST;
+        self.bytes[digest..digest + DIGEST].try_into().unwrap()
+    }
+}
+
+/// The total of a footer in CBOR: {0: length, 1: digest}.
+fn total(length: u64, digest: [u8; DIGEST]) -> Vec<u8> {
+    [total_head(length), digest.to_vec()].concat()
+}
+
+fn total_head(length: u64) -> Vec<u8> {
+    let mut bytes = vec![0xa2, 0x00];
+    match length {
+        0..24 => bytes.push(length as u8),
+        24..0x100 => bytes.extend([0x18, length as u8]),
+        0x100..0x1_0000 => bytes.extend([&[0x19][..], &(length as u16).to_be_bytes()].concat()),
+        0x1_0000..0x1_0000_0000 => {
+            bytes.extend([&[0x1a][..], &(length as u32).to_be_bytes()].concat());
+        }
+        _ => bytes.extend([&[0x1b][..], &length.to_be_bytes()].concat()),
+    }
+    bytes.extend([0x01, 0x58, DIGEST as u8]);
+    bytes
+}
+
+/// CRC-64/NVME, bit by bit.
+fn crc64_nvme(bytes: &[u8]) -> u64 {
+    let step = |crc: u64| if crc & 1 == 1 { crc >> 1 ^ 0x9A6C_9329_AC4B_C9B5 } else { crc >> 1 };
+    !bytes.iter().fold(!0, |crc, &byte| (0..8).fold(crc ^ u64::from(byte), |crc, _| step(crc)))
+}
+
+#[test]
+fn the_forging_checksum_is_the_catalogues() {
+    assert_eq!(crc64_nvme(b"123456789"), 0xAE8B_1486_0A79_9888);
+}
+
+/// An object with its shards.
+#[derive(Debug)]
+pub struct Specimen {
+    pub family: Family,
+    pub content: Vec<u8>,
+    pub name: String,
+    pub id: String,
+    pub shards: Vec<Shard>,
+    segment: usize,
+}
+
+impl Specimen {
+    /// Encodes seeded bytes.
+    pub fn new(
+        family: Family,
+        length: usize,
+        segment: usize,
+        name: &str,
+        chance: &mut Chance,
+    ) -> Self {
+        let content = chance.bytes(length);
+        let folder = tempfile::tempdir().unwrap();
+        let (file, shards) = (folder.path().join(name), folder.path().join("shards"));
+        fs::write(&file, &content).unwrap();
+        let report = common::encode(&file, &shards, family.spec, &[]);
+        assert_eq!(report["digest"], blake3::hash(&content).to_hex().as_str());
+        assert_eq!(report["length"], length as u64);
+        let paths = common::shard_paths(&report);
+        assert_eq!(paths.len(), family.shards());
+        let read = |path: &std::path::PathBuf| {
+            Shard::new(path.file_name().unwrap().to_owned(), fs::read(path).unwrap())
+        };
+        let id = report["object"].as_str().unwrap().to_owned();
+        let shards: Vec<Shard> = paths.iter().map(read).collect();
+        let specimen = Self { family, content, name: name.to_owned(), id, shards, segment };
+        specimen.check_layout();
+        specimen
+    }
+
+    /// The essay's arithmetic, which aims all the blows, must hold.
+    fn check_layout(&self) {
+        for shard in &self.shards {
+            assert_eq!(shard.length(), self.content.len() as u64);
+            let rest = shard.blocks.len() - self.segments().saturating_sub(1) * self.full_block();
+            assert!(rest <= self.full_block() && (rest > 0) == (self.segments() > 0));
+            assert_eq!(shard.with_total(shard.length(), shard.digest()), shard.bytes);
+        }
+    }
+
+    pub fn segments(&self) -> usize {
+        self.content.len().div_ceil(self.segment)
+    }
+
+    fn full_block(&self) -> usize {
+        self.segment / self.family.data + self.family.lanes * CRC
+    }
+
+    /// Where a shard's block of a segment stands in its file.
+    pub fn block(&self, shard: usize, segment: usize) -> Range<usize> {
+        let blocks = &self.shards[shard].blocks;
+        let start = blocks.start + segment * self.full_block();
+        start..(start + self.full_block()).min(blocks.end)
+    }
+
+    /// Writes all shards, in a folder that has nothing else.
+    pub fn lay_out(&self, folder: &Path) {
+        let _ = fs::remove_dir_all(folder);
+        fs::create_dir_all(folder).unwrap();
+        self.shards.iter().for_each(|s| fs::write(folder.join(&s.name), &s.bytes).unwrap());
+    }
+
+    /// Names and contents.
+    pub fn files(&self) -> BTreeMap<OsString, Vec<u8>> {
+        self.shards.iter().map(|shard| (shard.name.clone(), shard.bytes.clone())).collect()
+    }
+}
