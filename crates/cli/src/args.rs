@@ -277,7 +277,7 @@ Counts, over operations `cell = xor(sources)`, temporaries included: ones (of th
 (sum of fan-in - 1), copies (one an operation), total (xors + copies, the sum of fan-ins), ops, temps,
 ternary (sum of ceil((fan-in - 1) / 2)), loads and stores (vectors that the compiled AVX2 kernel moves
 for every vector of a packet), reads (packets read of each node).
-JSON: type \"schedule\", code, erased, pass, order, the counts, plan_seconds, and with --text: text.")]
+JSON: type \"schedule\", code, erased, pass, order, the counts, plan_seconds, and with --text: text, with --asm: asm.")]
 pub struct Schedule {
     /// The code.
     pub spec: Spec,
@@ -293,6 +293,12 @@ pub struct Schedule {
     /// Print the operations.
     #[arg(long)]
     pub text: bool,
+    /// Print the machine code that a compiled kernel makes of it.
+    #[arg(long)]
+    pub asm: bool,
+    /// The kernel for --asm.
+    #[arg(long, default_value = "jit", value_name = "KERNEL")]
+    pub kernel: KernelChoice,
 }
 
 /// `--op`.

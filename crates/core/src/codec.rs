@@ -282,16 +282,27 @@ impl Codec {
         Program::new(schedule, inputs, outputs, strips, self.options.packet)
     }
 
+    /// The machine code for a question, an instruction a line; `None` where the codec's kernel is
+    /// not a compiled one or does not serve.
+    ///
+    /// # Errors
+    /// As [`Codec::compute`].
+    pub fn listing(&self, have: &CellSet, want: &CellSet) -> Result<Option<String>> {
+        Ok(self.kernel().listing(&self.bind(have, want)?))
+    }
+
     fn program(&self, have: &CellSet, want: &CellSet) -> Result<Arc<Executable>> {
-        self.cached(Question::Compute(have.clone(), want.clone()), || {
-            let plan = self.code.schedule_with(have, want, self.options.plan)?;
-            let locate = |cells: &[CellId]| -> Vec<Location> {
-                cells.iter().map(|cell| self.layout.locations[cell.index()]).collect()
-            };
-            let (inputs, outputs) = (locate(plan.inputs()), locate(plan.outputs()));
-            let rows = self.layout.cells.iter().map(Vec::len).collect();
-            Program::new(plan.into_schedule(), inputs, outputs, rows, self.options.packet)
-        })
+        self.cached(Question::Compute(have.clone(), want.clone()), || self.bind(have, want))
+    }
+
+    fn bind(&self, have: &CellSet, want: &CellSet) -> Result<Program> {
+        let plan = self.code.schedule_with(have, want, self.options.plan)?;
+        let locate = |cells: &[CellId]| -> Vec<Location> {
+            cells.iter().map(|cell| self.layout.locations[cell.index()]).collect()
+        };
+        let (inputs, outputs) = (locate(plan.inputs()), locate(plan.outputs()));
+        let rows = self.layout.cells.iter().map(Vec::len).collect();
+        Program::new(plan.into_schedule(), inputs, outputs, rows, self.options.packet)
     }
 
     fn cached(

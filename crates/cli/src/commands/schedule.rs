@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use paritas::plan::registers::{Allocation, Machine};
-use paritas::{CellSet, Code, Cost, NodeId, PlanOptions, Role};
+use paritas::{CellSet, Code, Codec, CodecOptions, Cost, NodeId, PlanOptions, Role};
 use serde_json::json;
 
 use crate::args::Schedule;
@@ -33,6 +33,11 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     if args.text {
         value["text"] = json!(plan.schedule().to_string());
     }
+    let asm =
+        if args.asm { Some(listing(args, code.clone(), options, (&have, &want))?) } else { None };
+    if let Some(asm) = &asm {
+        value["asm"] = json!(asm);
+    }
     output.result(value, || {
         let moved =
             moves.map(|(loads, stores)| format!("; {loads} loads and {stores} stores a vector"));
@@ -58,9 +63,24 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
         if args.text {
             text.push_str(&format!("\n{}", plan.schedule()));
         }
+        asm.iter().for_each(|asm| text.push_str(&format!("\n{asm}")));
         text
     });
     Ok(Exit::Done)
+}
+
+/// The machine code for the question, over whole nodes with packets of the default size.
+fn listing(
+    args: &Schedule,
+    code: Code,
+    plan: PlanOptions,
+    (have, want): (&CellSet, &CellSet),
+) -> Result<String, Failure> {
+    let codec = Codec::new(code, CodecOptions { kernel: args.kernel, plan, ..Default::default() })?;
+    codec.listing(have, want)?.ok_or_else(|| {
+        let kernel = codec.kernel();
+        Failure::arguments(format!("--asm: the {kernel} kernel compiles no machine code for this"))
+    })
 }
 
 /// The vectors that the compiled AVX2 kernel loads and stores; schedules that add to cells are not

@@ -9,6 +9,7 @@ mod damage;
 mod specimen;
 mod trial;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -62,7 +63,9 @@ struct Arena {
     chance: Chance,
     yard: TempDir,
     tried: usize,
-    failures: Vec<String>,
+    failed: usize,
+    /// The first failure of each sort.
+    failures: BTreeMap<String, String>,
 }
 
 /// What a trial says beside its expectation.
@@ -82,7 +85,8 @@ impl Arena {
             chance: Chance(SEED + number),
             yard: tempfile::tempdir().unwrap(),
             tried: 0,
-            failures: Vec::new(),
+            failed: 0,
+            failures: BTreeMap::new(),
         }
     }
 
@@ -114,10 +118,10 @@ impl Arena {
     }
 
     fn finish(self) {
-        let Self { family, tried, failures, .. } = self;
-        say(&format!("gauntlet {}: {tried} cases, {} failed", family.spec, failures.len()));
-        let shown = failures.iter().take(12).map(String::as_str).collect::<Vec<_>>();
-        assert!(failures.is_empty(), "\n{}", shown.join("\n\n"));
+        let Self { family, tried, failed, failures, .. } = self;
+        say(&format!("gauntlet {}: {tried} cases, {failed} failed", family.spec));
+        let shown = failures.into_values().collect::<Vec<_>>().join("\n\n");
+        assert!(failed == 0, "the first failure of each sort:\n{shown}");
     }
 
     fn specimen(&mut self, size: usize, name: &str) -> Specimen {
@@ -150,7 +154,11 @@ impl Arena {
         self.tried += 1;
         if let Err(error) = check {
             let (spec, size) = (self.family.spec, specimen.content.len());
-            self.failures.push(format!("## {spec}, {size} bytes, {label}: {error}"));
+            let sort = error.lines().next().unwrap_or_default().to_owned();
+            self.failures
+                .entry(sort)
+                .or_insert_with(|| format!("## {spec}, {size} bytes, {label}: {error}"));
+            self.failed += 1;
         }
     }
 

@@ -326,11 +326,12 @@ impl Trial<'_> {
             exit::CHECK_FAILED => says("digest") && says(&self.specimen.name),
             _ => {
                 says(&self.specimen.name)
-                    && !says(&format!("{0}: {0}:", self.specimen.name))
                     && (says("footer") || says("bytes ") && says("are enough"))
             }
         };
         ensure!(good, "an unhelpful message\n{run}");
+        let twice = format!("{0}: {0}:", self.specimen.name);
+        ensure!(!says(&twice), "a name that is said twice\n{run}");
         let all_gone = self.blows().all(|blow| blow.damage.effect() == Effect::Gone);
         if let (Some(blows), exit::LOST, true) = (&self.blows, run.code, all_gone) {
             let shards = self.specimen.family.shards();

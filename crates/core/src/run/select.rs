@@ -162,6 +162,19 @@ impl Kernel {
         })
     }
 
+    /// The machine code of a program, an instruction a line, for kernels that are compiled.
+    pub(crate) fn listing(self, program: &Program) -> Option<String> {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::JitAvx2 => Jit::listing(program, Isa::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            Self::JitAvx512Vl => Jit::listing(program, Isa::Avx512Vl),
+            #[cfg(target_arch = "x86_64")]
+            Self::JitAvx512 => Jit::listing(program, Isa::Avx512),
+            _ => None,
+        }
+    }
+
     /// The error for a kernel that this processor cannot run.
     pub(crate) fn unavailable(self) -> Error {
         let names: Vec<&str> = Self::available().map(Self::name).collect();

@@ -10,7 +10,7 @@
 //! Stores that bypass the cache must write whole lines. Where a vector is half a line, outputs go
 //! to the scratch first, and from there to memory in address order at the end of the body.
 
-use iced_x86::{Code, Encoder, IcedError, Instruction, MemoryOperand, Register};
+use iced_x86::{Code, Encoder, FastFormatter, IcedError, Instruction, MemoryOperand, Register};
 
 use crate::plan::registers::{Allocation, Memory, Operand, Step};
 use crate::plan::schedule::Slot;
@@ -162,6 +162,28 @@ impl<'a> Assembler<'a> {
     /// # Errors
     /// When an instruction cannot be encoded, which would be a bug here.
     pub(crate) fn assemble(mut self) -> Result<Vec<u8>, IcedError> {
+        self.function()?;
+        encode(&self.instructions)
+    }
+
+    /// The function in Intel syntax, an instruction a line; a jump's target is an instruction's
+    /// number, from 0.
+    ///
+    /// # Errors
+    /// As [`Assembler::assemble`].
+    pub(crate) fn listing(mut self) -> Result<String, IcedError> {
+        self.function()?;
+        let mut formatter = FastFormatter::new();
+        let mut listing = String::new();
+        for (number, instruction) in self.instructions.iter().enumerate() {
+            listing.push_str(&format!("{number:5}  "));
+            formatter.format(instruction, &mut listing);
+            listing.push('\n');
+        }
+        Ok(listing)
+    }
+
+    fn function(&mut self) -> Result<(), IcedError> {
         self.prologue()?;
         let outer = self.instructions.len();
         if self.walk.inner > 1 {
@@ -179,8 +201,7 @@ impl<'a> Assembler<'a> {
             self.advance(self.walk.strip)?;
         }
         self.repeat(Register::RSI, outer)?;
-        self.epilogue()?;
-        encode(&self.instructions)
+        self.epilogue()
     }
 
     fn push(&mut self, instruction: Instruction) {

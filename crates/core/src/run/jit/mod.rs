@@ -17,6 +17,7 @@ pub(crate) mod exec_memory;
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use crate::error::Result;
 use crate::plan::interpret::interpret;
 use crate::plan::registers::{Allocation, Machine};
 use crate::plan::schedule::Slot;
@@ -119,6 +120,14 @@ impl Jit {
         let past_cache = OnceLock::new();
         let program = program.clone();
         Ok(Self { shape, cached, past_cache, isa, program, rest, outputs })
+    }
+
+    /// The code of the variant with cached stores, an instruction a line.
+    pub(crate) fn listing(program: &Program, isa: Isa) -> Option<String> {
+        let shape = Shape::of(program, isa)?;
+        let allocation = allocate(program, isa, false).ok()?;
+        let assembler = assembler(isa, program, &allocation, shape, false);
+        assembler.listing().ok()
     }
 
     /// The variant for this call's memory.
@@ -224,6 +233,24 @@ impl Shape {
     }
 }
 
+fn allocate(program: &Program, isa: Isa, past_cache: bool) -> Result<Allocation> {
+    let (registers, ternary) = (isa.registers(), isa.ternary());
+    let machine = Machine { registers, ternary, outputs_readable: !past_cache };
+    Allocation::best(program.schedule(), machine)
+}
+
+fn assembler<'a>(
+    isa: Isa,
+    program: &'a Program,
+    allocation: &'a Allocation,
+    shape: Shape,
+    past_cache: bool,
+) -> Assembler<'a> {
+    let streams = program.rows().len();
+    let prefetch = (past_cache && streams >= PREFETCH_FROM).then_some(PREFETCH_DISTANCE);
+    Assembler::new(isa, program, allocation, shape.walk(isa), past_cache, prefetch)
+}
+
 fn greatest_common_divisor(a: usize, b: usize) -> usize {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
@@ -235,17 +262,8 @@ impl Function {
         shape: Shape,
         past_cache: bool,
     ) -> Result<Self, Refusal> {
-        let machine = Machine {
-            registers: isa.registers(),
-            ternary: isa.ternary(),
-            outputs_readable: !past_cache,
-        };
-        let allocation =
-            Allocation::best(program.schedule(), machine).map_err(|_| Refusal::Shape)?;
-        let streams = program.rows().len();
-        let prefetch = (past_cache && streams >= PREFETCH_FROM).then_some(PREFETCH_DISTANCE);
-        let walk = shape.walk(isa);
-        let assembler = Assembler::new(isa, program, &allocation, walk, past_cache, prefetch);
+        let allocation = allocate(program, isa, past_cache).map_err(|_| Refusal::Shape)?;
+        let assembler = assembler(isa, program, &allocation, shape, past_cache);
         let scratch = assembler.scratch_bytes();
         let code = assembler.assemble().map_err(|error| Refusal::Forbidden(error.to_string()))?;
         let memory = ExecutableMemory::new(&code);

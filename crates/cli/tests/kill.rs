@@ -1,0 +1,409 @@
+//! kill -9 at any moment: what was there before is intact, what is left behind misleads nobody, and
+//! running the command again completes.
+//!
+//! Most kills are at seeded moments spread over the time that a whole run takes. Files get their
+//! names at the very end, in microseconds that such kills hardly ever meet, so others wait for that
+//! moment by watching the folder, with a code of many shards to make it last.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use common::{Chance, Run, exit, is_leftover, names, paritas, run, say, snapshot};
+
+const SEED: u64 = 0x6b69_6c6c;
+const LENGTH: usize = 40_000_000;
+/// Kills that must land while the program runs, in each of the tests at random moments.
+const KILLS: usize = 18;
+/// Attempts to meet the moment when names change, in each of those tests.
+const COMMIT_KILLS: usize = 8;
+/// Many shards, so that giving them their names takes a while.
+const WIDE: &str = "cauchy:k=80,m=40";
+const WIDE_LENGTH: usize = 300_000;
+
+/// The measured durations mean nothing when tests compete.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A file, a folder for its shards, and chance.
+struct Scene {
+    yard: TempDir,
+    code: &'static str,
+    content: Vec<u8>,
+    chance: Chance,
+}
+
+impl Scene {
+    fn new(number: u64, code: &'static str, length: usize) -> Self {
+        let mut chance = Chance(SEED + number);
+        let content = chance.bytes(length);
+        let scene = Self { yard: tempfile::tempdir().unwrap(), code, content, chance };
+        fs::write(scene.file(), &scene.content).unwrap();
+        scene
+    }
+
+    fn file(&self) -> PathBuf {
+        self.yard.path().join("object")
+    }
+
+    fn shards(&self) -> PathBuf {
+        self.yard.path().join("shards")
+    }
+
+    fn encode(&self, more: &[&str]) -> Vec<OsString> {
+        let mut arguments =
+            args!["encode", self.file(), "--out", self.shards(), "--code", self.code, "--no-sync"]
+                .to_vec();
+        arguments.extend(more.iter().map(OsString::from));
+        arguments
+    }
+
+    fn repair(&self) -> Vec<OsString> {
+        args!["repair", self.shards(), "--no-sync"].to_vec()
+    }
+
+    /// Runs encode to its end.
+    fn encoded(&self) -> BTreeMap<OsString, Vec<u8>> {
+        run(self.encode(&["--force"])).expect(exit::DONE);
+        snapshot(&self.shards())
+    }
+
+    /// Another content for the next encoding; returns the old one.
+    fn change_content(&mut self) -> Vec<u8> {
+        let old = self.content.clone();
+        let at = self.chance.within(0..old.len());
+        self.content[at] ^= 0x55;
+        fs::write(self.file(), &self.content).unwrap();
+        old
+    }
+
+    /// The objects that a scan finds, with what verify says about each.
+    fn objects(&self) -> Vec<Value> {
+        let run = run(args!["verify", self.shards(), "--json"]);
+        if run.code == exit::NOT_RECOGNISED { Vec::new() } else { run.results() }
+    }
+
+    fn decode(&self, object: &Value) -> Run {
+        let id = object["object"].as_str().unwrap();
+        run(args!["decode", self.shards(), "--object", id, "--out", "-"])
+    }
+
+    /// There is one object, it is whole and has this content, and there is nothing else.
+    fn check_complete(&self, content: &[u8]) {
+        let objects = self.objects();
+        assert_eq!(objects.len(), 1, "{objects:?}");
+        assert_eq!(objects[0]["status"], "intact", "{objects:?}");
+        assert!(self.decode(&objects[0]).expect(exit::DONE).stdout == content, "WRONG BYTES");
+    }
+
+    /// A killed encode into an empty folder left all or nothing, and does its work when run again.
+    fn check_fresh_encode(&self) {
+        let objects = self.objects();
+        assert!(
+            objects.iter().all(|object| object["status"] == "intact"),
+            "leftovers look like a damaged object: {objects:?}\n{:?}",
+            names(&self.shards())
+        );
+        let again = run(self.encode(&[]));
+        if objects.is_empty() {
+            again.expect(exit::DONE);
+        } else {
+            assert!([exit::DONE, exit::ARGUMENTS].contains(&again.code), "{again}");
+        }
+        self.check_complete(&self.content);
+    }
+
+    /// A killed encode --force left the old object or the new one, and does its work when run again.
+    fn check_forced_encode(&self, old: &[u8]) {
+        let objects = self.objects();
+        assert!(!objects.is_empty(), "both objects are lost: {:?}", names(&self.shards()));
+        if let [object] = &objects[..] {
+            assert_eq!(object["status"], "intact", "{object}");
+        }
+        let decoded: Vec<Run> = objects.iter().map(|object| self.decode(object)).collect();
+        let right = |run: &Run| {
+            assert!([exit::DONE, exit::LOST].contains(&run.code), "{run}");
+            let wrong = run.code == exit::DONE && run.stdout != old && run.stdout != self.content;
+            assert!(!wrong, "WRONG BYTES");
+            run.code == exit::DONE
+        };
+        // Every one is looked at.
+        let right = decoded.iter().filter(|run| right(run)).count();
+        assert!(right > 0, "neither can be decoded: {objects:?}");
+        run(self.encode(&["--force"])).expect(exit::DONE);
+        self.check_complete(&self.content);
+    }
+
+    /// A killed repair touched no good shard, and does its work when run again.
+    fn check_repair(&self, before: &BTreeMap<OsString, Vec<u8>>, bad: &[PathBuf]) {
+        let after = snapshot(&self.shards());
+        for (name, bytes) in before {
+            let now = after.get(name);
+            let was_bad = bad.contains(&self.shards().join(name));
+            assert!(now == Some(bytes) || was_bad, "{name:?} has changed");
+        }
+        let objects = self.objects();
+        assert_eq!(objects.len(), 1, "{objects:?}");
+        assert!(self.decode(&objects[0]).expect(exit::DONE).stdout == self.content, "WRONG BYTES");
+        run(self.repair()).expect(exit::DONE);
+        self.check_complete(&self.content);
+        let repaired = snapshot(&self.shards());
+        assert!(before.iter().all(|(name, bytes)| repaired.get(name) == Some(bytes)));
+    }
+
+    /// Damages as many shards as are tolerable: deletes some, flips a byte in the others.
+    fn harm(&mut self, files: &BTreeMap<OsString, Vec<u8>>, count: usize) -> Vec<PathBuf> {
+        let all: Vec<(&OsString, &Vec<u8>)> = files.iter().collect();
+        let chosen = self.chance.choose(count, all.len());
+        let harmed = chosen.into_iter().enumerate().map(|(turn, index)| {
+            let (name, bytes) = all[index];
+            let path = self.shards().join(name);
+            if turn % 2 == 0 {
+                fs::remove_file(&path).unwrap();
+            } else {
+                let mut bytes = bytes.clone();
+                bytes[1000] ^= 1;
+                fs::write(&path, bytes).unwrap();
+            }
+            path
+        });
+        harmed.collect()
+    }
+
+    fn clear(&self) {
+        let _ = fs::remove_dir_all(self.shards());
+        fs::create_dir(self.shards()).unwrap();
+    }
+
+    fn restore(&self, files: &BTreeMap<OsString, Vec<u8>>) {
+        self.clear();
+        files.iter().for_each(|(name, bytes)| fs::write(self.shards().join(name), bytes).unwrap());
+    }
+}
+
+fn start(arguments: &[OsString]) -> Child {
+    let mut command = paritas(arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Kills; tells whether the program still ran.
+fn kill(mut child: Child) -> bool {
+    child.kill().unwrap();
+    child.wait().unwrap().signal() == Some(9)
+}
+
+/// How long a run takes from start to end.
+fn duration(arguments: &[OsString]) -> Duration {
+    let begin = Instant::now();
+    run(arguments).expect(exit::DONE);
+    begin.elapsed()
+}
+
+/// Kills runs at seeded moments until enough have landed; `prepare` sets the stage for each, and
+/// `check` looks at what is left. Returns how many kills landed, of how many.
+fn kill_at_random(
+    scene: &mut Scene,
+    arguments: &[OsString],
+    mut prepare: impl FnMut(&mut Scene),
+    mut check: impl FnMut(&mut Scene),
+) -> (usize, usize) {
+    let mut times: Vec<Duration> = (0..3)
+        .map(|_| {
+            prepare(scene);
+            duration(arguments)
+        })
+        .collect();
+    times.sort_unstable();
+    let micros = times[1].as_micros() as usize;
+    let (mut landed, mut tried) = (0, 0);
+    while landed < KILLS {
+        prepare(scene);
+        let delay = Duration::from_micros(scene.chance.within(0..micros) as u64);
+        let child = start(arguments);
+        std::thread::sleep(delay);
+        landed += usize::from(kill(child));
+        tried += 1;
+        check(scene);
+        assert!(tried < 20 * KILLS, "of {tried} kills within {micros} µs, {landed} landed");
+    }
+    (landed, tried)
+}
+
+/// Kills runs a seeded moment after `has_begun` sees a folder in which names have begun to change.
+fn kill_at_commit(
+    scene: &mut Scene,
+    arguments: &[OsString],
+    mut prepare: impl FnMut(&mut Scene),
+    has_begun: impl Fn(&Path) -> bool,
+    mut check: impl FnMut(&mut Scene),
+) -> usize {
+    let mut landed = 0;
+    for _ in 0..COMMIT_KILLS {
+        prepare(scene);
+        let folder = scene.shards();
+        let mut child = start(arguments);
+        while !has_begun(&folder) && child.try_wait().unwrap().is_none() {}
+        let begin = Instant::now();
+        let delay = Duration::from_micros(scene.chance.within(0..400) as u64);
+        while begin.elapsed() < delay {}
+        landed += usize::from(kill(child));
+        check(scene);
+    }
+    landed
+}
+
+fn report(what: &str, (landed, tried): (usize, usize)) {
+    say(&format!("kill {what}: {landed} of {tried} kills landed"));
+}
+
+fn alone() -> impl Drop {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn inode(path: &Path) -> Option<u64> {
+    fs::symlink_metadata(path).ok().map(|metadata| metadata.ino())
+}
+
+#[test]
+fn encode() {
+    let _alone = alone();
+    let mut scene = Scene::new(1, "4+2", LENGTH);
+    let arguments = scene.encode(&[]);
+    let kills = kill_at_random(
+        &mut scene,
+        &arguments,
+        |scene| scene.clear(),
+        |scene| scene.check_fresh_encode(),
+    );
+    report("encode", kills);
+}
+
+#[test]
+fn encode_force() {
+    let _alone = alone();
+    let mut scene = Scene::new(2, "4+2", LENGTH);
+    let arguments = scene.encode(&["--force"]);
+    let mut old = scene.content.clone();
+    let mut first = true;
+    let kills = {
+        let old = std::cell::RefCell::new(&mut old);
+        kill_at_random(
+            &mut scene,
+            &arguments,
+            |scene| {
+                if std::mem::take(&mut first) {
+                    scene.encoded();
+                }
+                **old.borrow_mut() = scene.change_content();
+            },
+            |scene| scene.check_forced_encode(&old.borrow()),
+        )
+    };
+    report("encode --force", kills);
+}
+
+#[test]
+fn repair() {
+    let _alone = alone();
+    let mut scene = Scene::new(3, "4+2", LENGTH);
+    let whole = scene.encoded();
+    let arguments = scene.repair();
+    let bad = std::cell::RefCell::new(Vec::new());
+    let kills = kill_at_random(
+        &mut scene,
+        &arguments,
+        |scene| {
+            scene.restore(&whole);
+            *bad.borrow_mut() = scene.harm(&whole, 2);
+        },
+        |scene| scene.check_repair(&whole, &bad.borrow()),
+    );
+    report("repair", kills);
+}
+
+#[test]
+fn encode_while_names_are_given() {
+    let _alone = alone();
+    let mut scene = Scene::new(4, WIDE, WIDE_LENGTH);
+    let arguments = scene.encode(&[]);
+    let landed = kill_at_commit(
+        &mut scene,
+        &arguments,
+        |scene| scene.clear(),
+        |folder| inode(&folder.join("object.000of120.paritas")).is_some(),
+        |scene| scene.check_fresh_encode(),
+    );
+    report("encode at its commit", (landed, COMMIT_KILLS));
+}
+
+#[test]
+fn encode_force_while_names_are_given() {
+    let _alone = alone();
+    let mut scene = Scene::new(5, WIDE, WIDE_LENGTH);
+    scene.encoded();
+    let arguments = scene.encode(&["--force"]);
+    let old = std::cell::RefCell::new(Vec::new());
+    let before = std::cell::Cell::new(None);
+    let (first, last) = (OsStr::new("object.000of120.paritas"), "object.119of120.paritas");
+    for watched in [first, OsStr::new(last)] {
+        let landed = kill_at_commit(
+            &mut scene,
+            &arguments,
+            |scene| {
+                *old.borrow_mut() = scene.change_content();
+                before.set(inode(&scene.shards().join(watched)));
+            },
+            |folder| inode(&folder.join(watched)) != before.get(),
+            |scene| scene.check_forced_encode(&old.borrow()),
+        );
+        let what = format!("encode --force at its commit of {}", watched.display());
+        report(&what, (landed, COMMIT_KILLS));
+    }
+}
+
+#[test]
+fn repair_while_names_are_given() {
+    let _alone = alone();
+    let mut scene = Scene::new(6, WIDE, WIDE_LENGTH);
+    let whole = scene.encoded();
+    let arguments = scene.repair();
+    let bad = std::cell::RefCell::new(Vec::new());
+    let landed = kill_at_commit(
+        &mut scene,
+        &arguments,
+        |scene| {
+            scene.restore(&whole);
+            let mut harmed = scene.harm(&whole, 40);
+            harmed.retain(|path| !path.exists());
+            harmed.sort_unstable();
+            *bad.borrow_mut() = harmed;
+        },
+        |_| bad.borrow().first().is_some_and(|path| inode(path).is_some()),
+        |scene| scene.check_repair(&whole, &bad.borrow()),
+    );
+    report("repair at its commit", (landed, COMMIT_KILLS));
+}
+
+#[test]
+fn nothing_is_left_after_an_undisturbed_run() {
+    let mut scene = Scene::new(7, WIDE, WIDE_LENGTH);
+    let whole = scene.encoded();
+    let old = scene.change_content();
+    assert!(old != scene.content);
+    assert_ne!(scene.encoded(), whole);
+    let whole = snapshot(&scene.shards());
+    scene.harm(&whole, 40);
+    run(scene.repair()).expect(exit::DONE);
+    assert_eq!(snapshot(&scene.shards()), whole);
+    assert!(!names(&scene.shards()).iter().any(|name| is_leftover(name)));
+}

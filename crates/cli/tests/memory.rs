@@ -1,0 +1,100 @@
+//! Memory is bounded, whatever the object's size: three hundred megabytes through pipes.
+//!
+//! The system itself keeps the highest resident size of any child that was waited for, so this file
+//! has one test: another would count towards it.
+
+mod common;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{Read, Write};
+use std::process::{Child, Stdio};
+use std::thread;
+
+use nix::sys::resource::{UsageWho, getrusage};
+
+use common::{Chance, exit, names, paritas, run, say, wait};
+
+const LENGTH: usize = 300_000_000;
+const PIECE: usize = 1 << 20;
+const LIMIT: u64 = 256 << 20;
+
+/// The highest resident size of all children so far, in bytes.
+fn peak() -> u64 {
+    getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss() as u64 * 1024
+}
+
+/// Checks what a command took.
+fn check_peak(command: &str) {
+    let peak = peak();
+    say(&format!("memory: peak of {} MB after {command}", peak / 1_000_000));
+    assert!(peak > 1 << 20, "the system does not count");
+    assert!(peak < LIMIT, "{command} of {LENGTH} bytes took {peak} bytes; {LIMIT} are legal");
+}
+
+fn start(arguments: &[OsString]) -> Child {
+    let mut command = paritas(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Generates the object, piece by piece.
+fn feed(mut sink: impl Write) -> blake3::Hash {
+    let (mut chance, mut hasher) = (Chance(300), blake3::Hasher::new());
+    let mut piece = vec![0; PIECE];
+    let mut left = LENGTH;
+    while left > 0 {
+        let piece = &mut piece[..left.min(PIECE)];
+        chance.fill(piece);
+        hasher.update(piece);
+        sink.write_all(piece).unwrap();
+        left -= piece.len();
+    }
+    hasher.finalize()
+}
+
+/// Reads to the end; length and hash.
+fn swallow(mut source: impl Read) -> (usize, blake3::Hash) {
+    let mut hasher = blake3::Hasher::new();
+    let mut piece = vec![0; PIECE];
+    let mut length = 0;
+    loop {
+        let read = source.read(&mut piece).unwrap();
+        if read == 0 {
+            return (length, hasher.finalize());
+        }
+        hasher.update(&piece[..read]);
+        length += read;
+    }
+}
+
+#[test]
+fn three_hundred_megabytes_through_pipes() {
+    let yard = tempfile::tempdir().unwrap();
+    let shards = yard.path().join("shards");
+
+    let mut child = start(&args!["encode", "-", "--out", &shards, "--no-sync", "--quiet"]);
+    let stdin = child.stdin.take().unwrap();
+    let digest = thread::spawn(move || feed(stdin));
+    assert_eq!(wait(&mut child), (exit::DONE, String::new()));
+    let digest = digest.join().unwrap();
+    check_peak("encode");
+
+    // Two lost shards make decoding compute.
+    let names = names(&shards);
+    names[..2].iter().for_each(|name| fs::remove_file(shards.join(name)).unwrap());
+    let mut child = start(&args!["decode", &shards, "--out", "-", "--quiet"]);
+    let stdout = child.stdout.take().unwrap();
+    let swallowed = thread::spawn(move || swallow(stdout));
+    assert_eq!(wait(&mut child), (exit::DONE, String::new()));
+    assert_eq!(swallowed.join().unwrap(), (LENGTH, digest));
+    check_peak("decode");
+
+    run(args!["repair", &shards, "--no-sync"]).expect(exit::DONE);
+    run(args!["verify", &shards]).expect(exit::DONE);
+    check_peak("repair and verify");
+
+    let again = args!["decode", &shards, "--out", "/dev/null", "--threads", "500"];
+    run(again).expect(exit::DONE);
+    check_peak("decode with 500 threads");
+}
