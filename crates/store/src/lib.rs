@@ -1,1 +1,37 @@
-//! Shards.
+//! Shard files: erasure-coded objects on disk.
+//!
+//! An *object* is a file or the bytes of a pipe. [`encode`] cuts it into *segments*, encodes each
+//! with a [`paritas::Code`], and writes one *shard file* for every node of the code. A shard file
+//! says all about itself, so that [`scan`] recognises shards by their content, whatever they are
+//! called, and gathers them into [`Object`]s. From there [`verify`] finds damage, [`decode`] gives
+//! the object back, and [`repair`] makes every shard whole again.
+//!
+//! ```
+//! use paritas_store::{DecodeTarget, EncodeJob, decode, encode, scan};
+//! # let directory = tempfile::tempdir()?;
+//! # let shards = directory.path().to_path_buf();
+//! let job = EncodeJob::new(paritas::Code::new(&"4+2".parse()?)?, "hello", vec![shards.clone()]);
+//! let report = encode(&job, &b"hello, world"[..], &|_| {})?;
+//! std::fs::remove_file(&report.shards[0])?;
+//! std::fs::remove_file(&report.shards[3])?;
+//!
+//! let inventory = scan(&[shards.clone()]);
+//! let target = DecodeTarget::File { path: shards.join("hello"), force: false, sync: false };
+//! decode(&inventory.objects[0], target, 0, &|_| {})?;
+//! assert_eq!(std::fs::read(shards.join("hello"))?, b"hello, world");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The crate is for Unix systems: names are bytes, and shards are read and written at positions
+//! from several threads at once.
+
+mod error;
+pub mod shard;
+
+pub use error::{Error, ErrorKind, Result};
+pub use shard::{
+    DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest, DigestCheck, EncodeJob, EncodeReport,
+    FileReport, Ignored, Inventory, Object, ObjectId, Progress, RepairJob, RepairReport,
+    RepairedShard, ShardFile, ShardReport, ShardState, Status, VerifyReport, decode, encode,
+    repair, scan, verify,
+};

@@ -1,0 +1,195 @@
+//! Decoding: from shard files to the object, as a file or into a pipe.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, IoSlice, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::shard::Progress;
+use crate::shard::crew::Crew;
+use crate::shard::format::{Digest, ObjectId};
+use crate::shard::object::Object;
+use crate::shard::place::{Pending, Replace, commit};
+use crate::shard::segment::Segment;
+use crate::shard::sources::{Depth, FileReport, Sources};
+
+/// Where a decoded object goes.
+pub enum DecodeTarget {
+    /// A file, which appears under its name when all of it is there and has the right digest. A
+    /// path that exists and is no regular file, such as `/dev/null`, is written to as it is.
+    File {
+        /// The path.
+        path: PathBuf,
+        /// Whether a file that exists is to be replaced.
+        force: bool,
+        /// Whether the file is to be on the disk before it gets its name.
+        sync: bool,
+    },
+    /// A pipe or the like. When the final digest is wrong, the bytes have left already.
+    Writer(Box<dyn Write + Send>),
+}
+
+impl std::fmt::Debug for DecodeTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File { path, .. } => write!(f, "File({})", path.display()),
+            Self::Writer(_) => f.write_str("Writer"),
+        }
+    }
+}
+
+/// What decoding found.
+#[derive(Debug, Clone)]
+pub struct DecodeReport {
+    /// The object's id.
+    pub object: ObjectId,
+    /// Its length in bytes.
+    pub length: u64,
+    /// Its digest, which is that of the bytes.
+    pub digest: Digest,
+    /// The indices of shards without a file.
+    pub missing: Vec<usize>,
+    /// The files in which damage was met; what was not needed has not been read.
+    pub damaged: Vec<FileReport>,
+}
+
+/// Gives back an object. `progress` gets the object's bytes as they are done.
+///
+/// # Errors
+/// [`ErrorKind::TooFewShards`] when more is lost than can be recovered,
+/// [`ErrorKind::DigestMismatch`] when the bytes are not those that were encoded,
+/// [`ErrorKind::Exists`] when the target is not to be replaced, [`ErrorKind::Io`].
+pub fn decode(
+    object: &Object,
+    target: DecodeTarget,
+    threads: usize,
+    progress: Progress<'_>,
+) -> Result<DecodeReport> {
+    let sources = Sources::open(object)?;
+    let target = Target::open(target)?;
+    let (file, stream, sync) = match target {
+        Target::File(file, sync) => (Some(file), None, sync),
+        Target::Stream(stream) => (None, Some(stream), false),
+    };
+    let ordered = Ordered { hasher: blake3::Hasher::new(), stream };
+    let next = AtomicU64::new(0);
+    let ordered = Crew::run(sources.threads(threads), ordered, |crew| {
+        work(crew, &sources, &next, file.as_ref(), progress)
+    })?;
+    let digest = ordered.finish()?;
+    check_digest(object, digest)?;
+    file.map_or(Ok(()), |file| commit(vec![file], &[], sync))?;
+    Ok(DecodeReport {
+        object: object.id(),
+        length: object.length().unwrap_or(0),
+        digest,
+        missing: object.missing(),
+        damaged: sources.reports().into_iter().filter(|report| !report.is_intact()).collect(),
+    })
+}
+
+/// What happens in the order of the object.
+struct Ordered {
+    hasher: blake3::Hasher,
+    stream: Option<Box<dyn Write + Send>>,
+}
+
+impl Ordered {
+    fn take(&mut self, data: &[&[u8]]) -> Result<()> {
+        for lane in data {
+            self.hasher.update(lane);
+            self.stream.as_mut().map_or(Ok(()), |s| s.write_all(lane)).map_err(cannot_write)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Digest> {
+        self.stream.as_mut().map_or(Ok(()), |stream| stream.flush()).map_err(cannot_write)?;
+        Ok(Digest::new(self.hasher.finalize().into()))
+    }
+}
+
+fn cannot_write(error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("writing the output: {error}"))
+}
+
+fn work(
+    crew: &Crew<Ordered>,
+    sources: &Sources<'_>,
+    next: &AtomicU64,
+    file: Option<&Pending>,
+    progress: Progress<'_>,
+) -> Result<()> {
+    let mut segment = Segment::new(sources.geometry);
+    while !crew.is_stopped() {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= sources.extent.count() {
+            break;
+        }
+        sources.load(&mut segment, number, Depth::Enough)?;
+        segment.compute_data()?;
+        let range = sources.extent.range(number);
+        let data = segment.data((range.end - range.start) as usize);
+        if let Some(file) = file {
+            let mut slices: Vec<_> = data.iter().map(|lane| IoSlice::new(lane)).collect();
+            file.write_at(&mut slices, range.start)?;
+        }
+        crew.in_turn(number, |ordered| ordered.take(&data))?;
+        progress(range.end - range.start);
+    }
+    Ok(())
+}
+
+/// Refuses bytes that have another digest than the shards state.
+pub(crate) fn check_digest(object: &Object, digest: Digest) -> Result<()> {
+    match object.digest() {
+        Some(stated) if stated != digest => Err(Error::digest(format!(
+            "{}: all blocks that were read are intact, yet the object's digest is {digest}, and not \
+             {stated} as its shards state",
+            object.name().display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// An open target.
+enum Target {
+    File(Pending, bool),
+    Stream(Box<dyn Write + Send>),
+}
+
+impl Target {
+    fn open(target: DecodeTarget) -> Result<Self> {
+        let (path, force, sync) = match target {
+            DecodeTarget::Writer(stream) => return Ok(Self::Stream(stream)),
+            DecodeTarget::File { path, force, sync } => (path, force, sync),
+        };
+        let replace = if force { Replace::Always } else { Replace::Never };
+        match fs::metadata(&path) {
+            Ok(found) if found.is_dir() => {
+                Err(Error::exists(format!("{} is a directory", path.display())))
+            }
+            Ok(found) if !found.is_file() => Self::open_stream(&path),
+            Ok(_) if !force => {
+                Err(Error::exists(format!("{} exists; force replaces it", path.display())))
+            }
+            // What a link leads to is replaced, not the link.
+            Ok(_) => {
+                let path = fs::canonicalize(&path)
+                    .map_err(|error| Error::io("resolving", &path, &error))?;
+                Ok(Self::File(Pending::create(path, replace)?, sync))
+            }
+            Err(_) if path.file_name().is_none() => {
+                Err(Error::parameters(format!("{} is not the name of a file", path.display())))
+            }
+            Err(_) => Ok(Self::File(Pending::create(path, replace)?, sync)),
+        }
+    }
+
+    fn open_stream(path: &Path) -> Result<Self> {
+        let file = OpenOptions::new().write(true).open(path);
+        file.map(|file| Self::Stream(Box::new(file)))
+            .map_err(|error| Error::io("opening", path, &error))
+    }
+}

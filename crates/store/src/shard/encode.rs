@@ -1,0 +1,276 @@
+//! Encoding: from a file or pipe to shard files.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{IoSlice, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use paritas::{Code, DEFAULT_PACKET};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::shard::Progress;
+use crate::shard::crew::Crew;
+use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, check_name};
+use crate::shard::geometry::{DEFAULT_BLOCK_BYTES, Geometry};
+use crate::shard::place::{Pending, Replace, allow_open_files, commit, existing};
+use crate::shard::segment::{BlockId, Segment};
+
+/// What is to be encoded, how, and where to.
+#[derive(Debug, Clone)]
+pub struct EncodeJob {
+    /// The code.
+    pub code: Code,
+    /// The bytes of a packet.
+    pub packet: usize,
+    /// About how many bytes of a shard a block is to have; at least one stripe's.
+    pub block_bytes: usize,
+    /// The object's base name.
+    pub name: OsString,
+    /// The object's id; a random one if none is given.
+    pub object: Option<ObjectId>,
+    /// Shard i goes to directory i modulo their number. They must exist.
+    pub directories: Vec<PathBuf>,
+    /// The length of the source, where it is known.
+    pub length_hint: Option<u64>,
+    /// Whether shards of that name that are in the directories are to be replaced.
+    pub force: bool,
+    /// Whether everything is to be on the disk before the shards get their names.
+    pub sync: bool,
+    /// The number of threads; 0 stands for the machine's.
+    pub threads: usize,
+}
+
+impl EncodeJob {
+    /// A job with the usual settings: synced, nothing replaced.
+    pub fn new(code: Code, name: impl Into<OsString>, directories: Vec<PathBuf>) -> Self {
+        Self {
+            code,
+            packet: DEFAULT_PACKET,
+            block_bytes: DEFAULT_BLOCK_BYTES,
+            name: name.into(),
+            object: None,
+            directories,
+            length_hint: None,
+            force: false,
+            sync: true,
+            threads: 0,
+        }
+    }
+}
+
+/// What encoding made.
+#[derive(Debug, Clone)]
+pub struct EncodeReport {
+    /// The object's id.
+    pub object: ObjectId,
+    /// Its length in bytes.
+    pub length: u64,
+    /// Its digest.
+    pub digest: Digest,
+    /// The shards' files by index.
+    pub shards: Vec<PathBuf>,
+    /// The bytes of all shard files.
+    pub stored: u64,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// Encodes all that a source gives. `progress` gets the source's bytes as they are done.
+///
+/// On an error nothing is left but what was there before.
+///
+/// # Errors
+/// [`ErrorKind::Parameters`] for a job that cannot be done, [`ErrorKind::Exists`] when shards of that
+/// name are there and not to be replaced, [`ErrorKind::Io`].
+pub fn encode(
+    job: &EncodeJob,
+    source: impl Read + Send,
+    progress: Progress<'_>,
+) -> Result<EncodeReport> {
+    let (geometry, identity) = prepare(job)?;
+    let paths = shard_paths(job, &identity)?;
+    let old = existing(&job.directories, &job.name)?;
+    if let (Some(first), false) = (old.first(), job.force) {
+        return Err(Error::exists(format!(
+            "{} shard files of that name exist, such as {}; force replaces them",
+            old.len(),
+            first.display()
+        )));
+    }
+    allow_open_files(paths.len());
+    let create = |path: &PathBuf| Pending::create(path.clone(), Replace::Never);
+    let files = paths.iter().map(create).collect::<Result<Vec<_>>>()?;
+    let encoding = Encoding { geometry: &geometry, identity: &identity, files: &files };
+    let (total, stored) = encoding.run(job, source, progress)?;
+    commit(files, &old, job.sync)?;
+    let mut warnings = shared_directories(job, &paths);
+    if let Some(hint) = job.length_hint.filter(|&hint| hint != total.length) {
+        warnings.push(format!("the source had {} bytes, not {hint} as expected", total.length));
+    }
+    let Total { length, digest } = total;
+    Ok(EncodeReport { object: identity.object, length, digest, shards: paths, stored, warnings })
+}
+
+fn prepare(job: &EncodeJob) -> Result<(Geometry, Identity)> {
+    check_name(job.name.as_bytes())
+        .map_err(|how| Error::parameters(format!("{}: {how}", job.name.display())))?;
+    if job.directories.is_empty() {
+        return Err(Error::parameters("there is no directory to write shards to"));
+    }
+    for directory in &job.directories {
+        if !directory.is_dir() {
+            let message = format!("{} is not a directory", directory.display());
+            return Err(Error::new(ErrorKind::Io, message));
+        }
+    }
+    let stripes = Geometry::choose_stripes(&job.code, job.packet, job.block_bytes);
+    let geometry = Geometry::new(job.code.clone(), job.packet, stripes)?;
+    let object = job.object.map_or_else(ObjectId::random, Ok)?;
+    let mut identity = Identity::new(&job.code, &job.name, object);
+    identity.packet = job.packet as u32;
+    identity.stripes = stripes as u32;
+    identity.length_hint = job.length_hint;
+    Ok((geometry, identity))
+}
+
+fn shard_paths(job: &EncodeJob, identity: &Identity) -> Result<Vec<PathBuf>> {
+    let directories = job.directories.iter().cycle();
+    let path =
+        |(shard, directory): (usize, &PathBuf)| Ok(directory.join(identity.shard_name(shard)?));
+    directories.take(identity.shards as usize).enumerate().map(path).collect()
+}
+
+/// Warns where the loss of one directory costs several shards.
+fn shared_directories(job: &EncodeJob, paths: &[PathBuf]) -> Vec<String> {
+    let mut shards: BTreeMap<&Path, usize> = BTreeMap::new();
+    paths.iter().filter_map(|path| path.parent()).for_each(|d| *shards.entry(d).or_default() += 1);
+    let worst = shards.into_iter().max_by_key(|(_, count)| *count);
+    let warning = worst.filter(|(_, count)| *count > 1).map(|(directory, count)| {
+        format!(
+            "{count} shards share the directory {}; {} tolerates the loss of {}",
+            directory.display(),
+            job.code.spec(),
+            job.code.tolerance()
+        )
+    });
+    warning.into_iter().collect()
+}
+
+/// The parts of an encoding that all threads share.
+struct Encoding<'a> {
+    geometry: &'a Geometry,
+    identity: &'a Identity,
+    files: &'a [Pending],
+}
+
+/// A source, and how far it has been read.
+struct Reading<R> {
+    source: R,
+    segments: u64,
+    bytes: u64,
+    ended: bool,
+}
+
+impl<R: Read> Reading<R> {
+    /// Fills a segment and returns its number and bytes, unless the source has ended.
+    fn next(&mut self, segment: &mut Segment<'_>) -> Result<Option<(u64, usize)>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let bytes = segment.fill(&mut self.source).map_err(|error| {
+            Error::new(
+                ErrorKind::Io,
+                format!("reading the source after {} bytes: {error}", self.bytes),
+            )
+        })?;
+        let number = self.segments;
+        self.ended = bytes == 0;
+        self.segments += 1;
+        self.bytes += bytes as u64;
+        Ok((bytes > 0).then_some((number, bytes)))
+    }
+}
+
+impl Encoding<'_> {
+    /// Writes all of all files; returns what the source had, and the bytes written.
+    fn run(
+        &self,
+        job: &EncodeJob,
+        source: impl Read + Send,
+        progress: Progress<'_>,
+    ) -> Result<(Total, u64)> {
+        let fronts = self.write_fronts()?;
+        let reading = Mutex::new(Reading { source, segments: 0, bytes: 0, ended: false });
+        let mut threads = self.geometry.threads(job.threads);
+        if let Some(hint) = job.length_hint {
+            threads = threads.min(self.geometry.extent(hint).count().max(1) as usize);
+        }
+        let hasher = Crew::run(threads, blake3::Hasher::new(), |crew| {
+            self.work(crew, &reading, &fronts, progress)
+        })?;
+        let reading = reading.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let digest = Digest::new(hasher.finalize().into());
+        let total = Total { length: reading.bytes, digest };
+        Ok((total, self.write_footers(&fronts, total)?))
+    }
+
+    fn work<R: Read>(
+        &self,
+        crew: &Crew<blake3::Hasher>,
+        reading: &Mutex<Reading<R>>,
+        fronts: &[u64],
+        progress: Progress<'_>,
+    ) -> Result<()> {
+        let mut segment = Segment::new(self.geometry);
+        while !crew.is_stopped() {
+            let next = reading.lock().unwrap_or_else(PoisonError::into_inner).next(&mut segment)?;
+            let Some((number, bytes)) = next else { break };
+            crew.in_turn(number, |hasher| {
+                segment.data(bytes).into_iter().for_each(|lane| _ = hasher.update(lane));
+                Ok(())
+            })?;
+            segment.compute(|_| true)?;
+            for (shard, file) in self.files.iter().enumerate() {
+                let id = BlockId { object: self.identity.object, shard, segment: number };
+                let start = self.geometry.block_start(shard, number).ok_or_else(too_long)?;
+                file.write_at(&mut segment.seal(id), fronts[shard] + start)?;
+            }
+            progress(bytes as u64);
+        }
+        Ok(())
+    }
+
+    /// Writes the front headers; returns their lengths.
+    fn write_fronts(&self) -> Result<Vec<u64>> {
+        let write = |(shard, file): (usize, &Pending)| {
+            let front = self.record(shard, None)?;
+            file.write_at(&mut [IoSlice::new(&front)], 0)?;
+            Ok(front.len() as u64)
+        };
+        self.files.iter().enumerate().map(write).collect()
+    }
+
+    /// Writes the footers; returns the bytes of all files.
+    fn write_footers(&self, fronts: &[u64], total: Total) -> Result<u64> {
+        let extent = self.geometry.extent(total.length);
+        let mut stored = 0;
+        for (shard, file) in self.files.iter().enumerate() {
+            let footer = self.record(shard, Some(total))?;
+            let blocks = self.geometry.blocks(&extent, shard).ok_or_else(too_long)?;
+            let start = fronts[shard] + blocks;
+            file.write_at(&mut [IoSlice::new(&footer)], start)?;
+            stored += start + footer.len() as u64;
+        }
+        Ok(stored)
+    }
+
+    fn record(&self, shard: usize, total: Option<Total>) -> Result<Vec<u8>> {
+        Record { identity: self.identity.clone(), shard: shard as u32, total }.to_bytes()
+    }
+}
+
+fn too_long() -> Error {
+    Error::parameters("the object is longer than files can be")
+}

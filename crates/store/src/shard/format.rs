@@ -1,0 +1,611 @@
+//! The shard file, to the byte.
+//!
+//! Numbers are little-endian. CRC-64/NVME is the CRC of that name in the usual catalogue
+//! (polynomial 0xAD93D23594C93659, reflected, all ones in and out; its check value for the digits
+//! `123456789` is 0xAE8B14860A799888). Texts are UTF-8.
+//!
+//! # Words
+//!
+//! A code has *cells*, each one *packet* of bytes in a stripe, and places them as the rows of its
+//! *nodes*; a shard file holds what one node stores of one object. `lane_rows` rows of a node form
+//! a *lane*. A *segment* is the run of the user's bytes that is encoded together: some whole
+//! number of stripes. What a shard holds of segment *b* is its *block* b.
+//!
+//! # File
+//!
+//! ```text
+//! shard file = front header | block 0 | block 1 | ... | footer
+//! record     = magic (8 bytes): 89 50 52 54 53 0D 0A 1A, that is 0x89 "PRTS" CR LF 0x1A
+//!              version (2): 1
+//!              kind (2): 1 for a front header, 2 for a footer
+//!              length of the body (4): at most 1048576
+//!              body
+//!              CRC-64/NVME (8) of all of the record before it
+//! front header = record of kind 1
+//! footer       = record of kind 2 | trailer
+//! trailer      = length of the footer's record (4) | 0 (4) | end magic (8), the magic reversed
+//! ```
+//!
+//! The magic shows what mail gateways and text conversions do to a file. The trailer lets the
+//! footer be found from the end of the file.
+//!
+//! # Body
+//!
+//! The body is CBOR (RFC 8949) in its core deterministic encoding, so that equal contents are
+//! equal bytes; a reader refuses anything else, and a new key means a new version. It is a map:
+//!
+//! | key | value |
+//! | --- | --- |
+//! | 0 | the identity of the object, a map, the same in all records of all its shards |
+//! | 1 | the index of this shard, from 0 |
+//! | 2 | in the footer only: the total, a map |
+//!
+//! | identity | value |
+//! | --- | --- |
+//! | 0 | text: the code's canonical spec, as `cauchy:k=4,m=2` |
+//! | 1 | the pin: an array of pairs (arrays of two) of a name and an array of unsigned numbers, which with the spec give the generator matrix for ever |
+//! | 2 | bytes (32): BLAKE3 of the description of generator and placement (below) |
+//! | 3 | text: `packets`, the layout of cells in lanes |
+//! | 4 | bytes in a packet, 1 to 1048576 |
+//! | 5 | stripes in a full segment; all cells of a full segment are at most 64 MiB |
+//! | 6 | bytes (16): the object's id, drawn at random |
+//! | 7 | bytes: the object's base name, 1 to 255 bytes without `/` and NUL, not `.` or `..` |
+//! | 8 | the number of shards of the object, equal to the nodes of the code |
+//! | 9 | the length that the writer expected; absent when it could not know, as from a pipe |
+//!
+//! | total | value |
+//! | --- | --- |
+//! | 0 | the object's length in bytes, below 2^63 |
+//! | 1 | bytes (32): BLAKE3 of the object |
+//!
+//! The front header holds what is known before the first byte is read; the footer repeats it,
+//! adds the total, and is authoritative. The description (see [`paritas::Code::describe`]) is a
+//! sequence of 32-bit numbers: the data cells; the nodes; for each node its cells; for each of
+//! these, by row, the ones in its generator row and their ascending positions among the data
+//! cells.
+//!
+//! # Blocks
+//!
+//! ```text
+//! block = lane 0 | lane 1 | ...
+//! lane  = payload (stripes * rows of the lane * packet bytes) | checksum (8)
+//! ```
+//!
+//! Lanes take a node's rows in order, `lane_rows` at a time. `lane_rows` follows from the family: all
+//! rows for `cauchy`, 1 for `evenodd` and `rdp`. In a payload, row r of the lane in stripe s is the
+//! packet at (s * rows + r) * packet.
+//!
+//! All segments have the number of stripes that the identity states, but for the last, which
+//! has as many as the rest of the object needs: ceil(rest / (data cells * packet)). An empty object has
+//! no blocks. The user's bytes of a segment fill its data lanes one after the other, in the
+//! order of the data cells, so that each data lane is a run of the object; what is left is zero.
+//!
+//! The checksum is CRC-64/NVME over the object's id (16), the shard's index (4), the number of
+//! the block (8), the number of the lane in the block (4), and the payload. A block that was moved
+//! to another shard, place or object is thus damaged.
+//!
+//! # Reading what is damaged
+//!
+//! A file belongs to the object that its front header names, or if that is unreadable, its footer.
+//! If no footer of that object stands at the end of the file, it is searched backwards from there.
+//! Block b begins b full blocks after the front header; if a lane is not intact there, it is looked
+//! for where it must be counted back from the footer. So bytes that were inserted or removed cost the
+//! blocks around them, and extended and cut files lose nothing else. A lane that is nowhere intact is
+//! an erasure of its cells in that segment, and of nothing else. Where footers disagree on the total,
+//! the majority is right. Without any footer an object cannot be read: its length is unknown.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::str::FromStr;
+
+use crc_fast::{CrcAlgorithm, checksum};
+use minicbor::{Decode, Encode};
+
+use crate::error::{Error, Result};
+use crate::shard::geometry::MAX_PACKET;
+
+const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";
+pub(crate) const END_MAGIC: [u8; 8] = *b"\x1a\n\rSTRP\x89";
+const VERSION: u16 = 1;
+/// Magic, version, kind, length of the body.
+pub(crate) const PREFIX: usize = 16;
+pub(crate) const TRAILER: usize = 16;
+const CRC: usize = 8;
+const MAX_BODY: usize = 1 << 20;
+/// The longest record that is read.
+pub(crate) const MAX_RECORD: usize = PREFIX + MAX_BODY + CRC;
+const MAX_NAME: usize = 255;
+/// The layout of cells in lanes that this version writes.
+const LAYOUT: &str = "packets";
+
+/// The name of one encoding of an object, drawn at random and written into all of its shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct ObjectId(#[cbor(n(0), with = "minicbor::bytes")] [u8; 16]);
+
+/// A BLAKE3 digest of 32 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct Digest(#[cbor(n(0), with = "minicbor::bytes")] [u8; 32]);
+
+impl ObjectId {
+    /// A new id.
+    ///
+    /// # Errors
+    /// When the operating system has no random numbers.
+    pub fn random() -> Result<Self> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).map_err(|error| {
+            Error::new(crate::ErrorKind::Io, format!("the system has no random numbers: {error}"))
+        })?;
+        Ok(Self(bytes))
+    }
+
+    /// The id of these bytes.
+    pub fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl Digest {
+    /// The digest of these bytes.
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for ObjectId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let digits = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        match u128::from_str_radix(text, 16) {
+            Ok(number) if digits => Ok(Self(number.to_be_bytes())),
+            _ => Err(Error::parameters("an object's id has 32 hexadecimal digits")),
+        }
+    }
+}
+
+/// What all records of all shards of an object have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct Identity {
+    #[n(0)]
+    pub spec: String,
+    #[n(1)]
+    pub pin: Vec<(String, Vec<u64>)>,
+    #[n(2)]
+    pub description: Digest,
+    #[n(3)]
+    layout: String,
+    #[n(4)]
+    pub packet: u32,
+    #[n(5)]
+    pub stripes: u32,
+    #[n(6)]
+    pub object: ObjectId,
+    #[cbor(n(7), with = "minicbor::bytes")]
+    name: Vec<u8>,
+    #[n(8)]
+    pub shards: u32,
+    #[n(9)]
+    pub length_hint: Option<u64>,
+}
+
+/// What is known of an object once all of it has been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct Total {
+    #[n(0)]
+    pub length: u64,
+    #[n(1)]
+    pub digest: Digest,
+}
+
+/// A front header (without total) or a footer (with it).
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct Record {
+    #[n(0)]
+    pub identity: Identity,
+    #[n(1)]
+    pub shard: u32,
+    #[n(2)]
+    pub total: Option<Total>,
+}
+
+/// Where in the file a record stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Front = 1,
+    Footer = 2,
+}
+
+/// Why bytes are not a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// There is no magic: these may be anybody's bytes.
+    NoMagic,
+    /// A record of a version that this reader does not know.
+    Version(u16),
+    /// A record that is damaged, cut, or states what cannot be.
+    Damaged(String),
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMagic => f.write_str("has no magic number"),
+            Self::Version(version) => {
+                write!(f, "is of version {version}; this reader knows version {VERSION}")
+            }
+            Self::Damaged(how) => f.write_str(how),
+        }
+    }
+}
+
+impl Identity {
+    /// The identity of a new object.
+    pub fn new(code: &paritas::Code, name: &OsStr, object: ObjectId) -> Self {
+        let pin = code.pin().entries().map(|(name, list)| (name.to_owned(), list.to_vec()));
+        Self {
+            spec: code.spec().to_string(),
+            pin: pin.collect(),
+            description: describe(code),
+            layout: LAYOUT.to_owned(),
+            packet: 0,
+            stripes: 0,
+            object,
+            name: name.as_bytes().to_vec(),
+            shards: u32::try_from(code.node_count()).unwrap_or(u32::MAX),
+            length_hint: None,
+        }
+    }
+
+    /// The object's base name.
+    pub fn name(&self) -> &OsStr {
+        OsStr::from_bytes(&self.name)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        check_name(&self.name)?;
+        if self.layout != LAYOUT {
+            return Err(format!("the layout `{}` is unknown", self.layout.escape_debug()));
+        }
+        if self.packet == 0 || self.packet as usize > MAX_PACKET {
+            return Err(format!("a packet of {} bytes; 1 to {MAX_PACKET} are legal", self.packet));
+        }
+        if self.stripes == 0 || self.shards == 0 {
+            return Err("an object without stripes or shards".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Refuses what is not the base name of a file.
+pub(crate) fn check_name(name: &[u8]) -> Result<(), String> {
+    let length = name.len();
+    match name {
+        b"" | b"." | b".." => Err("a name that is empty, `.` or `..`".to_owned()),
+        _ if length > MAX_NAME => Err(format!("a name of {length} bytes; {MAX_NAME} are legal")),
+        _ if name.iter().any(|&b| b == b'/' || b == 0) => Err("a name with `/` or NUL".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// BLAKE3 of a code's description.
+pub(crate) fn describe(code: &paritas::Code) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    code.describe(|bytes| {
+        hasher.update(bytes);
+    });
+    Digest(hasher.finalize().into())
+}
+
+impl Record {
+    /// The record as bytes; a footer with its trailer.
+    ///
+    /// # Errors
+    /// When the body would be longer than a reader accepts.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let body = self.body().unwrap_or_default();
+        if body.is_empty() || body.len() > MAX_BODY {
+            let (spec, length) = (&self.identity.spec, body.len());
+            return Err(Error::parameters(format!(
+                "the header of {spec} has {length} bytes; 1 to {MAX_BODY} are legal"
+            )));
+        }
+        let kind = if self.total.is_some() { Kind::Footer } else { Kind::Front };
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend((kind as u16).to_le_bytes());
+        bytes.extend((body.len() as u32).to_le_bytes());
+        bytes.extend(body);
+        bytes.extend(checksum(CrcAlgorithm::Crc64Nvme, &bytes).to_le_bytes());
+        if kind == Kind::Footer {
+            let length = bytes.len() as u32;
+            bytes.extend(length.to_le_bytes());
+            bytes.extend([0; 4]);
+            bytes.extend(END_MAGIC);
+        }
+        Ok(bytes)
+    }
+
+    fn body(&self) -> Option<Vec<u8>> {
+        minicbor::to_vec(self).ok()
+    }
+
+    /// Reads a record of exactly these bytes, without trailer.
+    pub fn parse(bytes: &[u8], kind: Kind) -> Result<Self, Flaw> {
+        let damaged = |how: &str| Flaw::Damaged(how.to_owned());
+        if record_length(bytes, kind)? != bytes.len() {
+            return Err(damaged("is cut short"));
+        }
+        let (content, crc) = bytes.split_at(bytes.len() - CRC);
+        if checksum(CrcAlgorithm::Crc64Nvme, content).to_le_bytes() != crc {
+            return Err(damaged("fails its checksum"));
+        }
+        let body = &content[PREFIX..];
+        let record: Self = minicbor::decode(body)
+            .map_err(|error| Flaw::Damaged(format!("cannot be understood: {error}")))?;
+        if record.body().as_deref() != Some(body) {
+            return Err(damaged("is not in the deterministic form"));
+        }
+        record.check(kind).map_err(|how| Flaw::Damaged(format!("states {how}")))?;
+        Ok(record)
+    }
+
+    fn check(&self, kind: Kind) -> Result<(), String> {
+        self.identity.check()?;
+        if self.shard >= self.identity.shards {
+            return Err(format!("shard {} of {}", self.shard, self.identity.shards));
+        }
+        match self.total {
+            Some(total) if total.length > i64::MAX as u64 => {
+                Err(format!("a length of {} bytes", total.length))
+            }
+            total if total.is_some() != (kind == Kind::Footer) => {
+                Err("a total at the wrong end of the file".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The length of the record that begins with these bytes, which are at least [`PREFIX`] if the
+/// file has as many.
+pub(crate) fn record_length(start: &[u8], kind: Kind) -> Result<usize, Flaw> {
+    if !start.starts_with(&MAGIC) {
+        return Err(Flaw::NoMagic);
+    }
+    let (Some(version), Some(found), Some(body)) =
+        (u16_at(start, 8), u16_at(start, 10), u32_at(start, 12))
+    else {
+        return Err(Flaw::Damaged("is cut short".to_owned()));
+    };
+    if version != VERSION {
+        return Err(Flaw::Version(version));
+    }
+    if found != kind as u16 {
+        return Err(Flaw::Damaged(format!("is of kind {found}, not {}", kind as u16)));
+    }
+    if body as usize > MAX_BODY {
+        return Err(Flaw::Damaged(format!("has a body of {body} bytes; {MAX_BODY} are legal")));
+    }
+    Ok(PREFIX + body as usize + CRC)
+}
+
+/// The length of the footer's record that a trailer states.
+pub(crate) fn footer_length(trailer: &[u8; TRAILER]) -> Option<usize> {
+    let length = u32_at(trailer, 0)? as usize;
+    let legal = (PREFIX + CRC..=MAX_RECORD).contains(&length);
+    (legal && u32_at(trailer, 4) == Some(0) && trailer[8..] == END_MAGIC).then_some(length)
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// The checksum of one lane of one block.
+pub(crate) fn lane_checksum(
+    object: ObjectId,
+    shard: u32,
+    block: u64,
+    lane: u32,
+    payload: &[u8],
+) -> [u8; CRC] {
+    let mut bound = [0; 32];
+    bound[..16].copy_from_slice(&object.0);
+    bound[16..20].copy_from_slice(&shard.to_le_bytes());
+    bound[20..28].copy_from_slice(&block.to_le_bytes());
+    bound[28..].copy_from_slice(&lane.to_le_bytes());
+    let mut crc = crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme);
+    crc.update(&bound);
+    crc.update(payload);
+    crc.finalize().to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn identity() -> Identity {
+        let code = paritas::Code::new(&"4+2".parse().unwrap()).unwrap();
+        let mut identity = Identity::new(&code, OsStr::new("name"), ObjectId([7; 16]));
+        (identity.packet, identity.stripes) = (64, 256);
+        identity
+    }
+
+    fn records() -> [Record; 3] {
+        let total = Total { length: 1 << 40, digest: Digest([9; 32]) };
+        let hinted = Identity { length_hint: Some(5), ..identity() };
+        [
+            Record { identity: identity(), shard: 0, total: None },
+            Record { identity: identity(), shard: 5, total: Some(total) },
+            Record { identity: hinted, shard: 5, total: Some(total) },
+        ]
+    }
+
+    fn kind_of(record: &Record) -> Kind {
+        if record.total.is_some() { Kind::Footer } else { Kind::Front }
+    }
+
+    /// The bytes of a record without trailer.
+    fn bytes_of(record: &Record) -> Vec<u8> {
+        let mut bytes = record.to_bytes().unwrap();
+        if record.total.is_some() {
+            bytes.truncate(bytes.len() - TRAILER);
+        }
+        bytes
+    }
+
+    #[test]
+    fn records_come_back() {
+        for record in records() {
+            let bytes = bytes_of(&record);
+            assert_eq!(record_length(&bytes[..PREFIX], kind_of(&record)), Ok(bytes.len()));
+            assert_eq!(Record::parse(&bytes, kind_of(&record)), Ok(record));
+        }
+    }
+
+    #[test]
+    fn the_trailer_leads_to_the_footer() {
+        let bytes = records()[1].to_bytes().unwrap();
+        let trailer = bytes.last_chunk().unwrap();
+        assert_eq!(footer_length(trailer), Some(bytes.len() - TRAILER));
+        for at in 0..TRAILER {
+            let mut wrong = *trailer;
+            wrong[at] ^= 0x80;
+            assert_ne!(footer_length(&wrong), Some(bytes.len() - TRAILER));
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_seen() {
+        for record in records() {
+            let bytes = bytes_of(&record);
+            for bit in 0..8 * bytes.len() {
+                let mut wrong = bytes.clone();
+                wrong[bit / 8] ^= 1 << (bit % 8);
+                assert!(Record::parse(&wrong, kind_of(&record)).is_err(), "bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let change = |change: fn(&mut Record)| {
+            let mut record = records()[2].clone();
+            change(&mut record);
+            Record::parse(&bytes_of(&record), Kind::Footer).unwrap_err().to_string()
+        };
+        let total = |record: &mut Record| record.total.as_mut().unwrap().length = 1 << 63;
+        assert!(change(total).contains("a length of 9223372036854775808 bytes"));
+        assert!(change(|r| r.shard = 6).contains("shard 6 of 6"));
+        assert!(change(|r| r.identity.shards = 0).contains("without stripes or shards"));
+        assert!(change(|r| r.identity.stripes = 0).contains("without stripes or shards"));
+        assert!(change(|r| r.identity.packet = 0).contains("a packet of 0 bytes"));
+        assert!(change(|r| r.identity.packet = 1 << 21).contains("1 to 1048576 are legal"));
+        assert!(change(|r| r.identity.name = b"a/b".to_vec()).contains('/'));
+        assert!(change(|r| r.identity.name = vec![b'x'; 256]).contains("256 bytes"));
+        assert!(change(|r| r.identity.layout = "words".to_owned()).contains("`words`"));
+        let front = bytes_of(&records()[0]);
+        let kind = Record::parse(&front, Kind::Footer).unwrap_err().to_string();
+        assert!(kind.contains("kind 1, not 2"), "{kind}");
+    }
+
+    #[test]
+    fn checksums_are_those_of_the_catalogue() {
+        assert_eq!(checksum(CrcAlgorithm::Crc64Nvme, b"123456789"), 0xAE8B_1486_0A79_9888);
+        // Bound to everything: each change changes it.
+        let sum = |id, shard, block, lane, payload: &[u8]| {
+            lane_checksum(ObjectId([id; 16]), shard, block, lane, payload)
+        };
+        let one = sum(1, 2, 3, 4, b"payload");
+        for other in [
+            sum(0, 2, 3, 4, b"payload"),
+            sum(1, 3, 3, 4, b"payload"),
+            sum(1, 2, 4, 4, b"payload"),
+            sum(1, 2, 3, 5, b"payload"),
+            sum(1, 2, 3, 4, b"Payload"),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
+
+    #[test]
+    fn ids_are_text() {
+        let id: ObjectId = "000102030405060708090a0b0c0d0e0F".parse().unwrap();
+        assert_eq!(id.to_string(), "000102030405060708090a0b0c0d0e0f");
+        assert!("+00102030405060708090a0b0c0d0e0F".parse::<ObjectId>().is_err());
+        assert!("00".parse::<ObjectId>().is_err());
+        assert_ne!(ObjectId::random().unwrap(), ObjectId::random().unwrap());
+    }
+
+    /// A record with any body and the right checksum, so that parsing goes deep.
+    fn sealed(body: &[u8], kind: Kind) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend((kind as u16).to_le_bytes());
+        bytes.extend((body.len() as u32).to_le_bytes());
+        bytes.extend(body);
+        bytes.extend(checksum(CrcAlgorithm::Crc64Nvme, &bytes).to_le_bytes());
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            for kind in [Kind::Front, Kind::Footer] {
+                prop_assert!(Record::parse(&bytes, kind).is_err());
+                let _ = Record::parse(&sealed(&bytes, kind), kind);
+            }
+        }
+
+        #[test]
+        fn nothing_panics_on_changed_bodies(
+            at in any::<proptest::sample::Index>(),
+            with in proptest::collection::vec(any::<u8>(), 0..12),
+            removed in 0_usize..12,
+        ) {
+            for record in records() {
+                let mut body = record.body().unwrap();
+                let start = at.index(body.len());
+                let end = (start + removed).min(body.len());
+                body.splice(start..end, with.iter().copied());
+                // What parses is what would be written again.
+                if let Ok(read) = Record::parse(&sealed(&body, kind_of(&record)), kind_of(&record)) {
+                    prop_assert_eq!(read.body().unwrap(), body);
+                }
+            }
+        }
+    }
+}

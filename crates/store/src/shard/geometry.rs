@@ -1,0 +1,266 @@
+//! Where the bytes of an object are: which lanes a block has, how long they are, and where a
+//! segment's block begins in a shard file.
+//!
+//! This is the arithmetic of the format essay ([`super::format`]) over the buffers of a codec,
+//! which are the lanes of all nodes. Everything that depends on numbers out of a header is
+//! checked here, once; later sums cannot overflow.
+
+use std::ops::Range;
+
+use paritas::{BufferLayout, CellSet, Code, Codec, CodecOptions};
+
+use crate::error::{Error, Result};
+
+/// The bytes of a checksum after a lane's payload.
+pub(crate) const CHECKSUM: usize = 8;
+
+/// The payload that a block of a shard has unless something else is asked for, in bytes. Big enough
+/// for disks and system calls, small enough that a segment stays in the cache.
+pub const DEFAULT_BLOCK_BYTES: usize = 64 * 1024;
+
+/// The largest packet of any file, in bytes.
+pub(crate) const MAX_PACKET: usize = 1 << 20;
+
+/// All blocks of a segment together stay below this where stripes are small enough.
+const WANTED_SEGMENT: usize = 8 << 20;
+
+/// All blocks of a segment together are never more than this.
+const MAX_SEGMENT: usize = 64 << 20;
+
+/// The longest file of any system, with room for a header to be added without overflow.
+const MAX_FILE: u64 = i64::MAX as u64;
+
+/// A buffer of the codec: a lane of a shard's block, or data that is stored nowhere.
+#[derive(Debug, Clone)]
+struct Buffer {
+    rows: usize,
+    /// The number of the lane in its block.
+    lane: u32,
+    /// Whether it holds the user's bytes.
+    is_data: bool,
+}
+
+/// A code with the shape of its segments.
+#[derive(Debug)]
+pub(crate) struct Geometry {
+    codec: Codec,
+    buffers: Vec<Buffer>,
+    /// Per shard, its buffers.
+    shards: Vec<Range<usize>>,
+    stripes: usize,
+}
+
+impl Geometry {
+    /// The shape of segments of `stripes` stripes.
+    ///
+    /// # Errors
+    /// When a packet would be empty or larger than 1 MiB, or a segment empty or larger than 64 MiB.
+    pub fn new(code: Code, packet: usize, stripes: usize) -> Result<Self> {
+        if packet == 0 || packet > MAX_PACKET {
+            return Err(Error::parameters(format!(
+                "packets of {packet} bytes; 1 to {MAX_PACKET} are legal"
+            )));
+        }
+        let options = CodecOptions {
+            packet,
+            layout: BufferLayout::Lane,
+            threads: 1,
+            ..CodecOptions::default()
+        };
+        let spec = code.spec().to_string();
+        let codec = Codec::new(code, options)?;
+        let buffers = lanes(&codec);
+        let shards = shard_buffers(&codec);
+        let stripe = buffers.iter().map(|buffer| buffer.rows).sum::<usize>().saturating_mul(packet);
+        let segment = stripe.saturating_mul(stripes);
+        if stripes == 0 || segment > MAX_SEGMENT {
+            return Err(Error::parameters(format!(
+                "{spec} with packets of {packet} bytes has stripes of {stripe} bytes; \
+                 {stripes} of them are not between 1 and {MAX_SEGMENT} bytes"
+            )));
+        }
+        Ok(Self { codec, buffers, shards, stripes })
+    }
+
+    /// The stripes of a full segment for blocks of about `block` bytes: a power of two, so that
+    /// lanes are whole pages and hash well.
+    pub fn choose_stripes(code: &Code, packet: usize, block: usize) -> usize {
+        let rows = code.nodes().map(|node| code.node_cells(node).len()).max().unwrap_or(1);
+        let fit = |bytes: usize, cells: usize| bytes / cells.saturating_mul(packet).max(1);
+        let most = fit(block, rows).min(fit(WANTED_SEGMENT, code.cell_count())).max(1);
+        1 << most.ilog2()
+    }
+
+    pub fn codec(&self) -> &Codec {
+        &self.codec
+    }
+
+    pub fn code(&self) -> &Code {
+        self.codec.code()
+    }
+
+    pub fn packet(&self) -> usize {
+        self.codec.packet()
+    }
+
+    /// The stripes of a full segment.
+    pub fn stripes(&self) -> usize {
+        self.stripes
+    }
+
+    pub fn buffer_count(&self) -> usize {
+        self.buffers.len()
+    }
+
+    pub fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// The buffers of a shard: its lanes in order.
+    pub fn shard_buffers(&self, shard: usize) -> Range<usize> {
+        self.shards[shard].clone()
+    }
+
+    /// The shards that hold user's data, and then the others.
+    pub fn shards_data_first(&self) -> Vec<usize> {
+        let holds_data = |&shard: &usize| self.code().holds_data(paritas::NodeId::new(shard));
+        let (mut data, rest): (Vec<_>, Vec<_>) = (0..self.shard_count()).partition(holds_data);
+        data.extend(rest);
+        data
+    }
+
+    /// The buffers that hold the user's bytes, in their order.
+    pub fn data_buffers(&self) -> &[usize] {
+        self.codec.data_buffers()
+    }
+
+    /// Whether a buffer holds the user's bytes.
+    pub fn is_data(&self, buffer: usize) -> bool {
+        self.buffers[buffer].is_data
+    }
+
+    /// The number of a buffer's lane in its block.
+    pub fn lane(&self, buffer: usize) -> u32 {
+        self.buffers[buffer].lane
+    }
+
+    /// The payload bytes of a buffer in a segment of so many stripes.
+    pub fn payload(&self, buffer: usize, stripes: usize) -> usize {
+        self.buffers[buffer].rows * self.packet() * stripes
+    }
+
+    /// The longest payload of any buffer.
+    pub fn widest_payload(&self) -> usize {
+        (0..self.buffer_count()).map(|buffer| self.payload(buffer, self.stripes)).max().unwrap_or(0)
+    }
+
+    /// The bytes of a shard's block in a segment of so many stripes.
+    pub fn block(&self, shard: usize, stripes: usize) -> u64 {
+        let lane = |buffer| self.payload(buffer, stripes) + CHECKSUM;
+        self.shard_buffers(shard).map(lane).sum::<usize>() as u64
+    }
+
+    /// The user's bytes in so many stripes.
+    pub fn data_bytes(&self, stripes: usize) -> usize {
+        self.code().data_cells().len() * self.packet() * stripes
+    }
+
+    /// The user's bytes in a full segment.
+    pub fn segment_data(&self) -> u64 {
+        self.data_bytes(self.stripes) as u64
+    }
+
+    /// The stripes that a segment with so many of the user's bytes has.
+    pub fn stripes_for(&self, bytes: u64) -> usize {
+        bytes.div_ceil(self.data_bytes(1) as u64) as usize
+    }
+
+    /// The segments of an object of this length.
+    pub fn extent(&self, length: u64) -> Extent {
+        Extent { length, segment: self.segment_data(), count: length.div_ceil(self.segment_data()) }
+    }
+
+    /// The stripes of one segment of an object.
+    pub fn stripes_of(&self, extent: &Extent, segment: u64) -> usize {
+        self.stripes_for(extent.bytes(segment))
+    }
+
+    /// Where a segment's block begins, counted from the end of the front header. Nothing when that
+    /// is beyond what a file can hold.
+    pub fn block_start(&self, shard: usize, segment: u64) -> Option<u64> {
+        let full = self.block(shard, self.stripes);
+        segment.checked_mul(full).filter(|&start| start <= MAX_FILE - full)
+    }
+
+    /// The bytes of all of a shard's blocks: where the footer begins, counted as above.
+    pub fn blocks(&self, extent: &Extent, shard: usize) -> Option<u64> {
+        let Some(last) = extent.count.checked_sub(1) else { return Some(0) };
+        let stripes = self.stripes_of(extent, last);
+        Some(self.block_start(shard, last)? + self.block(shard, stripes))
+    }
+
+    /// The cells of the given buffers.
+    pub fn cells(&self, buffers: impl IntoIterator<Item = usize>) -> CellSet {
+        let cells = buffers.into_iter().flat_map(|buffer| self.codec.buffer_cells(buffer));
+        CellSet::from_cells(self.code().cell_count(), cells.copied())
+    }
+
+    /// How many threads to use where so many are wanted (0: the machine's): no more than keep all
+    /// segments in memory below 128 MiB.
+    pub fn threads(&self, wanted: usize) -> usize {
+        let machine = || std::thread::available_parallelism().map_or(1, usize::from);
+        let segment = self.buffer_count() * (self.widest_payload() + CHECKSUM);
+        let wanted = if wanted == 0 { machine() } else { wanted };
+        wanted.min((128 << 20) / segment).max(1)
+    }
+}
+
+/// The segments of one object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extent {
+    length: u64,
+    segment: u64,
+    count: u64,
+}
+
+impl Extent {
+    /// The number of segments.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Which of the object's bytes a segment holds.
+    pub fn range(&self, segment: u64) -> Range<u64> {
+        let start = segment.saturating_mul(self.segment).min(self.length);
+        start..start.saturating_add(self.segment).min(self.length)
+    }
+
+    /// How many of the object's bytes a segment holds.
+    pub fn bytes(&self, segment: u64) -> u64 {
+        let range = self.range(segment);
+        range.end - range.start
+    }
+}
+
+fn lanes(codec: &Codec) -> Vec<Buffer> {
+    let mut buffers: Vec<Buffer> = Vec::with_capacity(codec.buffer_count());
+    for buffer in 0..codec.buffer_count() {
+        let rows = codec.buffer_cells(buffer).len();
+        let first = buffer == 0 || codec.buffer_node(buffer) != codec.buffer_node(buffer - 1);
+        let lane = if first { 0 } else { buffers[buffer - 1].lane + 1 };
+        buffers.push(Buffer { rows, lane, is_data: false });
+    }
+    codec.data_buffers().iter().for_each(|&buffer| buffers[buffer].is_data = true);
+    buffers
+}
+
+fn shard_buffers(codec: &Codec) -> Vec<Range<usize>> {
+    let mut shards = vec![0..0; codec.code().node_count()];
+    for buffer in 0..codec.buffer_count() {
+        if let Some(node) = codec.buffer_node(buffer) {
+            let range = &mut shards[node.index()];
+            *range = if range.end == 0 { buffer..buffer + 1 } else { range.start..buffer + 1 };
+        }
+    }
+    shards
+}

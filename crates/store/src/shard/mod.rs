@@ -1,0 +1,35 @@
+//! Objects and their shard files.
+//!
+//! [`mod@format`] is the byte layout. The rest stands in the order in which data flows: [`encode`]
+//! writes shard files, [`scan`] recognises them, and [`verify`], [`decode`] and [`repair`] read
+//! them. All of these cut an object into segments that threads share out (`crew`), each with the
+//! memory of one segment, whose size does not depend on the object's.
+
+pub mod format;
+
+mod crew;
+mod decode;
+mod encode;
+mod geometry;
+mod names;
+mod object;
+mod place;
+mod positional;
+mod recognise;
+mod repair;
+mod segment;
+mod sources;
+mod verify;
+
+pub use decode::{DecodeReport, DecodeTarget, decode};
+pub use encode::{EncodeJob, EncodeReport, encode};
+pub use format::{Digest, ObjectId};
+pub use geometry::DEFAULT_BLOCK_BYTES;
+pub use object::{Ignored, Inventory, Object, scan};
+pub use recognise::ShardFile;
+pub use repair::{RepairJob, RepairReport, RepairedShard, repair};
+pub use sources::FileReport;
+pub use verify::{DigestCheck, ShardReport, ShardState, Status, VerifyReport, verify};
+
+/// Is told the bytes that were done since it was last called, from any thread.
+pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);

@@ -1,0 +1,210 @@
+//! What shard files are called.
+//!
+//! | state | name |
+//! | --- | --- |
+//! | final | `NAME.<i>of<n>.paritas`, i from 0, with as many digits as n |
+//! | final, where that was taken by another file | `NAME.<i>of<n>-<number>.paritas` |
+//! | being written | `.NAME.<i>of<n>.paritas.<8 hex>.tmp` |
+//! | about to be replaced | `NAME.<i>of<n>.paritas.<8 hex>.old` |
+//!
+//! Names are bytes. Shards are recognised by content; names only tell which files to leave
+//! alone (those being written) and which ones an encoding would replace. Where the last two
+//! would be longer than a file's name may be, NAME is cut.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use crate::error::{Error, Result};
+
+/// The longest name of a file on any common file system.
+const MAX_FILE_NAME: usize = 255;
+const EXTENSION: &[u8] = b".paritas";
+const TEMPORARY: &[u8] = b".tmp";
+const OLD: &[u8] = b".old";
+
+/// The name of one shard's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShardName<'a> {
+    name: &'a [u8],
+    middle: String,
+}
+
+impl<'a> ShardName<'a> {
+    /// The name of shard `index` of `count` of the object `name`.
+    ///
+    /// # Errors
+    /// When the name is longer than file systems allow.
+    pub fn new(name: &'a OsStr, index: usize, count: usize) -> Result<Self> {
+        let width = count.to_string().len();
+        let name = Self { name: name.as_bytes(), middle: format!(".{index:0width$}of{count}") };
+        let length = name.finished().len();
+        if length <= MAX_FILE_NAME {
+            return Ok(name);
+        }
+        Err(Error::parameters(format!(
+            "the shards of {} would have names of {length} bytes; file systems allow \
+             {MAX_FILE_NAME}: give a name of at most {} bytes",
+            name.name.escape_ascii(),
+            MAX_FILE_NAME - (length - name.name.len())
+        )))
+    }
+
+    /// The final name.
+    pub fn finished(&self) -> OsString {
+        OsString::from_vec([self.name, self.middle.as_bytes(), EXTENSION].concat())
+    }
+
+    /// The final name of a file beside another of the plain name. May be too long, which the
+    /// operating system tells.
+    pub fn numbered(&self, number: usize) -> OsString {
+        let number = format!("-{number}");
+        OsString::from_vec(
+            [self.name, self.middle.as_bytes(), number.as_bytes(), EXTENSION].concat(),
+        )
+    }
+}
+
+/// The name under which a file is written that will be called `name`.
+pub(crate) fn temporary(name: &OsStr, random: u32) -> OsString {
+    let suffix = format!(".{random:08x}");
+    decorate(b".", name, &[suffix.as_bytes(), TEMPORARY].concat())
+}
+
+/// The name that a file called `name` has while it is replaced.
+pub(crate) fn old(name: &OsStr, random: u32) -> OsString {
+    let suffix = format!(".{random:08x}");
+    decorate(b"", name, &[suffix.as_bytes(), OLD].concat())
+}
+
+/// Joins the three, cutting the object's name in the middle one if all were too long.
+fn decorate(prefix: &[u8], name: &OsStr, suffix: &[u8]) -> OsString {
+    let name = name.as_bytes();
+    let object = parse(OsStr::from_bytes(name)).map_or(name.len(), |parsed| parsed.name.len());
+    let excess = (prefix.len() + name.len() + suffix.len()).saturating_sub(MAX_FILE_NAME);
+    let kept = object.saturating_sub(excess);
+    OsString::from_vec([prefix, &name[..kept], &name[object..], suffix].concat())
+}
+
+/// What a file's name says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ParsedName<'a> {
+    /// The object's name; cut if `old` and very long.
+    pub name: &'a [u8],
+    /// Whether the file is about to be replaced.
+    pub old: bool,
+}
+
+impl ParsedName<'_> {
+    /// Whether this is a shard file of an object of that name.
+    pub fn belongs_to(&self, name: &OsStr) -> bool {
+        let name = name.as_bytes();
+        self.name == name
+            || self.old
+                && !self.name.is_empty()
+                && name.starts_with(self.name)
+                && name.len() + MAX_SUFFIX > MAX_FILE_NAME
+    }
+}
+
+/// More than any suffix adds to an object's name.
+const MAX_SUFFIX: usize = 64;
+
+/// Reads the name of a final or old shard file.
+pub(crate) fn parse(file: &OsStr) -> Option<ParsedName<'_>> {
+    let finished = without_old(file);
+    let old = finished != file;
+    let stem = finished.as_bytes().strip_suffix(EXTENSION)?;
+    let dot = stem.iter().rposition(|&byte| byte == b'.')?;
+    let (name, middle) = (&stem[..dot], &stem[dot + 1..]);
+    let middle = std::str::from_utf8(middle).ok()?;
+    let (index, rest) = middle.split_once("of")?;
+    let (count, number) = rest.split_once('-').unwrap_or((rest, "2"));
+    [index, count, number].iter().all(|part| is_number(part)).then_some(ParsedName { name, old })
+}
+
+/// A file's name without the mark of being about to be replaced.
+pub(crate) fn without_old(file: &OsStr) -> &OsStr {
+    strip_random(file.as_bytes(), OLD).map_or(file, OsStr::from_bytes)
+}
+
+/// Whether a file's name is that of one being written, by an encoding or anything else here.
+pub(crate) fn is_temporary(file: &OsStr) -> bool {
+    file.as_bytes().starts_with(b".") && strip_random(file.as_bytes(), TEMPORARY).is_some()
+}
+
+/// Removes `.<8 hex>` and a suffix.
+fn strip_random<'a>(name: &'a [u8], suffix: &[u8]) -> Option<&'a [u8]> {
+    let rest = name.strip_suffix(suffix)?;
+    let (rest, random) = rest.split_at_checked(rest.len().checked_sub(9)?)?;
+    (random[0] == b'.' && random[1..].iter().all(u8::is_ascii_hexdigit)).then_some(rest)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn os(text: &str) -> &OsStr {
+        OsStr::new(text)
+    }
+
+    #[test]
+    fn indices_are_padded() {
+        let name = |index, count| ShardName::new(os("a.tar"), index, count).unwrap().finished();
+        assert_eq!(name(3, 14), "a.tar.03of14.paritas");
+        assert_eq!(name(3, 6), "a.tar.3of6.paritas");
+        assert_eq!(name(9, 10), "a.tar.09of10.paritas");
+        assert_eq!(ShardName::new(os("a"), 3, 6).unwrap().numbered(2), "a.3of6-2.paritas");
+    }
+
+    #[test]
+    fn names_are_read_from_the_right() {
+        let parsed =
+            |file| parse(os(file)).map(|p| (String::from_utf8_lossy(p.name).into(), p.old));
+        let found = |name: &str, old| Some((name.to_owned(), old));
+        assert_eq!(parsed("a.3of6.paritas"), found("a", false));
+        assert_eq!(parsed("a.3of6-12.paritas"), found("a", false));
+        assert_eq!(parsed("a.3of6.paritas.0of4.paritas"), found("a.3of6.paritas", false));
+        assert_eq!(parsed("a.3of6.paritas.0123abcd.old"), found("a", true));
+        for other in ["a", "a.paritas", "a.3of.paritas", "a.3of6-.paritas", "a.3of6.paritas.old"] {
+            assert_eq!(parsed(other), None::<(String, bool)>, "{other}");
+        }
+        assert!(is_temporary(os(".a.3of6.paritas.0123abcd.tmp")));
+        assert!(!is_temporary(os("a.3of6.paritas.0123abcd.tmp")));
+        assert!(!is_temporary(os(".tmp")));
+    }
+
+    #[test]
+    fn long_names_are_cut_or_refused() {
+        let longest = "x".repeat(255 - ".3of6.paritas".len());
+        let name = ShardName::new(os(&longest), 3, 6).unwrap().finished();
+        assert_eq!(name.len(), 255);
+        assert_eq!(temporary(&name, 1).len(), 255);
+        assert!(is_temporary(&temporary(&name, 1)));
+        let old = old(&name, 1);
+        assert_eq!(old.len(), 255);
+        assert!(parse(&old).unwrap().belongs_to(os(&longest)));
+        let error = ShardName::new(os(&(longest + "x")), 3, 6).unwrap_err().to_string();
+        assert!(error.contains("at most 242 bytes"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_names(bytes in proptest::collection::vec(any::<u8>(), 1..260)) {
+            let name = OsStr::from_bytes(&bytes);
+            let _ = parse(name);
+            let _ = is_temporary(name);
+            if let Ok(shard) = ShardName::new(name, 0, 3) {
+                let file = shard.finished();
+                prop_assert!(parse(&file).unwrap().belongs_to(name));
+                prop_assert!(parse(&old(&file, 7)).unwrap().belongs_to(name));
+                prop_assert!(is_temporary(&temporary(&file, 7)));
+                prop_assert!(temporary(&file, 7).len() <= 255);
+            }
+        }
+    }
+}

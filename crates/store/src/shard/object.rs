@@ -1,0 +1,359 @@
+//! From files to objects: [`scan`] looks at what is there and gathers shards by what they say.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use paritas::{Code, Pin, Spec};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe};
+use crate::shard::geometry::{Extent, Geometry};
+use crate::shard::names::{self, ShardName};
+use crate::shard::recognise::{Recognised, ShardFile, recognise};
+
+/// What was found at some paths.
+#[derive(Debug, Default)]
+pub struct Inventory {
+    /// The objects, in the order in which their first shards were found.
+    pub objects: Vec<Object>,
+    /// The files that are no shards, or of no use.
+    pub ignored: Vec<Ignored>,
+}
+
+/// A path that gave no shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ignored {
+    /// The path.
+    pub path: PathBuf,
+    /// Why, in the form "is not a shard".
+    pub reason: String,
+    /// Whether the path itself was given to [`scan`], and not a directory that it is in.
+    pub named: bool,
+}
+
+/// One object and the files that hold its shards.
+#[derive(Debug)]
+pub struct Object {
+    pub(crate) identity: Identity,
+    pub(crate) geometry: Arc<Geometry>,
+    pub(crate) total: Option<Total>,
+    /// Per shard, its files, the complete ones first.
+    pub(crate) shards: Vec<Vec<ShardFile>>,
+}
+
+/// Looks for shards in files and directories (not in directories below these).
+pub fn scan(paths: &[PathBuf]) -> Inventory {
+    let mut gathering = Gathering::default();
+    for path in paths {
+        match fs::read_dir(path) {
+            Ok(entries) => gathering.add_directory(path, entries),
+            Err(error) if path.is_dir() => {
+                gathering.ignore(path, format!("cannot be read: {error}"), true);
+            }
+            Err(_) => gathering.add_file(path, true),
+        }
+    }
+    gathering.finish()
+}
+
+impl Inventory {
+    /// The object with this id or name; without one, the only object.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotRecognised`] when there is none, [`ErrorKind::Ambiguous`] when there are
+    /// several; the message lists them.
+    pub fn choose(&self, wanted: Option<&OsStr>) -> Result<&Object> {
+        let fits = |object: &&Object| {
+            wanted.is_none_or(|w| *w == *object.name() || *w == *object.id().to_string())
+        };
+        let found: Vec<&Object> = self.objects.iter().filter(fits).collect();
+        let list = |objects: &[&Object]| -> String {
+            let lines = objects.iter().map(|o| format!("\n  {} {}", o.id(), o.name().display()));
+            lines.collect()
+        };
+        match (&found[..], wanted) {
+            ([object], _) => Ok(object),
+            ([], Some(wanted)) if !self.objects.is_empty() => Err(Error::new(
+                ErrorKind::NotRecognised,
+                format!(
+                    "there is no object {}, but{}",
+                    wanted.display(),
+                    list(&self.objects.iter().collect::<Vec<_>>())
+                ),
+            )),
+            ([], _) => Err(Error::new(ErrorKind::NotRecognised, "there is no shard to be read")),
+            (several, _) => Err(Error::new(
+                ErrorKind::Ambiguous,
+                format!("there are {} objects; name one:{}", several.len(), list(several)),
+            )),
+        }
+    }
+}
+
+impl Object {
+    /// The id.
+    pub fn id(&self) -> ObjectId {
+        self.identity.object
+    }
+
+    /// The base name, which may be any bytes.
+    pub fn name(&self) -> &OsStr {
+        self.identity.name()
+    }
+
+    /// The code, as its shards pin it.
+    pub fn code(&self) -> &Code {
+        self.geometry.code()
+    }
+
+    /// The length in bytes, unless no shard has a readable footer.
+    pub fn length(&self) -> Option<u64> {
+        self.total.map(|total| total.length)
+    }
+
+    /// The digest, unless no shard has a readable footer.
+    pub fn digest(&self) -> Option<Digest> {
+        self.total.map(|total| total.digest)
+    }
+
+    /// The number of shards that the object was encoded into.
+    pub fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Per shard index, the files that hold it.
+    pub fn shards(&self) -> &[Vec<ShardFile>] {
+        &self.shards
+    }
+
+    /// The indices of shards without any file.
+    pub fn missing(&self) -> Vec<usize> {
+        (0..self.shards.len()).filter(|&shard| self.shards[shard].is_empty()).collect()
+    }
+
+    /// The bytes of a packet.
+    pub fn packet(&self) -> usize {
+        self.geometry.packet()
+    }
+
+    /// The stripes of a full segment.
+    pub fn stripes(&self) -> usize {
+        self.geometry.stripes()
+    }
+
+    /// The bytes of a shard's full block, checksums included.
+    ///
+    /// # Panics
+    /// When there is no such shard.
+    pub fn block_bytes(&self, shard: usize) -> u64 {
+        self.geometry.block(shard, self.geometry.stripes())
+    }
+
+    /// The user's bytes in a full segment.
+    pub fn segment_bytes(&self) -> u64 {
+        self.geometry.segment_data()
+    }
+
+    /// The bytes of all shard files that were found.
+    pub fn stored_bytes(&self) -> u64 {
+        self.shards.iter().flatten().map(ShardFile::length).sum()
+    }
+
+    /// What is wrong with a file as a whole, without its blocks having been read.
+    pub fn flaws(&self, shard: usize, file: &ShardFile) -> Vec<String> {
+        let mut flaws = Vec::new();
+        if let Err(flaw) = &file.front {
+            flaws.push(format!("the front header {flaw}"));
+        }
+        let Some(footer) = file.footer else {
+            flaws.push(match self.shard_length(shard) {
+                Some(expected) if expected > file.length => {
+                    format!("the file is {} bytes too short", expected - file.length)
+                }
+                _ => "the footer is missing or damaged".to_owned(),
+            });
+            return flaws;
+        };
+        if self.total.is_some_and(|total| total != footer.total) {
+            flaws.push("the footer states another length or digest than most".to_owned());
+        }
+        if footer.end < file.length {
+            let bytes = file.length - footer.end;
+            flaws.push(format!("{bytes} bytes follow the footer at offset {}", footer.end));
+        }
+        match (&file.front, self.blocks(shard)) {
+            (Ok(front), Some(blocks)) if front + blocks > footer.start => {
+                let bytes = front + blocks - footer.start;
+                flaws.push(format!("{bytes} bytes are missing before the footer"));
+            }
+            (Ok(front), Some(blocks)) if front + blocks < footer.start => {
+                let bytes = footer.start - front - blocks;
+                flaws.push(format!("there are {bytes} bytes too many before the footer"));
+            }
+            _ => {}
+        }
+        flaws
+    }
+
+    /// Whether a file has the name that its shard was given.
+    pub fn is_named_well(&self, shard: usize, file: &ShardFile) -> bool {
+        let name = ShardName::new(self.name(), shard, self.shard_count());
+        name.is_ok_and(|name| file.path.file_name() == Some(&name.finished()))
+    }
+
+    /// The segments, where the length is known.
+    pub(crate) fn extent(&self) -> Option<Extent> {
+        self.length().map(|length| self.geometry.extent(length))
+    }
+
+    /// The front header and the footer of a shard, byte by byte.
+    pub(crate) fn records(&self, shard: usize) -> Result<(Vec<u8>, Vec<u8>)> {
+        let identity = self.identity.clone();
+        let mut record = Record { identity, shard: shard as u32, total: None };
+        let front = record.to_bytes()?;
+        record.total = self.total;
+        Ok((front, record.to_bytes()?))
+    }
+
+    /// The length in bytes that a shard's file has when it is whole, where that is known.
+    pub fn shard_length(&self, shard: usize) -> Option<u64> {
+        let (front, footer) = self.records(shard).ok()?;
+        Some((front.len() + footer.len()) as u64 + self.blocks(shard)?)
+    }
+
+    fn blocks(&self, shard: usize) -> Option<u64> {
+        self.geometry.blocks(&self.extent()?, shard)
+    }
+}
+
+/// What has been found so far.
+#[derive(Default)]
+struct Gathering {
+    seen: HashSet<(u64, u64)>,
+    /// Shards, and whether the path itself was given.
+    found: Vec<(Recognised, bool)>,
+    ignored: Vec<Ignored>,
+}
+
+impl Gathering {
+    fn add_directory(&mut self, directory: &Path, entries: fs::ReadDir) {
+        let mut files: Vec<PathBuf> = Vec::new();
+        for entry in entries {
+            match entry {
+                Ok(entry) if names::is_temporary(&entry.file_name()) => {}
+                Ok(entry) => files.push(entry.path()),
+                Err(error) => self.ignore(directory, format!("cannot be read: {error}"), true),
+            }
+        }
+        files.sort_unstable();
+        files.iter().filter(|path| !path.is_dir()).for_each(|path| self.add_file(path, false));
+    }
+
+    fn add_file(&mut self, path: &Path, named: bool) {
+        // A file that is reached in two ways is one copy, not two.
+        if let Ok(metadata) = fs::metadata(path)
+            && !self.seen.insert((metadata.dev(), metadata.ino()))
+        {
+            return;
+        }
+        match recognise(path) {
+            Ok(recognised) => self.found.push((recognised, named)),
+            Err(reason) => self.ignore(path, reason, named),
+        }
+    }
+
+    fn ignore(&mut self, path: &Path, reason: String, named: bool) {
+        self.ignored.push(Ignored { path: path.to_owned(), reason, named });
+    }
+
+    fn finish(mut self) -> Inventory {
+        let mut objects: Vec<Object> = Vec::new();
+        let mut by_identity: HashMap<Identity, Result<usize, String>> = HashMap::new();
+        let mut geometries = Geometries::default();
+        for (recognised, named) in std::mem::take(&mut self.found) {
+            let Recognised { file, identity, shard } = recognised;
+            let place = by_identity.entry(identity).or_insert_with_key(|identity| {
+                objects.push(Object::new(identity.clone(), geometries.of(identity)?));
+                Ok(objects.len() - 1)
+            });
+            match place {
+                Ok(place) => objects[*place].shards[shard as usize].push(file),
+                Err(reason) => {
+                    let reason = reason.clone();
+                    self.ignore(&file.path, reason, named);
+                }
+            }
+        }
+        objects.iter_mut().for_each(Object::settle);
+        Inventory { objects, ignored: self.ignored }
+    }
+}
+
+impl Object {
+    fn new(identity: Identity, geometry: Arc<Geometry>) -> Self {
+        let shards = vec![Vec::new(); geometry.shard_count()];
+        Self { identity, geometry, total: None, shards }
+    }
+
+    /// Decides on the total and the order of copies, once all files are there.
+    fn settle(&mut self) {
+        let mut votes: Vec<(Total, usize)> = Vec::new();
+        for total in self.shards.iter().flatten().filter_map(|file| file.footer).map(|f| f.total) {
+            match votes.iter_mut().find(|(voted, _)| *voted == total) {
+                Some((_, count)) => *count += 1,
+                None => votes.push((total, 1)),
+            }
+        }
+        // Of equals, the one of the first shard.
+        self.total = votes.iter().rev().max_by_key(|(_, count)| count).map(|(total, _)| *total);
+        for files in &mut self.shards {
+            files.sort_by_key(|file| (file.front.is_err(), file.footer.is_none()));
+        }
+    }
+}
+
+/// The shapes of codes that were rebuilt, so that a directory of many objects costs each code once.
+#[derive(Default)]
+struct Geometries(HashMap<Shape, Result<Arc<Geometry>, String>>);
+
+/// All parts of an identity that decide the geometry.
+type Shape = (String, Vec<(String, Vec<u64>)>, Digest, [u32; 3]);
+
+impl Geometries {
+    fn of(&mut self, identity: &Identity) -> Result<Arc<Geometry>, String> {
+        let numbers = [identity.packet, identity.stripes, identity.shards];
+        let shape = (identity.spec.clone(), identity.pin.clone(), identity.description, numbers);
+        self.0.entry(shape).or_insert_with(|| rebuild(identity).map(Arc::new)).clone()
+    }
+}
+
+/// The geometry that an identity pins.
+fn rebuild(identity: &Identity) -> Result<Geometry, String> {
+    let spec: Spec = identity.spec.parse().map_err(|error| format!("its code: {error}"))?;
+    let pin = identity
+        .pin
+        .iter()
+        .fold(Pin::new(), |pin, (name, numbers)| pin.with(name, numbers.iter().copied()));
+    let code = Code::rebuild(&spec, &pin)
+        .map_err(|error| format!("cannot be read by this version: {error}"))?;
+    let (nodes, shards) = (code.node_count(), identity.shards);
+    if nodes != shards as usize {
+        return Err(format!("states {shards} shards, but {spec} has {nodes}"));
+    }
+    if describe(&code) != identity.description {
+        return Err(format!("states another generator matrix than {spec} with its pin has"));
+    }
+    Geometry::new(code, identity.packet as usize, identity.stripes as usize)
+        .map_err(|error| format!("states what cannot be: {error}"))
+}
+
+impl Identity {
+    /// The canonical name of one of the object's shards.
+    pub(crate) fn shard_name(&self, shard: usize) -> Result<OsString> {
+        Ok(ShardName::new(self.name(), shard, self.shards as usize)?.finished())
+    }
+}

@@ -1,0 +1,307 @@
+//! Putting files in their places, so that a crash at any moment leaves the old whole or the new.
+//!
+//! A file is written under a temporary name beside its target ([`Pending`]), which goes when the
+//! job fails. [`commit`] publishes a set of them: everything is on the disk before the first
+//! name changes; what is to be replaced keeps another name until all new files have theirs.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, IoSlice};
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use crate::error::{Error, Result};
+use crate::shard::{names, positional};
+
+/// What may become of a file that already has the name of a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Replace {
+    /// It stays, and the new one is refused.
+    Never,
+    /// The new one takes its place.
+    Always,
+}
+
+/// A file that is being written; dropped before it is committed, it is gone.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    file: File,
+    temporary: PathBuf,
+    target: PathBuf,
+    replace: Replace,
+    published: bool,
+}
+
+impl Pending {
+    /// A new file that will be called `target`.
+    pub fn create(target: PathBuf, replace: Replace) -> Result<Self> {
+        let name = target.file_name().unwrap_or_default();
+        loop {
+            let temporary = target.with_file_name(names::temporary(name, random()?));
+            match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+                Ok(file) => return Ok(Self { file, temporary, target, replace, published: false }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Error::io("creating", &temporary, &error)),
+            }
+        }
+    }
+
+    /// Writes slices at a position.
+    pub fn write_at(&self, slices: &mut [IoSlice<'_>], offset: u64) -> Result<()> {
+        positional::write_at(&self.file, slices, offset)
+            .map_err(|error| Error::io("writing", &self.target, &error))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_all().map_err(|error| Error::io("syncing", &self.target, &error))
+    }
+
+    fn publish(&mut self) -> Result<()> {
+        let renamed = match self.replace {
+            Replace::Always => fs::rename(&self.temporary, &self.target),
+            Replace::Never => rename_new(&self.temporary, &self.target),
+        };
+        renamed.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                Error::exists(format!("{} exists by now", self.target.display()))
+            }
+            _ => Error::io("renaming a finished file to", &self.target, &error),
+        })?;
+        self.published = true;
+        Ok(())
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if !self.published {
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// Gives all new files their names, and then deletes the old ones. On an error everything is as
+/// before, but for files that were replaced under [`Replace::Always`] one by one.
+pub(crate) fn commit(mut files: Vec<Pending>, old: &[PathBuf], sync: bool) -> Result<()> {
+    if sync {
+        sync_files(&files)?;
+    }
+    let mut set_aside = Vec::new();
+    let done = set_aside_all(old, &mut set_aside)
+        .and_then(|()| files.iter_mut().try_for_each(Pending::publish))
+        .and_then(|()| if sync { sync_directories(&files) } else { Ok(()) });
+    if let Err(error) = done {
+        undo(&files, &set_aside);
+        return Err(error);
+    }
+    for (_, aside) in &set_aside {
+        fs::remove_file(aside).map_err(|error| Error::io("removing the old", aside, &error))?;
+    }
+    if sync { sync_directories(&files) } else { Ok(()) }
+}
+
+/// Renames old files, noting each as (name, name aside).
+fn set_aside_all(old: &[PathBuf], set_aside: &mut Vec<(PathBuf, PathBuf)>) -> Result<()> {
+    for path in old {
+        let aside = path.with_file_name(names::old(finished_name(path), random()?));
+        rename_new(path, &aside).map_err(|error| Error::io("setting aside", path, &error))?;
+        set_aside.push((path.clone(), aside));
+    }
+    Ok(())
+}
+
+/// The name of a shard file without the mark of being set aside.
+fn finished_name(path: &Path) -> &OsStr {
+    let name = path.file_name().unwrap_or_default();
+    names::without_old(name)
+}
+
+fn undo(files: &[Pending], set_aside: &[(PathBuf, PathBuf)]) {
+    for file in files.iter().filter(|file| file.published && file.replace == Replace::Never) {
+        let _ = fs::remove_file(&file.target);
+    }
+    for (path, aside) in set_aside {
+        let _ = rename_new(aside, path);
+    }
+}
+
+/// Renames without replacing anything, also where the file system cannot do so by itself.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => link_and_remove(from, to),
+        result => Ok(result?),
+    }
+}
+
+/// A hard link is refused where the name is taken. File systems without links (FAT) leave a
+/// moment between the look and the renaming.
+fn link_and_remove(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(from, to) {
+        Ok(()) => fs::remove_file(from),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        Err(_) if fs::symlink_metadata(to).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => fs::rename(from, to),
+    }
+}
+
+/// Syncs the files of each directory in a thread of its own: directories tend to be disks.
+fn sync_files(files: &[Pending]) -> Result<()> {
+    let mut directories: BTreeMap<&Path, Vec<&Pending>> = BTreeMap::new();
+    for file in files {
+        directories.entry(directory_of(&file.target)).or_default().push(file);
+    }
+    std::thread::scope(|scope| {
+        let sync = |files: Vec<&Pending>| files.into_iter().try_for_each(Pending::sync);
+        let workers: Vec<_> =
+            directories.into_values().map(|files| scope.spawn(move || sync(files))).collect();
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
+fn sync_directories(files: &[Pending]) -> Result<()> {
+    let mut directories: Vec<&Path> = files.iter().map(|f| directory_of(&f.target)).collect();
+    directories.sort_unstable();
+    directories.dedup();
+    directories.into_iter().try_for_each(|directory| {
+        match File::open(directory).and_then(|opened| opened.sync_all()) {
+            // Some network file systems cannot sync a directory.
+            Err(error) if error.kind() != io::ErrorKind::InvalidInput => {
+                Err(Error::io("syncing", directory, &error))
+            }
+            _ => Ok(()),
+        }
+    })
+}
+
+/// The directory that a file is in.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// The shard files in some directories that belong to an object of this name, in order.
+pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for directory in directories {
+        let failed = |error| Error::io("reading the directory", directory, &error);
+        // One directory may be given in several ways.
+        let directory = fs::canonicalize(directory).map_err(failed)?;
+        for entry in fs::read_dir(&directory).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let file = entry.file_name();
+            let named_so = names::parse(&file).is_some_and(|parsed| parsed.belongs_to(name));
+            if named_so && !entry.file_type().map_err(failed)?.is_dir() {
+                found.push(directory.join(file));
+            }
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// Lets this process have so many more files open, as far as the system allows. What is not
+/// allowed shows when a file is opened.
+pub(crate) fn allow_open_files(count: usize) {
+    let mut limit = getrlimit(Resource::Nofile);
+    let wanted = count as u64 + 64;
+    if limit.current.is_some_and(|current| current < wanted) {
+        limit.current = limit.maximum.map(|most| most.min(wanted)).or(Some(wanted));
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+}
+
+fn random() -> Result<u32> {
+    getrandom::u32().map_err(|error| {
+        Error::new(crate::ErrorKind::Io, format!("the system has no random numbers: {error}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory with an old file and a way to look at it.
+    fn directory() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let (old, new) = (directory.path().join("a.0of2.paritas"), directory.path().join("b"));
+        fs::write(&old, "old").unwrap();
+        (directory, old, new)
+    }
+
+    fn pending(target: &Path, replace: Replace) -> Pending {
+        let pending = Pending::create(target.to_owned(), replace).unwrap();
+        pending.write_at(&mut [IoSlice::new(b"new")], 0).unwrap();
+        pending
+    }
+
+    fn count(directory: &tempfile::TempDir) -> usize {
+        fs::read_dir(directory.path()).unwrap().count()
+    }
+
+    #[test]
+    fn what_is_not_committed_is_gone() {
+        let (directory, _, new) = directory();
+        let file = pending(&new, Replace::Never);
+        assert_eq!(count(&directory), 2);
+        drop(file);
+        assert_eq!(count(&directory), 1);
+    }
+
+    #[test]
+    fn nothing_is_replaced_unless_asked_for() {
+        for rename in [rename_new, link_and_remove] {
+            let (directory, old, new) = directory();
+            fs::write(&new, "new").unwrap();
+            let error = rename(&new, &old).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(
+                (fs::read(&old).unwrap(), fs::read(&new).unwrap()),
+                (b"old".into(), b"new".into())
+            );
+            rename(&new, &directory.path().join("c")).unwrap();
+            assert!(!new.exists());
+            assert_eq!(count(&directory), 2);
+        }
+        let (directory, old, _) = directory();
+        let error = commit(vec![pending(&old, Replace::Never)], &[], true).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Exists);
+        assert_eq!(fs::read(&old).unwrap(), b"old");
+        commit(vec![pending(&old, Replace::Always)], &[], true).unwrap();
+        assert_eq!(fs::read(&old).unwrap(), b"new");
+        assert_eq!(count(&directory), 1);
+    }
+
+    #[test]
+    fn an_old_set_goes_last_or_comes_back() {
+        let (directory, old, new) = directory();
+        let taken = directory.path().join("taken");
+        fs::write(&taken, "other").unwrap();
+        let files = || [&old, &new].map(|path| pending(path, Replace::Never));
+        let failing = files().into_iter().chain([pending(&taken, Replace::Never)]).collect();
+        let error = commit(failing, std::slice::from_ref(&old), false).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Exists);
+        assert_eq!((fs::read(&old).unwrap(), new.exists()), (b"old".to_vec(), false));
+        assert_eq!(count(&directory), 2);
+        commit(files().into(), std::slice::from_ref(&old), false).unwrap();
+        assert_eq!((fs::read(&old).unwrap(), new.exists()), (b"new".to_vec(), true));
+        assert_eq!(count(&directory), 3);
+    }
+
+    #[test]
+    fn more_files_may_be_open() {
+        let most = getrlimit(Resource::Nofile).maximum;
+        allow_open_files(3000);
+        let current = getrlimit(Resource::Nofile).current;
+        assert!(current.is_none_or(|current| current >= 3000 || Some(current) == most));
+    }
+}

@@ -1,0 +1,61 @@
+//! Vectored reads and writes at a position, whole or with a reason.
+
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut};
+
+use rustix::io::Errno;
+
+/// The most slices that one system call takes.
+const MAX_SLICES: usize = 1024;
+
+/// Reads until the slices are full or the file ends; returns the bytes read.
+pub(crate) fn read_at(
+    file: &File,
+    slices: &mut [IoSliceMut<'_>],
+    mut offset: u64,
+) -> io::Result<usize> {
+    let start = offset;
+    let mut left = slices;
+    IoSliceMut::advance_slices(&mut left, 0);
+    while !left.is_empty() {
+        let batch = left.len().min(MAX_SLICES);
+        match rustix::io::preadv(file, &mut left[..batch], offset) {
+            Ok(0) => break,
+            Ok(read) => {
+                offset += read as u64;
+                IoSliceMut::advance_slices(&mut left, read);
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok((offset - start) as usize)
+}
+
+/// Reads exactly this many bytes.
+pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    let wanted = buffer.len();
+    match read_at(file, &mut [IoSliceMut::new(buffer)], offset)? {
+        read if read == wanted => Ok(()),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Writes all slices.
+pub(crate) fn write_at(file: &File, slices: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+    let mut left = slices;
+    IoSlice::advance_slices(&mut left, 0);
+    while !left.is_empty() {
+        let batch = left.len().min(MAX_SLICES);
+        match rustix::io::pwritev(file, &left[..batch], offset) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                offset += written as u64;
+                IoSlice::advance_slices(&mut left, written);
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! Recognising a shard file by its content: front header, footer, and where they stand.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::shard::format::{
+    END_MAGIC, Flaw, Identity, Kind, MAX_RECORD, PREFIX, Record, TRAILER, Total, footer_length,
+    record_length,
+};
+use crate::shard::names;
+use crate::shard::positional::{read_at, read_exact_at};
+
+/// How much of a file is looked at at a time when a footer is searched.
+const WINDOW: u64 = 1 << 20;
+
+/// How many places that look like the end of a footer are tried.
+const MAX_CANDIDATES: usize = 4096;
+
+/// One file that holds a shard, or what is left of it.
+#[derive(Debug, Clone)]
+pub struct ShardFile {
+    pub(crate) path: PathBuf,
+    pub(crate) length: u64,
+    /// Where the blocks begin.
+    pub(crate) front: Result<u64, Flaw>,
+    pub(crate) footer: Option<Footer>,
+}
+
+/// A footer, and where in the file it stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Footer {
+    pub start: u64,
+    pub end: u64,
+    pub total: Total,
+}
+
+impl ShardFile {
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The length of the file in bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Whether the front header is readable.
+    pub fn has_front(&self) -> bool {
+        self.front.is_ok()
+    }
+
+    /// Whether a footer was found.
+    pub fn has_footer(&self) -> bool {
+        self.footer.is_some()
+    }
+}
+
+/// A shard file with what it says about its object.
+#[derive(Debug)]
+pub(crate) struct Recognised {
+    pub file: ShardFile,
+    pub identity: Identity,
+    pub shard: u32,
+}
+
+/// Looks at a file; otherwise says why it is not a shard.
+pub(crate) fn recognise(path: &Path) -> Result<Recognised, String> {
+    let cannot = |error: io::Error| format!("cannot be read: {error}");
+    let metadata = fs::metadata(path).map_err(cannot)?;
+    if !metadata.is_file() {
+        return Err("is not a regular file".to_owned());
+    }
+    let file = File::open(path).map_err(cannot)?;
+    let (length, front) = (metadata.len(), read_front(&file));
+    let footer = find_footer(&file, length, path, front.as_ref().ok().map(|(record, _)| record));
+    let path = path.to_owned();
+    match (front, footer) {
+        (Ok((record, blocks)), footer) => {
+            let footer = footer.map(|(_, footer)| footer);
+            let file = ShardFile { path, length, front: Ok(blocks), footer };
+            Ok(Recognised { file, identity: record.identity, shard: record.shard })
+        }
+        (Err(flaw), Some((record, footer))) => {
+            let file = ShardFile { path, length, front: Err(flaw), footer: Some(footer) };
+            Ok(Recognised { file, identity: record.identity, shard: record.shard })
+        }
+        (Err(Flaw::NoMagic), None) => Err("is not a shard".to_owned()),
+        (Err(flaw), None) => Err(format!("its front header {flaw}, and it has no footer")),
+    }
+}
+
+fn unreadable(error: impl fmt::Display) -> Flaw {
+    Flaw::Damaged(format!("cannot be read: {error}"))
+}
+
+/// The front header, and where it ends.
+fn read_front(file: &File) -> Result<(Record, u64), Flaw> {
+    let mut start = [0; PREFIX];
+    let read = read_at(file, &mut [io::IoSliceMut::new(&mut start)], 0).map_err(unreadable)?;
+    let length = record_length(&start[..read], Kind::Front)?;
+    Ok((read_record(file, 0, length, Kind::Front)?, length as u64))
+}
+
+fn read_record(file: &File, offset: u64, length: usize, kind: Kind) -> Result<Record, Flaw> {
+    let mut bytes = vec![0; length];
+    read_exact_at(file, &mut bytes, offset).map_err(unreadable)?;
+    Record::parse(&bytes, kind)
+}
+
+/// The last footer of the file that agrees with its front header. Without a front header, one that
+/// does not stand at the end must be of the object that the file is named after: it might be a
+/// part of an object that is itself a shard file.
+fn find_footer(
+    file: &File,
+    length: u64,
+    path: &Path,
+    front: Option<&Record>,
+) -> Option<(Record, Footer)> {
+    let agrees = |(record, _): &(Record, Footer)| {
+        front.is_none_or(|f| f.identity == record.identity && f.shard == record.shard)
+    };
+    if let Some(found) = footer_ending_at(file, length).filter(agrees) {
+        return Some(found);
+    }
+    let named = path.file_name().and_then(names::parse);
+    if front.is_none() && named.is_none() {
+        return None;
+    }
+    let ours = |found: &(Record, Footer)| match front {
+        Some(_) => agrees(found),
+        None => named.as_ref().is_some_and(|name| name.belongs_to(found.0.identity.name())),
+    };
+    candidates(file, length)
+        .take(MAX_CANDIDATES)
+        .filter_map(|end| footer_ending_at(file, end))
+        .find(ours)
+}
+
+fn footer_ending_at(file: &File, end: u64) -> Option<(Record, Footer)> {
+    let trailer_start = end.checked_sub(TRAILER as u64)?;
+    let mut trailer = [0; TRAILER];
+    read_exact_at(file, &mut trailer, trailer_start).ok()?;
+    let length = footer_length(&trailer)?;
+    debug_assert!(length <= MAX_RECORD);
+    let start = trailer_start.checked_sub(length as u64)?;
+    let mut prefix = [0; PREFIX];
+    read_exact_at(file, &mut prefix, start).ok()?;
+    if record_length(&prefix, Kind::Footer) != Ok(length) {
+        return None;
+    }
+    let record = read_record(file, start, length, Kind::Footer).ok()?;
+    let total = record.total?;
+    Some((record, Footer { start, end, total }))
+}
+
+/// Where the end magic ends in the file, from the last place backwards.
+fn candidates(file: &File, length: u64) -> impl Iterator<Item = u64> {
+    let overlap = END_MAGIC.len() as u64 - 1;
+    let windows = (0..length.div_ceil(WINDOW)).rev().map(move |window| {
+        let start = window * WINDOW;
+        (start, (start + WINDOW + overlap).min(length))
+    });
+    windows.flat_map(move |(start, end)| {
+        let mut bytes = vec![0; (end - start) as usize];
+        let readable = read_exact_at(file, &mut bytes, start).is_ok();
+        let found = bytes.windows(END_MAGIC.len()).enumerate().rev();
+        let ends: Vec<u64> = found
+            .filter(|(_, bytes)| readable && *bytes == END_MAGIC)
+            .map(|(at, _)| start + (at + END_MAGIC.len()) as u64)
+            .collect();
+        ends
+    })
+}

@@ -1,0 +1,231 @@
+//! Repairing: every shard that is missing or damaged is written anew, whole.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::IoSlice;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::shard::Progress;
+use crate::shard::crew::Crew;
+use crate::shard::decode::check_digest;
+use crate::shard::format::Digest;
+use crate::shard::names::ShardName;
+use crate::shard::object::Object;
+use crate::shard::place::{Pending, Replace, allow_open_files, commit, directory_of};
+use crate::shard::segment::{BlockId, Segment};
+use crate::shard::sources::{Depth, Sources};
+use crate::shard::verify::{DigestCheck, ShardState, Status, VerifyReport, verify};
+
+/// How to repair.
+#[derive(Debug, Clone)]
+pub struct RepairJob {
+    /// The directory for all shards that are written. Without it a damaged shard is replaced where
+    /// it is, and a missing one goes to the directory with the fewest shards of the object.
+    pub to: Option<PathBuf>,
+    /// Whether everything is to be on the disk before the shards get their names.
+    pub sync: bool,
+    /// The number of threads; 0 stands for the machine's.
+    pub threads: usize,
+}
+
+/// What repairing did.
+#[derive(Debug, Clone)]
+pub struct RepairReport {
+    /// The shards that were written.
+    pub repaired: Vec<RepairedShard>,
+    /// What was found before.
+    pub before: VerifyReport,
+}
+
+/// A shard that was written anew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairedShard {
+    /// The index.
+    pub shard: usize,
+    /// The file.
+    pub path: PathBuf,
+    /// What it was before: damaged or missing.
+    pub was: ShardState,
+}
+
+/// Verifies an object and writes every shard that is not intact. `progress` gets the object's bytes
+/// twice: as they are verified, and as they are written.
+///
+/// # Errors
+/// [`ErrorKind::TooFewShards`] and [`ErrorKind::DigestMismatch`] when the object is beyond repair,
+/// and nothing has been touched; [`ErrorKind::Io`].
+pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Result<RepairReport> {
+    let before = verify(object, job.threads, progress)?;
+    if before.status == Status::Lost {
+        let kind = match before.digest {
+            DigestCheck::Wrong => ErrorKind::DigestMismatch,
+            _ => ErrorKind::TooFewShards,
+        };
+        return Err(Error::new(kind, before.reason.unwrap_or_default()));
+    }
+    let bad = before.shards.iter().filter(|shard| shard.state != ShardState::Intact);
+    let bad: Vec<(usize, ShardState)> = bad.map(|shard| (shard.index, shard.state)).collect();
+    let targets = Targets::new(object, job.to.as_deref()).choose(&bad)?;
+    let repaired = targets.iter().zip(&bad).map(|((path, _), &(shard, was))| RepairedShard {
+        shard,
+        path: path.clone(),
+        was,
+    });
+    let repaired = repaired.collect();
+    if !bad.is_empty() {
+        rewrite(object, job, targets, &bad, progress)?;
+    }
+    Ok(RepairReport { repaired, before })
+}
+
+fn rewrite(
+    object: &Object,
+    job: &RepairJob,
+    targets: Vec<(PathBuf, Replace)>,
+    bad: &[(usize, ShardState)],
+    progress: Progress<'_>,
+) -> Result<()> {
+    let sources = Sources::open(object)?;
+    allow_open_files(object.shards().iter().map(Vec::len).sum::<usize>() + bad.len());
+    let mut rebuilds = Vec::new();
+    for ((path, replace), &(shard, _)) in targets.into_iter().zip(bad) {
+        rebuilds.push(Rebuild::create(&sources, shard, path, replace)?);
+    }
+    let next = AtomicU64::new(0);
+    let hasher = Crew::run(sources.threads(job.threads), blake3::Hasher::new(), |crew| {
+        work(crew, &sources, &next, &rebuilds, progress)
+    })?;
+    check_digest(object, Digest::new(hasher.finalize().into()))?;
+    commit(rebuilds.into_iter().map(|rebuild| rebuild.file).collect(), &[], job.sync)
+}
+
+/// A shard that is being written.
+struct Rebuild {
+    shard: usize,
+    file: Pending,
+    /// Where its blocks begin.
+    blocks: u64,
+}
+
+impl Rebuild {
+    /// Starts a file with its headers.
+    fn create(
+        sources: &Sources<'_>,
+        shard: usize,
+        path: PathBuf,
+        replace: Replace,
+    ) -> Result<Self> {
+        let (front, footer) = sources.object.records(shard)?;
+        let blocks = front.len() as u64;
+        let length = sources.geometry.blocks(&sources.extent, shard).unwrap_or(0);
+        let file = Pending::create(path, replace)?;
+        file.write_at(&mut [IoSlice::new(&front)], 0)?;
+        file.write_at(&mut [IoSlice::new(&footer)], blocks + length)?;
+        Ok(Self { shard, file, blocks })
+    }
+}
+
+fn work(
+    crew: &Crew<blake3::Hasher>,
+    sources: &Sources<'_>,
+    next: &AtomicU64,
+    rebuilds: &[Rebuild],
+    progress: Progress<'_>,
+) -> Result<()> {
+    let mut segment = Segment::new(sources.geometry);
+    let lanes = |rebuild: &Rebuild| sources.geometry.shard_buffers(rebuild.shard);
+    let wanted: HashSet<usize> = rebuilds.iter().flat_map(lanes).collect();
+    while !crew.is_stopped() {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= sources.extent.count() {
+            break;
+        }
+        sources.load(&mut segment, number, Depth::Enough)?;
+        segment.compute_data()?;
+        let bytes = sources.extent.bytes(number);
+        crew.in_turn(number, |hasher| {
+            segment.data(bytes as usize).into_iter().for_each(|lane| _ = hasher.update(lane));
+            Ok(())
+        })?;
+        segment.compute(|buffer| wanted.contains(&buffer))?;
+        for Rebuild { shard, file, blocks } in rebuilds {
+            let id = BlockId { object: sources.object.id(), shard: *shard, segment: number };
+            let start = sources.geometry.block_start(*shard, number).unwrap_or(0);
+            file.write_at(&mut segment.seal(id), blocks + start)?;
+        }
+        progress(bytes);
+    }
+    Ok(())
+}
+
+/// Chooses where shards are written.
+struct Targets<'a> {
+    object: &'a Object,
+    to: Option<&'a Path>,
+    /// The directories in use, in order, with the number of the object's shards that they hold.
+    directories: Vec<(PathBuf, usize)>,
+}
+
+impl<'a> Targets<'a> {
+    fn new(object: &'a Object, to: Option<&'a Path>) -> Self {
+        let mut targets = Self { object, to, directories: Vec::new() };
+        for file in object.shards().iter().filter_map(|files| files.first()) {
+            targets.count(directory_of(file.path()));
+        }
+        targets
+    }
+
+    fn count(&mut self, directory: &Path) {
+        match self.directories.iter_mut().find(|(known, _)| known == directory) {
+            Some((_, shards)) => *shards += 1,
+            None => self.directories.push((directory.to_owned(), 1)),
+        }
+    }
+
+    /// A path for each shard, and whether it is to replace what is there.
+    fn choose(mut self, bad: &[(usize, ShardState)]) -> Result<Vec<(PathBuf, Replace)>> {
+        bad.iter().map(|&(shard, _)| self.choose_one(shard)).collect()
+    }
+
+    fn choose_one(&mut self, shard: usize) -> Result<(PathBuf, Replace)> {
+        if let (None, Some(damaged)) = (self.to, self.object.shards()[shard].first()) {
+            // What a link leads to is replaced, not the link.
+            let path = fs::canonicalize(damaged.path())
+                .map_err(|error| Error::io("resolving", damaged.path(), &error))?;
+            return Ok((path, Replace::Always));
+        }
+        let emptiest = self.directories.iter().min_by_key(|(_, shards)| *shards);
+        let directory = match (self.to, emptiest) {
+            (Some(to), _) => to.to_owned(),
+            (None, Some((directory, _))) => directory.clone(),
+            (None, None) => PathBuf::from("."),
+        };
+        self.count(&directory);
+        self.free_name(&directory, shard)
+    }
+
+    /// A name in the directory that is free, or taken by a damaged copy of this very shard.
+    fn free_name(&self, directory: &Path, shard: usize) -> Result<(PathBuf, Replace)> {
+        let name = ShardName::new(self.object.name(), shard, self.object.shard_count())?;
+        let mut path = directory.join(name.finished());
+        for number in 2.. {
+            if fs::symlink_metadata(&path).is_err() {
+                break;
+            }
+            if self.holds(shard, &path) {
+                return Ok((path, Replace::Always));
+            }
+            path = directory.join(name.numbered(number));
+        }
+        Ok((path, Replace::Never))
+    }
+
+    /// Whether a path is one of the files of a shard.
+    fn holds(&self, shard: usize, path: &Path) -> bool {
+        let Ok(path) = fs::canonicalize(path) else { return false };
+        let files = self.object.shards()[shard].iter();
+        files.filter_map(|file| fs::canonicalize(file.path()).ok()).any(|file| file == path)
+    }
+}

@@ -1,0 +1,293 @@
+//! One segment in memory: all lanes of all its blocks, and which of them are good.
+//!
+//! Every worker has one, of fixed size, for all the segments that it handles. A lane's payload and
+//! its checksum stand together, as in the file, so that a block is read and written in one call
+//! without copying; the lanes begin on cache lines, because the codec runs down them side by side.
+
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::ops::Range;
+
+use paritas::Buffer;
+use paritas::define::erasure::Losses;
+
+use crate::error::Result;
+use crate::shard::format::{ObjectId, lane_checksum};
+use crate::shard::geometry::{CHECKSUM, Geometry};
+use crate::shard::positional::read_at;
+
+const LINE: usize = 64;
+
+/// The place of a block, to which its checksums are bound.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BlockId {
+    pub object: ObjectId,
+    pub shard: usize,
+    pub segment: u64,
+}
+
+/// Why a lane that was read is no good.
+#[derive(Debug)]
+pub(crate) enum LaneFlaw {
+    Checksum,
+    EndOfFile,
+    Unreadable(io::Error),
+}
+
+/// The memory of one segment.
+#[derive(Debug)]
+pub(crate) struct Segment<'g> {
+    geometry: &'g Geometry,
+    lanes: Lanes,
+    /// Where lanes go that are only to be checked.
+    spare: Option<Lanes>,
+    stripes: usize,
+    good: Vec<bool>,
+}
+
+impl<'g> Segment<'g> {
+    pub fn new(geometry: &'g Geometry) -> Self {
+        let lanes = Lanes::new(geometry.buffer_count(), geometry);
+        let good = vec![false; geometry.buffer_count()];
+        Self { geometry, lanes, spare: None, stripes: geometry.stripes(), good }
+    }
+
+    /// Starts over, with a segment of so many stripes.
+    pub fn begin(&mut self, stripes: usize) {
+        self.stripes = stripes;
+        self.good.fill(false);
+    }
+
+    /// Fills the segment with user's bytes; returns how many came before the source ended.
+    pub fn fill(&mut self, source: &mut impl Read) -> io::Result<usize> {
+        self.begin(self.geometry.stripes());
+        let mut filled = 0;
+        for &buffer in self.geometry.data_buffers() {
+            let payload = self.geometry.payload(buffer, self.stripes);
+            let read = read_full(source, &mut self.lanes.get(buffer)[..payload])?;
+            filled += read;
+            if read < payload {
+                self.shrink(filled);
+                break;
+            }
+        }
+        self.geometry.data_buffers().iter().for_each(|&buffer| self.good[buffer] = true);
+        Ok(filled)
+    }
+
+    /// Lays out the first `bytes` user's bytes of a full segment as one that is just big enough.
+    fn shrink(&mut self, bytes: usize) {
+        let mut content = self.data(bytes).concat();
+        self.stripes = self.geometry.stripes_for(bytes as u64);
+        content.resize(self.geometry.data_bytes(self.stripes), 0);
+        let mut left = &content[..];
+        for &buffer in self.geometry.data_buffers() {
+            let (payload, rest) = left.split_at(self.geometry.payload(buffer, self.stripes));
+            self.lanes.get(buffer)[..payload.len()].copy_from_slice(payload);
+            left = rest;
+        }
+    }
+
+    /// The first `bytes` of the user's bytes, lane by lane.
+    pub fn data(&self, bytes: usize) -> Vec<&[u8]> {
+        let mut left = bytes;
+        let buffers = self.geometry.data_buffers().iter();
+        let lanes = buffers.map(|&buffer| {
+            let payload = self.geometry.payload(buffer, self.stripes).min(left);
+            left -= payload;
+            &self.lanes.peek(buffer)[..payload]
+        });
+        lanes.collect()
+    }
+
+    /// Computes those of the wanted buffers that are not good.
+    pub fn compute(&mut self, wanted: impl Fn(usize) -> bool) -> Result<()> {
+        let (geometry, stripes, good) = (self.geometry, self.stripes, &self.good);
+        let missing = |&buffer: &usize| wanted(buffer) && !good[buffer];
+        let missing: Vec<usize> = (0..geometry.buffer_count()).filter(missing).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let at_hand = (0..geometry.buffer_count()).filter(|&buffer| good[buffer]);
+        let (have, want) = (geometry.cells(at_hand), geometry.cells(missing.iter().copied()));
+        let lanes = self.lanes.run(0..geometry.buffer_count()).enumerate();
+        let mut buffers: Vec<Buffer<'_>> = lanes
+            .map(|(buffer, lane)| {
+                let payload = &mut lane[..geometry.payload(buffer, stripes)];
+                match good[buffer] {
+                    true => Buffer::Source(payload),
+                    false if missing.binary_search(&buffer).is_ok() => Buffer::Target(payload),
+                    false => Buffer::Absent,
+                }
+            })
+            .collect();
+        geometry.codec().compute(&have, &want, &mut buffers)?;
+        missing.into_iter().for_each(|buffer| self.good[buffer] = true);
+        Ok(())
+    }
+
+    /// Computes the user's bytes as far as they are not good.
+    pub fn compute_data(&mut self) -> Result<()> {
+        let geometry = self.geometry;
+        self.compute(|buffer| geometry.is_data(buffer))
+    }
+
+    /// Whether all of the user's bytes are good, or can be computed.
+    pub fn is_solvable(&self) -> bool {
+        let good = |&buffer: &usize| self.good[buffer];
+        if self.geometry.data_buffers().iter().all(good) {
+            return true;
+        }
+        let have = self.geometry.cells((0..self.good.len()).filter(good));
+        let code = self.geometry.code();
+        have.len() >= code.data_cells().len() && Losses::new(code, have).is_solvable()
+    }
+
+    /// Whether all lanes of a shard's block are good.
+    pub fn has_shard(&self, shard: usize) -> bool {
+        self.geometry.shard_buffers(shard).all(|buffer| self.good[buffer])
+    }
+
+    /// Writes checksums after a block's payloads and gives the block as it stands in the file.
+    pub fn seal(&mut self, id: BlockId) -> Vec<IoSlice<'_>> {
+        let (geometry, stripes) = (self.geometry, self.stripes);
+        let buffers = geometry.shard_buffers(id.shard);
+        let sealed = self.lanes.run(buffers.clone()).zip(buffers).map(|(lane, buffer)| {
+            let payload = geometry.payload(buffer, stripes);
+            let sum = id.checksum(geometry.lane(buffer), &lane[..payload]);
+            lane[payload..payload + CHECKSUM].copy_from_slice(&sum);
+            IoSlice::new(&lane[..payload + CHECKSUM])
+        });
+        sealed.collect()
+    }
+
+    /// Reads lanes of a block that lie one after the other in a file. Those that are intact become
+    /// good, if they were not before; the others are returned.
+    pub fn read(
+        &mut self,
+        file: &File,
+        offset: u64,
+        run: Range<usize>,
+        id: BlockId,
+    ) -> Vec<(usize, LaneFlaw)> {
+        let geometry = self.geometry;
+        let mut lanes = self.landing(run.clone());
+        let mut slices: Vec<_> = lanes.iter_mut().map(|lane| IoSliceMut::new(lane)).collect();
+        let read = match read_at(file, &mut slices, offset) {
+            Ok(read) => read,
+            Err(error) if run.len() == 1 => return vec![(run.start, LaneFlaw::Unreadable(error))],
+            Err(_) => return self.read_singly(file, offset, run, id),
+        };
+        let mut end = 0;
+        let mut flaws = Vec::new();
+        for (lane, buffer) in lanes.into_iter().zip(run.clone()) {
+            end += lane.len();
+            let (payload, sum) = lane.split_at(lane.len() - CHECKSUM);
+            if end > read {
+                flaws.push((buffer, LaneFlaw::EndOfFile));
+            } else if id.checksum(geometry.lane(buffer), payload) != sum {
+                flaws.push((buffer, LaneFlaw::Checksum));
+            }
+        }
+        let flawed = |buffer| flaws.iter().any(|&(flawed, _)| flawed == buffer);
+        run.filter(|&buffer| !flawed(buffer)).for_each(|buffer| self.good[buffer] = true);
+        flaws
+    }
+
+    /// Where lanes are read to: their places, or spare ones for those that are good already and are
+    /// only to be checked.
+    fn landing(&mut self, run: Range<usize>) -> Vec<&mut [u8]> {
+        let (geometry, stripes, good) = (self.geometry, self.stripes, &self.good);
+        let length = |buffer| geometry.payload(buffer, stripes) + CHECKSUM;
+        let places = self.lanes.run(run.clone()).zip(run.clone());
+        if !run.clone().any(|buffer| good[buffer]) {
+            return places.map(|(lane, buffer)| &mut lane[..length(buffer)]).collect();
+        }
+        let spare = self.spare.get_or_insert_with(|| Lanes::for_block(geometry)).run(0..run.len());
+        let choice = places.zip(spare).map(|((lane, buffer), spare)| {
+            let lane = if good[buffer] { spare } else { lane };
+            &mut lane[..length(buffer)]
+        });
+        choice.collect()
+    }
+
+    /// Reads lane by lane, for where a disk refuses some part of the whole.
+    fn read_singly(
+        &mut self,
+        file: &File,
+        offset: u64,
+        run: Range<usize>,
+        id: BlockId,
+    ) -> Vec<(usize, LaneFlaw)> {
+        let first = run.start;
+        run.flat_map(|buffer| {
+            let offset = offset + self.lane_offset(first, buffer);
+            self.read(file, offset, buffer..buffer + 1, id)
+        })
+        .collect()
+    }
+
+    /// How far after lane `first` of the same block another begins.
+    pub fn lane_offset(&self, first: usize, buffer: usize) -> u64 {
+        let lane = |buffer| self.geometry.payload(buffer, self.stripes) + CHECKSUM;
+        (first..buffer).map(lane).sum::<usize>() as u64
+    }
+}
+
+impl BlockId {
+    fn checksum(&self, lane: u32, payload: &[u8]) -> [u8; CHECKSUM] {
+        lane_checksum(self.object, self.shard as u32, self.segment, lane, payload)
+    }
+}
+
+fn read_full(source: &mut impl Read, mut buffer: &mut [u8]) -> io::Result<usize> {
+    let wanted = buffer.len();
+    while !buffer.is_empty() {
+        match source.read(buffer) {
+            Ok(0) => break,
+            Ok(read) => buffer = &mut buffer[read..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(wanted - buffer.len())
+}
+
+/// Lanes of equal size at a stride of an odd number of cache lines, so that the same place of many
+/// lanes does not fall into the same few cache sets.
+#[derive(Debug)]
+struct Lanes {
+    memory: Vec<u8>,
+    start: usize,
+    stride: usize,
+}
+
+impl Lanes {
+    /// Memory for so many lanes of any kind.
+    fn new(count: usize, geometry: &Geometry) -> Self {
+        let length = geometry.widest_payload() + CHECKSUM;
+        let stride = (length.div_ceil(LINE) | 1) * LINE;
+        let memory = vec![0; count * stride + LINE];
+        let start = memory.as_ptr().align_offset(LINE).min(LINE);
+        Self { memory, start, stride }
+    }
+
+    /// Memory for the lanes of any one block.
+    fn for_block(geometry: &Geometry) -> Self {
+        let lanes = (0..geometry.shard_count()).map(|shard| geometry.shard_buffers(shard).len());
+        Self::new(lanes.max().unwrap_or(0), geometry)
+    }
+
+    fn get(&mut self, lane: usize) -> &mut [u8] {
+        &mut self.memory[self.start + lane * self.stride..][..self.stride]
+    }
+
+    fn peek(&self, lane: usize) -> &[u8] {
+        &self.memory[self.start + lane * self.stride..][..self.stride]
+    }
+
+    fn run(&mut self, lanes: Range<usize>) -> impl Iterator<Item = &mut [u8]> {
+        let first = self.start + lanes.start * self.stride;
+        self.memory[first..].chunks_exact_mut(self.stride).take(lanes.len())
+    }
+}

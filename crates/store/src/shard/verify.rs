@@ -1,0 +1,281 @@
+//! Verifying: what is damaged, where, and how much more may be lost.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::Result;
+use crate::shard::Progress;
+use crate::shard::crew::Crew;
+use crate::shard::decode::check_digest;
+use crate::shard::format::Digest;
+use crate::shard::object::Object;
+use crate::shard::segment::Segment;
+use crate::shard::sources::{Depth, FileReport, Sources};
+
+/// The state of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Every shard is there and as it was written.
+    Intact,
+    /// Something is damaged or missing, and [`super::repair`] can put it right.
+    Repairable,
+    /// The object cannot be had any more, not all of it.
+    Lost,
+}
+
+/// The state of a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShardState {
+    /// There is a file that is as it was written.
+    Intact,
+    /// There are files, all damaged.
+    Damaged,
+    /// There is no file.
+    Missing,
+}
+
+/// Whether an object has the digest that its shards state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DigestCheck {
+    /// It has.
+    Right,
+    /// It has not, although all blocks can be had.
+    Wrong,
+    /// Not all of its bytes can be had.
+    Unchecked,
+}
+
+/// The files of one shard.
+#[derive(Debug, Clone)]
+pub struct ShardReport {
+    /// The index.
+    pub index: usize,
+    /// The state.
+    pub state: ShardState,
+    /// The files.
+    pub files: Vec<FileReport>,
+}
+
+/// What verifying found.
+#[derive(Debug, Clone)]
+pub struct VerifyReport {
+    /// The state of the object.
+    pub status: Status,
+    /// All shards, by index.
+    pub shards: Vec<ShardReport>,
+    /// Whether the digest is right.
+    pub digest: DigestCheck,
+    /// Any so many more shards may be lost. 0 as well when too many are lost already.
+    pub tolerable: usize,
+    /// The number of segments.
+    pub segments: u64,
+    /// The number of segments that miss some lane.
+    pub damaged_segments: u64,
+    /// The byte ranges of the object that are beyond repair.
+    pub lost: Vec<Range<u64>>,
+    /// Why the object is lost, if it is.
+    pub reason: Option<String>,
+}
+
+/// Reads every block of every shard file. `progress` gets the object's bytes as they are done.
+///
+/// # Errors
+/// Only for what lies outside the shards, such as a codec that fails: damage is what the report is
+/// about.
+pub fn verify(object: &Object, threads: usize, progress: Progress<'_>) -> Result<VerifyReport> {
+    let sources = match Sources::open(object) {
+        Ok(sources) => sources,
+        Err(error) => return Ok(unknown_length(object, error.to_string())),
+    };
+    let findings = Findings { hasher: Some(blake3::Hasher::new()), ..Findings::default() };
+    let queue = Mutex::new(Queue::default());
+    let findings = Crew::run(sources.threads(threads), findings, |crew| {
+        work(crew, &sources, &queue, progress)
+    })?;
+    Ok(findings.report(&sources))
+}
+
+/// What has been found so far, in the order of the object.
+#[derive(Default)]
+struct Findings {
+    /// As long as nothing is lost.
+    hasher: Option<blake3::Hasher>,
+    lost: Vec<Range<u64>>,
+    reason: Option<String>,
+    damaged_segments: u64,
+    /// The most shards that are bad in one segment.
+    worst: usize,
+}
+
+/// The segments that are still to be read.
+#[derive(Default)]
+struct Queue {
+    turn: u64,
+    next: u64,
+}
+
+/// A segment to be read, after some that are out of reach.
+struct Task {
+    turn: u64,
+    skipped: Range<u64>,
+    number: u64,
+}
+
+impl Queue {
+    fn take(&mut self, sources: &Sources<'_>) -> Option<Task> {
+        let number = sources.next_in_reach(self.next);
+        let task = Task { turn: self.turn, skipped: self.next..number, number };
+        self.turn += 1;
+        self.next = number.saturating_add(1);
+        (number < sources.extent.count()).then_some(task)
+    }
+}
+
+fn work(
+    crew: &Crew<Findings>,
+    sources: &Sources<'_>,
+    queue: &Mutex<Queue>,
+    progress: Progress<'_>,
+) -> Result<()> {
+    let mut segment = Segment::new(sources.geometry);
+    while !crew.is_stopped() {
+        let task = queue.lock().unwrap_or_else(PoisonError::into_inner).take(sources);
+        let Some(task) = task else { break };
+        let loaded = sources.load(&mut segment, task.number, Depth::Everything);
+        let shards = 0..sources.geometry.shard_count();
+        let bad = shards.filter(|&shard| !segment.has_shard(shard)).count();
+        if loaded.is_ok() {
+            segment.compute_data()?;
+        }
+        let bytes = sources.extent.bytes(task.number);
+        let skipped = task.first_byte(sources)..sources.extent.range(task.number).start;
+        let skipped_bytes = skipped.end - skipped.start;
+        crew.in_turn(task.turn, |findings| {
+            findings.skip(&task, skipped);
+            findings.note(bad);
+            match loaded {
+                Ok(()) => findings.hash(&segment.data(bytes as usize)),
+                Err(error) => findings.lose(sources.extent.range(task.number), error.to_string()),
+            }
+            Ok(())
+        })?;
+        progress(skipped_bytes + bytes);
+    }
+    Ok(())
+}
+
+impl Task {
+    /// The first of the object's bytes that this task is about, skipped or not.
+    fn first_byte(&self, sources: &Sources<'_>) -> u64 {
+        sources.extent.range(self.skipped.start).start
+    }
+}
+
+impl Findings {
+    /// Notes how many shards are bad in a segment.
+    fn note(&mut self, bad: usize) {
+        self.worst = self.worst.max(bad);
+        self.damaged_segments += u64::from(bad > 0);
+    }
+
+    /// Notes segments that are in no file.
+    fn skip(&mut self, task: &Task, bytes: Range<u64>) {
+        let Range { start, end } = task.skipped;
+        if start < end {
+            self.damaged_segments += end - start;
+            self.lose(bytes, format!("segments {start} to {end} are beyond the end of all files"));
+        }
+    }
+
+    fn hash(&mut self, data: &[&[u8]]) {
+        if let Some(hasher) = &mut self.hasher {
+            data.iter().for_each(|lane| _ = hasher.update(lane));
+        }
+    }
+
+    fn lose(&mut self, range: Range<u64>, reason: String) {
+        self.hasher = None;
+        self.reason.get_or_insert(reason);
+        match self.lost.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.lost.push(range),
+        }
+    }
+
+    fn report(self, sources: &Sources<'_>) -> VerifyReport {
+        let object = sources.object;
+        let shards = shard_reports(object, sources.reports());
+        let checked = self.hasher.map(|hasher| {
+            check_digest(object, Digest::new(hasher.finalize().into())).map_err(|e| e.to_string())
+        });
+        let (digest, reason) = match checked {
+            None => (DigestCheck::Unchecked, self.reason),
+            Some(Ok(())) => (DigestCheck::Right, None),
+            Some(Err(reason)) => (DigestCheck::Wrong, Some(reason)),
+        };
+        let intact = shards.iter().all(|shard| shard.state == ShardState::Intact);
+        let status = match digest {
+            DigestCheck::Right if intact => Status::Intact,
+            DigestCheck::Right => Status::Repairable,
+            _ => Status::Lost,
+        };
+        VerifyReport {
+            status,
+            shards,
+            digest,
+            tolerable: if status == Status::Lost { 0 } else { tolerable(object, self.worst) },
+            segments: sources.extent.count(),
+            damaged_segments: self.damaged_segments,
+            lost: self.lost,
+            reason,
+        }
+    }
+}
+
+/// How many more shards may be lost where `worst` are bad: one of those with a footer must stay.
+fn tolerable(object: &Object, worst: usize) -> usize {
+    let has_footer = |files: &&Vec<_>| files.iter().any(super::ShardFile::has_footer);
+    let footers = object.shards().iter().filter(has_footer).count();
+    object.code().tolerance().saturating_sub(worst).min(footers.saturating_sub(1))
+}
+
+fn shard_reports(object: &Object, files: Vec<FileReport>) -> Vec<ShardReport> {
+    let mut shards: Vec<ShardReport> = (0..object.shard_count())
+        .map(|index| ShardReport { index, state: ShardState::Missing, files: Vec::new() })
+        .collect();
+    for file in files {
+        let shard = &mut shards[file.shard];
+        if file.is_intact() {
+            shard.state = ShardState::Intact;
+        } else if shard.state == ShardState::Missing {
+            shard.state = ShardState::Damaged;
+        }
+        shard.files.push(file);
+    }
+    shards
+}
+
+/// The report on an object of which nothing can be located.
+fn unknown_length(object: &Object, reason: String) -> VerifyReport {
+    let shards = object.shards().iter().enumerate();
+    let reports = shards.flat_map(|(shard, files)| {
+        files.iter().map(move |file| FileReport {
+            shard,
+            path: file.path().to_owned(),
+            bad_lanes: 0,
+            first_bad: None,
+            flaws: object.flaws(shard, file),
+            misnamed: !object.is_named_well(shard, file),
+        })
+    });
+    VerifyReport {
+        status: Status::Lost,
+        shards: shard_reports(object, reports.collect()),
+        digest: DigestCheck::Unchecked,
+        tolerable: 0,
+        segments: 0,
+        damaged_segments: 0,
+        lost: Vec::new(),
+        reason: Some(reason),
+    }
+}
