@@ -1,0 +1,102 @@
+// klauspost/reedsolomon on one goroutine, with the protocol of c/peer.h. The variant "avx2" keeps it
+// from using AVX-512 and GFNI.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/klauspost/reedsolomon"
+)
+
+const page, stagger = 4096, 320
+
+var sink uint64
+
+func calibrate() int64 {
+	start := time.Now()
+	x := uint64(88172645463325252)
+	for i := 0; i < 30000; i++ {
+		x = x*6364136223846793005 + 1442695040888963407
+	}
+	sink = x
+	return time.Since(start).Nanoseconds()
+}
+
+func shard(index, length int, aligned bool) []byte {
+	memory := make([]byte, length+2*page)
+	start := (page - int(uintptr(unsafe.Pointer(&memory[0]))%page)) % page
+	if !aligned {
+		start += index * stagger % page
+	}
+	made := memory[start : start+length : start+length]
+	for j := range made {
+		made[j] = byte(j%251*7 + index*31)
+	}
+	return made
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Println("wrong:", err)
+		os.Exit(1)
+	}
+}
+
+func main() {
+	k, _ := strconv.Atoi(os.Args[1])
+	m, _ := strconv.Atoi(os.Args[2])
+	length, _ := strconv.Atoi(os.Args[3])
+	options := []reedsolomon.Option{reedsolomon.WithMaxGoroutines(1)}
+	if len(os.Args) > 6 && os.Args[6] == "avx2" {
+		options = append(options, reedsolomon.WithAVX512(false), reedsolomon.WithGFNI(false), reedsolomon.WithAVXGFNI(false))
+	}
+	codec, err := reedsolomon.New(k, m, options...)
+	must(err)
+	shards := make([][]byte, k+m)
+	for i := range shards {
+		shards[i] = shard(i, length, os.Args[5] == "page")
+	}
+	must(codec.Encode(shards))
+	lost := min(k, m)
+	kept := make([][]byte, lost)
+	decode := func() {
+		for i := range lost {
+			shards[i] = shards[i][:0]
+		}
+		must(codec.ReconstructData(shards))
+	}
+	for i := range kept {
+		kept[i] = bytes.Clone(shards[i])
+		clear(shards[i])
+	}
+	decode()
+	for i := range kept {
+		if !bytes.Equal(kept[i], shards[i]) {
+			fmt.Println("wrong: shard", i, "did not come back")
+			os.Exit(1)
+		}
+	}
+	run := func() { must(codec.Encode(shards)) }
+	if os.Args[4] == "decode" {
+		run = decode
+	}
+	fmt.Println("ready")
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		n, _ := strconv.Atoi(strings.Fields(lines.Text())[1])
+		before := calibrate()
+		start := time.Now()
+		for range n {
+			run()
+		}
+		operation := time.Since(start).Nanoseconds()
+		fmt.Println(before, operation, calibrate())
+	}
+}
