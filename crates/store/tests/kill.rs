@@ -1,12 +1,12 @@
 //! Killed at any moment, an encoding leaves the old set whole or the new one, and a repair leaves
 //! every shard as it was or as it should be.
 //!
-//! The test starts itself again as a victim that works without end, and kills it.
+//! Each test starts itself again as a victim that works without end, and kills it.
 
 mod common;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -28,21 +28,15 @@ fn version(number: u8) -> Vec<u8> {
     bytes
 }
 
-#[test]
-#[ignore = "the victim of another test"]
-fn encodes_without_end() {
-    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
+fn encode_without_end(directory: &Path) {
     for number in (0..5).cycle() {
-        encode(&job(directory.as_ref()), &version(number)[..], &|_| {}).unwrap();
+        encode(&job(directory), &version(number)[..], &|_| {}).unwrap();
     }
 }
 
-#[test]
-#[ignore = "the victim of another test"]
-fn repairs_without_end() {
-    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
+fn repair_without_end(directory: &Path) {
     for victim in (0..6).cycle() {
-        let path = Path::new(&directory).join(format!("object.{victim}of6.paritas"));
+        let path = directory.join(format!("object.{victim}of6.paritas"));
         if victim % 2 == 0 {
             fs::remove_file(path).unwrap();
         } else {
@@ -51,14 +45,19 @@ fn repairs_without_end() {
             let file = fs::OpenOptions::new().write(true).open(path).unwrap();
             file.write_all_at(b"damaged!", 40_000).unwrap();
         }
-        mend(&look(directory.as_ref()).objects[0]).unwrap();
+        mend(&look(directory).objects[0]).unwrap();
     }
 }
 
-/// Runs a victim for so long, and kills it.
-fn kill_after(victim: &str, directory: &Path, time: Duration) {
+/// Where this process is to work as a victim, if it was started by [`kill_after`].
+fn victims_directory() -> Option<PathBuf> {
+    std::env::var_os(DIRECTORY).map(PathBuf::from)
+}
+
+/// Starts a test as a victim, lets it work for so long, and kills it.
+fn kill_after(test: &str, directory: &Path, time: Duration) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", victim, "--ignored"])
+        .args(["--exact", test])
         .env(DIRECTORY, directory)
         .stdout(Stdio::null())
         .spawn()
@@ -83,13 +82,16 @@ fn is_whole(object: &Object) -> bool {
 
 #[test]
 fn encoding_over_an_old_set() {
+    if let Some(directory) = victims_directory() {
+        return encode_without_end(&directory);
+    }
     let directory = tempfile::tempdir().unwrap();
     encode(&job(directory.path()), &version(4)[..], &|_| {}).unwrap();
     for time in times() {
-        kill_after("encodes_without_end", directory.path(), time);
+        kill_after("encoding_over_an_old_set", directory.path(), time);
         let inventory = look(directory.path());
         assert!(inventory.objects.iter().any(is_whole), "{:?}", files(directory.path()).keys());
-        let temporary = |path: &&std::path::PathBuf| path.extension().is_some_and(|e| e == "tmp");
+        let temporary = |path: &&PathBuf| path.extension().is_some_and(|e| e == "tmp");
         let kept = files(directory.path());
         kept.keys().filter(temporary).for_each(|path| fs::remove_file(path).unwrap());
     }
@@ -101,13 +103,16 @@ fn encoding_over_an_old_set() {
 
 #[test]
 fn repairing() {
+    if let Some(directory) = victims_directory() {
+        return repair_without_end(&directory);
+    }
     let directory = tempfile::tempdir().unwrap();
     let shards = encode(&job(directory.path()), &version(2)[..], &|_| {}).unwrap().shards;
     let whole = files(directory.path());
     for time in times() {
-        kill_after("repairs_without_end", directory.path(), time);
+        kill_after("repairing", directory.path(), time);
         let after = files(directory.path());
-        let differ = |path: &&std::path::PathBuf| after.get(*path) != whole.get(*path);
+        let differ = |path: &&PathBuf| after.get(*path) != whole.get(*path);
         assert!(shards.iter().filter(differ).count() <= 1);
         assert!(look(directory.path()).objects.iter().all(|object| get(object).is_ok()));
         restore(directory.path(), &whole);
