@@ -7,7 +7,8 @@
 //!
 //! A column (source) is a bit set over the operations that use it, and two columns' common uses
 //! are a population count. Each column remembers its best partner above it; a step changes
-//! three columns, so only those that pointed at them are looked at again.
+//! three columns, so only those that pointed at them are looked at again. A column with fewer
+//! than two uses left has no pairs and is not looked at any more.
 
 use crate::error::Result;
 use crate::plan::optimise::order;
@@ -39,6 +40,10 @@ struct Columns {
     words: usize,
     /// Per column, a bit for each operation that uses it.
     uses: Vec<u64>,
+    /// Per column, how many operations use it.
+    weights: Vec<u32>,
+    /// The columns with two uses or more, ascending.
+    live: Vec<usize>,
     /// Per column, the count and number of the best partner above it.
     best: Vec<(u32, usize)>,
 }
@@ -58,8 +63,11 @@ impl Columns {
             }
         }
         let count = slots.len();
-        let mut columns = Self { slots, words, uses, best: vec![(0, 0); count] };
-        (0..count).for_each(|column| columns.find_best(column));
+        let weights: Vec<u32> =
+            (0..count).map(|c| ones(&uses[c * words..(c + 1) * words])).collect();
+        let live = (0..count).filter(|&column| weights[column] >= 2).collect();
+        let mut columns = Self { slots, words, uses, weights, live, best: vec![(0, 0); count] };
+        (0..columns.live.len()).for_each(|index| columns.find_best(index));
         columns
     }
 
@@ -71,12 +79,16 @@ impl Columns {
         self.of(a).iter().zip(self.of(b)).map(|(x, y)| (x & y).count_ones()).sum()
     }
 
-    fn find_best(&mut self, column: usize) {
+    /// Finds the best partner of the live column at `index`.
+    fn find_best(&mut self, index: usize) {
+        let column = self.live[index];
         let mut best = (0, 0);
-        for other in column + 1..self.slots.len() {
-            let count = self.common(column, other);
-            if count > best.0 {
-                best = (count, other);
+        for &other in &self.live[index + 1..] {
+            if self.weights[other] > best.0 {
+                let count = self.common(column, other);
+                if count > best.0 {
+                    best = (count, other);
+                }
             }
         }
         self.best[column] = best;
@@ -84,7 +96,8 @@ impl Columns {
 
     fn most_common_pair(&self) -> Option<(usize, usize)> {
         let mut most = (1, None);
-        for (column, &(count, partner)) in self.best.iter().enumerate() {
+        for &column in &self.live {
+            let (count, partner) = self.best[column];
             if count > most.0 {
                 most = (count, Some((column, partner)));
             }
@@ -94,6 +107,7 @@ impl Columns {
 
     /// Moves the common uses of `a` and `b` to a new column.
     fn extract(&mut self, a: usize, b: usize, slot: Slot) {
+        let new = self.slots.len();
         for word in 0..self.words {
             let (x, y) = (a * self.words + word, b * self.words + word);
             let common = self.uses[x] & self.uses[y];
@@ -101,14 +115,21 @@ impl Columns {
             self.uses[y] ^= common;
             self.uses.push(common);
         }
-        let new = self.slots.len();
+        let moved = ones(self.of(new));
+        self.weights[a] -= moved;
+        self.weights[b] -= moved;
+        self.weights.push(moved);
         self.slots.push(slot);
         self.best.push((0, 0));
-        for column in 0..new {
+        let weights = &self.weights;
+        self.live.push(new);
+        self.live.retain(|&column| weights[column] >= 2);
+        for index in 0..self.live.len() {
+            let column = self.live[index];
             let stale = column == a || column == b || [a, b].contains(&self.best[column].1);
             if stale && self.best[column].0 > 0 {
-                self.find_best(column);
-            } else {
+                self.find_best(index);
+            } else if column != new && moved > self.best[column].0 {
                 let count = self.common(column, new);
                 if count > self.best[column].0 {
                     self.best[column] = (count, new);
@@ -127,6 +148,10 @@ impl Columns {
         }
         ops
     }
+}
+
+fn ones(words: &[u64]) -> u32 {
+    words.iter().map(|word| word.count_ones()).sum()
 }
 
 #[cfg(test)]
