@@ -1,5 +1,6 @@
 //! `paritas bench`: how fast a code runs here, beside what memory and one XOR a byte allow.
 
+use std::hint::black_box;
 use std::time::Instant;
 
 use paritas::{
@@ -14,7 +15,10 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
 /// The least time of one sample; shorter runs are repeated within a sample.
-const SAMPLE_SECONDS: f64 = 0.002;
+const SAMPLE_SECONDS: f64 = 0.0004;
+
+/// How much slower than the fastest a calibration may be and count as full speed.
+const SLACK: f64 = 1.04;
 
 /// What page-aligned shards are aligned to, and what addresses must not share to be kept in one
 /// set of a cache.
@@ -30,14 +34,13 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
     let mut subject = Workload::new(code, args)?;
     subject.check(args)?;
     let mut roofline = subject.roofline(args)?;
-    let (mut samples, mut limits) = (Vec::new(), Vec::new());
+    let (mut samples, mut limits) = (Samples::default(), Samples::default());
     for _ in 0..args.reps {
-        samples.push(subject.sample()?);
-        limits.push(roofline.sample()?);
+        samples.take(&mut subject)?;
+        limits.take(&mut roofline)?;
     }
-    let gbps = |samples: &[f64], bytes: usize| Spread::of(samples, bytes);
-    let speed = gbps(&samples, subject.user_bytes());
-    let limit = gbps(&limits, subject.user_bytes());
+    let speed = samples.spread(subject.user_bytes());
+    let limit = limits.spread(subject.user_bytes());
     let fraction = speed.median / limit.median;
     let kernel = subject.codec.kernel();
     subject.codec.fallback().inspect(|why| output.warn(why));
@@ -46,40 +49,80 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
     let value = json!({
         "type": "bench", "code": spec, "op": operation, "set_bytes": args.set,
         "shard_bytes": subject.shard, "align": align, "packet": args.packet, "kernel": kernel.name(),
-        "threads": args.threads, "reps": args.reps,
+        "threads": args.threads, "reps": args.reps, "kept": speed.kept,
         "gbps_median": speed.median, "gbps_min": speed.min, "gbps_max": speed.max,
         "roofline_gbps": limit.median, "roofline_fraction": fraction, "first_seconds": subject.first_seconds,
     });
     output.result(value, || {
         format!(
             "{spec} {operation}: {:.2} GB/s (from {:.2} to {:.2}), {:.0} % of the roofline {:.2}; \
-             kernel {kernel}, packet {}, shards of {} bytes",
+             kernel {kernel}, packet {}, shards of {} bytes; {} of {} samples kept",
             speed.median,
             speed.min,
             speed.max,
             100.0 * fraction,
             limit.median,
             args.packet,
-            subject.shard
+            subject.shard,
+            speed.kept,
+            args.reps
         )
     });
     Ok(Exit::Done)
 }
 
-/// Median, lowest and highest GB/s.
+/// Median, lowest and highest GB/s of the samples that count.
 struct Spread {
     median: f64,
     min: f64,
     max: f64,
+    kept: usize,
 }
 
-impl Spread {
-    /// `samples` are seconds for `bytes` user bytes each; there is at least one.
-    fn of(samples: &[f64], bytes: usize) -> Self {
-        let mut speeds: Vec<f64> = samples.iter().map(|s| bytes as f64 / s / 1e9).collect();
-        speeds.sort_by(f64::total_cmp);
-        Self { median: speeds[speeds.len() / 2], min: speeds[0], max: speeds[speeds.len() - 1] }
+/// Samples in seconds, each between two runs of the calibration loop.
+#[derive(Default)]
+struct Samples(Vec<[f64; 3]>);
+
+impl Samples {
+    fn take(&mut self, workload: &mut Workload) -> Result<(), Failure> {
+        let before = calibrate();
+        let seconds = workload.sample()?;
+        self.0.push([before, seconds, calibrate()]);
+        Ok(())
     }
+
+    /// The speeds of the samples whose brackets both ran at the machine's full speed, as if a
+    /// neighbour on the core were away; the samples' own times have no say. Of all samples, if no
+    /// brackets were that fast.
+    fn spread(&self, bytes: usize) -> Spread {
+        let brackets = self.0.iter().flat_map(|&[before, _, after]| [before, after]);
+        let full_speed = SLACK * brackets.fold(f64::INFINITY, f64::min);
+        let speed = |seconds: f64| bytes as f64 / seconds / 1e9;
+        let fast = |[before, _, after]: &&[f64; 3]| before.max(*after) <= full_speed;
+        let mut speeds: Vec<f64> = self.0.iter().filter(fast).map(|s| speed(s[1])).collect();
+        let kept = speeds.len();
+        if speeds.is_empty() {
+            speeds = self.0.iter().map(|sample| speed(sample[1])).collect();
+        }
+        speeds.sort_by(f64::total_cmp);
+        Spread {
+            median: speeds[speeds.len() / 2],
+            min: speeds[0],
+            max: speeds[speeds.len() - 1],
+            kept,
+        }
+    }
+}
+
+/// The seconds of a fixed chain of multiplications, which needs nothing but the core.
+fn calibrate() -> f64 {
+    let start = Instant::now();
+    let mut x = 88_172_645_463_325_252_u64;
+    for _ in 0..30_000 {
+        x = black_box(x.wrapping_mul(6_364_136_223_846_793_005)).wrapping_add(1);
+    }
+    black_box(x);
+    start.elapsed().as_secs_f64()
 }
 
 /// An operation over shards in memory.
