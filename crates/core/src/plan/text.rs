@@ -69,7 +69,7 @@ fn parse_head(line: &str) -> Option<[usize; 3]> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
         ["inputs", inputs, "temps", temps, "outputs", outputs] => {
-            Some([inputs.parse().ok()?, temps.parse().ok()?, outputs.parse().ok()?])
+            Some([parse_number(inputs)?, parse_number(temps)?, parse_number(outputs)?])
         }
         _ => None,
     }
@@ -91,12 +91,13 @@ fn parse_op(line: &str) -> Option<Op> {
     Some(Op { target, accumulate, sources })
 }
 
+fn parse_number<T: FromStr>(digits: &str) -> Option<T> {
+    let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    digits.parse().ok().filter(|_| plain)
+}
+
 fn parse_slot(word: &str) -> Option<Slot> {
-    let digits = word.get(1..)?;
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    let number = digits.parse().ok()?;
+    let number = parse_number(word.get(1..)?)?;
     match word.as_bytes()[0] {
         b'i' => Some(Slot::Input(number)),
         b't' => Some(Slot::Temp(number)),
@@ -125,6 +126,7 @@ mod tests {
             ("", "empty"),
             ("inputs 1", "line 1"),
             ("inputs 1 temps 0 outputs -1", "line 1"),
+            ("inputs +1 temps 0 outputs 1", "line 1"),
             ("inputs 1 temps 0 outputs 1\no0 = x0", "line 2"),
             ("inputs 1 temps 0 outputs 1\n\no0 = i0 ^", "line 3"),
             ("inputs 1 temps 0 outputs 1\no0 = i99999999999", "line 2"),

@@ -23,11 +23,11 @@ pub(super) fn read(spec: &Spec, columns: fn(usize) -> usize) -> Result<(usize, u
             )));
         }
     };
-    if k == 0 || !is_prime(p) || !(3..=MAX_PRIME).contains(&p) || columns(p) < k {
+    if k == 0 || !(3..=MAX_PRIME).contains(&p) || !is_prime(p) || columns(p) < k {
         let hint = smallest.map(|p| format!("; for k = {k} use p = {p}")).unwrap_or_default();
         return Err(Error::parameters(format!(
             "{spec}: p must be an odd prime up to {MAX_PRIME}, and k from 1 to {}{hint}",
-            if is_prime(p) { columns(p) } else { columns(MAX_PRIME) }
+            columns(if p <= MAX_PRIME && is_prime(p) { p } else { MAX_PRIME })
         )));
     }
     Ok((k, p))

@@ -75,6 +75,7 @@ mod tests {
         for (spec, part) in [
             ("rdp:k=6,p=9", "use p = 7"),
             ("rdp:k=6,p=5", "use p = 7"),
+            ("rdp:k=6,p=18446744073709551557", "up to 257"),
             ("rdp:k=0", "k from 1"),
             ("rdp:k=1000", "k from 1 to 256"),
             ("rdp:k=6,m=2", "no parameter m"),
