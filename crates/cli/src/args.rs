@@ -18,6 +18,13 @@ Exit codes:
   7  internal error
   8  out of memory";
 
+const DOCTOR: &str = "\
+Example:
+  paritas doctor
+
+JSON: type \"doctor\", version, architecture, threads, packet, kernel (the one for files),
+executable_memory, executable_memory_error, kernels [{name, vector_bytes, right, fallback}].";
+
 /// Protect files with erasure codes: verify, repair and recover them.
 #[derive(Debug, Parser)]
 #[command(name = "paritas", version, after_help = EXIT_CODES, max_term_width = 100)]
@@ -55,6 +62,7 @@ pub enum Command {
     /// Measure how fast a code runs on this machine.
     Bench(Bench),
     /// Check what this machine offers and whether every kernel computes right.
+    #[command(after_help = DOCTOR)]
     Doctor,
     /// Print shell completions.
     #[command(hide = true)]
@@ -178,7 +186,7 @@ Examples:
   paritas repair /disk1 /disk2 /disk3 --to /disk4      what is missing goes to the new disk
 
 A repaired shard is byte for byte the one that was lost. JSON: one line an object, type \"repair\",
-object, name, code, length, seconds, repaired [{index, path}], warnings.")]
+object, name, code, length, seconds, repaired [{index, was, path}].")]
 pub struct Repair {
     /// Shards, or folders of shards.
     #[arg(required = true)]

@@ -1,6 +1,7 @@
 //! Exit codes, a superset of par2's because scripts know those.
 
 use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// How a run ended.
@@ -74,15 +75,18 @@ impl Failure {
         Self { exit: Exit::Io, message: format!("{what}: {error}") }
     }
 
-    /// The same failure, with the name of the object that it is about.
-    pub fn about(self, name: &std::ffi::OsStr) -> Self {
-        Self { message: format!("{}: {}", name.display(), self.message), ..self }
-    }
-
     /// A bug.
     pub fn internal(message: impl Into<String>) -> Self {
         Self { exit: Exit::Internal, message: message.into() }
     }
+}
+
+/// Refuses a folder that does not exist: an unmounted disk is no place for shards.
+pub fn require_folder(flag: &str, folder: &Path) -> Result<(), Failure> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    Err(Failure::arguments(format!("{flag} {}: there is no such folder", folder.display())))
 }
 
 impl From<paritas::Error> for Failure {

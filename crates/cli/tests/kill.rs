@@ -7,6 +7,7 @@
 
 mod common;
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -29,7 +30,8 @@ const KILLS: usize = 18;
 /// Attempts to meet the moment when names change, in each of those tests.
 const COMMIT_KILLS: usize = 8;
 /// Many shards, so that giving them their names takes a while.
-const WIDE: &str = "cauchy:k=80,m=40";
+const WIDE: &str = "cauchy:k=40,m=20";
+const TOLERANCE: usize = 20;
 const WIDE_LENGTH: usize = 300_000;
 
 /// The measured durations mean nothing when tests compete.
@@ -98,11 +100,30 @@ impl Scene {
         run(args!["decode", self.shards(), "--object", id, "--out", "-"])
     }
 
+    /// What was found, and how many files of each sort there are.
+    fn summary(&self, objects: &[Value]) -> String {
+        let found = objects.iter().map(|object| {
+            let shards = object["shards"].as_array().unwrap();
+            let count = |state| shards.iter().filter(|shard| shard["state"] == state).count();
+            let (id, status) = (&object["object"], &object["status"]);
+            let [intact, missing] = ["intact", "missing"].map(count);
+            format!("object {id} is {status}, {intact} shards intact, {missing} missing; ")
+        });
+        let names = names(&self.shards());
+        let ending =
+            |ending| names.iter().filter(|n| n.to_string_lossy().ends_with(ending)).count();
+        let [shards, temporary, old] = [".paritas", ".tmp", ".old"].map(ending);
+        format!(
+            "{}{shards} files .paritas, {temporary} .tmp, {old} .old",
+            found.collect::<String>()
+        )
+    }
+
     /// There is one object, it is whole and has this content, and there is nothing else.
     fn check_complete(&self, content: &[u8]) {
         let objects = self.objects();
-        assert_eq!(objects.len(), 1, "{objects:?}");
-        assert_eq!(objects[0]["status"], "intact", "{objects:?}");
+        assert_eq!(objects.len(), 1, "{}", self.summary(&objects));
+        assert_eq!(objects[0]["status"], "intact", "{}", self.summary(&objects));
         assert!(self.decode(&objects[0]).expect(exit::DONE).stdout == content, "WRONG BYTES");
     }
 
@@ -111,8 +132,8 @@ impl Scene {
         let objects = self.objects();
         assert!(
             objects.iter().all(|object| object["status"] == "intact"),
-            "leftovers look like a damaged object: {objects:?}\n{:?}",
-            names(&self.shards())
+            "leftovers look like a damaged object: {}",
+            self.summary(&objects)
         );
         let again = run(self.encode(&[]));
         if objects.is_empty() {
@@ -126,9 +147,9 @@ impl Scene {
     /// A killed encode --force left the old object or the new one, and does its work when run again.
     fn check_forced_encode(&self, old: &[u8]) {
         let objects = self.objects();
-        assert!(!objects.is_empty(), "both objects are lost: {:?}", names(&self.shards()));
+        assert!(!objects.is_empty(), "both objects are lost: {}", self.summary(&objects));
         if let [object] = &objects[..] {
-            assert_eq!(object["status"], "intact", "{object}");
+            assert_eq!(object["status"], "intact", "{}", self.summary(&objects));
         }
         let decoded: Vec<Run> = objects.iter().map(|object| self.decode(object)).collect();
         let right = |run: &Run| {
@@ -139,7 +160,7 @@ impl Scene {
         };
         // Every one is looked at.
         let right = decoded.iter().filter(|run| right(run)).count();
-        assert!(right > 0, "neither can be decoded: {objects:?}");
+        assert!(right > 0, "neither can be decoded: {}", self.summary(&objects));
         run(self.encode(&["--force"])).expect(exit::DONE);
         self.check_complete(&self.content);
     }
@@ -153,7 +174,7 @@ impl Scene {
             assert!(now == Some(bytes) || was_bad, "{name:?} has changed");
         }
         let objects = self.objects();
-        assert_eq!(objects.len(), 1, "{objects:?}");
+        assert_eq!(objects.len(), 1, "{}", self.summary(&objects));
         assert!(self.decode(&objects[0]).expect(exit::DONE).stdout == self.content, "WRONG BYTES");
         run(self.repair()).expect(exit::DONE);
         self.check_complete(&self.content);
@@ -296,7 +317,7 @@ fn encode_force() {
     let mut old = scene.content.clone();
     let mut first = true;
     let kills = {
-        let old = std::cell::RefCell::new(&mut old);
+        let old = RefCell::new(&mut old);
         kill_at_random(
             &mut scene,
             &arguments,
@@ -318,7 +339,7 @@ fn repair() {
     let mut scene = Scene::new(3, "4+2", LENGTH);
     let whole = scene.encoded();
     let arguments = scene.repair();
-    let bad = std::cell::RefCell::new(Vec::new());
+    let bad = RefCell::new(Vec::new());
     let kills = kill_at_random(
         &mut scene,
         &arguments,
@@ -340,7 +361,7 @@ fn encode_while_names_are_given() {
         &mut scene,
         &arguments,
         |scene| scene.clear(),
-        |folder| inode(&folder.join("object.000of120.paritas")).is_some(),
+        |folder| inode(&folder.join("object.00of60.paritas")).is_some(),
         |scene| scene.check_fresh_encode(),
     );
     report("encode at its commit", (landed, COMMIT_KILLS));
@@ -352,9 +373,9 @@ fn encode_force_while_names_are_given() {
     let mut scene = Scene::new(5, WIDE, WIDE_LENGTH);
     scene.encoded();
     let arguments = scene.encode(&["--force"]);
-    let old = std::cell::RefCell::new(Vec::new());
-    let before = std::cell::Cell::new(None);
-    let (first, last) = (OsStr::new("object.000of120.paritas"), "object.119of120.paritas");
+    let old = RefCell::new(Vec::new());
+    let before = Cell::new(None);
+    let (first, last) = (OsStr::new("object.00of60.paritas"), "object.59of60.paritas");
     for watched in [first, OsStr::new(last)] {
         let landed = kill_at_commit(
             &mut scene,
@@ -377,18 +398,16 @@ fn repair_while_names_are_given() {
     let mut scene = Scene::new(6, WIDE, WIDE_LENGTH);
     let whole = scene.encoded();
     let arguments = scene.repair();
-    let bad = std::cell::RefCell::new(Vec::new());
+    let (bad, lost) = (RefCell::new(Vec::new()), RefCell::new(None));
     let landed = kill_at_commit(
         &mut scene,
         &arguments,
         |scene| {
             scene.restore(&whole);
-            let mut harmed = scene.harm(&whole, 40);
-            harmed.retain(|path| !path.exists());
-            harmed.sort_unstable();
-            *bad.borrow_mut() = harmed;
+            *bad.borrow_mut() = scene.harm(&whole, TOLERANCE);
+            *lost.borrow_mut() = bad.borrow().iter().filter(|path| !path.exists()).min().cloned();
         },
-        |_| bad.borrow().first().is_some_and(|path| inode(path).is_some()),
+        |_| lost.borrow().as_ref().is_some_and(|path| path.exists()),
         |scene| scene.check_repair(&whole, &bad.borrow()),
     );
     report("repair at its commit", (landed, COMMIT_KILLS));
@@ -402,7 +421,7 @@ fn nothing_is_left_after_an_undisturbed_run() {
     assert!(old != scene.content);
     assert_ne!(scene.encoded(), whole);
     let whole = snapshot(&scene.shards());
-    scene.harm(&whole, 40);
+    scene.harm(&whole, TOLERANCE);
     run(scene.repair()).expect(exit::DONE);
     assert_eq!(snapshot(&scene.shards()), whole);
     assert!(!names(&scene.shards()).iter().any(|name| is_leftover(name)));

@@ -108,8 +108,8 @@ fn cut_files_lose_only_what_is_cut() {
 }
 
 impl Case {
-    /// As [`Case::expect_recovery`], where one shard may not even be recognised; then the repaired
-    /// one gets another name, since the file is not known to be a copy.
+    /// As [`Case::expect_recovery`], where one shard may not even be recognised; then what is left
+    /// is set aside under another name, since it is not known to be a copy.
     fn expect_recovery_unless_gone(&self, shard: usize, what: &str) -> VerifyReport {
         let object = self.object();
         if !object.shards()[shard].is_empty() {
@@ -119,7 +119,9 @@ impl Case {
         assert_eq!(get(&object).unwrap().0, self.bytes, "{what}");
         let mended = mend(&object).unwrap();
         let path = &mended.repaired[0].path;
-        assert_ne!(path, &self.shards[shard]);
+        assert_eq!(path, &self.shards[shard]);
+        let is_aside = |path: &&PathBuf| path.extension().is_some_and(|e| e == "old");
+        assert_eq!(files(self.path()).keys().filter(is_aside).count(), 1, "{what}");
         assert_eq!(fs::read(path).unwrap(), self.kept[&self.shards[shard]], "{what}");
         assert_eq!(check(&self.object()).status, Status::Intact);
         restore(self.path(), &self.kept);

@@ -1,15 +1,19 @@
 //! `paritas decode`: shards become the object again.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use paritas_store::{DecodeTarget, decode};
 use serde_json::json;
 
 use crate::args::Decode;
 use crate::commands::{Outcome, shards};
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
 
 /// Decodes and reports.
 pub fn run(args: &Decode, output: &Output) -> Outcome {
+    refuse_folder(&args.out)?;
     let inventory = shards::find(&args.paths, output)?;
     let object = inventory.choose(args.object.as_deref())?;
     let target = match args.out.as_os_str() == "-" {
@@ -45,4 +49,13 @@ pub fn run(args: &Decode, output: &Output) -> Outcome {
         text
     });
     Ok(Exit::Done)
+}
+
+/// The name is to be a file's, and that is better said before the work than after it.
+fn refuse_folder(out: &Path) -> Result<(), Failure> {
+    if !out.is_dir() && !out.as_os_str().as_bytes().ends_with(b"/") {
+        return Ok(());
+    }
+    let out = out.display();
+    Err(Failure::arguments(format!("--out {out} is a folder; name a file in it")))
 }

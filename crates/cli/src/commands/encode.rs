@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::args::Encode;
 use crate::commands::Outcome;
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output};
 
 /// Encodes and reports.
@@ -70,19 +70,14 @@ fn name(args: &Encode) -> Result<OsString, Failure> {
     name.ok_or_else(|| Failure::arguments(format!("{} has no name", args.file.display())))
 }
 
-/// `--out` is made if need be; `--to` must exist, since an unmounted disk is no place for shards.
+/// `--out` is made if need be; each `--to` must exist.
 fn directories(args: &Encode) -> Result<Vec<PathBuf>, Failure> {
     if let Some(out) = &args.out {
         std::fs::create_dir_all(out)
             .map_err(|error| Failure::io(format!("making {}", out.display()), &error))?;
     }
-    let directories: Vec<PathBuf> = args.out.iter().chain(&args.to).cloned().collect();
-    match directories.iter().find(|directory| !directory.is_dir()) {
-        None => Ok(directories),
-        Some(missing) => {
-            Err(Failure::arguments(format!("--to {}: there is no such folder", missing.display())))
-        }
-    }
+    args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
+    Ok(args.out.iter().chain(&args.to).cloned().collect())
 }
 
 fn value(spec: &str, job: &EncodeJob, report: &EncodeReport, seconds: f64) -> Value {

@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 
 use crate::args::Repair;
 use crate::commands::{Outcome, shards};
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output};
 
 /// Repairs all objects, as far as each can be; the exit code is that of the worst.
 pub fn run(args: &Repair, output: &Output) -> Outcome {
+    args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
     let inventory = shards::find(&args.paths, output)?;
     let objects = shards::chosen(&inventory, args.object.as_deref())?;
     let mut worst: Option<Failure> = None;
@@ -28,8 +29,7 @@ fn one(object: &Object, args: &Repair, output: &Output) -> Result<(), Failure> {
         RepairJob { to: args.to.clone(), sync: args.work.is_synced(), threads: args.work.threads };
     // Every byte is verified, and read again for what is written.
     let progress = output.progress(object.length().map(|length| 2 * length));
-    let report = repair(object, &job, &|bytes| progress.advance(bytes))
-        .map_err(|error| Failure::from(error).about(object.name()))?;
+    let report = repair(object, &job, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
     output.result(value(object, &report, seconds), || text(object, &report));
     Ok(())

@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
 use crate::common::Chance;
 use crate::specimen::{Shard, Specimen};
 
@@ -30,6 +32,7 @@ pub enum Damage {
     Splice,
     Directory,
     DanglingLink,
+    Fifo,
 }
 
 /// What a damaged file still gives.
@@ -46,7 +49,7 @@ pub enum Effect {
 }
 
 impl Damage {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Delete,
         Self::CutToNothing,
         Self::CutInHeader,
@@ -66,6 +69,7 @@ impl Damage {
         Self::Splice,
         Self::Directory,
         Self::DanglingLink,
+        Self::Fifo,
     ];
 
     pub fn effect(self) -> Effect {
@@ -75,7 +79,8 @@ impl Damage {
             | Self::CutInHeader
             | Self::Zeros
             | Self::Directory
-            | Self::DanglingLink => Effect::Gone,
+            | Self::DanglingLink
+            | Self::Fifo => Effect::Gone,
             Self::CutInFooter
             | Self::ExtendByOne
             | Self::ExtendByMuch
@@ -120,6 +125,10 @@ impl Damage {
                 symlink("nowhere", &path).unwrap();
                 return 0;
             }
+            Self::Fifo => {
+                mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+                return 0;
+            }
             _ => self.harm(shard, neighbour, chance),
         };
         fs::write(&path, bytes).unwrap();
@@ -159,7 +168,9 @@ impl Damage {
                 let at = (shard.blocks.start + shard.blocks.end) / 2;
                 (at, [&bytes[..at], &neighbour.bytes[at..]].concat())
             }
-            Self::Delete | Self::Directory | Self::DanglingLink => unreachable!("not a file"),
+            Self::Delete | Self::Directory | Self::DanglingLink | Self::Fifo => {
+                unreachable!("leaves no file")
+            }
         }
     }
 }

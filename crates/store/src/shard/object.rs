@@ -236,6 +236,8 @@ struct Gathering {
     seen: HashSet<(u64, u64)>,
     /// Shards, and whether the path itself was given.
     found: Vec<(Recognised, bool)>,
+    /// Files in directories that have temporary names.
+    temporary: Vec<PathBuf>,
     ignored: Vec<Ignored>,
 }
 
@@ -244,7 +246,9 @@ impl Gathering {
         let mut files: Vec<PathBuf> = Vec::new();
         for entry in entries {
             match entry {
-                Ok(entry) if names::is_temporary(&entry.file_name()) => {}
+                Ok(entry) if names::is_temporary(&entry.file_name()) => {
+                    self.temporary.push(entry.path());
+                }
                 Ok(entry) => files.push(entry.path()),
                 Err(error) => self.ignore(directory, format!("cannot be read: {error}"), true),
             }
@@ -270,7 +274,23 @@ impl Gathering {
         self.ignored.push(Ignored { path: path.to_owned(), reason, named });
     }
 
+    /// Files with temporary names are unfinished and no shards, but for one case: a crash while a
+    /// complete set was given its names left some without. They are complete, and others of their
+    /// object have names.
+    fn add_unnamed(&mut self) {
+        let mut named: HashSet<Identity> = HashSet::new();
+        named.extend(self.found.iter().map(|(recognised, _)| recognised.identity.clone()));
+        for path in std::mem::take(&mut self.temporary) {
+            let unnamed = recognise(&path).ok();
+            let complete = |r: &Recognised| r.file.has_front() && r.file.has_footer();
+            if unnamed.filter(complete).is_some_and(|r| named.contains(&r.identity)) {
+                self.add_file(&path, false);
+            }
+        }
+    }
+
     fn finish(mut self) -> Inventory {
+        self.add_unnamed();
         let mut objects: Vec<Object> = Vec::new();
         let mut by_identity: HashMap<Identity, Result<usize, String>> = HashMap::new();
         let mut geometries = Geometries::default();

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice};
+use std::os::fd::AsRawFd;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, renameat_with};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
@@ -25,13 +26,18 @@ pub(crate) enum Replace {
     Never,
     /// The new one takes its place.
     Always,
+    /// It is set aside under another name, and stays.
+    SetAside,
 }
 
-/// A file that is being written; dropped before it is committed, it is gone.
+/// A file that is being written; dropped before it is committed, it is gone. Where the file system
+/// can make files without names it has none until it is complete, so that even a killed process
+/// leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct Pending {
     file: File,
-    temporary: PathBuf,
+    /// The temporary name, once it has one.
+    temporary: Option<PathBuf>,
     target: PathBuf,
     replace: Replace,
     published: bool,
@@ -40,15 +46,26 @@ pub(crate) struct Pending {
 impl Pending {
     /// A new file that will be called `target`.
     pub fn create(target: PathBuf, replace: Replace) -> Result<Self> {
-        let name = target.file_name().unwrap_or_default();
-        loop {
-            let temporary = target.with_file_name(names::temporary(name, random()?));
-            match OpenOptions::new().write(true).create_new(true).open(&temporary) {
-                Ok(file) => return Ok(Self { file, temporary, target, replace, published: false }),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(Error::io("creating", &temporary, &error)),
-            }
+        let (file, temporary) = match without_name(directory_of(&target)) {
+            Some(file) => (file, None),
+            None => under_temporary_name(&target, |path| {
+                OpenOptions::new().write(true).create_new(true).open(path)
+            })
+            .map(|(file, path)| (file, Some(path)))?,
+        };
+        Ok(Self { file, temporary, target, replace, published: false })
+    }
+
+    /// Gives the complete file a temporary name, if it has none yet.
+    fn name(&mut self) -> Result<()> {
+        if self.temporary.is_none() {
+            let descriptor = descriptor_path(&self.file);
+            let link =
+                |path: &Path| Ok(linkat(CWD, &descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW)?);
+            let ((), path) = under_temporary_name(&self.target, link)?;
+            self.temporary = Some(path);
         }
+        Ok(())
     }
 
     /// Writes slices at a position.
@@ -62,9 +79,13 @@ impl Pending {
     }
 
     fn publish(&mut self) -> Result<()> {
+        self.name()?;
+        let temporary = self.temporary.as_deref().unwrap_or(&self.target);
         let renamed = match self.replace {
-            Replace::Always => fs::rename(&self.temporary, &self.target),
-            Replace::Never => rename_new(&self.temporary, &self.target),
+            Replace::Always => fs::rename(temporary, &self.target),
+            Replace::Never => rename_new(temporary, &self.target),
+            Replace::SetAside => rename_new(&self.target, &aside(&self.target)?)
+                .and_then(|()| rename_new(temporary, &self.target)),
         };
         renamed.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
@@ -79,8 +100,37 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if !self.published {
-            let _ = fs::remove_file(&self.temporary);
+        if let (false, Some(temporary)) = (self.published, &self.temporary) {
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}
+
+/// A file without a name in a directory, where the system can make one and name it later.
+fn without_name(directory: &Path) -> Option<File> {
+    let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o666);
+    let file = File::from(rustix::fs::openat(CWD, directory, flags, mode).ok()?);
+    fs::symlink_metadata(descriptor_path(&file)).is_ok().then_some(file)
+}
+
+/// The path through which an open file is linked to a name.
+fn descriptor_path(file: &File) -> PathBuf {
+    Path::new("/proc/self/fd").join(file.as_raw_fd().to_string())
+}
+
+/// Makes something under a temporary name that is free.
+fn under_temporary_name<T>(
+    target: &Path,
+    make: impl Fn(&Path) -> io::Result<T>,
+) -> Result<(T, PathBuf)> {
+    let name = target.file_name().unwrap_or_default();
+    loop {
+        let temporary = target.with_file_name(names::temporary(name, random()?));
+        match make(&temporary) {
+            Ok(made) => return Ok((made, temporary)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Error::io("creating", target, &error)),
         }
     }
 }
@@ -90,6 +140,12 @@ impl Drop for Pending {
 pub(crate) fn commit(mut files: Vec<Pending>, old: &[PathBuf], sync: bool) -> Result<()> {
     if sync {
         sync_files(&files)?;
+    }
+    // All files have temporary names before the first gets its own: a set that a crash leaves half
+    // named is still complete.
+    files.iter_mut().try_for_each(Pending::name)?;
+    if sync {
+        sync_directories(&files)?;
     }
     let mut set_aside = Vec::new();
     let done = set_aside_all(old, &mut set_aside)
@@ -108,11 +164,16 @@ pub(crate) fn commit(mut files: Vec<Pending>, old: &[PathBuf], sync: bool) -> Re
 /// Renames old files, noting each as (name, name aside).
 fn set_aside_all(old: &[PathBuf], set_aside: &mut Vec<(PathBuf, PathBuf)>) -> Result<()> {
     for path in old {
-        let aside = path.with_file_name(names::old(finished_name(path), random()?));
+        let aside = aside(path)?;
         rename_new(path, &aside).map_err(|error| Error::io("setting aside", path, &error))?;
         set_aside.push((path.clone(), aside));
     }
     Ok(())
+}
+
+/// Another name for a file that is in the way.
+fn aside(path: &Path) -> Result<PathBuf> {
+    Ok(path.with_file_name(names::old(finished_name(path), random()?)))
 }
 
 /// The name of a shard file without the mark of being set aside.
@@ -131,7 +192,7 @@ fn undo(files: &[Pending], set_aside: &[(PathBuf, PathBuf)]) {
 }
 
 /// Renames without replacing anything, also where the file system cannot do so by itself.
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => link_and_remove(from, to),
         result => Ok(result?),
@@ -251,7 +312,8 @@ mod tests {
     #[test]
     fn what_is_not_committed_is_gone() {
         let (directory, _, new) = directory();
-        let file = pending(&new, Replace::Never);
+        let mut file = pending(&new, Replace::Never);
+        file.name().unwrap();
         assert_eq!(count(&directory), 2);
         drop(file);
         assert_eq!(count(&directory), 1);

@@ -1,4 +1,5 @@
-//! Repairing: every shard that is missing or damaged is written anew, whole.
+//! Repairing: every shard that is missing or damaged is written anew, whole, and one that a crash
+//! left without its name gets it.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,9 +12,10 @@ use crate::shard::Progress;
 use crate::shard::crew::Crew;
 use crate::shard::decode::check_digest;
 use crate::shard::format::Digest;
-use crate::shard::names::ShardName;
+use crate::shard::names::{self, ShardName};
 use crate::shard::object::Object;
-use crate::shard::place::{Pending, Replace, allow_open_files, commit, directory_of};
+use crate::shard::place::{Pending, Replace, allow_open_files, commit, directory_of, rename_new};
+use crate::shard::recognise::recognise;
 use crate::shard::segment::{BlockId, Segment};
 use crate::shard::sources::{Depth, Sources};
 use crate::shard::verify::{DigestCheck, ShardState, Status, VerifyReport, verify};
@@ -73,11 +75,42 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
         path: path.clone(),
         was,
     });
-    let repaired = repaired.collect();
+    let mut repaired: Vec<RepairedShard> = repaired.collect();
     if !bad.is_empty() {
         rewrite(object, job, targets, &bad, progress)?;
     }
+    repaired.extend(name_unnamed(object, &before)?);
     Ok(RepairReport { repaired, before })
+}
+
+/// Gives shards whose only intact file still has a temporary name, since a process was killed
+/// while it named a complete set, the names that they were to have.
+fn name_unnamed(object: &Object, before: &VerifyReport) -> Result<Vec<RepairedShard>> {
+    let mut named = Vec::new();
+    for shard in &before.shards {
+        let intact: Vec<&Path> =
+            shard.files.iter().filter(|f| f.is_intact()).map(|f| f.path.as_path()).collect();
+        let is_unnamed = |path: &&Path| path.file_name().is_some_and(names::is_temporary);
+        if intact.is_empty() || !intact.iter().all(is_unnamed) {
+            continue;
+        }
+        let name = ShardName::new(object.name(), shard.index, object.shard_count())?;
+        let path = intact[0].with_file_name(name.finished());
+        let damaged_copy = shard.files.iter().any(|file| !file.is_intact() && file.path == path);
+        let renamed = match damaged_copy {
+            true => fs::rename(intact[0], &path),
+            false => rename_new(intact[0], &path),
+        };
+        match renamed {
+            Ok(()) => {
+                named.push(RepairedShard { shard: shard.index, path, was: ShardState::Missing });
+            }
+            // The name is taken: the shard stays where it is, whole.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Error::io("naming", &path, &error)),
+        }
+    }
+    Ok(named)
 }
 
 fn rewrite(
@@ -206,7 +239,8 @@ impl<'a> Targets<'a> {
         self.free_name(&directory, shard)
     }
 
-    /// A name in the directory that is free, or taken by a damaged copy of this very shard.
+    /// A name in the directory that is free, or taken by a damaged copy of this very shard, or by
+    /// a file that is no shard at all: what is left of this one, it seems.
     fn free_name(&self, directory: &Path, shard: usize) -> Result<(PathBuf, Replace)> {
         let name = ShardName::new(self.object.name(), shard, self.object.shard_count())?;
         let mut path = directory.join(name.finished());
@@ -216,6 +250,9 @@ impl<'a> Targets<'a> {
             }
             if self.holds(shard, &path) {
                 return Ok((path, Replace::Always));
+            }
+            if path.is_file() && recognise(&path).is_err() {
+                return Ok((path, Replace::SetAside));
             }
             path = directory.join(name.numbered(number));
         }

@@ -64,6 +64,9 @@ impl FileReport {
     }
 }
 
+/// How many bad shards a message names.
+const NAMED_SHARDS: usize = 8;
+
 /// How thoroughly shards are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
@@ -122,18 +125,39 @@ impl<'a> Sources<'a> {
     }
 
     fn lost(&self, segment: &Segment<'_>, number: u64) -> Error {
-        let good = (0..self.files.len()).filter(|&shard| segment.has_shard(shard)).count();
+        let (good, bad): (Vec<usize>, Vec<usize>) =
+            (0..self.files.len()).partition(|&shard| segment.has_shard(shard));
+        let mut reasons: Vec<String> =
+            bad.iter().take(NAMED_SHARDS).map(|&shard| self.reason(shard)).collect();
+        if bad.len() > NAMED_SHARDS {
+            reasons.push(format!("and {} more", bad.len() - NAMED_SHARDS));
+        }
         let (bytes, code) = (self.extent.range(number), self.geometry.code());
         let (nodes, tolerance) = (code.node_count(), code.tolerance());
         Error::too_few(format!(
-            "{}: segment {number} of {} (bytes {} to {}) is beyond repair: {good} of {nodes} shards \
-             are good there, {} are enough",
+            "{}: segment {number} of {} (bytes {} to {}) is beyond repair: {} of {nodes} shards are \
+             good there, {} are enough; {}",
             self.object.name().display(),
             self.extent.count(),
             bytes.start,
             bytes.end,
-            nodes - tolerance
+            good.len(),
+            nodes - tolerance,
+            reasons.join(", ")
         ))
+    }
+
+    /// Why a shard is no good, as far as has been seen.
+    fn reason(&self, shard: usize) -> String {
+        let first = |source: &Source<'_>| {
+            let damage = source.damage.lock().unwrap_or_else(PoisonError::into_inner);
+            damage.first.as_ref().map(|(_, why)| why.clone())
+        };
+        match self.files[shard].iter().find_map(first) {
+            Some(why) => format!("shard {shard}: {why}"),
+            None if self.files[shard].is_empty() => format!("shard {shard} is missing"),
+            None => format!("shard {shard} cannot be read"),
+        }
     }
 
     /// Reads a shard's block of a segment from its files.

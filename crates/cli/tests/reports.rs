@@ -1,0 +1,348 @@
+//! What every command reports in JSON: each field that its help documents is there, and says what is
+//! true.
+
+mod common;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use base64::Engine;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use common::{Chance, exit, run};
+
+/// Checks a report: it has the fields that the help of its command documents for its type, and those
+/// that scripts were promised (DESIGN section 9), which are documented all.
+fn check_report(command: &str, kind: &str, report: &Value, promised: &[&str]) {
+    assert_eq!(report["type"], kind, "{report}");
+    let help = run([command, "--help"]).expect(exit::DONE).text();
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let documented = documented_fields(&help, kind);
+    assert!(!documented.is_empty(), "no fields of type \"{kind}\" in the help:\n{help}");
+    for field in &documented {
+        assert!(report.get(field).is_some(), "{field} is documented, but not reported: {report}");
+    }
+    let words: Vec<&str> = help.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    for field in promised {
+        assert!(report.get(field).is_some(), "{field} is not reported: {report}");
+        assert!(words.contains(field), "{field} is not in the help:\n{help}");
+    }
+}
+
+/// The names in a list such as: type "x", name, shards [{index, path}], status (good, bad).
+fn documented_fields(help: &str, kind: &str) -> Vec<String> {
+    let start = format!("type \"{kind}\"");
+    let list = help.split_once(&start).map_or("", |(_, list)| list);
+    let (mut depth, mut top) = (0, String::new());
+    for character in list.chars() {
+        match character {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            '.' if depth == 0 => break,
+            _ if depth == 0 => top.push(character),
+            _ => {}
+        }
+    }
+    let is_name =
+        |name: &&str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    top.split(',').map(str::trim).filter(is_name).map(str::to_owned).collect()
+}
+
+#[test]
+fn documentation_is_read_right() {
+    let help =
+        "JSON: type \"x\", status (good, bad), of_it [{a, b}],\nand with --c: c, last. No, this";
+    assert_eq!(documented_fields(help, "x"), ["status", "of_it", "last"]);
+}
+
+/// An object in a folder of shards.
+fn encoded(content: &[u8], code: &str, more: &[&str]) -> (TempDir, PathBuf, Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("object");
+    fs::write(&file, content).unwrap();
+    let shards = folder.path().join("shards");
+    let report = common::encode(&file, &shards, code, more);
+    (folder, shards, report)
+}
+
+const COMMON: [&str; 4] = ["object", "name", "code", "length"];
+
+#[test]
+fn encode() {
+    let content = Chance(1).bytes(100_000);
+    let (_folder, shards, report) = encoded(&content, "4+2", &[]);
+    let fields = ["digest", "stored_bytes", "seconds", "shards", "warnings"];
+    check_report("encode", "encode", &report, &[&COMMON[..], &fields].concat());
+    assert_eq!(report["name"], "object");
+    assert_eq!(report["code"], "cauchy:k=4,m=2,w=3");
+    assert_eq!(report["length"], 100_000);
+    assert_eq!(report["digest"], blake3::hash(&content).to_hex().as_str());
+    assert_eq!(report["object"].as_str().unwrap().len(), 32);
+    let stored: usize = common::snapshot(&shards).values().map(Vec::len).sum();
+    assert_eq!(report["stored_bytes"], stored);
+    let paths = common::shard_paths(&report);
+    assert_eq!(paths.len(), 6);
+    for (index, path) in paths.iter().enumerate() {
+        assert_eq!(report["shards"][index]["index"], index);
+        assert!(path.is_file());
+    }
+    assert!(report["warnings"].as_array().unwrap().iter().all(Value::is_string));
+}
+
+#[test]
+fn decode() {
+    let content = Chance(2).bytes(100_000);
+    let (folder, shards, encoded) = encoded(&content, "4+2", &[]);
+    fs::remove_file(shards.join("object.1of6.paritas")).unwrap();
+    let harmed = shards.join("object.2of6.paritas");
+    let mut bytes = fs::read(&harmed).unwrap();
+    bytes[500] ^= 1;
+    fs::write(&harmed, bytes).unwrap();
+    let out = folder.path().join("out");
+    let report = run(args!["decode", &shards, "--out", &out, "--json"]).expect(exit::DONE).result();
+    let fields = ["digest", "seconds", "path", "shards"];
+    check_report("decode", "decode", &report, &[&COMMON[..], &fields].concat());
+    for same in ["object", "name", "code", "length", "digest"] {
+        assert_eq!(report[same], encoded[same]);
+    }
+    assert_eq!(report["path"], out.to_str().unwrap());
+    let shards = report["shards"].as_array().unwrap();
+    let shard = |index: u64| shards.iter().find(|shard| shard["index"] == index).unwrap();
+    assert_eq!(shards.len(), 2, "{report}");
+    assert_eq!(shard(1)["state"], "missing");
+    assert_eq!(shard(2)["state"], "damaged");
+    assert_eq!(shard(2)["path"], harmed.to_str().unwrap());
+    assert!(shard(2)["notes"][0].as_str().unwrap().contains("offset"), "{report}");
+
+    // To a pipe, the report goes to standard error.
+    let piped = run(args!["decode", harmed.parent().unwrap(), "--out", "-", "--json"]);
+    let piped = piped.expect(exit::DONE);
+    assert!(piped.stdout == content);
+    let lines = common::json_lines(&piped.stderr).unwrap();
+    assert_eq!(lines.last().unwrap()["type"], "decode");
+}
+
+#[test]
+fn verify() {
+    let (_folder, shards, _) = encoded(&Chance(3).bytes(1_000_000), "4+2", &[]);
+    let intact = run(args!["verify", &shards, "--json"]).expect(exit::DONE).result();
+    let fields = ["status", "tolerable_losses", "digest_ok", "seconds", "shards", "lost_ranges"];
+    check_report("verify", "verify", &intact, &[&COMMON[..], &fields].concat());
+    assert_eq!(intact["status"], "intact");
+    assert_eq!(intact["tolerable_losses"], 2);
+    assert_eq!(intact["digest_ok"], true);
+    for shard in intact["shards"].as_array().unwrap() {
+        let fields = ["index", "state", "path", "bad_lanes", "first_bad_offset", "notes"];
+        assert!(fields.iter().all(|field| shard.get(field).is_some()), "{shard}");
+    }
+    for shard in [0, 2, 4] {
+        let path = shards.join(format!("object.{shard}of6.paritas"));
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[1000] ^= 1;
+        fs::write(&path, bytes).unwrap();
+    }
+    // The first segment is lost, and nothing else.
+    let info = run(args!["info", &shards, "--json"]).expect(exit::DONE).result();
+    let lost = run(args!["verify", &shards, "--json"]).expect(exit::LOST).result();
+    assert_eq!(lost["status"], "lost");
+    assert_eq!(lost["tolerable_losses"], 0);
+    let ranges = lost["lost_ranges"].as_array().unwrap();
+    assert_eq!(ranges.len(), 1, "{lost}");
+    assert_eq!(ranges[0]["start"], 0);
+    assert_eq!(ranges[0]["end"], info["segment_bytes"]);
+}
+
+#[test]
+fn repair() {
+    let (_folder, shards, _) = encoded(&Chance(4).bytes(1000), "rdp:k=4", &[]);
+    let lost = shards.join("object.3of6.paritas");
+    fs::remove_file(&lost).unwrap();
+    let report = run(args!["repair", &shards, "--json"]).expect(exit::DONE).result();
+    check_report("repair", "repair", &report, &[&COMMON[..], &["seconds", "repaired"]].concat());
+    assert_eq!(report["repaired"].as_array().unwrap().len(), 1);
+    assert_eq!(report["repaired"][0]["index"], 3);
+    assert_eq!(report["repaired"][0]["path"], lost.to_str().unwrap());
+    let nothing = run(args!["repair", &shards, "--json"]).expect(exit::DONE).result();
+    assert_eq!(nothing["repaired"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn info() {
+    let (_folder, shards, encoded) = encoded(&Chance(5).bytes(1000), "evenodd:k=3", &[]);
+    fs::remove_file(shards.join("object.3of5.paritas")).unwrap();
+    let report = run(args!["info", &shards, "--json"]).expect(exit::DONE).result();
+    let fields =
+        ["layout", "packet", "length", "digest", "shard_count", "tolerance", "shards", "missing"];
+    check_report("info", "info", &report, &[&COMMON[..], &fields].concat());
+    assert_eq!(report["layout"], "packets");
+    assert_eq!(report["digest"], encoded["digest"]);
+    assert_eq!(report["shard_count"], 5);
+    assert_eq!(report["tolerance"], 2);
+    assert_eq!(report["missing"], serde_json::json!([3]));
+    assert!(report["segment_bytes"].as_u64().is_some_and(|bytes| bytes > 0));
+    let file = &report["shards"][0]["files"][0];
+    assert_eq!(report["shards"][0]["index"], 0);
+    assert!(file["path"].as_str().unwrap().ends_with("object.0of5.paritas"));
+    assert!(file["header"] == true && file["footer"] == true, "{file}");
+}
+
+#[test]
+fn names_that_are_no_text_are_base64() {
+    let name = OsStr::from_bytes(b"caf\xe9.tar");
+    let base64 = base64::engine::general_purpose::STANDARD.encode(name.as_bytes());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(name);
+    fs::write(&file, "bytes").unwrap();
+    let (shards, out) = (folder.path().join("shards"), folder.path().join("out"));
+    let reports = [
+        run(args!["encode", &file, "--out", &shards, "--json"]),
+        run(args!["info", &shards, "--json"]),
+        run(args!["verify", &shards, "--json"]),
+        run(args!["repair", &shards, "--json"]),
+        run(args!["decode", &shards, "--out", &out, "--json"]),
+    ];
+    for report in reports {
+        let report = report.expect(exit::DONE).result();
+        assert_eq!(report["name_bytes"], base64.as_str(), "{report}");
+        assert!(report.get("name").is_none(), "{report}");
+        let path = match report["type"].as_str().unwrap() {
+            "encode" | "verify" => &report["shards"][0],
+            "info" => &report["shards"][0]["files"][0],
+            _ => continue,
+        };
+        let bytes = path["path_bytes"].as_str().unwrap_or_else(|| panic!("no path in {report}"));
+        let bytes = base64::engine::general_purpose::STANDARD.decode(bytes).unwrap();
+        assert!(bytes.ends_with(b"caf\xe9.tar.0of6.paritas"), "{report}");
+    }
+}
+
+#[test]
+fn codes() {
+    let families = run(["codes", "--json"]).expect(exit::DONE).results();
+    for family in &families {
+        check_report("codes", "family", family, &["name", "summary", "limits", "example"]);
+        let example = family["example"].as_str().unwrap();
+        let code = run(["codes", example, "--json"]).expect(exit::DONE).result();
+        let fields = [
+            "code",
+            "nodes",
+            "data_nodes",
+            "tolerance",
+            "data_cells",
+            "parity_cells",
+            "overhead",
+            "ones",
+            "pin",
+        ];
+        check_report("codes", "code", &code, &fields);
+        // The canonical form is a fixed point.
+        let canonical = code["code"].as_str().unwrap();
+        let again = run(["codes", canonical, "--json"]).expect(exit::DONE).result();
+        assert_eq!(again["code"], canonical);
+    }
+    for family in ["cauchy", "rdp"] {
+        assert!(families.iter().any(|found| found["name"] == family), "{family} is not listed");
+    }
+    let code = run(["codes", "rdp:k=6", "--matrix", "--json"]).expect(exit::DONE).result();
+    check_report("codes", "code", &code, &["matrix"]);
+    let rows: Vec<&str> =
+        code["matrix"].as_array().unwrap().iter().map(|row| row.as_str().unwrap()).collect();
+    assert_eq!(code["parity_cells"], rows.len());
+    assert!(rows.iter().all(|row| code["data_cells"] == row.len()));
+    let ones: usize = rows.iter().map(|row| row.matches('1').count()).sum();
+    assert_eq!(code["ones"], ones);
+}
+
+#[test]
+fn schedule() {
+    let counts =
+        ["ones", "xors", "copies", "total", "ops", "temps", "ternary", "loads", "stores", "reads"];
+    let number = |report: &Value, field: &str| report[field].as_u64().unwrap();
+    let spec = "cauchy:k=10,m=4,w=4";
+    let report = run(["schedule", spec, "--json"]).expect(exit::DONE).result();
+    let fields = ["code", "erased", "pass", "order", "plan_seconds"];
+    check_report("schedule", "schedule", &report, &[&fields[..], &counts].concat());
+    assert_eq!(report["code"], spec);
+    assert_eq!(number(&report, "xors") + number(&report, "copies"), number(&report, "total"));
+    assert_eq!(number(&report, "copies"), number(&report, "ops"));
+    assert_eq!(number(&report, "ops"), 16 + number(&report, "temps"));
+    assert!(number(&report, "loads") >= 40 && number(&report, "stores") >= 16);
+    let reads: Vec<u64> =
+        report["reads"].as_array().unwrap().iter().map(|cells| cells.as_u64().unwrap()).collect();
+    assert_eq!(reads, [vec![4; 10], vec![0; 4]].concat());
+
+    // As they stand, the rows cost what the matrix has.
+    let direct = run(["schedule", spec, "--pass", "direct", "--json"]).expect(exit::DONE).result();
+    assert_eq!(direct["total"], direct["ones"]);
+    assert_eq!(direct["temps"], 0);
+    assert!(number(&report, "xors") < number(&direct, "xors"));
+
+    let erased = run(["schedule", spec, "--erase", "0,13", "--text", "--json"]);
+    let erased = erased.expect(exit::DONE).result();
+    check_report("schedule", "schedule", &erased, &["text"]);
+    assert_eq!(erased["erased"], serde_json::json!([0, 13]));
+    assert!(erased["reads"][0] == 0 && erased["reads"][13] == 0, "{erased}");
+    assert!(!erased["text"].as_str().unwrap().is_empty());
+    for pass in ["direct", "smart", "slp"] {
+        for order in ["parity", "data"] {
+            let arguments = ["schedule", "rdp:k=6", "--pass", pass, "--order", order, "--json"];
+            let report = run(arguments).expect(exit::DONE).result();
+            assert!(report["pass"] == pass && report["order"] == order, "{report}");
+        }
+    }
+}
+
+#[test]
+fn bench_and_every_kernel_of_doctor() {
+    let doctor = run(["doctor", "--json"]).expect(exit::DONE).result();
+    let fields = ["version", "architecture", "threads", "packet", "kernel", "kernels"];
+    assert!(fields.iter().all(|field| doctor.get(field).is_some()), "{doctor}");
+    assert_eq!(doctor["version"], env!("CARGO_PKG_VERSION"));
+    let kernels: Vec<&str> =
+        doctor["kernels"].as_array().unwrap().iter().map(|k| k["name"].as_str().unwrap()).collect();
+    assert!(kernels.contains(&"scalar"));
+    assert!(kernels.contains(&doctor["kernel"].as_str().unwrap()));
+    for operation in ["encode", "decode", "update"] {
+        for kernel in kernels.iter().chain(&["auto"]) {
+            let report = run([
+                "bench", "--code", "4+2", "--set", "65536", "--reps", "3", "--json", "--kernel",
+                kernel, "--op", operation,
+            ]);
+            let report = report.expect(exit::DONE).result();
+            check_bench(&report);
+            assert_eq!(report["op"], operation);
+            assert!(*kernel == "auto" || report["kernel"] == **kernel, "{report}");
+        }
+    }
+}
+
+#[test]
+fn doctor() {
+    let report = run(["doctor", "--json"]).expect(exit::DONE).result();
+    check_report("doctor", "doctor", &report, &["kernel", "kernels"]);
+    let right = |kernel: &Value| kernel["right"] == true;
+    assert!(report["kernels"].as_array().unwrap().iter().all(right), "{report}");
+}
+
+fn check_bench(report: &Value) {
+    let fields = [
+        "gbps_median",
+        "gbps_min",
+        "gbps_max",
+        "roofline_gbps",
+        "roofline_fraction",
+        "kernel",
+        "packet",
+    ];
+    check_report("bench", "bench", report, &fields);
+    let number = |field: &str| report[field].as_f64().unwrap();
+    let (low, median, high) = (number("gbps_min"), number("gbps_median"), number("gbps_max"));
+    assert!(0.0 < low && low <= median && median <= high, "{report}");
+    let fraction = median / number("roofline_gbps");
+    assert!((fraction - number("roofline_fraction")).abs() < 1e-6, "{report}");
+    assert_eq!(report["set_bytes"], 65536);
+    assert_eq!(report["reps"], 3);
+}
