@@ -4,8 +4,10 @@
 //! schedule for a question is planned and compiled once and kept. [`Codec::encode`],
 //! [`Codec::reconstruct`] and [`Codec::update`] say the same in the words of their use.
 
+mod words;
+
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::define::cells::{CellId, CellSet, Code, NodeId, Role};
 use crate::error::{Error, Result};
@@ -13,6 +15,7 @@ use crate::plan::PlanOptions;
 use crate::run::kernel::{Buffer, Executable, Stores};
 use crate::run::program::{Location, Program};
 use crate::run::select::{Kernel, KernelChoice};
+use crate::run::words::select::WordKernel;
 
 /// The packet size of files and the default of codecs, in bytes.
 pub const DEFAULT_PACKET: usize = 64;
@@ -39,8 +42,10 @@ pub struct CodecOptions {
     pub layout: BufferLayout,
     /// The most threads a call may use; 0 stands for the machine's.
     pub threads: usize,
-    /// Which kernel runs.
+    /// Which kernel runs. For a code in the word layout, a word kernel on the same registers.
     pub kernel: KernelChoice,
+    /// Which word kernel runs, whatever `kernel` is, for codes in the word layout.
+    pub word_kernel: Option<WordKernel>,
     /// How results are stored.
     pub stores: Stores,
     /// Which passes plan.
@@ -54,6 +59,7 @@ impl Default for CodecOptions {
             layout: BufferLayout::default(),
             threads: 0,
             kernel: KernelChoice::default(),
+            word_kernel: None,
             stores: Stores::default(),
             plan: PlanOptions::default(),
         }
@@ -88,7 +94,6 @@ pub struct Codec {
     options: CodecOptions,
     layout: Layout,
     programs: Mutex<Programs>,
-    fallback: OnceLock<String>,
 }
 
 impl Codec {
@@ -107,8 +112,11 @@ impl Codec {
         if !kernel.is_available() {
             return Err(kernel.unavailable());
         }
+        if let Some(kernel) = options.word_kernel.filter(|kernel| !kernel.is_available()) {
+            return Err(kernel.unavailable());
+        }
         let layout = Layout::new(&code, options.layout);
-        Ok(Self { code, options, layout, programs: Mutex::default(), fallback: OnceLock::new() })
+        Ok(Self { code, options, layout, programs: Mutex::default() })
     }
 
     /// The code.
@@ -121,19 +129,30 @@ impl Codec {
         self.options.packet
     }
 
-    /// The kernel that runs.
+    /// The name of the kernel that runs, in either layout.
+    pub fn kernel_name(&self) -> &'static str {
+        self.word_kernel().map_or_else(|| self.kernel().name(), WordKernel::name)
+    }
+
+    /// The kernel that runs in the packet layout.
     pub fn kernel(&self) -> Kernel {
         self.options.kernel.resolve(self.options.packet)
     }
 
     /// Why another kernel had to serve than [`Codec::kernel`], if that has happened: the system
     /// forbids executable memory, or compiled code was found to compute wrong.
-    pub fn fallback(&self) -> Option<&str> {
-        self.fallback.get().map(String::as_str)
+    pub fn fallback(&self) -> Option<String> {
+        let programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = programs.by_question.values().find_map(|program| program.fallback())?;
+        Some(format!("{} cannot serve: {why}", self.kernel()))
     }
 
-    /// The bytes of the largest strip; a shard of every node is a whole number of strips.
+    /// The bytes of the largest strip; a shard of every node is a whole number of strips. In the word
+    /// layout, unless buffers are lanes, a strip is one word.
     pub fn strip(&self) -> usize {
+        if let Some(strip) = self.word_strip() {
+            return strip;
+        }
         let rows = self.layout.cells.iter().map(Vec::len).max().unwrap_or(0);
         rows * self.options.packet
     }
@@ -144,7 +163,8 @@ impl Codec {
         self.layout.cells.len()
     }
 
-    /// The cells of a buffer by row. A buffer has `stripes · rows · packet` bytes.
+    /// The cells of a buffer by row. A buffer has `stripes · rows · packet` bytes; in the word layout,
+    /// `stripes · strip`.
     ///
     /// # Panics
     /// When there is no such buffer.
@@ -258,7 +278,10 @@ impl Codec {
         let mut buffers = vec![Buffer::Source(old), Buffer::Source(new)];
         buffers.extend(parity.iter_mut().map(|shard| Buffer::Target(shard)));
         let key = Question::Update(node);
-        let program = self.cached(key, || self.update_program(node, &targets))?;
+        let program = self.cached(key, || match self.word_kernel() {
+            Some(kernel) => self.compile_word_update(kernel, node, &targets),
+            None => self.compile(self.update_program(node, &targets)?),
+        })?;
         program.run(&mut buffers, self.options.threads, self.options.stores)
     }
 
@@ -288,11 +311,22 @@ impl Codec {
     /// # Errors
     /// As [`Codec::compute`].
     pub fn listing(&self, have: &CellSet, want: &CellSet) -> Result<Option<String>> {
-        Ok(self.kernel().listing(&self.bind(have, want)?))
+        match self.word_kernel() {
+            Some(_) => Ok(None),
+            None => Ok(self.kernel().listing(&self.bind(have, want)?)),
+        }
     }
 
     fn program(&self, have: &CellSet, want: &CellSet) -> Result<Arc<Executable>> {
-        self.cached(Question::Compute(have.clone(), want.clone()), || self.bind(have, want))
+        let key = Question::Compute(have.clone(), want.clone());
+        self.cached(key, || match self.word_kernel() {
+            Some(kernel) => self.compile_words(kernel, have, want),
+            None => self.compile(self.bind(have, want)?),
+        })
+    }
+
+    fn compile(&self, program: Program) -> Result<Executable> {
+        self.kernel().compile(program, self.options.kernel.patience())
     }
 
     fn bind(&self, have: &CellSet, want: &CellSet) -> Result<Program> {
@@ -308,15 +342,14 @@ impl Codec {
     fn cached(
         &self,
         question: Question,
-        plan: impl FnOnce() -> Result<Program>,
+        compile: impl FnOnce() -> Result<Executable>,
     ) -> Result<Arc<Executable>> {
         let programs = || self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = programs().by_question.get(&question) {
             return Ok(Arc::clone(found));
         }
         // Planned outside the lock: two threads may plan the same question, which is harmless.
-        let executable = Arc::new(self.kernel().compile(plan()?)?);
-        executable.fallback().map(|why| self.fallback.get_or_init(|| why.to_owned()));
+        let executable = Arc::new(compile()?);
         programs().insert(question, Arc::clone(&executable));
         Ok(executable)
     }

@@ -42,9 +42,17 @@ fn unsafe_stays_in_kernels() {
     for folder in ["define", "plan"] {
         assert_without(folder, &["unsafe", "allow(unsafe_code)"]);
     }
-    for file in
-        ["codec.rs", "lib.rs", "error.rs", "run/parallel.rs", "run/program.rs", "run/select.rs"]
-    {
+    for file in [
+        "codec.rs",
+        "codec/words.rs",
+        "lib.rs",
+        "error.rs",
+        "run/parallel.rs",
+        "run/program.rs",
+        "run/select.rs",
+        "run/words/program.rs",
+        "run/words/select.rs",
+    ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
         assert!(!code(&path).contains("unsafe"), "{file}");
     }

@@ -42,13 +42,13 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
     let speed = samples.spread(subject.user_bytes());
     let limit = limits.spread(subject.user_bytes());
     let fraction = speed.median / limit.median;
-    let kernel = subject.codec.kernel();
-    subject.codec.fallback().inspect(|why| output.warn(why));
+    let kernel = subject.codec.kernel_name();
+    subject.codec.fallback().iter().for_each(|why| output.warn(why));
     let operation = format!("{:?}", args.op).to_lowercase();
     let align = format!("{:?}", args.align).to_lowercase();
     let value = json!({
         "type": "bench", "code": spec, "op": operation, "set_bytes": args.set,
-        "shard_bytes": subject.shard, "align": align, "packet": args.packet, "kernel": kernel.name(),
+        "shard_bytes": subject.shard, "align": align, "packet": args.packet, "kernel": kernel,
         "threads": args.threads, "reps": args.reps, "kept": speed.kept,
         "gbps_median": speed.median, "gbps_min": speed.min, "gbps_max": speed.max,
         "roofline_gbps": limit.median, "roofline_fraction": fraction, "first_seconds": subject.first_seconds,
@@ -230,7 +230,7 @@ impl Workload {
         if self.shards.iter().enumerate().all(right) {
             return Ok(());
         }
-        Err(Failure::internal(format!("{} computes wrong; not measured", self.codec.kernel())))
+        Err(Failure::internal(format!("{} computes wrong; not measured", self.codec.kernel_name())))
     }
 
     /// The same streams with one XOR for every byte read: a code whose parity nodes share the

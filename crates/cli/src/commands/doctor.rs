@@ -82,5 +82,5 @@ fn encode(kernel: Kernel) -> Result<(Vec<Vec<u8>>, Option<String>), paritas::Err
         &data.iter().map(Vec::as_slice).collect::<Vec<_>>(),
         &mut parity.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>(),
     )?;
-    Ok((parity, codec.fallback().map(str::to_owned)))
+    Ok((parity, codec.fallback()))
 }

@@ -18,8 +18,13 @@
 
 use std::fmt;
 
+use crate::define::bitmatrix::BitMatrix;
 use crate::define::spec::Spec;
+use crate::define::symbols::SymbolMatrix;
 use crate::error::{Error, Result};
+
+/// The bits of a word in the word layout.
+const WORD_BITS: usize = 8;
 
 /// A node: the unit of failure, holding one shard.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -147,6 +152,8 @@ pub struct Code {
     rows: Vec<Box<[u32]>>,
     /// Per cell, the cells that define it; empty for data cells.
     definitions: Vec<Box<[CellId]>>,
+    /// The coefficients over GF(2^w), where the layout is words.
+    symbols: Option<SymbolMatrix>,
 }
 
 impl Code {
@@ -222,6 +229,12 @@ impl Code {
         &self.definitions[cell.index()]
     }
 
+    /// The coefficients over GF(2^w) of a code in the word layout, whose cells are the bits of
+    /// symbols and are stored as such; `None` where cells are packets.
+    pub fn symbols(&self) -> Option<&SymbolMatrix> {
+        self.symbols.as_ref()
+    }
+
     /// How many rows of a node form one *lane*: the part of a stored block that is contiguous,
     /// separately checksummed and can be read alone. Equal to the node's rows where reading part
     /// of a strip gains nothing.
@@ -266,7 +279,7 @@ impl Code {
     ///
     /// All numbers are 32-bit little-endian: the number of data cells; the number of nodes; then
     /// for each node the number of its cells, and for each cell in row order the number of ones
-    /// of its generator row and their positions.
+    /// of its generator row and their positions; in the word layout, finally, the bits of a word.
     pub fn describe(&self, mut feed: impl FnMut(&[u8])) {
         let mut number = |n: usize| feed(&(n as u32).to_le_bytes());
         number(self.data.len());
@@ -277,6 +290,9 @@ impl Code {
                 number(self.row(cell).len());
                 self.row(cell).iter().for_each(|&data| number(data as usize));
             }
+        }
+        if let Some(symbols) = &self.symbols {
+            number(symbols.field().width() as usize);
         }
     }
 }
@@ -304,6 +320,7 @@ pub struct CodeBuilder {
     nodes: Vec<Vec<CellId>>,
     rows: Vec<Box<[u32]>>,
     definitions: Vec<Box<[CellId]>>,
+    symbols: Option<SymbolMatrix>,
 }
 
 impl CodeBuilder {
@@ -318,6 +335,7 @@ impl CodeBuilder {
             nodes: vec![Vec::new(); nodes],
             rows: Vec::new(),
             definitions: Vec::new(),
+            symbols: None,
         }
     }
 
@@ -364,6 +382,40 @@ impl CodeBuilder {
         self.push(role, node, row.into(), definition.into())
     }
 
+    /// Adds the symbols of a matrix in the packet layout: node by node from 0, the w bits of a
+    /// symbol as the next w rows of its node.
+    ///
+    /// # Panics
+    /// When the code has fewer nodes.
+    pub fn symbols(&mut self, matrix: &SymbolMatrix) -> &mut Self {
+        let w = matrix.field().width() as usize;
+        let data: Vec<Vec<CellId>> = (0..matrix.data_nodes())
+            .map(|node| (0..w).map(|_| self.data(Some(node))).collect())
+            .collect();
+        for (row, node) in matrix.parity().iter().zip(matrix.data_nodes()..) {
+            let blocks: Vec<BitMatrix> =
+                row.iter().map(|&c| matrix.field().bit_matrix(c)).collect();
+            for bit in 0..w {
+                let blocks = blocks.iter().zip(&data);
+                let sources: Vec<CellId> = blocks
+                    .flat_map(|(block, cells)| block.support(bit).map(|column| cells[column]))
+                    .collect();
+                self.derived(Role::Parity, Some(node), &sources);
+            }
+        }
+        self
+    }
+
+    /// Adds the symbols of a matrix in the word layout. The code has no other cells.
+    ///
+    /// # Panics
+    /// When the code has fewer nodes.
+    pub fn words(&mut self, matrix: SymbolMatrix) -> &mut Self {
+        self.symbols(&matrix);
+        self.symbols = Some(matrix);
+        self
+    }
+
     fn push(
         &mut self,
         role: Role,
@@ -386,13 +438,15 @@ impl CodeBuilder {
     /// The finished code, with its canonical spec and the number of nodes that may be lost.
     ///
     /// # Errors
-    /// When the code has no data, a node without cells, or a lane that mixes data and parity.
+    /// When the code has no data, a node without cells, or a lane that mixes data and parity, or in
+    /// the word layout divided symbols, other cells, or words that no kernel computes with.
     pub fn finish(self, spec: Spec, tolerance: usize) -> Result<Code> {
         let widest = self.nodes.iter().map(Vec::len).max().unwrap_or(0);
         let lane_rows = self.lane_rows.unwrap_or(widest);
         if self.data.is_empty() || self.nodes.iter().any(Vec::is_empty) || lane_rows == 0 {
             return Err(Error::parameters(format!("{spec} leaves a node without cells")));
         }
+        self.expect_whole_words(&spec, lane_rows)?;
         let code = Code {
             spec,
             pin: self.pin,
@@ -403,6 +457,7 @@ impl CodeBuilder {
             nodes: self.nodes,
             rows: self.rows,
             definitions: self.definitions,
+            symbols: self.symbols,
         };
         let mixed = |lane: &[CellId]| {
             lane.iter().any(|&cell| code.cell(cell).role != code.cell(lane[0]).role)
@@ -414,6 +469,22 @@ impl CodeBuilder {
             )));
         }
         Ok(code)
+    }
+
+    fn expect_whole_words(&self, spec: &Spec, lane_rows: usize) -> Result<()> {
+        let Some(symbols) = &self.symbols else { return Ok(()) };
+        let w = symbols.field().width() as usize;
+        if w != WORD_BITS {
+            return Err(Error::parameters(format!(
+                "{spec}: w = {w}, but words have w = {WORD_BITS}"
+            )));
+        }
+        if self.cells.len() != w * symbols.node_count() || lane_rows != w {
+            return Err(Error::parameters(format!(
+                "{spec}: nodes in the word layout hold only symbols, undivided"
+            )));
+        }
+        Ok(())
     }
 }
 

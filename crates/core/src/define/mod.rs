@@ -9,3 +9,4 @@ pub mod code;
 pub mod erasure;
 pub mod field;
 pub mod spec;
+pub mod symbols;

@@ -8,9 +8,12 @@
 //! and always succeeds where anything does. Both give rows of sources, which the passes of
 //! [`optimise`] turn into fewer XORs.
 //!
+//! Codes in the word layout are planned at node level instead ([`combination`]).
+//!
 //! Safe code only, and nothing here knows about memory: a [`Schedule`] names numbered inputs,
 //! temporaries and outputs; a [`Plan`] says which cells they are.
 
+pub mod combination;
 pub mod cost;
 pub mod interpret;
 pub mod optimise;

@@ -4,7 +4,7 @@
 //! each input and output is. A kernel compiles a program once and runs it over any number of
 //! stripes. [`select`] is the one place that knows which kernels this processor has;
 //! [`parallel`] splits stripes over threads. All `unsafe` is below
-//! [`kernel`] and `jit`.
+//! [`kernel`], [`words`] and `jit`.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod jit;
@@ -12,3 +12,4 @@ pub mod kernel;
 pub(crate) mod parallel;
 pub mod program;
 pub mod select;
+pub mod words;

@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
-use crate::run::jit::{self, Jit, Refusal, assemble::Isa};
-use crate::run::kernel::{self, Compiled, Executable};
+use crate::run::jit::{self, Jit, assemble::Isa};
+use crate::run::kernel::{self, Executable};
 use crate::run::program::Program;
 
 /// A kernel by name.
@@ -115,11 +115,12 @@ impl Kernel {
         Self::available().filter(fits).last().unwrap_or(Self::Scalar)
     }
 
-    /// Compiles a program for this kernel.
+    /// Makes a program ready for this kernel. A compiled kernel compiles once it has run over
+    /// `patience` bytes.
     ///
     /// # Errors
     /// When the processor cannot run it.
-    pub(crate) fn compile(self, program: Program) -> Result<Executable> {
+    pub(crate) fn compile(self, program: Program, patience: usize) -> Result<Executable> {
         let executable = match self {
             Self::Scalar => Executable::new(program, kernel::scalar::compile),
             #[cfg(target_arch = "x86_64")]
@@ -131,35 +132,15 @@ impl Kernel {
             #[cfg(target_arch = "aarch64")]
             Self::Neon => Executable::new(program, kernel::neon::compile),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx2 => self.jit(program, Isa::Avx2, kernel::avx2::compile),
+            Self::JitAvx2 => jit(program, Isa::Avx2, patience),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512Vl => self.jit(program, Isa::Avx512Vl, kernel::avx2::compile),
+            Self::JitAvx512Vl => jit(program, Isa::Avx512Vl, patience),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512 => self.jit(program, Isa::Avx512, kernel::avx512::compile),
+            Self::JitAvx512 => jit(program, Isa::Avx512, patience),
             #[allow(unreachable_patterns, reason = "which kernels remain depends on the target")]
             _ => None,
         };
         executable.ok_or_else(|| self.unavailable())
-    }
-
-    /// Compiles to machine code, or where that is not possible for the tiled kernel.
-    #[cfg(target_arch = "x86_64")]
-    fn jit(
-        self,
-        program: Program,
-        isa: Isa,
-        tiled: fn(&Program) -> Option<Box<dyn Compiled>>,
-    ) -> Option<Executable> {
-        let refusal = match Jit::compile(&program, isa, tiled(&program)?) {
-            Ok(jit) => return Executable::new(program, |_| Some(Box::new(jit))),
-            Err(refusal) => refusal,
-        };
-        let executable = Executable::new(program, tiled)?;
-        Some(match refusal {
-            Refusal::Shape => executable,
-            Refusal::Forbidden(reason) => executable.in_place_of(self.name(), &reason),
-            Refusal::Wrong => executable.in_place_of(self.name(), "its code computes wrong here"),
-        })
     }
 
     /// The machine code of a program, an instruction a line, for kernels that are compiled.
@@ -194,13 +175,37 @@ pub fn can_compile() -> Result<(), String> {
     return Err(format!("there is no compiler for {}", std::env::consts::ARCH));
 }
 
+/// A compiled kernel, with the tiled one of the same registers beside it.
+#[cfg(target_arch = "x86_64")]
+fn jit(program: Program, isa: Isa, patience: usize) -> Option<Executable> {
+    Executable::new(program, |program| {
+        let tiled = match isa {
+            Isa::Avx2 | Isa::Avx512Vl => kernel::avx2::compile(program),
+            Isa::Avx512 => kernel::avx512::compile(program),
+        };
+        Jit::prepare(program, isa, tiled, patience)
+    })
+}
+
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
+/// How many bytes of buffers a program runs over before [`KernelChoice::Auto`] has it compiled:
+/// what the tiled kernel does in the time that compiling takes.
+const PATIENCE: usize = 2 << 20;
+
 impl KernelChoice {
+    /// How many bytes a program is to run over before it is compiled.
+    pub(crate) fn patience(self) -> usize {
+        match self {
+            Self::Auto => PATIENCE,
+            Self::Only(_) => 0,
+        }
+    }
+
     /// The kernel that serves packets of this size.
     pub fn resolve(self, packet: usize) -> Kernel {
         match self {

@@ -14,10 +14,11 @@
 //! By default the data points are 0..k and the parity points k..n, with the smallest w that
 //! fits. Points and scalings are pinned, so that better defaults do not touch stored data.
 
-use crate::define::cells::{CellId, Code, CodeBuilder, Pin, Role};
+use crate::define::cells::{Code, CodeBuilder, Pin};
 use crate::define::code::Family;
 use crate::define::field::Field;
 use crate::define::spec::Spec;
+use crate::define::symbols::{SymbolMatrix, expect_size};
 use crate::error::{Error, Result};
 
 pub(super) const FAMILY: Family = Family {
@@ -30,9 +31,6 @@ pub(super) const FAMILY: Family = Family {
 };
 
 const MAX_WIDTH: usize = 16;
-
-/// The most bits (k·m·w²) that a bit matrix may have; beyond it planning takes minutes.
-const MAX_BITS: usize = 1 << 25;
 
 /// Coefficients as a Cauchy matrix with scaled rows and columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,12 +108,7 @@ impl Shape {
                 1 << w
             )));
         }
-        let bits = k.saturating_mul(m).saturating_mul(w * w);
-        if bits > MAX_BITS {
-            return Err(Error::parameters(format!(
-                "{spec}: its bit matrix has k·m·w² = {bits} bits, more than {MAX_BITS}"
-            )));
-        }
+        expect_size(k, m, w)?;
         Ok(Self { k, m, w })
     }
 
@@ -177,22 +170,10 @@ impl Matrix {
 
     fn code(&self, shape: &Shape, points_given: bool) -> Result<Code> {
         let Shape { k, m, w } = *shape;
+        let row = |i| (0..k).map(|j| self.coefficient(i, j)).collect();
+        let matrix = SymbolMatrix::new(self.field, k, (0..m).map(row).collect())?;
         let mut builder = CodeBuilder::new(k + m);
-        let data: Vec<Vec<CellId>> =
-            (0..k).map(|node| (0..w).map(|_| builder.data(Some(node))).collect()).collect();
-        for i in 0..m {
-            let blocks: Vec<_> =
-                (0..k).map(|j| self.field.bit_matrix(self.coefficient(i, j))).collect();
-            for row in 0..w {
-                let sources: Vec<CellId> = blocks
-                    .iter()
-                    .zip(&data)
-                    .flat_map(|(block, cells)| block.support(row).map(|column| cells[column]))
-                    .collect();
-                builder.derived(Role::Parity, Some(k + i), &sources);
-            }
-        }
-        builder.pin(self.pin());
+        builder.symbols(&matrix).pin(self.pin());
         let mut spec = Spec::new("cauchy").with("k", k).with("m", m).with("w", w);
         if points_given {
             let points: Vec<String> = self.x.iter().chain(&self.y).map(u32::to_string).collect();

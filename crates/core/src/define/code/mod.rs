@@ -5,9 +5,13 @@
 //! anywhere but at the spec and the pin, so that stored data outlives the tables.
 
 mod array;
+mod backblaze;
 mod cauchy;
 mod evenodd;
+mod isal;
+mod raid6;
 mod rdp;
+mod words;
 
 use crate::define::cells::{Code, Pin};
 use crate::define::spec::Spec;
@@ -29,7 +33,15 @@ pub struct Family {
 }
 
 /// All families, by name.
-pub const FAMILIES: &[Family] = &[cauchy::FAMILY, evenodd::FAMILY, rdp::FAMILY];
+pub const FAMILIES: &[Family] = &[
+    backblaze::FAMILY,
+    cauchy::FAMILY,
+    evenodd::FAMILY,
+    isal::CAUCHY,
+    isal::RS,
+    raid6::FAMILY,
+    rdp::FAMILY,
+];
 
 impl Code {
     /// The code that a spec names.

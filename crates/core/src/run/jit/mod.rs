@@ -5,6 +5,8 @@
 //! schedule on one vector of every packet, temporaries in registers. Sets that outgrow the cache
 //! run a second variant whose stores bypass it.
 //!
+//! Compiling takes half a millisecond for 10+4, in which the tiled kernel runs over some megabytes;
+//! so unless a compiled kernel is asked for by name, it is made when that many have been run over.
 //! Before it touches anyone's data, compiled code runs on a small set of bytes and must give what
 //! the interpreter gives; if it does not, or cannot be made executable, the tiled kernel of the
 //! same instruction set serves.
@@ -16,14 +18,15 @@ pub(crate) mod exec_memory;
 
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::error::Result;
+use crate::error;
 use crate::plan::interpret::interpret;
 use crate::plan::registers::{Allocation, Machine};
 use crate::plan::schedule::Slot;
 use crate::run::jit::assemble::{Assembler, Isa, LINE, Walk};
 use crate::run::jit::exec_memory::ExecutableMemory;
-use crate::run::kernel::{Compiled, Memory, Stores};
+use crate::run::kernel::{Compiled, Memory};
 use crate::run::program::Program;
 
 /// The most steps of one vector that are compiled. Code that outgrows the instruction cache still
@@ -36,9 +39,6 @@ const PREFETCH_FROM: usize = 17;
 
 /// How far ahead software prefetch reaches, in bytes of each stream.
 const PREFETCH_DISTANCE: usize = 1024;
-
-/// The size of a call's buffers, together, beyond which stores bypass the cache.
-const CACHE_BYTES: usize = 16 << 20;
 
 /// Why a program was not compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,15 +57,24 @@ pub(crate) fn probe() -> Result<(), String> {
     ExecutableMemory::new(&[0xC3]).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// A program compiled for an instruction set.
+/// A program that is compiled once enough bytes have asked for it, and run by the tiled kernel until
+/// then or where compiling fails.
 pub(crate) struct Jit {
+    program: Program,
+    isa: Isa,
+    tiled: Box<dyn Compiled>,
+    /// Compile before this many bytes have been run over.
+    patience: usize,
+    bytes: AtomicUsize,
+    code: OnceLock<Result<Code, Refusal>>,
+}
+
+/// A program compiled for an instruction set.
+struct Code {
     shape: Shape,
     cached: Function,
     past_cache: OnceLock<Option<Function>>,
-    isa: Isa,
-    program: Program,
-    /// Runs what is left where a packet is no whole number of vectors.
-    rest: Box<dyn Compiled>,
+    /// The buffers that are written.
     outputs: Vec<usize>,
 }
 
@@ -102,24 +111,17 @@ struct Function {
 }
 
 impl Jit {
-    /// Compiles and tries a program. `rest` runs what is left.
-    pub(crate) fn compile(
+    /// A program for an instruction set, `None` where the processor lacks it. `tiled` runs what is not
+    /// compiled.
+    pub(crate) fn prepare(
         program: &Program,
         isa: Isa,
-        rest: Box<dyn Compiled>,
-    ) -> Result<Self, Refusal> {
-        let shape = Shape::of(program, isa).filter(|_| isa.is_available());
-        let shape = shape.ok_or(Refusal::Shape)?;
-        let cached = Function::compile(program, isa, shape, false)?;
-        let mut outputs: Vec<usize> = (0..program.schedule().outputs())
-            .filter_map(|n| program.location(Slot::Output(n as u32)))
-            .map(|location| location.buffer)
-            .collect();
-        outputs.sort_unstable();
-        outputs.dedup();
-        let past_cache = OnceLock::new();
-        let program = program.clone();
-        Ok(Self { shape, cached, past_cache, isa, program, rest, outputs })
+        tiled: Option<Box<dyn Compiled>>,
+        patience: usize,
+    ) -> Option<Box<dyn Compiled>> {
+        let tiled = tiled.filter(|_| isa.is_available())?;
+        let (program, bytes, code) = (program.clone(), AtomicUsize::new(0), OnceLock::new());
+        Some(Box::new(Self { program, isa, tiled, patience, bytes, code }))
     }
 
     /// The code of the variant with cached stores, an instruction a line.
@@ -130,56 +132,91 @@ impl Jit {
         assembler.listing().ok()
     }
 
-    /// The variant for this call's memory.
-    fn function(&self, memory: &Memory, stripes: &Range<usize>) -> &Function {
-        let strips = self.program.rows().iter().sum::<usize>() * self.program.packet();
-        let past_cache = match memory.stores() {
-            Stores::Auto => memory.stripes() * strips > CACHE_BYTES,
-            Stores::Cached => false,
-            Stores::PastCache => true,
-        };
-        if !past_cache || !self.lines_are_whole(memory, stripes) {
-            return &self.cached;
+    /// The compiled code, if it is time for it and there is any.
+    fn code(&self, stripes: usize) -> Option<&Code> {
+        let bytes = stripes * strips(&self.program);
+        let total = self.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if total < self.patience {
+            return None;
         }
-        let past_cache = self
-            .past_cache
-            .get_or_init(|| Function::compile(&self.program, self.isa, self.shape, true).ok());
-        past_cache.as_ref().unwrap_or(&self.cached)
-    }
-
-    /// Whether every body writes whole cache lines.
-    fn lines_are_whole(&self, memory: &Memory, stripes: &Range<usize>) -> bool {
-        let packet = self.program.packet();
-        self.outputs.iter().all(|&buffer| {
-            let strip = self.program.strip(buffer);
-            let start = memory.pointer(buffer).wrapping_add(stripes.start * strip);
-            let aligned = start.addr().is_multiple_of(LINE);
-            aligned
-                && (self.shape.is_flat()
-                    || (strip.is_multiple_of(LINE) && packet.is_multiple_of(LINE)))
-        })
+        self.code.get_or_init(|| Code::compile(&self.program, self.isa)).as_ref().ok()
     }
 }
 
 impl Compiled for Jit {
     unsafe fn run(&self, memory: &Memory, stripes: Range<usize>) {
-        let (count, covered) = self.shape.bodies(stripes.len(), self.program.packet());
-        if count > 0 {
-            let strips = (0..self.program.rows().len()).map(|buffer| self.program.strip(buffer));
-            let mut pointers: Vec<*mut u8> = strips
-                .enumerate()
-                .map(|(b, strip)| memory.pointer(b).wrapping_add(stripes.start * strip))
-                .collect();
-            let function = self.function(memory, &stripes);
-            // SAFETY: the caller vouches for the buffers of all stripes; `bodies` bodies stay
-            // within the first `covered` of them.
-            unsafe { function.call(&mut pointers, count) };
+        let mut rest = stripes.clone();
+        if let Some(code) = self.code(stripes.len()) {
+            let (count, covered) = code.shape.bodies(stripes.len(), self.program.packet());
+            if count > 0 {
+                let buffers = 0..self.program.rows().len();
+                let mut pointers: Vec<*mut u8> = buffers
+                    .map(|b| memory.pointer(b).wrapping_add(stripes.start * self.program.strip(b)))
+                    .collect();
+                let function = code.function(&self.program, self.isa, memory, &pointers);
+                // SAFETY: the caller vouches for the buffers of all stripes; `count` bodies stay
+                // within the first `covered` of them; `prepare` asked for the instruction set.
+                unsafe { function.call(&mut pointers, count) };
+            }
+            rest.start += covered;
         }
-        if covered < stripes.len() {
+        if !rest.is_empty() {
             // SAFETY: the caller's contract, for the stripes that are left.
-            unsafe { self.rest.run(memory, stripes.start + covered..stripes.end) };
+            unsafe { self.tiled.run(memory, rest) };
         }
     }
+
+    fn fallback(&self) -> Option<String> {
+        match self.code.get()?.as_ref().err()? {
+            Refusal::Shape => None,
+            Refusal::Forbidden(why) => Some(why.clone()),
+            Refusal::Wrong => Some("its code computes wrong on this processor".to_owned()),
+        }
+    }
+}
+
+impl Code {
+    /// Compiles and tries a program.
+    fn compile(program: &Program, isa: Isa) -> Result<Self, Refusal> {
+        let shape = Shape::of(program, isa).ok_or(Refusal::Shape)?;
+        let cached = Function::compile(program, isa, shape, false)?;
+        let mut outputs: Vec<usize> = (0..program.schedule().outputs())
+            .filter_map(|n| program.location(Slot::Output(n as u32)))
+            .map(|location| location.buffer)
+            .collect();
+        outputs.sort_unstable();
+        outputs.dedup();
+        Ok(Self { shape, cached, past_cache: OnceLock::new(), outputs })
+    }
+
+    /// The variant for this call's memory.
+    fn function(
+        &self,
+        program: &Program,
+        isa: Isa,
+        memory: &Memory,
+        pointers: &[*mut u8],
+    ) -> &Function {
+        if !memory.past_cache(strips(program)) || !self.lines_are_whole(program, pointers) {
+            return &self.cached;
+        }
+        let compile = || Function::compile(program, isa, self.shape, true).ok();
+        self.past_cache.get_or_init(compile).as_ref().unwrap_or(&self.cached)
+    }
+
+    /// Whether every body writes whole cache lines.
+    fn lines_are_whole(&self, program: &Program, pointers: &[*mut u8]) -> bool {
+        let whole = |bytes: usize| bytes.is_multiple_of(LINE);
+        self.outputs.iter().all(|&buffer| {
+            let strips = whole(program.strip(buffer)) && whole(program.packet());
+            whole(pointers[buffer].addr()) && (self.shape.is_flat() || strips)
+        })
+    }
+}
+
+/// The bytes of one stripe of all buffers.
+fn strips(program: &Program) -> usize {
+    program.rows().iter().sum::<usize>() * program.packet()
 }
 
 impl Shape {
@@ -233,7 +270,7 @@ impl Shape {
     }
 }
 
-fn allocate(program: &Program, isa: Isa, past_cache: bool) -> Result<Allocation> {
+fn allocate(program: &Program, isa: Isa, past_cache: bool) -> error::Result<Allocation> {
     let (registers, ternary) = (isa.registers(), isa.ternary());
     let machine = Machine { registers, ternary, outputs_readable: !past_cache };
     Allocation::best(program.schedule(), machine)

@@ -63,6 +63,9 @@ pub enum Stores {
     PastCache,
 }
 
+/// The size of a call's buffers, together, beyond which stores bypass the cache.
+const CACHE_BYTES: usize = 16 << 20;
+
 /// A program in the form that one kernel runs. A kernel makes one only where the processor has
 /// the kernel's features.
 pub(crate) trait Compiled: Send + Sync {
@@ -72,13 +75,18 @@ pub(crate) trait Compiled: Send + Sync {
     /// For every buffer that the program reads or writes, `memory` holds a pointer that is valid
     /// for at least `stripes.end` strips (for writes too where the program writes it); no one else
     /// writes the strips of `stripes` meanwhile, nor reads those that the program writes.
-    /// processor has the features that the kernel was chosen for.
     unsafe fn run(&self, memory: &Memory, stripes: Range<usize>);
+
+    /// Why another kernel had to serve, if that has happened.
+    fn fallback(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The buffers of one call as pointers; null where absent.
 pub(crate) struct Memory {
     pointers: Vec<*mut u8>,
+    /// The stripes of the whole call, of which one thread may run a part.
     stripes: usize,
     stores: Stores,
 }
@@ -103,23 +111,32 @@ impl Memory {
         self.pointers[buffer]
     }
 
-    /// The stripes of the whole call, of which one thread may run a part.
-    pub(crate) fn stripes(&self) -> usize {
-        self.stripes
+    /// Whether results are to be stored past the cache, when a stripe of all buffers has so many
+    /// bytes.
+    pub(crate) fn past_cache(&self, stripe: usize) -> bool {
+        match self.stores {
+            Stores::Auto => self.stripes * stripe > CACHE_BYTES,
+            Stores::Cached => false,
+            Stores::PastCache => true,
+        }
     }
+}
 
-    /// How results are to be stored.
-    pub(crate) fn stores(&self) -> Stores {
-        self.stores
-    }
+/// How a program uses one buffer of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BufferUse {
+    /// The bytes of a strip.
+    pub(crate) strip: usize,
+    /// Whether it is read.
+    pub(crate) read: bool,
+    /// Whether it is written.
+    pub(crate) written: bool,
 }
 
 /// A compiled program behind a safe interface.
 pub(crate) struct Executable {
-    program: Program,
+    uses: Vec<BufferUse>,
     compiled: Box<dyn Compiled>,
-    /// Why another kernel than the one asked for serves.
-    fallback: Option<String>,
 }
 
 impl Executable {
@@ -129,19 +146,21 @@ impl Executable {
         compile: impl FnOnce(&Program) -> Option<Box<dyn Compiled>>,
     ) -> Option<Self> {
         let compiled = compile(&program)?;
-        Some(Self { program, compiled, fallback: None })
+        let one = |buffer| {
+            let (read, written) = program.access(buffer);
+            BufferUse { strip: program.strip(buffer), read, written }
+        };
+        Some(Self::over((0..program.rows().len()).map(one).collect(), compiled))
     }
 
-    /// Notes that this kernel serves in place of another, and why.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn in_place_of(mut self, other: &str, why: &str) -> Self {
-        self.fallback = Some(format!("{other} cannot serve: {why}"));
-        self
+    /// A compiled program that uses the buffers of a call so, and no others.
+    pub(crate) fn over(uses: Vec<BufferUse>, compiled: Box<dyn Compiled>) -> Self {
+        Self { uses, compiled }
     }
 
-    /// Why another kernel than the one asked for serves, if so.
-    pub(crate) fn fallback(&self) -> Option<&str> {
-        self.fallback.as_deref()
+    /// Why another kernel had to serve than the one that was to, if that has happened.
+    pub(crate) fn fallback(&self) -> Option<String> {
+        self.compiled.fallback()
     }
 
     /// Runs the program over all stripes of the buffers, on up to `threads` threads.
@@ -156,7 +175,7 @@ impl Executable {
         stores: Stores,
     ) -> Result<()> {
         let stripes = self.check(buffers)?;
-        let bytes = stripes * self.program.rows().iter().sum::<usize>() * self.program.packet();
+        let bytes = stripes * self.uses.iter().map(|buffer| buffer.strip).sum::<usize>();
         let memory = Memory::new(buffers, stripes, stores);
         parallel::split(stripes, bytes, threads, |range| {
             // SAFETY: `check` found every buffer present, long enough for all stripes and of the
@@ -168,14 +187,14 @@ impl Executable {
     }
 
     fn check(&self, buffers: &[Buffer<'_>]) -> Result<usize> {
-        let expected = self.program.rows().len();
+        let expected = self.uses.len();
         if buffers.len() != expected {
             let given = buffers.len();
             return Err(Error::length(format!("{given} buffers are given, {expected} are needed")));
         }
         let mut stripes = None;
-        for (number, buffer) in buffers.iter().enumerate() {
-            let (read, written) = self.program.access(number);
+        for (number, (buffer, used)) in buffers.iter().zip(&self.uses).enumerate() {
+            let &BufferUse { strip, read, written } = used;
             if !read && !written {
                 continue;
             }
@@ -185,7 +204,6 @@ impl Executable {
             if written && !matches!(buffer, Buffer::Target(_)) {
                 return Err(Error::length(format!("buffer {number} is to be written")));
             }
-            let strip = self.program.strip(number);
             let whole = length.is_multiple_of(strip).then_some(length / strip);
             match (whole, *stripes.get_or_insert(length / strip)) {
                 (Some(count), first) if count == first => {}

@@ -1,0 +1,271 @@
+//! Sums of products, once, for every instruction set and word width.
+//!
+//! A *pass* makes a few outputs at a time, as many as the registers hold sums of. It walks down all
+//! buffers in steps of two vectors: each input is loaded once, made ready to be multiplied once, and
+//! multiplied by one factor for each output, which is loaded once for both vectors. With a whole
+//! cache line of an input taken at once, shards that begin at the same place of a page do not push
+//! each other out of the first-level cache between two touches.
+//!
+//! More outputs take several passes. These run over one tile of all buffers after the other, so that
+//! inputs come from memory once.
+//!
+//! An output that is the plain sum of a pass's inputs comes first in the pass and is not multiplied.
+//! Bytes that do not fill a vector go through a padded copy; nothing is read or written beyond the
+//! end of a buffer.
+
+use crate::run::kernel::Memory;
+use crate::run::kernel::vector::Vector;
+use crate::run::words::access::{Access, Padded, Whole, load, store};
+use crate::run::words::engine::{LINE, Span};
+use crate::run::words::multiplier::Multiplier;
+use crate::run::words::program::WordProgram;
+
+/// The most outputs of a pass.
+pub(super) const MOST_OUTPUTS: usize = 6;
+
+/// What the tiles of all buffers may fill together where there are several passes.
+const TILE_BUDGET: usize = 256 * 1024;
+
+/// The most bytes of a tile of one buffer.
+const MOST_TILE: usize = 16 * 1024;
+
+/// The vectors of one input that are multiplied together.
+const TOGETHER: usize = 2;
+
+/// A program as passes.
+pub(super) struct Products<M: Multiplier> {
+    passes: Vec<Pass<M>>,
+    /// The bytes of each buffer that all passes run over before the next bytes.
+    tile: usize,
+}
+
+/// Some outputs, and the inputs they depend on.
+struct Pass<M: Multiplier> {
+    inputs: Vec<usize>,
+    outputs: Vec<usize>,
+    /// Input by input, a table for each output; none for a plain first one.
+    tables: Vec<M::Table>,
+    /// Whether the first output is the plain sum of the inputs.
+    plain: bool,
+    adds: bool,
+}
+
+impl<M: Multiplier> Products<M> {
+    pub(super) fn new(program: &WordProgram) -> Self {
+        const { assert!(M::OUTPUTS <= MOST_OUTPUTS) };
+        let mut outputs: Vec<usize> = (0..program.outputs().len()).collect();
+        outputs.sort_by_key(|&output| !is_plain(program.row(output)));
+        let count = outputs.len().div_ceil(M::OUTPUTS).max(1);
+        let size = outputs.len().div_ceil(count).max(1);
+        let passes: Vec<Pass<M>> =
+            outputs.chunks(size).map(|outputs| Pass::new(program, outputs)).collect();
+        let buffers = program.inputs().len() + program.outputs().len();
+        let tile = if passes.len() > 1 { tile_bytes(buffers) } else { usize::MAX };
+        Self { passes, tile }
+    }
+
+    /// Runs over some bytes of all buffers.
+    ///
+    /// # Safety
+    /// `memory` holds valid pointers for `span` of every buffer of the program, for writing where
+    /// it writes; where the span streams, outputs begin at a cache line; `M`'s instruction set is
+    /// available.
+    #[inline(always)]
+    pub(super) unsafe fn run(&self, memory: &Memory, span: Span) {
+        let mut start = 0;
+        while start < span.length {
+            let length = self.tile.min(span.length - start);
+            for pass in &self.passes {
+                let tile = Span { start: span.start + start, length, ..span };
+                // SAFETY: the caller's contract; a tile is a part of the span and a whole number of
+                // lines from its start.
+                unsafe { pass.run(memory, tile) };
+            }
+            start += length;
+        }
+    }
+}
+
+fn is_plain(row: &[u32]) -> bool {
+    row.iter().all(|&coefficient| coefficient == 1)
+}
+
+fn tile_bytes(buffers: usize) -> usize {
+    (TILE_BUDGET / buffers.max(1)).clamp(8 * LINE, MOST_TILE) / LINE * LINE
+}
+
+/// The buffers of a pass, from the first byte of a span on.
+struct Cursors<const OUT: usize> {
+    sources: Vec<*const u8>,
+    targets: [*mut u8; OUT],
+}
+
+impl<M: Multiplier> Pass<M> {
+    fn new(program: &WordProgram, outputs: &[usize]) -> Self {
+        let used = |&input: &usize| outputs.iter().any(|&output| program.row(output)[input] != 0);
+        let inputs: Vec<usize> = (0..program.inputs().len()).filter(used).collect();
+        let plain = inputs.iter().all(|&input| program.row(outputs[0])[input] == 1);
+        let factors = &outputs[usize::from(plain)..];
+        let table =
+            |input: usize, output: usize| M::table(program.field(), program.row(output)[input]);
+        Self {
+            tables: inputs
+                .iter()
+                .flat_map(|&input| factors.iter().map(move |&output| table(input, output)))
+                .collect(),
+            inputs: inputs.iter().map(|&input| program.inputs()[input]).collect(),
+            outputs: outputs.iter().map(|&output| program.outputs()[output]).collect(),
+            plain,
+            adds: program.adds(),
+        }
+    }
+
+    /// # Safety
+    /// As [`Products::run`].
+    #[inline(always)]
+    unsafe fn run(&self, memory: &Memory, span: Span) {
+        // SAFETY: the caller's contract, passed on.
+        unsafe {
+            match self.outputs.len() {
+                1 => self.run_outputs::<1>(memory, span),
+                2 => self.run_outputs::<2>(memory, span),
+                3 => self.run_outputs::<3>(memory, span),
+                4 => self.run_outputs::<4>(memory, span),
+                5 if M::OUTPUTS > 4 => self.run_outputs::<5>(memory, span),
+                _ if M::OUTPUTS > 4 => self.run_outputs::<6>(memory, span),
+                _ => {}
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Products::run`]; the pass has `OUT` outputs.
+    #[inline(always)]
+    unsafe fn run_outputs<const OUT: usize>(&self, memory: &Memory, span: Span) {
+        let start = |&buffer: &usize| memory.pointer(buffer).wrapping_add(span.start);
+        let cursors = Cursors::<OUT> {
+            sources: self.inputs.iter().map(|buffer| start(buffer).cast_const()).collect(),
+            targets: std::array::from_fn(|output| start(&self.outputs[output])),
+        };
+        // SAFETY: the caller's contract, passed on.
+        unsafe {
+            if self.plain {
+                self.walk::<OUT, true>(&cursors, span);
+            } else {
+                self.walk::<OUT, false>(&cursors, span);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Products::run`]; the cursors are those of the pass and the span.
+    #[inline(always)]
+    unsafe fn walk<const OUT: usize, const PLAIN: bool>(&self, cursors: &Cursors<OUT>, span: Span) {
+        let (vector, step) = (M::Vector::BYTES, TOGETHER * M::Vector::BYTES);
+        let mut at = 0;
+        // SAFETY: `at` plus the bytes that are touched never exceeds the span.
+        unsafe {
+            while at + step <= span.length {
+                let access = Whole { streams: span.streams };
+                self.step::<OUT, PLAIN, TOGETHER, Whole>(cursors, at, access);
+                at += step;
+            }
+            while at < span.length {
+                let access = Padded { bytes: vector.min(span.length - at) };
+                self.step::<OUT, PLAIN, 1, Padded>(cursors, at, access);
+                at += access.bytes;
+            }
+        }
+    }
+
+    /// Makes `VECTORS` vectors of every output.
+    ///
+    /// # Safety
+    /// The cursors are valid for the access at `at`; `M`'s instruction set is available.
+    #[inline(always)]
+    unsafe fn step<const OUT: usize, const PLAIN: bool, const VECTORS: usize, A: Access>(
+        &self,
+        cursors: &Cursors<OUT>,
+        at: usize,
+        access: A,
+    ) {
+        let factors = OUT - usize::from(PLAIN);
+        let mut tables = self.tables.as_ptr();
+        let mut sources = &cursors.sources[..];
+        // SAFETY: the caller's contract. A vector of zero bytes is zero. There are `factors` tables
+        // for every source.
+        unsafe {
+            let mut sums: [[M::Vector; VECTORS]; OUT] = std::mem::zeroed();
+            if self.adds {
+                for output in 0..OUT {
+                    sums[output] = load(cursors.targets[output].add(at), access);
+                }
+            }
+            while let ([a, b, rest @ ..], true) = (sources, M::PAIRS) {
+                let pair = [load(a.add(at), access), load(b.add(at), access)];
+                add::<M, OUT, PLAIN, VECTORS, 2>(&mut sums, pair, tables);
+                tables = tables.add(2 * factors);
+                sources = rest;
+            }
+            for source in sources {
+                let single = [load(source.add(at), access)];
+                add::<M, OUT, PLAIN, VECTORS, 1>(&mut sums, single, tables);
+                tables = tables.add(factors);
+            }
+            for output in 0..OUT {
+                store(cursors.targets[output].add(at), sums[output], access);
+            }
+        }
+    }
+}
+
+/// Adds the products of some inputs to the sums.
+///
+/// # Safety
+/// `tables` points to one table for each input and multiplied output; `M`'s instruction set is
+/// available.
+#[inline(always)]
+unsafe fn add<
+    M: Multiplier,
+    const OUT: usize,
+    const PLAIN: bool,
+    const VECTORS: usize,
+    const INPUTS: usize,
+>(
+    sums: &mut [[M::Vector; VECTORS]; OUT],
+    inputs: [[M::Vector; VECTORS]; INPUTS],
+    tables: *const M::Table,
+) {
+    let (plain, factors) = (usize::from(PLAIN), OUT - usize::from(PLAIN));
+    // SAFETY: the caller's contract.
+    unsafe {
+        if PLAIN {
+            for i in 0..VECTORS {
+                let mut input = inputs[0][i];
+                for n in 1..INPUTS {
+                    input = input.xor(inputs[n][i]);
+                }
+                sums[0][i] = sums[0][i].xor(input);
+            }
+        }
+        let mut operands = [[M::operand(inputs[0][0]); VECTORS]; INPUTS];
+        for n in 0..INPUTS {
+            for i in 0..VECTORS {
+                operands[n][i] = M::operand(inputs[n][i]);
+            }
+        }
+        for output in 0..factors {
+            let mut multiples = [M::factor(&*tables.add(output)); INPUTS];
+            for n in 1..INPUTS {
+                multiples[n] = M::factor(&*tables.add(n * factors + output));
+            }
+            for i in 0..VECTORS {
+                let mut product = M::product(operands[0][i], multiples[0]);
+                for n in 1..INPUTS {
+                    product = product.xor(M::product(operands[n][i], multiples[n]));
+                }
+                sums[plain + output][i] = sums[plain + output][i].xor(product);
+            }
+        }
+    }
+}

@@ -1,0 +1,593 @@
+//! The word layout: every word kernel against the reference, other libraries' bytes, and every
+//! pattern of losses.
+
+mod common;
+
+use common::{as_mut_slices, as_slices, code, fill};
+use paritas::Buffer::{Absent, Source, Target};
+use paritas::define::erasure::combinations;
+use paritas::define::field::Field;
+use paritas::{
+    BufferLayout, CellSet, Code, CodeBuilder, Codec, CodecOptions, ErrorKind, Kernel, KernelChoice,
+    NodeId, Role, Spec, Stores, SymbolMatrix, WordKernel,
+};
+use paritas_reference as reference;
+
+const CANARY: u8 = 0xC3;
+
+fn options() -> CodecOptions {
+    CodecOptions { threads: 1, ..CodecOptions::default() }
+}
+
+fn codec(code: Code, kernel: WordKernel) -> Codec {
+    Codec::new(code, CodecOptions { word_kernel: Some(kernel), ..options() }).unwrap()
+}
+
+/// The reference's field and the parity rows of a code, as its symbol matrix says.
+fn reference_matrix(code: &Code) -> (reference::field::Field, Vec<Vec<u64>>) {
+    let symbols = code.symbols().unwrap();
+    let field = symbols.field();
+    let rows = symbols.parity().iter().map(|row| row.iter().map(|&c| u64::from(c)).collect());
+    (reference::field::Field::new(field.width(), field.polynomial()), rows.collect())
+}
+
+fn reference_parity(code: &Code, data: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let (field, rows) = reference_matrix(code);
+    reference::words::encode(&field, &rows, data)
+}
+
+/// Memory for a shard with canaries around it, the shard at a given distance from a cache line.
+struct Guarded {
+    memory: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl Guarded {
+    fn new(length: usize, misalignment: usize) -> Self {
+        let memory = vec![CANARY; length + 256];
+        let start = memory.as_ptr().align_offset(64) + 64 + misalignment;
+        Self { memory, start, length }
+    }
+
+    fn holding(bytes: &[u8], misalignment: usize) -> Self {
+        let mut guarded = Self::new(bytes.len(), misalignment);
+        guarded.bytes_mut().copy_from_slice(bytes);
+        guarded
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.memory[self.start..][..self.length]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..][..self.length]
+    }
+
+    fn is_intact(&self) -> bool {
+        let (before, rest) = self.memory.split_at(self.start);
+        before.iter().chain(&rest[self.length..]).all(|&byte| byte == CANARY)
+    }
+}
+
+/// Encodes from and into guarded memory; `misalign` says how far a shard is from a cache line.
+fn encoded(codec: &Codec, data: &[Vec<u8>], misalign: impl Fn(usize) -> usize) -> Vec<Vec<u8>> {
+    let k = data.len();
+    let nodes = codec.code().node_count();
+    let data: Vec<Guarded> =
+        data.iter().enumerate().map(|(i, shard)| Guarded::holding(shard, misalign(i))).collect();
+    let mut parity: Vec<Guarded> =
+        (k..nodes).map(|i| Guarded::new(data[0].length, misalign(i))).collect();
+    let sources: Vec<&[u8]> = data.iter().map(Guarded::bytes).collect();
+    let mut targets: Vec<&mut [u8]> = parity.iter_mut().map(Guarded::bytes_mut).collect();
+    codec.encode(&sources, &mut targets).unwrap();
+    assert!(parity.iter().all(Guarded::is_intact), "a canary died");
+    parity.iter().map(|shard| shard.bytes().to_vec()).collect()
+}
+
+const LENGTHS: [usize; 26] = [
+    0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 192, 255, 256, 257,
+    1000, 4096, 4103,
+];
+
+/// One to three passes, plain rows, P + Q, more inputs than outputs and fewer.
+const SPECS: [&str; 16] = [
+    "isal-cauchy:k=10,m=4",
+    "isal-cauchy:k=1,m=1",
+    "isal-cauchy:k=3,m=2",
+    "isal-cauchy:k=5,m=5",
+    "isal-cauchy:k=4,m=6",
+    "isal-cauchy:k=7,m=7",
+    "isal-cauchy:k=2,m=13",
+    "isal-rs:k=1,m=3",
+    "isal-rs:k=6,m=4",
+    "isal-rs:k=3,m=9",
+    "isal-rs:k=12,m=1",
+    "backblaze:k=10,m=4",
+    "backblaze:k=17,m=3",
+    "raid6:k=1",
+    "raid6:k=2",
+    "raid6:k=9",
+];
+
+#[test]
+fn every_kernel_is_the_reference() {
+    for spec in SPECS {
+        let code = code(spec);
+        let k = code.symbols().unwrap().data_nodes();
+        for length in LENGTHS {
+            let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, length)).collect();
+            let expected = reference_parity(&code, &data);
+            for kernel in WordKernel::available() {
+                for stores in [Stores::Cached, Stores::PastCache] {
+                    let options = CodecOptions { word_kernel: Some(kernel), stores, ..options() };
+                    let codec = Codec::new(code.clone(), options).unwrap();
+                    assert_eq!(codec.kernel_name(), kernel.name());
+                    for misalign in [|_| 0, |_| 40, |node| node * 7 % 64] {
+                        let made = encoded(&codec, &data, misalign);
+                        assert!(made == expected, "{spec}, {length} bytes, {kernel}, {stores:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Several passes take tile after tile; shards of more than two tiles and a rest.
+#[test]
+fn tiles_meet() {
+    for spec in ["isal-cauchy:k=7,m=7", "isal-cauchy:k=1,m=9"] {
+        let code = code(spec);
+        let k = code.symbols().unwrap().data_nodes();
+        let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, 40_007)).collect();
+        let expected = reference_parity(&code, &data);
+        for kernel in WordKernel::available() {
+            for stores in [Stores::Cached, Stores::PastCache] {
+                let options = CodecOptions { word_kernel: Some(kernel), stores, ..options() };
+                let codec = Codec::new(code.clone(), options).unwrap();
+                assert!(encoded(&codec, &data, |_| 3) == expected, "{spec}, {kernel}, {stores:?}");
+            }
+        }
+    }
+}
+
+/// A code of one data node whose parity nodes multiply by the given coefficients.
+fn multiples(field: Field, coefficients: impl Iterator<Item = u32>) -> Code {
+    let matrix = SymbolMatrix::new(field, 1, coefficients.map(|c| vec![c]).collect()).unwrap();
+    let mut builder = CodeBuilder::new(matrix.node_count());
+    builder.words(matrix);
+    builder.finish(Spec::new("multiples"), 0).unwrap()
+}
+
+/// All products of two bytes, in the usual field and in AES's.
+#[test]
+fn every_product_is_right() {
+    let bytes: Vec<u8> = (0..=255).collect();
+    for polynomial in [0x11D, 0x11B] {
+        let field = Field::with_polynomial(8, polynomial).unwrap();
+        let reference = reference::field::Field::new(8, polynomial);
+        // Products by 1 alone take the path of plain sums, so they are tried with others as well.
+        for coefficients in [0..256, 1..2, 0..1] {
+            let code = multiples(field, coefficients.clone());
+            for kernel in WordKernel::available() {
+                let made =
+                    encoded(&codec(code.clone(), kernel), std::slice::from_ref(&bytes), |_| 0);
+                for (coefficient, made) in coefficients.clone().zip(&made) {
+                    let product = |&b: &u8| reference.mul(u64::from(coefficient), b.into()) as u8;
+                    let expected: Vec<u8> = bytes.iter().map(product).collect();
+                    assert!(made == &expected, "{kernel}: {coefficient}, {polynomial:#x}");
+                }
+            }
+        }
+    }
+}
+
+/// Rows that are sparse, plain, zero, or powers of two that come again.
+#[test]
+fn unusual_matrices_are_right() {
+    let (usual, aes) = (Field::new(8).unwrap(), Field::with_polynomial(8, 0x11B).unwrap());
+    let powers = |count| (0..count).map(|exponent| aes.power(2, exponent)).collect::<Vec<u32>>();
+    for (field, rows) in [
+        (usual, vec![vec![1, 0, 7], vec![0, 1, 1], vec![1, 1, 1], vec![0, 0, 1], vec![0, 0, 0]]),
+        (usual, vec![vec![0], vec![0]]),
+        (usual, vec![vec![4, 1, 2], vec![1, 1, 1]]),
+        (usual, vec![vec![1, 1, 1], vec![1, 1, 1]]),
+        (aes, vec![vec![1; 51], powers(51)]),
+        (aes, vec![vec![1; 60], powers(60)]),
+    ] {
+        let k = rows[0].len();
+        let matrix = SymbolMatrix::new(field, k, rows).unwrap();
+        let mut builder = CodeBuilder::new(matrix.node_count());
+        builder.words(matrix);
+        let code = builder.finish(Spec::new("unusual"), 0).unwrap();
+        let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, 333)).collect();
+        for kernel in WordKernel::available() {
+            let made = encoded(&codec(code.clone(), kernel), &data, |_| 0);
+            assert!(made == reference_parity(&code, &data), "{kernel}: {:?}", code.symbols());
+        }
+    }
+}
+
+/// Shards that are big enough for several threads and for stores past the cache, at lengths that
+/// threads do not divide evenly.
+#[test]
+fn threads_and_stores_do_not_change_the_result() {
+    for spec in ["isal-cauchy:k=4,m=3", "isal-cauchy:k=3,m=9", "raid6:k=5"] {
+        let code = code(spec);
+        let k = code.symbols().unwrap().data_nodes();
+        let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, (3 << 20) + 77)).collect();
+        let expected = encoded(&codec(code.clone(), WordKernel::best()), &data, |_| 0);
+        let (field, rows) = reference_matrix(&code);
+        let head: Vec<Vec<u8>> = data.iter().map(|shard| shard[..99].to_vec()).collect();
+        let head = reference::words::encode(&field, &rows, &head);
+        assert!(head.iter().zip(&expected).all(|(head, shard)| shard.starts_with(head)));
+        for threads in [2, 3, 7] {
+            for stores in [Stores::Auto, Stores::Cached, Stores::PastCache] {
+                let options = CodecOptions { threads, stores, ..CodecOptions::default() };
+                let codec = Codec::new(code.clone(), options).unwrap();
+                assert!(encoded(&codec, &data, |_| 5) == expected, "{threads} {stores:?}");
+            }
+        }
+    }
+}
+
+/// Data that the fixtures encode: byte i of shard j is 73·(i + 1)·(j + 1) mod 251.
+fn fixture_data(k: usize, length: usize) -> Vec<Vec<u8>> {
+    let byte = |i: usize, j: usize| (73 * (i + 1) * (j + 1) % 251) as u8;
+    (0..k).map(|j| (0..length).map(|i| byte(i, j)).collect()).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn check_fixtures(fixtures: &[(&str, &str)]) {
+    for (spec, expected) in fixtures {
+        let code = code(spec);
+        let expected: Vec<&str> = expected.split(' ').collect();
+        let k = code.symbols().unwrap().data_nodes();
+        let data = fixture_data(k, expected[0].len() / 2);
+        for kernel in WordKernel::available() {
+            let made = encoded(&codec(code.clone(), kernel), &data, |_| 0);
+            assert_eq!(
+                made.iter().map(|s| hex(s)).collect::<Vec<_>>(),
+                expected,
+                "{spec} {kernel}"
+            );
+        }
+    }
+}
+
+/// Made with ISA-L 2.30 (Debian's libisal 2.30.0-5): `gf_gen_cauchy1_matrix` or
+/// `gf_gen_rs_matrix`, `ec_init_tables`, `ec_encode_data`; raid6 with `pq_gen`, 32 bytes a shard, of
+/// which the first 20 are kept.
+const ISAL: &[(&str, &str)] = &[
+    (
+        "isal-cauchy:k=6,m=3",
+        "3fee6c3a1a40318bf911f973fa62d8e584147e17 127db93ff1510a700bfde1cd481438c8dc751d25 4d9c1774fd58112b2d9f93b26222e7ac4213f1b8",
+    ),
+    (
+        "isal-cauchy:k=10,m=4",
+        "595058db5f968859d7ff3627080d7dede4f49060 0138d77f66b2689c643c570677d0861f53dcb413 2d436bf97cea4a567e324df9f794742111756d77 61065da39caa3091ecb1513f3c60784285b0d23e",
+    ),
+    (
+        "isal-cauchy:k=2,m=5",
+        "2fa58a5f65fa84be21c2cee119153a69464ab29d 851f9ac55cda0e9711b4d7527f1c993fbad9f471 dd05d80ea60bb41cb1a2cf121875a8cb167b71ac eec52b3523f07c6ab940b15f09f816d23ccd9b75 3f112ed1e5c08bbf9a01516e5b0b34b58adaefd0",
+    ),
+    (
+        "isal-cauchy:k=200,m=56",
+        "1153 cc73 083f ed37 8d9b 0fbc b450 50d4 eed6 457d 75ce 9c0c 5cae 4a26 bec2 a357 ed83 9b77 8d28 642a 409a 7e67 e354 aa86 cda2 dcb1 1687 0243 a700 a3a5 6aea cc65 dd03 d83e 2e31 0033 6efb ae92 7d4f 4ce0 eb20 04bc 7fb5 51b5 0616 b253 9ab2 db39 c9b0 9d4f 5ace 7e0d 8bf3 1685 0bae ce59",
+    ),
+    (
+        "isal-rs:k=10,m=4",
+        "c48d6d1fdeca435ebad90b99c886d0d43261ddd7 5e6119d922424bc7b9b4282d0c968b0748e1a3e7 1b53cca470c8d07855bf63c6e4bdd9538275c41b 9129aa700dadc87a323ad2cf558d29e1779b48f3",
+    ),
+    (
+        "isal-rs:k=4,m=8",
+        "295280a4000d244d0000080a00488a8220100260 6ebc1935f0427caa050d96947ef8dd797b1a3015 9870e3ed319619895a4c5a215032d56fada49bc5 8df3529f3740ec69d3e4fc9010c5e31201ab6138 d87d15270aeabd24d7e3c8d95f6743d544a34feb 9d0e691febeb5749059b32db4bae93b5491afdd5 fcddeefba0e9a074108c71df8d5d84a63930fd15 12e1e8e20218b355fb14eb20307b713636fb67a6",
+    ),
+    (
+        "isal-rs:k=253,m=3",
+        "20409b806d3be00d5bd2ad76b2cd1612 1cb0ccf3d9c3e9bc2655eccd73dfa0c9 fb4b30ac1cd4ed7d5fa9edc1cb01d964",
+    ),
+    (
+        "isal-rs:k=1,m=3",
+        "4992db2972bb09529be4327bc4125ba4 4992db2972bb09529be4327bc4125ba4 4992db2972bb09529be4327bc4125ba4",
+    ),
+    (
+        "raid6:k=4",
+        "295280a4000d244d0000080a00488a8220100260 6ebc1935f0427caa050d96947ef8dd797b1a3015",
+    ),
+    (
+        "raid6:k=10",
+        "c48d6d1fdeca435ebad90b99c886d0d43261ddd7 5e6119d922424bc7b9b4282d0c968b0748e1a3e7",
+    ),
+];
+
+/// Made with github.com/klauspost/reedsolomon 1.14.0: `New(k, m)` without options, `Encode`.
+const KLAUSPOST: &[(&str, &str)] = &[
+    (
+        "backblaze:k=10,m=4",
+        "cdec8565c858679361deed55b5ce3a370b95cfb4 59ac9bfdbf0911c6203b124f2122bdf3c36296dd 53a72e5c98ecd28599075becbfb98c7334e71f08 90fafcf67d9ba1b4474e626dc85f3c398798eab5",
+    ),
+    (
+        "backblaze:k=5,m=3",
+        "5fae1c49d258eedab6a19cc0aac13a8147011b1a b5676fd66d5e02695bda1e2c7104a57294269b8e b17fa8f6fbbde561fbf3709738d7d932461b1ce1",
+    ),
+    (
+        "backblaze:k=17,m=3",
+        "038289a4c8bfa7443bb3504fd4930088408131b1 78e9209b087a7426e1b37c0cd6b10847cab90ddc 38ebafaaed57bd0fb13346b1e782dd9a16b02f80",
+    ),
+    ("backblaze:k=1,m=2", "4992db2972bb09529be4327bc4125ba4 4992db2972bb09529be4327bc4125ba4"),
+    (
+        "backblaze:k=200,m=56",
+        "979c 14fb 0ced c79b f020 f9be fb22 ac20 a910 c570 34d9 a512 5fa1 78a2 40c2 827a 8983 2389 cbc3 31d3 0a67 2ccd dd49 6fb8 4390 8217 4cc9 71e7 9b1a 2ea4 e22f a124 8ee3 919f b241 8b3b eaac 9479 97cc d143 7566 0f7a c47d 8c20 6756 6cf8 cebf af70 03fa 299c b227 3cf9 8d88 e29b 97ba f0f9",
+    ),
+    (
+        "backblaze:k=4,m=12",
+        "9ac9b31f403657c34140e7c1fdae89a6 b783f49bd6d89486e1698170b4357f64 5d4a870469de78350c12039c6ff0e097 59524024ff3d9f3dac3b6d2726239cd7 0de052ea8bb543462fb1d69cb68635b9 8ded94e01df98f6f8f9860c9ff03a6ce 7c123713a258df1362e3ef6c24a3a0a9 d54d71bd34193777c2ca51336d6eb95c 4c82bdaeb95fe87df515399c8fcddabc 3a7e5c5b2f3dfce7553cbff5c6e552e0 68daac1e90da497ab847403c1d926bc8 3774cd4f06b579ad186ece5f54f26916",
+    ),
+];
+
+#[test]
+fn bytes_are_those_of_isa_l() {
+    check_fixtures(ISAL);
+}
+
+#[test]
+fn bytes_are_those_of_klauspost() {
+    check_fixtures(KLAUSPOST);
+}
+
+/// Encodes, loses the given nodes, reconstructs them and compares.
+fn lose(codec: &Codec, shards: &[Vec<u8>], lost: &[usize]) -> Result<(), paritas::Error> {
+    let mut made = vec![vec![0xAA; shards[0].len()]; lost.len()];
+    let mut buffers: Vec<_> = shards.iter().map(|shard| Source(shard)).collect();
+    for (&node, shard) in lost.iter().zip(&mut made) {
+        buffers[node] = Target(shard);
+    }
+    codec.reconstruct(&mut buffers)?;
+    for (&node, made) in lost.iter().zip(&made) {
+        assert!(made == &shards[node], "{}: node {node} of {lost:?}", codec.code().spec());
+    }
+    Ok(())
+}
+
+fn all_shards(codec: &Codec, length: usize) -> Vec<Vec<u8>> {
+    let code = codec.code();
+    let k = code.nodes().filter(|&node| code.holds_data(node)).count();
+    let mut shards: Vec<Vec<u8>> = (0..code.node_count()).map(|node| fill(node, length)).collect();
+    let (data, parity) = shards.split_at_mut(k);
+    codec.encode(&as_slices(data), &mut as_mut_slices(parity)).unwrap();
+    shards
+}
+
+/// Returns how many patterns were tried.
+fn exhaust(spec: &str) -> usize {
+    let codec = Codec::new(code(spec), options()).unwrap();
+    let shards = all_shards(&codec, 70);
+    let tolerance = codec.code().tolerance();
+    let mut tried = 0;
+    for count in 1..=tolerance + 1 {
+        for lost in combinations(codec.code().node_count(), count) {
+            tried += 1;
+            match lose(&codec, &shards, &lost) {
+                Ok(()) => assert!(count <= tolerance, "{spec} recovered {lost:?}"),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::NotEnough, "{spec}: {error}");
+                    assert!(count > tolerance, "{spec} lost {lost:?}: {error}");
+                }
+            }
+        }
+    }
+    tried
+}
+
+#[test]
+fn every_pattern_of_losses_up_to_12_nodes() {
+    for family in ["isal-cauchy", "backblaze", "isal-rs"] {
+        let mut tried = 0;
+        for k in 1..12 {
+            for m in 1..=12 - k {
+                let spec: Spec = format!("{family}:k={k},m={m}").parse().unwrap();
+                // What `isal-rs` refuses is tested with the family.
+                if Code::new(&spec).is_ok() {
+                    tried += exhaust(&spec.to_string());
+                }
+            }
+        }
+        println!("{family}: {tried} patterns of losses tried");
+    }
+    let raid6 = |k, rest: &str| exhaust(&format!("raid6:k={k}{rest}"));
+    let tried: usize = (1..=10).map(|k| raid6(k, "")).sum();
+    println!("raid6 in words: {tried} patterns of losses tried");
+}
+
+/// In the packet layout shards are strips, so that lengths are theirs.
+#[test]
+fn every_pattern_of_losses_of_raid6_packets() {
+    let mut tried = 0;
+    for (k, w) in (1..=10).flat_map(|k| [(k, 4), (k, 8)]).chain([(1, 1), (3, 2), (4, 32)]) {
+        let spec = format!("raid6:k={k},w={w},layout=packets");
+        let codec = common::codec(&spec, 8, KernelChoice::Auto);
+        let shards = common::encoded(&codec, 3);
+        for count in 1..=3 {
+            for lost in combinations(k + 2, count) {
+                tried += 1;
+                assert_eq!(lose(&codec, &shards, &lost).is_ok(), count < 3, "{spec}: {lost:?}");
+            }
+        }
+    }
+    println!("raid6 in packets: {tried} patterns of losses tried");
+}
+
+#[test]
+fn wide_codes_recover_the_most_losses() {
+    for spec in
+        ["isal-cauchy:k=200,m=56", "backblaze:k=128,m=128", "isal-rs:k=253,m=3", "raid6:k=255"]
+    {
+        let codec = Codec::new(code(spec), options()).unwrap();
+        let shards = all_shards(&codec, 33);
+        let (nodes, most) = (shards.len(), codec.code().tolerance());
+        for lost in [
+            (0..most).collect::<Vec<_>>(),
+            (nodes - most..nodes).collect(),
+            (0..most).map(|i| i * nodes / most).collect(),
+        ] {
+            lose(&codec, &shards, &lost).unwrap();
+        }
+        assert!(lose(&codec, &shards, &(0..=most).collect::<Vec<_>>()).is_err(), "{spec}");
+    }
+}
+
+/// Each block of 8 bytes as a matrix of bits, mirrored at its diagonal.
+fn transpose(shard: &[u8]) -> Vec<u8> {
+    let mut mirrored = vec![0; shard.len()];
+    for (byte, value) in shard.iter().enumerate() {
+        for bit in (0..8).filter(|bit| value & (1 << bit) != 0) {
+            mirrored[byte / 8 * 8 + bit] |= 1 << (byte % 8);
+        }
+    }
+    mirrored
+}
+
+/// With w = 8 and packets of one byte a strip is an 8 by 8 matrix of bits, and the words with the
+/// same symbols are its transpose.
+#[test]
+fn raid6_words_are_transposed_packets() {
+    let packets = common::codec("raid6:k=6,layout=packets", 1, KernelChoice::Auto);
+    let words = Codec::new(code("raid6:k=6"), options()).unwrap();
+    let data: Vec<Vec<u8>> = (0..6).map(|node| fill(node, 8 * 50)).collect();
+    let encode = |codec: &Codec, data: &[Vec<u8>]| {
+        let mut parity = vec![vec![0; 400]; 2];
+        codec.encode(&as_slices(data), &mut as_mut_slices(&mut parity)).unwrap();
+        parity
+    };
+    let transposed: Vec<Vec<u8>> = data.iter().map(|shard| transpose(shard)).collect();
+    let expected: Vec<Vec<u8>> =
+        encode(&packets, &data).iter().map(|shard| transpose(shard)).collect();
+    assert_eq!(encode(&words, &transposed), expected);
+}
+
+#[test]
+fn updates_equal_encoding_anew() {
+    for spec in ["isal-cauchy:k=5,m=7", "isal-rs:k=4,m=3", "raid6:k=6", "backblaze:k=1,m=2"] {
+        for kernel in WordKernel::available() {
+            for stores in [Stores::Auto, Stores::PastCache] {
+                let options = CodecOptions { word_kernel: Some(kernel), stores, ..options() };
+                let codec = Codec::new(code(spec), options).unwrap();
+                let k = codec.code().symbols().unwrap().data_nodes();
+                let mut shards = all_shards(&codec, 517);
+                for node in 0..k {
+                    let new = fill(100 + node, 517);
+                    let old = std::mem::replace(&mut shards[node], new.clone());
+                    let (data, parity) = shards.split_at_mut(k);
+                    codec
+                        .update(NodeId::new(node), &old, &new, &mut as_mut_slices(parity))
+                        .unwrap();
+                    let fresh = reference_parity(codec.code(), data);
+                    assert!(parity == &fresh[..], "{spec}, {kernel}, node {node}");
+                }
+            }
+        }
+    }
+}
+
+/// A degraded read needs only some nodes and wants only one.
+#[test]
+fn what_is_absent_is_neither_read_nor_made() {
+    let codec = Codec::new(code("isal-cauchy:k=4,m=3"), options()).unwrap();
+    let shards = all_shards(&codec, 99);
+    let mut target = vec![0; 99];
+    codec
+        .reconstruct(&mut [
+            Target(&mut target),
+            Absent,
+            Source(&shards[2]),
+            Absent,
+            Source(&shards[4]),
+            Source(&shards[5]),
+            Source(&shards[6]),
+        ])
+        .unwrap();
+    assert!(target == shards[0]);
+}
+
+/// Files cut shards into strips of w packets; words go through as they come.
+#[test]
+fn lanes_hold_plain_words() {
+    let options = CodecOptions { layout: BufferLayout::Lane, packet: 24, ..options() };
+    let lanes = Codec::new(code("isal-cauchy:k=3,m=2"), options).unwrap();
+    assert_eq!((lanes.strip(), lanes.buffer_count()), (8 * 24, 5));
+    let nodes = Codec::new(code("isal-cauchy:k=3,m=2"), self::options()).unwrap();
+    assert_eq!(nodes.strip(), 1);
+    let shards = all_shards(&nodes, 5 * 8 * 24);
+    let (have, want) = (lanes.code().stored(Role::Data), lanes.code().stored(Role::Parity));
+    let mut made = vec![vec![0; shards[0].len()]; 2];
+    let [p, q] = &mut made[..] else { unreachable!() };
+    let mut buffers =
+        [Source(&shards[0]), Source(&shards[1]), Source(&shards[2]), Target(p), Target(q)];
+    assert!(lanes.solvable(&have, &want));
+    lanes.compute(&have, &want, &mut buffers).unwrap();
+    assert!(made == shards[3..]);
+    let short = &shards[0][1..];
+    let error = lanes.compute(
+        &have,
+        &want,
+        &mut [
+            Source(short),
+            Source(short),
+            Source(short),
+            Target(&mut [0; 959]),
+            Target(&mut [0; 959]),
+        ],
+    );
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Length);
+}
+
+#[test]
+fn symbols_are_not_divided() {
+    let codec = Codec::new(code("raid6:k=2"), options()).unwrap();
+    let code = codec.code();
+    let mut have = code.stored(Role::Data);
+    have.remove(code.node_cells(NodeId::new(1))[3]);
+    let want = code.stored(Role::Parity);
+    let error = codec.compute(&have, &want, &mut []).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Parameters);
+    assert!(error.to_string().contains("of node 1 there are 7 of 8 cells"), "{error}");
+    assert!(!codec.solvable(&have, &want));
+    assert!(codec.solvable(&code.stored(Role::Data), &CellSet::new(code.cell_count())));
+}
+
+#[test]
+fn wrong_buffers_are_refused() {
+    let codec = Codec::new(code("isal-cauchy:k=2,m=2"), options()).unwrap();
+    let shard = vec![0; 100];
+    let (mut p, mut q) = (vec![0; 100], vec![0; 101]);
+    let error = codec.encode(&[&shard, &shard], &mut [&mut p, &mut q]).unwrap_err();
+    assert!(error.to_string().contains("buffer 3 has 101 bytes, not 100 strips of 1"), "{error}");
+}
+
+/// A kernel of the packet layout stands for the word kernel on the same registers.
+#[test]
+fn choices_of_kernels_carry_over() {
+    for kernel in Kernel::available() {
+        let options = CodecOptions { kernel: KernelChoice::Only(kernel), ..options() };
+        let words = Codec::new(code("raid6:k=2"), options.clone()).unwrap();
+        let expected = match kernel {
+            Kernel::Scalar => "words-scalar",
+            Kernel::Avx2 | Kernel::JitAvx2 => "words-avx2",
+            Kernel::Sse2 if WordKernel::Ssse3.is_available() => "words-ssse3",
+            Kernel::Sse2 => "words-scalar",
+            _ => WordKernel::best().name(),
+        };
+        assert_eq!(words.kernel_name(), expected, "{kernel}");
+        let packets = Codec::new(code("4+2"), options).unwrap();
+        assert_eq!(packets.kernel_name(), kernel.name());
+    }
+    for kernel in WordKernel::ALL.into_iter().filter(|kernel| !kernel.is_available()) {
+        let options = CodecOptions { word_kernel: Some(kernel), ..options() };
+        let error = Codec::new(code("raid6:k=2"), options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Kernel);
+    }
+}
