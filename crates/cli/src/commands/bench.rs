@@ -242,7 +242,8 @@ impl Workload {
             Operation::Decode => (self.data_nodes, self.lost.len()),
             Operation::Update => (2 + targets, targets),
         };
-        let rows = self.codec.strip() / args.packet;
+        // In the word layout a strip is a word, and a shard one stream.
+        let rows = (self.codec.strip() / args.packet).max(1);
         let code = one_xor_a_byte(sources, targets, rows)?;
         let nodes = sources + targets;
         let plain = Bench {

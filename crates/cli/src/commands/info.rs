@@ -19,7 +19,7 @@ pub fn run(args: &Info, output: &Output) -> Outcome {
 
 fn value(object: &Object) -> Value {
     let mut value = shards::describe("info", object);
-    value["layout"] = json!("packets");
+    value["layout"] = json!(object.layout());
     value["packet"] = json!(object.packet());
     value["stripes_per_block"] = json!(object.stripes());
     value["segment_bytes"] = json!(object.segment_bytes());
@@ -49,7 +49,7 @@ fn text(object: &Object) -> String {
     let known = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
     let mut text = format!(
         "{}\n  object  {}\n  code    {}, any {} of {} shards may be lost\n  length  {}\n  \
-         digest  {}\n  layout  packets of {} bytes, {} stripes a block, {} stored",
+         digest  {}\n  layout  {}, packets of {} bytes, {} stripes a block, {} stored",
         object.name().display(),
         object.id(),
         object.code().spec(),
@@ -57,6 +57,7 @@ fn text(object: &Object) -> String {
         object.shard_count(),
         known(object.length().map(|length| format!("{length} bytes"))),
         known(object.digest().map(|digest| digest.to_string())),
+        object.layout(),
         object.packet(),
         object.stripes(),
         output::bytes(object.stored_bytes())

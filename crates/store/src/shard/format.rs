@@ -45,8 +45,8 @@
 //! | 0 | text: the code's canonical spec, as `cauchy:k=4,m=2` |
 //! | 1 | the pin: an array of pairs (arrays of two) of a name and an array of unsigned numbers, which with the spec give the generator matrix for ever |
 //! | 2 | bytes (32): BLAKE3 of the description of generator and placement (below) |
-//! | 3 | text: `packets`, the layout of cells in lanes |
-//! | 4 | bytes in a packet, 1 to 1048576 |
+//! | 3 | text: `packets` or `words`, the layout of cells in lanes |
+//! | 4 | bytes in a packet, 1 to 1048576; with `words`, a lane's bytes are counted as if in packets |
 //! | 5 | stripes in a full segment; all cells of a full segment are at most 64 MiB |
 //! | 6 | bytes (16): the object's id, drawn at random |
 //! | 7 | bytes: the object's base name, 1 to 255 bytes without `/` and NUL, not `.` or `..` |
@@ -72,8 +72,10 @@
 //! ```
 //!
 //! Lanes take a node's rows in order, `lane_rows` at a time. `lane_rows` follows from the family: all
-//! rows for `cauchy`, 1 for `evenodd` and `rdp`. In a payload, row r of the lane in stripe s is the
-//! packet at (s * rows + r) * packet.
+//! rows for `cauchy`, 1 for `evenodd` and `rdp`. In a payload of layout `packets`, row r of the lane
+//! in stripe s is the packet at (s * rows + r) * packet. In layout `words`, where a node has w rows
+//! for each symbol of w bits, a payload is a run of little-endian words of w bits, each a symbol,
+//! whose bit r is the cell of row r.
 //!
 //! All segments have the number of stripes that the identity states, but for the last, which
 //! has as many as the rest of the object needs: ceil(rest / (data cells * packet)). An empty object has
@@ -116,8 +118,8 @@ const MAX_BODY: usize = 1 << 20;
 /// The longest record that is read.
 pub(crate) const MAX_RECORD: usize = PREFIX + MAX_BODY + CRC;
 const MAX_NAME: usize = 255;
-/// The layout of cells in lanes that this version writes.
-const LAYOUT: &str = "packets";
+/// What a lane's bytes may be.
+const LAYOUTS: [&str; 2] = ["packets", "words"];
 
 /// The name of one encoding of an object, drawn at random and written into all of its shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
@@ -275,7 +277,7 @@ impl Identity {
             spec: code.spec().to_string(),
             pin: pin.collect(),
             description: describe(code),
-            layout: LAYOUT.to_owned(),
+            layout: layout_of(code).to_owned(),
             packet: 0,
             stripes: 0,
             object,
@@ -290,9 +292,14 @@ impl Identity {
         OsStr::from_bytes(&self.name)
     }
 
+    /// What the bytes of a lane are: `packets` or `words`.
+    pub fn layout(&self) -> &str {
+        &self.layout
+    }
+
     fn check(&self) -> Result<(), String> {
         check_name(&self.name)?;
-        if self.layout != LAYOUT {
+        if !LAYOUTS.contains(&&*self.layout) {
             return Err(format!("the layout `{}` is unknown", self.layout.escape_debug()));
         }
         if self.packet == 0 || self.packet as usize > MAX_PACKET {
@@ -314,6 +321,11 @@ pub(crate) fn check_name(name: &[u8]) -> Result<(), String> {
         _ if name.iter().any(|&b| b == b'/' || b == 0) => Err("a name with `/` or NUL".to_owned()),
         _ => Ok(()),
     }
+}
+
+/// The layout of a code.
+pub(crate) fn layout_of(code: &paritas::Code) -> &'static str {
+    if code.symbols().is_some() { LAYOUTS[1] } else { LAYOUTS[0] }
 }
 
 /// BLAKE3 of a code's description.
@@ -536,7 +548,7 @@ mod tests {
         assert!(change(|r| r.identity.packet = 1 << 21).contains("1 to 1048576 are legal"));
         assert!(change(|r| r.identity.name = b"a/b".to_vec()).contains('/'));
         assert!(change(|r| r.identity.name = vec![b'x'; 256]).contains("256 bytes"));
-        assert!(change(|r| r.identity.layout = "words".to_owned()).contains("`words`"));
+        assert!(change(|r| r.identity.layout = "bits".to_owned()).contains("`bits`"));
         let front = bytes_of(&records()[0]);
         let kind = Record::parse(&front, Kind::Footer).unwrap_err().to_string();
         assert!(kind.contains("kind 1, not 2"), "{kind}");

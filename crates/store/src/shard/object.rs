@@ -10,7 +10,7 @@ use std::sync::Arc;
 use paritas::{Code, Pin, Spec};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe};
+use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
 use crate::shard::geometry::{Extent, Geometry};
 use crate::shard::names::{self, ShardName};
 use crate::shard::recognise::{Recognised, ShardFile, recognise};
@@ -108,6 +108,11 @@ impl Object {
     /// The code, as its shards pin it.
     pub fn code(&self) -> &Code {
         self.geometry.code()
+    }
+
+    /// What the bytes of a block are: `packets` or `words`.
+    pub fn layout(&self) -> &str {
+        self.identity.layout()
     }
 
     /// The length in bytes, unless no shard has a readable footer.
@@ -363,6 +368,9 @@ fn rebuild(identity: &Identity) -> Result<Geometry, String> {
     let (nodes, shards) = (code.node_count(), identity.shards);
     if nodes != shards as usize {
         return Err(format!("states {shards} shards, but {spec} has {nodes}"));
+    }
+    if layout_of(&code) != identity.layout() {
+        return Err(format!("states layout {}, which {spec} has not", identity.layout()));
     }
     if describe(&code) != identity.description {
         return Err(format!("states another generator matrix than {spec} with its pin has"));
