@@ -133,13 +133,22 @@ fn every_kernel_is_the_reference() {
     }
 }
 
-/// Several passes take tile after tile; shards of more than two tiles and a rest.
+/// Several passes take tile after tile; shards of more than two tiles and a rest. Wide codes hand
+/// on sums from pass to pass.
 #[test]
 fn tiles_meet() {
-    for spec in ["isal-cauchy:k=7,m=7", "isal-cauchy:k=1,m=9"] {
+    for (spec, length) in [
+        ("isal-cauchy:k=7,m=7", 40_007),
+        ("isal-cauchy:k=1,m=9", 40_007),
+        ("isal-cauchy:k=20,m=1", 5000),
+        ("isal-cauchy:k=21,m=2", 9001),
+        ("isal-cauchy:k=43,m=8", 4096),
+        ("isal-rs:k=30,m=3", 8200),
+        ("isal-rs:k=100,m=1", 12_345),
+    ] {
         let code = code(spec);
         let k = code.symbols().unwrap().data_nodes();
-        let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, 40_007)).collect();
+        let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, length)).collect();
         let expected = reference_parity(&code, &data);
         for kernel in WordKernel::available() {
             for stores in [Stores::Cached, Stores::PastCache] {

@@ -24,8 +24,11 @@ const SLACK: f64 = 1.04;
 /// set of a cache.
 const PAGE: usize = 4096;
 
+/// The bytes of a cache line.
+const LINE: usize = 64;
+
 /// How far staggered shards are shifted against each other.
-const STAGGER: usize = 5 * 64;
+const STAGGER: usize = 5 * LINE;
 
 /// Measures and reports.
 pub fn run(args: &Bench, output: &Output) -> Outcome {
@@ -150,8 +153,10 @@ impl Workload {
         let codec = Codec::new(code, options)?;
         let nodes = codec.code().node_count();
         let data_nodes = codec.code().nodes().filter(|&n| codec.code().holds_data(n)).count();
+        // Whole strips, and whole cache lines.
         let strip = codec.strip();
-        let shard = (args.set / nodes / strip).max(1) * strip;
+        let unit = if strip.is_multiple_of(LINE) { strip } else { strip * LINE };
+        let shard = (args.set / nodes / unit).max(1) * unit;
         let shards = (0..nodes).map(|node| Shard::new(node, shard, args.align)).collect();
         let lost = (0..codec.code().tolerance().min(data_nodes)).collect();
         let operation = args.op;

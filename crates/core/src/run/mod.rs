@@ -3,7 +3,7 @@
 //! A [`Program`](program::Program) is a schedule bound to buffers: which packet of which buffer
 //! each input and output is. A kernel compiles a program once and runs it over any number of
 //! stripes. [`select`] is the one place that knows which kernels this processor has;
-//! [`parallel`] splits stripes over threads. All `unsafe` is below
+//! `parallel` splits stripes over threads. All `unsafe` is below
 //! [`kernel`], [`words`] and `jit`.
 
 #[cfg(target_arch = "x86_64")]

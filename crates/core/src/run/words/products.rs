@@ -9,6 +9,12 @@
 //! More outputs take several passes. These run over one tile of all buffers after the other, so that
 //! inputs come from memory once.
 //!
+//! More than [`WIDE`] inputs take several passes as well, which hand on their sums in a scratch of one
+//! tile. A processor follows a dozen or two of streams from memory and loses track of more: on a Zen 4
+//! server 40+4 from memory ran at 4 to 7 GB/s in one pass over all inputs and runs at 13 to 15 in
+//! groups of ten (ISA-L 2.30: 5). (To prefetch the next group's lines meanwhile gave GFNI another 20 to
+//! 40 % there and cost 10 % in the cache; it is not done.)
+//!
 //! An output that is the plain sum of a pass's inputs comes first in the pass and is not multiplied.
 //! Bytes that do not fill a vector go through a padded copy; nothing is read or written beyond the
 //! end of a buffer.
@@ -23,11 +29,20 @@ use crate::run::words::program::WordProgram;
 /// The most outputs of a pass.
 pub(super) const MOST_OUTPUTS: usize = 6;
 
-/// What the tiles of all buffers may fill together where there are several passes.
-const TILE_BUDGET: usize = 256 * 1024;
+/// The most inputs that are read in one pass.
+const WIDE: usize = 20;
+
+/// The most inputs of a pass where there are more than [`WIDE`].
+const GROUP: usize = 10;
+
+/// The bytes of a tile of one buffer where inputs are grouped: a page, so that few pages are open.
+const GROUP_TILE: usize = 4 * 1024;
 
 /// The most bytes of a tile of one buffer.
 const MOST_TILE: usize = 16 * 1024;
+
+/// What the tiles of all buffers may fill together.
+const TILE_BUDGET: usize = 256 * 1024;
 
 /// The vectors of one input that are multiplied together.
 const TOGETHER: usize = 2;
@@ -37,9 +52,11 @@ pub(super) struct Products<M: Multiplier> {
     passes: Vec<Pass<M>>,
     /// The bytes of each buffer that all passes run over before the next bytes.
     tile: usize,
+    /// Whether passes hand on sums.
+    grouped: bool,
 }
 
-/// Some outputs, and the inputs they depend on.
+/// Some outputs, and some of the inputs they depend on.
 struct Pass<M: Multiplier> {
     inputs: Vec<usize>,
     outputs: Vec<usize>,
@@ -47,7 +64,19 @@ struct Pass<M: Multiplier> {
     tables: Vec<M::Table>,
     /// Whether the first output is the plain sum of the inputs.
     plain: bool,
-    adds: bool,
+    begins: Sums,
+    ends: Sums,
+}
+
+/// Where sums are before and after a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sums {
+    /// There are none yet.
+    Zero,
+    /// In a scratch, one tile an output.
+    Scratch,
+    /// In the outputs.
+    Outputs,
 }
 
 impl<M: Multiplier> Products<M> {
@@ -55,13 +84,17 @@ impl<M: Multiplier> Products<M> {
         const { assert!(M::OUTPUTS <= MOST_OUTPUTS) };
         let mut outputs: Vec<usize> = (0..program.outputs().len()).collect();
         outputs.sort_by_key(|&output| !is_plain(program.row(output)));
-        let count = outputs.len().div_ceil(M::OUTPUTS).max(1);
-        let size = outputs.len().div_ceil(count).max(1);
-        let passes: Vec<Pass<M>> =
-            outputs.chunks(size).map(|outputs| Pass::new(program, outputs)).collect();
+        let passes: Vec<Pass<M>> = evenly(&outputs, M::OUTPUTS)
+            .flat_map(|outputs| Pass::group(program, outputs))
+            .collect();
+        let grouped = passes.iter().any(|pass| pass.ends == Sums::Scratch);
         let buffers = program.inputs().len() + program.outputs().len();
-        let tile = if passes.len() > 1 { tile_bytes(buffers) } else { usize::MAX };
-        Self { passes, tile }
+        let tile = match (grouped, passes.len()) {
+            (true, _) => GROUP_TILE,
+            (false, 0 | 1) => usize::MAX,
+            _ => (TILE_BUDGET / buffers).clamp(8 * LINE, MOST_TILE) / LINE * LINE,
+        };
+        Self { passes, tile, grouped }
     }
 
     /// Runs over some bytes of all buffers.
@@ -72,38 +105,68 @@ impl<M: Multiplier> Products<M> {
     /// available.
     #[inline(always)]
     pub(super) unsafe fn run(&self, memory: &Memory, span: Span) {
+        let lines = if self.grouped { MOST_OUTPUTS * GROUP_TILE / LINE } else { 0 };
+        let mut scratch = vec![Line([0; LINE]); lines];
+        let scratch: *mut u8 = scratch.as_mut_ptr().cast();
         let mut start = 0;
         while start < span.length {
             let length = self.tile.min(span.length - start);
             for pass in &self.passes {
                 let tile = Span { start: span.start + start, length, ..span };
                 // SAFETY: the caller's contract; a tile is a part of the span and a whole number of
-                // lines from its start.
-                unsafe { pass.run(memory, tile) };
+                // lines from its start. The scratch holds a tile for every output of a pass.
+                unsafe { pass.run(memory, tile, scratch) };
             }
             start += length;
         }
     }
 }
 
+/// A cache line of scratch.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; LINE]);
+
 fn is_plain(row: &[u32]) -> bool {
     row.iter().all(|&coefficient| coefficient == 1)
 }
 
-fn tile_bytes(buffers: usize) -> usize {
-    (TILE_BUDGET / buffers.max(1)).clamp(8 * LINE, MOST_TILE) / LINE * LINE
+/// A list in as few parts as have at most `most` elements, of about equal length.
+fn evenly(list: &[usize], most: usize) -> impl Iterator<Item = &[usize]> {
+    let parts = list.len().div_ceil(most).max(1);
+    list.chunks(list.len().div_ceil(parts).max(1))
 }
 
-/// The buffers of a pass, from the first byte of a span on.
+/// The memory of a pass, from the first byte of a span on.
 struct Cursors<const OUT: usize> {
     sources: Vec<*const u8>,
+    /// The sums before.
+    before: Option<[*const u8; OUT]>,
     targets: [*mut u8; OUT],
 }
 
 impl<M: Multiplier> Pass<M> {
-    fn new(program: &WordProgram, outputs: &[usize]) -> Self {
+    /// The passes that make some outputs.
+    fn group(program: &WordProgram, outputs: &[usize]) -> Vec<Self> {
         let used = |&input: &usize| outputs.iter().any(|&output| program.row(output)[input] != 0);
         let inputs: Vec<usize> = (0..program.inputs().len()).filter(used).collect();
+        let most = if inputs.len() > WIDE { GROUP } else { WIDE };
+        let mut passes: Vec<Self> =
+            evenly(&inputs, most).map(|inputs| Self::new(program, outputs, inputs)).collect();
+        if passes.is_empty() {
+            passes.push(Self::new(program, outputs, &[]));
+        }
+        if let Some(first) = passes.first_mut() {
+            first.begins = if program.adds() { Sums::Outputs } else { Sums::Zero };
+        }
+        if let Some(last) = passes.last_mut() {
+            last.ends = Sums::Outputs;
+        }
+        passes
+    }
+
+    /// A pass in the middle of others.
+    fn new(program: &WordProgram, outputs: &[usize], inputs: &[usize]) -> Self {
         let plain = inputs.iter().all(|&input| program.row(outputs[0])[input] == 1);
         let factors = &outputs[usize::from(plain)..];
         let table =
@@ -116,49 +179,66 @@ impl<M: Multiplier> Pass<M> {
             inputs: inputs.iter().map(|&input| program.inputs()[input]).collect(),
             outputs: outputs.iter().map(|&output| program.outputs()[output]).collect(),
             plain,
-            adds: program.adds(),
+            begins: Sums::Scratch,
+            ends: Sums::Scratch,
         }
     }
 
     /// # Safety
-    /// As [`Products::run`].
+    /// As [`Products::run`]; the scratch has room for the span once for every output.
     #[inline(always)]
-    unsafe fn run(&self, memory: &Memory, span: Span) {
+    unsafe fn run(&self, memory: &Memory, span: Span, scratch: *mut u8) {
         // SAFETY: the caller's contract, passed on.
         unsafe {
             match self.outputs.len() {
-                1 => self.run_outputs::<1>(memory, span),
-                2 => self.run_outputs::<2>(memory, span),
-                3 => self.run_outputs::<3>(memory, span),
-                4 => self.run_outputs::<4>(memory, span),
-                5 if M::OUTPUTS > 4 => self.run_outputs::<5>(memory, span),
-                _ if M::OUTPUTS > 4 => self.run_outputs::<6>(memory, span),
+                1 => self.run_outputs::<1>(memory, span, scratch),
+                2 => self.run_outputs::<2>(memory, span, scratch),
+                3 => self.run_outputs::<3>(memory, span, scratch),
+                4 => self.run_outputs::<4>(memory, span, scratch),
+                5 if M::OUTPUTS > 4 => self.run_outputs::<5>(memory, span, scratch),
+                _ if M::OUTPUTS > 4 => self.run_outputs::<6>(memory, span, scratch),
                 _ => {}
             }
         }
     }
 
     /// # Safety
-    /// As [`Products::run`]; the pass has `OUT` outputs.
+    /// As [`Pass::run`]; the pass has `OUT` outputs.
     #[inline(always)]
-    unsafe fn run_outputs<const OUT: usize>(&self, memory: &Memory, span: Span) {
-        let start = |&buffer: &usize| memory.pointer(buffer).wrapping_add(span.start);
-        let cursors = Cursors::<OUT> {
-            sources: self.inputs.iter().map(|buffer| start(buffer).cast_const()).collect(),
-            targets: std::array::from_fn(|output| start(&self.outputs[output])),
-        };
+    unsafe fn run_outputs<const OUT: usize>(&self, memory: &Memory, span: Span, scratch: *mut u8) {
+        let cursors = self.cursors::<OUT>(memory, span, scratch);
+        let streams = span.streams && self.ends == Sums::Outputs;
         // SAFETY: the caller's contract, passed on.
         unsafe {
             if self.plain {
-                self.walk::<OUT, true>(&cursors, span);
+                self.walk::<OUT, true>(&cursors, Span { streams, ..span });
             } else {
-                self.walk::<OUT, false>(&cursors, span);
+                self.walk::<OUT, false>(&cursors, Span { streams, ..span });
             }
         }
     }
 
+    fn cursors<const OUT: usize>(
+        &self,
+        memory: &Memory,
+        span: Span,
+        scratch: *mut u8,
+    ) -> Cursors<OUT> {
+        let start = |buffer: usize| memory.pointer(buffer).wrapping_add(span.start);
+        let sums = |place: Sums, output: usize| match place {
+            Sums::Outputs => start(self.outputs[output]),
+            Sums::Scratch | Sums::Zero => scratch.wrapping_add(output * GROUP_TILE),
+        };
+        let before = || std::array::from_fn(|output| sums(self.begins, output).cast_const());
+        Cursors {
+            sources: self.inputs.iter().map(|&buffer| start(buffer).cast_const()).collect(),
+            before: (self.begins != Sums::Zero).then(before),
+            targets: std::array::from_fn(|output| sums(self.ends, output)),
+        }
+    }
+
     /// # Safety
-    /// As [`Products::run`]; the cursors are those of the pass and the span.
+    /// As [`Pass::run`]; the cursors are those of the pass and the span.
     #[inline(always)]
     unsafe fn walk<const OUT: usize, const PLAIN: bool>(&self, cursors: &Cursors<OUT>, span: Span) {
         let (vector, step) = (M::Vector::BYTES, TOGETHER * M::Vector::BYTES);
@@ -196,9 +276,9 @@ impl<M: Multiplier> Pass<M> {
         // for every source.
         unsafe {
             let mut sums: [[M::Vector; VECTORS]; OUT] = std::mem::zeroed();
-            if self.adds {
+            if let Some(before) = &cursors.before {
                 for output in 0..OUT {
-                    sums[output] = load(cursors.targets[output].add(at), access);
+                    sums[output] = load(before[output].add(at), access);
                 }
             }
             while let ([a, b, rest @ ..], true) = (sources, M::PAIRS) {
