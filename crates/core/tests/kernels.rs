@@ -131,6 +131,11 @@ fn check(spec: &str, packet: usize, stripes: usize) {
     }
 }
 
+/// How results are stored, and how far shards are shifted against each other from a page on: with
+/// 0 their lines compete for the same sets of the cache, and inputs are staged.
+const STORES_AND_STAGGERS: [(Stores, usize); 4] =
+    [(Stores::PastCache, 320), (Stores::PastCache, 0), (Stores::Cached, 320), (Stores::Cached, 0)];
+
 /// Stores past the cache happen where lines are whole: 64-byte packets and alignment.
 #[test]
 fn stores_past_the_cache_change_nothing() {
@@ -147,27 +152,55 @@ fn stores_past_the_cache_change_nothing() {
                 (0..k).map(|node| fill(node, stripes * plain.strip())).collect();
             let expected = encoded(&plain, &data, parity, 0);
             for kernel in common::kernels() {
-                let codec = codec(Stores::PastCache, kernel);
-                assert!(encoded_aligned(&codec, &data, parity) == expected, "{spec} {kernel:?}");
+                for (stores, stagger) in STORES_AND_STAGGERS {
+                    let made = encoded_aligned(&codec(stores, kernel), &data, parity, stagger);
+                    assert!(made == expected, "{spec} {kernel:?} {stores:?} {stagger}");
+                }
             }
         }
     }
 }
 
-/// Encodes into shards that begin at cache lines, with canaries behind and before.
-fn encoded_aligned(codec: &Codec, data: &[Vec<u8>], parity: usize) -> Vec<Vec<u8>> {
-    let length = data[0].len();
-    let mut padded = vec![vec![0xC3_u8; length + 3 * CANARY]; parity];
-    let starts: Vec<usize> =
-        padded.iter().map(|shard| CANARY + shard.as_ptr().align_offset(CANARY)).collect();
-    let mut targets: Vec<&mut [u8]> =
-        padded.iter_mut().zip(&starts).map(|(shard, &at)| &mut shard[at..][..length]).collect();
-    codec.encode(&as_slices(data), &mut targets).unwrap();
-    for (shard, &start) in padded.iter().zip(&starts) {
-        let outside = shard[..start].iter().chain(&shard[start + length..]);
-        assert!(outside.into_iter().all(|&byte| byte == 0xC3), "a canary died");
+/// A place at a page boundary, or shifted from one, with room for canaries on both sides.
+struct Aligned {
+    memory: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl Aligned {
+    fn new(length: usize, shift: usize) -> Self {
+        const PAGE: usize = 4096;
+        let memory = vec![0xC3; length + 3 * PAGE];
+        let start = CANARY + memory[CANARY..].as_ptr().align_offset(PAGE) + shift % PAGE;
+        Self { memory, start, length }
     }
-    padded.iter().zip(&starts).map(|(shard, &at)| shard[at..][..length].to_vec()).collect()
+
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..][..self.length]
+    }
+
+    fn canaries_live(&self) -> bool {
+        let outside = self.memory[..self.start].iter();
+        let mut outside = outside.chain(&self.memory[self.start + self.length..]);
+        outside.all(|&byte| byte == 0xC3)
+    }
+}
+
+/// Encodes with all shards at pages, or shifted from them by multiples of `stagger`.
+fn encoded_aligned(codec: &Codec, data: &[Vec<u8>], parity: usize, stagger: usize) -> Vec<Vec<u8>> {
+    let length = data[0].len();
+    let mut shards: Vec<Aligned> =
+        (0..data.len() + parity).map(|node| Aligned::new(length, node * stagger)).collect();
+    for (shard, data) in shards.iter_mut().zip(data) {
+        shard.bytes().copy_from_slice(data);
+    }
+    let (sources, targets) = shards.split_at_mut(data.len());
+    let sources: Vec<&[u8]> = sources.iter_mut().map(|shard| &*shard.bytes()).collect();
+    let mut outputs: Vec<&mut [u8]> = targets.iter_mut().map(Aligned::bytes).collect();
+    codec.encode(&sources, &mut outputs).unwrap();
+    assert!(shards.iter().all(Aligned::canaries_live), "a canary died");
+    shards[data.len()..].iter_mut().map(|shard| shard.bytes().to_vec()).collect()
 }
 
 #[test]

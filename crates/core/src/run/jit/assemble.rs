@@ -125,13 +125,24 @@ pub(crate) struct Walk {
     pub(crate) strip: usize,
 }
 
+/// How the body reads and writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Variant {
+    /// Stores bypass the cache.
+    pub(crate) past_cache: bool,
+    /// Inputs are copied to the scratch first, stream by stream, each line once. For buffers whose
+    /// addresses compete for the same sets of the first-level cache: a line that is read again
+    /// later in the body would be gone by then.
+    pub(crate) stage_inputs: bool,
+}
+
 /// Translates an allocation.
 pub(crate) struct Assembler<'a> {
     isa: Isa,
     program: &'a Program,
     allocation: &'a Allocation,
     walk: Walk,
-    past_cache: bool,
+    variant: Variant,
     prefetch: Option<usize>,
     addresses: Addresses,
     instructions: Vec<Instruction>,
@@ -143,18 +154,20 @@ impl<'a> Assembler<'a> {
         program: &'a Program,
         allocation: &'a Allocation,
         walk: Walk,
-        past_cache: bool,
+        variant: Variant,
         prefetch: Option<usize>,
     ) -> Self {
         let addresses = Addresses::new(program, allocation);
         let instructions = Vec::new();
-        Self { isa, program, allocation, walk, past_cache, prefetch, addresses, instructions }
+        Self { isa, program, allocation, walk, variant, prefetch, addresses, instructions }
     }
 
     /// Bytes of scratch that the code needs.
     pub(crate) fn scratch_bytes(&self) -> usize {
-        let staged = if self.stages() { self.program.schedule().outputs() } else { 0 };
-        (self.allocation.scratch + staged * self.walk.unroll) * self.isa.vector()
+        let schedule = self.program.schedule();
+        let outputs = if self.stages_outputs() { schedule.outputs() } else { 0 };
+        let inputs = if self.variant.stage_inputs { schedule.inputs() } else { 0 };
+        (self.allocation.scratch + (outputs + inputs) * self.walk.unroll) * self.isa.vector()
     }
 
     /// The function's bytes.
@@ -220,7 +233,7 @@ impl<'a> Assembler<'a> {
     }
 
     fn epilogue(&mut self) -> Result<(), IcedError> {
-        if self.past_cache {
+        if self.variant.past_cache {
             self.push(Instruction::with(Code::Sfence));
         }
         self.push(Instruction::with(Code::VEX_Vzeroupper));
@@ -258,12 +271,15 @@ impl<'a> Assembler<'a> {
     fn body(&mut self) -> Result<(), IcedError> {
         self.addresses.forget();
         self.prefetch()?;
+        if self.variant.stage_inputs {
+            self.copy_inputs()?;
+        }
         for column in 0..self.walk.unroll {
             for step in &self.allocation.steps {
                 self.step(*step, column)?;
             }
         }
-        if self.stages() {
+        if self.stages_outputs() {
             self.copy_staged_outputs()?;
         }
         Ok(())
@@ -325,6 +341,9 @@ impl<'a> Assembler<'a> {
 
     fn memory(&mut self, memory: Memory, column: usize) -> Result<MemoryOperand, IcedError> {
         match memory {
+            Memory::Input(n) if self.variant.stage_inputs => {
+                Ok(self.scratch(self.staged_input(n as usize, column)))
+            }
             Memory::Input(n) => self.cell(Slot::Input(n), column),
             Memory::Output(n) => self.cell(Slot::Output(n), column),
             Memory::Scratch(n) => Ok(self.scratch(n as usize)),
@@ -351,11 +370,11 @@ impl<'a> Assembler<'a> {
         column: usize,
     ) -> Result<Instruction, IcedError> {
         let (code, to) = match to {
-            Memory::Output(n) if self.stages() => {
+            Memory::Output(n) if self.stages_outputs() => {
                 let staged = self.staged(n as usize, column);
                 (self.isa.store(), self.scratch(staged))
             }
-            Memory::Output(_) if self.past_cache => {
+            Memory::Output(_) if self.variant.past_cache => {
                 (self.isa.store_past_cache(), self.memory(to, column)?)
             }
             _ => (self.isa.store(), self.memory(to, column)?),
@@ -364,8 +383,36 @@ impl<'a> Assembler<'a> {
     }
 
     /// Whether outputs pass through the scratch, to be stored as whole lines.
-    fn stages(&self) -> bool {
-        self.past_cache && self.isa.vector() < LINE
+    fn stages_outputs(&self) -> bool {
+        self.variant.past_cache && self.isa.vector() < LINE
+    }
+
+    /// The scratch vector of an input.
+    fn staged_input(&self, input: usize, column: usize) -> usize {
+        let outputs = if self.stages_outputs() { self.program.schedule().outputs() } else { 0 };
+        self.allocation.scratch + (outputs + input) * self.walk.unroll + column
+    }
+
+    /// Copies all inputs to the scratch in the order of their addresses. Registers hold nothing yet.
+    fn copy_inputs(&mut self) -> Result<(), IcedError> {
+        let mut vectors: Vec<(usize, usize, usize)> = Vec::new();
+        for input in 0..self.program.schedule().inputs() {
+            let location = self.program.location(Slot::Input(input as u32));
+            for column in 0..self.walk.unroll {
+                let (buffer, row) = location.map_or((0, 0), |l| (l.buffer, l.row));
+                let offset = row * self.program.packet() + column * self.isa.vector();
+                vectors.push((buffer, offset, self.staged_input(input, column)));
+            }
+        }
+        vectors.sort_unstable();
+        for (number, (buffer, offset, staged)) in vectors.into_iter().enumerate() {
+            let register = self.isa.register((number % self.isa.registers()) as u8);
+            let base = self.address(buffer)?;
+            let from = MemoryOperand::with_base_displ(base, offset as i64);
+            self.push(Instruction::with2(self.isa.load(), register, from)?);
+            self.push(Instruction::with2(self.isa.store(), self.scratch(staged), register)?);
+        }
+        Ok(())
     }
 
     /// The scratch vector of an output.

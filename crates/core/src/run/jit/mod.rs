@@ -24,7 +24,7 @@ use crate::error;
 use crate::plan::interpret::interpret;
 use crate::plan::registers::{Allocation, Machine};
 use crate::plan::schedule::Slot;
-use crate::run::jit::assemble::{Assembler, Isa, LINE, Walk};
+use crate::run::jit::assemble::{Assembler, Isa, LINE, Variant, Walk};
 use crate::run::jit::exec_memory::ExecutableMemory;
 use crate::run::kernel::{Compiled, Memory};
 use crate::run::program::Program;
@@ -39,6 +39,15 @@ const PREFETCH_FROM: usize = 17;
 
 /// How far ahead software prefetch reaches, in bytes of each stream.
 const PREFETCH_DISTANCE: usize = 1024;
+
+/// The variant that serves unless there is a reason for another.
+const PLAIN: Variant = Variant { past_cache: false, stage_inputs: false };
+
+/// The bytes of a page: addresses that far apart fall into one set of the first-level cache.
+const PAGE: usize = 4096;
+
+/// The lines that a set of the first-level cache holds at least, on the processors of today.
+const WAYS: usize = 8;
 
 /// Why a program was not compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,9 +81,12 @@ pub(crate) struct Jit {
 /// A program compiled for an instruction set.
 struct Code {
     shape: Shape,
-    cached: Function,
-    past_cache: OnceLock<Option<Function>>,
-    /// The buffers that are written.
+    /// The variant that is compiled first and tells whether compiling works.
+    plain: Function,
+    /// The others, in the order of [`Code::function`], each compiled when it is first needed.
+    others: [OnceLock<Option<Function>>; 3],
+    /// The buffers that are used, and those that are written.
+    used: Vec<usize>,
     outputs: Vec<usize>,
 }
 
@@ -127,8 +139,8 @@ impl Jit {
     /// The code of the variant with cached stores, an instruction a line.
     pub(crate) fn listing(program: &Program, isa: Isa) -> Option<String> {
         let shape = Shape::of(program, isa)?;
-        let allocation = allocate(program, isa, false).ok()?;
-        let assembler = assembler(isa, program, &allocation, shape, false);
+        let allocation = allocate(program, isa, PLAIN).ok()?;
+        let assembler = assembler(isa, program, &allocation, shape, PLAIN);
         assembler.listing().ok()
     }
 
@@ -179,14 +191,15 @@ impl Code {
     /// Compiles and tries a program.
     fn compile(program: &Program, isa: Isa) -> Result<Self, Refusal> {
         let shape = Shape::of(program, isa).ok_or(Refusal::Shape)?;
-        let cached = Function::compile(program, isa, shape, false)?;
+        let plain = Function::compile(program, isa, shape, PLAIN)?;
+        let used = (0..program.rows().len()).filter(|&b| program.access(b) != (false, false));
         let mut outputs: Vec<usize> = (0..program.schedule().outputs())
             .filter_map(|n| program.location(Slot::Output(n as u32)))
             .map(|location| location.buffer)
             .collect();
         outputs.sort_unstable();
         outputs.dedup();
-        Ok(Self { shape, cached, past_cache: OnceLock::new(), outputs })
+        Ok(Self { shape, plain, others: Default::default(), used: used.collect(), outputs })
     }
 
     /// The variant for this call's memory.
@@ -197,11 +210,31 @@ impl Code {
         memory: &Memory,
         pointers: &[*mut u8],
     ) -> &Function {
-        if !memory.past_cache(strips(program)) || !self.lines_are_whole(program, pointers) {
-            return &self.cached;
+        let variant = Variant {
+            past_cache: memory.past_cache(strips(program))
+                && self.lines_are_whole(program, pointers),
+            stage_inputs: self.lines_compete(program, pointers),
+        };
+        let other = match (variant.past_cache, variant.stage_inputs) {
+            (false, false) => return &self.plain,
+            (true, false) => &self.others[0],
+            (false, true) => &self.others[1],
+            (true, true) => &self.others[2],
+        };
+        let compile = || Function::compile(program, isa, self.shape, variant).ok();
+        other.get_or_init(compile).as_ref().unwrap_or(&self.plain)
+    }
+
+    /// Whether the lines that one body touches are more than some set of the first-level cache
+    /// holds. Sets follow from the address within a page.
+    fn lines_compete(&self, program: &Program, pointers: &[*mut u8]) -> bool {
+        let mut sets = [0_usize; PAGE / LINE];
+        for &buffer in &self.used {
+            let first = pointers[buffer].addr() / LINE;
+            let lines = program.strip(buffer).div_ceil(LINE).min(sets.len());
+            (first..first + lines).for_each(|line| sets[line % (PAGE / LINE)] += 1);
         }
-        let compile = || Function::compile(program, isa, self.shape, true).ok();
-        self.past_cache.get_or_init(compile).as_ref().unwrap_or(&self.cached)
+        sets.into_iter().max().unwrap_or(0) > WAYS
     }
 
     /// Whether every body writes whole cache lines.
@@ -270,9 +303,9 @@ impl Shape {
     }
 }
 
-fn allocate(program: &Program, isa: Isa, past_cache: bool) -> error::Result<Allocation> {
+fn allocate(program: &Program, isa: Isa, variant: Variant) -> error::Result<Allocation> {
     let (registers, ternary) = (isa.registers(), isa.ternary());
-    let machine = Machine { registers, ternary, outputs_readable: !past_cache };
+    let machine = Machine { registers, ternary, outputs_readable: !variant.past_cache };
     Allocation::best(program.schedule(), machine)
 }
 
@@ -281,11 +314,11 @@ fn assembler<'a>(
     program: &'a Program,
     allocation: &'a Allocation,
     shape: Shape,
-    past_cache: bool,
+    variant: Variant,
 ) -> Assembler<'a> {
     let streams = program.rows().len();
-    let prefetch = (past_cache && streams >= PREFETCH_FROM).then_some(PREFETCH_DISTANCE);
-    Assembler::new(isa, program, allocation, shape.walk(isa), past_cache, prefetch)
+    let prefetch = (variant.past_cache && streams >= PREFETCH_FROM).then_some(PREFETCH_DISTANCE);
+    Assembler::new(isa, program, allocation, shape.walk(isa), variant, prefetch)
 }
 
 fn greatest_common_divisor(a: usize, b: usize) -> usize {
@@ -297,10 +330,10 @@ impl Function {
         program: &Program,
         isa: Isa,
         shape: Shape,
-        past_cache: bool,
+        variant: Variant,
     ) -> Result<Self, Refusal> {
-        let allocation = allocate(program, isa, past_cache).map_err(|_| Refusal::Shape)?;
-        let assembler = assembler(isa, program, &allocation, shape, past_cache);
+        let allocation = allocate(program, isa, variant).map_err(|_| Refusal::Shape)?;
+        let assembler = assembler(isa, program, &allocation, shape, variant);
         let scratch = assembler.scratch_bytes();
         let code = assembler.assemble().map_err(|error| Refusal::Forbidden(error.to_string()))?;
         let memory = ExecutableMemory::new(&code);
