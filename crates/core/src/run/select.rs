@@ -120,6 +120,10 @@ impl Kernel {
     ///
     /// # Errors
     /// When the processor cannot run it.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(unused_variables, reason = "only x86-64 has compiled kernels")
+    )]
     pub(crate) fn compile(self, program: Program, patience: usize) -> Result<Executable> {
         let executable = match self {
             Self::Scalar => Executable::new(program, kernel::scalar::compile),
@@ -144,6 +148,10 @@ impl Kernel {
     }
 
     /// The machine code of a program, an instruction a line, for kernels that are compiled.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(unused_variables, reason = "only x86-64 has compiled kernels")
+    )]
     pub(crate) fn listing(self, program: &Program) -> Option<String> {
         match self {
             #[cfg(target_arch = "x86_64")]
