@@ -189,7 +189,7 @@ class Bench:
         records = ROOT / "lab" / "records"
         records.mkdir(exist_ok=True)
         day = datetime.date.today().isoformat()
-        with open(records / f"files-{self.args.code}-{day}.csv", "w", newline="") as file:
+        with open(records / f"files-{self.args.code}-{self.args.folder.name}-{day}.csv", "w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["what", "round", "seconds", "bytes", "processor", "commit"])
             for what, samples in sorted(self.samples.items()):
