@@ -3,6 +3,10 @@
 use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::SIGABRT;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,10 +79,31 @@ impl Failure {
         Self { exit: Exit::Io, message: format!("{what}: {error}") }
     }
 
+    /// The system has not so many bytes of memory.
+    pub fn memory(bytes: usize) -> Self {
+        Self { exit: Exit::Memory, message: format!("there is no memory for {bytes} bytes") }
+    }
+
     /// A bug.
     pub fn internal(message: impl Into<String>) -> Self {
         Self { exit: Exit::Internal, message: message.into() }
     }
+}
+
+/// Arranges for [`Exit::Memory`] where the system has no memory for something small. Rust reports
+/// that and aborts; so does a panic within a panic, which keeps its own end. Nothing is lost by
+/// either: no file has its final name before it is whole.
+pub fn when_memory_is_out() {
+    let abort_means_memory = Arc::new(AtomicBool::new(true));
+    let panicked = Arc::clone(&abort_means_memory);
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        panicked.store(false, Ordering::Relaxed);
+        report(panic);
+    }));
+    let exit = Exit::Memory as i32;
+    // Fails for signals that may not be caught, of which this is none; the end is an abort then.
+    let _ = signal_hook::flag::register_conditional_shutdown(SIGABRT, exit, abort_means_memory);
 }
 
 /// Refuses a folder that does not exist: an unmounted disk is no place for shards.
@@ -111,6 +136,7 @@ impl From<paritas_store::Error> for Failure {
             ErrorKind::TooFewShards => Exit::Lost,
             ErrorKind::DigestMismatch => Exit::CheckFailed,
             ErrorKind::Io => Exit::Io,
+            ErrorKind::Memory => Exit::Memory,
             _ => Exit::Internal,
         };
         Self { exit, message: error.to_string() }

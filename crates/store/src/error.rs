@@ -26,6 +26,8 @@ pub enum ErrorKind {
     DigestMismatch,
     /// The operating system refused to write, or to read the source.
     Io,
+    /// The operating system has not as much memory as one segment takes.
+    Memory,
     /// Several objects where one is to be named.
     Ambiguous,
     /// Something of that name exists and was not to be replaced.
@@ -69,6 +71,12 @@ impl Error {
     /// like.
     pub(crate) fn io(doing: &str, path: &Path, source: &io::Error) -> Self {
         Self::new(ErrorKind::Io, format!("{doing} {}: {source}", path.display()))
+    }
+
+    /// The operating system's refusal of so many bytes of memory.
+    pub(crate) fn memory(bytes: usize, source: &io::Error) -> Self {
+        let message = format!("there is no memory for a segment's {bytes} bytes: {source}");
+        Self::new(ErrorKind::Memory, message)
     }
 
     pub(crate) fn cancelled() -> Self {

@@ -157,10 +157,11 @@ impl Workload {
         let strip = codec.strip();
         let unit = if strip.is_multiple_of(LINE) { strip } else { strip * LINE };
         let shard = (args.set / nodes / unit).max(1) * unit;
-        let shards = (0..nodes).map(|node| Shard::new(node, shard, args.align)).collect();
+        let new = |node| Shard::new(node, shard, args.align);
+        let shards = (0..nodes).map(new).collect::<Result<_, _>>()?;
         let lost = (0..codec.code().tolerance().min(data_nodes)).collect();
         let operation = args.op;
-        let changed = Shard::new(nodes, shard, args.align);
+        let changed = new(nodes)?;
         let first_seconds = 0.0;
         let mut workload =
             Self { codec, operation, data_nodes, shard, shards, lost, changed, first_seconds };
@@ -230,7 +231,7 @@ impl Workload {
         let right = |(node, shard): (usize, &Shard)| {
             let came_back = self.operation != Operation::Decode || !self.lost.contains(&node);
             shard.bytes() == other.shards[node].bytes()
-                && (came_back || shard.bytes() == fill(node, self.shard))
+                && (came_back || fill(node).zip(shard.bytes()).all(|(right, &is)| is == right))
         };
         if self.shards.iter().enumerate().all(right) {
             return Ok(());
@@ -297,12 +298,15 @@ struct Shard {
 }
 
 impl Shard {
-    fn new(node: usize, length: usize, align: Align) -> Self {
-        let mut memory = vec![0; length + 2 * PAGE];
+    fn new(node: usize, length: usize, align: Align) -> Result<Self, Failure> {
+        let mut memory = Vec::new();
+        let bytes = length.saturating_add(2 * PAGE);
+        memory.try_reserve_exact(bytes).map_err(|_| Failure::memory(bytes))?;
+        memory.resize(bytes, 0);
         let stagger = if align == Align::Page { 0 } else { node * STAGGER % PAGE };
         let start = memory.as_ptr().align_offset(PAGE) % PAGE + stagger;
-        memory[start..start + length].copy_from_slice(&fill(node, length));
-        Self { memory, start, length }
+        memory[start..start + length].iter_mut().zip(fill(node)).for_each(|(to, from)| *to = from);
+        Ok(Self { memory, start, length })
     }
 
     fn bytes(&self) -> &[u8] {
@@ -314,6 +318,7 @@ impl Shard {
     }
 }
 
-fn fill(seed: usize, length: usize) -> Vec<u8> {
-    (0..length).map(|i| ((i % 251) * 7 + seed * 31 + i / 251 * 3) as u8).collect()
+/// What stands in a shard before anything is computed.
+fn fill(seed: usize) -> impl Iterator<Item = u8> {
+    (0..).map(move |i: usize| ((i % 251) * 7 + seed * 31 + i / 251 * 3) as u8)
 }

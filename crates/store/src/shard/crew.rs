@@ -27,7 +27,7 @@ struct Line<T> {
 }
 
 impl<T: Send> Crew<T> {
-    /// Runs `work` on so many threads, each until it returns, and gives back the value.
+    /// Runs `work` on up to so many threads, each until it returns, and gives back the value.
     ///
     /// # Errors
     /// The first error of any thread.
@@ -35,8 +35,9 @@ impl<T: Send> Crew<T> {
         let line = Mutex::new(Line { next: 0, error: None, value });
         let crew = Self { line, moved: Condvar::new(), stopped: AtomicBool::new(false) };
         thread::scope(|scope| {
-            let hands: Vec<_> =
-                (1..threads).map(|_| scope.spawn(|| crew.work_once(&work))).collect();
+            // Where the system has no more threads, fewer do the same work.
+            let spawn = |_| thread::Builder::new().spawn_scoped(scope, || crew.work_once(&work));
+            let hands: Vec<_> = (1..threads).map_while(|hand| spawn(hand).ok()).collect();
             crew.work_once(&work);
             for hand in hands {
                 hand.join().unwrap_or_else(|panic| resume_unwind(panic));

@@ -121,7 +121,7 @@ fn work(
     file: Option<&Pending>,
     progress: Progress<'_>,
 ) -> Result<()> {
-    let mut segment = Segment::new(sources.geometry);
+    let mut segment = Segment::new(sources.geometry)?;
     while !crew.is_stopped() {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= sources.extent.count() {

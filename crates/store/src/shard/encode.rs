@@ -223,7 +223,7 @@ impl Encoding<'_> {
         fronts: &[u64],
         progress: Progress<'_>,
     ) -> Result<()> {
-        let mut segment = Segment::new(self.geometry);
+        let mut segment = Segment::new(self.geometry)?;
         while !crew.is_stopped() {
             let next = reading.lock().unwrap_or_else(PoisonError::into_inner).next(&mut segment)?;
             let Some((number, bytes)) = next else { break };

@@ -167,7 +167,7 @@ fn work(
     rebuilds: &[Rebuild],
     progress: Progress<'_>,
 ) -> Result<()> {
-    let mut segment = Segment::new(sources.geometry);
+    let mut segment = Segment::new(sources.geometry)?;
     let lanes = |rebuild: &Rebuild| sources.geometry.shard_buffers(rebuild.shard);
     let wanted: HashSet<usize> = rebuilds.iter().flat_map(lanes).collect();
     while !crew.is_stopped() {

@@ -8,10 +8,11 @@ use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::ops::Range;
 
+use memmap2::MmapMut;
 use paritas::Buffer;
 use paritas::define::erasure::Losses;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::shard::format::{ObjectId, lane_checksum};
 use crate::shard::geometry::{CHECKSUM, Geometry};
 use crate::shard::positional::read_at;
@@ -40,16 +41,21 @@ pub(crate) struct Segment<'g> {
     geometry: &'g Geometry,
     lanes: Lanes,
     /// Where lanes go that are only to be checked.
-    spare: Option<Lanes>,
+    spare: Lanes,
     stripes: usize,
     good: Vec<bool>,
 }
 
 impl<'g> Segment<'g> {
-    pub fn new(geometry: &'g Geometry) -> Self {
-        let lanes = Lanes::new(geometry.buffer_count(), geometry);
+    /// Memory for any segment of this shape, and for checking one block besides.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Memory`] when there is not as much.
+    pub fn new(geometry: &'g Geometry) -> Result<Self> {
+        let lanes = Lanes::new(geometry.buffer_count(), geometry)?;
+        let spare = Lanes::for_block(geometry)?;
         let good = vec![false; geometry.buffer_count()];
-        Self { geometry, lanes, spare: None, stripes: geometry.stripes(), good }
+        Ok(Self { geometry, lanes, spare, stripes: geometry.stripes(), good })
     }
 
     /// Starts over, with a segment of so many stripes.
@@ -203,7 +209,7 @@ impl<'g> Segment<'g> {
         if !run.clone().any(|buffer| good[buffer]) {
             return places.map(|(lane, buffer)| &mut lane[..length(buffer)]).collect();
         }
-        let spare = self.spare.get_or_insert_with(|| Lanes::for_block(geometry)).run(0..run.len());
+        let spare = self.spare.run(0..run.len());
         let choice = places.zip(spare).map(|((lane, buffer), spare)| {
             let lane = if good[buffer] { spare } else { lane };
             &mut lane[..length(buffer)]
@@ -255,39 +261,41 @@ fn read_full(source: &mut impl Read, mut buffer: &mut [u8]) -> io::Result<usize>
 
 /// Lanes of equal size at a stride of an odd number of cache lines, so that the same place of many
 /// lanes does not fall into the same few cache sets.
+///
+/// The memory is the system's own, which says no where an allocator would abort, and which is taken
+/// page by page when it is first written.
 #[derive(Debug)]
 struct Lanes {
-    memory: Vec<u8>,
-    start: usize,
+    memory: MmapMut,
     stride: usize,
 }
 
 impl Lanes {
     /// Memory for so many lanes of any kind.
-    fn new(count: usize, geometry: &Geometry) -> Self {
+    fn new(count: usize, geometry: &Geometry) -> Result<Self> {
         let length = geometry.widest_payload() + CHECKSUM;
         let stride = (length.div_ceil(LINE) | 1) * LINE;
-        let memory = vec![0; count * stride + LINE];
-        let start = memory.as_ptr().align_offset(LINE).min(LINE);
-        Self { memory, start, stride }
+        let bytes = (count * stride).max(1);
+        let memory = MmapMut::map_anon(bytes).map_err(|error| Error::memory(bytes, &error))?;
+        Ok(Self { memory, stride })
     }
 
     /// Memory for the lanes of any one block.
-    fn for_block(geometry: &Geometry) -> Self {
+    fn for_block(geometry: &Geometry) -> Result<Self> {
         let lanes = (0..geometry.shard_count()).map(|shard| geometry.shard_buffers(shard).len());
         Self::new(lanes.max().unwrap_or(0), geometry)
     }
 
     fn get(&mut self, lane: usize) -> &mut [u8] {
-        &mut self.memory[self.start + lane * self.stride..][..self.stride]
+        &mut self.memory[lane * self.stride..][..self.stride]
     }
 
     fn peek(&self, lane: usize) -> &[u8] {
-        &self.memory[self.start + lane * self.stride..][..self.stride]
+        &self.memory[lane * self.stride..][..self.stride]
     }
 
     fn run(&mut self, lanes: Range<usize>) -> impl Iterator<Item = &mut [u8]> {
-        let first = self.start + lanes.start * self.stride;
+        let first = lanes.start * self.stride;
         self.memory[first..].chunks_exact_mut(self.stride).take(lanes.len())
     }
 }

@@ -137,7 +137,7 @@ fn work(
     queue: &Mutex<Queue>,
     progress: Progress<'_>,
 ) -> Result<()> {
-    let mut segment = Segment::new(sources.geometry);
+    let mut segment = Segment::new(sources.geometry)?;
     while !crew.is_stopped() {
         let task = queue.lock().unwrap_or_else(PoisonError::into_inner).take(sources);
         let Some(task) = task else { break };
