@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use paritas::{KernelChoice, Order, Pass, Spec};
+use paritas::{KernelChoice, Order, Pass, Spec, Split};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -338,7 +338,7 @@ Examples:
 GB/s is k x shard bytes / seconds / 10^9 for every operation (an update counts the whole stripes it
 keeps right). The roofline is, in the same process and with the same kernel, the speed of reading as
 many streams and writing as many with one XOR for each byte read. Answers are checked before they
-are timed. JSON: type \"bench\", code, op, set_bytes, shard_bytes, align, packet, kernel, threads, reps, kept,
+are timed. JSON: type \"bench\", code, op, set_bytes, shard_bytes, align, packet, kernel, threads, split, reps, kept,
 gbps_median, gbps_min, gbps_max, roofline_gbps, roofline_fraction,
 first_seconds (of the first run, which plans and compiles).")]
 pub struct Bench {
@@ -363,6 +363,9 @@ pub struct Bench {
     /// The most threads to use; 0 is one for each processor.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub threads: usize,
+    /// How threads share the work: stripe, node, columns or rows.
+    #[arg(long, default_value = "stripe", value_name = "SPLIT")]
+    pub split: Split,
     /// How many times to measure.
     #[arg(long, default_value_t = 41, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub reps: u32,

@@ -4,15 +4,18 @@
 //! schedule for a question is planned and compiled once and kept. [`Codec::encode`],
 //! [`Codec::reconstruct`] and [`Codec::update`] say the same in the words of their use.
 
+mod sharing;
 mod words;
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::define::cells::{CellId, CellSet, Code, NodeId, Role};
 use crate::error::{Error, Result};
 use crate::plan::PlanOptions;
 use crate::run::kernel::{Buffer, Executable, Stores};
+use crate::run::parallel::Split;
 use crate::run::program::{Location, Program};
 use crate::run::select::{Kernel, KernelChoice};
 use crate::run::words::select::WordKernel;
@@ -42,6 +45,8 @@ pub struct CodecOptions {
     pub layout: BufferLayout,
     /// The most threads a call may use; 0 stands for the machine's.
     pub threads: usize,
+    /// How they share the work of [`Codec::compute`]; an update is always split by stripe.
+    pub split: Split,
     /// Which kernel runs. For a code in the word layout, a word kernel on the same registers.
     pub kernel: KernelChoice,
     /// Which word kernel runs, whatever `kernel` is, for codes in the word layout.
@@ -58,6 +63,7 @@ impl Default for CodecOptions {
             packet: DEFAULT_PACKET,
             layout: BufferLayout::default(),
             threads: 0,
+            split: Split::default(),
             kernel: KernelChoice::default(),
             word_kernel: None,
             stores: Stores::default(),
@@ -280,7 +286,7 @@ impl Codec {
         let key = Question::Update(node);
         let program = self.cached(key, || match self.word_kernel() {
             Some(kernel) => self.compile_word_update(kernel, node, &targets),
-            None => self.compile(self.update_program(node, &targets)?),
+            None => self.compile(&self.update_program(node, &targets)?),
         })?;
         program.run(&mut buffers, self.options.threads, self.options.stores)
     }
@@ -319,13 +325,23 @@ impl Codec {
 
     fn program(&self, have: &CellSet, want: &CellSet) -> Result<Arc<Executable>> {
         let key = Question::Compute(have.clone(), want.clone());
-        self.cached(key, || match self.word_kernel() {
-            Some(kernel) => self.compile_words(kernel, have, want),
-            None => self.compile(self.bind(have, want)?),
-        })
+        self.cached(key, || self.compile_shared(have, want))
     }
 
-    fn compile(&self, program: Program) -> Result<Executable> {
+    /// Compiles a question, over some columns of the packets.
+    fn compile_part(
+        &self,
+        have: &CellSet,
+        want: &CellSet,
+        columns: Range<usize>,
+    ) -> Result<Executable> {
+        match self.word_kernel() {
+            Some(kernel) => self.compile_words(kernel, have, want),
+            None => self.compile(&self.bind(have, want)?.over_columns(columns)?),
+        }
+    }
+
+    fn compile(&self, program: &Program) -> Result<Executable> {
         self.kernel().compile(program, self.options.kernel.patience())
     }
 

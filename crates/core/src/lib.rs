@@ -27,5 +27,6 @@ pub use plan::cost::Cost;
 pub use plan::schedule::{Op, Schedule, Slot};
 pub use plan::{Order, Pass, Plan, PlanOptions};
 pub use run::kernel::{Buffer, Stores};
+pub use run::parallel::Split;
 pub use run::select::{Kernel, KernelChoice, can_compile};
 pub use run::words::select::WordKernel;

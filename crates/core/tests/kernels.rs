@@ -6,7 +6,10 @@ mod common;
 
 use common::{as_slices, code, fill};
 use paritas::plan::interpret::interpret;
-use paritas::{Codec, CodecOptions, Kernel, KernelChoice, Order, Pass, PlanOptions, Role, Stores};
+use paritas::{
+    Buffer, Codec, CodecOptions, Kernel, KernelChoice, Order, Pass, PlanOptions, Role, Split,
+    Stores,
+};
 use paritas_reference as reference;
 
 const CANARY: usize = 64;
@@ -205,15 +208,44 @@ fn encoded_aligned(codec: &Codec, data: &[Vec<u8>], parity: usize, stagger: usiz
 
 #[test]
 fn threads_do_not_change_the_result() {
-    let options = |threads| CodecOptions { threads, ..CodecOptions::default() };
-    let one = Codec::new(code("10+4"), options(1)).unwrap();
-    let stripes = 3001;
-    let data: Vec<Vec<u8>> = (0..10).map(|node| fill(node, stripes * one.strip())).collect();
-    let expected = encoded(&one, &data, 4, 0);
-    for threads in [0, 2, 3, 8] {
-        let codec = Codec::new(code("10+4"), options(threads)).unwrap();
-        assert!(encoded(&codec, &data, 4, 0) == expected, "{threads} threads");
+    // Packets of many lines, of one line, and of no whole number of lines.
+    for (spec, packet, stripes) in [
+        ("10+4", 64, 801),
+        ("cauchy:k=3,m=2,w=8", 4096, 17),
+        ("rdp:k=4", 1000, 90),
+        ("5+1", 64, 999),
+    ] {
+        let codec = |threads, split, kernel| {
+            let options =
+                CodecOptions { packet, threads, split, kernel, ..CodecOptions::default() };
+            Codec::new(code(spec), options).unwrap()
+        };
+        let one = codec(1, Split::Stripe, KernelChoice::Only(Kernel::Scalar));
+        let k = one.code().nodes().filter(|&node| one.code().holds_data(node)).count();
+        let parity = one.code().node_count() - k;
+        let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, stripes * one.strip())).collect();
+        let expected = encoded(&one, &data, parity, 0);
+        for split in Split::ALL {
+            for threads in [0, 1, 2, 3, 8] {
+                for kernel in common::kernels() {
+                    let codec = codec(threads, split, kernel);
+                    let what = format!("{spec} {packet} by {split} on {threads} {kernel:?}");
+                    assert!(encoded(&codec, &data, parity, 0) == expected, "{what}");
+                    assert!(recovers(&codec, &data, &expected), "{what}");
+                }
+            }
+        }
     }
+}
+
+/// Loses as many data shards as there are parity shards, and gets them back.
+fn recovers(codec: &Codec, data: &[Vec<u8>], parity: &[Vec<u8>]) -> bool {
+    let lost = parity.len().min(data.len());
+    let mut back = vec![vec![0xC3; data[0].len()]; lost];
+    let mut buffers: Vec<Buffer<'_>> = back.iter_mut().map(|b| Buffer::Target(b)).collect();
+    buffers.extend(data[lost..].iter().chain(parity).map(|shard| Buffer::Source(shard)));
+    codec.reconstruct(&mut buffers).unwrap();
+    back[..] == data[..lost]
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
     let value = json!({
         "type": "bench", "code": spec, "op": operation, "set_bytes": args.set,
         "shard_bytes": subject.shard, "align": align, "packet": args.packet, "kernel": kernel,
-        "threads": args.threads, "reps": args.reps, "kept": speed.kept,
+        "threads": args.threads, "split": args.split.name(), "reps": args.reps, "kept": speed.kept,
         "gbps_median": speed.median, "gbps_min": speed.min, "gbps_max": speed.max,
         "roofline_gbps": limit.median, "roofline_fraction": fraction, "first_seconds": subject.first_seconds,
     });
@@ -147,6 +147,7 @@ impl Workload {
         let options = CodecOptions {
             packet: args.packet,
             threads: args.threads,
+            split: args.split,
             kernel: args.kernel,
             ..CodecOptions::default()
         };

@@ -2,7 +2,11 @@
 //!
 //! A buffer is a run of strips, and a strip is `rows` packets. So the cell of row `r` of stripe `s`
 //! begins at byte `(s · rows + r) · packet` of its buffer. A buffer may be a whole node (its rows
-//! interleaved strip by strip), or one lane of a node.
+//! interleaved strip by strip), or one lane of a node. A program may be about some *columns* of every
+//! packet only, so that several can share a packet among them.
+
+use std::collections::HashSet;
+use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::plan::schedule::{Schedule, Slot};
@@ -25,6 +29,33 @@ pub struct Program {
     /// Per buffer, the rows of its strips.
     rows: Vec<usize>,
     packet: usize,
+    columns: Range<usize>,
+}
+
+/// Which bytes of the buffers of a call a program touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Footprint {
+    /// Per buffer, the bytes of a strip.
+    pub(crate) strips: Vec<usize>,
+    /// The cells that are read, and those that are written.
+    pub(crate) read: Vec<Location>,
+    pub(crate) written: Vec<Location>,
+    /// Which bytes of each of these cells.
+    pub(crate) columns: Range<usize>,
+}
+
+impl Footprint {
+    /// Whether one may run while the other does: neither writes what the other touches.
+    pub(crate) fn is_apart_from(&self, other: &Self) -> bool {
+        let columns = &self.columns;
+        let meet = columns.start < other.columns.end && other.columns.start < columns.end;
+        !meet || !self.overwrites(other) && !other.overwrites(self)
+    }
+
+    fn overwrites(&self, other: &Self) -> bool {
+        let written: HashSet<&Location> = self.written.iter().collect();
+        other.read.iter().chain(&other.written).any(|cell| written.contains(cell))
+    }
 }
 
 impl Program {
@@ -52,9 +83,21 @@ impl Program {
         if let Some(Location { buffer, row }) = inputs.iter().chain(&outputs).find(outside) {
             return Err(Error::length(format!("row {row} of buffer {buffer} does not exist")));
         }
-        let program = Self { schedule, inputs, outputs, rows, packet };
+        let program = Self { schedule, inputs, outputs, rows, packet, columns: 0..packet };
         program.check_sharing()?;
         Ok(program)
+    }
+
+    /// The same for some bytes of every packet only.
+    ///
+    /// # Errors
+    /// When there are no such bytes.
+    pub fn over_columns(self, columns: Range<usize>) -> Result<Self> {
+        if columns.is_empty() || columns.end > self.packet {
+            let packet = self.packet;
+            return Err(Error::length(format!("packets of {packet} bytes have no {columns:?}")));
+        }
+        Ok(Self { columns, ..self })
     }
 
     /// The schedule.
@@ -65,6 +108,16 @@ impl Program {
     /// The bytes of a packet.
     pub fn packet(&self) -> usize {
         self.packet
+    }
+
+    /// The bytes of every packet that the program is about.
+    pub fn columns(&self) -> Range<usize> {
+        self.columns.clone()
+    }
+
+    /// Where in its strip the program's part of a packet begins.
+    pub fn offset(&self, location: Location) -> usize {
+        location.row * self.packet + self.columns.start
     }
 
     /// The number of packets in a strip of each buffer.
@@ -90,6 +143,16 @@ impl Program {
     pub(crate) fn access(&self, buffer: usize) -> (bool, bool) {
         let in_buffer = |locations: &[Location]| locations.iter().any(|l| l.buffer == buffer);
         (in_buffer(&self.inputs), in_buffer(&self.outputs))
+    }
+
+    /// What the program touches.
+    pub(crate) fn footprint(&self) -> Footprint {
+        Footprint {
+            strips: (0..self.rows.len()).map(|buffer| self.strip(buffer)).collect(),
+            read: self.inputs.clone(),
+            written: self.outputs.clone(),
+            columns: self.columns(),
+        }
     }
 
     fn check_sharing(&self) -> Result<()> {

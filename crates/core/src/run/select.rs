@@ -8,7 +8,7 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
 use crate::run::jit::{self, Jit, assemble::Isa};
-use crate::run::kernel::{self, Executable};
+use crate::run::kernel::{self, Compiled, Executable};
 use crate::run::program::Program;
 
 /// A kernel by name.
@@ -124,17 +124,18 @@ impl Kernel {
         not(target_arch = "x86_64"),
         allow(unused_variables, reason = "only x86-64 has compiled kernels")
     )]
-    pub(crate) fn compile(self, program: Program, patience: usize) -> Result<Executable> {
-        let executable = match self {
-            Self::Scalar => Executable::new(program, kernel::scalar::compile),
+    pub(crate) fn compile(self, program: &Program, patience: usize) -> Result<Executable> {
+        let footprint = program.footprint();
+        let compiled = match self {
+            Self::Scalar => kernel::scalar::compile(program),
             #[cfg(target_arch = "x86_64")]
-            Self::Sse2 => Executable::new(program, kernel::sse2::compile),
+            Self::Sse2 => kernel::sse2::compile(program),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => Executable::new(program, kernel::avx2::compile),
+            Self::Avx2 => kernel::avx2::compile(program),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => Executable::new(program, kernel::avx512::compile),
+            Self::Avx512 => kernel::avx512::compile(program),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon => Executable::new(program, kernel::neon::compile),
+            Self::Neon => kernel::neon::compile(program),
             #[cfg(target_arch = "x86_64")]
             Self::JitAvx2 => jit(program, Isa::Avx2, patience),
             #[cfg(target_arch = "x86_64")]
@@ -144,7 +145,8 @@ impl Kernel {
             #[allow(unreachable_patterns, reason = "which kernels remain depends on the target")]
             _ => None,
         };
-        executable.ok_or_else(|| self.unavailable())
+        let compiled = compiled.ok_or_else(|| self.unavailable())?;
+        Ok(Executable::new(footprint, compiled))
     }
 
     /// The machine code of a program, an instruction a line, for kernels that are compiled.
@@ -185,14 +187,12 @@ pub fn can_compile() -> Result<(), String> {
 
 /// A compiled kernel, with the tiled one of the same registers beside it.
 #[cfg(target_arch = "x86_64")]
-fn jit(program: Program, isa: Isa, patience: usize) -> Option<Executable> {
-    Executable::new(program, |program| {
-        let tiled = match isa {
-            Isa::Avx2 | Isa::Avx512Vl => kernel::avx2::compile(program),
-            Isa::Avx512 => kernel::avx512::compile(program),
-        };
-        Jit::prepare(program, isa, tiled, patience)
-    })
+fn jit(program: &Program, isa: Isa, patience: usize) -> Option<Box<dyn Compiled>> {
+    let tiled = match isa {
+        Isa::Avx2 | Isa::Avx512Vl => kernel::avx2::compile(program),
+        Isa::Avx512 => kernel::avx512::compile(program),
+    };
+    Jit::prepare(program, isa, tiled, patience)
 }
 
 impl fmt::Display for Kernel {

@@ -289,7 +289,7 @@ impl<'a> Assembler<'a> {
         let Some(distance) = self.prefetch else { return Ok(()) };
         let mut lines: Vec<(usize, usize)> = (0..self.program.schedule().inputs())
             .filter_map(|n| self.program.location(Slot::Input(n as u32)))
-            .map(|l| (l.buffer, l.row * self.program.packet() / LINE * LINE))
+            .map(|l| (l.buffer, self.program.offset(l) / LINE * LINE))
             .collect();
         lines.sort_unstable();
         lines.dedup();
@@ -351,12 +351,17 @@ impl<'a> Assembler<'a> {
     }
 
     fn cell(&mut self, slot: Slot, column: usize) -> Result<MemoryOperand, IcedError> {
+        let (buffer, offset) = self.place(slot, column);
+        let base = self.address(buffer)?;
+        Ok(MemoryOperand::with_base_displ(base, offset as i64))
+    }
+
+    /// The buffer of an input or output, and where in a strip one of its vectors begins.
+    fn place(&self, slot: Slot, column: usize) -> (usize, usize) {
         let Some(location) = self.program.location(slot) else {
             unreachable!("inputs and outputs have locations")
         };
-        let base = self.address(location.buffer)?;
-        let offset = location.row * self.program.packet() + column * self.isa.vector();
-        Ok(MemoryOperand::with_base_displ(base, offset as i64))
+        (location.buffer, self.program.offset(location) + column * self.isa.vector())
     }
 
     fn scratch(&self, number: usize) -> MemoryOperand {
@@ -397,10 +402,8 @@ impl<'a> Assembler<'a> {
     fn copy_inputs(&mut self) -> Result<(), IcedError> {
         let mut vectors: Vec<(usize, usize, usize)> = Vec::new();
         for input in 0..self.program.schedule().inputs() {
-            let location = self.program.location(Slot::Input(input as u32));
             for column in 0..self.walk.unroll {
-                let (buffer, row) = location.map_or((0, 0), |l| (l.buffer, l.row));
-                let offset = row * self.program.packet() + column * self.isa.vector();
+                let (buffer, offset) = self.place(Slot::Input(input as u32), column);
                 vectors.push((buffer, offset, self.staged_input(input, column)));
             }
         }
@@ -424,10 +427,8 @@ impl<'a> Assembler<'a> {
         let outputs = self.program.schedule().outputs();
         let mut vectors: Vec<(usize, usize, usize)> = Vec::new();
         for output in 0..outputs {
-            let location = self.program.location(Slot::Output(output as u32));
             for column in 0..self.walk.unroll {
-                let (buffer, row) = location.map_or((0, 0), |l| (l.buffer, l.row));
-                let offset = row * self.program.packet() + column * self.isa.vector();
+                let (buffer, offset) = self.place(Slot::Output(output as u32), column);
                 vectors.push((buffer, offset, self.staged(output, column)));
             }
         }

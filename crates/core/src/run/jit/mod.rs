@@ -241,7 +241,9 @@ impl Code {
     fn lines_are_whole(&self, program: &Program, pointers: &[*mut u8]) -> bool {
         let whole = |bytes: usize| bytes.is_multiple_of(LINE);
         self.outputs.iter().all(|&buffer| {
-            let strips = whole(program.strip(buffer)) && whole(program.packet());
+            let columns = program.columns();
+            let packets = whole(program.packet()) && whole(columns.start) && whole(columns.end);
+            let strips = whole(program.strip(buffer)) && packets;
             whole(pointers[buffer].addr()) && (self.shape.is_flat() || strips)
         })
     }
@@ -255,6 +257,7 @@ fn strips(program: &Program) -> usize {
 impl Shape {
     fn of(program: &Program, isa: Isa) -> Option<Self> {
         let (packet, vector) = (program.packet(), isa.vector());
+        let columns = program.columns().len();
         let used = (0..program.rows().len()).filter(|&b| program.access(b) != (false, false));
         let mut rows: Vec<usize> = used.map(|buffer| program.rows()[buffer]).collect();
         rows.dedup();
@@ -265,16 +268,16 @@ impl Shape {
         if steps > MAX_STEPS || largest_displacement > i32::MAX as usize {
             return None;
         }
-        if rows == 1 {
+        if rows == 1 && columns == packet {
             return Some(Self::Flat { body: LINE.max(vector) });
         }
-        if !packet.is_multiple_of(vector) {
+        if !columns.is_multiple_of(vector) {
             return None;
         }
-        let columns = packet / vector;
+        let vectors = columns / vector;
         let wanted = (LINE / vector).max(1);
-        let unroll = if columns.is_multiple_of(wanted) { wanted } else { 1 };
-        Some(Self::Strips(Walk { unroll, inner: columns / unroll, strip: rows * packet }))
+        let unroll = if vectors.is_multiple_of(wanted) { wanted } else { 1 };
+        Some(Self::Strips(Walk { unroll, inner: vectors / unroll, strip: rows * packet }))
     }
 
     fn is_flat(self) -> bool {
@@ -385,7 +388,8 @@ impl Function {
         let cell = |bytes: &[Vec<u8>], slot: Slot| -> Vec<u8> {
             let Some(location) = program.location(slot) else { return Vec::new() };
             let strips = bytes[location.buffer].chunks(program.strip(location.buffer));
-            strips.flat_map(|s| s[location.row * packet..][..packet].to_vec()).collect()
+            let part = |s: &[u8]| s[program.offset(location)..][..program.columns().len()].to_vec();
+            strips.flat_map(part).collect()
         };
         let schedule = program.schedule();
         let inputs: Vec<Vec<u8>> =

@@ -25,7 +25,8 @@ pub(super) struct Tiled {
     ops: Vec<TiledOp>,
     operands: Vec<Operand>,
     temps: usize,
-    packet: usize,
+    /// The bytes of each packet that are handled.
+    columns: usize,
     tile: usize,
 }
 
@@ -64,7 +65,7 @@ impl Tiled {
             ops: Vec::with_capacity(schedule.ops().len()),
             operands: Vec::new(),
             temps: schedule.temps(),
-            packet: program.packet(),
+            columns: program.columns().len(),
             tile: tile_bytes(schedule.inputs() + schedule.outputs() + schedule.temps()),
         };
         for op in schedule.ops() {
@@ -103,13 +104,13 @@ impl Tiled {
     }
 
     fn tiles(&self, stripes: Range<usize>) -> impl Iterator<Item = Tile> {
-        let together = (self.tile / self.packet).max(1);
-        let piece = self.packet.min(self.tile);
+        let together = (self.tile / self.columns).max(1);
+        let piece = self.columns.min(self.tile);
         let end = stripes.end;
         stripes.step_by(together).flat_map(move |first| {
-            (0..self.packet).step_by(piece).map(move |column| Tile {
+            (0..self.columns).step_by(piece).map(move |column| Tile {
                 stripes: first..(first + together).min(end),
-                columns: column..(column + piece).min(self.packet),
+                columns: column..(column + piece).min(self.columns),
             })
         })
     }
@@ -134,7 +135,7 @@ impl Operand {
         match (slot, program.location(slot)) {
             (_, Some(location)) => Self::Cell {
                 buffer: location.buffer,
-                offset: location.row * program.packet(),
+                offset: program.offset(location),
                 strip: program.strip(location.buffer),
             },
             (Slot::Temp(n) | Slot::Input(n) | Slot::Output(n), None) => Self::Temp(n as usize),

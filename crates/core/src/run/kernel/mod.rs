@@ -26,7 +26,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::run::parallel;
-use crate::run::program::Program;
+use crate::run::program::{Footprint, Location};
 
 /// One buffer of a call: consecutive strips of a node, or of a lane of a node.
 #[derive(Debug, Default)]
@@ -73,8 +73,9 @@ pub(crate) trait Compiled: Send + Sync {
     ///
     /// # Safety
     /// For every buffer that the program reads or writes, `memory` holds a pointer that is valid
-    /// for at least `stripes.end` strips (for writes too where the program writes it); no one else
-    /// writes the strips of `stripes` meanwhile, nor reads those that the program writes.
+    /// for at least `stripes.end` strips (for writes too where the program writes it); within the
+    /// strips of `stripes` no one else writes meanwhile what the program touches by its footprint,
+    /// nor reads what it writes.
     unsafe fn run(&self, memory: &Memory, stripes: Range<usize>);
 
     /// Why another kernel had to serve, if that has happened.
@@ -92,7 +93,7 @@ pub(crate) struct Memory {
 }
 
 // SAFETY: the pointers are only used under the contract of `Compiled::run`, which gives every
-// thread stripes of its own.
+// thread stripes or cells of its own.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -122,45 +123,56 @@ impl Memory {
     }
 }
 
-/// How a program uses one buffer of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BufferUse {
+/// How one buffer of a call is used.
+#[derive(Debug, Clone, Copy)]
+struct BufferUse {
     /// The bytes of a strip.
-    pub(crate) strip: usize,
-    /// Whether it is read.
-    pub(crate) read: bool,
-    /// Whether it is written.
-    pub(crate) written: bool,
+    strip: usize,
+    read: bool,
+    written: bool,
 }
 
-/// A compiled program behind a safe interface.
+/// Compiled programs behind a safe interface: one, which threads run over stripes of their own, or
+/// several that share out the work of a stripe.
 pub(crate) struct Executable {
     uses: Vec<BufferUse>,
+    parts: Vec<Part>,
+}
+
+/// A compiled program and what it touches.
+struct Part {
+    footprint: Footprint,
     compiled: Box<dyn Compiled>,
 }
 
 impl Executable {
-    /// Has a kernel compile a program; `None` where the processor cannot run it.
-    pub(crate) fn new(
-        program: Program,
-        compile: impl FnOnce(&Program) -> Option<Box<dyn Compiled>>,
-    ) -> Option<Self> {
-        let compiled = compile(&program)?;
-        let one = |buffer| {
-            let (read, written) = program.access(buffer);
-            BufferUse { strip: program.strip(buffer), read, written }
-        };
-        Some(Self::over((0..program.rows().len()).map(one).collect(), compiled))
+    /// One program, of which `footprint` tells all that it touches.
+    pub(crate) fn new(footprint: Footprint, compiled: Box<dyn Compiled>) -> Self {
+        let parts = vec![Part { footprint, compiled }];
+        Self { uses: buffer_uses(&parts), parts }
     }
 
-    /// A compiled program that uses the buffers of a call so, and no others.
-    pub(crate) fn over(uses: Vec<BufferUse>, compiled: Box<dyn Compiled>) -> Self {
-        Self { uses, compiled }
+    /// Several for the same buffers, each to be run by a thread of its own.
+    ///
+    /// # Errors
+    /// When one writes what another touches, or their buffers differ.
+    pub(crate) fn side_by_side(executables: Vec<Self>) -> Result<Self> {
+        let parts: Vec<Part> = executables.into_iter().flat_map(|one| one.parts).collect();
+        for (number, part) in parts.iter().enumerate() {
+            let fits = |other: &&Part| {
+                part.footprint.strips == other.footprint.strips
+                    && part.footprint.is_apart_from(&other.footprint)
+            };
+            if !parts[..number].iter().all(|other| fits(&other)) {
+                return Err(Error::length(format!("part {number} of the work meets another")));
+            }
+        }
+        Ok(Self { uses: buffer_uses(&parts), parts })
     }
 
     /// Why another kernel had to serve than the one that was to, if that has happened.
     pub(crate) fn fallback(&self) -> Option<String> {
-        self.compiled.fallback()
+        self.parts.iter().find_map(|part| part.compiled.fallback())
     }
 
     /// Runs the program over all stripes of the buffers, on up to `threads` threads.
@@ -177,12 +189,17 @@ impl Executable {
         let stripes = self.check(buffers)?;
         let bytes = stripes * self.uses.iter().map(|buffer| buffer.strip).sum::<usize>();
         let memory = Memory::new(buffers, stripes, stores);
-        parallel::split(stripes, bytes, threads, |range| {
+        let run = |part: &Part, range: Range<usize>| {
             // SAFETY: `check` found every buffer present, long enough for all stripes and of the
-            // right kind; exclusive borrows stand behind all that is written, and threads get
-            // disjoint ranges, in which the program touches only the strips of its own stripes.
-            unsafe { self.compiled.run(&memory, range) };
-        });
+            // right kind, and exclusive borrows stand behind all that is written. Threads get
+            // disjoint stripes of one part, or parts of which `side_by_side` has seen that none
+            // writes what another touches.
+            unsafe { part.compiled.run(&memory, range) };
+        };
+        match &self.parts[..] {
+            [part] => parallel::over_stripes(stripes, bytes, threads, |range| run(part, range)),
+            parts => parallel::over_parts(parts, bytes, threads, |part| run(part, 0..stripes)),
+        }
         Ok(())
     }
 
@@ -216,4 +233,16 @@ impl Executable {
         }
         Ok(stripes.unwrap_or(0))
     }
+}
+
+/// What the parts do with each buffer, together.
+fn buffer_uses(parts: &[Part]) -> Vec<BufferUse> {
+    let strips = parts.first().map_or(&[][..], |part| &part.footprint.strips);
+    let unused = |&strip: &usize| BufferUse { strip, read: false, written: false };
+    let mut uses: Vec<BufferUse> = strips.iter().map(unused).collect();
+    for Part { footprint, .. } in parts {
+        footprint.read.iter().for_each(|cell: &Location| uses[cell.buffer].read = true);
+        footprint.written.iter().for_each(|cell| uses[cell.buffer].written = true);
+    }
+    uses
 }

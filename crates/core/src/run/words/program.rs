@@ -6,7 +6,7 @@
 use crate::define::field::Field;
 use crate::error::{Error, Result};
 use crate::plan::combination::Combination;
-use crate::run::kernel::BufferUse;
+use crate::run::program::{Footprint, Location};
 
 /// Sums of multiples of buffers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,11 +92,15 @@ impl WordProgram {
         self.strip
     }
 
-    /// How the buffers of a call are used.
-    pub(crate) fn uses(&self) -> Vec<BufferUse> {
-        let written = |buffer| self.outputs.contains(&buffer);
-        let read = |buffer| self.inputs.contains(&buffer) || self.adds && written(buffer);
-        let one = |b| BufferUse { strip: self.strip, read: read(b), written: written(b) };
-        (0..self.buffers).map(one).collect()
+    /// What the program touches. A strip is one cell.
+    pub(crate) fn footprint(&self) -> Footprint {
+        let cells = |buffers: &[usize]| -> Vec<Location> {
+            buffers.iter().map(|&buffer| Location { buffer, row: 0 }).collect()
+        };
+        let (mut read, written) = (cells(&self.inputs), cells(&self.outputs));
+        if self.adds {
+            read.extend(&written);
+        }
+        Footprint { strips: vec![self.strip; self.buffers], read, written, columns: 0..self.strip }
     }
 }

@@ -120,7 +120,7 @@ impl WordKernel {
             _ => None,
         };
         let compiled = compiled.ok_or_else(|| self.unavailable())?;
-        Ok(Executable::over(program.uses(), compiled))
+        Ok(Executable::new(program.footprint(), compiled))
     }
 
     /// The error for a kernel that this processor cannot run.
