@@ -8,6 +8,7 @@
 //! are done by each.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
 
@@ -66,28 +67,56 @@ pub(crate) fn thread_count(threads: usize) -> usize {
     if threads == 0 { rayon::current_num_threads() } else { threads }
 }
 
-/// Runs `work` over `0..stripes`, cut into at most `threads` ranges of about equal length.
-/// `bytes` is how much memory all stripes touch together.
+/// What a thread takes at a time, at least: enough for the kernel to be under way.
+const BYTES_A_STEP: usize = 128 * 1024;
+
+/// In how many steps a thread takes its share: so many that none waits long for another, so few that
+/// the memory's streams are seldom broken (twenty times as many halve the speed from memory).
+const STEPS_A_SHARE: usize = 16;
+
+/// A thread's stripes. When it is done with its own it takes of the others', whose threads may have
+/// been slow to wake.
+struct Share {
+    next: AtomicUsize,
+    end: usize,
+}
+
+impl Share {
+    fn take(&self, step: usize) -> Option<Range<usize>> {
+        let start = self.next.fetch_add(step, Ordering::Relaxed);
+        (start < self.end).then(|| start..(start + step).min(self.end))
+    }
+}
+
+/// Runs `work` over ranges that make up `0..stripes`, on up to `threads` threads, of which the
+/// caller's is one. `bytes` is how much memory all stripes touch together.
 pub(crate) fn over_stripes(
     stripes: usize,
     bytes: usize,
     threads: usize,
     work: impl Fn(Range<usize>) + Sync,
 ) {
-    let pieces = thread_count(threads).min(bytes / BYTES_A_THREAD).clamp(1, stripes.max(1));
-    if pieces == 1 {
+    let threads = thread_count(threads).min(bytes / BYTES_A_THREAD).clamp(1, stripes.max(1));
+    if threads == 1 {
         return work(0..stripes);
     }
-    rayon::scope(|scope| {
-        for piece in 0..pieces {
-            let range = stripes * piece / pieces..stripes * (piece + 1) / pieces;
-            let work = &work;
-            scope.spawn(move |_| work(range));
+    let bound = |thread: usize| stripes * thread / threads;
+    let share = |thread| Share { next: AtomicUsize::new(bound(thread)), end: bound(thread + 1) };
+    let shares: Vec<Share> = (0..threads).map(share).collect();
+    let step = (stripes / (bytes / BYTES_A_STEP).min(threads * STEPS_A_SHARE)).max(1);
+    let run = |own: usize| {
+        let (before, from_own) = shares.split_at(own);
+        for share in from_own.iter().chain(before) {
+            while let Some(range) = share.take(step) {
+                work(range);
+            }
         }
-    });
+    };
+    on_threads(0..threads, run);
 }
 
-/// Runs `work` on every part, on as many threads if `threads` and the amount of work allow more than one.
+/// Runs `work` on every part, on as many threads if `threads` and the amount of work allow more than
+/// one.
 pub(crate) fn over_parts<T: Sync>(
     parts: &[T],
     bytes: usize,
@@ -97,11 +126,15 @@ pub(crate) fn over_parts<T: Sync>(
     if thread_count(threads) == 1 || bytes < 2 * BYTES_A_THREAD {
         return parts.iter().for_each(work);
     }
-    rayon::scope(|scope| {
-        for part in parts {
-            let work = &work;
-            scope.spawn(move |_| work(part));
-        }
+    on_threads(0..parts.len(), |part| work(&parts[part]));
+}
+
+/// Runs `work` for every number, the first on the caller's thread.
+fn on_threads(numbers: Range<usize>, work: impl Fn(usize) + Sync) {
+    rayon::in_place_scope(|scope| {
+        let work = &work;
+        numbers.clone().skip(1).for_each(|number| scope.spawn(move |_| work(number)));
+        numbers.take(1).for_each(work);
     });
 }
 
@@ -112,9 +145,9 @@ mod tests {
 
     #[test]
     fn every_stripe_once() {
-        for (stripes, threads) in [(0, 1), (1, 8), (7, 3), (1000, 0), (5, 64)] {
+        for (stripes, threads) in [(0, 1), (1, 8), (7, 3), (1000, 0), (5, 64), (100_000, 2)] {
             let seen = Mutex::new(vec![0; stripes]);
-            over_stripes(stripes, usize::MAX, threads, |range| {
+            over_stripes(stripes, 1 << 40, threads, |range| {
                 range.for_each(|stripe| seen.lock().unwrap()[stripe] += 1);
             });
             assert!(seen.into_inner().unwrap().iter().all(|&count| count == 1));
