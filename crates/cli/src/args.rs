@@ -22,7 +22,7 @@ const DOCTOR: &str = "\
 Example:
   paritas doctor
 
-JSON: type \"doctor\", version, architecture, threads, packet, kernel (the one for files),
+JSON: type \"doctor\", version, architecture, threads, packet, kernel (the one for files), tuned,
 executable_memory, executable_memory_error, kernels [{name, vector_bytes, right, fallback}].";
 
 /// Protect files with erasure codes: verify, repair and recover them.
@@ -61,6 +61,8 @@ pub enum Command {
     Schedule(Schedule),
     /// Measure how fast a code runs on this machine.
     Bench(Bench),
+    /// Measure which settings are fastest on this machine, and remember them.
+    Tune(Tune),
     /// Check what this machine offers and whether every kernel computes right.
     #[command(after_help = DOCTOR)]
     Doctor,
@@ -363,12 +365,43 @@ pub struct Bench {
     /// The most threads to use; 0 is one for each processor.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub threads: usize,
-    /// How threads share the work: stripe, node, columns or rows.
-    #[arg(long, default_value = "stripe", value_name = "SPLIT")]
-    pub split: Split,
+    /// How threads share the work: auto, stripe, node, columns or rows; auto is as tuned.
+    #[arg(long, default_value = "auto", value_name = "SPLIT", value_parser = parse_split)]
+    pub split: SplitChoice,
     /// How many times to measure.
     #[arg(long, default_value_t = 41, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub reps: u32,
+}
+
+/// Measures kernels, schedules, stores, threads and splits, and remembers the best in the user's cache
+/// directory, where all commands find them. A choice replaces the built-in default only if it is at
+/// least 3 % faster. What is stored never depends on it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas tune
+  paritas tune 17+3 rdp:k=10
+  paritas tune --forget
+
+JSON: a line of type \"decision\" for each: question, about, chosen, choices [{name, gbps}];
+at the end one of type \"tuning\": path, tuning (or forgotten).")]
+pub struct Tune {
+    /// The codes to measure [default: 4+2, 6+3, 8+3, 10+4, 12+4, 20+4].
+    #[arg(value_name = "SPEC")]
+    pub codes: Vec<Spec>,
+    /// Measure and report, but remember nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Forget what was remembered, so that the built-in defaults serve.
+    #[arg(long, conflicts_with_all = ["codes", "dry_run"])]
+    pub forget: bool,
+}
+
+/// `--split`: nothing stands for what the machine is tuned to.
+pub type SplitChoice = Option<Split>;
+
+fn parse_split(text: &str) -> Result<SplitChoice, paritas::Error> {
+    if text == "auto" { Ok(None) } else { text.parse().map(Some) }
 }
 
 fn parse_set(text: &str) -> Result<usize, String> {

@@ -11,11 +11,13 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 use crate::define::cells::{CellId, CellSet, Code, NodeId, Role};
 use crate::error::{Error, Result};
 use crate::plan::PlanOptions;
 use crate::run::kernel::{Buffer, Executable, Stores};
-use crate::run::parallel::Split;
+use crate::run::parallel::{BYTES_A_THREAD, Split, Threads};
 use crate::run::program::{Location, Program};
 use crate::run::select::{Kernel, KernelChoice};
 use crate::run::words::select::WordKernel;
@@ -36,6 +38,18 @@ pub enum BufferLayout {
     Lane,
 }
 
+/// How a codec in the word layout computes sums in which nothing is multiplied, such as plain parity
+/// and what it gives back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sums {
+    /// By the word kernel, as all else.
+    #[default]
+    Words,
+    /// By the kernel of the packet layout.
+    Xor,
+}
+
 /// How a codec is to work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodecOptions {
@@ -45,12 +59,16 @@ pub struct CodecOptions {
     pub layout: BufferLayout,
     /// The most threads a call may use; 0 stands for the machine's.
     pub threads: usize,
+    /// How many bytes of buffers a thread should have to do at least, for another to be used.
+    pub bytes_a_thread: usize,
     /// How they share the work of [`Codec::compute`]; an update is always split by stripe.
     pub split: Split,
     /// Which kernel runs. For a code in the word layout, a word kernel on the same registers.
     pub kernel: KernelChoice,
     /// Which word kernel runs, whatever `kernel` is, for codes in the word layout.
     pub word_kernel: Option<WordKernel>,
+    /// What computes plain sums, for codes in the word layout.
+    pub sums: Sums,
     /// How results are stored.
     pub stores: Stores,
     /// Which passes plan.
@@ -63,9 +81,11 @@ impl Default for CodecOptions {
             packet: DEFAULT_PACKET,
             layout: BufferLayout::default(),
             threads: 0,
+            bytes_a_thread: BYTES_A_THREAD,
             split: Split::default(),
             kernel: KernelChoice::default(),
             word_kernel: None,
+            sums: Sums::default(),
             stores: Stores::default(),
             plan: PlanOptions::default(),
         }
@@ -133,6 +153,11 @@ impl Codec {
     /// The bytes of a packet.
     pub fn packet(&self) -> usize {
         self.options.packet
+    }
+
+    /// How threads share a call's work.
+    pub fn split(&self) -> Split {
+        self.options.split
     }
 
     /// The name of the kernel that runs, in either layout.
@@ -205,7 +230,7 @@ impl Codec {
         want: &CellSet,
         buffers: &mut [Buffer<'_>],
     ) -> Result<()> {
-        self.program(have, want)?.run(buffers, self.options.threads, self.options.stores)
+        self.program(have, want)?.run(buffers, self.threads(), self.options.stores)
     }
 
     /// Whether the cells of `want` can be made from those of `have`. The schedule is planned and
@@ -288,7 +313,7 @@ impl Codec {
             Some(kernel) => self.compile_word_update(kernel, node, &targets),
             None => self.compile(&self.update_program(node, &targets)?),
         })?;
-        program.run(&mut buffers, self.options.threads, self.options.stores)
+        program.run(&mut buffers, self.threads(), self.options.stores)
     }
 
     fn update_program(&self, node: NodeId, targets: &[NodeId]) -> Result<Program> {
@@ -321,6 +346,10 @@ impl Codec {
             Some(_) => Ok(None),
             None => Ok(self.kernel().listing(&self.bind(have, want)?)),
         }
+    }
+
+    fn threads(&self) -> Threads {
+        Threads { most: self.options.threads, bytes_each: self.options.bytes_a_thread }
     }
 
     fn program(&self, have: &CellSet, want: &CellSet) -> Result<Arc<Executable>> {

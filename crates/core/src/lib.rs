@@ -10,13 +10,15 @@
 //! [`Code::schedule`]. The modules below stand in the order in which data flows.
 
 pub mod define;
+pub mod measure;
 pub mod plan;
 pub mod run;
+pub mod tune;
 
 mod codec;
 mod error;
 
-pub use codec::{BufferLayout, Codec, CodecOptions, DEFAULT_PACKET};
+pub use codec::{BufferLayout, Codec, CodecOptions, DEFAULT_PACKET, Sums};
 pub use define::cells::{Cell, CellId, CellSet, Code, CodeBuilder, NodeId, Pin, Place, Role};
 pub use define::code::{FAMILIES, Family};
 pub use define::spec::Spec;
@@ -30,3 +32,4 @@ pub use run::kernel::{Buffer, Stores};
 pub use run::parallel::Split;
 pub use run::select::{Kernel, KernelChoice, can_compile};
 pub use run::words::select::WordKernel;
+pub use tune::Tuning;

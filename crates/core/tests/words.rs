@@ -9,7 +9,7 @@ use paritas::define::erasure::combinations;
 use paritas::define::field::Field;
 use paritas::{
     BufferLayout, CellSet, Code, CodeBuilder, Codec, CodecOptions, ErrorKind, Kernel, KernelChoice,
-    NodeId, Role, Spec, Stores, SymbolMatrix, WordKernel,
+    NodeId, Role, Spec, Stores, Sums, SymbolMatrix, WordKernel,
 };
 use paritas_reference as reference;
 
@@ -133,6 +133,32 @@ fn every_kernel_is_the_reference() {
     }
 }
 
+/// Plain sums as XORs: parity of ones, and a lost shard that it gives back.
+#[test]
+fn plain_sums_are_the_same_as_xors() {
+    for spec in ["isal-rs:k=12,m=1", "isal-rs:k=2,m=1", "raid6:k=9", "isal-cauchy:k=3,m=2"] {
+        let code = code(spec);
+        let k = code.symbols().unwrap().data_nodes();
+        for length in LENGTHS {
+            let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, length)).collect();
+            let expected = reference_parity(&code, &data);
+            for kernel in common::kernels() {
+                let options = CodecOptions { kernel, sums: Sums::Xor, ..options() };
+                let codec = Codec::new(code.clone(), options).unwrap();
+                for misalign in [|_| 0, |node| node * 7 % 64] {
+                    let made = encoded(&codec, &data, misalign);
+                    assert!(made == expected, "{spec}, {length} bytes, {kernel:?}");
+                }
+                let mut back = vec![CANARY; length];
+                let mut shards = vec![Target(&mut back)];
+                shards.extend(data[1..].iter().chain(&expected).map(|s| Source(s)));
+                codec.reconstruct(&mut shards).unwrap();
+                assert!(back == data[0], "{spec}, {length} bytes, {kernel:?}");
+            }
+        }
+    }
+}
+
 /// Several passes take tile after tile; shards of more than two tiles and a rest. Wide codes hand
 /// on sums from pass to pass.
 #[test]
@@ -231,7 +257,7 @@ fn threads_and_stores_do_not_change_the_result() {
         let head = reference::words::encode(&field, &rows, &head);
         assert!(head.iter().zip(&expected).all(|(head, shard)| shard.starts_with(head)));
         for threads in [2, 3, 7] {
-            for stores in [Stores::Auto, Stores::Cached, Stores::PastCache] {
+            for stores in [Stores::default(), Stores::Cached, Stores::PastCache] {
                 let options = CodecOptions { threads, stores, ..CodecOptions::default() };
                 let codec = Codec::new(code.clone(), options).unwrap();
                 assert!(encoded(&codec, &data, |_| 5) == expected, "{threads} {stores:?}");
@@ -482,7 +508,7 @@ fn raid6_words_are_transposed_packets() {
 fn updates_equal_encoding_anew() {
     for spec in ["isal-cauchy:k=5,m=7", "isal-rs:k=4,m=3", "raid6:k=6", "backblaze:k=1,m=2"] {
         for kernel in WordKernel::available() {
-            for stores in [Stores::Auto, Stores::PastCache] {
+            for stores in [Stores::default(), Stores::PastCache] {
                 let options = CodecOptions { word_kernel: Some(kernel), stores, ..options() };
                 let codec = Codec::new(code(spec), options).unwrap();
                 let k = codec.code().symbols().unwrap().data_nodes();

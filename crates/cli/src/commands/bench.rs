@@ -1,8 +1,8 @@
 //! `paritas bench`: how fast a code runs here, beside what memory and one XOR a byte allow.
 
-use std::hint::black_box;
 use std::time::Instant;
 
+use paritas::measure::{Samples, Shard, repeat};
 use paritas::{
     Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Role,
     Spec,
@@ -16,13 +16,6 @@ use crate::output::Output;
 
 /// The least time of one sample; shorter runs are repeated within a sample.
 const SAMPLE_SECONDS: f64 = 0.0004;
-
-/// How much slower than the fastest a calibration may be and count as full speed.
-const SLACK: f64 = 1.04;
-
-/// What page-aligned shards are aligned to, and what addresses must not share to be kept in one
-/// set of a cache.
-const PAGE: usize = 4096;
 
 /// The bytes of a cache line.
 const LINE: usize = 64;
@@ -39,11 +32,11 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
     let mut roofline = subject.roofline(args)?;
     let (mut samples, mut limits) = (Samples::default(), Samples::default());
     for _ in 0..args.reps {
-        samples.take(&mut subject)?;
-        limits.take(&mut roofline)?;
+        samples.take(|| repeat(SAMPLE_SECONDS, || subject.run()))?;
+        limits.take(|| repeat(SAMPLE_SECONDS, || roofline.run()))?;
     }
-    let speed = samples.spread(subject.user_bytes());
-    let limit = limits.spread(subject.user_bytes());
+    let speed = Speed::new(&samples, subject.user_bytes())?;
+    let limit = Speed::new(&limits, subject.user_bytes())?;
     let fraction = speed.median / limit.median;
     let kernel = subject.codec.kernel_name();
     subject.codec.fallback().iter().for_each(|why| output.warn(why));
@@ -52,7 +45,7 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
     let value = json!({
         "type": "bench", "code": spec, "op": operation, "set_bytes": args.set,
         "shard_bytes": subject.shard, "align": align, "packet": args.packet, "kernel": kernel,
-        "threads": args.threads, "split": args.split.name(), "reps": args.reps, "kept": speed.kept,
+        "threads": args.threads, "split": subject.codec.split().name(), "reps": args.reps, "kept": speed.kept,
         "gbps_median": speed.median, "gbps_min": speed.min, "gbps_max": speed.max,
         "roofline_gbps": limit.median, "roofline_fraction": fraction, "first_seconds": subject.first_seconds,
     });
@@ -74,58 +67,21 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Median, lowest and highest GB/s of the samples that count.
-struct Spread {
+/// GB/s of the samples that count.
+struct Speed {
     median: f64,
     min: f64,
     max: f64,
     kept: usize,
 }
 
-/// Samples in seconds, each between two runs of the calibration loop.
-#[derive(Default)]
-struct Samples(Vec<[f64; 3]>);
-
-impl Samples {
-    fn take(&mut self, workload: &mut Workload) -> Result<(), Failure> {
-        let before = calibrate();
-        let seconds = workload.sample()?;
-        self.0.push([before, seconds, calibrate()]);
-        Ok(())
-    }
-
-    /// The speeds of the samples whose brackets both ran at the machine's full speed, as if a
-    /// neighbour on the core were away; the samples' own times have no say. Of all samples, if no
-    /// brackets were that fast.
-    fn spread(&self, bytes: usize) -> Spread {
-        let brackets = self.0.iter().flat_map(|&[before, _, after]| [before, after]);
-        let full_speed = SLACK * brackets.fold(f64::INFINITY, f64::min);
+impl Speed {
+    fn new(samples: &Samples, bytes: usize) -> Result<Self, Failure> {
+        let spread = samples.spread().ok_or_else(|| Failure::internal("nothing was measured"))?;
         let speed = |seconds: f64| bytes as f64 / seconds / 1e9;
-        let fast = |[before, _, after]: &&[f64; 3]| before.max(*after) <= full_speed;
-        let mut speeds: Vec<f64> = self.0.iter().filter(fast).map(|s| speed(s[1])).collect();
-        let kept = speeds.len();
-        if speeds.is_empty() {
-            speeds = self.0.iter().map(|sample| speed(sample[1])).collect();
-        }
-        speeds.sort_by(f64::total_cmp);
-        Spread {
-            median: speeds[speeds.len() / 2],
-            min: speeds[0],
-            max: speeds[speeds.len() - 1],
-            kept,
-        }
+        let (min, max) = (speed(spread.max), speed(spread.min));
+        Ok(Self { median: speed(spread.median), min, max, kept: spread.kept })
     }
-}
-
-/// The seconds of a fixed chain of multiplications, which needs nothing but the core.
-fn calibrate() -> f64 {
-    let start = Instant::now();
-    let mut x = 88_172_645_463_325_252_u64;
-    for _ in 0..30_000 {
-        x = black_box(x.wrapping_mul(6_364_136_223_846_793_005)).wrapping_add(1);
-    }
-    black_box(x);
-    start.elapsed().as_secs_f64()
 }
 
 /// An operation over shards in memory.
@@ -144,13 +100,12 @@ struct Workload {
 
 impl Workload {
     fn new(code: Code, args: &Bench) -> Result<Self, Failure> {
-        let options = CodecOptions {
-            packet: args.packet,
-            threads: args.threads,
-            split: args.split,
-            kernel: args.kernel,
-            ..CodecOptions::default()
+        let tuned = match args.kernel {
+            KernelChoice::Auto => CodecOptions::for_this_machine(code.spec()),
+            kernel => CodecOptions { kernel, ..CodecOptions::default() },
         };
+        let split = args.split.unwrap_or(tuned.split);
+        let options = CodecOptions { packet: args.packet, threads: args.threads, split, ..tuned };
         let codec = Codec::new(code, options)?;
         let nodes = codec.code().node_count();
         let data_nodes = codec.code().nodes().filter(|&n| codec.code().holds_data(n)).count();
@@ -158,7 +113,13 @@ impl Workload {
         let strip = codec.strip();
         let unit = if strip.is_multiple_of(LINE) { strip } else { strip * LINE };
         let shard = (args.set / nodes / unit).max(1) * unit;
-        let new = |node| Shard::new(node, shard, args.align);
+        let stagger = if args.align == Align::Page { 0 } else { STAGGER };
+        let new = |node| {
+            let place = Shard::new(shard, node * stagger);
+            let mut place = place.ok_or_else(|| Failure::memory(shard))?;
+            place.fill(node);
+            Ok::<_, Failure>(place)
+        };
         let shards = (0..nodes).map(new).collect::<Result<_, _>>()?;
         let lost = (0..codec.code().tolerance().min(data_nodes)).collect();
         let operation = args.op;
@@ -231,8 +192,7 @@ impl Workload {
         other.encode()?;
         let right = |(node, shard): (usize, &Shard)| {
             let came_back = self.operation != Operation::Decode || !self.lost.contains(&node);
-            shard.bytes() == other.shards[node].bytes()
-                && (came_back || fill(node).zip(shard.bytes()).all(|(right, &is)| is == right))
+            shard.bytes() == other.shards[node].bytes() && (came_back || shard.is_filled(node))
         };
         if self.shards.iter().enumerate().all(right) {
             return Ok(());
@@ -261,20 +221,6 @@ impl Workload {
         };
         Self::new(code, &plain)
     }
-
-    /// Seconds for one run.
-    fn sample(&mut self) -> Result<f64, Failure> {
-        let mut runs = 0;
-        let start = Instant::now();
-        loop {
-            self.run()?;
-            runs += 1;
-            let seconds = start.elapsed().as_secs_f64();
-            if seconds >= SAMPLE_SECONDS {
-                return Ok(seconds / f64::from(runs));
-            }
-        }
-    }
 }
 
 fn one_xor_a_byte(sources: usize, targets: usize, rows: usize) -> Result<Code, paritas::Error> {
@@ -289,37 +235,4 @@ fn one_xor_a_byte(sources: usize, targets: usize, rows: usize) -> Result<Code, p
         }
     }
     builder.finish(Spec::new("roofline"), 1)
-}
-
-/// A shard's memory, aligned to a cache line at least.
-struct Shard {
-    memory: Vec<u8>,
-    start: usize,
-    length: usize,
-}
-
-impl Shard {
-    fn new(node: usize, length: usize, align: Align) -> Result<Self, Failure> {
-        let mut memory = Vec::new();
-        let bytes = length.saturating_add(2 * PAGE);
-        memory.try_reserve_exact(bytes).map_err(|_| Failure::memory(bytes))?;
-        memory.resize(bytes, 0);
-        let stagger = if align == Align::Page { 0 } else { node * STAGGER % PAGE };
-        let start = memory.as_ptr().align_offset(PAGE) % PAGE + stagger;
-        memory[start..start + length].iter_mut().zip(fill(node)).for_each(|(to, from)| *to = from);
-        Ok(Self { memory, start, length })
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.memory[self.start..][..self.length]
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.memory[self.start..][..self.length]
-    }
-}
-
-/// What stands in a shard before anything is computed.
-fn fill(seed: usize) -> impl Iterator<Item = u8> {
-    (0..).map(move |i: usize| ((i % 251) * 7 + seed * 31 + i / 251 * 3) as u8)
 }

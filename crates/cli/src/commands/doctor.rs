@@ -1,6 +1,8 @@
 //! `paritas doctor`: what this machine offers, and whether every kernel computes right.
 
-use paritas::{Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, can_compile};
+use paritas::{
+    Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, Tuning, can_compile,
+};
 use serde_json::json;
 
 use crate::commands::Outcome;
@@ -13,10 +15,11 @@ pub fn run(output: &Output) -> Outcome {
         Kernel::available().map(Finding::of).collect::<Result<_, paritas::Error>>()?;
     let compiling = can_compile();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let chosen = Kernel::best(DEFAULT_PACKET);
+    let tuning = Tuning::remembered();
+    let chosen = tuning.map_or_else(|| Kernel::best(DEFAULT_PACKET), |tuning| tuning.kernel);
     let value = json!({
         "type": "doctor", "version": env!("CARGO_PKG_VERSION"), "architecture": std::env::consts::ARCH,
-        "threads": threads, "packet": DEFAULT_PACKET, "kernel": chosen.name(),
+        "threads": threads, "packet": DEFAULT_PACKET, "kernel": chosen.name(), "tuned": tuning.is_some(),
         "executable_memory": compiling.is_ok(), "executable_memory_error": compiling.clone().err(),
         "kernels": kernels.iter().map(|finding| json!({
             "name": finding.kernel.name(), "vector_bytes": finding.kernel.vector_bytes(),
@@ -34,6 +37,10 @@ pub fn run(output: &Output) -> Outcome {
             Err(why) => text
                 .push_str(&format!("  compiled kernels cannot run ({why}); tiled kernels serve\n")),
         }
+        text.push_str(match tuning {
+            Some(_) => "  tuned: settings measured here serve\n",
+            None => "  not tuned: built-in defaults serve (see paritas tune)\n",
+        });
         kernels.iter().for_each(|finding| text.push_str(&finding.line(chosen)));
         text
     });

@@ -10,6 +10,7 @@ mod info;
 mod repair;
 mod schedule;
 mod shards;
+mod tune;
 mod verify;
 
 use crate::args::Command;
@@ -29,6 +30,7 @@ pub fn run(command: Command, output: &Output) -> Outcome {
         Command::Codes(args) => codes::run(&args, output),
         Command::Schedule(args) => schedule::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),
+        Command::Tune(args) => tune::run(&args, output),
         Command::Doctor => doctor::run(output),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { directory } => generate::man(&directory),

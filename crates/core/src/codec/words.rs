@@ -5,10 +5,12 @@
 //! and shards be of any whole number of them. Files, whose blocks are strips of `w` packets in
 //! every layout, take words as they come: a strip of w · packet bytes is 8 · packet words of 8 bits.
 
-use crate::codec::{BufferLayout, Codec};
+use crate::codec::{BufferLayout, Codec, DEFAULT_PACKET, Sums};
 use crate::define::cells::{CellSet, NodeId};
 use crate::error::{Error, Result};
+use crate::plan::schedule::Schedule;
 use crate::run::kernel::Executable;
+use crate::run::program::{Location, Program};
 use crate::run::words::program::WordProgram;
 use crate::run::words::select::WordKernel;
 
@@ -37,11 +39,38 @@ impl Codec {
     ) -> Result<Executable> {
         let (have, want) = (self.whole_nodes(have)?, self.whole_nodes(want)?);
         let combination = self.code.combination(&have, &want)?;
-        let buffers = |nodes: &[NodeId]| nodes.iter().map(|node| node.index()).collect();
+        let buffers =
+            |nodes: &[NodeId]| -> Vec<usize> { nodes.iter().map(|node| node.index()).collect() };
         let (inputs, outputs) = (buffers(combination.inputs()), buffers(combination.outputs()));
         let strip = self.word_strip().unwrap_or(1);
         let count = self.buffer_count();
+        if let Some(schedule) = combination.plain_sums().filter(|_| self.sums_by_xor()) {
+            return self.compile_plain_sums(schedule, &inputs, &outputs, strip);
+        }
         kernel.compile(&WordProgram::new(&combination, inputs, outputs, false, count, strip)?)
+    }
+
+    /// Whether sums without multiplications are run as XORs.
+    fn sums_by_xor(&self) -> bool {
+        self.options.sums == Sums::Xor
+    }
+
+    /// Compiles XORs of whole buffers.
+    fn compile_plain_sums(
+        &self,
+        schedule: Schedule,
+        inputs: &[usize],
+        outputs: &[usize],
+        strip: usize,
+    ) -> Result<Executable> {
+        let place = |&buffer: &usize| Location { buffer, row: 0 };
+        let (inputs, outputs) =
+            (inputs.iter().map(place).collect(), outputs.iter().map(place).collect());
+        let rows = vec![1; self.buffer_count()];
+        let program = Program::new(schedule, inputs, outputs, rows, strip)?;
+        // A buffer is one stream, of which any kernel takes as many bytes at a time as it likes.
+        let kernel = self.options.kernel.resolve(DEFAULT_PACKET);
+        kernel.compile(&program, self.options.kernel.patience())
     }
 
     /// Compiles an update: buffers are the node's old and new content, then the targets.

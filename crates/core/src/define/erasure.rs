@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn combinations_are_complete() {
         assert_eq!(combinations(5, 2).count(), 10);
-        assert_eq!(combinations(4, 0).collect::<Vec<_>>(), [vec![]]);
+        assert_eq!(combinations(4, 0).collect::<Vec<_>>(), [Vec::<usize>::new()]);
         assert_eq!(combinations(2, 3).count(), 0);
         assert_eq!(combinations(3, 3).collect::<Vec<_>>(), [vec![0, 1, 2]]);
     }

@@ -12,6 +12,8 @@ use crate::define::cells::{Code, NodeId};
 use crate::define::field::Field;
 use crate::define::symbols::SymbolMatrix;
 use crate::error::{Error, Result};
+use crate::plan::optimise::direct;
+use crate::plan::schedule::Schedule;
 
 /// Wanted symbols as sums of multiples of symbols at hand, the same for every word of their nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +62,19 @@ impl Combination {
     /// When there is no such output.
     pub fn coefficients(&self, output: usize) -> &[u32] {
         &self.coefficients[output * self.inputs.len()..][..self.inputs.len()]
+    }
+
+    /// The same as XORs, where no factor is other than zero and one.
+    pub fn plain_sums(&self) -> Option<Schedule> {
+        if self.coefficients.iter().any(|&factor| factor > 1) {
+            return None;
+        }
+        let support = |output: usize| -> Vec<usize> {
+            let row = self.coefficients(output).iter();
+            row.enumerate().filter(|(_, factor)| **factor == 1).map(|(input, _)| input).collect()
+        };
+        let supports: Vec<Vec<usize>> = (0..self.outputs.len()).map(support).collect();
+        direct::schedule(self.inputs.len(), &supports).ok()
     }
 }
 

@@ -22,6 +22,8 @@ pub mod schedule;
 mod structure;
 mod text;
 
+use serde::{Deserialize, Serialize};
+
 use crate::define::cells::{CellId, CellSet, Code, NodeId};
 use crate::define::erasure::Losses;
 use crate::error::{Error, Result};
@@ -34,7 +36,8 @@ use crate::plan::schedule::Schedule;
 const SLP_LIMIT: usize = 1 << 18;
 
 /// How a schedule's XORs are reduced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Pass {
     /// Rows as they stand.
     Direct,
@@ -43,6 +46,26 @@ pub enum Pass {
     /// Greedy common pairs, intermediates included.
     #[default]
     Slp,
+}
+
+impl Pass {
+    /// All ways.
+    pub const ALL: [Self; 3] = [Self::Direct, Self::Smart, Self::Slp];
+
+    /// The name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Smart => "smart",
+            Self::Slp => "slp",
+        }
+    }
+}
+
+impl std::fmt::Display for Pass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// In which order a schedule's operations come.

@@ -10,10 +10,13 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 
 /// How a call's work is split over threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Split {
     /// Every thread takes some stripes.
     #[default]
@@ -59,8 +62,23 @@ impl std::str::FromStr for Split {
     }
 }
 
-/// What a thread should at least have to do: below it, waking one costs more than it saves.
-const BYTES_A_THREAD: usize = 256 * 1024;
+/// What a thread should at least have to do unless a machine's tuning says otherwise: below it, waking
+/// one costs more than it saves.
+pub const BYTES_A_THREAD: usize = 1 << 20;
+
+/// How many threads may be used for a call, and how many bytes of buffers each should have at least.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Threads {
+    pub(crate) most: usize,
+    pub(crate) bytes_each: usize,
+}
+
+impl Threads {
+    /// The number of threads for so many bytes.
+    fn count(self, bytes: usize) -> usize {
+        thread_count(self.most).min(bytes / self.bytes_each.max(1)).max(1)
+    }
+}
 
 /// The number of threads that `threads` stands for; 0 means the machine's.
 pub(crate) fn thread_count(threads: usize) -> usize {
@@ -88,22 +106,21 @@ impl Share {
     }
 }
 
-/// Runs `work` over ranges that make up `0..stripes`, on up to `threads` threads, of which the
-/// caller's is one. `bytes` is how much memory all stripes touch together.
+/// Runs `work` over ranges that make up `0..stripes`; the caller's thread is one of those that do. `bytes` is how much memory all stripes touch together.
 pub(crate) fn over_stripes(
     stripes: usize,
     bytes: usize,
-    threads: usize,
+    threads: Threads,
     work: impl Fn(Range<usize>) + Sync,
 ) {
-    let threads = thread_count(threads).min(bytes / BYTES_A_THREAD).clamp(1, stripes.max(1));
-    if threads == 1 {
+    let threads = threads.count(bytes).min(stripes);
+    if threads <= 1 {
         return work(0..stripes);
     }
     let bound = |thread: usize| stripes * thread / threads;
     let share = |thread| Share { next: AtomicUsize::new(bound(thread)), end: bound(thread + 1) };
     let shares: Vec<Share> = (0..threads).map(share).collect();
-    let step = (stripes / (bytes / BYTES_A_STEP).min(threads * STEPS_A_SHARE)).max(1);
+    let step = (stripes / (bytes / BYTES_A_STEP).max(1).min(threads * STEPS_A_SHARE)).max(1);
     let run = |own: usize| {
         let (before, from_own) = shares.split_at(own);
         for share in from_own.iter().chain(before) {
@@ -115,15 +132,14 @@ pub(crate) fn over_stripes(
     on_threads(0..threads, run);
 }
 
-/// Runs `work` on every part, on as many threads if `threads` and the amount of work allow more than
-/// one.
+/// Runs `work` on every part, each on a thread of its own if more than one is to be used.
 pub(crate) fn over_parts<T: Sync>(
     parts: &[T],
     bytes: usize,
-    threads: usize,
+    threads: Threads,
     work: impl Fn(&T) + Sync,
 ) {
-    if thread_count(threads) == 1 || bytes < 2 * BYTES_A_THREAD {
+    if threads.count(bytes) == 1 {
         return parts.iter().for_each(work);
     }
     on_threads(0..parts.len(), |part| work(&parts[part]));
@@ -147,6 +163,7 @@ mod tests {
     fn every_stripe_once() {
         for (stripes, threads) in [(0, 1), (1, 8), (7, 3), (1000, 0), (5, 64), (100_000, 2)] {
             let seen = Mutex::new(vec![0; stripes]);
+            let threads = Threads { most: threads, bytes_each: 1 << 20 };
             over_stripes(stripes, 1 << 40, threads, |range| {
                 range.for_each(|stripe| seen.lock().unwrap()[stripe] += 1);
             });

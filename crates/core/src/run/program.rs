@@ -145,6 +145,12 @@ impl Program {
         (in_buffer(&self.inputs), in_buffer(&self.outputs))
     }
 
+    /// Whether all buffers in use are single streams of packets, each handled whole.
+    pub(crate) fn is_flat(&self) -> bool {
+        let mut used = (0..self.rows.len()).filter(|&buffer| self.access(buffer) != (false, false));
+        self.columns == (0..self.packet) && used.all(|buffer| self.rows[buffer] == 1)
+    }
+
     /// What the program touches.
     pub(crate) fn footprint(&self) -> Footprint {
         Footprint {

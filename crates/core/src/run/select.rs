@@ -5,6 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
 use crate::run::jit::{self, Jit, assemble::Isa};
@@ -12,7 +14,8 @@ use crate::run::kernel::{self, Compiled, Executable};
 use crate::run::program::Program;
 
 /// A kernel by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Kernel {
     /// Tiled, 64-bit words.
@@ -39,6 +42,8 @@ pub enum KernelChoice {
     /// The best one for the program.
     #[default]
     Auto,
+    /// This one where it suits the packets, else the best one.
+    Prefer(Kernel),
     /// This one, or an error.
     Only(Kernel),
 }
@@ -111,8 +116,12 @@ impl Kernel {
     /// The widest available kernel whose registers fill packets of this size without a rest, or
     /// the plainest one.
     pub fn best(packet: usize) -> Self {
-        let fits = |kernel: &Self| packet.is_multiple_of(kernel.vector_bytes());
-        Self::available().filter(fits).last().unwrap_or(Self::Scalar)
+        Self::available().filter(|kernel| kernel.suits(packet)).last().unwrap_or(Self::Scalar)
+    }
+
+    /// Whether its registers fill packets of this size without a rest.
+    pub fn suits(self, packet: usize) -> bool {
+        packet.is_multiple_of(self.vector_bytes())
     }
 
     /// Makes a program ready for this kernel. A compiled kernel compiles once it has run over
@@ -209,7 +218,7 @@ impl KernelChoice {
     /// How many bytes a program is to run over before it is compiled.
     pub(crate) fn patience(self) -> usize {
         match self {
-            Self::Auto => PATIENCE,
+            Self::Auto | Self::Prefer(_) => PATIENCE,
             Self::Only(_) => 0,
         }
     }
@@ -217,7 +226,8 @@ impl KernelChoice {
     /// The kernel that serves packets of this size.
     pub fn resolve(self, packet: usize) -> Kernel {
         match self {
-            Self::Auto => Kernel::best(packet),
+            Self::Prefer(kernel) if kernel.suits(packet) && kernel.is_available() => kernel,
+            Self::Auto | Self::Prefer(_) => Kernel::best(packet),
             Self::Only(kernel) => kernel,
         }
     }

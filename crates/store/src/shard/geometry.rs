@@ -65,7 +65,7 @@ impl Geometry {
             packet,
             layout: BufferLayout::Lane,
             threads: 1,
-            ..CodecOptions::default()
+            ..CodecOptions::for_this_machine(code.spec())
         };
         let spec = code.spec().to_string();
         let codec = Codec::new(code, options)?;

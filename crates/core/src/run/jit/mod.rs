@@ -268,7 +268,7 @@ impl Shape {
         if steps > MAX_STEPS || largest_displacement > i32::MAX as usize {
             return None;
         }
-        if rows == 1 && columns == packet {
+        if program.is_flat() {
             return Some(Self::Flat { body: LINE.max(vector) });
         }
         if !columns.is_multiple_of(vector) {

@@ -27,6 +27,9 @@ pub(super) struct Tiled {
     temps: usize,
     /// The bytes of each packet that are handled.
     columns: usize,
+    /// Whether every buffer is one stream of packets, handled whole, so that stripes need no telling
+    /// apart.
+    flat: bool,
     tile: usize,
 }
 
@@ -66,6 +69,7 @@ impl Tiled {
             operands: Vec::new(),
             temps: schedule.temps(),
             columns: program.columns().len(),
+            flat: program.is_flat(),
             tile: tile_bytes(schedule.inputs() + schedule.outputs() + schedule.temps()),
         };
         for op in schedule.ops() {
@@ -104,13 +108,18 @@ impl Tiled {
     }
 
     fn tiles(&self, stripes: Range<usize>) -> impl Iterator<Item = Tile> {
-        let together = (self.tile / self.columns).max(1);
-        let piece = self.columns.min(self.tile);
+        let (stripes, columns) = match self.flat {
+            true => (0..1, stripes.start * self.columns..stripes.end * self.columns),
+            false => (stripes, 0..self.columns),
+        };
+        let piece = columns.len().clamp(1, self.tile);
+        let together = self.tile / piece;
         let end = stripes.end;
         stripes.step_by(together).flat_map(move |first| {
-            (0..self.columns).step_by(piece).map(move |column| Tile {
+            let end_column = columns.end;
+            columns.clone().step_by(piece).map(move |column| Tile {
                 stripes: first..(first + together).min(end),
-                columns: column..(column + piece).min(self.columns),
+                columns: column..(column + piece).min(end_column),
             })
         })
     }

@@ -25,7 +25,7 @@ pub(crate) mod sse2;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::run::parallel;
+use crate::run::parallel::{self, Threads};
 use crate::run::program::{Footprint, Location};
 
 /// One buffer of a call: consecutive strips of a node, or of a lane of a node.
@@ -51,11 +51,10 @@ impl Buffer<'_> {
 }
 
 /// How results are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stores {
-    /// Past the cache where the buffers of a call outgrow it, else into the cache.
-    #[default]
-    Auto,
+    /// Past the cache in calls whose buffers together have more bytes than this, else into the cache.
+    PastCacheFrom(usize),
     /// Into the cache.
     Cached,
     /// Past the cache, where the kernel can and every line is written whole: buffers aligned to 64
@@ -63,8 +62,15 @@ pub enum Stores {
     PastCache,
 }
 
-/// The size of a call's buffers, together, beyond which stores bypass the cache.
-const CACHE_BYTES: usize = 16 << 20;
+/// The size of a call's buffers, together, beyond which stores bypass the cache unless a machine's
+/// tuning says otherwise.
+pub(crate) const CACHE_BYTES: usize = 16 << 20;
+
+impl Default for Stores {
+    fn default() -> Self {
+        Self::PastCacheFrom(CACHE_BYTES)
+    }
+}
 
 /// A program in the form that one kernel runs. A kernel makes one only where the processor has
 /// the kernel's features.
@@ -116,7 +122,7 @@ impl Memory {
     /// bytes.
     pub(crate) fn past_cache(&self, stripe: usize) -> bool {
         match self.stores {
-            Stores::Auto => self.stripes * stripe > CACHE_BYTES,
+            Stores::PastCacheFrom(bytes) => self.stripes * stripe > bytes,
             Stores::Cached => false,
             Stores::PastCache => true,
         }
@@ -175,7 +181,7 @@ impl Executable {
         self.parts.iter().find_map(|part| part.compiled.fallback())
     }
 
-    /// Runs the program over all stripes of the buffers, on up to `threads` threads.
+    /// Runs the program over all stripes of the buffers, on such threads.
     ///
     /// # Errors
     /// When a buffer that the program needs is absent, one that it writes is only a source, or the
@@ -183,7 +189,7 @@ impl Executable {
     pub(crate) fn run(
         &self,
         buffers: &mut [Buffer<'_>],
-        threads: usize,
+        threads: Threads,
         stores: Stores,
     ) -> Result<()> {
         let stripes = self.check(buffers)?;

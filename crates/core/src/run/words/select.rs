@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::run::kernel::Executable;
 use crate::run::select::{Kernel, KernelChoice};
@@ -9,7 +11,8 @@ use crate::run::words::program::WordProgram;
 use crate::run::words::{self, scalar};
 
 /// A word kernel by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum WordKernel {
     /// 64-bit registers.

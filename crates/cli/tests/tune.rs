@@ -1,0 +1,123 @@
+//! `paritas tune`: decisions are reported, remembered where the user keeps caches, taken up by the other
+//! commands, and ignored where they do not fit. What is stored never depends on them.
+
+mod common;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Chance, Run, exit, finish, names, paritas};
+use serde_json::Value;
+
+/// A user's home.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn tuning(&self) -> PathBuf {
+        self.path().join("cache/paritas/tuning-1.json")
+    }
+
+    fn run(&self, arguments: &[OsString]) -> Run {
+        let mut command = paritas(arguments);
+        command.env("XDG_CACHE_HOME", self.path().join("cache")).current_dir(self.path());
+        finish(command)
+    }
+
+    fn is_tuned(&self) -> bool {
+        self.run(&args!["doctor", "--json"]).expect(exit::DONE).result()["tuned"] == true
+    }
+}
+
+#[test]
+fn decisions_are_remembered_and_forgotten() {
+    let home = Home::new();
+    assert!(!home.is_tuned());
+    let dry = home.run(&args!["tune", "4+2", "--dry-run", "--json"]).expect(exit::DONE);
+    assert!(!home.tuning().exists());
+
+    let lines = home.run(&args!["tune", "4+2", "--json"]).expect(exit::DONE).results();
+    let (tuning, decisions) = lines.split_last().unwrap();
+    let questions: Vec<&Value> = decisions.iter().map(|line| &line["question"]).collect();
+    for question in
+        ["kernel", "schedule", "word kernel", "plain sums of words", "stores", "threads"]
+    {
+        assert!(questions.iter().any(|asked| *asked == question), "{question}: {questions:?}");
+    }
+    for decision in decisions.iter().chain(&dry.results()) {
+        let choices = decision["choices"].as_array().unwrap();
+        assert!(choices.iter().any(|choice| choice["name"] == decision["chosen"]), "{decision}");
+        assert!(choices.iter().all(|choice| choice["gbps"].as_f64().unwrap() > 0.0), "{decision}");
+    }
+    assert_eq!(tuning["type"], "tuning");
+    assert!(tuning["tuning"]["codes"]["cauchy:k=4,m=2,w=3"].is_object(), "{tuning}");
+    assert_eq!(tuning["path"], home.tuning().to_str().unwrap());
+    assert!(home.is_tuned());
+
+    home.run(&args!["tune", "--forget"]).expect(exit::DONE);
+    assert!(!home.is_tuned() && !home.tuning().exists());
+    home.run(&args!["tune", "--forget"]).expect(exit::DONE);
+    home.run(&args!["tune", "--forget", "4+2"]).expect(exit::ARGUMENTS);
+    home.run(&args!["tune", "nonsense:k=2"]).expect(exit::ARGUMENTS);
+}
+
+/// Kernel, stores and split of an invented tuning that any machine can follow.
+const INVENTED: &str = r#"{"processor": "PROCESSOR", "kernel": "scalar", "word_kernel": "scalar",
+    "sums": "xor", "past_cache_from": 1, "threads": 2, "bytes_a_thread": 1, "split": "rows",
+    "codes": {"cauchy:k=6,m=3,w=4": {"kernel": "scalar", "pass": "direct"}}}"#;
+
+#[test]
+fn the_other_commands_follow_and_store_the_same() {
+    let home = Home::new();
+    home.run(&args!["tune", "4+2"]).expect(exit::DONE);
+    let measured: Value = serde_json::from_slice(&fs::read(home.tuning()).unwrap()).unwrap();
+    let processor = measured["processor"].as_str().unwrap();
+    let bench = args!["bench", "--code", "4+2", "--set", "100000", "--reps", "1", "--json"];
+
+    fs::remove_file(home.tuning()).unwrap();
+    let found = home.run(&bench).expect(exit::DONE).result();
+    assert!(found["kernel"] != "scalar" && found["split"] == "stripe", "{found}");
+    let mut content = vec![0; 3_000_000];
+    Chance(9).fill(&mut content);
+    fs::write(home.path().join("file"), content).unwrap();
+    let codes = ["6+3", "raid6:k=5", "isal-rs:k=4,m=1", "rdp:k=4"];
+    for code in codes {
+        let encode = args!["encode", "file", "--code", code, "--out", code, "--no-sync"];
+        home.run(&encode).expect(exit::DONE);
+    }
+
+    fs::write(home.tuning(), INVENTED.replace("PROCESSOR", processor)).unwrap();
+    let found = home.run(&bench).expect(exit::DONE).result();
+    assert!(found["kernel"] == "scalar" && found["split"] == "rows", "{found}");
+    for code in codes {
+        let folder = home.path().join(code);
+        let names = names(&folder);
+        for name in [&names[0], &names[names.len() - 1]] {
+            let before = fs::read(folder.join(name)).unwrap();
+            fs::remove_file(folder.join(name)).unwrap();
+            home.run(&args!["repair", code, "--no-sync"]).expect(exit::DONE);
+            assert!(
+                fs::read(folder.join(name)).unwrap() == before,
+                "{code}: shard {name:?} differs"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_ignored() {
+    let home = Home::new();
+    fs::create_dir_all(home.tuning().parent().unwrap()).unwrap();
+    for text in ["", "{", "[]", "{}", INVENTED] {
+        fs::write(home.tuning(), text).unwrap();
+        assert!(!home.is_tuned(), "{text}");
+    }
+}

@@ -1,0 +1,227 @@
+//! Which settings are best here: one contest after the other, each with what was decided before.
+
+use std::collections::BTreeMap;
+
+use crate::codec::{CodecOptions, Sums};
+use crate::define::cells::Code;
+use crate::define::spec::Spec;
+use crate::error::Result;
+use crate::plan::Pass;
+use crate::run::kernel::{CACHE_BYTES, Stores};
+use crate::run::parallel::{BYTES_A_THREAD, Split};
+use crate::run::select::{Kernel, KernelChoice};
+use crate::run::words::select::WordKernel;
+use crate::tune::trial::{Contest, Ranking};
+use crate::tune::{CodeTuning, Finding, Tuning, processor};
+
+/// The code that decides what holds for all.
+const TYPICAL: &str = "10+4";
+
+/// How much faster than the built-in default another choice must be: less is within the noise.
+const GAIN: f64 = 1.03;
+
+/// The same for stores past the cache: they make whoever uses the results next fetch them from memory.
+const STORES_GAIN: f64 = 1.10;
+
+/// The bytes of all shards together for what is measured in cache.
+const CACHE_SET: usize = 512 << 10;
+
+/// The bytes for what is measured between threads: enough work to wake one for.
+const THREADS_SET: usize = 64 << 20;
+
+/// Gets a contest's result and the number of the choice that was taken.
+type Decide<'a> = dyn FnMut(Ranking, usize) + 'a;
+
+/// Measures this machine. `report` gets every decision as it falls.
+///
+/// # Errors
+/// When a code is not legal or there is no memory.
+pub fn measure(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> {
+    let mut decide = |ranking: Ranking, chosen: usize| report(&ranking.finding(chosen));
+    let (kernel, codes) = packet_kernels(codes, &mut decide)?;
+    let word_kernel = word_kernel(&mut decide)?;
+    let sums = plain_sums(kernel, &mut decide)?;
+    let past_cache_from = past_cache(kernel, &mut decide)?;
+    let known = Known { kernel, past_cache_from };
+    let threads = known.threads(&mut decide)?;
+    let (bytes_a_thread, split) = match threads {
+        1 => (BYTES_A_THREAD, Split::default()),
+        _ => (known.bytes_a_thread(&mut decide)?, known.split(threads, &mut decide)?),
+    };
+    let processor = processor();
+    Ok(Tuning {
+        processor,
+        kernel,
+        word_kernel,
+        sums,
+        past_cache_from,
+        threads,
+        bytes_a_thread,
+        split,
+        codes,
+    })
+}
+
+/// One thread, and stores that do not bypass the cache.
+fn plain() -> CodecOptions {
+    CodecOptions { threads: 1, stores: Stores::Cached, ..CodecOptions::default() }
+}
+
+/// The best kernel for all codes together, and what is best for each.
+fn packet_kernels(
+    codes: &[Spec],
+    decide: &mut Decide<'_>,
+) -> Result<(Kernel, BTreeMap<String, CodeTuning>)> {
+    let kernels: Vec<Kernel> =
+        Kernel::available().filter(|kernel| kernel.suits(plain().packet)).collect();
+    let built_in = kernels.len() - 1;
+    let mut tuned = BTreeMap::new();
+    let mut speeds = vec![0.0; kernels.len()];
+    for spec in codes {
+        let mut contest = Contest::new("kernel", spec, CACHE_SET)?;
+        for &kernel in &kernels {
+            contest.enter(kernel, with_kernel(kernel))?;
+        }
+        let ranking = contest.run()?;
+        for (sum, (_, speed)) in speeds.iter_mut().zip(&ranking.choices) {
+            *sum += speed.ln();
+        }
+        let winner = ranking.winner(built_in, GAIN);
+        decide(ranking, winner);
+        let kernel = kernels[winner];
+        let pass = pass(spec, kernel, decide)?;
+        tuned.insert(Code::new(spec)?.spec().to_string(), CodeTuning { kernel, pass });
+    }
+    let means = speeds.iter().map(|sum| (sum / codes.len().max(1) as f64).exp());
+    let overall = Ranking::new(
+        "kernel for other codes",
+        "geometric mean".to_owned(),
+        kernels.iter().map(Kernel::to_string).zip(means).collect(),
+    );
+    let winner = overall.winner(built_in, GAIN);
+    decide(overall, winner);
+    Ok((kernels[winner], tuned))
+}
+
+fn with_kernel(kernel: Kernel) -> CodecOptions {
+    CodecOptions { kernel: KernelChoice::Only(kernel), ..plain() }
+}
+
+/// The best way to reduce a code's XORs: fewer of them may mean more temporaries.
+fn pass(spec: &Spec, kernel: Kernel, decide: &mut Decide<'_>) -> Result<Pass> {
+    let mut contest = Contest::new("schedule", spec, CACHE_SET)?;
+    for pass in Pass::ALL {
+        let mut options = with_kernel(kernel);
+        options.plan.pass = pass;
+        contest.enter(pass, options)?;
+    }
+    let built_in = Pass::ALL.iter().position(|&pass| pass == Pass::default()).unwrap_or(0);
+    let ranking = contest.run()?;
+    let winner = ranking.winner(built_in, GAIN);
+    decide(ranking, winner);
+    Ok(Pass::ALL[winner])
+}
+
+fn word_kernel(decide: &mut Decide<'_>) -> Result<WordKernel> {
+    let mut contest = Contest::new("word kernel", &"isal-cauchy:k=10,m=4".parse()?, CACHE_SET)?;
+    let kernels: Vec<WordKernel> = WordKernel::available().collect();
+    for &kernel in &kernels {
+        contest.enter(kernel, CodecOptions { word_kernel: Some(kernel), ..plain() })?;
+    }
+    let ranking = contest.run()?;
+    let winner = ranking.winner(kernels.len() - 1, GAIN);
+    decide(ranking, winner);
+    Ok(kernels[winner])
+}
+
+fn plain_sums(kernel: Kernel, decide: &mut Decide<'_>) -> Result<Sums> {
+    let mut contest = Contest::new("plain sums of words", &"isal-rs:k=10,m=1".parse()?, CACHE_SET)?;
+    contest.enter("word kernel", plain())?;
+    contest.enter("XORs", CodecOptions { sums: Sums::Xor, ..with_kernel(kernel) })?;
+    let ranking = contest.run()?;
+    let winner = ranking.winner(0, GAIN);
+    decide(ranking, winner);
+    Ok([Sums::Words, Sums::Xor][winner])
+}
+
+/// The size from which on stores past the cache are faster for all larger ones.
+fn past_cache(kernel: Kernel, decide: &mut Decide<'_>) -> Result<usize> {
+    let mut from = usize::MAX;
+    for megabytes in [256, 64, 32, 16, 8, 4, 2, 1] {
+        let set = megabytes << 20;
+        let mut contest = Contest::new("stores", &TYPICAL.parse()?, set)?;
+        for (name, stores) in [("cached", Stores::Cached), ("past the cache", Stores::PastCache)] {
+            contest.enter(name, CodecOptions { stores, ..with_kernel(kernel) })?;
+        }
+        let ranking = contest.run()?;
+        let winner = ranking.winner(usize::from(set > CACHE_BYTES), STORES_GAIN);
+        decide(ranking, winner);
+        if winner == 0 {
+            break;
+        }
+        from = set / 2;
+    }
+    Ok(from)
+}
+
+/// What is known when threads come into it.
+#[derive(Clone, Copy)]
+struct Known {
+    kernel: Kernel,
+    past_cache_from: usize,
+}
+
+impl Known {
+    /// Options for so many threads, however little there is to do for each.
+    fn with(self, threads: usize) -> CodecOptions {
+        let stores = Stores::PastCacheFrom(self.past_cache_from);
+        CodecOptions { stores, threads, bytes_a_thread: 1, ..with_kernel(self.kernel) }
+    }
+
+    /// As few threads as come near to the best speed.
+    fn threads(self, decide: &mut Decide<'_>) -> Result<usize> {
+        let most = std::thread::available_parallelism().map_or(1, usize::from);
+        let powers = (0..).map(|n| 1 << n).take_while(|&count| count < most);
+        let counts: Vec<usize> = powers.chain([most]).collect();
+        let mut contest = Contest::new("threads", &TYPICAL.parse()?, THREADS_SET)?;
+        for &threads in &counts {
+            contest.enter(threads, self.with(threads))?;
+        }
+        let ranking = contest.run()?;
+        let best = ranking.choices.iter().map(|(_, speed)| *speed).fold(0.0, f64::max);
+        let enough = ranking.choices.iter().position(|(_, speed)| speed * GAIN >= best);
+        let winner = enough.unwrap_or(0);
+        decide(ranking, winner);
+        Ok(counts[winner])
+    }
+
+    /// Half of the smallest set for which a second thread helps, as for all larger ones.
+    fn bytes_a_thread(self, decide: &mut Decide<'_>) -> Result<usize> {
+        let mut bytes = THREADS_SET;
+        for megabytes in [32, 16, 8, 4, 2, 1] {
+            let set = megabytes << 20;
+            let mut contest = Contest::new("a second thread", &TYPICAL.parse()?, set)?;
+            contest.enter("no", self.with(1))?;
+            contest.enter("yes", self.with(2))?;
+            let ranking = contest.run()?;
+            let winner = ranking.winner(0, GAIN);
+            decide(ranking, winner);
+            if winner == 0 {
+                break;
+            }
+            bytes = set / 2;
+        }
+        Ok(bytes)
+    }
+
+    fn split(self, threads: usize, decide: &mut Decide<'_>) -> Result<Split> {
+        let mut contest = Contest::new("split", &TYPICAL.parse()?, THREADS_SET)?;
+        for split in Split::ALL {
+            contest.enter(split, CodecOptions { split, ..self.with(threads) })?;
+        }
+        let ranking = contest.run()?;
+        let winner = ranking.winner(0, GAIN);
+        decide(ranking, winner);
+        Ok(Split::ALL[winner])
+    }
+}
