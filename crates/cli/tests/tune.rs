@@ -47,9 +47,15 @@ fn decisions_are_remembered_and_forgotten() {
     let lines = home.run(&args!["tune", "4+2", "--json"]).expect(exit::DONE).results();
     let (tuning, decisions) = lines.split_last().unwrap();
     let questions: Vec<&Value> = decisions.iter().map(|line| &line["question"]).collect();
-    for question in
-        ["kernel", "schedule", "word kernel", "plain sums of words", "stores", "threads"]
-    {
+    for question in [
+        "kernel",
+        "schedule",
+        "word kernel",
+        "plain sums of words",
+        "stores",
+        "prefetch",
+        "threads",
+    ] {
         assert!(questions.iter().any(|asked| *asked == question), "{question}: {questions:?}");
     }
     for decision in decisions.iter().chain(&dry.results()) {
@@ -71,7 +77,7 @@ fn decisions_are_remembered_and_forgotten() {
 
 /// Kernel, stores and split of an invented tuning that any machine can follow.
 const INVENTED: &str = r#"{"processor": "PROCESSOR", "kernel": "scalar", "word_kernel": "scalar",
-    "sums": "xor", "past_cache_from": 1, "threads": 2, "bytes_a_thread": 1, "split": "rows",
+    "sums": "xor", "past_cache_from": 1, "prefetch": true, "threads": 2, "bytes_a_thread": 1, "split": "rows",
     "codes": {"cauchy:k=6,m=3,w=4": {"kernel": "scalar", "pass": "direct"}}}"#;
 
 #[test]

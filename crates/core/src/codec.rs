@@ -19,7 +19,7 @@ use crate::plan::PlanOptions;
 use crate::run::kernel::{Buffer, Executable, Stores};
 use crate::run::parallel::{BYTES_A_THREAD, Split, Threads};
 use crate::run::program::{Location, Program};
-use crate::run::select::{Kernel, KernelChoice};
+use crate::run::select::{Compiling, Kernel, KernelChoice};
 use crate::run::words::select::WordKernel;
 
 /// The packet size of files and the default of codecs, in bytes.
@@ -71,6 +71,9 @@ pub struct CodecOptions {
     pub sums: Sums,
     /// How results are stored.
     pub stores: Stores,
+    /// Whether compiled kernels prefetch wide stripes (of 17 streams and more) that are stored past the
+    /// cache. It helps some processors, and costs others a third.
+    pub prefetch: bool,
     /// Which passes plan.
     pub plan: PlanOptions,
 }
@@ -87,6 +90,7 @@ impl Default for CodecOptions {
             word_kernel: None,
             sums: Sums::default(),
             stores: Stores::default(),
+            prefetch: false,
             plan: PlanOptions::default(),
         }
     }
@@ -348,6 +352,11 @@ impl Codec {
         }
     }
 
+    fn compiling(&self) -> Compiling {
+        let patience = self.options.kernel.patience();
+        Compiling { patience, prefetch: self.options.prefetch }
+    }
+
     fn threads(&self) -> Threads {
         Threads { most: self.options.threads, bytes_each: self.options.bytes_a_thread }
     }
@@ -371,7 +380,7 @@ impl Codec {
     }
 
     fn compile(&self, program: &Program) -> Result<Executable> {
-        self.kernel().compile(program, self.options.kernel.patience())
+        self.kernel().compile(program, self.compiling())
     }
 
     fn bind(&self, have: &CellSet, want: &CellSet) -> Result<Program> {

@@ -46,6 +46,8 @@ pub struct Tuning {
     pub sums: Sums,
     /// From how many bytes of all buffers of a call on results are stored past the cache.
     pub past_cache_from: usize,
+    /// Whether wide stripes are prefetched.
+    pub prefetch: bool,
     /// How many threads are worth their while.
     pub threads: usize,
     /// How many bytes of buffers a thread should have for another to be worth its while.
@@ -138,6 +140,7 @@ impl Tuning {
             word_kernel: Some(self.word_kernel),
             sums: self.sums,
             stores: Stores::PastCacheFrom(self.past_cache_from),
+            prefetch: self.prefetch,
             threads: self.threads,
             bytes_a_thread: self.bytes_a_thread,
             split: self.split,

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use paritas::plan::registers::{Allocation, Machine};
-use paritas::{CellSet, Code, Codec, CodecOptions, Cost, NodeId, PlanOptions, Role};
+use paritas::{CellSet, Code, Codec, CodecOptions, Cost, NodeId, Plan, PlanOptions, Role};
 use serde_json::json;
 
 use crate::args::Schedule;
@@ -22,7 +22,7 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     let seconds = start.elapsed().as_secs_f64();
     let cost = Cost::of(plan.schedule());
     let reads = plan.reads(&code);
-    let moves = moves(plan.schedule())?;
+    let moves = moves(&plan, &code)?;
     let mut value = json!({
         "type": "schedule", "code": code.spec().to_string(), "erased": args.erase,
         "pass": name(args.pass), "order": name(args.order),
@@ -85,11 +85,12 @@ fn listing(
 
 /// The vectors that the compiled AVX2 kernel loads and stores; schedules that add to cells are not
 /// compiled.
-fn moves(schedule: &paritas::Schedule) -> Result<Option<(usize, usize)>, paritas::Error> {
+fn moves(plan: &Plan, code: &Code) -> Result<Option<(usize, usize)>, paritas::Error> {
+    let schedule = plan.schedule();
     if !schedule.is_single_assignment() {
         return Ok(None);
     }
-    let allocation = Allocation::best(schedule, Machine::AVX2)?;
+    let allocation = Allocation::best(schedule, &plan.streams(code), Machine::AVX2)?;
     Ok(Some((allocation.loads, allocation.stores)))
 }
 

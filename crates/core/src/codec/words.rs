@@ -70,7 +70,7 @@ impl Codec {
         let program = Program::new(schedule, inputs, outputs, rows, strip)?;
         // A buffer is one stream, of which any kernel takes as many bytes at a time as it likes.
         let kernel = self.options.kernel.resolve(DEFAULT_PACKET);
-        kernel.compile(&program, self.options.kernel.patience())
+        kernel.compile(&program, self.compiling())
     }
 
     /// Compiles an update: buffers are the node's old and new content, then the targets.

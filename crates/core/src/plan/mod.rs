@@ -133,6 +133,16 @@ impl Plan {
         self.schedule
     }
 
+    /// The stream of bytes that each input is part of: its node's, or for data that is stored nowhere
+    /// one of its own.
+    pub fn streams(&self, code: &Code) -> Vec<usize> {
+        let stream = |&cell: &CellId| {
+            let node = code.cell(cell).place.map(|place| place.node.index());
+            node.unwrap_or(code.node_count() + cell.index())
+        };
+        self.inputs.iter().map(stream).collect()
+    }
+
     /// The number of cells read of each node.
     pub fn reads(&self, code: &Code) -> Vec<usize> {
         let mut reads = vec![0; code.node_count()];

@@ -145,6 +145,11 @@ impl Program {
         (in_buffer(&self.inputs), in_buffer(&self.outputs))
     }
 
+    /// The buffer that each input lies in.
+    pub(crate) fn streams(&self) -> Vec<usize> {
+        self.inputs.iter().map(|location| location.buffer).collect()
+    }
+
     /// Whether all buffers in use are single streams of packets, each handled whole.
     pub(crate) fn is_flat(&self) -> bool {
         let mut used = (0..self.rows.len()).filter(|&buffer| self.access(buffer) != (false, false));

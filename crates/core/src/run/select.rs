@@ -36,6 +36,19 @@ pub enum Kernel {
     JitAvx512,
 }
 
+/// How and when programs are compiled.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "only x86-64 has compiled kernels")
+)]
+pub(crate) struct Compiling {
+    /// How many bytes a program runs over before it is compiled.
+    pub(crate) patience: usize,
+    /// Whether wide stripes from memory are prefetched by instructions.
+    pub(crate) prefetch: bool,
+}
+
 /// What a caller may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum KernelChoice {
@@ -124,8 +137,7 @@ impl Kernel {
         packet.is_multiple_of(self.vector_bytes())
     }
 
-    /// Makes a program ready for this kernel. A compiled kernel compiles once it has run over
-    /// `patience` bytes.
+    /// Makes a program ready for this kernel; `how` is for compiled ones.
     ///
     /// # Errors
     /// When the processor cannot run it.
@@ -133,7 +145,7 @@ impl Kernel {
         not(target_arch = "x86_64"),
         allow(unused_variables, reason = "only x86-64 has compiled kernels")
     )]
-    pub(crate) fn compile(self, program: &Program, patience: usize) -> Result<Executable> {
+    pub(crate) fn compile(self, program: &Program, how: Compiling) -> Result<Executable> {
         let footprint = program.footprint();
         let compiled = match self {
             Self::Scalar => kernel::scalar::compile(program),
@@ -146,11 +158,11 @@ impl Kernel {
             #[cfg(target_arch = "aarch64")]
             Self::Neon => kernel::neon::compile(program),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx2 => jit(program, Isa::Avx2, patience),
+            Self::JitAvx2 => jit(program, Isa::Avx2, how),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512Vl => jit(program, Isa::Avx512Vl, patience),
+            Self::JitAvx512Vl => jit(program, Isa::Avx512Vl, how),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512 => jit(program, Isa::Avx512, patience),
+            Self::JitAvx512 => jit(program, Isa::Avx512, how),
             #[allow(unreachable_patterns, reason = "which kernels remain depends on the target")]
             _ => None,
         };
@@ -196,12 +208,12 @@ pub fn can_compile() -> Result<(), String> {
 
 /// A compiled kernel, with the tiled one of the same registers beside it.
 #[cfg(target_arch = "x86_64")]
-fn jit(program: &Program, isa: Isa, patience: usize) -> Option<Box<dyn Compiled>> {
+fn jit(program: &Program, isa: Isa, how: Compiling) -> Option<Box<dyn Compiled>> {
     let tiled = match isa {
         Isa::Avx2 | Isa::Avx512Vl => kernel::avx2::compile(program),
         Isa::Avx512 => kernel::avx512::compile(program),
     };
-    Jit::prepare(program, isa, tiled, patience)
+    Jit::prepare(program, isa, tiled, how)
 }
 
 impl fmt::Display for Kernel {

@@ -17,6 +17,9 @@ use crate::tune::{CodeTuning, Finding, Tuning, processor};
 /// The code that decides what holds for all.
 const TYPICAL: &str = "10+4";
 
+/// A code of so many streams that a processor's prefetchers may lose track.
+const WIDE: &str = "20+4";
+
 /// How much faster than the built-in default another choice must be: less is within the noise.
 const GAIN: f64 = 1.03;
 
@@ -26,8 +29,8 @@ const STORES_GAIN: f64 = 1.10;
 /// The bytes of all shards together for what is measured in cache.
 const CACHE_SET: usize = 512 << 10;
 
-/// The bytes for what is measured between threads: enough work to wake one for.
-const THREADS_SET: usize = 64 << 20;
+/// The bytes for what is measured from memory, and between threads: enough work to wake one for.
+const MEMORY_SET: usize = 64 << 20;
 
 /// Gets a contest's result and the number of the choice that was taken.
 type Decide<'a> = dyn FnMut(Ranking, usize) + 'a;
@@ -42,6 +45,7 @@ pub fn measure(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tunin
     let word_kernel = word_kernel(&mut decide)?;
     let sums = plain_sums(kernel, &mut decide)?;
     let past_cache_from = past_cache(kernel, &mut decide)?;
+    let prefetch = prefetch(kernel, &mut decide)?;
     let known = Known { kernel, past_cache_from };
     let threads = known.threads(&mut decide)?;
     let (bytes_a_thread, split) = match threads {
@@ -55,6 +59,7 @@ pub fn measure(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tunin
         word_kernel,
         sums,
         past_cache_from,
+        prefetch,
         threads,
         bytes_a_thread,
         split,
@@ -164,6 +169,19 @@ fn past_cache(kernel: Kernel, decide: &mut Decide<'_>) -> Result<usize> {
     Ok(from)
 }
 
+/// Whether instructions prefetch better than the processor does.
+fn prefetch(kernel: Kernel, decide: &mut Decide<'_>) -> Result<bool> {
+    let mut contest = Contest::new("prefetch", &WIDE.parse()?, MEMORY_SET)?;
+    for prefetch in [false, true] {
+        let options = CodecOptions { prefetch, stores: Stores::PastCache, ..with_kernel(kernel) };
+        contest.enter(if prefetch { "yes" } else { "no" }, options)?;
+    }
+    let ranking = contest.run()?;
+    let winner = ranking.winner(0, GAIN);
+    decide(ranking, winner);
+    Ok(winner == 1)
+}
+
 /// What is known when threads come into it.
 #[derive(Clone, Copy)]
 struct Known {
@@ -183,7 +201,7 @@ impl Known {
         let most = std::thread::available_parallelism().map_or(1, usize::from);
         let powers = (0..).map(|n| 1 << n).take_while(|&count| count < most);
         let counts: Vec<usize> = powers.chain([most]).collect();
-        let mut contest = Contest::new("threads", &TYPICAL.parse()?, THREADS_SET)?;
+        let mut contest = Contest::new("threads", &TYPICAL.parse()?, MEMORY_SET)?;
         for &threads in &counts {
             contest.enter(threads, self.with(threads))?;
         }
@@ -197,7 +215,7 @@ impl Known {
 
     /// Half of the smallest set for which a second thread helps, as for all larger ones.
     fn bytes_a_thread(self, decide: &mut Decide<'_>) -> Result<usize> {
-        let mut bytes = THREADS_SET;
+        let mut bytes = MEMORY_SET;
         for megabytes in [32, 16, 8, 4, 2, 1] {
             let set = megabytes << 20;
             let mut contest = Contest::new("a second thread", &TYPICAL.parse()?, set)?;
@@ -215,7 +233,7 @@ impl Known {
     }
 
     fn split(self, threads: usize, decide: &mut Decide<'_>) -> Result<Split> {
-        let mut contest = Contest::new("split", &TYPICAL.parse()?, THREADS_SET)?;
+        let mut contest = Contest::new("split", &TYPICAL.parse()?, MEMORY_SET)?;
         for split in Split::ALL {
             contest.enter(split, CodecOptions { split, ..self.with(threads) })?;
         }

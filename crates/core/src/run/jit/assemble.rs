@@ -30,6 +30,9 @@ pub(crate) enum Isa {
 /// The bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
+/// How far ahead software prefetch reaches, in bytes of each stream.
+pub(crate) const PREFETCH_DISTANCE: usize = 1024;
+
 /// General registers that may hold buffers' addresses. The others: rsp; rdi, rsi and rdx hold the
 /// arguments; rcx counts the inner loop.
 const ADDRESSES: [Register; 11] = [
@@ -134,6 +137,8 @@ pub(crate) struct Variant {
     /// addresses compete for the same sets of the first-level cache: a line that is read again
     /// later in the body would be gone by then.
     pub(crate) stage_inputs: bool,
+    /// Inputs are fetched into the cache some lines ahead.
+    pub(crate) prefetch: bool,
 }
 
 /// Translates an allocation.
@@ -143,7 +148,6 @@ pub(crate) struct Assembler<'a> {
     allocation: &'a Allocation,
     walk: Walk,
     variant: Variant,
-    prefetch: Option<usize>,
     addresses: Addresses,
     instructions: Vec<Instruction>,
 }
@@ -155,11 +159,10 @@ impl<'a> Assembler<'a> {
         allocation: &'a Allocation,
         walk: Walk,
         variant: Variant,
-        prefetch: Option<usize>,
     ) -> Self {
         let addresses = Addresses::new(program, allocation);
         let instructions = Vec::new();
-        Self { isa, program, allocation, walk, variant, prefetch, addresses, instructions }
+        Self { isa, program, allocation, walk, variant, addresses, instructions }
     }
 
     /// Bytes of scratch that the code needs.
@@ -286,7 +289,9 @@ impl<'a> Assembler<'a> {
     }
 
     fn prefetch(&mut self) -> Result<(), IcedError> {
-        let Some(distance) = self.prefetch else { return Ok(()) };
+        if !self.variant.prefetch {
+            return Ok(());
+        }
         let mut lines: Vec<(usize, usize)> = (0..self.program.schedule().inputs())
             .filter_map(|n| self.program.location(Slot::Input(n as u32)))
             .map(|l| (l.buffer, self.program.offset(l) / LINE * LINE))
@@ -295,7 +300,7 @@ impl<'a> Assembler<'a> {
         lines.dedup();
         for (buffer, offset) in lines {
             let base = self.address(buffer)?;
-            let ahead = (offset + distance) as i64;
+            let ahead = (offset + PREFETCH_DISTANCE) as i64;
             let operand = MemoryOperand::with_base_displ(base, ahead);
             self.push(Instruction::with1(Code::Prefetcht0_m8, operand)?);
         }

@@ -24,24 +24,23 @@ use crate::error;
 use crate::plan::interpret::interpret;
 use crate::plan::registers::{Allocation, Machine};
 use crate::plan::schedule::Slot;
-use crate::run::jit::assemble::{Assembler, Isa, LINE, Variant, Walk};
+use crate::run::jit::assemble::{Assembler, Isa, LINE, PREFETCH_DISTANCE, Variant, Walk};
 use crate::run::jit::exec_memory::ExecutableMemory;
 use crate::run::kernel::{Compiled, Memory};
 use crate::run::program::Program;
+use crate::run::select::Compiling;
 
 /// The most steps of one vector that are compiled. Code that outgrows the instruction cache still
 /// runs four times as fast as tiles (measured up to 100+28, 35,000 steps); beyond, compiling takes
 /// seconds.
 const MAX_STEPS: usize = 128 * 1024;
 
-/// Wide stripes: from this many input streams on, the processor's own prefetchers lose track.
+/// Wide stripes: from this many streams that are only read on, some processors' own prefetchers lose
+/// track.
 const PREFETCH_FROM: usize = 17;
 
-/// How far ahead software prefetch reaches, in bytes of each stream.
-const PREFETCH_DISTANCE: usize = 1024;
-
 /// The variant that serves unless there is a reason for another.
-const PLAIN: Variant = Variant { past_cache: false, stage_inputs: false };
+const PLAIN: Variant = Variant { past_cache: false, stage_inputs: false, prefetch: false };
 
 /// The bytes of a page: addresses that far apart fall into one set of the first-level cache.
 const PAGE: usize = 4096;
@@ -72,8 +71,7 @@ pub(crate) struct Jit {
     program: Program,
     isa: Isa,
     tiled: Box<dyn Compiled>,
-    /// Compile before this many bytes have been run over.
-    patience: usize,
+    how: Compiling,
     bytes: AtomicUsize,
     code: OnceLock<Result<Code, Refusal>>,
 }
@@ -120,6 +118,8 @@ type Entry = unsafe extern "sysv64" fn(*mut *mut u8, usize, *mut u8);
 struct Function {
     memory: ExecutableMemory,
     scratch: usize,
+    /// Whether every input is read once, so that no line has to stay in the cache.
+    reads_once: bool,
 }
 
 impl Jit {
@@ -129,18 +129,18 @@ impl Jit {
         program: &Program,
         isa: Isa,
         tiled: Option<Box<dyn Compiled>>,
-        patience: usize,
+        how: Compiling,
     ) -> Option<Box<dyn Compiled>> {
         let tiled = tiled.filter(|_| isa.is_available())?;
         let (program, bytes, code) = (program.clone(), AtomicUsize::new(0), OnceLock::new());
-        Some(Box::new(Self { program, isa, tiled, patience, bytes, code }))
+        Some(Box::new(Self { program, isa, tiled, how, bytes, code }))
     }
 
     /// The code of the variant with cached stores, an instruction a line.
     pub(crate) fn listing(program: &Program, isa: Isa) -> Option<String> {
         let shape = Shape::of(program, isa)?;
         let allocation = allocate(program, isa, PLAIN).ok()?;
-        let assembler = assembler(isa, program, &allocation, shape, PLAIN);
+        let assembler = Assembler::new(isa, program, &allocation, shape.walk(isa), PLAIN);
         assembler.listing().ok()
     }
 
@@ -148,7 +148,7 @@ impl Jit {
     fn code(&self, stripes: usize) -> Option<&Code> {
         let bytes = stripes * strips(&self.program);
         let total = self.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        if total < self.patience {
+        if total < self.how.patience {
             return None;
         }
         self.code.get_or_init(|| Code::compile(&self.program, self.isa)).as_ref().ok()
@@ -165,7 +165,8 @@ impl Compiled for Jit {
                 let mut pointers: Vec<*mut u8> = buffers
                     .map(|b| memory.pointer(b).wrapping_add(stripes.start * self.program.strip(b)))
                     .collect();
-                let function = code.function(&self.program, self.isa, memory, &pointers);
+                let variant = code.variant(&self.program, memory, &pointers, self.how.prefetch);
+                let function = code.function(&self.program, self.isa, variant);
                 // SAFETY: the caller vouches for the buffers of all stripes; `count` bodies stay
                 // within the first `covered` of them; `prepare` asked for the instruction set.
                 unsafe { function.call(&mut pointers, count) };
@@ -202,19 +203,23 @@ impl Code {
         Ok(Self { shape, plain, others: Default::default(), used: used.collect(), outputs })
     }
 
-    /// The variant for this call's memory.
-    fn function(
+    /// What suits this call's memory.
+    fn variant(
         &self,
         program: &Program,
-        isa: Isa,
         memory: &Memory,
         pointers: &[*mut u8],
-    ) -> &Function {
-        let variant = Variant {
-            past_cache: memory.past_cache(strips(program))
-                && self.lines_are_whole(program, pointers),
-            stage_inputs: self.lines_compete(program, pointers),
-        };
+        prefetch: bool,
+    ) -> Variant {
+        let past_cache =
+            memory.past_cache(strips(program)) && self.lines_are_whole(program, pointers);
+        let stage_inputs = !self.plain.reads_once && self.lines_compete(program, pointers);
+        let wide = self.used.len() - self.outputs.len() >= PREFETCH_FROM;
+        Variant { past_cache, stage_inputs, prefetch: prefetch && past_cache && wide }
+    }
+
+    /// The code of a variant, or where that cannot be made the plain one's.
+    fn function(&self, program: &Program, isa: Isa, variant: Variant) -> &Function {
         let other = match (variant.past_cache, variant.stage_inputs) {
             (false, false) => return &self.plain,
             (true, false) => &self.others[0],
@@ -309,19 +314,7 @@ impl Shape {
 fn allocate(program: &Program, isa: Isa, variant: Variant) -> error::Result<Allocation> {
     let (registers, ternary) = (isa.registers(), isa.ternary());
     let machine = Machine { registers, ternary, outputs_readable: !variant.past_cache };
-    Allocation::best(program.schedule(), machine)
-}
-
-fn assembler<'a>(
-    isa: Isa,
-    program: &'a Program,
-    allocation: &'a Allocation,
-    shape: Shape,
-    variant: Variant,
-) -> Assembler<'a> {
-    let streams = program.rows().len();
-    let prefetch = (variant.past_cache && streams >= PREFETCH_FROM).then_some(PREFETCH_DISTANCE);
-    Assembler::new(isa, program, allocation, shape.walk(isa), variant, prefetch)
+    Allocation::best(program.schedule(), &program.streams(), machine)
 }
 
 fn greatest_common_divisor(a: usize, b: usize) -> usize {
@@ -336,12 +329,13 @@ impl Function {
         variant: Variant,
     ) -> Result<Self, Refusal> {
         let allocation = allocate(program, isa, variant).map_err(|_| Refusal::Shape)?;
-        let assembler = assembler(isa, program, &allocation, shape, variant);
+        let assembler = Assembler::new(isa, program, &allocation, shape.walk(isa), variant);
         let scratch = assembler.scratch_bytes();
         let code = assembler.assemble().map_err(|error| Refusal::Forbidden(error.to_string()))?;
         let memory = ExecutableMemory::new(&code);
         let memory = memory.map_err(|error| Refusal::Forbidden(error.to_string()))?;
-        let function = Self { memory, scratch };
+        let reads_once = allocation.reads_once(program.schedule().inputs());
+        let function = Self { memory, scratch, reads_once };
         if function.is_right(program, shape) { Ok(function) } else { Err(Refusal::Wrong) }
     }
 
