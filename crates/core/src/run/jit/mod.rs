@@ -305,7 +305,8 @@ impl Shape {
 
 fn allocate(program: &Program, isa: Isa, variant: Variant) -> error::Result<Allocation> {
     let (registers, ternary) = (isa.registers(), isa.ternary());
-    let machine = Machine { registers, ternary, outputs_readable: !variant.past_cache };
+    let outputs_readable = !variant.past_cache;
+    let machine = Machine { registers, ternary, memory_operands: true, outputs_readable };
     Allocation::best(program.schedule(), machine)
 }
 
