@@ -6,9 +6,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
-#[cfg(target_arch = "x86_64")]
 use crate::run::jit::{self, Jit, assemble::Isa};
-use crate::run::kernel::{self, Executable};
+use crate::run::kernel::{self, Compiled, Executable};
 use crate::run::program::Program;
 
 /// A kernel by name.
@@ -31,6 +30,10 @@ pub enum Kernel {
     JitAvx512Vl,
     /// Compiled, AVX-512 on 64-byte vectors.
     JitAvx512,
+    /// Compiled, NEON.
+    JitNeon,
+    /// Compiled, NEON with the three-input XOR of the SHA-3 instructions.
+    JitNeonSha3,
 }
 
 /// What a caller may ask for.
@@ -45,7 +48,7 @@ pub enum KernelChoice {
 
 impl Kernel {
     /// All kernels, the plainest first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Scalar,
         Self::Sse2,
         Self::Avx2,
@@ -54,6 +57,8 @@ impl Kernel {
         Self::JitAvx2,
         Self::JitAvx512Vl,
         Self::JitAvx512,
+        Self::JitNeon,
+        Self::JitNeonSha3,
     ];
 
     /// The name on the command line and in reports.
@@ -67,6 +72,8 @@ impl Kernel {
             Self::JitAvx2 => "jit-avx2",
             Self::JitAvx512Vl => "jit-avx512vl",
             Self::JitAvx512 => "jit-avx512",
+            Self::JitNeon => "jit-neon",
+            Self::JitNeonSha3 => "jit-neon-sha3",
         }
     }
 
@@ -82,14 +89,7 @@ impl Kernel {
             Self::Avx512 => kernel::avx512::is_available(),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => kernel::neon::is_available(),
-            #[cfg(target_arch = "x86_64")]
-            Self::JitAvx2 => Isa::Avx2.is_available(),
-            #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512Vl => Isa::Avx512Vl.is_available(),
-            #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512 => Isa::Avx512.is_available(),
-            #[allow(unreachable_patterns, reason = "which kernels remain depends on the target")]
-            _ => false,
+            _ => self.isa().is_some_and(Isa::is_available),
         }
     }
 
@@ -102,7 +102,7 @@ impl Kernel {
     pub fn vector_bytes(self) -> usize {
         match self {
             Self::Scalar => 8,
-            Self::Sse2 | Self::Neon => 16,
+            Self::Sse2 | Self::Neon | Self::JitNeon | Self::JitNeonSha3 => 16,
             Self::Avx2 | Self::JitAvx2 | Self::JitAvx512Vl => 32,
             Self::Avx512 | Self::JitAvx512 => 64,
         }
@@ -120,48 +120,56 @@ impl Kernel {
     ///
     /// # Errors
     /// When the processor cannot run it.
-    #[cfg_attr(
-        not(target_arch = "x86_64"),
-        allow(unused_variables, reason = "only x86-64 has compiled kernels")
-    )]
     pub(crate) fn compile(self, program: Program, patience: usize) -> Result<Executable> {
-        let executable = match self {
-            Self::Scalar => Executable::new(program, kernel::scalar::compile),
-            #[cfg(target_arch = "x86_64")]
-            Self::Sse2 => Executable::new(program, kernel::sse2::compile),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => Executable::new(program, kernel::avx2::compile),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => Executable::new(program, kernel::avx512::compile),
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon => Executable::new(program, kernel::neon::compile),
-            #[cfg(target_arch = "x86_64")]
-            Self::JitAvx2 => jit(program, Isa::Avx2, patience),
-            #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512Vl => jit(program, Isa::Avx512Vl, patience),
-            #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512 => jit(program, Isa::Avx512, patience),
-            #[allow(unreachable_patterns, reason = "which kernels remain depends on the target")]
-            _ => None,
-        };
+        let executable = Executable::new(program, |program| match self.isa() {
+            Some(isa) => Jit::prepare(program, isa, self.tiled().tile(program), patience),
+            None => self.tile(program),
+        });
         executable.ok_or_else(|| self.unavailable())
     }
 
-    /// The machine code of a program, an instruction a line, for kernels that are compiled.
-    #[cfg_attr(
-        not(target_arch = "x86_64"),
-        allow(unused_variables, reason = "only x86-64 has compiled kernels")
-    )]
-    pub(crate) fn listing(self, program: &Program) -> Option<String> {
+    /// A program for a tiled kernel, `None` where the processor cannot run it.
+    fn tile(self, program: &Program) -> Option<Box<dyn Compiled>> {
         match self {
+            Self::Scalar => kernel::scalar::compile(program),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx2 => Jit::listing(program, Isa::Avx2),
+            Self::Sse2 => kernel::sse2::compile(program),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512Vl => Jit::listing(program, Isa::Avx512Vl),
+            Self::Avx2 => kernel::avx2::compile(program),
             #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512 => Jit::listing(program, Isa::Avx512),
+            Self::Avx512 => kernel::avx512::compile(program),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => kernel::neon::compile(program),
             _ => None,
         }
+    }
+
+    /// The tiled kernel on the same registers, which serves where a compiled one does not.
+    fn tiled(self) -> Self {
+        match self {
+            Self::JitAvx2 | Self::JitAvx512Vl => Self::Avx2,
+            Self::JitAvx512 => Self::Avx512,
+            Self::JitNeon | Self::JitNeonSha3 => Self::Neon,
+            tiled => tiled,
+        }
+    }
+
+    /// The instruction set of a compiled kernel.
+    fn isa(self) -> Option<Isa> {
+        match self {
+            Self::JitAvx2 => Some(Isa::Avx2),
+            Self::JitAvx512Vl => Some(Isa::Avx512Vl),
+            Self::JitAvx512 => Some(Isa::Avx512),
+            Self::JitNeon => Some(Isa::Neon),
+            Self::JitNeonSha3 => Some(Isa::NeonSha3),
+            _ => None,
+        }
+    }
+
+    /// The machine code of a program, an instruction a line, for kernels that are compiled; this
+    /// processor need not have the kernel.
+    pub(crate) fn listing(self, program: &Program) -> Option<String> {
+        Jit::listing(program, self.isa()?)
     }
 
     /// The error for a kernel that this processor cannot run.
@@ -177,22 +185,7 @@ impl Kernel {
 /// # Errors
 /// The reason why not: the system's, or that there are none for this architecture.
 pub fn can_compile() -> Result<(), String> {
-    #[cfg(target_arch = "x86_64")]
-    return jit::probe();
-    #[cfg(not(target_arch = "x86_64"))]
-    return Err(format!("there is no compiler for {}", std::env::consts::ARCH));
-}
-
-/// A compiled kernel, with the tiled one of the same registers beside it.
-#[cfg(target_arch = "x86_64")]
-fn jit(program: Program, isa: Isa, patience: usize) -> Option<Executable> {
-    Executable::new(program, |program| {
-        let tiled = match isa {
-            Isa::Avx2 | Isa::Avx512Vl => kernel::avx2::compile(program),
-            Isa::Avx512 => kernel::avx512::compile(program),
-        };
-        Jit::prepare(program, isa, tiled, patience)
-    })
+    jit::probe()
 }
 
 impl fmt::Display for Kernel {
