@@ -235,3 +235,16 @@ fn unavailable_kernels_are_refused() {
         assert_eq!(error.kind(), paritas::ErrorKind::Kernel);
     }
 }
+
+/// Listings need no processor that has the kernel; those of x86-64 are made where iced-x86 is built.
+#[test]
+fn code_is_listed_for_other_processors() {
+    let codec = common::codec("4+2", 64, KernelChoice::Auto);
+    let (have, want) = (codec.code().stored(Role::Data), codec.code().stored(Role::Parity));
+    let listing = |kernel| codec.listing(kernel, &have, &want).unwrap();
+    let plain = listing(Kernel::JitNeon).unwrap();
+    assert!(plain.contains("eor v") && !plain.contains("eor3"), "{plain}");
+    assert!(listing(Kernel::JitNeonSha3).unwrap().contains("eor3 v"));
+    assert_eq!(listing(Kernel::JitAvx2).is_some(), cfg!(target_arch = "x86_64"));
+    assert_eq!(listing(Kernel::Scalar), None);
+}

@@ -120,8 +120,8 @@ enum Made {
         n: u32,
         shift: u32,
     },
-    /// Replaces 16 bits of `to`.
-    Keep {
+    /// Replaces 16 bits of `to` by `n`, those from `shift` on.
+    SetPart {
         to: X,
         n: u32,
         shift: u32,
@@ -167,7 +167,7 @@ impl Translator {
             starts.push(translator.made.len());
             rest = after;
             match after {
-                // Loops begin with neither a load nor a store's neighbour, so no jump leads between.
+                // What stands before a loop moves no vector, so no jump leads between the two.
                 [second, after @ ..] if translator.pair(*first, *second) => {
                     starts.push(translator.made.len());
                     rest = after;
@@ -316,7 +316,7 @@ impl Translator {
         if let Some((n, shift)) = parts.next() {
             self.push(Made::Set { to, n, shift });
         }
-        parts.for_each(|(n, shift)| self.push(Made::Keep { to, n, shift }));
+        parts.for_each(|(n, shift)| self.push(Made::SetPart { to, n, shift }));
     }
 }
 
@@ -422,7 +422,7 @@ impl fmt::Display for Made {
             Self::AddRegister { to, a, b } => write!(f, "add {to}, {a}, {b}"),
             Self::Subtract { from, n } => write!(f, "sub {from}, {from}, #{n:#x}"),
             Self::Set { to, n, shift } => write!(f, "mov {to}, #{:#x}", u64::from(n) << shift),
-            Self::Keep { to, n, shift } => write!(f, "movk {to}, #{n:#x}, lsl #{shift}"),
+            Self::SetPart { to, n, shift } => write!(f, "movk {to}, #{n:#x}, lsl #{shift}"),
             Self::JumpIfZero { counter, to } => write!(f, "cbz {counter}, {to}"),
             Self::Jump { to } => write!(f, "b {to}"),
             Self::Return => f.write_str("ret"),
@@ -505,7 +505,7 @@ impl Made {
             Self::Set { to: X(to), n, shift } => {
                 emit!(movz X(to), n, lsl shift);
             }
-            Self::Keep { to: X(to), n, shift } => {
+            Self::SetPart { to: X(to), n, shift } => {
                 emit!(movk X(to), n, lsl shift);
             }
             Self::JumpIfZero { counter: X(counter), to } => {
