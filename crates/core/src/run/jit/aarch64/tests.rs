@@ -361,8 +361,8 @@ fn program(schedule: Schedule, rows: usize, packet: usize) -> Program {
     Program::new(schedule, inputs, outputs, vec![rows; buffers], packet).unwrap()
 }
 
-/// The ways to walk: flat streams, strips of several packets in one body or in several.
-fn walks(rows: usize, packet: usize) -> Walk {
+/// The walk over a flat stream, or over strips of several packets in one body or in several.
+fn walk(rows: usize, packet: usize) -> Walk {
     if rows == 1 {
         return Walk { unroll: 4, inner: 1, strip: LINE };
     }
@@ -383,7 +383,7 @@ proptest! {
         count in 1_usize..4,
     ) {
         let program = program(schedule(inputs, &masks), rows, packet);
-        let walk = walks(rows, packet);
+        let walk = walk(rows, packet);
         for isa in ISAS {
             for variant in variants() {
                 let prefetch = (count == 3).then_some(1024);
@@ -394,17 +394,18 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// More values than registers, and more buffers than registers for addresses.
+    /// More values than registers, and more buffers than registers for addresses, with an inner loop
+    /// and without.
     #[test]
     fn wide_schedules_compute_what_they_say(
         inputs in 20_usize..70,
         masks in prop::collection::vec(any::<u64>(), 30..50),
         rows in 1_usize..3,
     ) {
-        let program = program(schedule(inputs, &masks), rows, 16);
-        let walk = Walk { unroll: 1, inner: 1, strip: 16 * rows };
+        let program = program(schedule(inputs, &masks), rows, 32);
+        let walk = walk(rows, 32);
         for isa in ISAS {
             for variant in variants() {
                 Case { program: program.clone(), isa, variant, walk, prefetch: None, count: 2 }
