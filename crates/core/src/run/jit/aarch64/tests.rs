@@ -244,6 +244,11 @@ impl Machine {
             }
             _ => panic!("{opcode:?} {operands:?} is not expected"),
         };
+        self.set(to, value);
+    }
+
+    fn set(&mut self, to: u16, value: u64) {
+        assert!(![18, 29, 30].contains(&to), "x{to} is not for functions");
         self.general[usize::from(to)] = value;
     }
 
@@ -262,7 +267,7 @@ impl Machine {
 
     fn load(&mut self, to: Op, at: u64) {
         match to {
-            Op::Register(SizeCode::X, to) => self.general[usize::from(to)] = self.words[&at],
+            Op::Register(SizeCode::X, to) => self.set(to, self.words[&at]),
             Op::SIMDRegister(Simd::D, to) if self.on_stack(at) => {
                 self.vector[usize::from(to)] = self.vectors[&at].clone();
             }
