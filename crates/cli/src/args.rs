@@ -306,7 +306,7 @@ pub struct Schedule {
     /// Print the machine code that a compiled kernel makes of it.
     #[arg(long)]
     pub asm: bool,
-    /// The kernel for --asm.
+    /// The kernel for --asm; this processor need not have it.
     #[arg(long, default_value = "jit", value_name = "KERNEL")]
     pub kernel: KernelChoice,
 }

@@ -340,15 +340,20 @@ impl Codec {
         Program::new(schedule, inputs, outputs, strips, self.options.packet)
     }
 
-    /// The machine code for a question, an instruction a line; `None` where the codec's kernel is
-    /// not a compiled one or does not serve.
+    /// The machine code that a kernel makes for a question, an instruction a line; `None` where it
+    /// is not a compiled one or does not serve. This processor need not have the kernel.
     ///
     /// # Errors
     /// As [`Codec::compute`].
-    pub fn listing(&self, have: &CellSet, want: &CellSet) -> Result<Option<String>> {
+    pub fn listing(
+        &self,
+        kernel: Kernel,
+        have: &CellSet,
+        want: &CellSet,
+    ) -> Result<Option<String>> {
         match self.word_kernel() {
             Some(_) => Ok(None),
-            None => Ok(self.kernel().listing(&self.bind(have, want)?)),
+            None => Ok(kernel.listing(&self.bind(have, want)?)),
         }
     }
 

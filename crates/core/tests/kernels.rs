@@ -8,7 +8,7 @@ use common::{as_slices, code, fill};
 use paritas::plan::interpret::interpret;
 use paritas::{
     Buffer, Codec, CodecOptions, Kernel, KernelChoice, Order, Pass, PlanOptions, Role, Split,
-    Stores,
+    Stores, can_compile,
 };
 use paritas_reference as reference;
 
@@ -53,12 +53,19 @@ fn encoded(codec: &Codec, data: &[Vec<u8>], parity: usize, misalign: usize) -> V
             padded.iter_mut().map(|shard| &mut shard[CANARY + misalign..][..length]).collect();
         codec.encode(&as_slices(data), &mut targets).unwrap();
     }
+    assert_no_fallback(codec);
     for shard in &padded {
         let (before, rest) = shard.split_at(CANARY + misalign);
         let after = &rest[length..];
         assert!(before.iter().chain(after).all(|&byte| byte == 0xC3), "a canary died");
     }
     padded.iter().map(|shard| shard[CANARY + misalign..][..length].to_vec()).collect()
+}
+
+/// A tiled kernel gives the same bytes, so that it did not serve in a compiled one's place must be
+/// said apart; but where the system forbids executable memory, it had to.
+fn assert_no_fallback(codec: &Codec) {
+    assert!(can_compile().is_err() || codec.fallback().is_none(), "{:?}", codec.fallback());
 }
 
 fn reference_parity(spec: &str, data: &[Vec<u8>], packet: usize) -> Vec<Vec<u8>> {
@@ -202,6 +209,7 @@ fn encoded_aligned(codec: &Codec, data: &[Vec<u8>], parity: usize, stagger: usiz
     let sources: Vec<&[u8]> = sources.iter_mut().map(|shard| &*shard.bytes()).collect();
     let mut outputs: Vec<&mut [u8]> = targets.iter_mut().map(Aligned::bytes).collect();
     codec.encode(&sources, &mut outputs).unwrap();
+    assert_no_fallback(codec);
     assert!(shards.iter().all(Aligned::canaries_live), "a canary died");
     shards[data.len()..].iter_mut().map(|shard| shard.bytes().to_vec()).collect()
 }
@@ -256,4 +264,17 @@ fn unavailable_kernels_are_refused() {
         let error = Codec::new(code("4+2"), options).unwrap_err();
         assert_eq!(error.kind(), paritas::ErrorKind::Kernel);
     }
+}
+
+/// Listings need no processor that has the kernel; those of x86-64 are made where iced-x86 is built.
+#[test]
+fn code_is_listed_for_other_processors() {
+    let codec = common::codec("4+2", 64, KernelChoice::Auto);
+    let (have, want) = (codec.code().stored(Role::Data), codec.code().stored(Role::Parity));
+    let listing = |kernel| codec.listing(kernel, &have, &want).unwrap();
+    let plain = listing(Kernel::JitNeon).unwrap();
+    assert!(plain.contains("eor v") && !plain.contains("eor3"), "{plain}");
+    assert!(listing(Kernel::JitNeonSha3).unwrap().contains("eor3 v"));
+    assert_eq!(listing(Kernel::JitAvx2).is_some(), cfg!(target_arch = "x86_64"));
+    assert_eq!(listing(Kernel::Scalar), None);
 }

@@ -76,9 +76,9 @@ fn listing(
     plan: PlanOptions,
     (have, want): (&CellSet, &CellSet),
 ) -> Result<String, Failure> {
-    let codec = Codec::new(code, CodecOptions { kernel: args.kernel, plan, ..Default::default() })?;
-    codec.listing(have, want)?.ok_or_else(|| {
-        let kernel = codec.kernel();
+    let codec = Codec::new(code, CodecOptions { plan, ..Default::default() })?;
+    let kernel = args.kernel.resolve(codec.packet());
+    codec.listing(kernel, have, want)?.ok_or_else(|| {
         Failure::arguments(format!("--asm: the {kernel} kernel compiles no machine code for this"))
     })
 }

@@ -8,9 +8,14 @@
 //! those first that memory already holds; a temporary that memory does not hold is stored to a
 //! scratch.
 //!
+//! A machine without memory operands loads an operation's before it XORs them, as many at a time
+//! as there are free registers, so that a processor which runs instructions in order does not wait
+//! for each. As many registers as one instruction needs operands are set aside for that, so that
+//! nothing need be spilled to make room.
+//!
 //! The result is data; `run/jit` translates it to machine code step by step.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use crate::error::Result;
 use crate::plan::optimise::by_source::by_source;
@@ -27,6 +32,8 @@ pub struct Machine {
     pub registers: usize,
     /// Whether one instruction XORs three vectors.
     pub ternary: bool,
+    /// Whether XORs may read memory; otherwise loads do, to registers.
+    pub memory_operands: bool,
     /// Whether an output may be read back from where it was stored (not so when stores bypass the
     /// cache).
     pub outputs_readable: bool,
@@ -34,7 +41,19 @@ pub struct Machine {
 
 impl Machine {
     /// AVX2, whose counts `paritas schedule` reports: 16 registers, two-input XOR.
-    pub const AVX2: Self = Self { registers: 16, ternary: false, outputs_readable: true };
+    pub const AVX2: Self =
+        Self { registers: 16, ternary: false, memory_operands: true, outputs_readable: true };
+
+    /// The registers that hold values from one operation to the next; the others, set aside, come
+    /// after them.
+    fn values(self) -> usize {
+        let set_aside = match (self.memory_operands, self.ternary) {
+            (true, _) => 0,
+            (false, false) => 1,
+            (false, true) => 2,
+        };
+        self.registers - set_aside
+    }
 }
 
 /// A vector register.
@@ -54,16 +73,16 @@ pub enum Memory {
 
 /// What an instruction reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operand {
+pub enum Operand<M = Memory> {
     /// A register.
     Register(Register),
     /// Memory.
-    Memory(Memory),
+    Memory(M),
 }
 
-/// One vector instruction.
+/// One vector instruction; `M` says what in memory it reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Step {
+pub enum Step<M = Memory> {
     /// `to = 0`
     Zero {
         /// The register that is written.
@@ -74,7 +93,7 @@ pub enum Step {
         /// The register that is written.
         to: Register,
         /// What is read.
-        from: Operand,
+        from: Operand<M>,
     },
     /// `to = a ^ b`
     Xor {
@@ -83,7 +102,7 @@ pub enum Step {
         /// The first source.
         a: Register,
         /// The second source.
-        b: Operand,
+        b: Operand<M>,
     },
     /// `to ^= a ^ b`
     Xor3 {
@@ -92,15 +111,37 @@ pub enum Step {
         /// The first source.
         a: Register,
         /// The second source.
-        b: Operand,
+        b: Operand<M>,
     },
     /// `to = from`
     Store {
         /// The register that is read.
         from: Register,
         /// The vector that is written.
-        to: Memory,
+        to: M,
     },
+}
+
+impl<M> Operand<M> {
+    fn map<N>(self, place: impl FnOnce(M) -> N) -> Operand<N> {
+        match self {
+            Self::Register(register) => Operand::Register(register),
+            Self::Memory(memory) => Operand::Memory(place(memory)),
+        }
+    }
+}
+
+impl<M> Step<M> {
+    /// The same instruction with its memory said in another way.
+    pub fn map<N>(self, place: impl FnOnce(M) -> N) -> Step<N> {
+        match self {
+            Self::Zero { to } => Step::Zero { to },
+            Self::Load { to, from } => Step::Load { to, from: from.map(place) },
+            Self::Xor { to, a, b } => Step::Xor { to, a, b: b.map(place) },
+            Self::Xor3 { to, a, b } => Step::Xor3 { to, a, b: b.map(place) },
+            Self::Store { from, to } => Step::Store { from, to: place(to) },
+        }
+    }
 }
 
 /// A schedule's instructions for one vector of every packet.
@@ -194,8 +235,8 @@ impl Allocator {
             machine,
             values: (0..schedule.inputs()).map(input).collect(),
             uses,
-            holder: vec![None; machine.registers],
-            pinned: vec![false; machine.registers],
+            holder: vec![None; machine.values()],
+            pinned: vec![false; machine.values()],
             free_scratch: Vec::new(),
             scratch: 0,
             steps: Vec::new(),
@@ -330,16 +371,30 @@ impl Allocator {
         for &source in sources {
             match self.values.get(&source).copied().unwrap_or_default() {
                 Value { register: Some(register), .. } => registers.push(register),
-                Value { memory: Some(memory), .. } => memories.push(Operand::Memory(memory)),
+                Value { memory: Some(memory), .. } => memories.push(memory),
                 Value { .. } => {}
             }
         }
         // What stands in `to` is overwritten by the first instruction, so it is read there.
-        registers.sort_by_key(|&register| register != to);
-        let starts_in_place = registers.first() == Some(&to);
-        let operands = Operands { registers: registers.into(), memories: memories.into() };
-        let steps = operands.steps(to, starts_in_place, self.machine.ternary);
+        let has_value = registers.contains(&to);
+        registers.retain(|&register| register != to);
+        let operands =
+            Operands { to, has_value, registers: registers.into(), memories: memories.into() };
+        let steps = if self.machine.memory_operands {
+            operands.steps(self.machine.ternary)
+        } else {
+            operands.steps_with_loads(&self.temporaries(to), self.machine.ternary)
+        };
         self.steps.extend(steps);
+    }
+
+    /// The registers that hold nothing while `to` is made.
+    fn temporaries(&self, to: Register) -> Vec<Register> {
+        (0..self.machine.registers)
+            .filter(|&number| self.holder.get(number).is_none_or(Option::is_none))
+            .map(|number| Register(number as u8))
+            .filter(|&register| register != to)
+            .collect()
     }
 
     /// Forgets a source that is not used again.
@@ -372,56 +427,86 @@ impl Allocator {
 
 /// The operands of one operation, by where they are.
 struct Operands {
-    registers: std::collections::VecDeque<Register>,
-    memories: std::collections::VecDeque<Operand>,
+    /// Where the result goes.
+    to: Register,
+    /// Whether one of the operands stands there already.
+    has_value: bool,
+    registers: VecDeque<Register>,
+    memories: VecDeque<Memory>,
 }
 
 impl Operands {
-    fn steps(mut self, to: Register, starts_in_place: bool, ternary: bool) -> Vec<Step> {
+    fn steps(mut self, ternary: bool) -> Vec<Step> {
         let mut steps = Vec::new();
-        if starts_in_place {
-            self.registers.pop_front();
-        } else {
-            steps.push(self.first_step(to));
-        }
-        while let Some(step) = self.next_step(to, ternary) {
-            steps.push(step);
-        }
+        self.xor(ternary, &mut steps);
         steps
     }
 
+    /// As [`Operands::steps`] on a machine that must load what memory holds: to `to` while it has
+    /// no value, and to the temporaries, over and over.
+    fn steps_with_loads(mut self, temporaries: &[Register], ternary: bool) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if !self.has_value
+            && let Some(from) = self.memory()
+        {
+            steps.push(Step::Load { to: self.to, from });
+            self.has_value = true;
+        }
+        let memories: Vec<Memory> = std::mem::take(&mut self.memories).into();
+        for together in memories.chunks(temporaries.len()) {
+            for (&to, &memory) in temporaries.iter().zip(together) {
+                steps.push(Step::Load { to, from: Operand::Memory(memory) });
+                self.registers.push_back(to);
+            }
+            self.xor(ternary, &mut steps);
+        }
+        self.xor(ternary, &mut steps);
+        steps
+    }
+
+    /// XORs all operands at hand into `to`.
+    fn xor(&mut self, ternary: bool, steps: &mut Vec<Step>) {
+        if !self.has_value {
+            steps.push(self.first_step());
+            self.has_value = true;
+        }
+        steps.extend(std::iter::from_fn(|| self.next_step(ternary)));
+    }
+
     /// Gives `to` a first value.
-    fn first_step(&mut self, to: Register) -> Step {
-        match (self.registers.pop_front(), self.memories.front().copied()) {
-            (Some(a), Some(b)) => {
-                self.memories.pop_front();
-                Step::Xor { to, a, b }
-            }
-            (Some(a), None) => match self.registers.pop_front() {
-                Some(b) => Step::Xor { to, a, b: Operand::Register(b) },
-                None => Step::Load { to, from: Operand::Register(a) },
-            },
-            (None, Some(from)) => {
-                self.memories.pop_front();
-                Step::Load { to, from }
-            }
-            (None, None) => Step::Zero { to },
+    fn first_step(&mut self) -> Step {
+        let to = self.to;
+        let Some(a) = self.registers.pop_front() else {
+            return match self.memory() {
+                Some(from) => Step::Load { to, from },
+                None => Step::Zero { to },
+            };
+        };
+        match self.memory().or_else(|| self.register()) {
+            Some(b) => Step::Xor { to, a, b },
+            None => Step::Load { to, from: Operand::Register(a) },
         }
     }
 
-    fn next_step(&mut self, to: Register, ternary: bool) -> Option<Step> {
-        match (self.registers.pop_front(), ternary) {
-            (Some(a), true) => {
-                let b = self.memories.pop_front();
-                let b = b.or_else(|| self.registers.pop_front().map(Operand::Register));
-                Some(match b {
-                    Some(b) => Step::Xor3 { to, a, b },
-                    None => Step::Xor { to, a: to, b: Operand::Register(a) },
-                })
-            }
-            (Some(b), false) => Some(Step::Xor { to, a: to, b: Operand::Register(b) }),
-            (None, _) => self.memories.pop_front().map(|b| Step::Xor { to, a: to, b }),
+    /// Adds one or two operands to `to`, unless there are none.
+    fn next_step(&mut self, ternary: bool) -> Option<Step> {
+        let to = self.to;
+        if ternary && let Some(a) = self.registers.pop_front() {
+            return Some(match self.memory().or_else(|| self.register()) {
+                Some(b) => Step::Xor3 { to, a, b },
+                None => Step::Xor { to, a: to, b: Operand::Register(a) },
+            });
         }
+        let b = self.register().or_else(|| self.memory());
+        b.map(|b| Step::Xor { to, a: to, b })
+    }
+
+    fn register(&mut self) -> Option<Operand> {
+        self.registers.pop_front().map(Operand::Register)
+    }
+
+    fn memory(&mut self) -> Option<Operand> {
+        self.memories.pop_front().map(Operand::Memory)
     }
 }
 
@@ -478,17 +563,33 @@ mod tests {
                 (0..schedule.inputs()).map(|i| (i * 89 + 7 + i / 3 * 31) as u8).collect();
             let cells: Vec<&[u8]> = inputs.chunks(1).collect();
             let expected = crate::plan::interpret::interpret(schedule, &cells).unwrap().concat();
-            for registers in [3, 4, 7, 16, 32] {
-                for ternary in [false, true] {
-                    for outputs_readable in [false, true] {
-                        let machine = Machine { registers, ternary, outputs_readable };
-                        let allocation = Allocation::best(schedule, &streams, machine).unwrap();
-                        let made = run(&allocation, registers, &inputs, expected.len());
-                        assert_eq!(made, expected, "{spec} {machine:?}");
-                    }
-                }
+            for machine in machines() {
+                let allocation = Allocation::best(schedule, &streams, machine).unwrap();
+                assert!(machine.memory_operands || allocation.steps.iter().all(only_loads_read));
+                let made = run(&allocation, machine.registers, &inputs, expected.len());
+                assert_eq!(made, expected, "{spec} {machine:?}");
             }
         }
+    }
+
+    fn machines() -> impl Iterator<Item = Machine> {
+        [3, 4, 7, 16, 32].into_iter().flat_map(|registers| {
+            (0..8).map(move |bits| Machine {
+                registers,
+                ternary: bits & 1 != 0,
+                memory_operands: bits & 2 != 0,
+                outputs_readable: bits & 4 != 0,
+            })
+        })
+    }
+
+    /// Whether a step fits a machine without memory operands.
+    fn only_loads_read(step: &Step) -> bool {
+        let b = match step {
+            Step::Xor { b, .. } | Step::Xor3 { b, .. } => Some(b),
+            Step::Zero { .. } | Step::Load { .. } | Step::Store { .. } => None,
+        };
+        !matches!(b, Some(Operand::Memory(_)))
     }
 
     #[test]
@@ -497,5 +598,34 @@ mod tests {
         let allocation =
             Allocation::best(&text.parse().unwrap(), &[0, 0, 1], Machine::AVX2).unwrap();
         assert_eq!((allocation.loads, allocation.stores, allocation.scratch), (3, 2, 0));
+    }
+
+    /// Six inputs of one use: loaded two or three at a time with so few registers, all at once with
+    /// many.
+    #[test]
+    fn loads_come_first_where_xors_read_no_memory() {
+        let schedule =
+            "inputs 6 temps 0 outputs 1\no0 = i0 ^ i1 ^ i2 ^ i3 ^ i4 ^ i5\n".parse().unwrap();
+        let shape = |registers, ternary| -> String {
+            let machine =
+                Machine { registers, ternary, memory_operands: false, outputs_readable: true };
+            let letter = |step: &Step| match step {
+                Step::Zero { .. } => '0',
+                Step::Load { .. } => 'L',
+                Step::Xor { .. } => 'X',
+                Step::Xor3 { .. } => '3',
+                Step::Store { .. } => 'S',
+            };
+            Allocation::best(&schedule, &[0; 6], machine)
+                .unwrap()
+                .steps
+                .iter()
+                .map(letter)
+                .collect()
+        };
+        assert_eq!(shape(3, false), "LLLXXLLXXLXS");
+        assert_eq!(shape(3, true), "LLL3LL3LXS");
+        assert_eq!(shape(32, false), "LLLLLLXXXXXS");
+        assert_eq!(shape(32, true), "LLLLLL33XS");
     }
 }

@@ -6,7 +6,6 @@
 //! `parallel` splits stripes over threads. All `unsafe` is below
 //! [`kernel`], [`words`] and `jit`.
 
-#[cfg(target_arch = "x86_64")]
 pub(crate) mod jit;
 pub mod kernel;
 pub(crate) mod parallel;

@@ -8,7 +8,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-#[cfg(target_arch = "x86_64")]
 use crate::run::jit::{self, Jit, assemble::Isa};
 use crate::run::kernel::{self, Compiled, Executable};
 use crate::run::program::Program;
@@ -34,14 +33,14 @@ pub enum Kernel {
     JitAvx512Vl,
     /// Compiled, AVX-512 on 64-byte vectors.
     JitAvx512,
+    /// Compiled, NEON.
+    JitNeon,
+    /// Compiled, NEON with the three-input XOR of the SHA-3 instructions.
+    JitNeonSha3,
 }
 
 /// How and when programs are compiled.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    allow(dead_code, reason = "only x86-64 has compiled kernels")
-)]
 pub(crate) struct Compiling {
     /// How many bytes a program runs over before it is compiled.
     pub(crate) patience: usize,
@@ -63,7 +62,7 @@ pub enum KernelChoice {
 
 impl Kernel {
     /// All kernels, the plainest first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Scalar,
         Self::Sse2,
         Self::Avx2,
@@ -72,6 +71,8 @@ impl Kernel {
         Self::JitAvx2,
         Self::JitAvx512Vl,
         Self::JitAvx512,
+        Self::JitNeon,
+        Self::JitNeonSha3,
     ];
 
     /// The name on the command line and in reports.
@@ -85,6 +86,8 @@ impl Kernel {
             Self::JitAvx2 => "jit-avx2",
             Self::JitAvx512Vl => "jit-avx512vl",
             Self::JitAvx512 => "jit-avx512",
+            Self::JitNeon => "jit-neon",
+            Self::JitNeonSha3 => "jit-neon-sha3",
         }
     }
 
@@ -100,14 +103,7 @@ impl Kernel {
             Self::Avx512 => kernel::avx512::is_available(),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => kernel::neon::is_available(),
-            #[cfg(target_arch = "x86_64")]
-            Self::JitAvx2 => Isa::Avx2.is_available(),
-            #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512Vl => Isa::Avx512Vl.is_available(),
-            #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512 => Isa::Avx512.is_available(),
-            #[allow(unreachable_patterns, reason = "which kernels remain depends on the target")]
-            _ => false,
+            _ => self.isa().is_some_and(Isa::is_available),
         }
     }
 
@@ -120,7 +116,7 @@ impl Kernel {
     pub fn vector_bytes(self) -> usize {
         match self {
             Self::Scalar => 8,
-            Self::Sse2 | Self::Neon => 16,
+            Self::Sse2 | Self::Neon | Self::JitNeon | Self::JitNeonSha3 => 16,
             Self::Avx2 | Self::JitAvx2 | Self::JitAvx512Vl => 32,
             Self::Avx512 | Self::JitAvx512 => 64,
         }
@@ -141,13 +137,18 @@ impl Kernel {
     ///
     /// # Errors
     /// When the processor cannot run it.
-    #[cfg_attr(
-        not(target_arch = "x86_64"),
-        allow(unused_variables, reason = "only x86-64 has compiled kernels")
-    )]
     pub(crate) fn compile(self, program: &Program, how: Compiling) -> Result<Executable> {
-        let footprint = program.footprint();
-        let compiled = match self {
+        let compiled = match self.isa() {
+            Some(isa) => Jit::prepare(program, isa, self.tiled().tile(program), how),
+            None => self.tile(program),
+        };
+        let compiled = compiled.ok_or_else(|| self.unavailable())?;
+        Ok(Executable::new(program.footprint(), compiled))
+    }
+
+    /// A program for a tiled kernel, `None` where the processor cannot run it.
+    fn tile(self, program: &Program) -> Option<Box<dyn Compiled>> {
+        match self {
             Self::Scalar => kernel::scalar::compile(program),
             #[cfg(target_arch = "x86_64")]
             Self::Sse2 => kernel::sse2::compile(program),
@@ -157,34 +158,36 @@ impl Kernel {
             Self::Avx512 => kernel::avx512::compile(program),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => kernel::neon::compile(program),
-            #[cfg(target_arch = "x86_64")]
-            Self::JitAvx2 => jit(program, Isa::Avx2, how),
-            #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512Vl => jit(program, Isa::Avx512Vl, how),
-            #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512 => jit(program, Isa::Avx512, how),
-            #[allow(unreachable_patterns, reason = "which kernels remain depends on the target")]
-            _ => None,
-        };
-        let compiled = compiled.ok_or_else(|| self.unavailable())?;
-        Ok(Executable::new(footprint, compiled))
-    }
-
-    /// The machine code of a program, an instruction a line, for kernels that are compiled.
-    #[cfg_attr(
-        not(target_arch = "x86_64"),
-        allow(unused_variables, reason = "only x86-64 has compiled kernels")
-    )]
-    pub(crate) fn listing(self, program: &Program) -> Option<String> {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::JitAvx2 => Jit::listing(program, Isa::Avx2),
-            #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512Vl => Jit::listing(program, Isa::Avx512Vl),
-            #[cfg(target_arch = "x86_64")]
-            Self::JitAvx512 => Jit::listing(program, Isa::Avx512),
             _ => None,
         }
+    }
+
+    /// The tiled kernel on the same registers, which serves where a compiled one does not.
+    fn tiled(self) -> Self {
+        match self {
+            Self::JitAvx2 | Self::JitAvx512Vl => Self::Avx2,
+            Self::JitAvx512 => Self::Avx512,
+            Self::JitNeon | Self::JitNeonSha3 => Self::Neon,
+            tiled => tiled,
+        }
+    }
+
+    /// The instruction set of a compiled kernel.
+    fn isa(self) -> Option<Isa> {
+        match self {
+            Self::JitAvx2 => Some(Isa::Avx2),
+            Self::JitAvx512Vl => Some(Isa::Avx512Vl),
+            Self::JitAvx512 => Some(Isa::Avx512),
+            Self::JitNeon => Some(Isa::Neon),
+            Self::JitNeonSha3 => Some(Isa::NeonSha3),
+            _ => None,
+        }
+    }
+
+    /// The machine code of a program, an instruction a line, for kernels that are compiled; this
+    /// processor need not have the kernel.
+    pub(crate) fn listing(self, program: &Program) -> Option<String> {
+        Jit::listing(program, self.isa()?)
     }
 
     /// The error for a kernel that this processor cannot run.
@@ -200,20 +203,7 @@ impl Kernel {
 /// # Errors
 /// The reason why not: the system's, or that there are none for this architecture.
 pub fn can_compile() -> Result<(), String> {
-    #[cfg(target_arch = "x86_64")]
-    return jit::probe();
-    #[cfg(not(target_arch = "x86_64"))]
-    return Err(format!("there is no compiler for {}", std::env::consts::ARCH));
-}
-
-/// A compiled kernel, with the tiled one of the same registers beside it.
-#[cfg(target_arch = "x86_64")]
-fn jit(program: &Program, isa: Isa, how: Compiling) -> Option<Box<dyn Compiled>> {
-    let tiled = match isa {
-        Isa::Avx2 | Isa::Avx512Vl => kernel::avx2::compile(program),
-        Isa::Avx512 => kernel::avx512::compile(program),
-    };
-    Jit::prepare(program, isa, tiled, how)
+    jit::probe()
 }
 
 impl fmt::Display for Kernel {

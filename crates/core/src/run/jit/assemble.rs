@@ -1,19 +1,24 @@
-//! Machine code for x86-64: steps become instructions, instructions become bytes.
+//! The function that a schedule becomes, instruction by instruction, on no processor in particular.
 //!
-//! The code is one function, `fn(pointers, count, scratch)`: `pointers` are the buffers'
-//! addresses, which it advances in place; `count` is how often the body runs, at least once. The
-//! body is the whole schedule on one vector of every packet, or on two where two make a cache
-//! line. Buffers' addresses stay in general registers and are advanced by additions, so that loads
-//! need no index register; where there are more buffers than registers, the least used ones are
-//! fetched from `pointers` when needed.
+//! It is `fn(pointers, count, scratch)`: `pointers` are the buffers' addresses, which it advances
+//! in place; `count` is how often the body runs, at least once. The body is the whole schedule on
+//! one vector of every packet, or on several where several make a cache line. Buffers' addresses
+//! stay in general registers and are advanced by additions, so that loads need no index register;
+//! where there are more buffers than registers, the least used ones are fetched from `pointers`
+//! when needed.
 //!
-//! Stores that bypass the cache must write whole lines. Where a vector is half a line, outputs go
-//! to the scratch first, and from there to memory in address order at the end of the body.
+//! Stores that bypass the cache must write whole lines. Where a vector is a part of a line, outputs
+//! go to the scratch first, and from there to memory in address order at the end of the body.
+//!
+//! What is decided here holds for every processor. `x86_64` and `aarch64` turn one of these
+//! instructions into one or a few of theirs, and know registers, calling conventions and how far an
+//! offset reaches.
 
-use iced_x86::{Code, Encoder, FastFormatter, IcedError, Instruction, MemoryOperand, Register};
-
-use crate::plan::registers::{Allocation, Memory, Operand, Step};
+use crate::plan::registers::{Allocation, Machine, Memory, Operand, Register, Step};
 use crate::plan::schedule::Slot;
+use crate::run::jit::aarch64;
+#[cfg(target_arch = "x86_64")]
+use crate::run::jit::x86_64;
 use crate::run::program::Program;
 
 /// An instruction set that the assembler can target.
@@ -25,6 +30,10 @@ pub(crate) enum Isa {
     Avx512Vl,
     /// 32 registers of 64 bytes and three-input XOR.
     Avx512,
+    /// 32 registers of 16 bytes, loaded and stored in pairs; no memory operands.
+    Neon,
+    /// As [`Isa::Neon`], and three-input XOR.
+    NeonSha3,
 }
 
 /// The bytes of a cache line.
@@ -33,88 +42,134 @@ pub(crate) const LINE: usize = 64;
 /// How far ahead software prefetch reaches, in bytes of each stream.
 pub(crate) const PREFETCH_DISTANCE: usize = 1024;
 
-/// General registers that may hold buffers' addresses. The others: rsp; rdi, rsi and rdx hold the
-/// arguments; rcx counts the inner loop.
-const ADDRESSES: [Register; 11] = [
-    Register::RAX,
-    Register::R8,
-    Register::R9,
-    Register::R10,
-    Register::R11,
-    Register::RBX,
-    Register::RBP,
-    Register::R12,
-    Register::R13,
-    Register::R14,
-    Register::R15,
-];
-
-/// Those of [`ADDRESSES`] that the caller wants back.
-const SAVED: [Register; 6] =
-    [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15];
-
 impl Isa {
     /// The bytes of a vector.
     pub(crate) fn vector(self) -> usize {
         match self {
+            Self::Neon | Self::NeonSha3 => 16,
             Self::Avx2 | Self::Avx512Vl => 32,
             Self::Avx512 => 64,
         }
     }
 
+    /// What register allocation must know.
+    pub(crate) fn machine(self, past_cache: bool) -> Machine {
+        Machine {
+            registers: self.registers(),
+            ternary: matches!(self, Self::Avx512Vl | Self::Avx512 | Self::NeonSha3),
+            memory_operands: !self.is_aarch64(),
+            outputs_readable: !past_cache,
+        }
+    }
+
     /// The number of vector registers.
-    pub(crate) fn registers(self) -> usize {
+    fn registers(self) -> usize {
         if self == Self::Avx2 { 16 } else { 32 }
     }
 
-    /// Whether one instruction XORs three vectors.
-    pub(crate) fn ternary(self) -> bool {
-        self != Self::Avx2
+    /// How many general registers may hold buffers' addresses.
+    fn addresses(self) -> u8 {
+        if self.is_aarch64() { 22 } else { 11 }
     }
 
-    fn register(self, number: u8) -> Register {
-        let first = if self == Self::Avx512 { Register::ZMM0 } else { Register::YMM0 };
-        first + u32::from(number)
+    /// How many inputs are copied to the scratch at once: a line's where vectors move in pairs.
+    fn copied_together(self) -> usize {
+        if self.is_aarch64() { LINE / self.vector() } else { 1 }
     }
 
-    fn load(self) -> Code {
-        match self {
-            Self::Avx2 => Code::VEX_Vmovdqu_ymm_ymmm256,
-            Self::Avx512Vl => Code::EVEX_Vmovdqu64_ymm_k1z_ymmm256,
-            Self::Avx512 => Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512,
+    fn is_aarch64(self) -> bool {
+        matches!(self, Self::Neon | Self::NeonSha3)
+    }
+
+    /// The bytes of instructions.
+    ///
+    /// # Errors
+    /// When this build has no assembler for the instruction set, or an instruction cannot be
+    /// encoded, which would be a bug here.
+    fn encode(self, instructions: &[Instruction]) -> Result<Vec<u8>, String> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(codes) = self.codes() {
+            return x86_64::encode(codes, instructions).map_err(|error| error.to_string());
         }
+        #[cfg(any(target_arch = "aarch64", test))]
+        if self.is_aarch64() {
+            return Ok(aarch64::encode(instructions));
+        }
+        Err(self.foreign(instructions))
     }
 
-    fn store(self) -> Code {
-        match self {
-            Self::Avx2 => Code::VEX_Vmovdqu_ymmm256_ymm,
-            Self::Avx512Vl => Code::EVEX_Vmovdqu64_ymmm256_k1z_ymm,
-            Self::Avx512 => Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm,
+    /// Instructions as text, a line each, or an error as for [`Isa::encode`].
+    fn list(self, instructions: &[Instruction]) -> Result<String, String> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(codes) = self.codes() {
+            return x86_64::list(codes, instructions).map_err(|error| error.to_string());
         }
+        if self.is_aarch64() {
+            return Ok(aarch64::list(instructions));
+        }
+        Err(self.foreign(instructions))
     }
 
-    fn store_past_cache(self) -> Code {
-        match self {
-            Self::Avx2 => Code::VEX_Vmovntdq_m256_ymm,
-            Self::Avx512Vl => Code::EVEX_Vmovntdq_m256_ymm,
-            Self::Avx512 => Code::EVEX_Vmovntdq_m512_zmm,
-        }
+    fn foreign(self, instructions: &[Instruction]) -> String {
+        let (count, here) = (instructions.len(), std::env::consts::ARCH);
+        format!("{count} instructions are for {self:?}, for which there is no assembler on {here}")
     }
+}
 
-    fn xor(self) -> Code {
-        match self {
-            Self::Avx2 => Code::VEX_Vpxor_ymm_ymm_ymmm256,
-            Self::Avx512Vl => Code::EVEX_Vpxorq_ymm_k1z_ymm_ymmm256b64,
-            Self::Avx512 => Code::EVEX_Vpxorq_zmm_k1z_zmm_zmmm512b64,
-        }
-    }
+/// A general register that holds an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Base {
+    /// The argument `pointers`.
+    Pointers,
+    /// The argument `scratch`.
+    Scratch,
+    /// One of those for buffers' addresses, from 0.
+    Buffer(u8),
+}
 
-    fn xor3(self) -> Code {
-        match self {
-            Self::Avx512 => Code::EVEX_Vpternlogq_zmm_k1z_zmm_zmmm512b64_imm8,
-            _ => Code::EVEX_Vpternlogq_ymm_k1z_ymm_ymmm256b64_imm8,
-        }
-    }
+/// An address in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub(crate) base: Base,
+    /// In bytes from the base.
+    pub(crate) offset: usize,
+}
+
+/// A general register that counts bodies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counter {
+    /// The argument `count`.
+    Outer,
+    /// The bodies that are left in a packet.
+    Inner,
+}
+
+/// One instruction of the function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Instruction {
+    /// Saves the registers that the caller wants back.
+    Enter,
+    /// Restores them and returns.
+    Leave {
+        /// Whether there were stores past the cache.
+        past_cache: bool,
+    },
+    /// `to = *from`, an address.
+    Fetch { to: Base, from: Place },
+    /// `base += bytes`
+    Advance { base: Base, bytes: usize },
+    /// `*place += bytes`, an address.
+    AdvanceFetched { place: Place, bytes: usize },
+    /// `inner = count`
+    Count(usize),
+    /// `counter -= 1; if counter != 0 { goto the instruction of number to }`
+    Repeat { counter: Counter, to: usize },
+    /// Has a line fetched to the cache.
+    Prefetch(Place),
+    /// What register allocation says.
+    Step(Step<Place>),
+    /// Stores a vector past the cache.
+    StorePastCache { from: Register, to: Place },
 }
 
 /// How the body walks over memory, in bytes and counts.
@@ -141,7 +196,7 @@ pub(crate) struct Variant {
     pub(crate) prefetch: bool,
 }
 
-/// Translates an allocation.
+/// Writes the function of an allocation.
 pub(crate) struct Assembler<'a> {
     isa: Isa,
     program: &'a Program,
@@ -160,7 +215,7 @@ impl<'a> Assembler<'a> {
         walk: Walk,
         variant: Variant,
     ) -> Self {
-        let addresses = Addresses::new(program, allocation);
+        let addresses = Addresses::new(program, allocation, isa.addresses());
         let instructions = Vec::new();
         Self { isa, program, allocation, walk, variant, addresses, instructions }
     }
@@ -176,121 +231,81 @@ impl<'a> Assembler<'a> {
     /// The function's bytes.
     ///
     /// # Errors
-    /// When an instruction cannot be encoded, which would be a bug here.
-    pub(crate) fn assemble(mut self) -> Result<Vec<u8>, IcedError> {
-        self.function()?;
-        encode(&self.instructions)
+    /// When this build has no assembler for the instruction set, or an instruction cannot be
+    /// encoded, which would be a bug here.
+    pub(crate) fn assemble(self) -> Result<Vec<u8>, String> {
+        self.isa.encode(&self.function())
     }
 
-    /// The function in Intel syntax, an instruction a line; a jump's target is an instruction's
-    /// number, from 0.
+    /// The function as text, an instruction a line; a jump's target is an instruction's number,
+    /// from 0.
     ///
     /// # Errors
     /// As [`Assembler::assemble`].
-    pub(crate) fn listing(mut self) -> Result<String, IcedError> {
-        self.function()?;
-        let mut formatter = FastFormatter::new();
-        let mut listing = String::new();
-        for (number, instruction) in self.instructions.iter().enumerate() {
-            listing.push_str(&format!("{number:5}  "));
-            formatter.format(instruction, &mut listing);
-            listing.push('\n');
-        }
-        Ok(listing)
+    pub(crate) fn listing(self) -> Result<String, String> {
+        self.isa.list(&self.function())
     }
 
-    fn function(&mut self) -> Result<(), IcedError> {
-        self.prologue()?;
+    fn function(mut self) -> Vec<Instruction> {
+        self.push(Instruction::Enter);
+        for (buffer, to) in self.addresses.resident.clone() {
+            self.push(Instruction::Fetch { to, from: pointer(buffer) });
+        }
         let outer = self.instructions.len();
         if self.walk.inner > 1 {
-            let count = self.walk.inner as i64;
-            self.push(Instruction::with2(Code::Mov_r64_imm64, Register::RCX, count)?);
+            self.push(Instruction::Count(self.walk.inner));
         }
         let inner = self.instructions.len();
-        self.body()?;
+        self.body();
         let body = self.walk.unroll * self.isa.vector();
         if self.walk.inner > 1 {
-            self.advance(body)?;
-            self.repeat(Register::RCX, inner)?;
-            self.advance(self.walk.strip - self.walk.inner * body)?;
+            self.advance(body);
+            self.push(Instruction::Repeat { counter: Counter::Inner, to: inner });
+            self.advance(self.walk.strip - self.walk.inner * body);
         } else {
-            self.advance(self.walk.strip)?;
+            self.advance(self.walk.strip);
         }
-        self.repeat(Register::RSI, outer)?;
-        self.epilogue()
+        self.push(Instruction::Repeat { counter: Counter::Outer, to: outer });
+        self.push(Instruction::Leave { past_cache: self.variant.past_cache });
+        self.instructions
     }
 
     fn push(&mut self, instruction: Instruction) {
         self.instructions.push(instruction);
     }
 
-    fn prologue(&mut self) -> Result<(), IcedError> {
-        for register in SAVED {
-            self.push(Instruction::with1(Code::Push_r64, register)?);
-        }
-        for (buffer, register) in self.addresses.resident.clone() {
-            let fetch = Instruction::with2(Code::Mov_r64_rm64, register, pointer(buffer))?;
-            self.push(fetch);
-        }
-        Ok(())
-    }
-
-    fn epilogue(&mut self) -> Result<(), IcedError> {
-        if self.variant.past_cache {
-            self.push(Instruction::with(Code::Sfence));
-        }
-        self.push(Instruction::with(Code::VEX_Vzeroupper));
-        for register in SAVED.into_iter().rev() {
-            self.push(Instruction::with1(Code::Pop_r64, register)?);
-        }
-        self.push(Instruction::with(Code::Retnq));
-        Ok(())
-    }
-
-    /// `counter -= 1; if counter != 0 { goto target }`
-    fn repeat(&mut self, counter: Register, target: usize) -> Result<(), IcedError> {
-        self.push(Instruction::with1(Code::Dec_rm64, counter)?);
-        // The target is an instruction's number until the bytes are laid out.
-        self.push(Instruction::with_branch(Code::Jne_rel32_64, target as u64)?);
-        Ok(())
-    }
-
-    fn advance(&mut self, bytes: usize) -> Result<(), IcedError> {
+    fn advance(&mut self, bytes: usize) {
         if bytes == 0 {
-            return Ok(());
+            return;
         }
-        let bytes = bytes as i32;
-        for (_, register) in self.addresses.resident.clone() {
-            self.push(Instruction::with2(Code::Add_rm64_imm32, register, bytes)?);
+        for (_, base) in self.addresses.resident.clone() {
+            self.push(Instruction::Advance { base, bytes });
         }
         for buffer in self.addresses.fetched.clone() {
-            let add = Instruction::with2(Code::Add_rm64_imm32, pointer(buffer), bytes)?;
-            self.push(add);
+            self.push(Instruction::AdvanceFetched { place: pointer(buffer), bytes });
         }
         self.addresses.forget();
-        Ok(())
     }
 
-    fn body(&mut self) -> Result<(), IcedError> {
+    fn body(&mut self) {
         self.addresses.forget();
-        self.prefetch()?;
+        self.prefetch();
         if self.variant.stage_inputs {
-            self.copy_inputs()?;
+            self.copy_inputs();
         }
         for column in 0..self.walk.unroll {
             for step in &self.allocation.steps {
-                self.step(*step, column)?;
+                self.step(*step, column);
             }
         }
         if self.stages_outputs() {
-            self.copy_staged_outputs()?;
+            self.copy_staged_outputs();
         }
-        Ok(())
     }
 
-    fn prefetch(&mut self) -> Result<(), IcedError> {
+    fn prefetch(&mut self) {
         if !self.variant.prefetch {
-            return Ok(());
+            return;
         }
         let mut lines: Vec<(usize, usize)> = (0..self.program.schedule().inputs())
             .filter_map(|n| self.program.location(Slot::Input(n as u32)))
@@ -299,97 +314,52 @@ impl<'a> Assembler<'a> {
         lines.sort_unstable();
         lines.dedup();
         for (buffer, offset) in lines {
-            let base = self.address(buffer)?;
-            let ahead = (offset + PREFETCH_DISTANCE) as i64;
-            let operand = MemoryOperand::with_base_displ(base, ahead);
-            self.push(Instruction::with1(Code::Prefetcht0_m8, operand)?);
+            let place = self.place(buffer, offset + PREFETCH_DISTANCE);
+            self.push(Instruction::Prefetch(place));
         }
-        Ok(())
     }
 
-    fn step(&mut self, step: Step, column: usize) -> Result<(), IcedError> {
-        let isa = self.isa;
-        let register = |r: crate::plan::registers::Register| isa.register(r.0);
-        let instruction = match step {
-            Step::Zero { to } => {
-                let to = register(to);
-                Instruction::with3(isa.xor(), to, to, to)?
+    fn step(&mut self, step: Step, column: usize) {
+        let past_cache = self.variant.past_cache && !self.stages_outputs();
+        let is_output = matches!(step, Step::Store { to: Memory::Output(_), .. });
+        let instruction = match step.map(|memory| self.memory(memory, column)) {
+            Step::Store { from, to } if past_cache && is_output => {
+                Instruction::StorePastCache { from, to }
             }
-            Step::Load { to, from } => match self.operand(from, column)? {
-                Place::Register(from) => Instruction::with2(isa.load(), register(to), from)?,
-                Place::Memory(from) => Instruction::with2(isa.load(), register(to), from)?,
-            },
-            Step::Xor { to, a, b } => match self.operand(b, column)? {
-                Place::Register(b) => Instruction::with3(isa.xor(), register(to), register(a), b)?,
-                Place::Memory(b) => Instruction::with3(isa.xor(), register(to), register(a), b)?,
-            },
-            Step::Xor3 { to, a, b } => match self.operand(b, column)? {
-                Place::Register(b) => {
-                    Instruction::with4(isa.xor3(), register(to), register(a), b, XOR3)?
-                }
-                Place::Memory(b) => {
-                    Instruction::with4(isa.xor3(), register(to), register(a), b, XOR3)?
-                }
-            },
-            Step::Store { from, to } => self.store(register(from), to, column)?,
+            step => Instruction::Step(step),
         };
         self.push(instruction);
-        Ok(())
     }
 
-    fn operand(&mut self, operand: Operand, column: usize) -> Result<Place, IcedError> {
-        Ok(match operand {
-            Operand::Register(r) => Place::Register(self.isa.register(r.0)),
-            Operand::Memory(memory) => Place::Memory(self.memory(memory, column)?),
-        })
-    }
-
-    fn memory(&mut self, memory: Memory, column: usize) -> Result<MemoryOperand, IcedError> {
+    fn memory(&mut self, memory: Memory, column: usize) -> Place {
         match memory {
             Memory::Input(n) if self.variant.stage_inputs => {
-                Ok(self.scratch(self.staged_input(n as usize, column)))
+                self.scratch(self.staged_input(n as usize, column))
+            }
+            Memory::Output(n) if self.stages_outputs() => {
+                self.scratch(self.staged_output(n as usize, column))
             }
             Memory::Input(n) => self.cell(Slot::Input(n), column),
             Memory::Output(n) => self.cell(Slot::Output(n), column),
-            Memory::Scratch(n) => Ok(self.scratch(n as usize)),
+            Memory::Scratch(n) => self.scratch(n as usize),
         }
     }
 
-    fn cell(&mut self, slot: Slot, column: usize) -> Result<MemoryOperand, IcedError> {
-        let (buffer, offset) = self.place(slot, column);
-        let base = self.address(buffer)?;
-        Ok(MemoryOperand::with_base_displ(base, offset as i64))
+    fn cell(&mut self, slot: Slot, column: usize) -> Place {
+        let (buffer, offset) = self.position(slot, column);
+        self.place(buffer, offset)
     }
 
-    /// The buffer of an input or output, and where in a strip one of its vectors begins.
-    fn place(&self, slot: Slot, column: usize) -> (usize, usize) {
+    /// The buffer of an input or output, and the offset in its strip.
+    fn position(&self, slot: Slot, column: usize) -> (usize, usize) {
         let Some(location) = self.program.location(slot) else {
             unreachable!("inputs and outputs have locations")
         };
         (location.buffer, self.program.offset(location) + column * self.isa.vector())
     }
 
-    fn scratch(&self, number: usize) -> MemoryOperand {
-        MemoryOperand::with_base_displ(Register::RDX, (number * self.isa.vector()) as i64)
-    }
-
-    fn store(
-        &mut self,
-        from: Register,
-        to: Memory,
-        column: usize,
-    ) -> Result<Instruction, IcedError> {
-        let (code, to) = match to {
-            Memory::Output(n) if self.stages_outputs() => {
-                let staged = self.staged(n as usize, column);
-                (self.isa.store(), self.scratch(staged))
-            }
-            Memory::Output(_) if self.variant.past_cache => {
-                (self.isa.store_past_cache(), self.memory(to, column)?)
-            }
-            _ => (self.isa.store(), self.memory(to, column)?),
-        };
-        Instruction::with2(code, to, from)
+    fn scratch(&self, number: usize) -> Place {
+        Place { base: Base::Scratch, offset: number * self.isa.vector() }
     }
 
     /// Whether outputs pass through the scratch, to be stored as whole lines.
@@ -397,98 +367,91 @@ impl<'a> Assembler<'a> {
         self.variant.past_cache && self.isa.vector() < LINE
     }
 
-    /// The scratch vector of an input.
-    fn staged_input(&self, input: usize, column: usize) -> usize {
-        let outputs = if self.stages_outputs() { self.program.schedule().outputs() } else { 0 };
-        self.allocation.scratch + (outputs + input) * self.walk.unroll + column
-    }
-
-    /// Copies all inputs to the scratch in the order of their addresses. Registers hold nothing yet.
-    fn copy_inputs(&mut self) -> Result<(), IcedError> {
-        let mut vectors: Vec<(usize, usize, usize)> = Vec::new();
-        for input in 0..self.program.schedule().inputs() {
-            for column in 0..self.walk.unroll {
-                let (buffer, offset) = self.place(Slot::Input(input as u32), column);
-                vectors.push((buffer, offset, self.staged_input(input, column)));
-            }
-        }
-        vectors.sort_unstable();
-        for (number, (buffer, offset, staged)) in vectors.into_iter().enumerate() {
-            let register = self.isa.register((number % self.isa.registers()) as u8);
-            let base = self.address(buffer)?;
-            let from = MemoryOperand::with_base_displ(base, offset as i64);
-            self.push(Instruction::with2(self.isa.load(), register, from)?);
-            self.push(Instruction::with2(self.isa.store(), self.scratch(staged), register)?);
-        }
-        Ok(())
-    }
-
     /// The scratch vector of an output.
-    fn staged(&self, output: usize, column: usize) -> usize {
+    fn staged_output(&self, output: usize, column: usize) -> usize {
         self.allocation.scratch + output * self.walk.unroll + column
     }
 
-    fn copy_staged_outputs(&mut self) -> Result<(), IcedError> {
-        let outputs = self.program.schedule().outputs();
-        let mut vectors: Vec<(usize, usize, usize)> = Vec::new();
-        for output in 0..outputs {
+    /// The scratch vector of an input.
+    fn staged_input(&self, input: usize, column: usize) -> usize {
+        let outputs = if self.stages_outputs() { self.program.schedule().outputs() } else { 0 };
+        self.staged_output(outputs + input, column)
+    }
+
+    /// Copies all inputs to the scratch in the order of their addresses. Registers hold nothing yet.
+    fn copy_inputs(&mut self) {
+        let mut vectors: Vec<((usize, usize), usize)> = Vec::new();
+        for input in 0..self.program.schedule().inputs() {
             for column in 0..self.walk.unroll {
-                let (buffer, offset) = self.place(Slot::Output(output as u32), column);
-                vectors.push((buffer, offset, self.staged(output, column)));
+                let from = self.position(Slot::Input(input as u32), column);
+                vectors.push((from, self.staged_input(input, column)));
             }
         }
         vectors.sort_unstable();
-        for pair in vectors.chunks(2) {
-            for (number, &(_, _, staged)) in pair.iter().enumerate() {
-                let to = self.isa.register(number as u8);
-                self.push(Instruction::with2(self.isa.load(), to, self.scratch(staged))?);
+        let mut registers = (0..self.isa.registers() as u8).map(Register).cycle();
+        for together in vectors.chunks(self.isa.copied_together()) {
+            let together: Vec<_> = together.iter().zip(registers.by_ref()).collect();
+            for &(&((buffer, offset), _), to) in &together {
+                let from = Operand::Memory(self.place(buffer, offset));
+                self.push(Instruction::Step(Step::Load { to, from }));
             }
-            for (number, &(buffer, offset, _)) in pair.iter().enumerate() {
-                let from = self.isa.register(number as u8);
-                let base = self.address(buffer)?;
-                let to = MemoryOperand::with_base_displ(base, offset as i64);
-                self.push(Instruction::with2(self.isa.store_past_cache(), to, from)?);
+            for (&(_, staged), from) in together {
+                let to = self.scratch(staged);
+                self.push(Instruction::Step(Step::Store { from, to }));
             }
         }
-        Ok(())
     }
 
-    /// The register that holds a buffer's address, fetching it first where need be.
-    fn address(&mut self, buffer: usize) -> Result<Register, IcedError> {
-        let (register, fetch) = self.addresses.of(buffer);
+    /// Copies all outputs from the scratch in the order of their addresses, line by line.
+    fn copy_staged_outputs(&mut self) {
+        let mut vectors: Vec<((usize, usize), usize)> = Vec::new();
+        for output in 0..self.program.schedule().outputs() {
+            for column in 0..self.walk.unroll {
+                let to = self.position(Slot::Output(output as u32), column);
+                vectors.push((to, self.staged_output(output, column)));
+            }
+        }
+        vectors.sort_unstable();
+        for line in vectors.chunks(LINE / self.isa.vector()) {
+            let line: Vec<_> = line.iter().zip((0..).map(Register)).collect();
+            for &(&(_, staged), to) in &line {
+                let from = Operand::Memory(self.scratch(staged));
+                self.push(Instruction::Step(Step::Load { to, from }));
+            }
+            for (&((buffer, offset), _), from) in line {
+                let to = self.place(buffer, offset);
+                self.push(Instruction::StorePastCache { from, to });
+            }
+        }
+    }
+
+    /// A place in a buffer, whose address is fetched to a register first where need be.
+    fn place(&mut self, buffer: usize, offset: usize) -> Place {
+        let (base, fetch) = self.addresses.of(buffer);
         if fetch {
-            let fetch = Instruction::with2(Code::Mov_r64_rm64, register, pointer(buffer))?;
-            self.push(fetch);
+            self.push(Instruction::Fetch { to: base, from: pointer(buffer) });
         }
-        Ok(register)
+        Place { base, offset }
     }
-}
-
-/// The truth table of `a ^ b ^ c`.
-const XOR3: u32 = 0x96;
-
-enum Place {
-    Register(Register),
-    Memory(MemoryOperand),
 }
 
 /// The entry of a buffer in `pointers`.
-fn pointer(buffer: usize) -> MemoryOperand {
-    MemoryOperand::with_base_displ(Register::RDI, 8 * buffer as i64)
+fn pointer(buffer: usize) -> Place {
+    Place { base: Base::Pointers, offset: size_of::<u64>() * buffer }
 }
 
 /// Which general registers hold which buffers' addresses.
 struct Addresses {
     /// Buffers whose addresses stay in registers.
-    resident: Vec<(usize, Register)>,
+    resident: Vec<(usize, Base)>,
     /// Buffers whose addresses stay in memory.
     fetched: Vec<usize>,
     /// Registers for fetched addresses, the one used longest ago first.
-    recent: Vec<(Register, Option<usize>)>,
+    recent: Vec<(Base, Option<usize>)>,
 }
 
 impl Addresses {
-    fn new(program: &Program, allocation: &Allocation) -> Self {
+    fn new(program: &Program, allocation: &Allocation, registers: u8) -> Self {
         let mut uses = vec![0_usize; program.rows().len()];
         let mut count = |memory: Memory| {
             let slot = match memory {
@@ -501,27 +464,23 @@ impl Addresses {
             }
         };
         for step in &allocation.steps {
-            match *step {
-                Step::Load { from: Operand::Memory(memory), .. }
-                | Step::Xor { b: Operand::Memory(memory), .. }
-                | Step::Xor3 { b: Operand::Memory(memory), .. }
-                | Step::Store { to: memory, .. } => count(memory),
-                _ => {}
-            }
+            step.map(&mut count);
         }
-        let mut buffers: Vec<usize> = (0..uses.len()).filter(|&b| uses[b] > 0).collect();
+        let mut buffers: Vec<usize> =
+            (0..uses.len()).filter(|&b| program.access(b) != (false, false)).collect();
         buffers.sort_by_key(|&buffer| std::cmp::Reverse(uses[buffer]));
-        let spare = if buffers.len() > ADDRESSES.len() { 2 } else { 0 };
-        let residents = buffers.len().min(ADDRESSES.len() - spare);
+        let registers: Vec<Base> = (0..registers).map(Base::Buffer).collect();
+        let spare = if buffers.len() > registers.len() { 2 } else { 0 };
+        let residents = buffers.len().min(registers.len() - spare);
         Self {
-            resident: buffers[..residents].iter().copied().zip(ADDRESSES).collect(),
+            resident: buffers.iter().copied().zip(registers[..residents].iter().copied()).collect(),
             fetched: buffers[residents..].to_vec(),
-            recent: ADDRESSES[residents..][..spare].iter().map(|&r| (r, None)).collect(),
+            recent: registers[residents..][..spare].iter().map(|&r| (r, None)).collect(),
         }
     }
 
     /// The register for a buffer, and whether its address must be fetched into it.
-    fn of(&mut self, buffer: usize) -> (Register, bool) {
+    fn of(&mut self, buffer: usize) -> (Base, bool) {
         if let Some(&(_, register)) = self.resident.iter().find(|(b, _)| *b == buffer) {
             return (register, false);
         }
@@ -535,20 +494,4 @@ impl Addresses {
     fn forget(&mut self) {
         self.recent.iter_mut().for_each(|(_, buffer)| *buffer = None);
     }
-}
-
-/// Lays out instructions; branch targets are instruction numbers before their branch.
-fn encode(instructions: &[Instruction]) -> Result<Vec<u8>, IcedError> {
-    let mut encoder = Encoder::new(64);
-    let mut starts = Vec::with_capacity(instructions.len());
-    let mut at = 0;
-    for instruction in instructions {
-        starts.push(at);
-        let mut instruction = *instruction;
-        if instruction.code() == Code::Jne_rel32_64 {
-            instruction.set_near_branch64(starts[instruction.near_branch64() as usize]);
-        }
-        at += encoder.encode(&instruction, at)? as u64;
-    }
-    Ok(encoder.take_buffer())
 }

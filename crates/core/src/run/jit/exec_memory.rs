@@ -3,6 +3,12 @@
 //! Pages are written while they are writable, then made executable and no longer writable; they
 //! are never both. Where the system forbids executable pages, mapping fails and the caller falls
 //! back to kernels that need none.
+//!
+//! x86-64 sees what was written when it executes it. AArch64 has a cache of its own for instructions:
+//! what was written must be cleaned from the data cache and its addresses dropped from that of
+//! instructions, once, for all cores; and each core must drop what it has fetched ahead, before it
+//! executes (Arm Architecture Reference Manual, "Concurrent modification and execution of
+//! instructions"). dynasm-rs has functions for both.
 
 use std::io;
 
@@ -19,11 +25,16 @@ impl ExecutableMemory {
     pub(crate) fn new(code: &[u8]) -> io::Result<Self> {
         let mut writable = MmapMut::map_anon(code.len())?;
         writable.copy_from_slice(code);
-        writable.make_exec().map(Self)
+        let executable = writable.make_exec()?;
+        #[cfg(target_arch = "aarch64")]
+        dynasmrt::cache_control::synchronize_icache(&executable);
+        Ok(Self(executable))
     }
 
-    /// The first instruction.
+    /// The first instruction, for this thread to execute.
     pub(crate) fn start(&self) -> *const u8 {
+        #[cfg(target_arch = "aarch64")]
+        dynasmrt::cache_control::prepare_for_execution(&self.0);
         self.0.as_ptr()
     }
 }

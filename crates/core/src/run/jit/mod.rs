@@ -1,9 +1,10 @@
 //! The compiled kernel: a schedule as straight-line machine code.
 //!
-//! [`plan::registers`](crate::plan::registers) decides what each instruction does, [`assemble`]
-//! writes it for x86-64, [`exec_memory`] makes it executable. One pass over memory runs the whole
-//! schedule on one vector of every packet, temporaries in registers. Sets that outgrow the cache
-//! run a second variant whose stores bypass it.
+//! [`plan::registers`](crate::plan::registers) decides what happens in registers, [`assemble`]
+//! makes the function of it, `x86_64` and [`aarch64`] write that for their processors,
+//! [`exec_memory`] makes it executable. One pass over memory runs the whole schedule on one vector
+//! of every packet, temporaries in registers. Sets that outgrow the cache run a second variant whose
+//! stores bypass it.
 //!
 //! Compiling takes half a millisecond for 10+4, in which the tiled kernel runs over some megabytes;
 //! so unless a compiled kernel is asked for by name, it is made when that many have been run over.
@@ -13,8 +14,11 @@
 
 #![allow(unsafe_code)]
 
+mod aarch64;
 pub(crate) mod assemble;
 pub(crate) mod exec_memory;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -22,7 +26,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error;
 use crate::plan::interpret::interpret;
-use crate::plan::registers::{Allocation, Machine};
+use crate::plan::registers::Allocation;
 use crate::plan::schedule::Slot;
 use crate::run::jit::assemble::{Assembler, Isa, LINE, PREFETCH_DISTANCE, Variant, Walk};
 use crate::run::jit::exec_memory::ExecutableMemory;
@@ -61,8 +65,11 @@ pub(crate) enum Refusal {
 
 /// Whether this process may make memory executable; otherwise the system's reason.
 pub(crate) fn probe() -> Result<(), String> {
-    // A page that holds a return instruction, which is never run.
-    ExecutableMemory::new(&[0xC3]).map(|_| ()).map_err(|error| error.to_string())
+    if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+        return Err(format!("there is no compiler for {}", std::env::consts::ARCH));
+    }
+    // A page of zeros, which are never run.
+    ExecutableMemory::new(&[0; LINE]).map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// A program that is compiled once enough bytes have asked for it, and run by the tiled kernel until
@@ -104,16 +111,28 @@ impl Isa {
     /// Whether this processor has it.
     pub(crate) fn is_available(self) -> bool {
         match self {
+            #[cfg(target_arch = "x86_64")]
             Self::Avx2 => is_x86_feature_detected!("avx2"),
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512Vl => {
                 is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl")
             }
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512 => is_x86_feature_detected!("avx512f"),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonSha3 => std::arch::is_aarch64_feature_detected!("sha3"),
+            _ => false,
         }
     }
 }
 
+/// What [`Assembler`] makes, in the calling convention that it follows.
+#[cfg(target_arch = "x86_64")]
 type Entry = unsafe extern "sysv64" fn(*mut *mut u8, usize, *mut u8);
+#[cfg(not(target_arch = "x86_64"))]
+type Entry = unsafe extern "C" fn(*mut *mut u8, usize, *mut u8);
 
 struct Function {
     memory: ExecutableMemory,
@@ -312,8 +331,7 @@ impl Shape {
 }
 
 fn allocate(program: &Program, isa: Isa, variant: Variant) -> error::Result<Allocation> {
-    let (registers, ternary) = (isa.registers(), isa.ternary());
-    let machine = Machine { registers, ternary, outputs_readable: !variant.past_cache };
+    let machine = isa.machine(variant.past_cache);
     Allocation::best(program.schedule(), &program.streams(), machine)
 }
 
@@ -331,7 +349,7 @@ impl Function {
         let allocation = allocate(program, isa, variant).map_err(|_| Refusal::Shape)?;
         let assembler = Assembler::new(isa, program, &allocation, shape.walk(isa), variant);
         let scratch = assembler.scratch_bytes();
-        let code = assembler.assemble().map_err(|error| Refusal::Forbidden(error.to_string()))?;
+        let code = assembler.assemble().map_err(Refusal::Forbidden)?;
         let memory = ExecutableMemory::new(&code);
         let memory = memory.map_err(|error| Refusal::Forbidden(error.to_string()))?;
         let reads_once = allocation.reads_once(program.schedule().inputs());

@@ -1,0 +1,521 @@
+//! Machine code for AArch64: NEON, and the three-input XOR of the SHA-3 instructions.
+//!
+//! An instruction of [`assemble`](crate::run::jit::assemble) becomes one of the processor's, or a
+//! few: an offset that does not fit the instruction is added to a register first. Neighbouring
+//! vectors that move one after the other, as they do to and from the scratch, move as a pair.
+//!
+//! Stores past the cache are pairs with the non-temporal hint (STNP). It is no more than a hint; what
+//! counts more is the order that [`assemble`](crate::run::jit::assemble) gives them, whole lines one
+//! after the other, because that is what these processors recognise as a stream that need not be
+//! read before it is written. Unlike x86-64's, such stores are ordered no more weakly than others,
+//! and need no fence. (This is from the manuals; no figure of ours stands behind it.)
+//!
+//! The calling convention (AAPCS64) leaves x0 to x17 and v0 to v7 and v16 to v31 to a function. The
+//! lower halves of v8 to v15 and x19 to x28 are saved and used; x18 belongs to the system, x29 to
+//! debuggers, x30 holds the way back. dynasm-rs encodes; the list of instructions between here and
+//! there exists to be printed, on any processor.
+
+use std::fmt;
+
+use crate::plan::registers::{Operand, Register, Step};
+use crate::run::jit::assemble::{Base, Counter, Instruction, Place};
+
+/// A general register; 31 is the stack pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct X(u8);
+
+const POINTERS: X = X(0);
+const OUTER: X = X(1);
+const SCRATCH: X = X(2);
+/// The first of those for buffers' addresses that need not be saved, x3 to x14.
+const FIRST_ADDRESS: u8 = 3;
+/// How many these are; the others follow from [`FIRST_SAVED`].
+const FREE_ADDRESSES: u8 = 12;
+const INNER: X = X(15);
+/// An address that is out of an offset's reach, or a large summand.
+const FAR: X = X(16);
+/// A buffer's address on its way through `pointers`.
+const PASSING: X = X(17);
+const FIRST_SAVED: u8 = 19;
+const STACK: X = X(31);
+
+/// What is saved on the stack: x19 to x28, then d8 to d15.
+const FRAME: u32 = 8 * (10 + 8);
+
+/// The furthest vector and address that one load or store reaches: 12 bits of its own size.
+const REACH_VECTOR: usize = 4095 * 16;
+const REACH_ADDRESS: usize = 4095 * 8;
+/// The furthest that a pair of vectors reaches: 7 bits with sign.
+const REACH_PAIR: usize = 63 * 16;
+/// The furthest that a prefetch reaches: 9 bits with sign, in bytes.
+const REACH_PREFETCH: usize = 255;
+
+/// The bytes of a vector.
+const VECTOR: usize = 16;
+
+/// An address that an instruction can name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct At {
+    base: X,
+    offset: u32,
+}
+
+/// An instruction of the processor. Jumps name the number of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    LoadVector(Register, At),
+    StoreVector(Register, At),
+    LoadPair([Register; 2], At),
+    StorePair([Register; 2], At),
+    StorePairPastCache([Register; 2], At),
+    Zero(Register),
+    Copy {
+        to: Register,
+        from: Register,
+    },
+    Xor {
+        to: Register,
+        a: Register,
+        b: Register,
+    },
+    /// `to ^= a ^ b`
+    Xor3 {
+        to: Register,
+        a: Register,
+        b: Register,
+    },
+    Prefetch(At),
+    LoadAddress(X, At),
+    StoreAddress(X, At),
+    /// Two general registers to or from the stack.
+    Save([X; 2], u32),
+    Restore([X; 2], u32),
+    /// The lower halves of two vector registers.
+    SaveHalves([Register; 2], u32),
+    RestoreHalves([Register; 2], u32),
+    /// `to = a + n`, with n below 4096.
+    Add {
+        to: X,
+        a: X,
+        n: u32,
+    },
+    /// `to = a + (n << 12)`, with n below 4096.
+    AddShifted {
+        to: X,
+        a: X,
+        n: u32,
+    },
+    AddRegister {
+        to: X,
+        a: X,
+        b: X,
+    },
+    Subtract {
+        from: X,
+        n: u32,
+    },
+    /// `to = n << shift`
+    Set {
+        to: X,
+        n: u32,
+        shift: u32,
+    },
+    /// Replaces 16 bits of `to` by `n`, those from `shift` on.
+    SetPart {
+        to: X,
+        n: u32,
+        shift: u32,
+    },
+    JumpIfZero {
+        counter: X,
+        to: usize,
+    },
+    Jump {
+        to: usize,
+    },
+    Return,
+}
+
+/// The bytes of instructions.
+#[cfg(any(target_arch = "aarch64", test))]
+pub(crate) fn encode(instructions: &[Instruction]) -> Vec<u8> {
+    let mut code = dynasmrt::SimpleAssembler::new();
+    for (number, made) in Translator::translate(instructions).into_iter().enumerate() {
+        made.encode(number, &mut code);
+    }
+    code.finalize()
+}
+
+/// Instructions as text, one a line; a jump's target is an instruction's number, from 0.
+pub(crate) fn list(instructions: &[Instruction]) -> String {
+    let made = Translator::translate(instructions);
+    made.iter().enumerate().map(|(number, made)| format!("{number:5}  {made}\n")).collect()
+}
+
+/// Turns instructions into the processor's.
+struct Translator {
+    made: Vec<Made>,
+}
+
+impl Translator {
+    fn translate(instructions: &[Instruction]) -> Vec<Made> {
+        let mut translator = Self { made: Vec::new() };
+        // Per instruction, the number of the first one that it became.
+        let mut starts = Vec::with_capacity(instructions.len());
+        let mut rest = instructions;
+        while let [first, after @ ..] = rest {
+            starts.push(translator.made.len());
+            rest = after;
+            match after {
+                // What stands before a loop moves no vector, so no jump leads between the two.
+                [second, after @ ..] if translator.pair(*first, *second) => {
+                    starts.push(translator.made.len());
+                    rest = after;
+                }
+                _ => translator.instruction(*first, &starts),
+            }
+        }
+        translator.made
+    }
+
+    fn push(&mut self, made: Made) {
+        self.made.push(made);
+    }
+
+    /// Moves two vectors by one instruction, if they are neighbours.
+    fn pair(&mut self, first: Instruction, second: Instruction) -> bool {
+        let (Some((way, a, place)), Some((other, b, next))) = (moved(first), moved(second)) else {
+            return false;
+        };
+        let neighbours = next == Place { offset: place.offset + VECTOR, ..place };
+        if way != other || !neighbours || (way == Way::Load && a == b) {
+            return false;
+        }
+        let at = self.at(place, REACH_PAIR);
+        self.push(match way {
+            Way::Load => Made::LoadPair([a, b], at),
+            Way::Store => Made::StorePair([a, b], at),
+            Way::StorePastCache => Made::StorePairPastCache([a, b], at),
+        });
+        true
+    }
+
+    fn instruction(&mut self, instruction: Instruction, starts: &[usize]) {
+        match instruction {
+            Instruction::Enter => self.enter(),
+            Instruction::Leave { .. } => self.leave(),
+            Instruction::Fetch { to, from } => self.load_address(general(to), from),
+            Instruction::Advance { base, bytes } => self.add(general(base), general(base), bytes),
+            Instruction::AdvanceFetched { place, bytes } => {
+                self.load_address(PASSING, place);
+                self.add(PASSING, PASSING, bytes);
+                let at = self.at(place, REACH_ADDRESS);
+                self.push(Made::StoreAddress(PASSING, at));
+            }
+            Instruction::Count(count) => self.set(INNER, count),
+            Instruction::Repeat { counter, to } => self.repeat(counter, starts[to]),
+            Instruction::Prefetch(place) => {
+                let at = self.at(place, REACH_PREFETCH);
+                self.push(Made::Prefetch(at));
+            }
+            Instruction::Step(step) => self.step(step),
+            Instruction::StorePastCache { from, to } => self.store(from, to),
+        }
+    }
+
+    fn enter(&mut self) {
+        self.push(Made::Subtract { from: STACK, n: FRAME });
+        saved_registers().for_each(|(pair, offset)| self.push(Made::Save(pair, offset)));
+        saved_halves().for_each(|(pair, offset)| self.push(Made::SaveHalves(pair, offset)));
+    }
+
+    fn leave(&mut self) {
+        saved_registers().for_each(|(pair, offset)| self.push(Made::Restore(pair, offset)));
+        saved_halves().for_each(|(pair, offset)| self.push(Made::RestoreHalves(pair, offset)));
+        self.push(Made::Add { to: STACK, a: STACK, n: FRAME });
+        self.push(Made::Return);
+    }
+
+    /// A conditional jump reaches back a mebibyte, which the longest bodies exceed; so it jumps over
+    /// one that reaches a hundred times as far, which none exceeds.
+    fn repeat(&mut self, counter: Counter, to: usize) {
+        let counter = match counter {
+            Counter::Outer => OUTER,
+            Counter::Inner => INNER,
+        };
+        self.push(Made::Subtract { from: counter, n: 1 });
+        self.push(Made::JumpIfZero { counter, to: self.made.len() + 2 });
+        self.push(Made::Jump { to });
+    }
+
+    fn step(&mut self, step: Step<Place>) {
+        match step {
+            Step::Zero { to } => self.push(Made::Zero(to)),
+            Step::Load { to, from: Operand::Register(from) } => self.push(Made::Copy { to, from }),
+            Step::Load { to, from: Operand::Memory(from) } => self.load(to, from),
+            Step::Xor { to, a, b } => {
+                let b = in_register(b);
+                self.push(Made::Xor { to, a, b });
+            }
+            Step::Xor3 { to, a, b } => {
+                let b = in_register(b);
+                self.push(Made::Xor3 { to, a, b });
+            }
+            Step::Store { from, to } => self.store(from, to),
+        }
+    }
+
+    fn load(&mut self, to: Register, from: Place) {
+        let at = self.at(from, REACH_VECTOR);
+        self.push(Made::LoadVector(to, at));
+    }
+
+    /// A single vector, past the cache or not: the hint is for pairs only.
+    fn store(&mut self, from: Register, to: Place) {
+        let at = self.at(to, REACH_VECTOR);
+        self.push(Made::StoreVector(from, at));
+    }
+
+    fn load_address(&mut self, to: X, from: Place) {
+        let at = self.at(from, REACH_ADDRESS);
+        self.push(Made::LoadAddress(to, at));
+    }
+
+    /// An address for an instruction that reaches so far. Offsets are multiples of what the
+    /// instruction moves, as it demands.
+    fn at(&mut self, place: Place, reach: usize) -> At {
+        let base = general(place.base);
+        if place.offset <= reach {
+            return At { base, offset: place.offset as u32 };
+        }
+        self.add(FAR, base, place.offset);
+        At { base: FAR, offset: 0 }
+    }
+
+    /// `to = a + n`
+    fn add(&mut self, to: X, a: X, n: usize) {
+        let (high, low) = (n >> 12, n as u32 & 0xFFF);
+        match (high, low) {
+            (0, _) => self.push(Made::Add { to, a, n: low }),
+            (1..0x1000, 0) => self.push(Made::AddShifted { to, a, n: high as u32 }),
+            (1..0x1000, _) => {
+                self.push(Made::AddShifted { to, a, n: high as u32 });
+                self.push(Made::Add { to, a: to, n: low });
+            }
+            _ => {
+                self.set(FAR, n);
+                self.push(Made::AddRegister { to, a, b: FAR });
+            }
+        }
+    }
+
+    /// `to = n`, 16 bits at a time.
+    fn set(&mut self, to: X, n: usize) {
+        let parts = (0..64).step_by(16).map(|shift| ((n as u64 >> shift) as u32 & 0xFFFF, shift));
+        let mut parts = parts.filter(|&(part, shift)| part != 0 || (n == 0 && shift == 0));
+        if let Some((n, shift)) = parts.next() {
+            self.push(Made::Set { to, n, shift });
+        }
+        parts.for_each(|(n, shift)| self.push(Made::SetPart { to, n, shift }));
+    }
+}
+
+/// How a vector moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Load,
+    Store,
+    StorePastCache,
+}
+
+/// What an instruction moves between a register and memory, if that is all that it does.
+fn moved(instruction: Instruction) -> Option<(Way, Register, Place)> {
+    match instruction {
+        Instruction::Step(Step::Load { to, from: Operand::Memory(from) }) => {
+            Some((Way::Load, to, from))
+        }
+        Instruction::Step(Step::Store { from, to }) => Some((Way::Store, from, to)),
+        Instruction::StorePastCache { from, to } => Some((Way::StorePastCache, from, to)),
+        _ => None,
+    }
+}
+
+/// The register of an operand; allocation gives no other to a machine without memory operands.
+fn in_register(operand: Operand<Place>) -> Register {
+    match operand {
+        Operand::Register(register) => register,
+        Operand::Memory(place) => unreachable!("{place:?} is not loaded"),
+    }
+}
+
+fn general(base: Base) -> X {
+    match base {
+        Base::Pointers => POINTERS,
+        Base::Scratch => SCRATCH,
+        Base::Buffer(number) if number < FREE_ADDRESSES => X(FIRST_ADDRESS + number),
+        Base::Buffer(number) => X(FIRST_SAVED + number - FREE_ADDRESSES),
+    }
+}
+
+/// x19 to x28 in pairs, and where on the stack.
+fn saved_registers() -> impl Iterator<Item = ([X; 2], u32)> {
+    (0..10).step_by(2).map(|n| ([X(FIRST_SAVED + n), X(FIRST_SAVED + n + 1)], 8 * u32::from(n)))
+}
+
+/// v8 to v15 in pairs, and where on the stack.
+fn saved_halves() -> impl Iterator<Item = ([Register; 2], u32)> {
+    (0..8).step_by(2).map(|n| ([Register(8 + n), Register(9 + n)], 8 * (10 + u32::from(n))))
+}
+
+impl fmt::Display for X {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            STACK => f.write_str("sp"),
+            Self(number) => write!(f, "x{number}"),
+        }
+    }
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self { base, offset: 0 } => write!(f, "[{base}]"),
+            Self { base, offset } => write!(f, "[{base}, #{offset:#x}]"),
+        }
+    }
+}
+
+impl fmt::Display for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stack = |offset| At { base: STACK, offset };
+        match *self {
+            Self::LoadVector(Register(to), at) => write!(f, "ldr q{to}, {at}"),
+            Self::StoreVector(Register(from), at) => write!(f, "str q{from}, {at}"),
+            Self::LoadPair([Register(a), Register(b)], at) => write!(f, "ldp q{a}, q{b}, {at}"),
+            Self::StorePair([Register(a), Register(b)], at) => write!(f, "stp q{a}, q{b}, {at}"),
+            Self::StorePairPastCache([Register(a), Register(b)], at) => {
+                write!(f, "stnp q{a}, q{b}, {at}")
+            }
+            Self::Zero(Register(to)) => write!(f, "movi v{to}.2d, #0x0"),
+            Self::Copy { to: Register(to), from: Register(from) } => {
+                write!(f, "mov v{to}.16b, v{from}.16b")
+            }
+            Self::Xor { to: Register(to), a: Register(a), b: Register(b) } => {
+                write!(f, "eor v{to}.16b, v{a}.16b, v{b}.16b")
+            }
+            Self::Xor3 { to: Register(to), a: Register(a), b: Register(b) } => {
+                write!(f, "eor3 v{to}.16b, v{to}.16b, v{a}.16b, v{b}.16b")
+            }
+            Self::Prefetch(at) => write!(f, "prfum pldl1keep, {at}"),
+            Self::LoadAddress(to, at) => write!(f, "ldr {to}, {at}"),
+            Self::StoreAddress(from, at) => write!(f, "str {from}, {at}"),
+            Self::Save([a, b], offset) => write!(f, "stp {a}, {b}, {}", stack(offset)),
+            Self::Restore([a, b], offset) => write!(f, "ldp {a}, {b}, {}", stack(offset)),
+            Self::SaveHalves([Register(a), Register(b)], offset) => {
+                write!(f, "stp d{a}, d{b}, {}", stack(offset))
+            }
+            Self::RestoreHalves([Register(a), Register(b)], offset) => {
+                write!(f, "ldp d{a}, d{b}, {}", stack(offset))
+            }
+            Self::Add { to, a, n } => write!(f, "add {to}, {a}, #{n:#x}"),
+            Self::AddShifted { to, a, n } => write!(f, "add {to}, {a}, #{n:#x}, lsl #12"),
+            Self::AddRegister { to, a, b } => write!(f, "add {to}, {a}, {b}"),
+            Self::Subtract { from, n } => write!(f, "sub {from}, {from}, #{n:#x}"),
+            Self::Set { to, n, shift } => write!(f, "mov {to}, #{:#x}", u64::from(n) << shift),
+            Self::SetPart { to, n, shift } => write!(f, "movk {to}, #{n:#x}, lsl #{shift}"),
+            Self::JumpIfZero { counter, to } => write!(f, "cbz {counter}, {to}"),
+            Self::Jump { to } => write!(f, "b {to}"),
+            Self::Return => f.write_str("ret"),
+        }
+    }
+}
+
+#[cfg(any(target_arch = "aarch64", test))]
+impl Made {
+    /// Writes the instruction of this number.
+    #[allow(clippy::useless_conversion, reason = "dynasm-rs converts what has the type already")]
+    fn encode(self, number: usize, code: &mut dynasmrt::SimpleAssembler) {
+        use dynasmrt::DynasmApi;
+
+        macro_rules! emit {
+            ($($instruction:tt)*) => { dynasmrt::dynasm!(code; .arch aarch64; $($instruction)*) };
+        }
+
+        // Instructions have four bytes, and functions fewer than the 2^27 that a jump reaches.
+        let distance = |to: usize| 4 * (to as i32 - number as i32);
+        match self {
+            Self::LoadVector(Register(to), At { base: X(base), offset }) => {
+                emit!(ldr Q(to), [XSP(base), offset]);
+            }
+            Self::StoreVector(Register(from), At { base: X(base), offset }) => {
+                emit!(str Q(from), [XSP(base), offset]);
+            }
+            Self::LoadPair([Register(a), Register(b)], At { base: X(base), offset }) => {
+                emit!(ldp Q(a), Q(b), [XSP(base), offset as i32]);
+            }
+            Self::StorePair([Register(a), Register(b)], At { base: X(base), offset }) => {
+                emit!(stp Q(a), Q(b), [XSP(base), offset as i32]);
+            }
+            Self::StorePairPastCache([Register(a), Register(b)], At { base: X(base), offset }) => {
+                emit!(stnp Q(a), Q(b), [XSP(base), offset as i32]);
+            }
+            Self::Zero(Register(to)) => emit!(movi V(to).D2, 0),
+            Self::Copy { to: Register(to), from: Register(from) } => {
+                emit!(mov V(to).B16, V(from).B16);
+            }
+            Self::Xor { to: Register(to), a: Register(a), b: Register(b) } => {
+                emit!(eor V(to).B16, V(a).B16, V(b).B16);
+            }
+            Self::Xor3 { to: Register(to), a: Register(a), b: Register(b) } => {
+                emit!(eor3 V(to).B16, V(to).B16, V(a).B16, V(b).B16);
+            }
+            Self::Prefetch(At { base: X(base), offset }) => {
+                emit!(prfum 0, [XSP(base), offset as i32]);
+            }
+            Self::LoadAddress(X(to), At { base: X(base), offset }) => {
+                emit!(ldr X(to), [XSP(base), offset]);
+            }
+            Self::StoreAddress(X(from), At { base: X(base), offset }) => {
+                emit!(str X(from), [XSP(base), offset]);
+            }
+            Self::Save([X(a), X(b)], offset) => {
+                emit!(stp X(a), X(b), [sp, offset as i32]);
+            }
+            Self::Restore([X(a), X(b)], offset) => {
+                emit!(ldp X(a), X(b), [sp, offset as i32]);
+            }
+            Self::SaveHalves([Register(a), Register(b)], offset) => {
+                emit!(stp D(a), D(b), [sp, offset as i32]);
+            }
+            Self::RestoreHalves([Register(a), Register(b)], offset) => {
+                emit!(ldp D(a), D(b), [sp, offset as i32]);
+            }
+            Self::Add { to: X(to), a: X(a), n } => {
+                emit!(add XSP(to), XSP(a), n);
+            }
+            Self::AddShifted { to: X(to), a: X(a), n } => {
+                emit!(add XSP(to), XSP(a), n, lsl 12);
+            }
+            Self::AddRegister { to: X(to), a: X(a), b: X(b) } => {
+                emit!(add X(to), X(a), X(b));
+            }
+            Self::Subtract { from: X(from), n } => {
+                emit!(sub XSP(from), XSP(from), n);
+            }
+            Self::Set { to: X(to), n, shift } => {
+                emit!(movz X(to), n, lsl shift);
+            }
+            Self::SetPart { to: X(to), n, shift } => {
+                emit!(movk X(to), n, lsl shift);
+            }
+            Self::JumpIfZero { counter: X(counter), to } => {
+                emit!(cbz X(counter), distance(to));
+            }
+            Self::Jump { to } => emit!(b distance(to)),
+            Self::Return => emit!(ret),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
