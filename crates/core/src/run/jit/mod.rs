@@ -14,7 +14,11 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod assemble;
+#[cfg(test)]
+mod decoded;
 pub(crate) mod exec_memory;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 use std::sync::OnceLock;
