@@ -12,4 +12,6 @@ pub mod kernel;
 pub(crate) mod parallel;
 pub mod program;
 pub mod select;
+#[cfg(test)]
+mod tests;
 pub mod words;

@@ -144,6 +144,8 @@ pub(crate) struct Assembler<'a> {
     walk: Walk,
     variant: Variant,
     prefetch: Option<usize>,
+    /// The inputs that are read; a schedule may leave some out.
+    inputs: Vec<u32>,
     addresses: Addresses,
     instructions: Vec<Instruction>,
 }
@@ -157,9 +159,10 @@ impl<'a> Assembler<'a> {
         variant: Variant,
         prefetch: Option<usize>,
     ) -> Self {
+        let inputs = inputs_read(allocation);
         let addresses = Addresses::new(program, allocation);
         let instructions = Vec::new();
-        Self { isa, program, allocation, walk, variant, prefetch, addresses, instructions }
+        Self { isa, program, allocation, walk, variant, prefetch, inputs, addresses, instructions }
     }
 
     /// Bytes of scratch that the code needs.
@@ -287,8 +290,9 @@ impl<'a> Assembler<'a> {
 
     fn prefetch(&mut self) -> Result<(), IcedError> {
         let Some(distance) = self.prefetch else { return Ok(()) };
-        let mut lines: Vec<(usize, usize)> = (0..self.program.schedule().inputs())
-            .filter_map(|n| self.program.location(Slot::Input(n as u32)))
+        let inputs = self.inputs.iter();
+        let mut lines: Vec<(usize, usize)> = inputs
+            .filter_map(|&n| self.program.location(Slot::Input(n)))
             .map(|l| (l.buffer, l.row * self.program.packet() / LINE * LINE))
             .collect();
         lines.sort_unstable();
@@ -393,15 +397,15 @@ impl<'a> Assembler<'a> {
         self.allocation.scratch + (outputs + input) * self.walk.unroll + column
     }
 
-    /// Copies all inputs to the scratch in the order of their addresses. Registers hold nothing yet.
+    /// Copies inputs to the scratch in the order of their addresses. Registers hold nothing yet.
     fn copy_inputs(&mut self) -> Result<(), IcedError> {
         let mut vectors: Vec<(usize, usize, usize)> = Vec::new();
-        for input in 0..self.program.schedule().inputs() {
-            let location = self.program.location(Slot::Input(input as u32));
+        for &input in &self.inputs {
+            let location = self.program.location(Slot::Input(input));
             for column in 0..self.walk.unroll {
                 let (buffer, row) = location.map_or((0, 0), |l| (l.buffer, l.row));
                 let offset = row * self.program.packet() + column * self.isa.vector();
-                vectors.push((buffer, offset, self.staged_input(input, column)));
+                vectors.push((buffer, offset, self.staged_input(input as usize, column)));
             }
         }
         vectors.sort_unstable();
@@ -471,6 +475,26 @@ fn pointer(buffer: usize) -> MemoryOperand {
     MemoryOperand::with_base_displ(Register::RDI, 8 * buffer as i64)
 }
 
+/// The vectors in memory that the steps read and write, in order.
+fn accesses(allocation: &Allocation) -> impl Iterator<Item = Memory> {
+    allocation.steps.iter().filter_map(|step| match *step {
+        Step::Load { from: Operand::Memory(memory), .. }
+        | Step::Xor { b: Operand::Memory(memory), .. }
+        | Step::Xor3 { b: Operand::Memory(memory), .. }
+        | Step::Store { to: memory, .. } => Some(memory),
+        _ => None,
+    })
+}
+
+/// The inputs that the steps read, in ascending order.
+fn inputs_read(allocation: &Allocation) -> Vec<u32> {
+    let input = |memory| if let Memory::Input(n) = memory { Some(n) } else { None };
+    let mut inputs: Vec<u32> = accesses(allocation).filter_map(input).collect();
+    inputs.sort_unstable();
+    inputs.dedup();
+    inputs
+}
+
 /// Which general registers hold which buffers' addresses.
 struct Addresses {
     /// Buffers whose addresses stay in registers.
@@ -484,23 +508,14 @@ struct Addresses {
 impl Addresses {
     fn new(program: &Program, allocation: &Allocation) -> Self {
         let mut uses = vec![0_usize; program.rows().len()];
-        let mut count = |memory: Memory| {
+        for memory in accesses(allocation) {
             let slot = match memory {
                 Memory::Input(n) => Slot::Input(n),
                 Memory::Output(n) => Slot::Output(n),
-                Memory::Scratch(_) => return,
+                Memory::Scratch(_) => continue,
             };
             if let Some(location) = program.location(slot) {
                 uses[location.buffer] += 1;
-            }
-        };
-        for step in &allocation.steps {
-            match *step {
-                Step::Load { from: Operand::Memory(memory), .. }
-                | Step::Xor { b: Operand::Memory(memory), .. }
-                | Step::Xor3 { b: Operand::Memory(memory), .. }
-                | Step::Store { to: memory, .. } => count(memory),
-                _ => {}
             }
         }
         let mut buffers: Vec<usize> = (0..uses.len()).filter(|&b| uses[b] > 0).collect();

@@ -85,6 +85,13 @@ fn of_update(spec: &str, packet: usize) -> Program {
     Program::new(schedule, inputs, outputs, buffers, packet).unwrap()
 }
 
+/// A schedule that reads the second of its two inputs.
+fn with_an_unread_input(packet: usize) -> Program {
+    let schedule = "inputs 2 temps 0 outputs 1\no0 = i1\n".parse().unwrap();
+    let at = |buffer| Location { buffer, row: 0 };
+    Program::new(schedule, vec![at(0), at(1)], vec![at(2)], vec![1; 3], packet).unwrap()
+}
+
 /// The offset of row 0 of every vector of so many stripes in its buffer.
 fn vectors(program: &Program, isa: Isa, strip: usize, stripes: usize) -> Vec<usize> {
     let vector = isa.vector();
@@ -189,7 +196,11 @@ impl<'a> Case<'a> {
         let walk = self.shape.walk(self.isa);
         let (steps, schedule) = (self.allocation.steps.len(), self.program.schedule());
         let staged_outputs = self.variant.past_cache && self.isa.vector() < LINE;
-        let staged = if self.variant.stage_inputs { schedule.inputs() } else { 0 }
+        let is_read = |n: &usize| {
+            schedule.ops().iter().any(|op| op.sources.contains(&Slot::Input(*n as u32)))
+        };
+        let inputs = (0..schedule.inputs()).filter(is_read).count();
+        let staged = if self.variant.stage_inputs { inputs } else { 0 }
             + if staged_outputs { schedule.outputs() } else { 0 };
         let (loads, stores) = (self.allocation.loads, self.allocation.stores);
         let vectors = self.count * walk.inner * walk.unroll;
@@ -214,7 +225,7 @@ impl<'a> Case<'a> {
 }
 
 /// Codes with few and many buffers, rows, spilled temporaries; packets of a vector, a line, half
-/// lines and several of each; losses, lanes, updates in place.
+/// lines and several of each; losses, lanes, updates in place, inputs that are not read.
 fn programs() -> Vec<(String, Program)> {
     let nodes = [
         ("1+1", &[][..], 64),
@@ -235,6 +246,7 @@ fn programs() -> Vec<(String, Program)> {
         ("lanes of 4+2, 8".to_owned(), of_lanes("4+2", 8)),
         ("lanes of 10+4, 64".to_owned(), of_lanes("10+4", 64)),
         ("an update of 6+3, 64".to_owned(), of_update("6+3", 64)),
+        ("an unread input, 64".to_owned(), with_an_unread_input(64)),
     ];
     nodes.into_iter().chain(others).collect()
 }
