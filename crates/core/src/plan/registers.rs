@@ -15,7 +15,7 @@
 //!
 //! The result is data; `run/jit` translates it to machine code step by step.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use crate::error::Result;
 use crate::plan::optimise::by_source::by_source;
@@ -178,6 +178,19 @@ impl Allocation {
 
     fn or(self, other: Self) -> Self {
         if other.cost() < self.cost() { other } else { self }
+    }
+
+    /// The inputs that are read; a schedule may leave some out.
+    pub(crate) fn inputs_read(&self) -> BTreeSet<u32> {
+        let mut inputs = BTreeSet::new();
+        for step in &self.steps {
+            step.map(|memory| {
+                if let Memory::Input(n) = memory {
+                    inputs.insert(n);
+                }
+            });
+        }
+        inputs
     }
 
     /// Whether every one of so many inputs is read once and nothing else is read from memory.

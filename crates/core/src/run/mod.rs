@@ -11,4 +11,6 @@ pub mod kernel;
 pub(crate) mod parallel;
 pub mod program;
 pub mod select;
+#[cfg(test)]
+mod tests;
 pub mod words;

@@ -63,7 +63,7 @@ impl Isa {
     }
 
     /// The number of vector registers.
-    fn registers(self) -> usize {
+    pub(crate) fn registers(self) -> usize {
         if self == Self::Avx2 { 16 } else { 32 }
     }
 
@@ -307,8 +307,9 @@ impl<'a> Assembler<'a> {
         if !self.variant.prefetch {
             return;
         }
-        let mut lines: Vec<(usize, usize)> = (0..self.program.schedule().inputs())
-            .filter_map(|n| self.program.location(Slot::Input(n as u32)))
+        let inputs = self.allocation.inputs_read().into_iter();
+        let mut lines: Vec<(usize, usize)> = inputs
+            .filter_map(|n| self.program.location(Slot::Input(n)))
             .map(|l| (l.buffer, self.program.offset(l) / LINE * LINE))
             .collect();
         lines.sort_unstable();
@@ -381,10 +382,10 @@ impl<'a> Assembler<'a> {
     /// Copies all inputs to the scratch in the order of their addresses. Registers hold nothing yet.
     fn copy_inputs(&mut self) {
         let mut vectors: Vec<((usize, usize), usize)> = Vec::new();
-        for input in 0..self.program.schedule().inputs() {
+        for input in self.allocation.inputs_read() {
             for column in 0..self.walk.unroll {
-                let from = self.position(Slot::Input(input as u32), column);
-                vectors.push((from, self.staged_input(input, column)));
+                let from = self.position(Slot::Input(input), column);
+                vectors.push((from, self.staged_input(input as usize, column)));
             }
         }
         vectors.sort_unstable();

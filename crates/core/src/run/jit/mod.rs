@@ -16,7 +16,11 @@
 
 mod aarch64;
 pub(crate) mod assemble;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod decoded;
 pub(crate) mod exec_memory;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 

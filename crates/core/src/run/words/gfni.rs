@@ -177,4 +177,25 @@ mod tests {
         let field = Field::new(8).unwrap();
         assert_eq!(affine_matrix(field, 1), 0x0102_0408_1020_4080);
     }
+
+    /// One byte of `gf2p8affineqb` without a constant, as Intel's manual defines it: bit i is the
+    /// parity of the byte and the matrix's byte 7 - i.
+    fn affine(matrix: i64, byte: u8) -> u8 {
+        let rows = matrix.to_le_bytes();
+        (0..8).fold(0, |bits, i| bits | ((rows[7 - i] & byte).count_ones() as u8 & 1) << i)
+    }
+
+    /// Every product of two bytes, on processors without the instruction too.
+    #[test]
+    fn matrices_multiply() {
+        for polynomial in [0x11D, 0x11B] {
+            let field = Field::with_polynomial(8, polynomial).unwrap();
+            let reference = paritas_reference::field::Field::new(8, polynomial);
+            for (coefficient, byte) in (0..=255).flat_map(|c| (0..=255).map(move |b| (c, b))) {
+                let product = affine(affine_matrix(field, coefficient), byte);
+                let expected = reference.mul(coefficient.into(), byte.into());
+                assert_eq!(u64::from(product), expected, "{coefficient} times {byte}");
+            }
+        }
+    }
 }

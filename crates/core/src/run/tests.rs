@@ -1,0 +1,219 @@
+//! Random schedules on random buffers: every kernel against the interpreter.
+
+use std::ops::Range;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+use crate::plan::interpret::interpret;
+use crate::plan::schedule::{Op, Schedule, Slot};
+use crate::run::kernel::{Buffer, Stores};
+use crate::run::parallel::Threads;
+use crate::run::program::{Location, Program};
+use crate::run::select::{Compiling, Kernel};
+
+/// Buffers begin so far from a page boundary at least, and as much is left behind them.
+const MARGIN: usize = 64;
+const PAGE: usize = 4096;
+
+/// What an operation of a random schedule makes.
+#[derive(Debug, Clone, Copy)]
+enum Target {
+    Temp,
+    Output,
+    /// The target of an earlier operation, to which is added. Compilers refuse such schedules, tiled
+    /// kernels do not.
+    Earlier,
+}
+
+fn ops() -> impl Strategy<Value = Vec<(Target, Vec<Index>)>> {
+    let made = || prop_oneof![Just(Target::Temp), Just(Target::Output)];
+    let added = prop_oneof![2 => made(), 1 => Just(Target::Earlier)].boxed();
+    let list = |target| vec((target, vec(any::<Index>(), 0..12)), 1..40);
+    prop_oneof![4 => list(made().boxed()), 1 => list(added)]
+}
+
+/// How many temporaries or outputs are made.
+fn made(ops: &[Op], outputs: bool) -> usize {
+    let is_one = |op: &&Op| !op.accumulate && matches!(op.target, Slot::Output(_)) == outputs;
+    ops.iter().filter(is_one).count()
+}
+
+/// The schedule whose operations read these of the values that are there by then.
+fn schedule(inputs: usize, ops: &[(Target, Vec<Index>)]) -> Schedule {
+    let mut ready: Vec<Slot> = (0..inputs as u32).map(Slot::Input).collect();
+    let mut list: Vec<Op> = Vec::new();
+    for (target, sources) in ops {
+        let mut sources: Vec<Slot> = sources.iter().map(|index| *index.get(&ready)).collect();
+        sources.sort_unstable();
+        sources.dedup();
+        let target = match target {
+            Target::Temp => Slot::Temp(made(&list, false) as u32),
+            Target::Output => Slot::Output(made(&list, true) as u32),
+            Target::Earlier => {
+                let target = ready[inputs..].last().copied();
+                sources.retain(|&source| Some(source) != target);
+                list.extend(target.map(|target| Op::add(target, sources)));
+                continue;
+            }
+        };
+        list.push(Op::assign(target, sources));
+        ready.push(target);
+    }
+    if made(&list, true) == 0 {
+        list.push(Op::assign(Slot::Output(0), ready));
+    }
+    Schedule::new(inputs, made(&list, false), made(&list, true), list).unwrap()
+}
+
+/// Where the cells lie.
+#[derive(Debug, Clone)]
+struct Layout {
+    rows: usize,
+    packet: usize,
+    stripes: usize,
+    /// A permutation of places is made of this; inputs and outputs share buffers.
+    order: Vec<Index>,
+    /// Whether the first output takes the first input's place, where that is legal.
+    in_place: bool,
+    /// From a page boundary to a buffer, by buffer, over again.
+    offsets: Vec<usize>,
+}
+
+fn layouts() -> impl Strategy<Value = Layout> {
+    let packets =
+        prop_oneof![1..=130_usize, select(vec![8, 16, 32, 64, 96, 128, 192, 256, 320, 4096])];
+    let offsets =
+        prop_oneof![Just(vec![0]), Just(vec![0, 64, 320, 1024]), vec(0..128_usize, 1..5),];
+    (1..=4_usize, packets, 0..=9_usize, vec(any::<Index>(), 8), any::<bool>(), offsets).prop_map(
+        |(rows, packet, stripes, order, in_place, offsets)| Layout {
+            rows,
+            packet,
+            stripes,
+            order,
+            in_place,
+            offsets,
+        },
+    )
+}
+
+/// A schedule in its places.
+fn program(schedule: &Schedule, layout: &Layout) -> Program {
+    let cells = schedule.inputs() + schedule.outputs();
+    let mut places: Vec<Location> =
+        (0..cells).map(|n| Location { buffer: n / layout.rows, row: n % layout.rows }).collect();
+    for (n, index) in (0..cells).rev().zip(layout.order.iter().cycle()) {
+        places.swap(n, index.index(n + 1));
+    }
+    let (inputs, outputs) = places.split_at(schedule.inputs());
+    let rows = vec![layout.rows; cells.div_ceil(layout.rows)];
+    let bind = |outputs: Vec<Location>| {
+        Program::new(schedule.clone(), inputs.to_vec(), outputs, rows.clone(), layout.packet)
+    };
+    let mut shared = outputs.to_vec();
+    shared[0] = inputs[0];
+    match bind(shared) {
+        Ok(program) if layout.in_place => program,
+        _ => bind(outputs.to_vec()).unwrap(),
+    }
+}
+
+/// The bytes of a cell in its buffer, packet by packet.
+fn packets(program: &Program, location: Location, stripes: usize) -> Vec<Range<usize>> {
+    let strip = program.strip(location.buffer);
+    let packet = |stripe| stripe * strip + location.row * program.packet();
+    (0..stripes).map(|stripe| packet(stripe)..packet(stripe) + program.packet()).collect()
+}
+
+/// A buffer's bytes at an offset from a page boundary, with known bytes around.
+struct Guarded {
+    memory: Vec<u8>,
+    at: Range<usize>,
+}
+
+impl Guarded {
+    fn new(bytes: &[u8], offset: usize) -> Self {
+        let mut memory = vec![0xC3; bytes.len() + offset + 2 * PAGE + MARGIN];
+        let start = MARGIN + memory[MARGIN..].as_ptr().align_offset(PAGE) + offset;
+        let at = start..start + bytes.len();
+        memory[at.clone()].copy_from_slice(bytes);
+        Self { memory, at }
+    }
+
+    fn guards_live(&self) -> bool {
+        let around = self.memory[..self.at.start].iter().chain(&self.memory[self.at.end..]);
+        around.copied().all(|byte| byte == 0xC3)
+    }
+}
+
+/// The buffers before, with bytes of a prime period.
+fn before(program: &Program, stripes: usize) -> Vec<Vec<u8>> {
+    let byte = |buffer: usize, i: usize| (73 * (i + 1) * (buffer + 1) % 251) as u8;
+    let buffer = |b| (0..stripes * program.strip(b)).map(|i| byte(b, i)).collect();
+    (0..program.rows().len()).map(buffer).collect()
+}
+
+/// The buffers after: outputs as interpreted, all else as before.
+fn after(program: &Program, before: &[Vec<u8>], stripes: usize) -> Vec<Vec<u8>> {
+    let schedule = program.schedule();
+    let cell = |n: usize| -> Vec<u8> {
+        let location = program.location(Slot::Input(n as u32)).unwrap();
+        let packets = packets(program, location, stripes).into_iter();
+        packets.flat_map(|packet| before[location.buffer][packet].to_vec()).collect()
+    };
+    let inputs: Vec<Vec<u8>> = (0..schedule.inputs()).map(cell).collect();
+    let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+    let mut after = before.to_vec();
+    for (n, output) in interpret(schedule, &inputs).unwrap().iter().enumerate() {
+        let location = program.location(Slot::Output(n as u32)).unwrap();
+        let packets = packets(program, location, stripes).into_iter();
+        for (packet, bytes) in packets.zip(output.chunks(program.packet())) {
+            after[location.buffer][packet].copy_from_slice(bytes);
+        }
+    }
+    after
+}
+
+fn check(program: &Program, layout: &Layout, kernel: Kernel) -> Result<(), TestCaseError> {
+    let before = before(program, layout.stripes);
+    let after = after(program, &before, layout.stripes);
+    let executable = kernel.compile(program, Compiling { patience: 0, prefetch: false }).unwrap();
+    for stores in [Stores::Cached, Stores::PastCache] {
+        let offsets = layout.offsets.iter().cycle();
+        let mut memory: Vec<Guarded> = before
+            .iter()
+            .zip(offsets)
+            .map(|(bytes, &offset)| Guarded::new(bytes, offset))
+            .collect();
+        let mut buffers: Vec<Buffer<'_>> = Vec::new();
+        for (number, guarded) in memory.iter_mut().enumerate() {
+            let written = program.access(number).1;
+            let bytes = &mut guarded.memory[guarded.at.clone()];
+            buffers.push(if written { Buffer::Target(bytes) } else { Buffer::Source(bytes) });
+        }
+        executable.run(&mut buffers, Threads { most: 1, bytes_each: 1 }, stores).unwrap();
+        drop(buffers);
+        prop_assert_eq!(executable.fallback(), None);
+        for (number, (guarded, after)) in memory.iter().zip(&after).enumerate() {
+            let same = guarded.memory[guarded.at.clone()] == **after;
+            prop_assert!(same, "buffer {} on {}, {:?}", number, kernel, stores);
+            prop_assert!(guarded.guards_live(), "around {} on {}, {:?}", number, kernel, stores);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn every_kernel_is_the_interpreter(
+        inputs in 1..=40_usize,
+        ops in ops(),
+        layout in layouts(),
+    ) {
+        let program = program(&schedule(inputs, &ops), &layout);
+        for kernel in Kernel::available() {
+            check(&program, &layout, kernel)?;
+        }
+    }
+}

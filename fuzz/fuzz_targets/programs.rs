@@ -1,0 +1,202 @@
+//! Programs: a code of any cells, a question of any cells, and buffers of any place and packet, all
+//! chosen by the input, on every kernel.
+//!
+//! What is wanted comes out as the interpreter makes it, which is what the code's rows say; nothing
+//! else is written.
+
+#![no_main]
+
+use std::ops::Range;
+
+use libfuzzer_sys::arbitrary::{self, Unstructured};
+use libfuzzer_sys::fuzz_target;
+use paritas::plan::interpret::interpret;
+use paritas::{
+    Buffer, BufferLayout, CellId, CellSet, Code, CodeBuilder, Codec, CodecOptions, ErrorKind,
+    Kernel, KernelChoice, Order, Pass, PlanOptions, Role, Spec, Stores,
+};
+
+const MAX_CELLS: usize = 80;
+const MAX_STRIPES: usize = 9;
+const PACKETS: [usize; 16] = [1, 3, 8, 15, 16, 31, 32, 33, 64, 65, 96, 100, 128, 192, 256, 300];
+const PASSES: [Pass; 3] = [Pass::Direct, Pass::Smart, Pass::Slp];
+const ORDERS: [Order; 2] = [Order::Parity, Order::Data];
+
+/// What stands in the buffers where nothing is known, and around them.
+const UNTOUCHED: u8 = 0xC3;
+const MARGIN: usize = 64;
+
+/// Buffers that begin alike after page boundaries compete for the same sets of the cache.
+const PAGE: usize = 4096;
+
+fuzz_target!(|input: &[u8]| {
+    let _ = run(&mut Unstructured::new(input));
+});
+
+fn run(input: &mut Unstructured<'_>) -> arbitrary::Result<()> {
+    let options = CodecOptions {
+        packet: *input.choose(&PACKETS)?,
+        layout: *input.choose(&[BufferLayout::Node, BufferLayout::Lane])?,
+        stores: *input.choose(&[Stores::Cached, Stores::PastCache])?,
+        plan: PlanOptions { pass: *input.choose(&PASSES)?, order: *input.choose(&ORDERS)? },
+        threads: 1,
+        ..CodecOptions::default()
+    };
+    let stripes = input.int_in_range(0..=MAX_STRIPES)?;
+    let offsets: [usize; 3] = [offset(input)?, offset(input)?, offset(input)?];
+    let code = code(input)?;
+    let (have, want) = (cells(input, &code)?, cells(input, &code)?);
+    let truth = truth(&code, stripes * options.packet);
+    if !interpreted(&code, &have, &want, &truth, options.plan) {
+        return Ok(());
+    }
+    for kernel in Kernel::available() {
+        let options = CodecOptions { kernel: KernelChoice::Only(kernel), ..options.clone() };
+        let codec = Codec::new(code.clone(), options).expect("the kernel is available");
+        check(&codec, (&have, &want), &truth, stripes, offsets);
+    }
+    Ok(())
+}
+
+/// From a page boundary to a buffer: none, lines, or anything.
+fn offset(input: &mut Unstructured<'_>) -> arbitrary::Result<usize> {
+    let any = input.int_in_range(0..=127)?;
+    Ok(*input.choose(&[0, 64, 320, any])?)
+}
+
+/// Data cells, and sums of any cells before them, dealt out to nodes.
+fn code(input: &mut Unstructured<'_>) -> arbitrary::Result<Code> {
+    let cells = input.int_in_range(1..=MAX_CELLS)?;
+    let nodes = cells.div_ceil(input.int_in_range(1..=4)?);
+    let mut builder = CodeBuilder::new(nodes);
+    builder.lane_rows(1);
+    let mut made: Vec<CellId> = Vec::new();
+    for cell in 0..cells {
+        let node = Some(cell % nodes);
+        let is_data = made.is_empty() || input.ratio(1, 2)?;
+        made.push(if is_data {
+            builder.data(node)
+        } else {
+            let sources = input.int_in_range(0..=12)?;
+            let sources: Vec<CellId> =
+                (0..sources).map(|_| input.choose(&made).copied()).collect::<Result<_, _>>()?;
+            builder.derived(Role::Parity, node, &sources)
+        });
+    }
+    Ok(builder.finish(Spec::new("any"), 0).expect("every node has cells"))
+}
+
+/// Any of a code's cells, most of them at times.
+fn cells(input: &mut Unstructured<'_>, code: &Code) -> arbitrary::Result<CellSet> {
+    let share = input.int_in_range(1..=7)?;
+    let mut cells = CellSet::new(code.cell_count());
+    for cell in code.cells() {
+        if input.ratio(share, 8_u8)? {
+            cells.insert(cell);
+        }
+    }
+    Ok(cells)
+}
+
+/// Every cell's bytes: data has a prime period, the others are sums as their rows say.
+fn truth(code: &Code, length: usize) -> Vec<Vec<u8>> {
+    let data = |n: usize, i: usize| (73 * (i + 1) * (n + 1) % 251) as u8;
+    let byte = |cell, i| code.row(cell).iter().fold(0, |sum, &n| sum ^ data(n as usize, i));
+    code.cells().map(|cell| (0..length).map(|i| byte(cell, i)).collect()).collect()
+}
+
+/// Whether the cells at hand determine the wanted ones; the interpreter must then make them.
+fn interpreted(
+    code: &Code,
+    have: &CellSet,
+    want: &CellSet,
+    truth: &[Vec<u8>],
+    options: PlanOptions,
+) -> bool {
+    let plan = match code.schedule_with(have, want, options) {
+        Ok(plan) => plan,
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::NotEnough, "{error}");
+            return false;
+        }
+    };
+    let inputs: Vec<&[u8]> = plan.inputs().iter().map(|cell| &truth[cell.index()][..]).collect();
+    let outputs = interpret(plan.schedule(), &inputs).expect("the inputs fit");
+    for (cell, bytes) in plan.outputs().iter().zip(outputs) {
+        // Without inputs the interpreter does not know how many zeros to make.
+        let expected = if inputs.is_empty() { &[] } else { &truth[cell.index()][..] };
+        assert!(bytes == expected, "{cell:?}");
+    }
+    true
+}
+
+/// A buffer at an offset from a page boundary, with known bytes around.
+struct Guarded {
+    memory: Vec<u8>,
+    at: Range<usize>,
+}
+
+impl Guarded {
+    fn new(bytes: &[u8], offset: usize) -> Self {
+        let mut memory = vec![UNTOUCHED; bytes.len() + offset + 2 * PAGE + MARGIN];
+        let start = MARGIN + memory[MARGIN..].as_ptr().align_offset(PAGE) + offset;
+        let at = start..start + bytes.len();
+        memory[at.clone()].copy_from_slice(bytes);
+        Self { memory, at }
+    }
+
+    fn guards_live(&self) -> bool {
+        let mut around = self.memory[..self.at.start].iter().chain(&self.memory[self.at.end..]);
+        around.all(|&byte| byte == UNTOUCHED)
+    }
+}
+
+/// A buffer whose cells have their bytes where `known`.
+fn filled(
+    codec: &Codec,
+    buffer: usize,
+    known: &CellSet,
+    truth: &[Vec<u8>],
+    stripes: usize,
+) -> Vec<u8> {
+    let packet = codec.packet();
+    let cells = codec.buffer_cells(buffer);
+    let mut bytes = vec![UNTOUCHED; stripes * cells.len() * packet];
+    for (at, piece) in bytes.chunks_mut(packet).enumerate() {
+        let cell = cells[at % cells.len()];
+        if known.contains(cell) {
+            piece.copy_from_slice(&truth[cell.index()][at / cells.len() * packet..][..packet]);
+        }
+    }
+    bytes
+}
+
+fn check(
+    codec: &Codec,
+    (have, want): (&CellSet, &CellSet),
+    truth: &[Vec<u8>],
+    stripes: usize,
+    offsets: [usize; 3],
+) {
+    let numbers = 0..codec.buffer_count();
+    let before = numbers.clone().map(|buffer| filled(codec, buffer, have, truth, stripes));
+    let mut memory: Vec<Guarded> = before
+        .zip(offsets.iter().cycle())
+        .map(|(bytes, &offset)| Guarded::new(&bytes, offset))
+        .collect();
+    let mut buffers: Vec<Buffer<'_>> = Vec::new();
+    for (number, guarded) in memory.iter_mut().enumerate() {
+        let written = codec.buffer_cells(number).iter().any(|&cell| want.contains(cell));
+        let bytes = &mut guarded.memory[guarded.at.clone()];
+        buffers.push(if written { Buffer::Target(bytes) } else { Buffer::Source(bytes) });
+    }
+    codec.compute(have, want, &mut buffers).expect("a plan was found before");
+    drop(buffers);
+    assert_eq!(codec.fallback(), None);
+    let known = CellSet::from_cells(codec.code().cell_count(), have.iter().chain(want.iter()));
+    for (buffer, guarded) in numbers.zip(&memory) {
+        let after = filled(codec, buffer, &known, truth, stripes);
+        assert!(guarded.memory[guarded.at.clone()] == after, "buffer {buffer}, {}", codec.kernel());
+        assert!(guarded.guards_live(), "around buffer {buffer}, {}", codec.kernel());
+    }
+}
