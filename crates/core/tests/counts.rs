@@ -3,6 +3,7 @@
 mod common;
 
 use common::code;
+use paritas::define::erasure::combinations;
 use paritas::{CellSet, Code, Cost, NodeId, Order, Pass, PlanOptions, Role};
 
 fn encode_cost(code: &Code, pass: Pass) -> Cost {
@@ -77,6 +78,47 @@ fn rdp_decodes_as_cheaply_as_it_encodes() {
             let cost = Cost::of(code.schedule(&have, &want).unwrap().schedule());
             assert!(cost.xors <= 180, "nodes {a} and {b}: {}", cost.xors);
         }
+    }
+}
+
+/// XORs for every way to lose so many data nodes.
+fn decode_xors(code: &Code, count: usize) -> Vec<usize> {
+    let data: Vec<NodeId> = code.nodes().filter(|&node| code.holds_data(node)).collect();
+    let cost = |lost: Vec<usize>| {
+        let lost: Vec<NodeId> = lost.into_iter().map(|index| data[index]).collect();
+        let have = code.cells_of(code.nodes().filter(|node| !lost.contains(node)));
+        Cost::of(code.schedule(&have, &code.cells_of(lost)).unwrap().schedule()).xors
+    };
+    combinations(data.len(), count).map(cost).collect()
+}
+
+/// X-Code's chains take n - 3 XORs for each of the 2n lost cells, as encoding does.
+#[test]
+fn xcode_decodes_as_cheaply_as_it_encodes() {
+    assert!(decode_xors(&code("xcode:n=11"), 2).iter().all(|&xors| xors == 176));
+}
+
+/// The published decoders, step by step, with p = k = 11. EVENODD: S from both parities (19 XORs),
+/// syndromes of 10 rows and 11 diagonals (90 and 100), 18 along the zigzag. STAR: S and S' (38),
+/// syndromes of rows and of both diagonals (80, 90 and 90), two columns by zigzag (38), and what
+/// finds the third column before that is not even counted.
+#[test]
+fn array_codes_decode_for_less_than_published() {
+    let evenodd = decode_xors(&code("evenodd:k=11"), 2);
+    assert!(evenodd.iter().all(|&xors| xors < 19 + 90 + 100 + 18), "{evenodd:?}");
+    let star = decode_xors(&code("star:k=11"), 3);
+    let published_part = 38 + 80 + 90 + 90 + 38;
+    assert!(star.iter().all(|&xors| xors < published_part + 10 * 3), "{star:?}");
+}
+
+/// No pair of losses costs the minimal-density codes more than encoding and a tenth.
+#[test]
+fn minimal_density_codes_decode_about_as_cheaply_as_they_encode() {
+    for (spec, encode) in
+        [("liberation:k=11", 230), ("blaum-roth:k=10", 189), ("liber8tion:k=8", 119)]
+    {
+        let worst = decode_xors(&code(spec), 2).into_iter().max().unwrap();
+        assert!(worst * 10 <= encode * 11, "{spec}: {worst}");
     }
 }
 

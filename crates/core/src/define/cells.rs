@@ -514,7 +514,7 @@ impl CodeBuilder {
 }
 
 /// Sorts a list and removes what occurs an even number of times.
-fn cancel_pairs<T: Copy + Ord>(list: &mut Vec<T>) {
+pub(crate) fn cancel_pairs<T: Copy + Ord>(list: &mut Vec<T>) {
     list.sort_unstable();
     let kept: Vec<T> =
         list.chunk_by(|a, b| a == b).filter(|run| run.len() % 2 == 1).map(|run| run[0]).collect();
