@@ -342,6 +342,16 @@ fn bench_and_every_kernel_of_doctor() {
     }
 }
 
+/// Data and parity on every node.
+#[test]
+fn bench_of_a_vertical_code() {
+    for operation in ["encode", "decode"] {
+        let settings = ["--set", "65536", "--reps", "3", "--json", "--op", operation];
+        let report = run([&["bench", "--code", "xcode:n=5"][..], &settings].concat());
+        check_bench(&report.expect(exit::DONE).result());
+    }
+}
+
 #[test]
 fn doctor() {
     let report = run(["doctor", "--json"]).expect(exit::DONE).result();
