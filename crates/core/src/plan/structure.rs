@@ -104,29 +104,23 @@ impl Peeling {
         if !std::mem::replace(&mut self.has_syndromes, true) {
             open.iter().for_each(|&number| self.make_syndrome(number));
         }
-        let row = |cells: &[CellId]| {
-            let mut words = vec![0; unknowns.len().div_ceil(64)];
-            for column in cells.iter().filter_map(|cell| unknowns.binary_search(cell).ok()) {
-                words[column / 64] |= 1 << (column % 64);
-            }
-            words
-        };
-        let mut echelon = Echelon::new(unknowns.len());
-        open.iter().for_each(|&number| {
-            let _ = echelon.insert(&row(&self.equations[number]));
-        });
-        let express = |&cell: &CellId| Some((echelon.express(&row(&[cell])).ok()?, cell));
-        let (used, cell) =
-            unknowns.iter().filter_map(express).min_by_key(|(used, _)| used.len())?;
-        let mut sources: Vec<CellId> = used
-            .into_iter()
-            .flat_map(|index| &self.equations[open[index]])
-            .copied()
-            .filter(|&source| self.known.contains(source))
-            .collect();
+        let (used, cell) = self.cheapest(&open, &unknowns)?;
+        let cells = used.into_iter().flat_map(|index| &self.equations[open[index]]).copied();
+        let mut sources: Vec<CellId> = cells.filter(|&cell| self.known.contains(cell)).collect();
         cancel_pairs(&mut sources);
         self.learn(cell, sources);
         Some(cell)
+    }
+
+    /// Of the unknown cells the one that is the sum of the fewest open equations, with those.
+    fn cheapest(&self, open: &[usize], unknowns: &[CellId]) -> Option<(Vec<usize>, CellId)> {
+        let mut echelon = Echelon::new(unknowns.len());
+        for &number in open {
+            // An equation that follows from others is numbered all the same, and not used.
+            let _ = echelon.insert(&row(unknowns, &self.equations[number]));
+        }
+        let express = |&cell: &CellId| Some((echelon.express(&row(unknowns, &[cell])).ok()?, cell));
+        unknowns.iter().filter_map(express).min_by_key(|(used, _)| used.len())
     }
 
     /// The unknown cells of some equations, ascending.
@@ -163,6 +157,15 @@ impl Peeling {
             }
         }
     }
+}
+
+/// The unknown ones of some cells, a bit each.
+fn row(unknowns: &[CellId], cells: &[CellId]) -> Vec<u64> {
+    let mut words = vec![0; unknowns.len().div_ceil(64)];
+    for column in cells.iter().filter_map(|cell| unknowns.binary_search(cell).ok()) {
+        words[column / 64] |= 1 << (column % 64);
+    }
+    words
 }
 
 /// The cells that add up to zero as a derived cell has its definition.
