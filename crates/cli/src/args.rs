@@ -226,16 +226,23 @@ pub struct Info {
 Examples:
   paritas codes
   paritas codes rdp:k=6 --matrix
+  paritas codes 10+4 --svg matrix.svg
 
-JSON without SPEC: one line a family, type \"family\", name, summary, limits, example. With SPEC: type
-\"code\", code, nodes, data_nodes, tolerance, data_cells, parity_cells, overhead, ones, pin {…}, and with
---matrix: matrix [\"0101…\", …], one string a parity row.")]
+Ones are those of the bit matrix, an XOR each in encoding without a schedule; density is their number
+over the fewest that any code of that shape can have.
+JSON without SPEC: one line a family, type \"family\", name, summary, limits, example, tolerance, overhead,
+ones, fewest_ones, density (figures of the example). With SPEC: type \"code\", code, nodes, data_nodes,
+tolerance, data_cells, parity_cells, overhead, ones, fewest_ones, density, pin {…}, and with --matrix:
+matrix [\"0101…\", …], one string a parity row, and with --svg: svg.")]
 pub struct Codes {
     /// The code to describe.
     pub spec: Option<Spec>,
     /// Print the bit matrix: a row for each parity packet, a column for each data packet.
     #[arg(long, requires = "spec")]
     pub matrix: bool,
+    /// Draw the bit matrix, blocks by nodes, into an SVG file.
+    #[arg(long, requires = "spec", value_name = "FILE")]
+    pub svg: Option<PathBuf>,
 }
 
 /// `--pass`.

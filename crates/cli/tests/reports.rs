@@ -223,7 +223,10 @@ fn names_that_are_no_text_are_base64() {
 fn codes() {
     let families = run(["codes", "--json"]).expect(exit::DONE).results();
     for family in &families {
-        check_report("codes", "family", family, &["name", "summary", "limits", "example"]);
+        let texts = ["name", "summary", "limits", "example"];
+        let figures = ["tolerance", "overhead", "ones", "fewest_ones", "density"];
+        check_report("codes", "family", family, &[&texts[..], &figures].concat());
+        assert!(family["density"].as_f64().unwrap() >= 1.0, "{family}");
         let example = family["example"].as_str().unwrap();
         let code = run(["codes", example, "--json"]).expect(exit::DONE).result();
         let fields = [
@@ -235,6 +238,8 @@ fn codes() {
             "parity_cells",
             "overhead",
             "ones",
+            "fewest_ones",
+            "density",
             "pin",
         ];
         check_report("codes", "code", &code, &fields);
@@ -254,6 +259,24 @@ fn codes() {
     assert!(rows.iter().all(|row| code["data_cells"] == row.len()));
     let ones: usize = rows.iter().map(|row| row.matches('1').count()).sum();
     assert_eq!(code["ones"], ones);
+    // 6 nodes of 6 packets, P and Q: 2·6·6 + 5.
+    assert_eq!(code["fewest_ones"], 77);
+}
+
+#[test]
+fn a_code_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("matrix.svg");
+    let report = run(args!["codes", "xcode:n=5", "--svg", &path, "--json"]);
+    let report = report.expect(exit::DONE).result();
+    check_report("codes", "code", &report, &["svg"]);
+    assert_eq!(report["svg"], path.to_str().unwrap());
+    let svg = fs::read_to_string(&path).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("xcode:n=5: 30 ones") && svg.contains("p4.4"));
+    let nowhere = folder.path().join("nowhere").join("matrix.svg");
+    run(args!["codes", "4+2", "--svg", &nowhere]).expect(exit::IO);
+    let huge = run(args!["codes", "cauchy-orig:k=64,m=64,w=32", "--svg", &path]);
+    assert!(huge.expect(exit::ARGUMENTS).stderr.contains("1000000 are drawn"));
 }
 
 #[test]
@@ -316,6 +339,16 @@ fn bench_and_every_kernel_of_doctor() {
             assert_eq!(report["op"], operation);
             assert!(*kernel == "auto" || report["kernel"] == **kernel, "{report}");
         }
+    }
+}
+
+/// Data and parity on every node.
+#[test]
+fn bench_of_a_vertical_code() {
+    for operation in ["encode", "decode"] {
+        let settings = ["--set", "65536", "--reps", "3", "--json", "--op", operation];
+        let report = run([&["bench", "--code", "xcode:n=5"][..], &settings].concat());
+        check_bench(&report.expect(exit::DONE).result());
     }
 }
 

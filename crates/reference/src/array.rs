@@ -1,17 +1,21 @@
-//! RDP and EVENODD: two parities by XOR along rows and diagonals, from their definitions.
+//! RDP, EVENODD, STAR and X-Code: parities by XOR along rows and diagonals, from their definitions.
 //!
-//! Both see a stripe as a table of p - 1 rows, p prime, with one column a node. Shards are in
+//! RDP and EVENODD see a stripe as a table of p - 1 rows, p prime, with one column a node. Shards are in
 //! the packet layout with w = p - 1: row r of a column is packet r of a strip. Cell (r, c) lies on
 //! diagonal (r + c) mod p. There are p diagonals and room for p - 1 parities; what becomes of
 //! diagonal p - 1 is the difference between the two codes. RDP leaves it out and lets the other
-//! diagonals run through the row parity too. EVENODD adds its sum, S, to all the others.
+//! diagonals run through the row parity too. EVENODD adds its sum, S, to all the others. STAR is
+//! EVENODD with a third parity, which is the second one's mirror image. X-Code has a table of n rows, n
+//! prime, whose last two rows are parity: every node holds some.
 //!
 //! A *shortened* code has fewer data nodes than p allows; the missing columns are zero. RDP drops
-//! its first columns and EVENODD its last, as the design fixes for Paritas for ever.
+//! its first columns, EVENODD and STAR their last, as the design fixes for Paritas for ever.
 //!
 //! Sources: Corbett et al., "Row-Diagonal Parity for Double Disk Failure Correction", FAST 2004;
 //! Blaum, Brady, Bruck and Menon, "EVENODD: an efficient scheme for tolerating double disk
-//! failures in RAID architectures", IEEE Transactions on Computers 44(2), 1995.
+//! failures in RAID architectures", IEEE Transactions on Computers 44(2), 1995; Huang and Xu, "STAR: an
+//! efficient coding scheme for correcting triple storage node failures", FAST 2005; Xu and Bruck,
+//! "X-Code: MDS array codes with optimal encoding", IEEE Transactions on Information Theory 45(1), 1999.
 
 /// The row parity and the diagonal parity of RDP, for 1 to `p` - 1 data shards.
 ///
@@ -26,10 +30,10 @@ pub fn rdp(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     check(p, p.saturating_sub(1), data, packet);
     let dropped = vec![vec![0; data[0].len()]; p - 1 - data.len()];
     let columns = [&dropped, data].concat();
-    let mut table = Table { p, packet, columns };
+    let mut table = Table { rows: p - 1, packet, columns };
     let row_parity = table.shard(|strip, r| table.row(strip, r));
     table.columns.push(row_parity.clone());
-    let diagonal_parity = table.shard(|strip, i| table.diagonal(strip, i));
+    let diagonal_parity = table.shard(|strip, i| table.diagonal(strip, p, i));
     [row_parity, diagonal_parity]
 }
 
@@ -44,27 +48,70 @@ pub fn rdp(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
 /// Unless `p` is prime, the number of shards fits, and all have one length, a multiple of
 /// (`p` - 1) x `packet` bytes.
 pub fn evenodd(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
+    let [row_parity, diagonal_parity, _] = star(p, data, packet);
+    [row_parity, diagonal_parity]
+}
+
+/// The three parities of STAR, for 1 to `p` data shards.
+///
+/// The first two are those of [`evenodd`]. Cell i of the third is the sum of the cells with
+/// row - column = i modulo p plus S', the sum of those with row - column = p - 1.
+///
+/// # Panics
+///
+/// As [`evenodd`] does.
+pub fn star(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 3] {
     check(p, p, data, packet);
     let columns = data.to_vec();
-    let table = Table { p, packet, columns };
+    let table = Table { rows: p - 1, packet, columns };
     let row_parity = table.shard(|strip, r| table.row(strip, r));
     let diagonal_parity = table.shard(|strip, i| {
-        let s = table.diagonal(strip, p - 1);
-        xor(&s, &table.diagonal(strip, i))
+        let s = table.diagonal(strip, p, p - 1);
+        xor(&s, &table.diagonal(strip, p, i))
     });
-    [row_parity, diagonal_parity]
+    let mirrored = |strip, d| table.sum(strip, |row, column| (row + p - column) % p == d);
+    let mirrored_parity = table.shard(|strip, i| xor(&mirrored(strip, p - 1), &mirrored(strip, i)));
+    [row_parity, diagonal_parity, mirrored_parity]
+}
+
+/// The two rows of parity of X-Code that each of n nodes stores below its rows of `data`, n - 2 of
+/// them.
+///
+/// Data cell (r, c) goes into the first parity of node c - r - 2 and the second of node c + r + 2,
+/// modulo n.
+///
+/// # Panics
+///
+/// Unless the number of shards is an odd prime and all have one length, a multiple of
+/// (n - 2) x `packet` bytes.
+pub fn xcode(data: &[Vec<u8>], packet: usize) -> Vec<Vec<u8>> {
+    let n = data.len();
+    assert!(n > 2, "{n} nodes");
+    check_shards(n, data, (n - 2) * packet);
+    let table = Table { rows: n - 2, packet, columns: data.to_vec() };
+    let strips = data[0].len() / ((n - 2) * packet);
+    let of_node = |node: usize| {
+        let first = |strip| table.sum(strip, |r, c| (c + 2 * n - r - 2) % n == node);
+        let second = |strip| table.sum(strip, |r, c| (c + r + 2) % n == node);
+        (0..strips).flat_map(|strip| [first(strip), second(strip)].concat()).collect()
+    };
+    (0..n).map(of_node).collect()
 }
 
 /// Panics where the public functions say so.
 fn check(p: usize, most: usize, data: &[Vec<u8>], packet: usize) {
-    let prime = p >= 2 && (2..p).all(|divisor| !p.is_multiple_of(divisor));
-    assert!(prime, "{p} is not a prime");
     assert!(
         (1..=most).contains(&data.len()),
         "{} data shards; p = {p} allows 1 to {most}",
         data.len()
     );
-    let strip = (p - 1) * packet;
+    check_shards(p, data, (p - 1) * packet);
+}
+
+/// Panics unless `p` is prime and shards are equally many strips.
+pub(crate) fn check_shards(p: usize, data: &[Vec<u8>], strip: usize) {
+    let prime = p >= 2 && (2..p).all(|divisor| !p.is_multiple_of(divisor));
+    assert!(prime, "{p} is not a prime");
     assert!(
         strip > 0 && data[0].len().is_multiple_of(strip),
         "a shard of {} bytes is not a run of strips of {strip} bytes",
@@ -74,34 +121,34 @@ fn check(p: usize, most: usize, data: &[Vec<u8>], packet: usize) {
     assert!(equal, "shards of equal length");
 }
 
-/// The stripes of a code: p - 1 rows, one column a shard, a packet in each cell.
-struct Table {
-    p: usize,
-    packet: usize,
-    columns: Vec<Vec<u8>>,
+/// The stripes of a code: one column a shard, a packet in each cell.
+pub(crate) struct Table {
+    pub(crate) rows: usize,
+    pub(crate) packet: usize,
+    pub(crate) columns: Vec<Vec<u8>>,
 }
 
 impl Table {
     fn cell(&self, strip: usize, r: usize, c: usize) -> &[u8] {
-        let start = (strip * (self.p - 1) + r) * self.packet;
+        let start = (strip * self.rows + r) * self.packet;
         &self.columns[c][start..start + self.packet]
     }
 
     /// The sum of the cells of row `r`.
-    fn row(&self, strip: usize, r: usize) -> Vec<u8> {
+    pub(crate) fn row(&self, strip: usize, r: usize) -> Vec<u8> {
         self.sum(strip, |row, _| row == r)
     }
 
-    /// The sum of the cells of diagonal `d`.
-    fn diagonal(&self, strip: usize, d: usize) -> Vec<u8> {
-        self.sum(strip, |row, column| (row + column) % self.p == d)
+    /// The sum of the cells of diagonal `d` of `p`.
+    fn diagonal(&self, strip: usize, p: usize, d: usize) -> Vec<u8> {
+        self.sum(strip, |row, column| (row + column) % p == d)
     }
 
     /// The sum of the cells at those (row, column) that `wanted` picks.
-    fn sum(&self, strip: usize, wanted: impl Fn(usize, usize) -> bool) -> Vec<u8> {
+    pub(crate) fn sum(&self, strip: usize, wanted: impl Fn(usize, usize) -> bool) -> Vec<u8> {
         let mut sum = vec![0; self.packet];
         for c in 0..self.columns.len() {
-            for r in (0..self.p - 1).filter(|&r| wanted(r, c)) {
+            for r in (0..self.rows).filter(|&r| wanted(r, c)) {
                 sum = xor(&sum, self.cell(strip, r, c));
             }
         }
@@ -109,8 +156,8 @@ impl Table {
     }
 
     /// The shard whose packet `r` of each strip is `cell(strip, r)`.
-    fn shard(&self, cell: impl Fn(usize, usize) -> Vec<u8>) -> Vec<u8> {
-        let rows = self.p - 1;
+    pub(crate) fn shard(&self, cell: impl Fn(usize, usize) -> Vec<u8>) -> Vec<u8> {
+        let rows = self.rows;
         let strips = self.columns[0].len() / (rows * self.packet);
         (0..strips * rows).flat_map(|packet| cell(packet / rows, packet % rows)).collect()
     }
@@ -122,7 +169,7 @@ fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{evenodd, rdp};
+    use super::{evenodd, rdp, star, xcode};
 
     /// Columns a, b, and the row parity a + b. Diagonal 0 holds a0 and (a + b)1, diagonal 1
     /// holds a1 and b0: 1 ^ 10 and 2 ^ 4.
@@ -151,6 +198,21 @@ mod tests {
     fn evenodd_shortened_drops_its_last_column() {
         let data = [vec![1, 2], vec![4, 8]];
         assert_eq!(evenodd(3, &data, 1), [[5, 10], [9, 14]]);
+    }
+
+    /// S' = a2 would be below the table, so S' = b0 + c1 = 36; R0 = S' + a0 + b1, as c2 is below it,
+    /// and R1 = S' + a1 + c0, as b2 is.
+    #[test]
+    fn star_of_three_by_hand() {
+        let data = [vec![1, 2], vec![4, 8], vec![16, 32]];
+        assert_eq!(star(3, &data, 1), [vec![21, 42], vec![57, 30], vec![45, 54]]);
+    }
+
+    /// One row of data; node 0 gets the cells of nodes 2 and -2 = 1, and so on.
+    #[test]
+    fn xcode_of_three_by_hand() {
+        let data = [vec![1, 4], vec![2, 5], vec![3, 6]];
+        assert_eq!(xcode(&data, 1), [[3, 2, 6, 5], [1, 3, 4, 6], [2, 1, 5, 4]]);
     }
 
     /// The stripe of `rdp_of_three_by_hand`, then an empty one with a1 = 7, in the second bytes

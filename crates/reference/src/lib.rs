@@ -14,7 +14,8 @@
 //! 2. [`matrix`]: the code over symbols. Encoding is a matrix product, reconstruction is
 //!    Gaussian elimination. Cauchy matrices live here too.
 //! 3. [`packets`] and [`words`]: the two ways in which the bytes of a shard spell symbols.
-//! 4. [`array`](mod@array): RDP and EVENODD, which need no field at all.
+//! 4. [`coefficients`]: the matrices that some families are known by.
+//! 5. [`array`](mod@array) and [`density`]: codes of rows and diagonals, which need no field at all.
 //!
 //! The crate is for development only. A call that breaks a documented condition (shards of
 //! unequal length, a polynomial of the wrong degree) panics: that is a bug in the caller's
@@ -24,6 +25,8 @@
 #![deny(missing_docs)]
 
 pub mod array;
+pub mod coefficients;
+pub mod density;
 pub mod field;
 pub mod matrix;
 pub mod packets;

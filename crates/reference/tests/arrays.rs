@@ -1,4 +1,5 @@
-//! RDP and EVENODD: any two losses are recoverable, and both agree with their algebra.
+//! Array codes: any losses up to the tolerance are recoverable; RDP and EVENODD agree with their
+//! algebra.
 //!
 //! The first tests let the code tell what it computes. Every data cell is a packet of 8 bytes
 //! with one bit set, a different one for each, so a parity packet comes out as the *set* of data
@@ -9,20 +10,31 @@
 //! Where 1 + x + ... + x^(p-1) is irreducible (p = 3, 5, 11, 13), these are elements of
 //! GF(2^(p-1)), and the field codec must give the bytes that rows and diagonals give.
 
-use paritas_reference::array::{evenodd, rdp};
+use paritas_reference::array::{evenodd, rdp, star, xcode};
+use paritas_reference::density::{blaum_roth, liber8tion, liberation};
 use paritas_reference::field::Field;
 use paritas_reference::packets;
 
-type ArrayCode = fn(usize, &[Vec<u8>], usize) -> [Vec<u8>; 2];
+/// The cells of a shard whose packets are sets.
+fn sets(shard: &[u8]) -> Vec<u64> {
+    shard.chunks_exact(8).map(|packet| u64::from_le_bytes(packet.try_into().unwrap())).collect()
+}
 
-/// For each of k + 2 nodes the cells it stores, each as a set of data cells.
-fn cells_as_sets(code: ArrayCode, p: usize, k: usize) -> Vec<Vec<u64>> {
+/// k shards of data, each cell the set of itself.
+fn unit_shards(k: usize, rows: usize) -> Vec<Vec<u8>> {
     let unit = |cell: usize| (1u64 << cell).to_le_bytes();
-    let mut shards: Vec<Vec<u8>> =
-        (0..k).map(|j| (0..p - 1).flat_map(|r| unit(j * (p - 1) + r)).collect()).collect();
-    shards.extend(code(p, &shards, 8));
-    let set = |packet: &[u8]| u64::from_le_bytes(packet.try_into().unwrap());
-    shards.iter().map(|shard| shard.chunks_exact(8).map(set).collect()).collect()
+    (0..k).map(|j| (0..rows).flat_map(|r| unit(j * rows + r)).collect()).collect()
+}
+
+/// For each of k + m nodes the cells it stores, each as a set of data cells.
+fn cells_as_sets<const M: usize>(
+    code: impl Fn(&[Vec<u8>]) -> [Vec<u8>; M],
+    rows: usize,
+    k: usize,
+) -> Vec<Vec<u64>> {
+    let data = unit_shards(k, rows);
+    let parity = code(&data);
+    data.iter().chain(&parity).map(|shard| sets(shard)).collect()
 }
 
 /// The rank over GF(2) of rows that are given as bit sets.
@@ -38,42 +50,68 @@ fn rank(rows: impl Iterator<Item = u64>) -> usize {
     basis.len()
 }
 
-fn check_any_two_losses(code: ArrayCode, p: usize, k: usize) {
-    let nodes = cells_as_sets(code, p, k);
-    for first in 0..k + 2 {
-        for second in 0..first {
-            let left = nodes.iter().enumerate().filter(|(i, _)| *i != first && *i != second);
-            let cells = left.flat_map(|(_, cells)| cells.iter().copied());
-            assert_eq!(rank(cells), k * (p - 1), "p {p} k {k}: {first}, {second}");
+/// Whether all data, `cells` of them, is determined whichever `losses` nodes are lost.
+fn survives(nodes: &[Vec<u64>], cells: usize, losses: u32) -> bool {
+    let patterns = (0..1u32 << nodes.len()).filter(|pattern| pattern.count_ones() == losses);
+    patterns.into_iter().all(|pattern| {
+        let left = nodes.iter().enumerate().filter(|(i, _)| pattern >> i & 1 == 0);
+        rank(left.flat_map(|(_, cells)| cells.iter().copied())) == cells
+    })
+}
+
+fn check_any_losses<const M: usize>(
+    what: &str,
+    code: impl Fn(&[Vec<u8>]) -> [Vec<u8>; M],
+    rows: usize,
+    k: usize,
+) {
+    let nodes = cells_as_sets(code, rows, k);
+    assert!(survives(&nodes, k * rows, M as u32), "{what}, {rows} rows, k {k}");
+    assert!(!survives(&nodes, k * rows, M as u32 + 1), "{what}, {rows} rows, k {k}: too good");
+}
+
+#[test]
+fn codes_over_a_prime_survive_any_losses() {
+    for p in [3, 5, 7] {
+        for k in 1..p {
+            check_any_losses("rdp", |data| rdp(p, data, 8), p - 1, k);
+            check_any_losses("blaum_roth", |data| blaum_roth(p, data, 8), p - 1, k);
+        }
+        for k in 1..=p {
+            check_any_losses("evenodd", |data| evenodd(p, data, 8), p - 1, k);
+            check_any_losses("star", |data| star(p, data, 8), p - 1, k);
+            check_any_losses("liberation", |data| liberation(p, data, 8), p, k);
         }
     }
 }
 
 #[test]
-fn rdp_survives_any_two_losses() {
-    for p in [3, 5, 7] {
-        (1..p).for_each(|k| check_any_two_losses(rdp, p, k));
-    }
+fn liber8tion_survives_any_two_losses() {
+    (1..=8).for_each(|k| check_any_losses("liber8tion", |data| liber8tion(data, 8), 8, k));
 }
 
 #[test]
-fn evenodd_survives_any_two_losses() {
-    for p in [3, 5, 7] {
-        (1..=p).for_each(|k| check_any_two_losses(evenodd, p, k));
+fn xcode_survives_any_two_losses() {
+    for n in [3, 5, 7] {
+        let data = unit_shards(n, n - 2);
+        let parity = xcode(&data, 8);
+        let nodes: Vec<Vec<u64>> =
+            data.iter().zip(&parity).map(|(d, p)| [sets(d), sets(p)].concat()).collect();
+        assert!(survives(&nodes, n * (n - 2), 2) && !survives(&nodes, n * (n - 2), 3), "n {n}");
     }
 }
 
 /// The check can fail: with p = 2 both parities of EVENODD are the same.
 #[test]
-#[should_panic(expected = "p 2 k 2")]
+#[should_panic(expected = "evenodd, 1 rows, k 2")]
 fn evenodd_of_two_does_not() {
-    check_any_two_losses(evenodd, 2, 2);
+    check_any_losses("evenodd", |data| evenodd(2, data, 8), 1, 2);
 }
 
 /// Rows and diagonals of the full table of p = 5, listed by hand.
 #[test]
 fn evenodd_of_five_by_hand() {
-    let nodes = cells_as_sets(evenodd, 5, 5);
+    let nodes = cells_as_sets(|data| evenodd(5, data, 8), 4, 5);
     // Cell (r, c) is bit 4 c + r.
     let set = |cells: &[(u64, u64)]| cells.iter().map(|(r, c)| 1u64 << (4 * c + r)).sum();
     let s: u64 = set(&[(3, 1), (2, 2), (1, 3), (0, 4)]);

@@ -12,7 +12,7 @@ use common::{
 };
 use paritas_store::{ErrorKind, Object, ShardState, Status, VerifyReport};
 
-const SPECS: [&str; 3] = ["4+2", "rdp:k=4", "evenodd:k=3"];
+const SPECS: [&str; 4] = ["4+2", "rdp:k=4", "evenodd:k=3", "xcode:n=5"];
 
 /// A small object in a directory of its own.
 struct Case {

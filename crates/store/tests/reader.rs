@@ -92,7 +92,7 @@ fn record(input: &mut &[u8], kind: u64) -> Cbor {
 }
 
 /// The vectors that are not damaged.
-const INTACT: [&str; 9] = [
+const INTACT: [&str; 10] = [
     "cauchy-4-2",
     "cauchy-points",
     "cauchy-wide",
@@ -102,6 +102,7 @@ const INTACT: [&str; 9] = [
     "one-byte",
     "renamed",
     "several-stripes",
+    "xcode-5",
 ];
 
 /// What one file holds.
@@ -112,26 +113,38 @@ struct Shard {
     blocks: Vec<Vec<u8>>,
 }
 
-/// The rows of a node, and how many of them are a lane.
-fn rows(spec: &str) -> (usize, usize) {
-    let value = |key: &str| -> Option<usize> {
-        let (_, parameters) = spec.split_once(':')?;
-        let found = parameters.split(',').find_map(|p| p.strip_prefix(key)?.strip_prefix('='))?;
-        found.parse().ok()
-    };
-    match spec.split(':').next().unwrap() {
-        "cauchy" => {
-            let nodes = value("k").unwrap() + value("m").unwrap();
-            let w = value("w").unwrap_or(nodes.next_power_of_two().trailing_zeros() as usize);
-            (w, w)
-        }
-        _ => (value("p").unwrap() - 1, 1),
-    }
+/// What a code's name says of its shards.
+struct Shape {
+    /// The rows of a node, and how many of them are a lane.
+    rows: usize,
+    lane_rows: usize,
+    /// The nodes with data, which come first, and the rows of data that they have, which do too.
+    data_nodes: usize,
+    data_rows: usize,
 }
 
-fn data_nodes(spec: &str) -> usize {
-    let rest = &spec[spec.find("k=").unwrap() + 2..];
-    rest[..rest.find(',').unwrap()].parse().unwrap()
+impl Shape {
+    fn of(spec: &str) -> Self {
+        let value = |key: &str| -> Option<usize> {
+            let (_, parameters) = spec.split_once(':')?;
+            let found =
+                parameters.split(',').find_map(|p| p.strip_prefix(key)?.strip_prefix('='))?;
+            found.parse().ok()
+        };
+        let (rows, lane_rows) = match spec.split(':').next().unwrap() {
+            "xcode" => {
+                let n = value("n").unwrap();
+                return Self { rows: n, lane_rows: 1, data_nodes: n, data_rows: n - 2 };
+            }
+            "cauchy" => {
+                let nodes = value("k").unwrap() + value("m").unwrap();
+                let w = value("w").unwrap_or(nodes.next_power_of_two().trailing_zeros() as usize);
+                (w, w)
+            }
+            _ => (value("p").unwrap() - 1, 1),
+        };
+        Self { rows, lane_rows, data_nodes: value("k").unwrap(), data_rows: rows }
+    }
 }
 
 fn read_shard(bytes: &[u8]) -> Shard {
@@ -148,8 +161,9 @@ fn read_shard(bytes: &[u8]) -> Shard {
     let identity = footer.at(0);
     let Cbor::Text(spec) = identity.at(0) else { panic!() };
     assert_eq!(identity.at(3), &Cbor::Text("packets".to_owned()));
-    let ((rows, lane_rows), packet) = (rows(spec), identity.at(4).number() as usize);
-    let stripe = data_nodes(spec) * rows * packet;
+    let Shape { rows, lane_rows, data_nodes, data_rows } = Shape::of(spec);
+    let packet = identity.at(4).number() as usize;
+    let stripe = data_nodes * data_rows * packet;
     let mut left = footer.at(2).at(0).number() as usize;
     let mut blocks = Vec::new();
     while left > 0 {
@@ -194,10 +208,12 @@ fn spec(shards: &[Shard]) -> &str {
 #[test]
 fn the_essay_is_enough() {
     for (case, shards) in cases() {
-        let mut object = Vec::new();
+        let (mut object, shape) = (Vec::new(), Shape::of(spec(&shards)));
         for segment in 0..shards[0].blocks.len() {
-            let data = &shards[..data_nodes(spec(&shards))];
-            data.iter().for_each(|shard| object.extend(&shard.blocks[segment]));
+            for shard in &shards[..shape.data_nodes] {
+                let block = &shard.blocks[segment];
+                object.extend(&block[..block.len() / shape.rows * shape.data_rows]);
+            }
         }
         let total = shards[0].footer.at(2);
         let length = total.at(0).number() as usize;
@@ -215,7 +231,7 @@ fn parity_is_what_the_generator_says() {
     for (case, shards) in cases() {
         let code = common::code(spec(&shards));
         let packet = shards[0].footer.at(0).at(4).number() as usize;
-        let (rows, lane_rows) = rows(spec(&shards));
+        let Shape { rows, lane_rows, .. } = Shape::of(spec(&shards));
         for segment in 0..shards[0].blocks.len() {
             let stripes = shards[0].blocks[segment].len() / (rows * packet);
             let cell = |cell: paritas::CellId, stripe: usize| {

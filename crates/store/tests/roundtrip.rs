@@ -11,7 +11,19 @@ use common::{
 use paritas::define::erasure::combinations;
 use paritas_store::{DigestCheck, EncodeJob, ErrorKind, Status, encode, scan};
 
-const SPECS: [&str; 5] = ["4+2", "1+1", "rdp:k=4", "evenodd:k=3", "cauchy:k=10,m=4,w=4"];
+const SPECS: [&str; 11] = [
+    "4+2",
+    "1+1",
+    "rdp:k=4",
+    "evenodd:k=3",
+    "cauchy:k=10,m=4,w=4",
+    "cauchy-good:k=3,m=2",
+    "liberation:k=4",
+    "star:k=3",
+    "qfs:k=2",
+    "xcode:n=3",
+    "xcode:n=5",
+];
 
 fn lengths(spec: &str) -> Vec<usize> {
     let segment = segment_bytes(spec);
@@ -43,7 +55,9 @@ fn every_length_comes_back() {
 fn default_blocks_come_back() {
     let directory = tempfile::tempdir().unwrap();
     let bytes = content(3_000_007);
-    for (spec, threads) in [("4+2", 1), ("5+2", 5), ("rdp:k=6", 3), ("cauchy:k=2,m=1,w=3", 0)] {
+    for (spec, threads) in
+        [("4+2", 1), ("5+2", 5), ("rdp:k=6", 3), ("cauchy:k=2,m=1,w=3", 0), ("xcode:n=7", 3)]
+    {
         let mut job = EncodeJob::new(code(spec), spec, vec![directory.path().to_owned()]);
         job.threads = threads;
         let report = put(&job, &bytes);
@@ -57,12 +71,13 @@ fn default_blocks_come_back() {
 
 #[test]
 fn any_losses_within_the_tolerance() {
-    for spec in ["4+2", "rdp:k=4", "evenodd:k=3"] {
+    for spec in ["4+2", "rdp:k=4", "evenodd:k=3", "star:k=3", "xcode:n=5"] {
         let directory = tempfile::tempdir().unwrap();
         let bytes = content(3 * segment_bytes(spec) + 5);
         let report = put(&small_job(spec, directory.path()), &bytes);
         let nodes = code(spec).node_count();
-        for count in 1..=3 {
+        let tolerance = code(spec).tolerance();
+        for count in 1..=tolerance + 1 {
             for lost in combinations(nodes, count) {
                 let kept = (0..nodes).filter(|shard| !lost.contains(shard));
                 let kept: Vec<_> = kept.map(|shard| report.shards[shard].clone()).collect();
@@ -70,12 +85,12 @@ fn any_losses_within_the_tolerance() {
                 let object = &inventory.objects[0];
                 assert_eq!(object.missing(), lost);
                 let verified = check(object);
-                if count <= 2 {
+                if count <= tolerance {
                     let (back, report) = get(object).unwrap();
                     assert_eq!(back, bytes, "{spec} without {lost:?}");
                     assert_eq!(report.missing, lost);
                     assert_eq!(verified.status, Status::Repairable);
-                    assert_eq!(verified.tolerable, 2 - count);
+                    assert_eq!(verified.tolerable, tolerance - count);
                 } else {
                     assert_eq!(kind(get(object)), ErrorKind::TooFewShards);
                     assert_eq!(verified.status, Status::Lost);

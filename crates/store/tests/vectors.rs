@@ -143,7 +143,7 @@ fn forge_digest(path: &Path) {
     });
 }
 
-const CASES: [Case; 19] = [
+const CASES: [Case; 20] = [
     ("cauchy-4-2", "three segments, the last one short", "4+2", 2000, |_| {}),
     ("cauchy-points", "points of its own", "cauchy:k=3,m=2,w=4,points=9.3.12.1.7", 1500, |_| {}),
     ("cauchy-wide", "17 shards: padded indices", "cauchy:k=14,m=3", 700, |_| {}),
@@ -245,6 +245,7 @@ const CASES: [Case; 19] = [
         }
     }),
     ("several-stripes", "segments of 4 stripes, the last one of 2", "4+2", 10_000, |_| {}),
+    ("xcode-5", "data and parity on every node", "xcode:n=5", 2500, |_| {}),
 ];
 
 /// Adds the cases of [`CASES`] that are not there yet; what is there stays as it is.

@@ -7,6 +7,7 @@ mod doctor;
 mod encode;
 mod generate;
 mod info;
+mod picture;
 mod repair;
 mod schedule;
 mod shards;

@@ -26,6 +26,7 @@ const CAUCHY: Family = Family { spec: "4+2", data: 4, parity: 2, lanes: 1 };
 const WIDER_CAUCHY: Family = Family { spec: "cauchy:k=5,m=3", data: 5, parity: 3, lanes: 1 };
 const RDP: Family = Family { spec: "rdp:k=4", data: 4, parity: 2, lanes: 4 };
 const EVENODD: Family = Family { spec: "evenodd:k=3", data: 3, parity: 2, lanes: 2 };
+const XCODE: Family = Family { spec: "xcode:n=5", data: 3, parity: 2, lanes: 5 };
 const ISAL: Family = Family { spec: "isal-cauchy:k=3,m=2", data: 3, parity: 2, lanes: 1 };
 
 const SEED: u64 = 0x7061_7269_7461_7300;
@@ -54,6 +55,11 @@ fn isal_cauchy_3_2() {
 #[test]
 fn evenodd_3() {
     Arena::new(EVENODD, 4).all_sizes();
+}
+
+#[test]
+fn xcode_5() {
+    Arena::new(XCODE, 8).all_sizes();
 }
 
 #[test]

@@ -138,6 +138,17 @@ impl Pin {
     }
 }
 
+impl fmt::Display for Pin {
+    /// As `prime = 7; points = 0, 1, 2`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |(name, numbers): (&str, &[u64])| {
+            let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+            format!("{name} = {}", numbers.join(", "))
+        };
+        f.write_str(&self.entries().map(list).collect::<Vec<_>>().join("; "))
+    }
+}
+
 /// A code: cells, generator rows, definitions, placement.
 #[derive(Debug, Clone)]
 pub struct Code {
@@ -382,26 +393,40 @@ impl CodeBuilder {
         self.push(role, node, row.into(), definition.into())
     }
 
+    /// Adds the next data cells: `rows` of node 0, then `rows` of node 1, up to node `nodes - 1`.
+    ///
+    /// # Panics
+    /// When the code has fewer nodes.
+    pub fn data_nodes(&mut self, nodes: usize, rows: usize) -> Vec<Vec<CellId>> {
+        (0..nodes).map(|node| (0..rows).map(|_| self.data(Some(node))).collect()).collect()
+    }
+
+    /// Adds a parity node that is the sum of blocks times data columns: its row r is the XOR of
+    /// cell c of column j for every one at (r, c) of block j.
+    ///
+    /// # Panics
+    /// When there is no such node, or a block has more columns than its data column has cells.
+    pub fn blocks(&mut self, node: usize, data: &[Vec<CellId>], blocks: &[BitMatrix]) -> &mut Self {
+        for r in 0..blocks.first().map_or(0, BitMatrix::rows) {
+            let sources = blocks.iter().zip(data);
+            let sources: Vec<CellId> =
+                sources.flat_map(|(block, cells)| block.support(r).map(|c| cells[c])).collect();
+            self.derived(Role::Parity, Some(node), &sources);
+        }
+        self
+    }
+
     /// Adds the symbols of a matrix in the packet layout: node by node from 0, the w bits of a
     /// symbol as the next w rows of its node.
     ///
     /// # Panics
     /// When the code has fewer nodes.
     pub fn symbols(&mut self, matrix: &SymbolMatrix) -> &mut Self {
-        let w = matrix.field().width() as usize;
-        let data: Vec<Vec<CellId>> = (0..matrix.data_nodes())
-            .map(|node| (0..w).map(|_| self.data(Some(node))).collect())
-            .collect();
+        let field = matrix.field();
+        let data = self.data_nodes(matrix.data_nodes(), field.width() as usize);
         for (row, node) in matrix.parity().iter().zip(matrix.data_nodes()..) {
-            let blocks: Vec<BitMatrix> =
-                row.iter().map(|&c| matrix.field().bit_matrix(c)).collect();
-            for bit in 0..w {
-                let blocks = blocks.iter().zip(&data);
-                let sources: Vec<CellId> = blocks
-                    .flat_map(|(block, cells)| block.support(bit).map(|column| cells[column]))
-                    .collect();
-                self.derived(Role::Parity, Some(node), &sources);
-            }
+            let blocks: Vec<BitMatrix> = row.iter().map(|&c| field.bit_matrix(c)).collect();
+            self.blocks(node, &data, &blocks);
         }
         self
     }
@@ -489,7 +514,7 @@ impl CodeBuilder {
 }
 
 /// Sorts a list and removes what occurs an even number of times.
-fn cancel_pairs<T: Copy + Ord>(list: &mut Vec<T>) {
+pub(crate) fn cancel_pairs<T: Copy + Ord>(list: &mut Vec<T>) {
     list.sort_unstable();
     let kept: Vec<T> =
         list.chunk_by(|a, b| a == b).filter(|run| run.len() % 2 == 1).map(|run| run[0]).collect();
@@ -561,31 +586,24 @@ impl fmt::Debug for CellSet {
 mod tests {
     use super::*;
 
-    /// X-Code on 5 nodes: three data rows and two parity rows on every node.
+    /// Two data rows and two parity rows on every node.
     #[test]
     fn vertical_codes_fit() {
-        let n = 5;
+        let n = 4;
         let mut builder = CodeBuilder::new(n);
-        let data: Vec<Vec<CellId>> =
-            (0..n).map(|node| (0..n - 2).map(|_| builder.data(Some(node))).collect()).collect();
-        for i in 0..n {
-            let diagonal: Vec<CellId> = (0..n - 2).map(|r| data[(i + r + 2) % n][r]).collect();
-            builder.derived(Role::Parity, Some(i), &diagonal);
-        }
-        for i in 0..n {
-            let diagonal: Vec<CellId> = (0..n - 2).map(|r| data[(i + n - r - 2) % n][r]).collect();
-            builder.derived(Role::Parity, Some(i), &diagonal);
-        }
-        builder.lane_rows(1);
-        let code = builder.finish(Spec::new("xcode").with("n", n), 2).unwrap();
-        assert_eq!(code.node_cells(NodeId::new(0)).len(), 5);
-        assert_eq!(code.ones(), 2 * n * (n - 2));
-        assert!(code.nodes().all(|node| code.holds_data(node)));
-        for a in code.nodes() {
-            for b in code.nodes().filter(|&b| b != a) {
-                assert!(crate::define::erasure::Losses::of_nodes(&code, &[a, b]).is_solvable());
+        let data = builder.data_nodes(n, 2);
+        for (i, j) in [(1, 2), (2, 3)] {
+            for node in 0..n {
+                let sources = [data[(node + i) % n][0], data[(node + j) % n][1]];
+                builder.derived(Role::Parity, Some(node), &sources);
             }
         }
+        builder.lane_rows(1);
+        let code = builder.finish(Spec::new("test"), 1).unwrap();
+        assert_eq!(code.node_cells(NodeId::new(0)).len(), 4);
+        assert_eq!(code.ones(), 2 * n * 2);
+        assert!(code.nodes().all(|node| code.holds_data(node)));
+        assert_eq!(code.cell_name(code.node_cells(NodeId::new(3))[2]), "p3.2");
     }
 
     /// Several stripes in one group, with cells of a second stage.

@@ -4,7 +4,7 @@
 //! cells are at hand, which are wanted. The answer is found in two ways and the cheaper one is
 //! kept. *Structure* follows the code's definitions, each an equation between few cells: whatever
 //! equation has one unknown gives it, as RDP's zigzag decoding does, and encoding through row
-//! parity or EVENODD's S. *Elimination* solves the generator's equations for the unknown data
+//! parity or EVENODD's S; where that gets stuck, single cells are eliminated. *Elimination* solves the generator's equations for the unknown data
 //! and always succeeds where anything does. Both give rows of sources, which the passes of
 //! [`optimise`] turn into fewer XORs.
 //!

@@ -3,13 +3,27 @@
 //! Every derived cell XORed with its definition is zero. An equation with exactly one unknown cell
 //! gives that cell; the cells so found make further equations solvable. Encoding, RDP's zigzag
 //! reconstruction and the peeling decoder of LT codes are all this one procedure. Equations with
-//! fewer known cells are used first. When it gets stuck, elimination is left.
+//! fewer known cells are used first.
+//!
+//! Where it gets stuck, one cell is found by elimination among the equations that are left, the one
+//! that the fewest of them add up to, and peeling goes on from there: EVENODD needs one such cell for
+//! two lost columns, STAR some for three. (So do the published decoders, which find S, or the middle
+//! column, from sums of many equations, and the rest by zigzag.) Before the first such step the
+//! known cells of every equation become one cell, its *syndrome*: published decoders do so too,
+//! because a syndrome is used many times. For EVENODD with 11 columns that takes 210 XORs on average
+//! where elimination alone took 258, for STAR 343 where it took 555; minimal-density codes, of which
+//! nothing is peeled at first, gain a fifth.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 
-use crate::define::cells::{CellId, CellSet, Code, Role};
+use crate::define::bitmatrix::Echelon;
+use crate::define::cells::{CellId, CellSet, Code, Role, cancel_pairs};
 use crate::plan::Equations;
+
+/// The word operations that all eliminations of a plan together may take, about half a second's; a
+/// system that needs more is left to the one elimination of [`Losses`](crate::define::erasure::Losses).
+const ELIMINATION_BUDGET: usize = 1 << 30;
 
 /// The wanted cells (and what they need on the way) by single-unknown equations, or `None` where
 /// that does not reach them all.
@@ -29,14 +43,17 @@ struct Peeling {
     known: CellSet,
     ready: BinaryHeap<Reverse<(usize, usize)>>,
     solved: Vec<(CellId, Vec<CellId>)>,
+    /// Whether equations have been cut down to syndromes and unknown cells.
+    has_syndromes: bool,
+    /// What is left of [`ELIMINATION_BUDGET`].
+    budget: usize,
 }
 
 impl Peeling {
     fn new(code: &Code, have: &CellSet) -> Self {
         let derived = code.cells().filter(|&cell| code.cell(cell).role != Role::Data);
-        let equations: Vec<Vec<CellId>> = derived
-            .map(|cell| code.definition(cell).iter().copied().chain([cell]).collect())
-            .collect();
+        let equations: Vec<Vec<CellId>> = derived.map(|cell| equation(code, cell)).collect();
+        let cells = code.cell_count() + equations.len();
         let mut uses = vec![Vec::new(); code.cell_count()];
         for (number, cells) in equations.iter().enumerate() {
             cells.iter().for_each(|cell| uses[cell.index()].push(number as u32));
@@ -49,27 +66,88 @@ impl Peeling {
             .filter(|&number| unknown[number] == 1)
             .map(|number| Reverse((equations[number].len(), number)))
             .collect();
-        Self { equations, unknown, uses, known: have.clone(), ready, solved: Vec::new() }
+        let known = CellSet::from_cells(cells, have.iter());
+        let (solved, has_syndromes, budget) = (Vec::new(), false, ELIMINATION_BUDGET);
+        Self { equations, unknown, uses, known, ready, solved, has_syndromes, budget }
     }
 
     fn run(&mut self, wanted: &[CellId]) -> bool {
         let mut missing = wanted.iter().filter(|&&cell| !self.known.contains(cell)).count();
-        let targets: std::collections::HashSet<CellId> = wanted.iter().copied().collect();
+        let targets: HashSet<CellId> = wanted.iter().copied().collect();
         while missing > 0 {
-            let Some(Reverse((_, number))) = self.ready.pop() else { return false };
-            let cells = &self.equations[number];
-            let Some(&cell) = cells.iter().find(|&&cell| !self.known.contains(cell)) else {
-                continue;
-            };
-            let sources = cells.iter().copied().filter(|&source| source != cell).collect();
-            missing -= usize::from(targets.contains(&cell));
-            self.solved.push((cell, sources));
-            self.learn(cell);
+            let Some(solved) = self.peel().or_else(|| self.eliminate_one()) else { return false };
+            missing -= usize::from(targets.contains(&solved));
         }
         true
     }
 
-    fn learn(&mut self, cell: CellId) {
+    /// Solves the cheapest equation with one unknown cell.
+    fn peel(&mut self) -> Option<CellId> {
+        while let Some(Reverse((_, number))) = self.ready.pop() {
+            let cells = &self.equations[number];
+            if let Some(&cell) = cells.iter().find(|&&cell| !self.known.contains(cell)) {
+                let sources = cells.iter().copied().filter(|&source| source != cell).collect();
+                self.learn(cell, sources);
+                return Some(cell);
+            }
+        }
+        None
+    }
+
+    /// Solves the cell that the fewest equations add up to.
+    fn eliminate_one(&mut self) -> Option<CellId> {
+        let open: Vec<usize> = (0..self.equations.len()).filter(|&e| self.unknown[e] > 0).collect();
+        let unknowns = self.unknowns(&open);
+        let rows = open.len() + unknowns.len();
+        let words = unknowns.len().div_ceil(64) + open.len().div_ceil(64);
+        self.budget = self.budget.checked_sub(rows * unknowns.len() * words)?;
+        if !std::mem::replace(&mut self.has_syndromes, true) {
+            open.iter().for_each(|&number| self.make_syndrome(number));
+        }
+        let (used, cell) = self.cheapest(&open, &unknowns)?;
+        let cells = used.into_iter().flat_map(|index| &self.equations[open[index]]).copied();
+        let mut sources: Vec<CellId> = cells.filter(|&cell| self.known.contains(cell)).collect();
+        cancel_pairs(&mut sources);
+        self.learn(cell, sources);
+        Some(cell)
+    }
+
+    /// Of the unknown cells the one that is the sum of the fewest open equations, with those.
+    fn cheapest(&self, open: &[usize], unknowns: &[CellId]) -> Option<(Vec<usize>, CellId)> {
+        let mut echelon = Echelon::new(unknowns.len());
+        for &number in open {
+            // An equation that follows from others is numbered all the same, and not used.
+            let _ = echelon.insert(&row(unknowns, &self.equations[number]));
+        }
+        let express = |&cell: &CellId| Some((echelon.express(&row(unknowns, &[cell])).ok()?, cell));
+        unknowns.iter().filter_map(express).min_by_key(|(used, _)| used.len())
+    }
+
+    /// The unknown cells of some equations, ascending.
+    fn unknowns(&self, equations: &[usize]) -> Vec<CellId> {
+        let cells = equations.iter().flat_map(|&number| &self.equations[number]).copied();
+        let mut unknowns: Vec<CellId> = cells.filter(|&cell| !self.known.contains(cell)).collect();
+        unknowns.sort_unstable();
+        unknowns.dedup();
+        unknowns
+    }
+
+    /// Replaces the known cells of an equation by their sum, a cell of its own.
+    fn make_syndrome(&mut self, number: usize) {
+        let (known, mut left): (Vec<CellId>, Vec<CellId>) =
+            self.equations[number].iter().partition(|&&cell| self.known.contains(cell));
+        if known.len() < 2 {
+            return;
+        }
+        let syndrome = CellId::new(self.uses.len() + number);
+        self.known.insert(syndrome);
+        self.solved.push((syndrome, known));
+        left.push(syndrome);
+        self.equations[number] = left;
+    }
+
+    fn learn(&mut self, cell: CellId, sources: Vec<CellId>) {
+        self.solved.push((cell, sources));
         self.known.insert(cell);
         for &number in &self.uses[cell.index()] {
             let number = number as usize;
@@ -81,13 +159,27 @@ impl Peeling {
     }
 }
 
+/// The unknown ones of some cells, a bit each.
+fn row(unknowns: &[CellId], cells: &[CellId]) -> Vec<u64> {
+    let mut words = vec![0; unknowns.len().div_ceil(64)];
+    for column in cells.iter().filter_map(|cell| unknowns.binary_search(cell).ok()) {
+        words[column / 64] |= 1 << (column % 64);
+    }
+    words
+}
+
+/// The cells that add up to zero as a derived cell has its definition.
+fn equation(code: &Code, cell: CellId) -> Vec<CellId> {
+    code.definition(cell).iter().copied().chain([cell]).collect()
+}
+
 /// Keeps of the solved cells those that the wanted ones need, in the order they were solved.
 fn needed(
     wanted: &[CellId],
     have: &CellSet,
     solved: Vec<(CellId, Vec<CellId>)>,
 ) -> Vec<(CellId, Vec<CellId>)> {
-    let mut needed: std::collections::HashSet<CellId> = wanted.iter().copied().collect();
+    let mut needed: HashSet<CellId> = wanted.iter().copied().collect();
     let mut kept: Vec<_> = solved
         .into_iter()
         .rev()
@@ -101,4 +193,64 @@ fn needed(
         .collect();
     kept.reverse();
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::define::cells::NodeId;
+
+    fn code(spec: &str) -> Code {
+        Code::new(&spec.parse().unwrap()).unwrap()
+    }
+
+    fn solve_losses(code: &Code, lost: &[usize]) -> Option<Equations> {
+        let is_lost = |node: &NodeId| lost.contains(&node.index());
+        let have = code.cells_of(code.nodes().filter(|node| !is_lost(node)));
+        let wanted: Vec<CellId> = code.cells_of(code.nodes().filter(is_lost)).iter().collect();
+        solve(code, &have, &wanted)
+    }
+
+    /// Every row adds up to its cell; syndromes are cells beyond the code's.
+    fn assert_true(code: &Code, equations: &Equations) {
+        let mut made: Vec<(CellId, Vec<u32>)> = Vec::new();
+        for (cell, sources) in &equations.rows {
+            let known = |source: &CellId| match made.iter().find(|(cell, _)| cell == source) {
+                Some((_, row)) => row.clone(),
+                None => code.row(*source).to_vec(),
+            };
+            let mut sum: Vec<u32> = sources.iter().flat_map(known).collect();
+            cancel_pairs(&mut sum);
+            assert!(cell.index() >= code.cell_count() || sum == code.row(*cell), "{cell:?}");
+            made.push((*cell, sum));
+        }
+    }
+
+    #[test]
+    fn peeling_alone_needs_no_syndromes() {
+        let code = code("rdp:k=4");
+        let equations = solve_losses(&code, &[0, 2]).unwrap();
+        assert!(equations.rows.iter().all(|(cell, _)| cell.index() < code.cell_count()));
+        assert_true(&code, &equations);
+    }
+
+    #[test]
+    fn stuck_codes_are_freed() {
+        for (spec, lost) in [
+            ("evenodd:k=5", &[0, 3][..]),
+            ("star:k=5", &[0, 1, 4]),
+            ("liberation:k=5", &[1, 2]),
+            ("cauchy:k=4,m=3", &[0, 1, 2]),
+        ] {
+            let code = code(spec);
+            let equations = solve_losses(&code, lost).unwrap();
+            assert!(equations.rows.iter().any(|(cell, _)| cell.index() >= code.cell_count()));
+            assert_true(&code, &equations);
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_reach_is_not_found() {
+        assert!(solve_losses(&code("evenodd:k=5"), &[0, 1, 2]).is_none());
+    }
 }

@@ -31,13 +31,18 @@ pub fn as_mut_slices(shards: &mut [Vec<u8>]) -> Vec<&mut [u8]> {
     shards.iter_mut().map(Vec::as_mut_slice).collect()
 }
 
-/// Data shards of `stripes` strips, and the codec's parity for them.
+/// Shards of `stripes` strips for every node, with the codec's parity.
 pub fn encoded(codec: &Codec, stripes: usize) -> Vec<Vec<u8>> {
     let code = codec.code();
     let length = stripes * codec.strip();
     let data_nodes = code.nodes().filter(|&node| code.holds_data(node)).count();
-    let data: Vec<Vec<u8>> = (0..data_nodes).map(|node| fill(node, length)).collect();
+    let mut shards: Vec<Vec<u8>> = (0..data_nodes).map(|node| fill(node, length)).collect();
+    if data_nodes == code.node_count() {
+        // Data and parity on every node: what fills the parity rows is overwritten.
+        codec.encode_nodes(&mut as_mut_slices(&mut shards)).unwrap();
+        return shards;
+    }
     let mut parity = vec![vec![0xEE; length]; code.node_count() - data_nodes];
-    codec.encode(&as_slices(&data), &mut as_mut_slices(&mut parity)).unwrap();
-    data.into_iter().chain(parity).collect()
+    codec.encode(&as_slices(&shards), &mut as_mut_slices(&mut parity)).unwrap();
+    shards.into_iter().chain(parity).collect()
 }

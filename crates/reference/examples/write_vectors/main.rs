@@ -12,12 +12,42 @@
 mod blake3;
 
 use paritas_reference::field::Field;
-use paritas_reference::{array, matrix, packets};
+use paritas_reference::{array, coefficients, density, matrix, packets};
 
-/// Irreducible polynomials that `cauchy` uses by default, for w from 1 to 16.
-const POLYNOMIALS: [u64; 16] = [
-    0x3, 0x7, 0xB, 0x13, 0x25, 0x43, 0x89, 0x11D, 0x211, 0x409, 0x805, 0x1053, 0x201B, 0x4443,
-    0x8003, 0x1100B,
+/// The default polynomials, which are irreducible, for w from 1 to 32.
+const POLYNOMIALS: [u64; 32] = [
+    0x3,
+    0x7,
+    0xB,
+    0x13,
+    0x25,
+    0x43,
+    0x89,
+    0x11D,
+    0x211,
+    0x409,
+    0x805,
+    0x1053,
+    0x201B,
+    0x4443,
+    0x8003,
+    0x1100B,
+    0x20009,
+    0x40081,
+    0x80027,
+    0x100009,
+    0x200005,
+    0x400003,
+    0x800021,
+    0x1000087,
+    0x2000009,
+    0x4000047,
+    0x8000027,
+    0x10000009,
+    0x20000005,
+    0x40800007,
+    0x80000009,
+    0x100400007,
 ];
 
 /// `cauchy` with its default points 0, 1, 2, …: k, m, w, packet, stripes.
@@ -114,6 +144,48 @@ const EVENODD: [[usize; 4]; 9] = [
     [17, 17, 64, 2],
 ];
 
+/// The same of `star`, and of `liberation` and `blaum-roth` with w for p.
+const STAR: [[usize; 4]; 6] =
+    [[1, 3, 1, 5], [3, 3, 8, 4], [5, 5, 32, 2], [4, 7, 100, 2], [11, 11, 32, 1], [4, 13, 1, 40]];
+const LIBERATION: [[usize; 4]; 6] =
+    [[1, 3, 1, 5], [3, 3, 8, 4], [5, 5, 32, 2], [4, 7, 100, 2], [11, 11, 32, 1], [4, 13, 1, 40]];
+const BLAUM_ROTH: [[usize; 4]; 6] =
+    [[1, 2, 1, 5], [2, 2, 8, 4], [4, 4, 32, 2], [3, 6, 100, 2], [10, 10, 32, 1], [4, 12, 1, 40]];
+/// `liber8tion`: k, packet, stripes. `xcode`: n, packet, stripes.
+const LIBER8TION: [[usize; 3]; 4] = [[1, 1, 5], [4, 8, 3], [6, 100, 1], [8, 32, 1]];
+const XCODE: [[usize; 3]; 4] = [[3, 1, 9], [5, 8, 3], [7, 32, 1], [11, 16, 2]];
+
+/// `cauchy-orig`: k, m, w, packet, stripes.
+const CAUCHY_ORIG: [[usize; 5]; 8] = [
+    [1, 1, 1, 1, 3],
+    [4, 2, 3, 8, 2],
+    [10, 4, 4, 32, 2],
+    [5, 3, 8, 1, 20],
+    [12, 4, 5, 64, 1],
+    [6, 2, 13, 8, 3],
+    [3, 3, 24, 8, 5],
+    [4, 2, 32, 16, 3],
+];
+/// `cauchy-good`: as above. With m = 2 up to w = 11 the matrix is of another kind than otherwise.
+const CAUCHY_GOOD: [[usize; 5]; 11] = [
+    [1, 1, 1, 1, 3],
+    [3, 2, 2, 8, 2],
+    [6, 2, 3, 32, 1],
+    [15, 2, 4, 8, 3],
+    [14, 2, 8, 32, 1],
+    [10, 4, 4, 32, 2],
+    [5, 3, 8, 1, 20],
+    [12, 4, 5, 64, 1],
+    [6, 2, 13, 8, 3],
+    [3, 3, 24, 8, 5],
+    [4, 2, 32, 16, 3],
+];
+/// `qfs`, and `raid6` in packets: k, w, packet, stripes.
+const QFS: [[usize; 4]; 5] =
+    [[1, 2, 1, 4], [3, 2, 8, 2], [6, 8, 32, 1], [10, 5, 64, 1], [4, 16, 8, 3]];
+const RAID6: [[usize; 4]; 5] =
+    [[1, 2, 1, 4], [3, 2, 8, 2], [6, 8, 32, 1], [10, 5, 64, 1], [4, 31, 8, 5]];
+
 /// Parity of at most this many bytes in all is written out; of more, digests.
 const WRITTEN_OUT: usize = 1024;
 
@@ -131,32 +203,45 @@ fn main() {
         let scales = (pinned.row_scale.to_vec(), pinned.column_scale.to_vec());
         Case { default_pin: false, ..cauchy(pinned.shape, field, pinned.points, scales, "") }
     });
-    let rdp = RDP.map(|shape| array_code("rdp", shape, Layout::Rdp));
-    let evenodd = EVENODD.map(|shape| array_code("evenodd", shape, Layout::Evenodd));
-    let cases = default_points.iter().chain(&given_points).chain(&pinned).chain(&rdp);
-    let cases: Vec<String> = cases.chain(&evenodd).map(Case::json).collect();
+    let mut cases: Vec<Case> = default_points.into_iter().chain(given_points).collect();
+    cases.extend(pinned);
+    cases.extend(RDP.map(|shape| prime("rdp", shape, array::rdp)));
+    cases.extend(EVENODD.map(|shape| prime("evenodd", shape, array::evenodd)));
+    cases.extend(STAR.map(|shape| prime("star", shape, array::star)));
+    cases.extend(LIBERATION.map(|shape| word("liberation", shape, 0, density::liberation)));
+    cases.extend(BLAUM_ROTH.map(|shape| word("blaum-roth", shape, 1, density::blaum_roth)));
+    cases.extend(LIBER8TION.map(liber8tion));
+    cases.extend(XCODE.map(xcode));
+    cases.extend(CAUCHY_ORIG.map(|shape| jerasure("orig", shape, coefficients::cauchy_orig)));
+    cases.extend(CAUCHY_GOOD.map(|shape| jerasure("good", shape, coefficients::cauchy_good)));
+    cases.extend(QFS.map(|shape| powers("qfs", shape, "", coefficients::qfs)));
+    cases.extend(RAID6.map(|shape| powers("raid6", shape, ",layout=packets", coefficients::raid6)));
+    let cases: Vec<String> = cases.iter().map(Case::json).collect();
     println!("{{\n  \"version\": 1,\n  \"cases\": [\n{}\n  ]\n}}", cases.join(",\n"));
 }
+
+/// From data shards and the size of a packet, the parity shards; or the parity rows of every node,
+/// where nodes hold both.
+type Encode = Box<dyn Fn(&[Vec<u8>], usize) -> Vec<Vec<u8>>>;
+
+/// The parities of a code over a prime, from the prime, data shards and the size of a packet.
+type ByPrime<const M: usize> = fn(usize, &[Vec<u8>], usize) -> [Vec<u8>; M];
 
 /// One code with one packet size and one number of stripes.
 struct Case {
     spec: String,
     pin: Vec<(&'static str, Vec<u64>)>,
     default_pin: bool,
+    /// Nodes with data, and other nodes.
     k: usize,
     m: usize,
-    /// Packets a strip.
-    rows: usize,
+    /// Packets of data and of parity in the strip of a node with data.
+    data_rows: usize,
+    parity_rows: usize,
+    tolerance: usize,
     packet: usize,
     stripes: usize,
-    layout: Layout,
-}
-
-/// How parity follows from data.
-enum Layout {
-    Field(Field, Vec<Vec<u64>>),
-    Rdp,
-    Evenodd,
+    encode: Encode,
 }
 
 fn normalised(shape: [usize; 5], points: &[u64], spec_end: &str) -> Case {
@@ -174,17 +259,12 @@ fn normalise(field: &Field, plain: Vec<Vec<u64>>) -> (Vec<u64>, Vec<u64>) {
         let scaled = || row.iter().zip(&columns).map(|(&entry, &scale)| field.mul(entry, scale));
         let ones = |divisor: u64| -> u32 {
             let factor = field.inverse(divisor);
-            scaled().map(|entry| ones_of_bit_matrix(field, field.mul(entry, factor))).sum()
+            scaled().map(|entry| coefficients::ones(field, field.mul(entry, factor))).sum()
         };
         let best = scaled().min_by_key(|&entry| (ones(entry), entry)).expect("k is at least 1");
         field.inverse(best)
     };
     (plain.iter().map(row_scale).collect(), columns)
-}
-
-/// The ones of the w x w matrix of "multiply by `a`", whose column c is a·x^c.
-fn ones_of_bit_matrix(field: &Field, a: u64) -> u32 {
-    (0..field.w()).map(|c| field.mul(a, 1 << c).count_ones()).sum()
 }
 
 fn cauchy(
@@ -206,57 +286,164 @@ fn cauchy(
         ("row-scale", row_scale),
         ("column-scale", column_scale),
     ];
-    let (spec, layout) =
-        (format!("cauchy:k={k},m={m},w={w}{spec_end}"), Layout::Field(field, coefficients));
-    Case { spec, pin, default_pin: true, k, m, rows: w, packet, stripes, layout }
+    let spec = format!("cauchy:k={k},m={m},w={w}{spec_end}");
+    symbols(spec, [k, w, packet, stripes], pin, field, coefficients)
 }
 
-fn array_code(family: &str, [k, p, packet, stripes]: [usize; 4], layout: Layout) -> Case {
-    let (spec, pin) = (format!("{family}:k={k},p={p}"), vec![("prime", vec![p as u64])]);
-    Case { spec, pin, default_pin: true, k, m: 2, rows: p - 1, packet, stripes, layout }
+/// A code over a field: k, w, packet, stripes.
+fn symbols(
+    spec: String,
+    [k, w, packet, stripes]: [usize; 4],
+    pin: Vec<(&'static str, Vec<u64>)>,
+    field: Field,
+    coefficients: Vec<Vec<u64>>,
+) -> Case {
+    let m = coefficients.len();
+    let encode: Encode =
+        Box::new(move |data, packet| packets::encode(&field, &coefficients, data, packet));
+    horizontal(spec, pin, [k, m, w, packet, stripes], encode)
+}
+
+/// A code with data nodes and parity nodes: k, m, rows, packet, stripes.
+fn horizontal(
+    spec: String,
+    pin: Vec<(&'static str, Vec<u64>)>,
+    [k, m, data_rows, packet, stripes]: [usize; 5],
+    encode: Encode,
+) -> Case {
+    let (default_pin, parity_rows, tolerance) = (true, 0, m);
+    Case {
+        spec,
+        pin,
+        default_pin,
+        k,
+        m,
+        data_rows,
+        parity_rows,
+        tolerance,
+        packet,
+        stripes,
+        encode,
+    }
+}
+
+fn default_field(w: usize) -> (Field, Vec<(&'static str, Vec<u64>)>) {
+    let polynomial = POLYNOMIALS[w - 1];
+    (Field::new(w as u32, polynomial), vec![("polynomial", vec![polynomial])])
+}
+
+/// `cauchy-orig` and `cauchy-good`.
+fn jerasure(
+    kind: &str,
+    [k, m, w, packet, stripes]: [usize; 5],
+    matrix: fn(&Field, usize, usize) -> Vec<Vec<u64>>,
+) -> Case {
+    let (field, pin) = default_field(w);
+    let coefficients = matrix(&field, k, m);
+    let spec = format!("cauchy-{kind}:k={k},m={m},w={w}");
+    symbols(spec, [k, w, packet, stripes], pin, field, coefficients)
+}
+
+/// `qfs` and `raid6`.
+fn powers(
+    family: &str,
+    [k, w, packet, stripes]: [usize; 4],
+    spec_end: &str,
+    matrix: fn(&Field, usize) -> Vec<Vec<u64>>,
+) -> Case {
+    let (field, pin) = default_field(w);
+    let coefficients = matrix(&field, k);
+    let spec = format!("{family}:k={k},w={w}{spec_end}");
+    symbols(spec, [k, w, packet, stripes], pin, field, coefficients)
+}
+
+/// `rdp`, `evenodd` and `star`: p - 1 rows.
+fn prime<const M: usize>(
+    family: &str,
+    [k, p, packet, stripes]: [usize; 4],
+    encode: ByPrime<M>,
+) -> Case {
+    let encode: Encode = Box::new(move |data, packet| encode(p, data, packet).to_vec());
+    let pin = vec![("prime", vec![p as u64])];
+    horizontal(format!("{family}:k={k},p={p}"), pin, [k, M, p - 1, packet, stripes], encode)
+}
+
+/// `liberation` and `blaum-roth`: w rows, and the prime w + `more`.
+fn word(
+    family: &str,
+    [k, w, packet, stripes]: [usize; 4],
+    more: usize,
+    encode: ByPrime<2>,
+) -> Case {
+    let encode: Encode = Box::new(move |data, packet| encode(w + more, data, packet).to_vec());
+    let pin = vec![("prime", vec![(w + more) as u64])];
+    horizontal(format!("{family}:k={k},w={w}"), pin, [k, 2, w, packet, stripes], encode)
+}
+
+fn liber8tion([k, packet, stripes]: [usize; 3]) -> Case {
+    let encode: Encode = Box::new(|data, packet| density::liber8tion(data, packet).to_vec());
+    let blocks = density::LIBER8TION.map(u64::from_le_bytes);
+    let pin = vec![("blocks", blocks[..k].to_vec())];
+    horizontal(format!("liber8tion:k={k}"), pin, [k, 2, 8, packet, stripes], encode)
+}
+
+fn xcode([n, packet, stripes]: [usize; 3]) -> Case {
+    let pin = vec![("prime", vec![n as u64])];
+    let encode = Box::new(array::xcode);
+    let (k, m, data_rows, parity_rows, tolerance) = (n, 0, n - 2, 2, 2);
+    let (spec, default_pin) = (format!("xcode:n={n}"), true);
+    Case {
+        spec,
+        pin,
+        default_pin,
+        k,
+        m,
+        data_rows,
+        parity_rows,
+        tolerance,
+        packet,
+        stripes,
+        encode,
+    }
 }
 
 impl Case {
-    fn encode(&self, data: &[Vec<u8>], packet: usize) -> Vec<Vec<u8>> {
-        match &self.layout {
-            Layout::Field(field, coefficients) => {
-                packets::encode(field, coefficients, data, packet)
-            }
-            Layout::Rdp => array::rdp(self.rows + 1, data, packet).to_vec(),
-            Layout::Evenodd => array::evenodd(self.rows + 1, data, packet).to_vec(),
-        }
-    }
-
     /// Byte i of data shard j is 73·(i + 1)·(j + 1) mod 251. Tests check that data cells so filled
     /// are linearly independent: no other generator gives the same parity.
     fn data(&self) -> Vec<Vec<u8>> {
-        let length = self.stripes * self.rows * self.packet;
+        let length = self.stripes * self.data_rows * self.packet;
         let byte = |i, j| (73 * (i + 1) * (j + 1) % 251) as u8;
         (0..self.k).map(|j| (0..length).map(|i| byte(i, j)).collect()).collect()
     }
 
-    /// The data cells that each parity cell is the sum of. Bit c of the packet of data cell c is
-    /// one and no other, so that a packet of parity spells its sum.
-    fn generator(&self) -> Vec<Vec<usize>> {
-        let cells = self.k * self.rows;
+    /// The data cells that each parity cell is the sum of, by parity shard. Bit c of the packet of
+    /// data cell c is one and no other, so that a packet of parity spells its sum.
+    fn generator(&self) -> Vec<Vec<Vec<usize>>> {
+        let cells = self.k * self.data_rows;
         let packet = cells.div_ceil(8);
-        let mut data = vec![vec![0; self.rows * packet]; self.k];
+        let mut data = vec![vec![0; self.data_rows * packet]; self.k];
         for cell in 0..cells {
-            let (node, row) = (cell / self.rows, cell % self.rows);
+            let (node, row) = (cell / self.data_rows, cell % self.data_rows);
             data[node][row * packet + cell / 8] |= 1 << (cell % 8);
         }
-        let parity = self.encode(&data, packet).concat();
         let sum = |bits: &[u8]| (0..cells).filter(|c| bits[c / 8] >> (c % 8) & 1 == 1).collect();
-        parity.chunks(packet).map(sum).collect()
+        let parity = (self.encode)(&data, packet);
+        parity.iter().map(|shard| shard.chunks(packet).map(sum).collect()).collect()
     }
 
     /// The bytes that `Code::describe` documents, of this generator.
-    fn description(&self, generator: &[Vec<usize>]) -> Vec<u8> {
-        let cells = self.k * self.rows;
-        let data_rows = (0..cells).map(|cell| vec![cell]);
-        let all_rows: Vec<Vec<usize>> = data_rows.chain(generator.iter().cloned()).collect();
-        let mut numbers = vec![cells, self.k + self.m];
-        for node in all_rows.chunks(self.rows) {
+    fn description(&self, generator: &[Vec<Vec<usize>>]) -> Vec<u8> {
+        let cells = self.k * self.data_rows;
+        let of_node = |node: usize| node * self.data_rows..(node + 1) * self.data_rows;
+        let mut nodes: Vec<Vec<Vec<usize>>> =
+            (0..self.k).map(|node| of_node(node).map(|cell| vec![cell]).collect()).collect();
+        if self.parity_rows == 0 {
+            nodes.extend(generator.iter().cloned());
+        } else {
+            nodes.iter_mut().zip(generator).for_each(|(node, rows)| node.extend(rows.clone()));
+        }
+        let mut numbers = vec![cells, nodes.len()];
+        for node in nodes {
             numbers.push(node.len());
             for row in node {
                 numbers.push(row.len());
@@ -266,32 +453,44 @@ impl Case {
         numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()).collect()
     }
 
-    /// Losses of up to m nodes: single ones, the first and last m, and m far apart.
+    /// Losses that are tolerable: single ones, the first and last nodes, and some far apart.
     fn losses(&self) -> Vec<Vec<usize>> {
-        let (k, m, n) = (self.k, self.m, self.k + self.m);
+        let (n, most) = (self.k + self.m, self.tolerance);
         let mut losses = vec![
             vec![0],
             vec![n - 1],
-            (0..m).collect(),
-            (k..n).collect(),
-            (0..m).map(|i| i * n / m + n / m - 1).collect(),
+            (0..most).collect(),
+            (n - most..n).collect(),
+            (0..most).map(|i| i * n / most + n / most - 1).collect(),
         ];
         losses.sort();
         losses.dedup();
         losses
     }
 
-    /// Losses of m + 1 nodes.
+    /// Losses of a node more.
     fn fatal_losses(&self) -> Vec<Vec<usize>> {
-        let (k, m, n) = (self.k, self.m, self.k + self.m);
-        let mut losses = vec![(0..=m).collect::<Vec<_>>(), [0].into_iter().chain(k..n).collect()];
+        let (n, most) = (self.k + self.m, self.tolerance);
+        let last = n - most..n;
+        let mut losses =
+            vec![(0..=most).collect::<Vec<_>>(), [0].into_iter().chain(last).collect()];
         losses.dedup();
         losses
     }
 
+    /// The packets of a strip; and what only codes with data and parity on one node need said.
+    fn rows(&self) -> String {
+        let Case { data_rows, parity_rows, tolerance, .. } = self;
+        if *parity_rows == 0 {
+            return format!("\"rows\": {data_rows}");
+        }
+        let rows = data_rows + parity_rows;
+        format!("\"rows\": {rows}, \"data_rows\": {data_rows}, \"tolerance\": {tolerance}")
+    }
+
     fn json(&self) -> String {
         let generator = self.generator();
-        let parity = self.encode(&self.data(), self.packet);
+        let parity = (self.encode)(&self.data(), self.packet);
         let bytes: usize = parity.iter().map(Vec::len).sum();
         let (name, texts): (_, Vec<String>) = if bytes <= WRITTEN_OUT {
             ("parity", parity.iter().map(|shard| hex(shard)).collect())
@@ -306,9 +505,9 @@ impl Case {
             format!("      \"spec\": \"{}\",", self.spec),
             format!("      \"pin\": [{}],", pin.join(", ")),
             format!("      \"default_pin\": {},", self.default_pin),
-            format!("      \"k\": {}, \"m\": {}, \"rows\": {},", self.k, self.m, self.rows),
+            format!("      \"k\": {}, \"m\": {}, {},", self.k, self.m, self.rows()),
             format!("      \"packet\": {}, \"stripes\": {},", self.packet, self.stripes),
-            format!("      \"ones\": {},", generator.iter().map(Vec::len).sum::<usize>()),
+            format!("      \"ones\": {},", generator.iter().flatten().map(Vec::len).sum::<usize>()),
             format!(
                 "      \"describe_blake3\": \"{}\",",
                 blake3::digest(&self.description(&generator))

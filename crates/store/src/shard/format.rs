@@ -71,9 +71,9 @@
 //! lane  = payload (stripes * rows of the lane * packet bytes) | checksum (8)
 //! ```
 //!
-//! Lanes take a node's rows in order, `lane_rows` at a time. `lane_rows` follows from the family: all
-//! rows for `cauchy`, 1 for `evenodd` and `rdp`. In a payload of layout `packets`, row r of the lane
-//! in stripe s is the packet at (s * rows + r) * packet. In layout `words`, where a node has w rows
+//! Lanes take a node's rows in order, `lane_rows` at a time. `lane_rows` follows from the family: 1 for
+//! `evenodd`, `rdp`, `star` and `xcode`, for the others all rows. In a payload of layout `packets`,
+//! row r of the lane in stripe s is the packet at (s * rows + r) * packet. In layout `words`, where a node has w rows
 //! for each symbol of w bits, a payload is a run of little-endian words of w bits, each a symbol,
 //! whose bit r is the cell of row r.
 //!

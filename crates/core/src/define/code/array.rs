@@ -1,52 +1,102 @@
-//! What the array codes over a prime share: the smallest prime that fits, and its refusals.
+//! What the codes over a prime share: how their sizes follow from the prime, the smallest one that
+//! fits, the refusal of others, and parities along lines of the table of cells.
 
-use crate::define::cells::Pin;
+use crate::define::cells::{CellId, CodeBuilder, Role};
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
 
-/// The largest prime an array code is built on.
+/// The largest prime a code is built on.
 const MAX_PRIME: usize = 257;
 
-/// Reads `k` and `p` of a spec; `p` defaults to the smallest odd prime with k ≤ columns(p).
-pub(super) fn read(spec: &Spec, columns: fn(usize) -> usize) -> Result<(usize, usize)> {
-    spec.allow(&["k", "p"])?;
-    let k = spec.required("k")?;
-    let smallest = (3..=MAX_PRIME).find(|&p| is_prime(p) && columns(p) >= k);
-    let p = match (spec.number("p")?, smallest) {
-        (Some(p), _) => p,
-        (None, Some(p)) => p,
-        (None, None) => {
-            let most = columns(MAX_PRIME);
-            return Err(Error::parameters(format!(
-                "{spec}: k = {k}, but {} serves k from 1 to {most}",
-                spec.family()
-            )));
+/// How the sizes of a family follow from its prime.
+#[derive(Debug)]
+pub(super) struct Sizes {
+    /// The parameter that decides the prime.
+    pub(super) key: &'static str,
+    /// The parameter is the prime less this.
+    pub(super) less: usize,
+    /// There are as many data columns as the prime less this.
+    pub(super) spare: usize,
+}
+
+impl Sizes {
+    /// Reads `k` and the prime of a spec, by default the smallest that has room for k columns.
+    pub(super) fn read(&self, spec: &Spec) -> Result<(usize, usize)> {
+        spec.allow(&["k", self.key])?;
+        let (k, given) = (spec.required("k")?, spec.number(self.key)?);
+        let prime = match given {
+            None => primes().find(|p| p - self.spare >= k),
+            Some(value) => value.checked_add(self.less).filter(|&p| self.serves(p, k)),
+        };
+        prime.filter(|_| k > 0).map(|p| (k, p)).ok_or_else(|| self.refusal(spec, k, given))
+    }
+
+    /// The spec of k data columns over the prime p, without the family's other parameters.
+    pub(super) fn spec(&self, family: &str, k: usize, p: usize) -> Spec {
+        Spec::new(family).with("k", k).with(self.key, p - self.less)
+    }
+
+    fn serves(&self, p: usize, k: usize) -> bool {
+        is_odd_prime(p) && p - self.spare >= k
+    }
+
+    fn refusal(&self, spec: &Spec, k: usize, given: Option<usize>) -> Error {
+        let (family, key, most) = (spec.family(), self.key, MAX_PRIME - self.spare);
+        if !(1..=most).contains(&k) {
+            let message = format!("{spec}: k = {k}, but {family} serves k from 1 to {most}");
+            return Error::parameters(message);
         }
-    };
-    if k == 0 || !(3..=MAX_PRIME).contains(&p) || !is_prime(p) || columns(p) < k {
-        let hint = smallest.map(|p| format!("; for k = {k} use p = {p}")).unwrap_or_default();
-        return Err(Error::parameters(format!(
-            "{spec}: p must be an odd prime up to {MAX_PRIME}, and k from 1 to {}{hint}",
-            columns(if p <= MAX_PRIME && is_prime(p) { p } else { MAX_PRIME })
-        )));
+        let wanted = given.unwrap_or(0).saturating_add(self.less);
+        let fitting = primes().filter(|&p| self.serves(p, k));
+        let nearest = fitting.min_by_key(|p| p.abs_diff(wanted)).unwrap_or(MAX_PRIME);
+        let name = if self.less == 0 { key.to_owned() } else { format!("{key} + {}", self.less) };
+        Error::parameters(format!(
+            "{spec}: {name} must be an odd prime up to {MAX_PRIME}, and for k = {k} at least {}; \
+             use {key} = {}",
+            k + self.spare,
+            nearest - self.less
+        ))
     }
-    Ok((k, p))
 }
 
-/// Reads the spec of stored data, whose prime is pinned.
-pub(super) fn read_pinned(
-    spec: &Spec,
-    pin: &Pin,
-    columns: fn(usize) -> usize,
-) -> Result<(usize, usize)> {
-    let (k, p) = read(spec, columns)?;
-    let pinned = pin.one("prime")?;
-    if pinned != p as u64 {
-        return Err(Error::parameters(format!("{spec} does not fit its pinned prime {pinned}")));
-    }
-    Ok((k, p))
+/// Adds row parity over data columns as a node, and returns its cells.
+pub(super) fn rows(builder: &mut CodeBuilder, node: usize, data: &[Vec<CellId>]) -> Vec<CellId> {
+    let row = |r: usize| data.iter().map(|column| column[r]).collect::<Vec<_>>();
+    let rows = 0..data.first().map_or(0, Vec::len);
+    rows.map(|r| builder.derived(Role::Parity, Some(node), &row(r))).collect()
 }
 
-fn is_prime(n: usize) -> bool {
-    n >= 2 && (2..).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d))
+/// The cells (r, c) of columns of p - 1 cells with r + slope·c = i modulo p: of slope 1 a diagonal,
+/// of slope p - 1 one the other way.
+pub(super) fn line(columns: &[Vec<CellId>], p: usize, slope: usize, i: usize) -> Vec<CellId> {
+    let row = |c: usize| (i + (p - slope) * c) % p;
+    columns.iter().enumerate().filter_map(|(c, cells)| cells.get(row(c)).copied()).collect()
+}
+
+/// Adds a parity node as in EVENODD: each of its cells is a line of the given slope plus S, the
+/// XOR of line p - 1, which is computed once and stored nowhere.
+pub(super) fn adjusted_diagonals(
+    builder: &mut CodeBuilder,
+    node: usize,
+    data: &[Vec<CellId>],
+    p: usize,
+    slope: usize,
+) {
+    let adjuster = line(data, p, slope, p - 1);
+    let s = (!adjuster.is_empty()).then(|| builder.derived(Role::Auxiliary, None, &adjuster));
+    for i in 0..p - 1 {
+        let cells: Vec<CellId> = line(data, p, slope, i).into_iter().chain(s).collect();
+        builder.derived(Role::Parity, Some(node), &cells);
+    }
+}
+
+/// The odd primes up to [`MAX_PRIME`].
+pub(super) fn primes() -> impl Iterator<Item = usize> {
+    (3..=MAX_PRIME).filter(|&n| is_odd_prime(n))
+}
+
+/// Whether codes are built on `n`. Larger numbers are refused before they are looked at.
+pub(super) fn is_odd_prime(n: usize) -> bool {
+    let mut divisors = (2..).take_while(|d| d * d <= n);
+    (3..=MAX_PRIME).contains(&n) && divisors.all(|d| !n.is_multiple_of(d))
 }

@@ -30,7 +30,8 @@ pub(super) const FAMILY: Family = Family {
     rebuild,
 };
 
-const MAX_WIDTH: usize = 16;
+const LIMITS: Limits =
+    Limits { keys: &["k", "m", "w", "points"], widest: 16, most_nodes: |_, w| 1 << w };
 
 /// Coefficients as a Cauchy matrix with scaled rows and columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +46,7 @@ struct Matrix {
 }
 
 fn define(spec: &Spec) -> Result<Code> {
-    let shape = Shape::read(spec)?;
+    let shape = LIMITS.read(spec)?;
     let given = spec.numbers("points")?;
     let points = match &given {
         Some(points) => points.iter().map(|&p| p as u64).collect(),
@@ -57,7 +58,7 @@ fn define(spec: &Spec) -> Result<Code> {
 }
 
 fn rebuild(spec: &Spec, pin: &Pin) -> Result<Code> {
-    let shape = Shape::read(spec)?;
+    let shape = LIMITS.read(spec)?;
     let field = Field::with_polynomial(shape.w as u32, pin.one("polynomial")?)?;
     let mut matrix = Matrix::new(field, shape.k, shape.m, pin.list("points")?)?;
     matrix.row_scale = scales(field, shape.m, pin.list("row-scale")?)?;
@@ -77,15 +78,26 @@ fn scales(field: Field, count: usize, numbers: &[u64]) -> Result<Vec<u32>> {
 }
 
 /// k, m and w, checked.
-struct Shape {
-    k: usize,
-    m: usize,
-    w: usize,
+pub(super) struct Shape {
+    pub(super) k: usize,
+    pub(super) m: usize,
+    pub(super) w: usize,
 }
 
-impl Shape {
-    fn read(spec: &Spec) -> Result<Self> {
-        spec.allow(&["k", "m", "w", "points"])?;
+/// What k, m and w a family of Cauchy matrices takes.
+pub(super) struct Limits {
+    /// The keys of its specs.
+    pub(super) keys: &'static [&'static str],
+    /// The largest w.
+    pub(super) widest: usize,
+    /// The most nodes for an m and a w.
+    pub(super) most_nodes: fn(usize, usize) -> usize,
+}
+
+impl Limits {
+    /// Reads a spec; w defaults to the smallest that fits.
+    pub(super) fn read(&self, spec: &Spec) -> Result<Shape> {
+        spec.allow(self.keys)?;
         let (k, m) = (spec.required("k")?, spec.required("m")?);
         if k == 0 || m == 0 {
             return Err(Error::parameters(format!(
@@ -93,25 +105,29 @@ impl Shape {
             )));
         }
         let n = k.saturating_add(m);
-        let smallest = n.checked_next_power_of_two().map_or(64, |p| p.trailing_zeros()) as usize;
-        let w = spec.number("w")?.unwrap_or(smallest.max(1));
-        if w == 0 || w > MAX_WIDTH {
+        let smallest = (1..=self.widest).find(|&w| n <= (self.most_nodes)(m, w));
+        let w = spec.number("w")?.or(smallest).unwrap_or(self.widest + 1);
+        if w == 0 || w > self.widest {
             return Err(Error::parameters(format!(
-                "{spec}: w = {w}, but cauchy has w from 1 to {MAX_WIDTH}, so at most {} nodes",
-                1 << MAX_WIDTH
+                "{spec}: {n} nodes, but {} has w from 1 to {}, so at most {} nodes",
+                spec.family(),
+                self.widest,
+                (self.most_nodes)(m, self.widest)
             )));
         }
-        if n > 1 << w {
+        if n > (self.most_nodes)(m, w) {
+            let wider = smallest.map(|w| format!("; use w = {w}")).unwrap_or_default();
             return Err(Error::parameters(format!(
-                "{spec}: {n} nodes need as many distinct points, but w = {w} has {}; \
-                 use w = {smallest}",
-                1 << w
+                "{spec}: {n} nodes need as many distinct points, but w = {w} has {}{wider}",
+                (self.most_nodes)(m, w)
             )));
         }
         expect_size(k, m, w)?;
-        Ok(Self { k, m, w })
+        Ok(Shape { k, m, w })
     }
+}
 
+impl Shape {
     fn nodes(&self) -> usize {
         self.k + self.m
     }

@@ -9,8 +9,9 @@
 //! Shortened to k < p, the code keeps the first k columns (as usual: the last ones are zero). Any
 //! choice costs the same number of XORs; this one decides the bytes and never changes.
 
-use crate::define::cells::{CellId, Code, CodeBuilder, Pin, Role};
-use crate::define::code::{Family, array};
+use crate::define::cells::{Code, CodeBuilder, Pin};
+use crate::define::code::array::{self, Sizes};
+use crate::define::code::{Family, rebuild_fixed};
 use crate::define::spec::Spec;
 use crate::error::Result;
 
@@ -19,35 +20,20 @@ pub(super) const FAMILY: Family = Family {
     summary: "EVENODD: two parities by rows and diagonals",
     limits: "m = 2, 1 <= k <= p, p an odd prime up to 257 (default: the smallest that fits), w = p - 1",
     example: "evenodd:k=5",
-    define: |spec| array::read(spec, columns).and_then(|(k, p)| build(k, p)),
-    rebuild: |spec, pin| array::read_pinned(spec, pin, columns).and_then(|(k, p)| build(k, p)),
+    define,
+    rebuild: |spec, pin| rebuild_fixed(spec, pin, define),
 };
 
-fn columns(p: usize) -> usize {
-    p
-}
+const SIZES: Sizes = Sizes { key: "p", less: 0, spare: 0 };
 
-fn build(k: usize, p: usize) -> Result<Code> {
-    let rows = p - 1;
+fn define(spec: &Spec) -> Result<Code> {
+    let (k, p) = SIZES.read(spec)?;
     let mut builder = CodeBuilder::new(k + 2);
-    let data: Vec<Vec<CellId>> =
-        (0..k).map(|node| (0..rows).map(|_| builder.data(Some(node))).collect()).collect();
-    for r in 0..rows {
-        let row: Vec<CellId> = data.iter().map(|column| column[r]).collect();
-        builder.derived(Role::Parity, Some(k), &row);
-    }
-    let diagonal = |i: usize| -> Vec<CellId> {
-        let columns = data.iter().enumerate();
-        columns.filter_map(|(c, cells)| cells.get((i + p - c) % p).copied()).collect()
-    };
-    let adjuster = diagonal(p - 1);
-    let s = (!adjuster.is_empty()).then(|| builder.derived(Role::Auxiliary, None, &adjuster));
-    for i in 0..rows {
-        let cells: Vec<CellId> = diagonal(i).into_iter().chain(s).collect();
-        builder.derived(Role::Parity, Some(k + 1), &cells);
-    }
+    let data = builder.data_nodes(k, p - 1);
+    array::rows(&mut builder, k, &data);
+    array::adjusted_diagonals(&mut builder, k + 1, &data, p, 1);
     builder.lane_rows(1).pin(Pin::new().with("prime", [p as u64]));
-    builder.finish(Spec::new("evenodd").with("k", k).with("p", p), 2)
+    builder.finish(SIZES.spec(FAMILY.name, k, p), 2)
 }
 
 #[cfg(test)]

@@ -6,12 +6,21 @@
 
 mod array;
 mod backblaze;
+mod blaum_roth;
 mod cauchy;
+mod cauchy_good;
+mod cauchy_orig;
+mod density;
 mod evenodd;
 mod isal;
+mod liber8tion;
+mod liberation;
+mod qfs;
 mod raid6;
 mod rdp;
+mod star;
 mod words;
+mod xcode;
 
 use crate::define::cells::{Code, Pin};
 use crate::define::spec::Spec;
@@ -35,12 +44,20 @@ pub struct Family {
 /// All families, by name.
 pub const FAMILIES: &[Family] = &[
     backblaze::FAMILY,
+    blaum_roth::FAMILY,
     cauchy::FAMILY,
+    cauchy_good::FAMILY,
+    cauchy_orig::FAMILY,
     evenodd::FAMILY,
     isal::CAUCHY,
     isal::RS,
+    liber8tion::FAMILY,
+    liberation::FAMILY,
+    qfs::FAMILY,
     raid6::FAMILY,
     rdp::FAMILY,
+    star::FAMILY,
+    xcode::FAMILY,
 ];
 
 impl Code {
@@ -60,6 +77,16 @@ impl Code {
     pub fn rebuild(spec: &Spec, pin: &Pin) -> Result<Self> {
         (family(spec)?.rebuild)(spec, pin)
     }
+}
+
+/// Rebuilds a code whose matrix its spec alone decides, because the construction leaves no choice
+/// or other people's data has fixed it for ever: the pin must be what a new code gets.
+fn rebuild_fixed(spec: &Spec, pin: &Pin, define: fn(&Spec) -> Result<Code>) -> Result<Code> {
+    let code = define(spec)?;
+    if code.pin() == pin {
+        return Ok(code);
+    }
+    Err(Error::parameters(format!("{spec} has {}, but is pinned with {pin}", code.pin())))
 }
 
 fn family(spec: &Spec) -> Result<&'static Family> {

@@ -11,8 +11,9 @@
 //! p - 1 - k + j. Column 0 is the one column without a cell on the missing diagonal, so dropping
 //! it saves one XOR more than dropping any other. The choice decides the bytes and never changes.
 
-use crate::define::cells::{CellId, Code, CodeBuilder, Pin, Role};
-use crate::define::code::{Family, array};
+use crate::define::cells::{Code, CodeBuilder, Pin, Role};
+use crate::define::code::array::{self, Sizes};
+use crate::define::code::{Family, rebuild_fixed};
 use crate::define::spec::Spec;
 use crate::error::Result;
 
@@ -21,35 +22,24 @@ pub(super) const FAMILY: Family = Family {
     summary: "row-diagonal parity: two parities with the fewest XORs",
     limits: "m = 2, 1 <= k <= p - 1, p an odd prime up to 257 (default: the smallest that fits), w = p - 1",
     example: "rdp:k=6",
-    define: |spec| array::read(spec, columns).and_then(|(k, p)| build(k, p)),
-    rebuild: |spec, pin| array::read_pinned(spec, pin, columns).and_then(|(k, p)| build(k, p)),
+    define,
+    rebuild: |spec, pin| rebuild_fixed(spec, pin, define),
 };
 
-fn columns(p: usize) -> usize {
-    p.saturating_sub(1)
-}
+const SIZES: Sizes = Sizes { key: "p", less: 0, spare: 1 };
 
-fn build(k: usize, p: usize) -> Result<Code> {
-    let rows = p - 1;
+fn define(spec: &Spec) -> Result<Code> {
+    let (k, p) = SIZES.read(spec)?;
     let dropped = p - 1 - k;
     let mut builder = CodeBuilder::new(k + 2);
-    let data: Vec<Vec<CellId>> =
-        (0..k).map(|node| (0..rows).map(|_| builder.data(Some(node))).collect()).collect();
-    let row_parity: Vec<CellId> = (0..rows)
-        .map(|r| {
-            let row: Vec<CellId> = data.iter().map(|column| column[r]).collect();
-            builder.derived(Role::Parity, Some(k), &row)
-        })
-        .collect();
-    for diagonal in 0..rows {
-        let columns = data.iter().chain([&row_parity]).enumerate();
-        let cells: Vec<CellId> = columns
-            .filter_map(|(c, cells)| cells.get((diagonal + p - dropped - c) % p).copied())
-            .collect();
+    let mut columns = builder.data_nodes(k, p - 1);
+    columns.push(array::rows(&mut builder, k, &columns));
+    for diagonal in 0..p - 1 {
+        let cells = array::line(&columns, p, 1, diagonal + p - dropped);
         builder.derived(Role::Parity, Some(k + 1), &cells);
     }
     builder.lane_rows(1).pin(Pin::new().with("prime", [p as u64]));
-    builder.finish(Spec::new("rdp").with("k", k).with("p", p), 2)
+    builder.finish(SIZES.spec(FAMILY.name, k, p), 2)
 }
 
 #[cfg(test)]
@@ -75,8 +65,9 @@ mod tests {
         for (spec, part) in [
             ("rdp:k=6,p=9", "use p = 7"),
             ("rdp:k=6,p=5", "use p = 7"),
+            ("rdp:k=6,p=14", "for k = 6 at least 7; use p = 13"),
             ("rdp:k=6,p=18446744073709551557", "up to 257"),
-            ("rdp:k=0", "k from 1"),
+            ("rdp:k=0", "k from 1 to 256"),
             ("rdp:k=1000", "k from 1 to 256"),
             ("rdp:k=6,m=2", "no parameter m"),
         ] {

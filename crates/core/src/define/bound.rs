@@ -1,0 +1,113 @@
+//! How few ones a code of some shape can have.
+//!
+//! A one of a parity row is an XOR of every encoding as the rows stand, and of every update. There are
+//! bounds below which no code gets, whatever its construction:
+//!
+//! - *Any code that tolerates t losses.* Were a data cell in parity cells of fewer than t other nodes,
+//!   their loss together with its own would leave nothing that depends on it. So every data
+//!   cell is in t parity cells at least. X-Code reaches this.
+//! - *k data and m parity nodes of w cells, any m of which may be lost.* The w by w block of every
+//!   data node in every parity node is invertible, so it has at least w ones, and exactly w only if
+//!   it is a permutation. Two by two blocks must be invertible together, which four permutations are
+//!   not: every row has two ones, so all columns add up to zero. So no two data nodes have
+//!   permutations in the same two parity nodes, and every other block has w + 1 ones or more. With m = 2 that is 2kw + k - 1, the bound of Blaum and Roth (*On lowest density
+//!   MDS codes*, IEEE Transactions on Information Theory, 1999), which Liberation, Blaum-Roth and
+//!   Liber8tion codes reach.
+
+use crate::define::cells::{CellId, Code, Role};
+
+impl Code {
+    /// A number of ones (see [`Code::ones`]) below which no code of the same shape and tolerance gets.
+    pub fn fewest_ones(&self) -> usize {
+        let data = self.data_cells().len();
+        match self.symbol_shape() {
+            Some((k, m)) => m * data + k * m - most_permutations(k, m),
+            None => self.tolerance() * data,
+        }
+    }
+
+    /// The numbers of data and parity nodes, where nodes hold either and equally many cells, and the
+    /// code tolerates as many losses as it has parity nodes.
+    fn symbol_shape(&self) -> Option<(usize, usize)> {
+        let (mut data, mut parity) = (0, 0);
+        let width = self.nodes().next().map_or(0, |node| self.node_cells(node).len());
+        for cells in self.nodes().map(|node| self.node_cells(node)) {
+            let all = |is: fn(Role) -> bool| cells.iter().all(|&c: &CellId| is(self.cell(c).role));
+            data += usize::from(all(|role| role == Role::Data));
+            parity += usize::from(all(|role| role != Role::Data));
+            if cells.len() != width {
+                return None;
+            }
+        }
+        let whole = data + parity == self.node_count() && data * width == self.data_cells().len();
+        (whole && parity == self.tolerance()).then_some((data, parity))
+    }
+}
+
+/// At least as many as there can be permutations among k columns of m blocks, when no two columns
+/// have them in the same two rows. A column with d of them uses up d(d - 1)/2 pairs of rows, of
+/// m(m - 1)/2; so one in every column is free, then a second costs one pair, a third two, and the
+/// most are had when columns are filled evenly.
+fn most_permutations(k: usize, m: usize) -> usize {
+    let mut pairs = m * (m - 1) / 2;
+    let mut most = k;
+    for cost in 1..m {
+        let columns = k.min(pairs / cost);
+        most += columns;
+        pairs -= columns * cost;
+    }
+    most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(spec: &str) -> Code {
+        Code::new(&spec.parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn known_bounds() {
+        // Two parities: 2kw + k - 1.
+        for (spec, k, w) in [("rdp:k=6", 6, 6), ("cauchy:k=10,m=2,w=8", 10, 8), ("raid6:k=9", 9, 8)]
+        {
+            assert_eq!(code(spec).fewest_ones(), 2 * k * w + k - 1, "{spec}");
+        }
+        // One parity has no pairs. Three by three has six permutations at most, without a rectangle.
+        assert_eq!(code("cauchy:k=5,m=1,w=4").fewest_ones(), 20);
+        assert_eq!(most_permutations(3, 3), 6);
+        assert_eq!(most_permutations(7, 3), 10);
+        assert_eq!(most_permutations(1, 4), 4);
+    }
+
+    /// By trying all placements: a row of bits a column, and no pair of rows in two columns.
+    #[test]
+    fn no_placement_has_more_permutations() {
+        fn most(columns: usize, rows: usize, used: &[usize]) -> usize {
+            if columns == 0 {
+                return used.iter().map(|column| column.count_ones() as usize).sum();
+            }
+            let fits = |column: &usize| used.iter().all(|other| (other & column).count_ones() < 2);
+            let next = (0..1 << rows).filter(fits);
+            next.map(|column| most(columns - 1, rows, &[used, &[column]].concat())).max().unwrap()
+        }
+        for (k, m) in [(1, 3), (2, 2), (2, 4), (3, 3), (4, 3), (5, 2), (3, 4), (4, 4)] {
+            assert!(most(k, m, &[]) <= most_permutations(k, m), "k = {k}, m = {m}");
+        }
+    }
+
+    #[test]
+    fn who_reaches_it() {
+        for spec in
+            ["liberation:k=7", "blaum-roth:k=5", "liber8tion:k=8", "xcode:n=7", "cauchy:k=1,m=3"]
+        {
+            let code = code(spec);
+            assert_eq!(code.ones(), code.fewest_ones(), "{spec}");
+        }
+        for spec in ["10+4", "evenodd:k=5", "star:k=5", "qfs:k=6", "backblaze:k=4,m=2"] {
+            let code = code(spec);
+            assert!(code.ones() > code.fewest_ones(), "{spec}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Blaum-Roth codes: minimal-density RAID-6 for w + 1 an odd prime.
+//!
+//! Blaum and Roth, *On lowest density MDS codes* (IEEE Transactions on Information Theory, 1999).
+//! With p = w + 1 prime, number the rows of a column from 1 to w and give column j > 0 a row 0 that is
+//! not stored: the XOR of its rows j and j / 2, halving being modulo p. Row r of Q is then the
+//! XOR of row r + j modulo p of every column j, a diagonal; so in X_j each row has one one, except
+//! row p - j, which has two, in columns j and j / 2. X_0 is the identity.
+//!
+//! With k < w the code has the first k blocks. The numbers are those of Jerasure's
+//! `blaum_roth`, which accepts any w; where w + 1 is not prime not every loss of two nodes is
+//! recoverable, so such w are refused here.
+
+use crate::define::bitmatrix::BitMatrix;
+use crate::define::cells::{Code, Pin};
+use crate::define::code::array::Sizes;
+use crate::define::code::{Family, density, rebuild_fixed};
+use crate::define::spec::Spec;
+use crate::error::Result;
+
+pub(super) const FAMILY: Family = Family {
+    name: "blaum-roth",
+    summary: "Blaum-Roth codes: RAID-6 with the fewest ones, w + 1 prime, as Jerasure",
+    limits: "m = 2, 1 <= k <= w, w + 1 an odd prime up to 257 (default: the smallest that fits)",
+    example: "blaum-roth:k=6",
+    define,
+    rebuild: |spec, pin| rebuild_fixed(spec, pin, define),
+};
+
+const SIZES: Sizes = Sizes { key: "w", less: 1, spare: 1 };
+
+fn define(spec: &Spec) -> Result<Code> {
+    let (k, p) = SIZES.read(spec)?;
+    let pin = Pin::new().with("prime", [p as u64]);
+    density::code(SIZES.spec(FAMILY.name, k, p), pin, &blocks(k, p))
+}
+
+fn blocks(k: usize, p: usize) -> Vec<BitMatrix> {
+    let block = |j: usize| {
+        let half = if j.is_multiple_of(2) { j / 2 } else { (j + p) / 2 };
+        let shifted = (1..p).filter(|r| r + j != p).map(|r| (r, (r + j) % p));
+        let folded = [(p - j, j), (p - j, half)].into_iter().filter(|_| j > 0);
+        density::block(p - 1, shifted.chain(folded).map(|(r, c)| (r - 1, c - 1)))
+    };
+    (0..k).map(block).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::define::code::density::tests::{assert_densest, is_mds};
+
+    #[test]
+    fn any_two_losses_with_the_fewest_ones() {
+        for p in [3, 5, 7, 11, 13, 17, 31] {
+            assert_densest(&blocks(p - 1, p));
+        }
+    }
+
+    #[test]
+    fn without_a_prime_it_would_not_do() {
+        for p in [9, 15, 21] {
+            assert!(!is_mds(&blocks(p - 1, p)), "p = {p}");
+        }
+    }
+
+    #[test]
+    fn refusals_say_what_is_legal() {
+        for (spec, part) in [
+            (
+                "blaum-roth:k=4,w=7",
+                "w + 1 must be an odd prime up to 257, and for k = 4 at least 5; use w = 6",
+            ),
+            ("blaum-roth:k=7,w=7", "use w = 10"),
+            ("blaum-roth:k=7,w=6", "use w = 10"),
+            ("blaum-roth:k=3,w=18446744073709551615", "use w = 256"),
+            ("blaum-roth:k=0", "k from 1 to 256"),
+            ("blaum-roth:k=257", "k from 1 to 256"),
+        ] {
+            let error = Code::new(&spec.parse().unwrap()).unwrap_err().to_string();
+            assert!(error.contains(part), "{spec}: {error}");
+        }
+    }
+}

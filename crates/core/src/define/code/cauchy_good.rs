@@ -1,0 +1,141 @@
+//! Cauchy Reed-Solomon with Jerasure's improved matrix, `cauchy_good`.
+//!
+//! Plank and Xu, *Optimizing Cauchy Reed-Solomon codes for fault-tolerant network storage applications*
+//! (NCA 2006), as `cauchy_good_general_coding_matrix` of Jerasure does it:
+//!
+//! - In general: the matrix of [`cauchy_orig`]; each column divided by its entry of the first row; then,
+//!   row by row from the second, the row divided by that of its entries which leaves it the fewest
+//!   ones, the first of several, and by none unless that is better.
+//! - For m = 2 and small fields the best matrix is known: the first row all ones, and in the second the k
+//!   elements whose bit matrices have the fewest ones (any distinct ones do, as for RAID-6).
+//!   Jerasure has them in tables, cut at 1023 elements, for w from 2 to 11. Of elements with equally
+//!   many ones the smaller comes first, so that the tables can be sorted instead of stated.
+//!
+//! The second rule serves k = 2^w - 1, one node more than a Cauchy matrix has points for.
+
+use crate::define::cells::Code;
+use crate::define::code::cauchy::Limits;
+use crate::define::code::{Family, cauchy_orig, rebuild_fixed};
+use crate::define::field::Field;
+use crate::define::spec::Spec;
+use crate::error::Result;
+
+pub(super) const FAMILY: Family = Family {
+    name: "cauchy-good",
+    summary: "Cauchy Reed-Solomon with fewer ones, as Jerasure's cauchy_good",
+    limits: "k >= 1, m >= 1, k + m <= 2^w (for m = 2 and w from 2 to 10: 2^w + 1), w <= 32 (default: the smallest that fits)",
+    example: "cauchy-good:k=10,m=4",
+    define,
+    rebuild: |spec, pin| rebuild_fixed(spec, pin, define),
+};
+
+const LIMITS: Limits = Limits {
+    keys: &["k", "m", "w"],
+    widest: 32,
+    most_nodes: |m, w| (1 << w).max(if m == 2 { best_elements(w) + 2 } else { 0 }),
+};
+
+fn define(spec: &Spec) -> Result<Code> {
+    let shape = LIMITS.read(spec)?;
+    let field = Field::new(shape.w as u32)?;
+    let rows = if shape.m == 2 && shape.k <= best_elements(shape.w) {
+        vec![vec![1; shape.k], sparsest(field, shape.k)]
+    } else {
+        improved(field, cauchy_orig::matrix(&shape, field))
+    };
+    cauchy_orig::code(FAMILY.name, &shape, field, rows)
+}
+
+/// How many elements Jerasure's table of the best has for a width.
+fn best_elements(w: usize) -> usize {
+    if (2..=11).contains(&w) { ((1 << w) - 1).min(1023) } else { 0 }
+}
+
+/// The k elements with the fewest ones.
+fn sparsest(field: Field, k: usize) -> Vec<u32> {
+    let mut elements: Vec<u32> = (1..field.size() as u32).collect();
+    elements.sort_by_cached_key(|&element| (field.ones(element), element));
+    elements.truncate(k);
+    elements
+}
+
+fn improved(field: Field, mut rows: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
+    let first = rows[0].clone();
+    for row in &mut rows {
+        row.iter_mut().zip(&first).for_each(|(entry, &top)| *entry = quotient(field, *entry, top));
+    }
+    for row in &mut rows[1..] {
+        let divided = |&divisor: &u32| row.iter().map(move |&e| quotient(field, e, divisor));
+        let ones = |divisor: &u32| divided(divisor).map(|entry| field.ones(entry)).sum::<usize>();
+        // The first of equals is taken, and to leave the row as it stands comes first.
+        let best = [1].iter().chain(row.iter()).copied().min_by_key(ones);
+        *row = best.iter().flat_map(divided).collect();
+    }
+    rows
+}
+
+fn quotient(field: Field, a: u32, nonzero: u32) -> u32 {
+    field.multiply(a, field.inverse(nonzero).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::define::erasure::{Losses, combinations};
+
+    fn code(spec: &str) -> Result<Code> {
+        Code::new(&spec.parse()?)
+    }
+
+    /// GF(4): multiplication by 1 has two ones, by 2 and 3 three each.
+    #[test]
+    fn the_best_by_hand() {
+        assert_eq!(sparsest(Field::new(2).unwrap(), 3), [1, 2, 3]);
+    }
+
+    /// GF(4): with points y = 0, 1 and x = 2, 3 the matrix is 1/2, 1/3 over 1/3,
+    /// 1/2, that is 3, 2 over 2, 3; by columns 1, 1 over 2/3, 3/2, that is 3 and 2.
+    #[test]
+    fn the_improvement_by_hand() {
+        let field = Field::new(2).unwrap();
+        // Divided by 3 the second row is 1, 3; by 2 it is 2, 1: five ones each, so the first.
+        assert_eq!(improved(field, vec![vec![3, 2], vec![2, 3]]), [[1, 1], [1, 3]]);
+    }
+
+    /// One node more than there are elements: the Q row has all elements but 0.
+    #[test]
+    fn one_node_more_with_two_parities() {
+        let code = code("cauchy-good:k=7,m=2,w=3").unwrap();
+        for lost in combinations(9, 2) {
+            let lost: Vec<_> = lost.into_iter().map(crate::NodeId::new).collect();
+            assert!(Losses::of_nodes(&code, &lost).is_solvable(), "{lost:?}");
+        }
+    }
+
+    #[test]
+    fn specs_are_completed() {
+        for (given, canonical) in [
+            ("cauchy-good:k=10,m=4", "cauchy-good:k=10,m=4,w=4"),
+            ("cauchy-good:k=15,m=2", "cauchy-good:k=15,m=2,w=4"),
+            ("cauchy-good:k=1,m=1", "cauchy-good:k=1,m=1,w=1"),
+        ] {
+            assert_eq!(code(given).unwrap().spec().to_string(), canonical);
+        }
+    }
+
+    #[test]
+    fn refusals_say_what_is_legal() {
+        for (spec, part) in [
+            (
+                "cauchy-good:k=16,m=2,w=4",
+                "18 nodes need as many distinct points, but w = 4 has 17; use w = 5",
+            ),
+            ("cauchy-good:k=14,m=3,w=4", "w = 4 has 16; use w = 5"),
+            ("cauchy-good:k=2047,m=2,w=11", "w = 11 has 2048; use w = 12"),
+            ("cauchy-good:k=1,m=1,w=33", "w from 1 to 32"),
+        ] {
+            let error = code(spec).unwrap_err().to_string();
+            assert!(error.contains(part), "{spec}: {error}");
+        }
+    }
+}

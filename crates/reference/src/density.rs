@@ -1,0 +1,112 @@
+//! Minimal-density RAID-6: the Liberation, Blaum-Roth and Liber8tion codes.
+//!
+//! All are in the packet layout and have as first parity the XOR of the data. They differ in the
+//! second, Q. Its rows are diagonals of the table, as in EVENODD, but the cells that EVENODD lacks
+//! are patched with as few others as can be: one more cell for every column but the first.
+//!
+//! A code for fewer columns has the first ones.
+//!
+//! Sources: Plank, "The RAID-6 Liberation Codes", FAST 2008; Blaum and Roth, "On lowest density MDS
+//! codes", IEEE Transactions on Information Theory 45(1), 1999; Plank, "The RAID-6 Liber8Tion Code",
+//! International Journal of High Performance Computing Applications 23(3), 2009.
+
+use crate::array::{Table, check_shards};
+
+/// The parities P and Q of the Liberation code with `w` rows, for 1 to `w` data shards.
+///
+/// Row i of Q is the sum of the cells (r, c) with r - c = i modulo w, and where i = c(w - 1)/2 modulo
+/// w, of the cell above the column's cell too: row i + c - 1, for all columns c but 0.
+///
+/// # Panics
+///
+/// Unless `w` is an odd prime, the number of shards fits, and all have one length, a multiple of
+/// `w` x `packet` bytes.
+pub fn liberation(w: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
+    check_shards(w, data, w * packet);
+    let on_diagonal = |i: usize, r: usize, c: usize| r == (i + c) % w;
+    let extra = |i: usize, r: usize, c: usize| {
+        c > 0 && i == c * ((w - 1) / 2) % w && (r + 1) % w == (i + c) % w
+    };
+    parities(w, data, packet, |i, r, c| on_diagonal(i, r, c) || extra(i, r, c))
+}
+
+/// The parities P and Q of the Blaum-Roth code with p - 1 rows, for 1 to p - 1 data shards.
+///
+/// Count rows from 1. Column c has the cells 1 to p - 1 and a cell 0, which in column 0 is never
+/// used and in others stands for the sum of cells c and c/2, the half being modulo p. Row i of Q is
+/// the sum of the cells (r, c) with r = i + c modulo p.
+///
+/// # Panics
+///
+/// Unless `p` is an odd prime, the number of shards fits, and all have one length, a multiple of
+/// (`p` - 1) x `packet` bytes.
+pub fn blaum_roth(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
+    check_shards(p, data, (p - 1) * packet);
+    let half = |c: usize| (1..p).find(|h| 2 * h % p == c).unwrap_or(0);
+    parities(p - 1, data, packet, |i, r, c| match (i + 1 + c) % p {
+        0 => r + 1 == c || r + 1 == half(c),
+        row => r + 1 == row,
+    })
+}
+
+/// The Q rows of the Liber8tion code: bit r of byte (c, i) says whether cell r of column c is in row i.
+/// No formula gives them; Plank found them by search.
+pub const LIBER8TION: [[u8; 8]; 8] = [
+    [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80],
+    [0x80, 0x08, 0x01, 0x04, 0xC0, 0x02, 0x20, 0x10],
+    [0x40, 0x0C, 0x10, 0x01, 0x80, 0x08, 0x02, 0x20],
+    [0x04, 0x20, 0x80, 0x40, 0x01, 0x18, 0x10, 0x02],
+    [0x20, 0x40, 0x03, 0x80, 0x04, 0x10, 0x08, 0x01],
+    [0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x05],
+    [0x08, 0x01, 0x40, 0x20, 0x02, 0x80, 0x30, 0x04],
+    [0x10, 0x80, 0x02, 0x22, 0x08, 0x04, 0x01, 0x40],
+];
+
+/// The parities P and Q of the Liber8tion code, for 1 to 8 data shards.
+///
+/// # Panics
+///
+/// Unless the number of shards fits and all have one length, a multiple of 8 x `packet` bytes.
+pub fn liber8tion(data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
+    parities(8, data, packet, |i, r, c| LIBER8TION[c][i] >> r & 1 == 1)
+}
+
+/// P, and Q with the cells (r, c) in row i that `in_q(i, r, c)` picks.
+fn parities(
+    rows: usize,
+    data: &[Vec<u8>],
+    packet: usize,
+    in_q: impl Fn(usize, usize, usize) -> bool,
+) -> [Vec<u8>; 2] {
+    assert!((1..=rows).contains(&data.len()), "{} data shards of {rows} rows", data.len());
+    let table = Table { rows, packet, columns: data.to_vec() };
+    let p = table.shard(|strip, r| table.row(strip, r));
+    let q = table.shard(|strip, i| table.sum(strip, |r, c| in_q(i, r, c)));
+    [p, q]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{blaum_roth, liber8tion, liberation};
+
+    /// w = 3: Q0 = a0 + b1 + c2, and c has its extra cell in row 2 * 1 mod 3 = 2, which is row
+    /// 2 + 2 - 1 = 0 mod 3 of c; b in row 1, which is row 1 of b.
+    #[test]
+    fn liberation_of_three_by_hand() {
+        let data = [vec![1, 2, 4], vec![8, 16, 32], vec![64, 128, 0]];
+        let q = [1 + 16, 2 + 32 + 16 + 64, 4 + 8 + 128 + 64];
+        assert_eq!(liberation(3, &data, 1), [vec![73, 146, 36], q.to_vec()]);
+    }
+
+    /// p = 3: Q1 = a1 + b2; Q2 = a2 + cell 0 of b, which is b1 + b2 as half of 1 is 2.
+    #[test]
+    fn blaum_roth_of_three_by_hand() {
+        assert_eq!(blaum_roth(3, &[vec![1, 2], vec![4, 8]], 1), [[5, 10], [9, 14]]);
+    }
+
+    #[test]
+    fn liber8tion_of_one_is_a_mirror() {
+        let data = vec![1, 2, 3, 4, 5, 6, 7, 8];
+        assert_eq!(liber8tion(std::slice::from_ref(&data), 1), [data.clone(), data]);
+    }
+}

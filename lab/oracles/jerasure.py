@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Holds Paritas's codes to the bytes of the real libjerasure (Debian's libjerasure-dev).
+
+    lab/oracles/jerasure.py            compare: the fixtures, and both libraries with each other
+    lab/oracles/jerasure.py --write    write vectors/jerasure.json anew
+
+Without --write: vectors/jerasure.json must be what the library here makes, and crates/core/tests/jerasure.rs
+is run with the library, which then decodes what Paritas encoded and the other way round. Without
+the library that test still compares with the fixtures; it is part of `cargo test`.
+
+Installs the library with apt-get when run as root. Exits with 3, loudly, when it cannot be had.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import zlib
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PROGRAM = ROOT / "target" / "oracles" / "jerasure"
+FIXTURES = ROOT / "vectors" / "jerasure.json"
+PACKAGES = ["libjerasure-dev", "libgf-complete-dev"]
+NOT_RUN = 3
+MULTIPLIER = 0x9E3779B97F4A7C15
+
+LIBERATION_WIDTHS = [3, 5, 7, 11, 13, 17, 23]
+BLAUM_ROTH_WIDTHS = [2, 4, 6, 10, 12, 16, 22]
+
+
+def grid():
+    """(technique, k, m, w) of all cases."""
+    for technique in ["cauchy_orig", "cauchy_good"]:
+        for m in [1, 2, 3, 4, 6]:
+            for k in [1, 2, 3, 5, 6, 10, 14, 20]:
+                smallest = max(2, (k + m - 1).bit_length())
+                for w in sorted({smallest, smallest + 1, 8}):
+                    yield technique, k, m, w
+        for w in range(2, 33):
+            yield technique, 2, 2, w
+            yield technique, 4 if w > 2 else 1, 3, w
+    for w in range(2, 11):
+        # The Q row with every element but 0: one node more than the field has elements.
+        if 2**w - 1 <= 31:
+            yield "cauchy_good", 2**w - 1, 2, w
+    yield "cauchy_good", 60, 2, 11
+    for technique, widths in [("liberation", LIBERATION_WIDTHS), ("blaum_roth", BLAUM_ROTH_WIDTHS)]:
+        for w in widths:
+            for k in sorted({1, 2, w // 2, w - 1, w} - {0}):
+                yield technique, k, 2, w
+    for k in range(1, 9):
+        yield "liber8tion", k, 2, 8
+
+
+def cases():
+    """The grid with sizes: packets of 8 to 72 bytes (Jerasure wants multiples of 8), one to three strips."""
+    for number, (technique, k, m, w) in enumerate(grid()):
+        packet = 8 * (1 + number % 9)
+        yield technique, k, m, w, packet, packet * w * (1 + number % 3)
+
+
+def fill(shard: int, length: int) -> bytes:
+    """Byte i of a data shard; tests/jerasure.rs makes the same."""
+    return bytes((i + 1) * (i + 1 + shard) * MULTIPLIER % 2**64 >> 56 for i in range(length))
+
+
+class Library:
+    """The C program."""
+
+    def __init__(self):
+        self.process = subprocess.Popen([PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def encode(self, technique, k, m, w, packet, length) -> list[bytes]:
+        request = f"encode {technique} {k} {m} {w} {packet} {length}\n".encode()
+        self.process.stdin.write(request + b"".join(fill(j, length) for j in range(k)))
+        self.process.stdin.flush()
+        answer = self.process.stdout.read(m * length)
+        if len(answer) != m * length:
+            sys.exit(f"the library did not answer to: {request.decode()}")
+        return [answer[i * length : (i + 1) * length] for i in range(m)]
+
+
+def fixtures(version: str) -> str:
+    """The text of vectors/jerasure.json: a line a case; of every technique the first are in full."""
+    library, lines, full = Library(), [], {}
+    for technique, k, m, w, packet, length in cases():
+        parity = library.encode(technique, k, m, w, packet, length)
+        case = {"technique": technique, "k": k, "m": m, "w": w, "packet": packet, "length": length}
+        full[technique] = full.get(technique, 0) + (k > 2 and m * length <= 1024)
+        if k > 2 and m * length <= 1024 and full[technique] <= 3:
+            case["parity"] = [shard.hex() for shard in parity]
+        else:
+            case["crc32"] = [zlib.crc32(shard) for shard in parity]
+        lines.append(json.dumps(case))
+    head = json.dumps(f"libjerasure {version}")
+    return '{\n"library": ' + head + ',\n"cases": [\n' + ",\n".join(lines) + "\n]\n}\n"
+
+
+def install() -> str:
+    """Builds the C program; the version of the library. Exits when there is none."""
+    header = pathlib.Path("/usr/include/jerasure/liberation.h")
+    if not header.exists() and os.geteuid() == 0:
+        subprocess.run(["apt-get", "update", "-qq"], check=False)
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        command = ["apt-get", "install", "-y", "-qq", *PACKAGES]
+        subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)
+    if not header.exists():
+        print("*** NOT RUN: the comparison with libjerasure. ***", file=sys.stderr)
+        print(f"*** Install {' and '.join(PACKAGES)}, or run this as root. ***", file=sys.stderr)
+        sys.exit(NOT_RUN)
+    PROGRAM.parent.mkdir(parents=True, exist_ok=True)
+    flags = ["-O2", "-Wall", "-Werror", "-I/usr/include/jerasure"]
+    source = HERE / "jerasure.c"
+    subprocess.run(["cc", *flags, source, "-o", PROGRAM, "-lJerasure", "-lgf_complete"], check=True)
+    query = ["dpkg-query", "-W", "-f", "${Version}", "libjerasure2"]
+    return subprocess.run(query, capture_output=True, text=True, check=True).stdout
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true")
+    args = parser.parse_args()
+    text = fixtures(install())
+    if args.write:
+        FIXTURES.write_text(text)
+        return
+    if json.loads(text)["cases"] != json.loads(FIXTURES.read_text())["cases"]:
+        sys.exit(f"{FIXTURES} is not what this library makes; see `{sys.argv[0]} --write`")
+    environment = {**os.environ, "PARITAS_JERASURE": str(PROGRAM)}
+    command = ["cargo", "test", "--quiet", "-p", "paritas", "--test", "jerasure", "--", "--nocapture"]
+    sys.exit(subprocess.run(command, cwd=ROOT, env=environment).returncode)
+
+
+if __name__ == "__main__":
+    main()
