@@ -85,13 +85,19 @@ fn encoded(codec: &Codec, data: &[Vec<u8>], misalign: impl Fn(usize) -> usize) -
     parity.iter().map(|shard| shard.bytes().to_vec()).collect()
 }
 
+/// In words.
 const LENGTHS: [usize; 26] = [
     0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 192, 255, 256, 257,
     1000, 4096, 4103,
 ];
 
-/// One to three passes, plain rows, P + Q, more inputs than outputs and fewer.
-const SPECS: [&str; 16] = [
+/// The bytes of a word.
+fn word(code: &Code) -> usize {
+    code.symbols().unwrap().field().width() as usize / 8
+}
+
+/// One to six passes, plain rows, P + Q, more inputs than outputs and fewer.
+const SPECS: [&str; 30] = [
     "isal-cauchy:k=10,m=4",
     "isal-cauchy:k=1,m=1",
     "isal-cauchy:k=3,m=2",
@@ -105,9 +111,23 @@ const SPECS: [&str; 16] = [
     "isal-rs:k=12,m=1",
     "backblaze:k=10,m=4",
     "backblaze:k=17,m=3",
+    "zfec:k=3,m=7",
+    "zfec:k=10,m=4",
     "raid6:k=1",
     "raid6:k=2",
     "raid6:k=9",
+    "raid6:k=1,w=16",
+    "raid6:k=9,w=16",
+    "raid6:k=9,w=32",
+    "reed-solomon:k=1,m=1,w=16",
+    "reed-solomon:k=3,m=2,w=16",
+    "reed-solomon:k=10,m=4,w=16",
+    "reed-solomon:k=5,m=7,w=16",
+    "reed-solomon:k=1,m=3,w=32",
+    "reed-solomon:k=3,m=2,w=32",
+    "reed-solomon:k=10,m=4,w=32",
+    "reed-solomon:k=4,m=6,w=32",
+    "reed-solomon:k=6,m=3,w=8",
 ];
 
 #[test]
@@ -115,7 +135,7 @@ fn every_kernel_is_the_reference() {
     for spec in SPECS {
         let code = code(spec);
         let k = code.symbols().unwrap().data_nodes();
-        for length in LENGTHS {
+        for length in LENGTHS.map(|words| words * word(&code)) {
             let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, length)).collect();
             let expected = reference_parity(&code, &data);
             for kernel in WordKernel::available() {
@@ -123,7 +143,7 @@ fn every_kernel_is_the_reference() {
                     let options = CodecOptions { word_kernel: Some(kernel), stores, ..options() };
                     let codec = Codec::new(code.clone(), options).unwrap();
                     assert_eq!(codec.kernel_name(), kernel.name());
-                    for misalign in [|_| 0, |_| 40, |node| node * 7 % 64] {
+                    for misalign in [|_| 0, |_| 40, |_| 3, |node| node * 7 % 64] {
                         let made = encoded(&codec, &data, misalign);
                         assert!(made == expected, "{spec}, {length} bytes, {kernel}, {stores:?}");
                     }
@@ -145,6 +165,11 @@ fn tiles_meet() {
         ("isal-cauchy:k=43,m=8", 4096),
         ("isal-rs:k=30,m=3", 8200),
         ("isal-rs:k=100,m=1", 12_345),
+        ("reed-solomon:k=7,m=7,w=16", 40_006),
+        ("reed-solomon:k=43,m=4,w=16", 4096),
+        ("reed-solomon:k=7,m=4,w=32", 40_004),
+        ("reed-solomon:k=21,m=3,w=32", 9000),
+        ("raid6:k=30,w=32", 9000),
     ] {
         let code = code(spec);
         let k = code.symbols().unwrap().data_nodes();
@@ -191,6 +216,31 @@ fn every_product_is_right() {
     }
 }
 
+/// Wider words: every power of two, every bit and then some of both.
+#[test]
+fn products_of_wide_words_are_right() {
+    for w in [16, 32] {
+        let field = Field::new(w).unwrap();
+        let reference = reference::field::Field::new(w, field.polynomial());
+        let spread = |seed: u64| (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - w)) as u32;
+        let powers = (0..w).map(|bit| 1 << bit);
+        let coefficients: Vec<u32> = powers.clone().chain((1..48).map(spread)).collect();
+        let words: Vec<u32> = powers.chain((0..2048).map(spread)).collect();
+        let bytes = |words: &[u32]| -> Vec<u8> {
+            words.iter().flat_map(|word| word.to_le_bytes()[..w as usize / 8].to_vec()).collect()
+        };
+        let code = multiples(field, coefficients.iter().copied());
+        for kernel in WordKernel::available() {
+            let made = encoded(&codec(code.clone(), kernel), &[bytes(&words)], |_| 0);
+            for (&coefficient, made) in coefficients.iter().zip(&made) {
+                let product = |&b: &u32| reference.mul(coefficient.into(), b.into()) as u32;
+                let products: Vec<u32> = words.iter().map(product).collect();
+                assert!(made == &bytes(&products), "{kernel}: {coefficient:#x}, w = {w}");
+            }
+        }
+    }
+}
+
 /// Rows that are sparse, plain, zero, or powers of two that come again.
 #[test]
 fn unusual_matrices_are_right() {
@@ -203,13 +253,16 @@ fn unusual_matrices_are_right() {
         (usual, vec![vec![1, 1, 1], vec![1, 1, 1]]),
         (aes, vec![vec![1; 51], powers(51)]),
         (aes, vec![vec![1; 60], powers(60)]),
+        (Field::new(16).unwrap(), vec![vec![1, 0, 700], vec![0, 1, 1], vec![0, 0, 0]]),
+        (Field::with_polynomial(16, 0x1002B).unwrap(), vec![vec![1, 40_000], vec![2, 1]]),
+        (Field::new(32).unwrap(), vec![vec![1, 0, 1 << 31], vec![1, 1, 1], vec![0, 0, 1]]),
     ] {
         let k = rows[0].len();
         let matrix = SymbolMatrix::new(field, k, rows).unwrap();
         let mut builder = CodeBuilder::new(matrix.node_count());
         builder.words(matrix);
         let code = builder.finish(Spec::new("unusual"), 0).unwrap();
-        let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, 333)).collect();
+        let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, 332)).collect();
         for kernel in WordKernel::available() {
             let made = encoded(&codec(code.clone(), kernel), &data, |_| 0);
             assert!(made == reference_parity(&code, &data), "{kernel}: {:?}", code.symbols());
@@ -221,20 +274,27 @@ fn unusual_matrices_are_right() {
 /// threads do not divide evenly.
 #[test]
 fn threads_and_stores_do_not_change_the_result() {
-    for spec in ["isal-cauchy:k=4,m=3", "isal-cauchy:k=3,m=9", "raid6:k=5"] {
+    for spec in [
+        "isal-cauchy:k=4,m=3",
+        "isal-cauchy:k=3,m=9",
+        "raid6:k=5",
+        "raid6:k=5,w=16",
+        "reed-solomon:k=4,m=3,w=16",
+        "reed-solomon:k=4,m=3,w=32",
+    ] {
         let code = code(spec);
-        let k = code.symbols().unwrap().data_nodes();
-        let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, (3 << 20) + 77)).collect();
+        let (k, length) = (code.symbols().unwrap().data_nodes(), (3 << 20) + 77 * word(&code));
+        let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, length)).collect();
         let expected = encoded(&codec(code.clone(), WordKernel::best()), &data, |_| 0);
         let (field, rows) = reference_matrix(&code);
-        let head: Vec<Vec<u8>> = data.iter().map(|shard| shard[..99].to_vec()).collect();
+        let head: Vec<Vec<u8>> = data.iter().map(|shard| shard[..96].to_vec()).collect();
         let head = reference::words::encode(&field, &rows, &head);
         assert!(head.iter().zip(&expected).all(|(head, shard)| shard.starts_with(head)));
         for threads in [2, 3, 7] {
             for stores in [Stores::Auto, Stores::Cached, Stores::PastCache] {
                 let options = CodecOptions { threads, stores, ..CodecOptions::default() };
                 let codec = Codec::new(code.clone(), options).unwrap();
-                assert!(encoded(&codec, &data, |_| 5) == expected, "{threads} {stores:?}");
+                assert!(encoded(&codec, &data, |_| 4) == expected, "{threads} {stores:?}");
             }
         }
     }
@@ -374,7 +434,7 @@ fn all_shards(codec: &Codec, length: usize) -> Vec<Vec<u8>> {
 /// Returns how many patterns were tried.
 fn exhaust(spec: &str) -> usize {
     let codec = Codec::new(code(spec), options()).unwrap();
-    let shards = all_shards(&codec, 70);
+    let shards = all_shards(&codec, 36);
     let tolerance = codec.code().tolerance();
     let mut tried = 0;
     for count in 1..=tolerance + 1 {
@@ -392,24 +452,72 @@ fn exhaust(spec: &str) -> usize {
     tried
 }
 
+/// Exhausts a family's codes of up to 12 nodes; what it refuses is tested with the family.
+fn exhaust_family(family: &str, rest: &str) {
+    let shapes = (1..12).flat_map(|k| (1..=12 - k).map(move |m| (k, m)));
+    let specs: Vec<Spec> =
+        shapes.map(|(k, m)| format!("{family}:k={k},m={m}{rest}").parse().unwrap()).collect();
+    let legal: Vec<&Spec> = specs.iter().filter(|spec| Code::new(spec).is_ok()).collect();
+    assert!(legal.len() == specs.len() || family == "isal-rs");
+    let tried: usize = legal.iter().map(|spec| exhaust(&spec.to_string())).sum();
+    println!("{family}{rest}: {} codes, {tried} patterns of losses tried", legal.len());
+}
+
 #[test]
-fn every_pattern_of_losses_up_to_12_nodes() {
-    for family in ["isal-cauchy", "backblaze", "isal-rs"] {
-        let mut tried = 0;
-        for k in 1..12 {
-            for m in 1..=12 - k {
-                let spec: Spec = format!("{family}:k={k},m={m}").parse().unwrap();
-                // What `isal-rs` refuses is tested with the family.
-                if Code::new(&spec).is_ok() {
-                    tried += exhaust(&spec.to_string());
-                }
+fn every_pattern_of_losses_up_to_12_nodes_of_bytes() {
+    for family in ["isal-cauchy", "backblaze", "isal-rs", "zfec"] {
+        exhaust_family(family, "");
+    }
+}
+
+#[test]
+fn every_pattern_of_losses_up_to_12_nodes_of_reed_solomon() {
+    for rest in [",w=8", ",w=16", ",w=32"] {
+        exhaust_family("reed-solomon", rest);
+    }
+}
+
+#[test]
+fn every_pattern_of_losses_up_to_12_nodes_of_raid6() {
+    for rest in ["", ",w=16", ",w=32"] {
+        let tried: usize = (1..=10).map(|k| exhaust(&format!("raid6:k={k}{rest}"))).sum();
+        println!("raid6{rest}: {tried} patterns of losses tried");
+    }
+}
+
+/// Patterns of m losses and of one more, drawn with a fixed seed.
+#[test]
+fn larger_codes_recover_what_is_drawn() {
+    let mut state = 1_u64;
+    let mut draw = |below: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let (mut tried, mut refused) = (0, 0);
+    for (family, rest) in [
+        ("isal-cauchy", ""),
+        ("backblaze", ""),
+        ("zfec", ""),
+        ("reed-solomon", ",w=8"),
+        ("reed-solomon", ",w=16"),
+        ("reed-solomon", ",w=32"),
+    ] {
+        for (k, m) in (0..12).map(|_| (5 + draw(28), 1 + draw(8))).collect::<Vec<_>>() {
+            let codec =
+                Codec::new(code(&format!("{family}:k={k},m={m}{rest}")), options()).unwrap();
+            let shards = all_shards(&codec, 36);
+            for count in (0..8).map(|i| m + usize::from(i == 0)) {
+                let mut nodes: Vec<usize> = (0..k + m).collect();
+                let lost: Vec<usize> =
+                    (0..count).map(|_| nodes.swap_remove(draw(nodes.len()))).collect();
+                assert_eq!(lose(&codec, &shards, &lost).is_ok(), count == m, "{lost:?}");
+                tried += 1;
+                refused += usize::from(count > m);
             }
         }
-        println!("{family}: {tried} patterns of losses tried");
     }
-    let raid6 = |k, rest: &str| exhaust(&format!("raid6:k={k}{rest}"));
-    let tried: usize = (1..=10).map(|k| raid6(k, "")).sum();
-    println!("raid6 in words: {tried} patterns of losses tried");
+    println!("larger codes: {tried} patterns of losses tried, {refused} of them too many");
 }
 
 /// In the packet layout shards are strips, so that lengths are theirs.
@@ -432,11 +540,18 @@ fn every_pattern_of_losses_of_raid6_packets() {
 
 #[test]
 fn wide_codes_recover_the_most_losses() {
-    for spec in
-        ["isal-cauchy:k=200,m=56", "backblaze:k=128,m=128", "isal-rs:k=253,m=3", "raid6:k=255"]
-    {
+    for spec in [
+        "isal-cauchy:k=200,m=56",
+        "backblaze:k=128,m=128",
+        "zfec:k=128,m=128",
+        "reed-solomon:k=200,m=56",
+        "reed-solomon:k=300,m=5",
+        "isal-rs:k=253,m=3",
+        "raid6:k=255",
+        "raid6:k=300,w=16",
+    ] {
         let codec = Codec::new(code(spec), options()).unwrap();
-        let shards = all_shards(&codec, 33);
+        let shards = all_shards(&codec, 34);
         let (nodes, most) = (shards.len(), codec.code().tolerance());
         for lost in [
             (0..most).collect::<Vec<_>>(),
@@ -480,15 +595,23 @@ fn raid6_words_are_transposed_packets() {
 
 #[test]
 fn updates_equal_encoding_anew() {
-    for spec in ["isal-cauchy:k=5,m=7", "isal-rs:k=4,m=3", "raid6:k=6", "backblaze:k=1,m=2"] {
+    for spec in [
+        "isal-cauchy:k=5,m=7",
+        "isal-rs:k=4,m=3",
+        "raid6:k=6",
+        "raid6:k=3,w=16",
+        "backblaze:k=1,m=2",
+        "reed-solomon:k=3,m=5,w=16",
+        "reed-solomon:k=3,m=4,w=32",
+    ] {
         for kernel in WordKernel::available() {
             for stores in [Stores::Auto, Stores::PastCache] {
                 let options = CodecOptions { word_kernel: Some(kernel), stores, ..options() };
                 let codec = Codec::new(code(spec), options).unwrap();
                 let k = codec.code().symbols().unwrap().data_nodes();
-                let mut shards = all_shards(&codec, 517);
+                let mut shards = all_shards(&codec, 516);
                 for node in 0..k {
-                    let new = fill(100 + node, 517);
+                    let new = fill(100 + node, 516);
                     let old = std::mem::replace(&mut shards[node], new.clone());
                     let (data, parity) = shards.split_at_mut(k);
                     codec

@@ -11,7 +11,9 @@ mod evenodd;
 mod isal;
 mod raid6;
 mod rdp;
+mod reed_solomon;
 mod words;
+mod zfec;
 
 use crate::define::cells::{Code, Pin};
 use crate::define::spec::Spec;
@@ -41,6 +43,8 @@ pub const FAMILIES: &[Family] = &[
     isal::RS,
     raid6::FAMILY,
     rdp::FAMILY,
+    reed_solomon::FAMILY,
+    zfec::FAMILY,
 ];
 
 impl Code {
