@@ -1,5 +1,5 @@
-//! The word layout: every word kernel against the reference, other libraries' bytes, and every
-//! pattern of losses.
+//! The word layout: every word kernel against the reference, and every pattern of losses. Other
+//! libraries' bytes are in `word_vectors.rs`.
 
 mod common;
 
@@ -298,114 +298,6 @@ fn threads_and_stores_do_not_change_the_result() {
             }
         }
     }
-}
-
-/// Data that the fixtures encode: byte i of shard j is 73·(i + 1)·(j + 1) mod 251.
-fn fixture_data(k: usize, length: usize) -> Vec<Vec<u8>> {
-    let byte = |i: usize, j: usize| (73 * (i + 1) * (j + 1) % 251) as u8;
-    (0..k).map(|j| (0..length).map(|i| byte(i, j)).collect()).collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn check_fixtures(fixtures: &[(&str, &str)]) {
-    for (spec, expected) in fixtures {
-        let code = code(spec);
-        let expected: Vec<&str> = expected.split(' ').collect();
-        let k = code.symbols().unwrap().data_nodes();
-        let data = fixture_data(k, expected[0].len() / 2);
-        for kernel in WordKernel::available() {
-            let made = encoded(&codec(code.clone(), kernel), &data, |_| 0);
-            assert_eq!(
-                made.iter().map(|s| hex(s)).collect::<Vec<_>>(),
-                expected,
-                "{spec} {kernel}"
-            );
-        }
-    }
-}
-
-/// Made with ISA-L 2.30 (Debian's libisal 2.30.0-5): `gf_gen_cauchy1_matrix` or
-/// `gf_gen_rs_matrix`, `ec_init_tables`, `ec_encode_data`; raid6 with `pq_gen`, 32 bytes a shard, of
-/// which the first 20 are kept.
-const ISAL: &[(&str, &str)] = &[
-    (
-        "isal-cauchy:k=6,m=3",
-        "3fee6c3a1a40318bf911f973fa62d8e584147e17 127db93ff1510a700bfde1cd481438c8dc751d25 4d9c1774fd58112b2d9f93b26222e7ac4213f1b8",
-    ),
-    (
-        "isal-cauchy:k=10,m=4",
-        "595058db5f968859d7ff3627080d7dede4f49060 0138d77f66b2689c643c570677d0861f53dcb413 2d436bf97cea4a567e324df9f794742111756d77 61065da39caa3091ecb1513f3c60784285b0d23e",
-    ),
-    (
-        "isal-cauchy:k=2,m=5",
-        "2fa58a5f65fa84be21c2cee119153a69464ab29d 851f9ac55cda0e9711b4d7527f1c993fbad9f471 dd05d80ea60bb41cb1a2cf121875a8cb167b71ac eec52b3523f07c6ab940b15f09f816d23ccd9b75 3f112ed1e5c08bbf9a01516e5b0b34b58adaefd0",
-    ),
-    (
-        "isal-cauchy:k=200,m=56",
-        "1153 cc73 083f ed37 8d9b 0fbc b450 50d4 eed6 457d 75ce 9c0c 5cae 4a26 bec2 a357 ed83 9b77 8d28 642a 409a 7e67 e354 aa86 cda2 dcb1 1687 0243 a700 a3a5 6aea cc65 dd03 d83e 2e31 0033 6efb ae92 7d4f 4ce0 eb20 04bc 7fb5 51b5 0616 b253 9ab2 db39 c9b0 9d4f 5ace 7e0d 8bf3 1685 0bae ce59",
-    ),
-    (
-        "isal-rs:k=10,m=4",
-        "c48d6d1fdeca435ebad90b99c886d0d43261ddd7 5e6119d922424bc7b9b4282d0c968b0748e1a3e7 1b53cca470c8d07855bf63c6e4bdd9538275c41b 9129aa700dadc87a323ad2cf558d29e1779b48f3",
-    ),
-    (
-        "isal-rs:k=4,m=8",
-        "295280a4000d244d0000080a00488a8220100260 6ebc1935f0427caa050d96947ef8dd797b1a3015 9870e3ed319619895a4c5a215032d56fada49bc5 8df3529f3740ec69d3e4fc9010c5e31201ab6138 d87d15270aeabd24d7e3c8d95f6743d544a34feb 9d0e691febeb5749059b32db4bae93b5491afdd5 fcddeefba0e9a074108c71df8d5d84a63930fd15 12e1e8e20218b355fb14eb20307b713636fb67a6",
-    ),
-    (
-        "isal-rs:k=253,m=3",
-        "20409b806d3be00d5bd2ad76b2cd1612 1cb0ccf3d9c3e9bc2655eccd73dfa0c9 fb4b30ac1cd4ed7d5fa9edc1cb01d964",
-    ),
-    (
-        "isal-rs:k=1,m=3",
-        "4992db2972bb09529be4327bc4125ba4 4992db2972bb09529be4327bc4125ba4 4992db2972bb09529be4327bc4125ba4",
-    ),
-    (
-        "raid6:k=4",
-        "295280a4000d244d0000080a00488a8220100260 6ebc1935f0427caa050d96947ef8dd797b1a3015",
-    ),
-    (
-        "raid6:k=10",
-        "c48d6d1fdeca435ebad90b99c886d0d43261ddd7 5e6119d922424bc7b9b4282d0c968b0748e1a3e7",
-    ),
-];
-
-/// Made with github.com/klauspost/reedsolomon 1.14.0: `New(k, m)` without options, `Encode`.
-const KLAUSPOST: &[(&str, &str)] = &[
-    (
-        "backblaze:k=10,m=4",
-        "cdec8565c858679361deed55b5ce3a370b95cfb4 59ac9bfdbf0911c6203b124f2122bdf3c36296dd 53a72e5c98ecd28599075becbfb98c7334e71f08 90fafcf67d9ba1b4474e626dc85f3c398798eab5",
-    ),
-    (
-        "backblaze:k=5,m=3",
-        "5fae1c49d258eedab6a19cc0aac13a8147011b1a b5676fd66d5e02695bda1e2c7104a57294269b8e b17fa8f6fbbde561fbf3709738d7d932461b1ce1",
-    ),
-    (
-        "backblaze:k=17,m=3",
-        "038289a4c8bfa7443bb3504fd4930088408131b1 78e9209b087a7426e1b37c0cd6b10847cab90ddc 38ebafaaed57bd0fb13346b1e782dd9a16b02f80",
-    ),
-    ("backblaze:k=1,m=2", "4992db2972bb09529be4327bc4125ba4 4992db2972bb09529be4327bc4125ba4"),
-    (
-        "backblaze:k=200,m=56",
-        "979c 14fb 0ced c79b f020 f9be fb22 ac20 a910 c570 34d9 a512 5fa1 78a2 40c2 827a 8983 2389 cbc3 31d3 0a67 2ccd dd49 6fb8 4390 8217 4cc9 71e7 9b1a 2ea4 e22f a124 8ee3 919f b241 8b3b eaac 9479 97cc d143 7566 0f7a c47d 8c20 6756 6cf8 cebf af70 03fa 299c b227 3cf9 8d88 e29b 97ba f0f9",
-    ),
-    (
-        "backblaze:k=4,m=12",
-        "9ac9b31f403657c34140e7c1fdae89a6 b783f49bd6d89486e1698170b4357f64 5d4a870469de78350c12039c6ff0e097 59524024ff3d9f3dac3b6d2726239cd7 0de052ea8bb543462fb1d69cb68635b9 8ded94e01df98f6f8f9860c9ff03a6ce 7c123713a258df1362e3ef6c24a3a0a9 d54d71bd34193777c2ca51336d6eb95c 4c82bdaeb95fe87df515399c8fcddabc 3a7e5c5b2f3dfce7553cbff5c6e552e0 68daac1e90da497ab847403c1d926bc8 3774cd4f06b579ad186ece5f54f26916",
-    ),
-];
-
-#[test]
-fn bytes_are_those_of_isa_l() {
-    check_fixtures(ISAL);
-}
-
-#[test]
-fn bytes_are_those_of_klauspost() {
-    check_fixtures(KLAUSPOST);
 }
 
 /// Encodes, loses the given nodes, reconstructs them and compares.

@@ -14,7 +14,8 @@
 //! 2. [`matrix`]: the code over symbols. Encoding is a matrix product, reconstruction is
 //!    Gaussian elimination. Cauchy matrices live here too.
 //! 3. [`packets`] and [`words`]: the two ways in which the bytes of a shard spell symbols.
-//! 4. [`array`](mod@array): RDP and EVENODD, which need no field at all.
+//! 4. [`families`]: the matrices of ISA-L, Backblaze, zfec, Linux RAID-6 and Jerasure.
+//! 5. [`array`](mod@array): RDP and EVENODD, which need no field at all.
 //!
 //! The crate is for development only. A call that breaks a documented condition (shards of
 //! unequal length, a polynomial of the wrong degree) panics: that is a bug in the caller's
@@ -24,6 +25,7 @@
 #![deny(missing_docs)]
 
 pub mod array;
+pub mod families;
 pub mod field;
 pub mod matrix;
 pub mod packets;

@@ -1,7 +1,9 @@
-//! Writes `vectors/codes.json` (described in `vectors/README.md`) from the reference alone:
+//! Writes `vectors/codes.json`, or with `words` `vectors/words.json` (both described in
+//! `vectors/README.md`), from the reference alone:
 //!
 //! ```sh
 //! cargo run --release -p paritas-reference --example write_vectors > vectors/codes.json
+//! cargo run --release -p paritas-reference --example write_vectors words > vectors/words.json
 //! ```
 //!
 //! Nothing here comes from the crate that the vectors test. Polynomials, points and primes stand
@@ -10,6 +12,7 @@
 //! by the same numbers.
 
 mod blake3;
+mod words;
 
 use paritas_reference::field::Field;
 use paritas_reference::{array, matrix, packets};
@@ -118,6 +121,14 @@ const EVENODD: [[usize; 4]; 9] = [
 const WRITTEN_OUT: usize = 1024;
 
 fn main() {
+    let cases = match std::env::args().nth(1).as_deref() {
+        Some("words") => words::cases(),
+        _ => packet_cases(),
+    };
+    println!("{{\n  \"version\": 1,\n  \"cases\": [\n{}\n  ]\n}}", cases.join(",\n"));
+}
+
+fn packet_cases() -> Vec<String> {
     let default_points = DEFAULT_POINTS.map(|shape| {
         let points: Vec<u64> = (0..(shape[0] + shape[1]) as u64).collect();
         normalised(shape, &points, "")
@@ -134,8 +145,7 @@ fn main() {
     let rdp = RDP.map(|shape| array_code("rdp", shape, Layout::Rdp));
     let evenodd = EVENODD.map(|shape| array_code("evenodd", shape, Layout::Evenodd));
     let cases = default_points.iter().chain(&given_points).chain(&pinned).chain(&rdp);
-    let cases: Vec<String> = cases.chain(&evenodd).map(Case::json).collect();
-    println!("{{\n  \"version\": 1,\n  \"cases\": [\n{}\n  ]\n}}", cases.join(",\n"));
+    cases.chain(&evenodd).map(Case::json).collect()
 }
 
 /// One code with one packet size and one number of stripes.
@@ -250,55 +260,9 @@ impl Case {
         parity.chunks(packet).map(sum).collect()
     }
 
-    /// The bytes that `Code::describe` documents, of this generator.
-    fn description(&self, generator: &[Vec<usize>]) -> Vec<u8> {
-        let cells = self.k * self.rows;
-        let data_rows = (0..cells).map(|cell| vec![cell]);
-        let all_rows: Vec<Vec<usize>> = data_rows.chain(generator.iter().cloned()).collect();
-        let mut numbers = vec![cells, self.k + self.m];
-        for node in all_rows.chunks(self.rows) {
-            numbers.push(node.len());
-            for row in node {
-                numbers.push(row.len());
-                numbers.extend(row);
-            }
-        }
-        numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()).collect()
-    }
-
-    /// Losses of up to m nodes: single ones, the first and last m, and m far apart.
-    fn losses(&self) -> Vec<Vec<usize>> {
-        let (k, m, n) = (self.k, self.m, self.k + self.m);
-        let mut losses = vec![
-            vec![0],
-            vec![n - 1],
-            (0..m).collect(),
-            (k..n).collect(),
-            (0..m).map(|i| i * n / m + n / m - 1).collect(),
-        ];
-        losses.sort();
-        losses.dedup();
-        losses
-    }
-
-    /// Losses of m + 1 nodes.
-    fn fatal_losses(&self) -> Vec<Vec<usize>> {
-        let (k, m, n) = (self.k, self.m, self.k + self.m);
-        let mut losses = vec![(0..=m).collect::<Vec<_>>(), [0].into_iter().chain(k..n).collect()];
-        losses.dedup();
-        losses
-    }
-
     fn json(&self) -> String {
         let generator = self.generator();
         let parity = self.encode(&self.data(), self.packet);
-        let bytes: usize = parity.iter().map(Vec::len).sum();
-        let (name, texts): (_, Vec<String>) = if bytes <= WRITTEN_OUT {
-            ("parity", parity.iter().map(|shard| hex(shard)).collect())
-        } else {
-            ("parity_blake3", parity.iter().map(|shard| blake3::digest(shard)).collect())
-        };
-        let texts: Vec<String> = texts.iter().map(|text| format!("        \"{text}\"")).collect();
         let pin: Vec<String> =
             self.pin.iter().map(|(name, list)| format!("[\"{name}\", {list:?}]")).collect();
         [
@@ -311,15 +275,65 @@ impl Case {
             format!("      \"ones\": {},", generator.iter().map(Vec::len).sum::<usize>()),
             format!(
                 "      \"describe_blake3\": \"{}\",",
-                blake3::digest(&self.description(&generator))
+                blake3::digest(&description(self.k, self.m, self.rows, &generator))
             ),
-            format!("      \"lost\": {:?},", self.losses()),
-            format!("      \"lost_too_many\": {:?},", self.fatal_losses()),
-            format!("      \"{name}\": [\n{}\n      ]", texts.join(",\n")),
+            format!("      \"lost\": {:?},", losses(self.k, self.m)),
+            format!("      \"lost_too_many\": {:?},", fatal_losses(self.k, self.m)),
+            parity_json(&parity),
             "    }".to_owned(),
         ]
         .join("\n")
     }
+}
+
+/// The bytes that `Code::describe` documents, of parity cells that are sums of these data cells.
+fn description(k: usize, m: usize, rows: usize, generator: &[Vec<usize>]) -> Vec<u8> {
+    let cells = k * rows;
+    let data_rows = (0..cells).map(|cell| vec![cell]);
+    let all_rows: Vec<Vec<usize>> = data_rows.chain(generator.iter().cloned()).collect();
+    let mut numbers = vec![cells, k + m];
+    for node in all_rows.chunks(rows) {
+        numbers.push(node.len());
+        for row in node {
+            numbers.push(row.len());
+            numbers.extend(row);
+        }
+    }
+    numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()).collect()
+}
+
+/// Losses of up to m nodes: single ones, the first and last m, and m far apart.
+fn losses(k: usize, m: usize) -> Vec<Vec<usize>> {
+    let n = k + m;
+    let mut losses = vec![
+        vec![0],
+        vec![n - 1],
+        (0..m).collect(),
+        (k..n).collect(),
+        (0..m).map(|i| i * n / m + n / m - 1).collect(),
+    ];
+    losses.sort();
+    losses.dedup();
+    losses
+}
+
+/// Losses of m + 1 nodes.
+fn fatal_losses(k: usize, m: usize) -> Vec<Vec<usize>> {
+    let mut losses = vec![(0..=m).collect::<Vec<_>>(), [0].into_iter().chain(k..k + m).collect()];
+    losses.dedup();
+    losses
+}
+
+/// The field with the parity or its digests.
+fn parity_json(parity: &[Vec<u8>]) -> String {
+    let bytes: usize = parity.iter().map(Vec::len).sum();
+    let (name, texts): (_, Vec<String>) = if bytes <= WRITTEN_OUT {
+        ("parity", parity.iter().map(|shard| hex(shard)).collect())
+    } else {
+        ("parity_blake3", parity.iter().map(|shard| blake3::digest(shard)).collect())
+    };
+    let texts: Vec<String> = texts.iter().map(|text| format!("        \"{text}\"")).collect();
+    format!("      \"{name}\": [\n{}\n      ]", texts.join(",\n"))
 }
 
 fn hex(bytes: &[u8]) -> String {

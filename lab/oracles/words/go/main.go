@@ -1,0 +1,66 @@
+// klauspost/reedsolomon without options, with the protocol of c/serve.h.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/reedsolomon"
+)
+
+func must(err error) {
+	if err != nil {
+		log.Fatal("oracle: ", err)
+	}
+}
+
+func main() {
+	source, target := bufio.NewReader(os.Stdin), bufio.NewWriter(os.Stdout)
+	for {
+		line, err := source.ReadString('\n')
+		if err == io.EOF {
+			return
+		}
+		must(err)
+		serve(strings.Fields(line), source, target)
+		must(target.Flush())
+	}
+}
+
+func serve(words []string, source io.Reader, target io.Writer) {
+	var k, m, w, length int
+	_, err := fmt.Sscan(strings.Join(words[2:6], " "), &k, &m, &w, &length)
+	must(err)
+	encodes := words[0] == "encode"
+	shards := make([][]byte, k+m)
+	for i := range shards {
+		shards[i] = make([]byte, length)
+		if i < k || !encodes {
+			_, err = io.ReadFull(source, shards[i])
+			must(err)
+		}
+	}
+	codec, err := reedsolomon.New(k, m)
+	must(err)
+	first := k
+	if encodes {
+		must(codec.Encode(shards))
+	} else {
+		first = 0
+		for _, number := range strings.Split(words[6], ",") {
+			lost, err := strconv.Atoi(number)
+			must(err)
+			shards[lost] = nil
+		}
+		must(codec.Reconstruct(shards))
+	}
+	for _, shard := range shards[first:] {
+		_, err = target.Write(shard)
+		must(err)
+	}
+}
