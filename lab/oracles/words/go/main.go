@@ -1,4 +1,5 @@
-// klauspost/reedsolomon without options, with the protocol of c/serve.h.
+// klauspost/reedsolomon without options, with the protocol of c/serve.h; or, with the arguments
+// `split FILE OUT K M`, what its simple encoder makes of a file: OUT.0, OUT.1, ….
 package main
 
 import (
@@ -19,7 +20,28 @@ func must(err error) {
 	}
 }
 
+func split(file, out string, k, m int) {
+	content, err := os.ReadFile(file)
+	must(err)
+	codec, err := reedsolomon.New(k, m)
+	must(err)
+	shards, err := codec.Split(content)
+	must(err)
+	must(codec.Encode(shards))
+	for i, shard := range shards {
+		must(os.WriteFile(fmt.Sprintf("%s.%d", out, i), shard, 0o644))
+	}
+}
+
 func main() {
+	if len(os.Args) == 6 && os.Args[1] == "split" {
+		k, err := strconv.Atoi(os.Args[4])
+		must(err)
+		m, err := strconv.Atoi(os.Args[5])
+		must(err)
+		split(os.Args[2], os.Args[3], k, m)
+		return
+	}
 	source, target := bufio.NewReader(os.Stdin), bufio.NewWriter(os.Stdout)
 	for {
 		line, err := source.ReadString('\n')
