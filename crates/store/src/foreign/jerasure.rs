@@ -69,6 +69,9 @@ impl Meta {
         else {
             return Ok(None);
         };
+        if length > i64::MAX as u64 {
+            return Ok(None);
+        }
         let code = Code::new(&spec(technique, k, m, w)?)?;
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
         Ok(Some(Self { name, length, code, buffer, buffers }))
@@ -157,6 +160,22 @@ fn fragment_names(name: &str, k: usize, n: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_description_panics(
+            length in any::<u64>(), k in 0_u64..9, m in 0_u64..9, buffer in any::<u64>(), buffers in 0_u64..3,
+            fragment in any::<Option<u64>>(),
+        ) {
+            let text = format!("a\n{length}\n{k} {m} 8 0 {buffer}\nreed_sol_van\n0\n{buffers}\n");
+            if let Ok(Some(meta)) = Meta::parse(&text) {
+                let layout = layout(&meta, k as usize, fragment);
+                prop_assert!(layout.parity_length() >= layout.fragment_length(0));
+                prop_assert!(layout.runs().take(9).all(|run| run.length <= length));
+            }
+        }
+    }
 
     #[test]
     fn names_end_at_the_first_dot() {

@@ -145,8 +145,20 @@ fn prefix(path: &Path) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    /// 1, 5 - 1 in 3 bits (of 8 values), 2 in 3 bits and 6 in 3 bits.
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(start in any::<[u8; HEADER]>()) {
+            if let Some(header) = Header::parse(start) {
+                let bytes = header.to_bytes();
+                prop_assert_eq!(Header::parse(start), Some(header));
+                prop_assert!(bytes[0] == start[0] && bytes.len() == header.length());
+            }
+        }
+    }
+
+    /// n - 1 = 7 in 8 bits; k - 1 = 4, the padding and the share in 3 each.
     #[test]
     fn headers_are_bits() {
         let header = Header { n: 8, k: 5, padding: 2, share: 6 };
