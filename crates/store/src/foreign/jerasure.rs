@@ -10,7 +10,8 @@
 //! is full. What pads it is unspecified in the original (memory as it was found, or the digit 0) and is
 //! part of no file; here it is zeros. Packet sizes do not matter in these techniques.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use paritas::{Code, Spec};
@@ -27,6 +28,9 @@ const LONG: u64 = 8;
 
 /// The end of the name of the file that describes the others.
 const META: &str = "_meta.txt";
+
+/// More bytes than any such file has.
+const MAX_META: u64 = 64 << 10;
 
 /// The techniques in the word layout: name, number and family.
 const TECHNIQUES: [(&str, u32, &str); 2] =
@@ -46,8 +50,11 @@ struct Meta {
 
 impl Meta {
     fn read(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).map_err(|error| Error::io("reading", path, &error))?;
-        Self::parse(&text)?
+        let mut bytes = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(MAX_META).read_to_end(&mut bytes))
+            .map_err(|error| Error::io("reading", path, &error))?;
+        Self::parse(&String::from_utf8_lossy(&bytes))?
             .ok_or_else(|| not_recognised(path, "it is not what Jerasure's encoder writes"))
     }
 

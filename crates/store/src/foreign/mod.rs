@@ -5,7 +5,7 @@
 //! data fragments, computing what is missing, and encodes them; exporting decodes and lays them out as the
 //! tool does, parity from the same matrix. So nothing here knows the shard format, and a tool's format
 //! is no more than how it names fragments, what it puts before their payload, and how it spreads a file
-//! over them ([`layout`]): one file each, behind [`Foreign`].
+//! over them (`layout`): one file each, behind the trait `Foreign`.
 //!
 //! Neither changes what it reads. Memory does not depend on the length of the file.
 
