@@ -27,8 +27,6 @@ const WIDER_CAUCHY: Family = Family { spec: "cauchy:k=5,m=3", data: 5, parity: 3
 const RDP: Family = Family { spec: "rdp:k=4", data: 4, parity: 2, lanes: 4 };
 const EVENODD: Family = Family { spec: "evenodd:k=3", data: 3, parity: 2, lanes: 2 };
 const ISAL: Family = Family { spec: "isal-cauchy:k=3,m=2", data: 3, parity: 2, lanes: 1 };
-const REED_SOLOMON: Family =
-    Family { spec: "reed-solomon:k=3,m=2,w=32", data: 3, parity: 2, lanes: 1 };
 
 const SEED: u64 = 0x7061_7269_7461_7300;
 const BIG: usize = 50_000_000;
@@ -51,11 +49,6 @@ fn rdp_4() {
 #[test]
 fn isal_cauchy_3_2() {
     Arena::new(ISAL, 7).all_sizes();
-}
-
-#[test]
-fn reed_solomon_3_2() {
-    Arena::new(REED_SOLOMON, 8).all_sizes();
 }
 
 #[test]
