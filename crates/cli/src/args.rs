@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use paritas::{KernelChoice, Order, Pass, Spec, Split};
+use paritas_store::foreign::Format;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -55,6 +56,10 @@ pub enum Command {
     Repair(Repair),
     /// Show what shards say about themselves.
     Info(Info),
+    /// Turn another tool's fragments into shards of the same code.
+    Import(Import),
+    /// Turn shards into another tool's fragments.
+    Export(Export),
     /// List the code families, or describe one code.
     Codes(Codes),
     /// Show the XOR schedule of a code and what it costs.
@@ -219,6 +224,110 @@ pub struct Info {
     /// Only this object, by id or name.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
+}
+
+const IMPORT: &str = "\
+Examples:
+  paritas import photos.tar.*_*.fec --format zfec --out shards
+  paritas import backup --format klauspost --code backblaze:k=10,m=4 --length 123456789 --out shards
+
+Fragments carry no checksums: where more are given than are needed, they are compared, and a
+contradiction is exit 5. Leave out what is damaged. Missing fragments are computed.
+JSON: type \"import\", format, object, name, code, length, digest, stored_bytes, seconds,
+missing [index], shards [{index, path}], warnings.";
+
+const EXPORT: &str = "\
+Example:
+  paritas export shards --format zfec --out shares
+
+The object's code must be one of the format's. JSON: type \"export\", format, object, name, code,
+length, seconds, files [{path}].";
+
+/// `--format`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum FormatName {
+    /// Share files of zfec and zunfec.
+    Zfec,
+    /// NAME.0, NAME.1, … as klauspost/reedsolomon's simple encoder writes them; --code backblaze:k=K,m=M
+    /// says how many, and --length where padding begins.
+    Klauspost,
+    /// Files of the same kind, with any code in the word layout.
+    Isal,
+    /// Files of the same kind with the cells of HDFS's blocks, without their checksums.
+    Hdfs,
+    /// Files of Jerasure's example encoder (reed_sol_van, reed_sol_r6_op) with NAME_meta.txt.
+    Jerasure,
+}
+
+impl From<FormatName> for Format {
+    fn from(name: FormatName) -> Self {
+        match name {
+            FormatName::Zfec => Self::Zfec,
+            FormatName::Klauspost => Self::Klauspost,
+            FormatName::Isal => Self::Isal,
+            FormatName::Hdfs => Self::Hdfs,
+            FormatName::Jerasure => Self::Jerasure,
+        }
+    }
+}
+
+/// Another tool's fragments.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Foreign {
+    /// The tool's format.
+    #[arg(long, value_enum)]
+    pub format: FormatName,
+    /// The bytes of a cell, for hdfs [default: 1048576].
+    #[arg(long, value_name = "BYTES")]
+    pub cell: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = IMPORT)]
+pub struct Import {
+    /// Fragments, or folders of them.
+    #[arg(required = true)]
+    pub paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub foreign: Foreign,
+    /// The code, where fragments do not tell it.
+    #[arg(long, value_name = "SPEC")]
+    pub code: Option<Spec>,
+    /// The bytes of the file, where fragments do not tell them.
+    #[arg(long, value_name = "BYTES")]
+    pub length: Option<u64>,
+    /// The folder for all shards; made if it does not exist.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// The name to store, instead of the fragments' own.
+    #[arg(long)]
+    pub name: Option<OsString>,
+    /// Replace existing shards of this name; they are kept until the new ones are complete.
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub work: Work,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXPORT)]
+pub struct Export {
+    /// Shards, or folders of shards.
+    #[arg(required = true)]
+    pub paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub foreign: Foreign,
+    /// The folder for the fragments; made if it does not exist.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Which object, by id or name, where there are several.
+    #[arg(long, value_name = "ID|NAME")]
+    pub object: Option<OsString>,
+    /// Replace existing files.
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub work: Work,
 }
 
 #[derive(Debug, clap::Args)]

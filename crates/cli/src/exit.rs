@@ -114,6 +114,12 @@ pub fn require_folder(flag: &str, folder: &Path) -> Result<(), Failure> {
     Err(Failure::arguments(format!("{flag} {}: there is no such folder", folder.display())))
 }
 
+/// Makes a folder if it does not exist.
+pub fn make_folder(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failure::io(format!("making {}", folder.display()), &error))
+}
+
 impl From<paritas::Error> for Failure {
     fn from(error: paritas::Error) -> Self {
         let exit = match error.kind() {

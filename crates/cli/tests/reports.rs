@@ -189,6 +189,49 @@ fn info() {
     assert!(file["header"] == true && file["footer"] == true, "{file}");
 }
 
+/// To zfec's shares and back, and what becomes of damage.
+#[test]
+fn import_and_export() {
+    let content = Chance(6).bytes(100_000);
+    let (folder, shards, _) = encoded(&content, "zfec:k=3,m=3", &[]);
+    let (shares, again) = (folder.path().join("shares"), folder.path().join("again"));
+    let export = args!["export", &shards, "--format", "zfec", "--out", &shares, "--json"];
+    let report = run(&export).expect(exit::DONE).result();
+    check_report(
+        "export",
+        "export",
+        &report,
+        &[&COMMON[..], &["format", "seconds", "files"]].concat(),
+    );
+    assert_eq!(report["files"].as_array().unwrap().len(), 6);
+    run(&export).expect(exit::ARGUMENTS);
+
+    let share = |index: usize| shares.join(format!("object.{index}_6.fec"));
+    fs::remove_file(share(0)).unwrap();
+    let import = args!["import", &shares, "--format", "zfec", "--out", &again, "--json"];
+    let report = run(&import).expect(exit::DONE).result();
+    let fields = ["format", "digest", "stored_bytes", "seconds", "missing", "shards", "warnings"];
+    check_report("import", "import", &report, &[&COMMON[..], &fields].concat());
+    assert_eq!((&report["format"], &report["missing"]), (&"zfec".into(), &vec![0].into()));
+    assert_eq!((&report["name"], &report["code"]), (&"object".into(), &"zfec:k=3,m=3".into()));
+    let out = folder.path().join("out");
+    run(args!["decode", &again, "--out", &out]).expect(exit::DONE);
+    assert!(fs::read(&out).unwrap() == content);
+
+    let mut bytes = fs::read(share(4)).unwrap();
+    bytes[9000] ^= 1;
+    fs::write(share(4), bytes).unwrap();
+    let elsewhere = folder.path().join("elsewhere");
+    let import = args!["import", &shares, "--format", "zfec", "--out", &elsewhere];
+    assert!(run(&import).expect(exit::CHECK_FAILED).stderr.contains("leave it out"));
+    (1..4).for_each(|index| fs::remove_file(share(index)).unwrap());
+    run(&import).expect(exit::LOST);
+    fs::write(share(0), "").unwrap();
+    run(&import).expect(exit::NOT_RECOGNISED);
+    run(args!["import", &shares, "--format", "hdfs", "--out", &elsewhere]).expect(exit::ARGUMENTS);
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
 #[test]
 fn names_that_are_no_text_are_base64() {
     let name = OsStr::from_bytes(b"caf\xe9.tar");

@@ -14,7 +14,8 @@
 //! 2. [`matrix`]: the code over symbols. Encoding is a matrix product, reconstruction is
 //!    Gaussian elimination. Cauchy matrices live here too.
 //! 3. [`packets`] and [`words`]: the two ways in which the bytes of a shard spell symbols.
-//! 4. [`coefficients`]: the matrices that some families are known by.
+//! 4. [`coefficients`] and [`families`]: the matrices of families in the packet layout, and in the layout of
+//!    ISA-L, Backblaze, zfec, Linux RAID-6 and Jerasure's words.
 //! 5. [`array`](mod@array) and [`density`]: codes of rows and diagonals, which need no field at all.
 //!
 //! The crate is for development only. A call that breaks a documented condition (shards of
@@ -27,6 +28,7 @@
 pub mod array;
 pub mod coefficients;
 pub mod density;
+pub mod families;
 pub mod field;
 pub mod matrix;
 pub mod packets;

@@ -111,7 +111,11 @@ fn generator(coefficients: &[Vec<u64>], k: usize) -> Vec<Vec<u64>> {
 
 /// Gauss-Jordan elimination. An equation is its coefficients, one an unknown, followed by its
 /// right-hand side, which is a vector of symbols. None when some unknown stays undetermined.
-fn solve(field: &Field, mut equations: Vec<Vec<u64>>, unknowns: usize) -> Option<Vec<Vec<u64>>> {
+pub(crate) fn solve(
+    field: &Field,
+    mut equations: Vec<Vec<u64>>,
+    unknowns: usize,
+) -> Option<Vec<Vec<u64>>> {
     for column in 0..unknowns {
         let pivot = (column..equations.len()).find(|&row| equations[row][column] != 0)?;
         equations.swap(column, pivot);

@@ -4,7 +4,8 @@
 //! with a [`paritas::Code`], and writes one *shard file* for every node of the code. A shard file
 //! says all about itself, so that [`scan`] recognises shards by their content, whatever they are
 //! called, and gathers them into [`Object`]s. From there [`verify`] finds damage, [`decode`] gives
-//! the object back, and [`repair`] makes every shard whole again.
+//! the object back, and [`repair`] makes every shard whole again. [`foreign`] turns other tools'
+//! fragments into shards, and back.
 //!
 //! ```
 //! use paritas_store::{DecodeTarget, EncodeJob, decode, encode, scan};
@@ -26,6 +27,7 @@
 //! from several threads at once.
 
 mod error;
+pub mod foreign;
 pub mod shard;
 
 pub use error::{Error, ErrorKind, Result};

@@ -72,15 +72,13 @@ fn name(args: &Encode) -> Result<OsString, Failure> {
 
 /// `--out` is made if need be; each `--to` must exist.
 fn directories(args: &Encode) -> Result<Vec<PathBuf>, Failure> {
-    if let Some(out) = &args.out {
-        std::fs::create_dir_all(out)
-            .map_err(|error| Failure::io(format!("making {}", out.display()), &error))?;
-    }
+    args.out.as_deref().map_or(Ok(()), exit::make_folder)?;
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
     Ok(args.out.iter().chain(&args.to).cloned().collect())
 }
 
-fn value(spec: &str, job: &EncodeJob, report: &EncodeReport, seconds: f64) -> Value {
+/// What encoding made, in JSON.
+pub fn value(spec: &str, job: &EncodeJob, report: &EncodeReport, seconds: f64) -> Value {
     let shards = report.shards.iter().enumerate().map(|(index, path)| {
         let mut shard = json!({"index": index});
         output::insert_name(&mut shard, "path", path.as_os_str());

@@ -5,6 +5,7 @@ mod codes;
 mod decode;
 mod doctor;
 mod encode;
+mod foreign;
 mod generate;
 mod info;
 mod picture;
@@ -28,6 +29,8 @@ pub fn run(command: Command, output: &Output) -> Outcome {
         Command::Verify(args) => verify::run(&args, output),
         Command::Repair(args) => repair::run(&args, output),
         Command::Info(args) => info::run(&args, output),
+        Command::Import(args) => foreign::import(&args, output),
+        Command::Export(args) => foreign::export(&args, output),
         Command::Codes(args) => codes::run(&args, output),
         Command::Schedule(args) => schedule::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),

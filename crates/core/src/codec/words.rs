@@ -3,7 +3,7 @@
 //! A node holds one symbol, which comes and goes as a whole, so that buffers are nodes and
 //! questions are about nodes. Words do not interact, so that a strip can be as short as one word,
 //! and shards be of any whole number of them. Files, whose blocks are strips of `w` packets in
-//! every layout, take words as they come: a strip of w · packet bytes is 8 · packet words of 8 bits.
+//! every layout, take words as they come: a strip of w · packet bytes is 8 · packet words.
 
 use crate::codec::{BufferLayout, Codec, DEFAULT_PACKET, Sums};
 use crate::define::cells::{CellSet, NodeId};

@@ -20,11 +20,8 @@ use std::fmt;
 
 use crate::define::bitmatrix::BitMatrix;
 use crate::define::spec::Spec;
-use crate::define::symbols::SymbolMatrix;
+use crate::define::symbols::{SymbolMatrix, WORD_WIDTHS};
 use crate::error::{Error, Result};
-
-/// The bits of a word in the word layout.
-const WORD_BITS: usize = 8;
 
 /// A node: the unit of failure, holding one shard.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -499,10 +496,9 @@ impl CodeBuilder {
     fn expect_whole_words(&self, spec: &Spec, lane_rows: usize) -> Result<()> {
         let Some(symbols) = &self.symbols else { return Ok(()) };
         let w = symbols.field().width() as usize;
-        if w != WORD_BITS {
-            return Err(Error::parameters(format!(
-                "{spec}: w = {w}, but words have w = {WORD_BITS}"
-            )));
+        if !WORD_WIDTHS.contains(&w) {
+            let message = format!("{spec}: w = {w}, but words have w = 8, 16 or 32");
+            return Err(Error::parameters(message));
         }
         if self.cells.len() != w * symbols.node_count() || lane_rows != w {
             return Err(Error::parameters(format!(

@@ -149,15 +149,18 @@ impl Field {
     }
 }
 
-fn carryless_product(a: u32, b: u32) -> u64 {
-    (0..32).filter(|&bit| b >> bit & 1 == 1).fold(0, |sum, bit| sum ^ (u64::from(a) << bit))
+fn carryless_product(a: u32, mut b: u32) -> u64 {
+    let mut sum = 0;
+    while b != 0 {
+        sum ^= u64::from(a) << b.trailing_zeros();
+        b &= b - 1;
+    }
+    sum
 }
 
 fn reduce(mut value: u64, w: u32, polynomial: u64) -> u32 {
-    for bit in (w..64).rev() {
-        if value >> bit & 1 == 1 {
-            value ^= polynomial << (bit - w);
-        }
+    while value >> w != 0 {
+        value ^= polynomial << (value.ilog2() - w);
     }
     value as u32
 }

@@ -22,6 +22,9 @@ use crate::error::{Error, Result};
 /// The most bits (k·m·w²) that a code's bit matrices may have; beyond it planning takes minutes.
 pub(crate) const MAX_BITS: usize = 1 << 25;
 
+/// The bits that a word in the word layout may have.
+pub(crate) const WORD_WIDTHS: [usize; 3] = [8, 16, 32];
+
 /// The coefficients of a systematic code over GF(2^w): data nodes first, then parity nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SymbolMatrix {

@@ -1,7 +1,9 @@
-//! Writes `vectors/codes.json` (described in `vectors/README.md`) from the reference alone:
+//! Writes `vectors/codes.json`, or with `words` `vectors/words.json` (both described in
+//! `vectors/README.md`), from the reference alone:
 //!
 //! ```sh
 //! cargo run --release -p paritas-reference --example write_vectors > vectors/codes.json
+//! cargo run --release -p paritas-reference --example write_vectors words > vectors/words.json
 //! ```
 //!
 //! Nothing here comes from the crate that the vectors test. Polynomials, points and primes stand
@@ -10,6 +12,7 @@
 //! by the same numbers.
 
 mod blake3;
+mod words;
 
 use paritas_reference::field::Field;
 use paritas_reference::{array, coefficients, density, matrix, packets};
@@ -190,6 +193,14 @@ const RAID6: [[usize; 4]; 5] =
 const WRITTEN_OUT: usize = 1024;
 
 fn main() {
+    let cases = match std::env::args().nth(1).as_deref() {
+        Some("words") => words::cases(),
+        _ => packet_cases(),
+    };
+    println!("{{\n  \"version\": 1,\n  \"cases\": [\n{}\n  ]\n}}", cases.join(",\n"));
+}
+
+fn packet_cases() -> Vec<String> {
     let default_points = DEFAULT_POINTS.map(|shape| {
         let points: Vec<u64> = (0..(shape[0] + shape[1]) as u64).collect();
         normalised(shape, &points, "")
@@ -216,8 +227,7 @@ fn main() {
     cases.extend(CAUCHY_GOOD.map(|shape| jerasure("good", shape, coefficients::cauchy_good)));
     cases.extend(QFS.map(|shape| powers("qfs", shape, "", coefficients::qfs)));
     cases.extend(RAID6.map(|shape| powers("raid6", shape, ",layout=packets", coefficients::raid6)));
-    let cases: Vec<String> = cases.iter().map(Case::json).collect();
-    println!("{{\n  \"version\": 1,\n  \"cases\": [\n{}\n  ]\n}}", cases.join(",\n"));
+    cases.iter().map(Case::json).collect()
 }
 
 /// From data shards and the size of a packet, the parity shards; or the parity rows of every node,
@@ -442,40 +452,7 @@ impl Case {
         } else {
             nodes.iter_mut().zip(generator).for_each(|(node, rows)| node.extend(rows.clone()));
         }
-        let mut numbers = vec![cells, nodes.len()];
-        for node in nodes {
-            numbers.push(node.len());
-            for row in node {
-                numbers.push(row.len());
-                numbers.extend(row);
-            }
-        }
-        numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()).collect()
-    }
-
-    /// Losses that are tolerable: single ones, the first and last nodes, and some far apart.
-    fn losses(&self) -> Vec<Vec<usize>> {
-        let (n, most) = (self.k + self.m, self.tolerance);
-        let mut losses = vec![
-            vec![0],
-            vec![n - 1],
-            (0..most).collect(),
-            (n - most..n).collect(),
-            (0..most).map(|i| i * n / most + n / most - 1).collect(),
-        ];
-        losses.sort();
-        losses.dedup();
-        losses
-    }
-
-    /// Losses of a node more.
-    fn fatal_losses(&self) -> Vec<Vec<usize>> {
-        let (n, most) = (self.k + self.m, self.tolerance);
-        let last = n - most..n;
-        let mut losses =
-            vec![(0..=most).collect::<Vec<_>>(), [0].into_iter().chain(last).collect()];
-        losses.dedup();
-        losses
+        description(cells, &nodes)
     }
 
     /// The packets of a strip; and what only codes with data and parity on one node need said.
@@ -491,13 +468,7 @@ impl Case {
     fn json(&self) -> String {
         let generator = self.generator();
         let parity = (self.encode)(&self.data(), self.packet);
-        let bytes: usize = parity.iter().map(Vec::len).sum();
-        let (name, texts): (_, Vec<String>) = if bytes <= WRITTEN_OUT {
-            ("parity", parity.iter().map(|shard| hex(shard)).collect())
-        } else {
-            ("parity_blake3", parity.iter().map(|shard| blake3::digest(shard)).collect())
-        };
-        let texts: Vec<String> = texts.iter().map(|text| format!("        \"{text}\"")).collect();
+        let nodes = self.k + self.m;
         let pin: Vec<String> =
             self.pin.iter().map(|(name, list)| format!("[\"{name}\", {list:?}]")).collect();
         [
@@ -512,13 +483,61 @@ impl Case {
                 "      \"describe_blake3\": \"{}\",",
                 blake3::digest(&self.description(&generator))
             ),
-            format!("      \"lost\": {:?},", self.losses()),
-            format!("      \"lost_too_many\": {:?},", self.fatal_losses()),
-            format!("      \"{name}\": [\n{}\n      ]", texts.join(",\n")),
+            format!("      \"lost\": {:?},", losses(nodes, self.tolerance)),
+            format!("      \"lost_too_many\": {:?},", fatal_losses(nodes, self.tolerance)),
+            parity_json(&parity),
             "    }".to_owned(),
         ]
         .join("\n")
     }
+}
+
+/// The bytes that `Code::describe` documents: of so many data cells, and of every node's cells the data
+/// cells that they are the sums of.
+fn description(cells: usize, nodes: &[Vec<Vec<usize>>]) -> Vec<u8> {
+    let mut numbers = vec![cells, nodes.len()];
+    for node in nodes {
+        numbers.push(node.len());
+        for row in node {
+            numbers.push(row.len());
+            numbers.extend(row);
+        }
+    }
+    numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()).collect()
+}
+
+/// Losses that are tolerable: single nodes, the first and last, and some far apart.
+fn losses(n: usize, most: usize) -> Vec<Vec<usize>> {
+    let mut losses = vec![
+        vec![0],
+        vec![n - 1],
+        (0..most).collect(),
+        (n - most..n).collect(),
+        (0..most).map(|i| i * n / most + n / most - 1).collect(),
+    ];
+    losses.sort();
+    losses.dedup();
+    losses
+}
+
+/// Losses of a node more.
+fn fatal_losses(n: usize, most: usize) -> Vec<Vec<usize>> {
+    let last = n - most..n;
+    let mut losses = vec![(0..=most).collect::<Vec<_>>(), [0].into_iter().chain(last).collect()];
+    losses.dedup();
+    losses
+}
+
+/// The field with the parity or its digests.
+fn parity_json(parity: &[Vec<u8>]) -> String {
+    let bytes: usize = parity.iter().map(Vec::len).sum();
+    let (name, texts): (_, Vec<String>) = if bytes <= WRITTEN_OUT {
+        ("parity", parity.iter().map(|shard| hex(shard)).collect())
+    } else {
+        ("parity_blake3", parity.iter().map(|shard| blake3::digest(shard)).collect())
+    };
+    let texts: Vec<String> = texts.iter().map(|text| format!("        \"{text}\"")).collect();
+    format!("      \"{name}\": [\n{}\n      ]", texts.join(",\n"))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::AsRawFd;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ impl Pending {
         let (file, temporary) = match without_name(directory_of(&target)) {
             Some(file) => (file, None),
             None => under_temporary_name(&target, |path| {
-                OpenOptions::new().write(true).create_new(true).open(path)
+                OpenOptions::new().read(true).write(true).create_new(true).open(path)
             })
             .map(|(file, path)| (file, Some(path)))?,
         };
@@ -72,6 +72,18 @@ impl Pending {
     pub fn write_at(&self, slices: &mut [IoSlice<'_>], offset: u64) -> Result<()> {
         positional::write_at(&self.file, slices, offset)
             .map_err(|error| Error::io("writing", &self.target, &error))
+    }
+
+    /// Reads what was written at a position, as many bytes as there are.
+    pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
+        positional::read_at(&self.file, &mut [IoSliceMut::new(bytes)], offset)
+            .map(|_| ())
+            .map_err(|error| Error::io("reading back", &self.target, &error))
+    }
+
+    /// Makes the file so many bytes long, with zeros where nothing was written.
+    pub fn set_length(&self, length: u64) -> Result<()> {
+        self.file.set_len(length).map_err(|error| Error::io("extending", &self.target, &error))
     }
 
     fn sync(&self) -> Result<()> {
@@ -108,7 +120,7 @@ impl Drop for Pending {
 
 /// A file without a name in a directory, where the system can make one and name it later.
 fn without_name(directory: &Path) -> Option<File> {
-    let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o666);
     let file = File::from(rustix::fs::openat(CWD, directory, flags, mode).ok()?);
     fs::symlink_metadata(descriptor_path(&file)).is_ok().then_some(file)

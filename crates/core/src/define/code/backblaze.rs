@@ -8,13 +8,12 @@
 //!
 //! No matrix has to be inverted to know the result. A row of V times a vector evaluates the
 //! polynomial that has the vector as its coefficients at r; so data symbols are the values of a
-//! polynomial of degree below k at 0..k, and parity r its value at r. By Lagrange's formula the
-//! coefficient of data symbol c in parity r is the product over j ≠ c of (r - j) / (c - j),
-//! which the tests compare with the definition.
+//! polynomial of degree below k at 0..k, and parity r its value at r ([`words::interpolation`]).
+
+use std::ops::Range;
 
 use crate::define::cells::{Code, Pin};
 use crate::define::code::{Family, words};
-use crate::define::field::Field;
 use crate::define::spec::Spec;
 use crate::error::Result;
 
@@ -28,48 +27,34 @@ pub(super) const FAMILY: Family = Family {
 };
 
 fn rebuild(spec: &Spec, pin: &Pin) -> Result<Code> {
-    words::check_pin(spec, pin)?;
+    words::check_pin(spec, pin, words::BYTE)?;
     words::read(spec).and_then(|(k, m)| build(k, m))
 }
 
 fn build(k: usize, m: usize) -> Result<Code> {
-    words::code(FAMILY.name, k, coefficients(words::field()?, k, m))
+    let rows = words::interpolation(words::field(words::BYTE)?, &points(0..k), &points(k..k + m));
+    words::code(FAMILY.name, k, rows)
 }
 
-fn coefficients(field: Field, k: usize, m: usize) -> Vec<Vec<u32>> {
-    let product = |at: u32, skip: usize| {
-        let factors = (0..k).filter(|&j| j != skip).map(|j| at ^ j as u32);
-        factors.fold(1, |product, factor| field.multiply(product, factor))
-    };
-    let scale: Vec<u32> =
-        (0..k).map(|c| field.inverse(product(c as u32, c)).unwrap_or(0)).collect();
-    let row = |r: usize| {
-        // All factors; the one that Lagrange's formula leaves out is divided off again.
-        let all = product(r as u32, k);
-        let without = |c: usize| field.multiply(all, field.inverse((r ^ c) as u32).unwrap_or(0));
-        (0..k).map(|c| field.multiply(without(c), scale[c])).collect()
-    };
-    (k..k + m).map(row).collect()
+fn points(numbers: Range<usize>) -> Vec<u32> {
+    numbers.map(|number| number as u32).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The definition: the result times the top square of V is the rest of V.
     #[test]
     fn parity_evaluates_the_polynomial_through_the_data() {
-        let field = words::field().unwrap();
         for (k, m) in [(1, 1), (1, 4), (2, 3), (5, 3), (10, 4), (17, 3), (40, 40), (200, 56)] {
-            for (i, row) in coefficients(field, k, m).iter().enumerate() {
-                for exponent in 0..k as u64 {
-                    let terms = row.iter().zip(0..).map(|(&coefficient, point)| {
-                        field.multiply(coefficient, field.power(point, exponent))
-                    });
-                    let value = terms.fold(0, |sum, term| sum ^ term);
-                    assert_eq!(value, field.power((k + i) as u32, exponent), "{k}+{m}, row {i}");
-                }
-            }
+            let code = build(k, m).unwrap();
+            let matrix = code.symbols().unwrap();
+            words::tests::expect_interpolation(
+                matrix.field(),
+                matrix.parity(),
+                &points(0..k),
+                &points(k..k + m),
+            );
         }
     }
 

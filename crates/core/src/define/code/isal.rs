@@ -49,12 +49,12 @@ pub(super) const RS: Family = Family {
 };
 
 fn checked(spec: &Spec, pin: &Pin) -> Result<(usize, usize)> {
-    words::check_pin(spec, pin)?;
+    words::check_pin(spec, pin, words::BYTE)?;
     words::read(spec)
 }
 
 fn cauchy(k: usize, m: usize) -> Result<Code> {
-    let field = words::field()?;
+    let field = words::field(words::BYTE)?;
     let entry = |i: usize, j: usize| field.inverse(((k + i) ^ j) as u32).unwrap_or(0);
     let row = |i| (0..k).map(|j| entry(i, j)).collect();
     words::code(CAUCHY.name, k, (0..m).map(row).collect())
@@ -68,7 +68,7 @@ fn vandermonde(spec: &Spec, k: usize, m: usize) -> Result<Code> {
              use m up to {most_m} with k = {k}, k up to {most_k} with m = {m}, or isal-cauchy"
         )));
     }
-    words::code(RS.name, k, powers(words::field()?, k, m))
+    words::code(RS.name, k, powers(words::field(words::BYTE)?, k, m))
 }
 
 /// Row i, column j: 2^(i·j).
@@ -117,7 +117,7 @@ mod tests {
 
     /// Whether every square submatrix of the parity rows is invertible.
     fn is_mds(k: usize, m: usize) -> bool {
-        let field = words::field().unwrap();
+        let field = words::field(words::BYTE).unwrap();
         let matrix = powers(field, k, m);
         (1..=k.min(m)).all(|size| {
             combinations(m, size).all(|rows| {
@@ -145,7 +145,7 @@ mod tests {
     /// The argument of the head: points and their squares are distinct.
     #[test]
     fn three_rows_or_columns_are_always_safe() {
-        let field = words::field().unwrap();
+        let field = words::field(words::BYTE).unwrap();
         let distinct = |exponent: u64| {
             let mut powers: Vec<u32> = (0..255).map(|i| field.power(2, i * exponent)).collect();
             powers.sort_unstable();

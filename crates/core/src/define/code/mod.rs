@@ -18,9 +18,11 @@ mod liberation;
 mod qfs;
 mod raid6;
 mod rdp;
+mod reed_solomon;
 mod star;
 mod words;
 mod xcode;
+mod zfec;
 
 use crate::define::cells::{Code, Pin};
 use crate::define::spec::Spec;
@@ -56,8 +58,10 @@ pub const FAMILIES: &[Family] = &[
     qfs::FAMILY,
     raid6::FAMILY,
     rdp::FAMILY,
+    reed_solomon::FAMILY,
     star::FAMILY,
     xcode::FAMILY,
+    zfec::FAMILY,
 ];
 
 impl Code {

@@ -1,7 +1,7 @@
 //! RAID-6: P, the XOR of the data, and Q, the sum of data times powers of two.
 //!
 //! H. Peter Anvin, *The mathematics of RAID-6* (2004 to 2011), as in Linux's md and dm-raid (with
-//! w = 8), ISA-L's `raid6` and Jerasure's `reed_sol_r6_op`. With 2 a generator of the field's nonzero
+//! w = 8), ISA-L's `raid6` (w = 8) and Jerasure's `reed_sol_r6_op` (w = 8, 16 and 32). With 2 a generator of the field's nonzero
 //! elements its powers 2^0 to 2^(k-1) are distinct for k ≤ 2^w - 1; two lost data symbols x and y are
 //! then solved from x + y and 2^x·x + 2^y·y, and any other two losses more easily.
 //!
@@ -13,13 +13,13 @@ use crate::define::cells::{Code, CodeBuilder, Pin};
 use crate::define::code::Family;
 use crate::define::field::Field;
 use crate::define::spec::Spec;
-use crate::define::symbols::{SymbolMatrix, expect_size};
+use crate::define::symbols::{SymbolMatrix, WORD_WIDTHS, expect_size};
 use crate::error::{Error, Result};
 
 pub(super) const FAMILY: Family = Family {
     name: "raid6",
     summary: "P + Q by powers of two, as Linux RAID-6",
-    limits: "m = 2, 1 <= k <= 2^w - 1; layout=words with w = 8 (the default), or layout=packets with w <= 32",
+    limits: "m = 2, 1 <= k <= 2^w - 1; layout=words with w = 8 (the default), 16 or 32, or layout=packets with w <= 32",
     example: "raid6:k=6",
     define,
     rebuild,
@@ -72,9 +72,9 @@ impl Shape {
 
     fn check(&self, spec: &Spec) -> Result<()> {
         let &Self { k, w, layout } = self;
-        if layout == Layout::Words && w != DEFAULT_WIDTH {
+        if layout == Layout::Words && !WORD_WIDTHS.contains(&w) {
             return Err(Error::parameters(format!(
-                "{spec}: words have w = {DEFAULT_WIDTH}; for w = {w} use layout=packets"
+                "{spec}: words have w = 8, 16 or 32; for w = {w} use layout=packets"
             )));
         }
         if w == 0 || w > 32 {
@@ -83,10 +83,10 @@ impl Shape {
         }
         let most = (1_usize << w) - 1;
         if k == 0 || k > most {
-            let wider = (w + 1..=32).find(|&w| k < 1 << w);
-            let wider = wider.filter(|_| k > 0);
-            let hint =
-                wider.map(|w| format!("; or use w = {w},layout=packets")).unwrap_or_default();
+            let wider =
+                (w + 1..=32).filter(|w| layout == Layout::Packets || WORD_WIDTHS.contains(w));
+            let wider = wider.filter(|_| k > 0).find(|&w| k < 1 << w);
+            let hint = wider.map(|w| format!("; or use w = {w}")).unwrap_or_default();
             return Err(Error::parameters(format!(
                 "{spec}: the powers of two repeat after {most}, so k is from 1 to {most}{hint}"
             )));
@@ -144,6 +144,8 @@ mod tests {
             ("raid6:k=6", "raid6:k=6,w=8,layout=words"),
             ("raid6:k=6,layout=packets", "raid6:k=6,w=8,layout=packets"),
             ("raid6:k=7,layout=packets,w=3", "raid6:k=7,w=3,layout=packets"),
+            ("raid6:k=300,w=16", "raid6:k=300,w=16,layout=words"),
+            ("raid6:w=32,k=3", "raid6:k=3,w=32,layout=words"),
         ] {
             let code = code(given).unwrap();
             assert_eq!(code.spec().to_string(), canonical);
@@ -166,7 +168,7 @@ mod tests {
     #[test]
     fn refusals_say_what_is_legal() {
         for (spec, part) in [
-            ("raid6:k=256", "k is from 1 to 255; or use w = 9,layout=packets"),
+            ("raid6:k=256", "k is from 1 to 255; or use w = 16"),
             ("raid6:k=0", "k is from 1 to 255"),
             ("raid6:k=8,w=3,layout=packets", "k is from 1 to 7; or use w = 4"),
             ("raid6:k=8,w=4", "for w = 4 use layout=packets"),

@@ -1,7 +1,11 @@
-//! What the families of bytes in the word layout share: the field, reading k and m, and the pin.
+//! What the families in the word layout share: fields, reading k and m, and the pin.
 //!
-//! Their coefficients follow from k and m by a rule that other people's stored data has fixed for
+//! Their coefficients follow from k, m and w by a rule that other people's stored data has fixed for
 //! ever, so that the pin needs only the polynomial.
+//!
+//! Most of these rules come down to one thing, [`interpolation`]: data symbols are the values of a
+//! polynomial of degree below k at k points of the field, parity symbols its values at others. Any k
+//! values determine the polynomial, so that any m may be lost.
 
 use crate::define::cells::{Code, CodeBuilder, Pin};
 use crate::define::field::Field;
@@ -9,50 +13,131 @@ use crate::define::spec::Spec;
 use crate::define::symbols::SymbolMatrix;
 use crate::error::{Error, Result};
 
-/// The polynomial of GF(2^8) in ISA-L, HDFS, MinIO, zfec and Linux RAID-6.
-const POLYNOMIAL: u64 = 0x11D;
+/// The bits of a word unless a family says otherwise.
+pub(super) const BYTE: usize = 8;
 
-/// The most nodes: the elements of GF(2^8).
-pub(super) const MAX_NODES: usize = 256;
+/// The most nodes of a code over bytes: the elements of GF(2^8).
+pub(super) const MAX_NODES: usize = 1 << BYTE;
 
-/// The field of bytes.
-pub(super) fn field() -> Result<Field> {
-    Field::with_polynomial(8, POLYNOMIAL)
+/// The field of words of w bits. Its polynomial, for bytes 0x11D, is that of ISA-L, HDFS, MinIO, zfec,
+/// Linux RAID-6 and Jerasure.
+pub(super) fn field(w: usize) -> Result<Field> {
+    Field::new(w as u32)
 }
 
-/// Reads `k` and `m` of a spec: at least 1 each and together at most 256.
+/// Reads `k` and `m` of the spec of a code over bytes: at least 1 each and together at most 256.
 pub(super) fn read(spec: &Spec) -> Result<(usize, usize)> {
     spec.allow(&["k", "m"])?;
     let (k, m) = (spec.required("k")?, spec.required("m")?);
-    if k > 0 && m > 0 && k.saturating_add(m) <= MAX_NODES {
-        return Ok((k, m));
+    check_nodes(spec, k, m, BYTE)?;
+    Ok((k, m))
+}
+
+/// Refuses more nodes than the field of words of w bits has elements.
+pub(super) fn check_nodes(spec: &Spec, k: usize, m: usize, w: usize) -> Result<()> {
+    let most = 1_usize << w;
+    if k > 0 && m > 0 && k.saturating_add(m) <= most {
+        return Ok(());
     }
-    let m = m.clamp(1, MAX_NODES - 1);
+    let m = m.clamp(1, most - 1);
     Err(Error::parameters(format!(
-        "{spec}: k and m are at least 1, and together at most {MAX_NODES}, the elements of the \
-         field; for m = {m} use k from 1 to {}",
-        MAX_NODES - m
+        "{spec}: k and m are at least 1, and together at most {most}, the elements of the field; \
+         for m = {m} use k from 1 to {}",
+        most - m
     )))
 }
 
-/// The code with these coefficients, a row a parity node.
+/// The code over bytes with these coefficients, a row a parity node.
 pub(super) fn code(family: &str, k: usize, rows: Vec<Vec<u32>>) -> Result<Code> {
-    let m = rows.len();
-    let mut builder = CodeBuilder::new(k + m);
-    builder
-        .words(SymbolMatrix::new(field()?, k, rows)?)
-        .pin(Pin::new().with("polynomial", [POLYNOMIAL]));
-    builder.finish(Spec::new(family).with("k", k).with("m", m), m)
+    let spec = Spec::new(family).with("k", k).with("m", rows.len());
+    code_over(field(BYTE)?, spec, k, rows)
 }
 
-/// Refuses a pin with anything but the one polynomial.
-pub(super) fn check_pin(spec: &Spec, pin: &Pin) -> Result<()> {
-    if pin.entries().eq([("polynomial", &[POLYNOMIAL][..])]) {
+/// The code over any field with these coefficients, a row a parity node.
+pub(super) fn code_over(field: Field, spec: Spec, k: usize, rows: Vec<Vec<u32>>) -> Result<Code> {
+    let m = rows.len();
+    let mut builder = CodeBuilder::new(k + m);
+    builder.words(SymbolMatrix::new(field, k, rows)?).pin(pin(field));
+    builder.finish(spec, m)
+}
+
+fn pin(field: Field) -> Pin {
+    Pin::new().with("polynomial", [field.polynomial()])
+}
+
+/// Refuses a pin with anything but the one polynomial of words of w bits.
+pub(super) fn check_pin(spec: &Spec, given: &Pin, w: usize) -> Result<()> {
+    let field = field(w)?;
+    if *given == pin(field) {
         return Ok(());
     }
     Err(Error::parameters(format!(
-        "{spec}: the pinned matrix is not one of {}, which has the polynomial {POLYNOMIAL:#x} \
-         and nothing else to pin",
-        spec.family()
+        "{spec}: the pinned matrix is not one of {}, which has the polynomial {:#x} and nothing \
+         else to pin",
+        spec.family(),
+        field.polynomial()
     )))
+}
+
+/// The coefficients with which the values of a polynomial at the points of `data`, of degree below
+/// their number, give its values at the points of `parity`. All points are different.
+///
+/// By Lagrange's formula that of data point x_c in parity point y is the product over j ≠ c of
+/// (y - x_j) / (x_c - x_j).
+pub(super) fn interpolation(field: Field, data: &[u32], parity: &[u32]) -> Vec<Vec<u32>> {
+    let product = |at: u32, skip: Option<usize>| {
+        let points = data.iter().enumerate().filter(|&(j, _)| Some(j) != skip);
+        points.fold(1, |product, (_, &point)| field.multiply(product, at ^ point))
+    };
+    let quotient = |a: u32, b: u32| field.multiply(a, field.inverse(b).unwrap_or(0));
+    let scale: Vec<u32> =
+        data.iter().enumerate().map(|(c, &point)| quotient(1, product(point, Some(c)))).collect();
+    let row = |&y: &u32| {
+        // All factors; the one that the formula leaves out is divided off again.
+        let all = product(y, None);
+        let terms = data.iter().zip(&scale);
+        terms.map(|(&point, &scale)| field.multiply(quotient(all, y ^ point), scale)).collect()
+    };
+    parity.iter().map(row).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// That rows evaluate, at the points of `parity`, the polynomial through values at the points of
+    /// `data`: the definition of the matrices that are a Vandermonde matrix times the inverse of its
+    /// top square.
+    pub(in super::super) fn expect_interpolation(
+        field: Field,
+        rows: &[Vec<u32>],
+        data: &[u32],
+        parity: &[u32],
+    ) {
+        assert_eq!(rows.len(), parity.len());
+        for (row, &y) in rows.iter().zip(parity) {
+            for exponent in 0..data.len() as u64 {
+                let terms = row.iter().zip(data).map(|(&coefficient, &point)| {
+                    field.multiply(coefficient, field.power(point, exponent))
+                });
+                let value = terms.fold(0, |sum, term| sum ^ term);
+                assert_eq!(value, field.power(y, exponent), "{} data, point {y}", data.len());
+            }
+        }
+    }
+
+    #[test]
+    fn values_at_other_points_follow() {
+        for w in [8, 16, 32] {
+            let field = field(w).unwrap();
+            let (data, parity) = ([7, 0, 200, 1, 3], [2, 255, 100]);
+            let rows = interpolation(field, &data, &parity);
+            expect_interpolation(field, &rows, &data, &parity);
+        }
+    }
+
+    #[test]
+    fn the_field_of_bytes_is_the_usual_one() {
+        assert_eq!(field(BYTE).unwrap().polynomial(), 0x11D);
+    }
 }

@@ -1,6 +1,5 @@
 //! How kernels touch memory: whole vectors, or the first bytes of one through a padded copy.
 
-use crate::run::words::engine::LINE;
 use crate::run::words::multiplier::Streaming;
 
 /// How vectors are loaded and stored.
@@ -86,23 +85,25 @@ pub(super) struct Padded {
 impl Access for Padded {
     #[inline(always)]
     unsafe fn load<V: Streaming>(self, from: *const u8) -> V {
-        assert!(self.bytes <= V::BYTES && V::BYTES <= LINE);
-        let mut padded = [0; LINE];
-        // SAFETY: `from` is valid for `bytes`, and the copy has room for a vector.
+        assert!(self.bytes <= V::BYTES);
+        // SAFETY: a vector of zero bytes is zero and has room for `bytes`, for which `from` is valid.
         unsafe {
-            padded.as_mut_ptr().copy_from_nonoverlapping(from, self.bytes);
-            V::load(padded.as_ptr())
+            let mut padded: V = std::mem::zeroed();
+            let bytes: *mut u8 = (&raw mut padded).cast();
+            bytes.copy_from_nonoverlapping(from, self.bytes);
+            V::load(bytes)
         }
     }
 
     #[inline(always)]
     unsafe fn store<V: Streaming>(self, vector: V, to: *mut u8) {
-        assert!(self.bytes <= V::BYTES && V::BYTES <= LINE);
-        let mut padded = [0; LINE];
+        assert!(self.bytes <= V::BYTES);
+        let mut padded = vector;
+        let bytes: *mut u8 = (&raw mut padded).cast();
         // SAFETY: as above, the other way.
         unsafe {
-            vector.store(padded.as_mut_ptr());
-            to.copy_from_nonoverlapping(padded.as_ptr(), self.bytes);
+            vector.store(bytes);
+            to.copy_from_nonoverlapping(bytes, self.bytes);
         }
     }
 }

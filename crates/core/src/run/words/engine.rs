@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::run::kernel::Memory;
+use crate::run::kernel::{Compiled, Memory};
 use crate::run::words::horner::Horner;
 use crate::run::words::multiplier::{Multiplier, Streaming};
 use crate::run::words::products::Products;
@@ -11,9 +11,24 @@ use crate::run::words::program::WordProgram;
 /// A cache line: what is stored past the cache is stored in whole ones.
 pub(super) const LINE: usize = 64;
 
-/// A compiled word program.
-pub(super) struct Engine<M: Multiplier> {
-    algorithm: Algorithm<M>,
+/// Compiles a program for an instruction set; `None` where the processor has it not, and for words
+/// that are not of 8, 16 or 32 bits.
+pub(super) fn compile<M: Multiplier>(program: &WordProgram) -> Option<Box<dyn Compiled>> {
+    if !M::is_available() {
+        return None;
+    }
+    match program.field().width() {
+        8 => Some(Box::new(Engine::<M, 1>::new(program))),
+        16 => Some(Box::new(Engine::<M, 2>::new(program))),
+        32 => Some(Box::new(Engine::<M, 4>::new(program))),
+        _ => None,
+    }
+}
+
+/// A compiled program over words of N bytes. Only [`compile`] makes one, where the processor has the
+/// instruction set.
+pub(super) struct Engine<M: Multiplier, const N: usize> {
+    algorithm: Algorithm<M, N>,
     outputs: Vec<usize>,
     /// The bytes of a strip, and of a stripe of all buffers that are used.
     strip: usize,
@@ -22,8 +37,8 @@ pub(super) struct Engine<M: Multiplier> {
     streams: bool,
 }
 
-enum Algorithm<M: Multiplier> {
-    Products(Products<M>),
+enum Algorithm<M: Multiplier, const N: usize> {
+    Products(Products<M, N>),
     Horner(Horner),
 }
 
@@ -36,8 +51,15 @@ pub(super) struct Span {
     pub(super) streams: bool,
 }
 
-impl<M: Multiplier> Engine<M> {
-    pub(super) fn new(program: &WordProgram) -> Self {
+impl<M: Multiplier, const N: usize> Compiled for Engine<M, N> {
+    unsafe fn run(&self, memory: &Memory, stripes: Range<usize>) {
+        // SAFETY: the caller's contract; `compile` found the processor to have the instruction set.
+        unsafe { M::enter(self, memory, stripes) }
+    }
+}
+
+impl<M: Multiplier, const N: usize> Engine<M, N> {
+    fn new(program: &WordProgram) -> Self {
         let algorithm = match Horner::new(program) {
             Some(horner) => Algorithm::Horner(horner),
             None => Algorithm::Products(Products::new(program)),
@@ -48,27 +70,27 @@ impl<M: Multiplier> Engine<M> {
             outputs: program.outputs().to_vec(),
             strip: program.strip(),
             stripe: used * program.strip(),
-            streams: M::Vector::STREAMS && !program.adds(),
+            streams: M::Register::STREAMS && !program.adds(),
         }
     }
 
     /// Runs over a range of stripes.
     ///
     /// # Safety
-    /// As [`crate::run::kernel::Compiled::run`]; `M`'s instruction set is available.
+    /// As [`Multiplier::enter`], from where it is called.
     #[inline(always)]
-    pub(super) unsafe fn run(&self, memory: &Memory, stripes: Range<usize>) {
+    pub(super) unsafe fn run_here(&self, memory: &Memory, stripes: Range<usize>) {
         let bytes = stripes.start * self.strip..stripes.end * self.strip;
         for span in self.spans(memory, bytes) {
-            // SAFETY: the caller's contract: a span lies within the strips of `stripes`; where it
-            // streams, every output begins at a cache line.
+            // SAFETY: the caller's contract: a span lies within the strips of `stripes` and is a
+            // whole number of words; where it streams, every output begins at a cache line.
             unsafe {
                 match &self.algorithm {
                     Algorithm::Products(products) => products.run(memory, span),
-                    Algorithm::Horner(horner) => horner.run::<M>(memory, span),
+                    Algorithm::Horner(horner) => horner.run::<M, N>(memory, span),
                 }
                 if span.streams {
-                    M::Vector::fence();
+                    M::Register::fence();
                 }
             }
         }
@@ -90,11 +112,13 @@ impl<M: Multiplier> Engine<M> {
         ]
     }
 
-    /// How far it is to the next cache line in all outputs; `None` where they differ.
+    /// How far it is to the next cache line in all outputs; `None` where they differ, or the line
+    /// begins within a word.
     fn bytes_before_lines(&self, memory: &Memory, start: usize) -> Option<usize> {
         let distance =
             |&output: &usize| (memory.pointer(output).addr() + start).wrapping_neg() % LINE;
         let first = distance(self.outputs.first()?);
-        self.outputs.iter().all(|output| distance(output) == first).then_some(first)
+        let all = self.outputs.iter().all(|output| distance(output) == first);
+        (all && first.is_multiple_of(N)).then_some(first)
     }
 }

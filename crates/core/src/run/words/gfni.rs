@@ -1,9 +1,9 @@
 //! Words on GFNI: one instruction multiplies every byte of a register by a bit matrix.
 //!
 //! `gf2p8affineqb` takes the 8 by 8 matrix as a 64-bit number. Bit i of a product is the parity of a
-//! byte and row i, and row i is byte 7 - i of the number. "Multiply by c" is such a matrix in any
-//! field of bytes ([`Field::bit_matrix`]), whatever its polynomial; the instruction that multiplies
-//! two vectors, `gf2p8mulb`, knows only AES's.
+//! byte and row i, and row i is byte 7 - i of the number. Every linear map of bytes is such a matrix,
+//! and so is "multiply by c" in any field of bytes, whatever its polynomial; the instruction that
+//! multiplies two vectors, `gf2p8mulb`, knows only AES's.
 //!
 //! There are two forms, one on the 32-byte registers of AVX2 and one on those of AVX-512.
 
@@ -11,83 +11,51 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use crate::define::field::Field;
-use crate::run::kernel::{Compiled, Memory};
+use crate::run::kernel::Memory;
 use crate::run::words::engine::Engine;
-use crate::run::words::multiplier::Multiplier;
-use crate::run::words::program::WordProgram;
+use crate::run::words::multiplier::{ByteMap, Multiplier, Register, tail};
 
-struct Gfni256(Engine<Affine256>);
-
-struct Gfni512(Engine<Affine512>);
-
-pub(super) fn is_available_256() -> bool {
-    is_x86_feature_detected!("gfni") && is_x86_feature_detected!("avx2")
-}
-
-pub(super) fn is_available_512() -> bool {
-    is_x86_feature_detected!("gfni") && is_x86_feature_detected!("avx512bw")
-}
-
-pub(super) fn compile_256(program: &WordProgram) -> Option<Box<dyn Compiled>> {
-    is_available_256().then(|| Box::new(Gfni256(Engine::new(program))) as Box<dyn Compiled>)
-}
-
-pub(super) fn compile_512(program: &WordProgram) -> Option<Box<dyn Compiled>> {
-    is_available_512().then(|| Box::new(Gfni512(Engine::new(program))) as Box<dyn Compiled>)
-}
-
-impl Compiled for Gfni256 {
-    unsafe fn run(&self, memory: &Memory, stripes: Range<usize>) {
-        // SAFETY: the caller's contract; `compile_256` found the processor to have the features.
-        unsafe { run_256(&self.0, memory, stripes) }
-    }
-}
-
-impl Compiled for Gfni512 {
-    unsafe fn run(&self, memory: &Memory, stripes: Range<usize>) {
-        // SAFETY: the caller's contract; `compile_512` found the processor to have the features.
-        unsafe { run_512(&self.0, memory, stripes) }
-    }
-}
-
-/// # Safety
-/// As [`Compiled::run`], and the processor has the features.
-#[target_feature(enable = "gfni,avx2")]
-unsafe fn run_256(engine: &Engine<Affine256>, memory: &Memory, stripes: Range<usize>) {
-    // SAFETY: the caller's contract; the features are enabled here.
-    unsafe { engine.run(memory, stripes) }
-}
-
-/// # Safety
-/// As [`Compiled::run`], and the processor has the features.
-#[target_feature(enable = "gfni,avx512bw")]
-unsafe fn run_512(engine: &Engine<Affine512>, memory: &Memory, stripes: Range<usize>) {
-    // SAFETY: the caller's contract; the features are enabled here.
-    unsafe { engine.run(memory, stripes) }
-}
-
-/// "Multiply by `coefficient`" as the instruction takes it.
-fn affine_matrix(field: Field, coefficient: u32) -> i64 {
-    let matrix = field.bit_matrix(coefficient);
-    let row = |r: usize| matrix.support(r).fold(0, |bits, column| bits | 1 << column);
+/// A map as the instruction takes it.
+fn affine_matrix(map: &ByteMap) -> i64 {
+    let bit = |row: usize, column: usize| (map.0[column] >> row & 1) << column;
+    let row = |r: usize| (0..8).fold(0, |bits, column| bits | bit(r, column));
     i64::from_be_bytes(std::array::from_fn(row))
 }
 
-struct Affine256;
+/// "Multiply by 2" in a field of bytes.
+fn doubling(field: Field) -> i64 {
+    let images: [u32; 8] = std::array::from_fn(|bit| field.multiply(2, 1 << bit));
+    affine_matrix(&ByteMap::cut(&images, 0, 0))
+}
+
+pub(super) struct Gfni256;
 
 // SAFETY: only registers and the tables are touched.
-unsafe impl Multiplier for Affine256 {
-    type Vector = __m256i;
+unsafe impl Multiplier for Gfni256 {
+    type Register = __m256i;
     type Table = i64;
     type Factor = __m256i;
     type Operand = __m256i;
-    type Two = __m256i;
 
-    const OUTPUTS: usize = 6;
+    const SUMS: usize = 12;
     const PAIRS: bool = false;
 
-    fn table(field: Field, coefficient: u32) -> i64 {
-        affine_matrix(field, coefficient)
+    fn is_available() -> bool {
+        is_x86_feature_detected!("gfni") && is_x86_feature_detected!("avx2")
+    }
+
+    #[target_feature(enable = "gfni,avx2")]
+    unsafe fn enter<const N: usize>(
+        engine: &Engine<Self, N>,
+        memory: &Memory,
+        stripes: Range<usize>,
+    ) {
+        // SAFETY: the caller's contract; the features are enabled here.
+        unsafe { engine.run_here(memory, stripes) }
+    }
+
+    fn table(map: &ByteMap) -> i64 {
+        affine_matrix(map)
     }
 
     #[inline(always)]
@@ -97,8 +65,8 @@ unsafe impl Multiplier for Affine256 {
     }
 
     #[inline(always)]
-    unsafe fn operand(vector: __m256i) -> __m256i {
-        vector
+    unsafe fn operand(register: __m256i) -> __m256i {
+        register
     }
 
     #[inline(always)]
@@ -108,33 +76,46 @@ unsafe impl Multiplier for Affine256 {
     }
 
     #[inline(always)]
-    unsafe fn two(field: Field) -> __m256i {
+    unsafe fn two<const N: usize>(field: Field) -> __m256i {
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { Self::factor(&affine_matrix(field, 2)) }
+        unsafe { if N == 1 { Self::factor(&doubling(field)) } else { tail::<__m256i, N>(field) } }
     }
 
     #[inline(always)]
-    unsafe fn double(vector: __m256i, two: __m256i) -> __m256i {
+    unsafe fn double<const N: usize>(register: __m256i, two: __m256i) -> __m256i {
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { Self::product(vector, two) }
+        unsafe { if N == 1 { Self::product(register, two) } else { register.double::<N>(two) } }
     }
 }
 
-struct Affine512;
+pub(super) struct Gfni512;
 
 // SAFETY: only registers and the tables are touched.
-unsafe impl Multiplier for Affine512 {
-    type Vector = __m512i;
+unsafe impl Multiplier for Gfni512 {
+    type Register = __m512i;
     type Table = i64;
     type Factor = __m512i;
     type Operand = __m512i;
-    type Two = __m512i;
 
-    const OUTPUTS: usize = 6;
+    const SUMS: usize = 16;
     const PAIRS: bool = true;
 
-    fn table(field: Field, coefficient: u32) -> i64 {
-        affine_matrix(field, coefficient)
+    fn is_available() -> bool {
+        is_x86_feature_detected!("gfni") && is_x86_feature_detected!("avx512bw")
+    }
+
+    #[target_feature(enable = "gfni,avx512bw")]
+    unsafe fn enter<const N: usize>(
+        engine: &Engine<Self, N>,
+        memory: &Memory,
+        stripes: Range<usize>,
+    ) {
+        // SAFETY: the caller's contract; the features are enabled here.
+        unsafe { engine.run_here(memory, stripes) }
+    }
+
+    fn table(map: &ByteMap) -> i64 {
+        affine_matrix(map)
     }
 
     #[inline(always)]
@@ -144,8 +125,8 @@ unsafe impl Multiplier for Affine512 {
     }
 
     #[inline(always)]
-    unsafe fn operand(vector: __m512i) -> __m512i {
-        vector
+    unsafe fn operand(register: __m512i) -> __m512i {
+        register
     }
 
     #[inline(always)]
@@ -155,15 +136,15 @@ unsafe impl Multiplier for Affine512 {
     }
 
     #[inline(always)]
-    unsafe fn two(field: Field) -> __m512i {
+    unsafe fn two<const N: usize>(field: Field) -> __m512i {
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { Self::factor(&affine_matrix(field, 2)) }
+        unsafe { if N == 1 { Self::factor(&doubling(field)) } else { tail::<__m512i, N>(field) } }
     }
 
     #[inline(always)]
-    unsafe fn double(vector: __m512i, two: __m512i) -> __m512i {
+    unsafe fn double<const N: usize>(register: __m512i, two: __m512i) -> __m512i {
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { Self::product(vector, two) }
+        unsafe { if N == 1 { Self::product(register, two) } else { register.double::<N>(two) } }
     }
 }
 
@@ -171,11 +152,11 @@ unsafe impl Multiplier for Affine512 {
 mod tests {
     use super::*;
 
-    /// Multiplying by 1 maps every bit to itself; the first row, for bit 0, is the last byte.
+    /// The identity maps every bit to itself; the first row, for bit 0, is the last byte.
     #[test]
     fn the_identity_has_row_0_in_byte_7() {
-        let field = Field::new(8).unwrap();
-        assert_eq!(affine_matrix(field, 1), 0x0102_0408_1020_4080);
+        let identity = ByteMap(std::array::from_fn(|bit| 1 << bit));
+        assert_eq!(affine_matrix(&identity), 0x0102_0408_1020_4080);
     }
 
     /// One byte of `gf2p8affineqb` without a constant, as Intel's manual defines it: bit i is the
@@ -192,7 +173,9 @@ mod tests {
             let field = Field::with_polynomial(8, polynomial).unwrap();
             let reference = paritas_reference::field::Field::new(8, polynomial);
             for (coefficient, byte) in (0..=255).flat_map(|c| (0..=255).map(move |b| (c, b))) {
-                let product = affine(affine_matrix(field, coefficient), byte);
+                let images: [u32; 8] =
+                    std::array::from_fn(|bit| field.multiply(coefficient, 1 << bit));
+                let product = affine(affine_matrix(&ByteMap::cut(&images, 0, 0)), byte);
                 let expected = reference.mul(coefficient.into(), byte.into());
                 assert_eq!(u64::from(product), expected, "{coefficient} times {byte}");
             }

@@ -1,10 +1,11 @@
 //! P and Q of RAID-6 without multiplication.
 //!
 //! With data d_0 to d_(k-1), Q = d_0 + 2·d_1 + 4·d_2 + … is (…(2·d_(k-1) + d_(k-2))·2 + …)·2 + d_0 by
-//! Horner's rule, and doubling a register full of bytes takes a shift and a conditional XOR
-//! (H. Peter Anvin, *The mathematics of RAID-6*). P is summed on the way.
+//! Horner's rule, and doubling a register full of words takes a shift and a conditional XOR
+//! (H. Peter Anvin, *The mathematics of RAID-6*). P is summed on the way. Words of 16 and 32 bits
+//! double as they lie in memory, without being pulled apart.
 //!
-//! Every doubling waits for the one before, so four vectors are worked on side by side.
+//! Every doubling waits for the one before, so four registers are worked on side by side.
 
 use crate::define::field::Field;
 use crate::run::kernel::Memory;
@@ -14,7 +15,7 @@ use crate::run::words::engine::Span;
 use crate::run::words::multiplier::Multiplier;
 use crate::run::words::program::WordProgram;
 
-/// The vectors that are worked on side by side.
+/// The registers that are worked on side by side.
 const TOGETHER: usize = 4;
 
 /// A program that makes P and Q.
@@ -32,7 +33,7 @@ impl Horner {
     pub(super) fn new(program: &WordProgram) -> Option<Self> {
         let field = program.field();
         let &[first, second] = program.outputs() else { return None };
-        if field.width() != 8 || program.adds() || program.inputs().is_empty() {
+        if program.adds() || program.inputs().is_empty() {
             return None;
         }
         let is_p = |output: usize| program.row(output).iter().all(|&coefficient| coefficient == 1);
@@ -69,51 +70,52 @@ impl Horner {
     /// # Safety
     /// As [`super::products::Products::run`].
     #[inline(always)]
-    pub(super) unsafe fn run<M: Multiplier>(&self, memory: &Memory, span: Span) {
+    pub(super) unsafe fn run<M: Multiplier, const N: usize>(&self, memory: &Memory, span: Span) {
+        let register = M::Register::BYTES;
         let start = |buffer: usize| memory.pointer(buffer).wrapping_add(span.start);
         let sources: Vec<*const u8> = self.inputs.iter().map(|&b| start(b).cast_const()).collect();
         let targets = [start(self.p), start(self.q)];
         let mut at = 0;
         // SAFETY: `at` plus the bytes that are touched never exceeds the span.
         unsafe {
-            let two = M::two(self.field);
-            while at + TOGETHER * M::Vector::BYTES <= span.length {
+            let two = M::two::<N>(self.field);
+            while at + TOGETHER * register <= span.length {
                 let access = Whole { streams: span.streams };
-                step::<M, Whole, TOGETHER>(&sources, targets, at, two, access);
-                at += TOGETHER * M::Vector::BYTES;
+                step::<M, N, Whole, TOGETHER>(&sources, targets, at, two, access);
+                at += TOGETHER * register;
             }
             while at < span.length {
-                let access = Padded { bytes: M::Vector::BYTES.min(span.length - at) };
-                step::<M, Padded, 1>(&sources, targets, at, two, access);
+                let access = Padded { bytes: register.min(span.length - at) };
+                step::<M, N, Padded, 1>(&sources, targets, at, two, access);
                 at += access.bytes;
             }
         }
     }
 }
 
-/// Makes some vectors of P and Q.
+/// Makes some registers of P and Q.
 ///
 /// # Safety
 /// Sources and targets are valid for the access at `at`; `M`'s instruction set is
 /// available.
 #[inline(always)]
-unsafe fn step<M: Multiplier, A: Access, const VECTORS: usize>(
+unsafe fn step<M: Multiplier, const N: usize, A: Access, const REGISTERS: usize>(
     sources: &[*const u8],
     [p, q]: [*mut u8; 2],
     at: usize,
-    two: M::Two,
+    two: M::Register,
     access: A,
 ) {
     let [highest, others @ ..] = sources else { return };
     // SAFETY: the caller's contract.
     unsafe {
-        let mut p_sums: [M::Vector; VECTORS] = load(highest.add(at), access);
+        let mut p_sums: [M::Register; REGISTERS] = load(highest.add(at), access);
         let mut q_sums = p_sums;
         for source in others {
-            let data: [M::Vector; VECTORS] = load(source.add(at), access);
-            for i in 0..VECTORS {
+            let data: [M::Register; REGISTERS] = load(source.add(at), access);
+            for i in 0..REGISTERS {
                 p_sums[i] = p_sums[i].xor(data[i]);
-                q_sums[i] = M::double(q_sums[i], two).xor(data[i]);
+                q_sums[i] = M::double::<N>(q_sums[i], two).xor(data[i]);
             }
         }
         store(p.add(at), p_sums, access);

@@ -4,7 +4,8 @@
 //! buffers in steps of two vectors: each input is loaded once, made ready to be multiplied once, and
 //! multiplied by one factor for each output, which is loaded once for both vectors. With a whole
 //! cache line of an input taken at once, shards that begin at the same place of a page do not push
-//! each other out of the first-level cache between two touches.
+//! each other out of the first-level cache between two touches. (Words of several bytes fill as many
+//! registers, so that their steps are of one vector.)
 //!
 //! More outputs take several passes. These run over one tile of all buffers after the other, so that
 //! inputs come from memory once.
@@ -24,10 +25,11 @@ use crate::run::kernel::vector::Vector;
 use crate::run::words::access::{Access, Padded, Whole, load, store};
 use crate::run::words::engine::{LINE, Span};
 use crate::run::words::multiplier::Multiplier;
+use crate::run::words::planes::{Planes, WordTable, operands};
 use crate::run::words::program::WordProgram;
 
 /// The most outputs of a pass.
-pub(super) const MOST_OUTPUTS: usize = 6;
+const MOST_OUTPUTS: usize = 6;
 
 /// The most inputs that are read in one pass.
 const WIDE: usize = 20;
@@ -44,12 +46,19 @@ const MOST_TILE: usize = 16 * 1024;
 /// What the tiles of all buffers may fill together.
 const TILE_BUDGET: usize = 256 * 1024;
 
-/// The vectors of one input that are multiplied together.
+/// The vectors of one input that are multiplied together, where words are bytes.
 const TOGETHER: usize = 2;
 
+/// The most outputs of a pass over words of N bytes, whose sums take N registers each, and where N is
+/// 1, [`TOGETHER`].
+const fn most_outputs<M: Multiplier, const N: usize>() -> usize {
+    let outputs = M::SUMS / if N > TOGETHER { N } else { TOGETHER };
+    if outputs < MOST_OUTPUTS { outputs } else { MOST_OUTPUTS }
+}
+
 /// A program as passes.
-pub(super) struct Products<M: Multiplier> {
-    passes: Vec<Pass<M>>,
+pub(super) struct Products<M: Multiplier, const N: usize> {
+    passes: Vec<Pass<M, N>>,
     /// The bytes of each buffer that all passes run over before the next bytes.
     tile: usize,
     /// Whether passes hand on sums.
@@ -57,11 +66,11 @@ pub(super) struct Products<M: Multiplier> {
 }
 
 /// Some outputs, and some of the inputs they depend on.
-struct Pass<M: Multiplier> {
+struct Pass<M: Multiplier, const N: usize> {
     inputs: Vec<usize>,
     outputs: Vec<usize>,
     /// Input by input, a table for each output; none for a plain first one.
-    tables: Vec<M::Table>,
+    tables: Vec<WordTable<M, N>>,
     /// Whether the first output is the plain sum of the inputs.
     plain: bool,
     begins: Sums,
@@ -79,12 +88,12 @@ enum Sums {
     Outputs,
 }
 
-impl<M: Multiplier> Products<M> {
+impl<M: Multiplier, const N: usize> Products<M, N> {
     pub(super) fn new(program: &WordProgram) -> Self {
-        const { assert!(M::OUTPUTS <= MOST_OUTPUTS) };
+        const { assert!(most_outputs::<M, N>() > 0) };
         let mut outputs: Vec<usize> = (0..program.outputs().len()).collect();
         outputs.sort_by_key(|&output| !is_plain(program.row(output)));
-        let passes: Vec<Pass<M>> = evenly(&outputs, M::OUTPUTS)
+        let passes: Vec<Pass<M, N>> = evenly(&outputs, most_outputs::<M, N>())
             .flat_map(|outputs| Pass::group(program, outputs))
             .collect();
         let grouped = passes.iter().any(|pass| pass.ends == Sums::Scratch);
@@ -145,7 +154,7 @@ struct Cursors<const OUT: usize> {
     targets: [*mut u8; OUT],
 }
 
-impl<M: Multiplier> Pass<M> {
+impl<M: Multiplier, const N: usize> Pass<M, N> {
     /// The passes that make some outputs.
     fn group(program: &WordProgram, outputs: &[usize]) -> Vec<Self> {
         let used = |&input: &usize| outputs.iter().any(|&output| program.row(output)[input] != 0);
@@ -169,8 +178,9 @@ impl<M: Multiplier> Pass<M> {
     fn new(program: &WordProgram, outputs: &[usize], inputs: &[usize]) -> Self {
         let plain = inputs.iter().all(|&input| program.row(outputs[0])[input] == 1);
         let factors = &outputs[usize::from(plain)..];
-        let table =
-            |input: usize, output: usize| M::table(program.field(), program.row(output)[input]);
+        let table = |input: usize, output: usize| {
+            WordTable::new(program.field(), program.row(output)[input])
+        };
         Self {
             tables: inputs
                 .iter()
@@ -188,15 +198,16 @@ impl<M: Multiplier> Pass<M> {
     /// As [`Products::run`]; the scratch has room for the span once for every output.
     #[inline(always)]
     unsafe fn run(&self, memory: &Memory, span: Span, scratch: *mut u8) {
+        let most = const { most_outputs::<M, N>() };
         // SAFETY: the caller's contract, passed on.
         unsafe {
             match self.outputs.len() {
                 1 => self.run_outputs::<1>(memory, span, scratch),
                 2 => self.run_outputs::<2>(memory, span, scratch),
-                3 => self.run_outputs::<3>(memory, span, scratch),
-                4 => self.run_outputs::<4>(memory, span, scratch),
-                5 if M::OUTPUTS > 4 => self.run_outputs::<5>(memory, span, scratch),
-                _ if M::OUTPUTS > 4 => self.run_outputs::<6>(memory, span, scratch),
+                3 if most > 2 => self.run_outputs::<3>(memory, span, scratch),
+                4 if most > 3 => self.run_outputs::<4>(memory, span, scratch),
+                5 if most > 4 => self.run_outputs::<5>(memory, span, scratch),
+                6 if most > 5 => self.run_outputs::<6>(memory, span, scratch),
                 _ => {}
             }
         }
@@ -241,14 +252,18 @@ impl<M: Multiplier> Pass<M> {
     /// As [`Pass::run`]; the cursors are those of the pass and the span.
     #[inline(always)]
     unsafe fn walk<const OUT: usize, const PLAIN: bool>(&self, cursors: &Cursors<OUT>, span: Span) {
-        let (vector, step) = (M::Vector::BYTES, TOGETHER * M::Vector::BYTES);
+        let vector = Planes::<M::Register, N>::BYTES;
         let mut at = 0;
         // SAFETY: `at` plus the bytes that are touched never exceeds the span.
         unsafe {
-            while at + step <= span.length {
-                let access = Whole { streams: span.streams };
+            let access = Whole { streams: span.streams };
+            while N == 1 && at + TOGETHER * vector <= span.length {
                 self.step::<OUT, PLAIN, TOGETHER, Whole>(cursors, at, access);
-                at += step;
+                at += TOGETHER * vector;
+            }
+            while N > 1 && at + vector <= span.length {
+                self.step::<OUT, PLAIN, 1, Whole>(cursors, at, access);
+                at += vector;
             }
             while at < span.length {
                 let access = Padded { bytes: vector.min(span.length - at) };
@@ -275,7 +290,7 @@ impl<M: Multiplier> Pass<M> {
         // SAFETY: the caller's contract. A vector of zero bytes is zero. There are `factors` tables
         // for every source.
         unsafe {
-            let mut sums: [[M::Vector; VECTORS]; OUT] = std::mem::zeroed();
+            let mut sums: [[Planes<M::Register, N>; VECTORS]; OUT] = std::mem::zeroed();
             if let Some(before) = &cursors.before {
                 for output in 0..OUT {
                     sums[output] = load(before[output].add(at), access);
@@ -283,13 +298,13 @@ impl<M: Multiplier> Pass<M> {
             }
             while let ([a, b, rest @ ..], true) = (sources, M::PAIRS) {
                 let pair = [load(a.add(at), access), load(b.add(at), access)];
-                add::<M, OUT, PLAIN, VECTORS, 2>(&mut sums, pair, tables);
+                add::<M, N, OUT, PLAIN, VECTORS, 2>(&mut sums, pair, tables);
                 tables = tables.add(2 * factors);
                 sources = rest;
             }
             for source in sources {
                 let single = [load(source.add(at), access)];
-                add::<M, OUT, PLAIN, VECTORS, 1>(&mut sums, single, tables);
+                add::<M, N, OUT, PLAIN, VECTORS, 1>(&mut sums, single, tables);
                 tables = tables.add(factors);
             }
             for output in 0..OUT {
@@ -307,14 +322,15 @@ impl<M: Multiplier> Pass<M> {
 #[inline(always)]
 unsafe fn add<
     M: Multiplier,
+    const N: usize,
     const OUT: usize,
     const PLAIN: bool,
     const VECTORS: usize,
     const INPUTS: usize,
 >(
-    sums: &mut [[M::Vector; VECTORS]; OUT],
-    inputs: [[M::Vector; VECTORS]; INPUTS],
-    tables: *const M::Table,
+    sums: &mut [[Planes<M::Register, N>; VECTORS]; OUT],
+    inputs: [[Planes<M::Register, N>; VECTORS]; INPUTS],
+    tables: *const WordTable<M, N>,
 ) {
     let (plain, factors) = (usize::from(PLAIN), OUT - usize::from(PLAIN));
     // SAFETY: the caller's contract.
@@ -328,23 +344,28 @@ unsafe fn add<
                 sums[0][i] = sums[0][i].xor(input);
             }
         }
-        let mut operands = [[M::operand(inputs[0][0]); VECTORS]; INPUTS];
+        let mut ready = [[operands::<M, N>(inputs[0][0]); VECTORS]; INPUTS];
         for n in 0..INPUTS {
             for i in 0..VECTORS {
-                operands[n][i] = M::operand(inputs[n][i]);
+                ready[n][i] = operands::<M, N>(inputs[n][i]);
             }
         }
         for output in 0..factors {
-            let mut multiples = [M::factor(&*tables.add(output)); INPUTS];
-            for n in 1..INPUTS {
-                multiples[n] = M::factor(&*tables.add(n * factors + output));
-            }
-            for i in 0..VECTORS {
-                let mut product = M::product(operands[0][i], multiples[0]);
-                for n in 1..INPUTS {
-                    product = product.xor(M::product(operands[n][i], multiples[n]));
+            for to in 0..N {
+                for from in 0..N {
+                    let mut multiples = [(*tables.add(output)).factor(to, from); INPUTS];
+                    for n in 1..INPUTS {
+                        multiples[n] = (*tables.add(n * factors + output)).factor(to, from);
+                    }
+                    for i in 0..VECTORS {
+                        let mut product = M::product(ready[0][i][from], multiples[0]);
+                        for n in 1..INPUTS {
+                            product = product.xor(M::product(ready[n][i][from], multiples[n]));
+                        }
+                        let sum = &mut sums[plain + output][i].0[to];
+                        *sum = sum.xor(product);
+                    }
                 }
-                sums[plain + output][i] = sums[plain + output][i].xor(product);
             }
         }
     }

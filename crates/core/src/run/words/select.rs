@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::run::kernel::Executable;
 use crate::run::select::{Kernel, KernelChoice};
+use crate::run::words::multiplier::Multiplier;
 use crate::run::words::program::WordProgram;
-use crate::run::words::{self, scalar};
+use crate::run::words::scalar::Scalar;
+use crate::run::words::{self, engine};
 
 /// A word kernel by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -61,17 +63,17 @@ impl WordKernel {
         match self {
             Self::Scalar => true,
             #[cfg(target_arch = "x86_64")]
-            Self::Ssse3 => words::ssse3::is_available(),
+            Self::Ssse3 => words::ssse3::Ssse3::is_available(),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => words::avx2::is_available(),
+            Self::Avx2 => words::avx2::Avx2::is_available(),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => words::avx512::is_available(),
+            Self::Avx512 => words::avx512::Avx512::is_available(),
             #[cfg(target_arch = "x86_64")]
-            Self::Gfni256 => words::gfni::is_available_256(),
+            Self::Gfni256 => words::gfni::Gfni256::is_available(),
             #[cfg(target_arch = "x86_64")]
-            Self::Gfni512 => words::gfni::is_available_512(),
+            Self::Gfni512 => words::gfni::Gfni512::is_available(),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon => words::neon::is_available(),
+            Self::Neon => words::neon::Neon::is_available(),
             #[allow(unreachable_patterns, reason = "which kernels remain depends on the target")]
             _ => false,
         }
@@ -106,19 +108,19 @@ impl WordKernel {
     /// When the processor cannot run it.
     pub(crate) fn compile(self, program: &WordProgram) -> Result<Executable> {
         let compiled = match self {
-            Self::Scalar => scalar::compile(program),
+            Self::Scalar => engine::compile::<Scalar>(program),
             #[cfg(target_arch = "x86_64")]
-            Self::Ssse3 => words::ssse3::compile(program),
+            Self::Ssse3 => engine::compile::<words::ssse3::Ssse3>(program),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => words::avx2::compile(program),
+            Self::Avx2 => engine::compile::<words::avx2::Avx2>(program),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => words::avx512::compile(program),
+            Self::Avx512 => engine::compile::<words::avx512::Avx512>(program),
             #[cfg(target_arch = "x86_64")]
-            Self::Gfni256 => words::gfni::compile_256(program),
+            Self::Gfni256 => engine::compile::<words::gfni::Gfni256>(program),
             #[cfg(target_arch = "x86_64")]
-            Self::Gfni512 => words::gfni::compile_512(program),
+            Self::Gfni512 => engine::compile::<words::gfni::Gfni512>(program),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon => words::neon::compile(program),
+            Self::Neon => engine::compile::<words::neon::Neon>(program),
             #[allow(unreachable_patterns, reason = "which kernels remain depends on the target")]
             _ => None,
         };

@@ -1,55 +1,41 @@
-//! Words on SSSE3: 16-byte registers, products looked up by half bytes (Plank, Greenan and Miller,
-//! *Screaming fast Galois field arithmetic using Intel SIMD instructions*, FAST 2013).
+//! Words on SSSE3: 16-byte registers, images of bytes looked up by half bytes (Plank, Greenan and
+//! Miller, *Screaming fast Galois field arithmetic using Intel SIMD instructions*, FAST 2013).
 
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use crate::define::field::Field;
-use crate::run::kernel::{Compiled, Memory};
+use crate::run::kernel::Memory;
 use crate::run::words::engine::Engine;
-use crate::run::words::multiplier::{Multiplier, NibbleTables, Streaming};
-use crate::run::words::program::WordProgram;
+use crate::run::words::multiplier::{ByteMap, Multiplier, NibbleTables, Register, Streaming};
 
-struct Ssse3(Engine<Shuffle>);
-
-pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("ssse3")
-}
-
-pub(super) fn compile(program: &WordProgram) -> Option<Box<dyn Compiled>> {
-    is_available().then(|| Box::new(Ssse3(Engine::new(program))) as Box<dyn Compiled>)
-}
-
-impl Compiled for Ssse3 {
-    unsafe fn run(&self, memory: &Memory, stripes: Range<usize>) {
-        // SAFETY: the caller's contract; `compile` found the processor to have the feature.
-        unsafe { run(&self.0, memory, stripes) }
-    }
-}
-
-/// # Safety
-/// As [`Compiled::run`], and the processor has the feature.
-#[target_feature(enable = "ssse3")]
-unsafe fn run(engine: &Engine<Shuffle>, memory: &Memory, stripes: Range<usize>) {
-    // SAFETY: the caller's contract; the feature is enabled here.
-    unsafe { engine.run(memory, stripes) }
-}
-
-struct Shuffle;
+pub(super) struct Ssse3;
 
 // SAFETY: only registers and the tables are touched.
-unsafe impl Multiplier for Shuffle {
-    type Vector = __m128i;
+unsafe impl Multiplier for Ssse3 {
+    type Register = __m128i;
     type Table = NibbleTables;
     type Factor = [__m128i; 2];
     type Operand = [__m128i; 2];
-    type Two = __m128i;
 
-    const OUTPUTS: usize = 4;
+    const SUMS: usize = 8;
     const PAIRS: bool = false;
 
-    fn table(field: Field, coefficient: u32) -> NibbleTables {
-        NibbleTables::new(field, coefficient)
+    fn is_available() -> bool {
+        is_x86_feature_detected!("ssse3")
+    }
+
+    #[target_feature(enable = "ssse3")]
+    unsafe fn enter<const N: usize>(
+        engine: &Engine<Self, N>,
+        memory: &Memory,
+        stripes: Range<usize>,
+    ) {
+        // SAFETY: the caller's contract; the feature is enabled here.
+        unsafe { engine.run_here(memory, stripes) }
+    }
+
+    fn table(map: &ByteMap) -> NibbleTables {
+        NibbleTables::new(map)
     }
 
     #[inline(always)]
@@ -61,11 +47,11 @@ unsafe impl Multiplier for Shuffle {
     }
 
     #[inline(always)]
-    unsafe fn operand(vector: __m128i) -> [__m128i; 2] {
+    unsafe fn operand(register: __m128i) -> [__m128i; 2] {
         // SAFETY: the caller vouches for the instruction set.
         unsafe {
             let mask = _mm_set1_epi8(0x0F);
-            [_mm_and_si128(vector, mask), _mm_and_si128(_mm_srli_epi64::<4>(vector), mask)]
+            [_mm_and_si128(register, mask), _mm_and_si128(_mm_srli_epi64::<4>(register), mask)]
         }
     }
 
@@ -73,21 +59,6 @@ unsafe impl Multiplier for Shuffle {
     unsafe fn product([low, high]: [__m128i; 2], [lows, highs]: [__m128i; 2]) -> __m128i {
         // SAFETY: the caller vouches for the instruction set.
         unsafe { _mm_xor_si128(_mm_shuffle_epi8(lows, low), _mm_shuffle_epi8(highs, high)) }
-    }
-
-    #[inline(always)]
-    unsafe fn two(field: Field) -> __m128i {
-        // SAFETY: the caller vouches for the instruction set.
-        unsafe { _mm_set1_epi8(field.polynomial() as u8 as i8) }
-    }
-
-    #[inline(always)]
-    unsafe fn double(vector: __m128i, tail: __m128i) -> __m128i {
-        // SAFETY: the caller vouches for the instruction set.
-        unsafe {
-            let overflows = _mm_cmpgt_epi8(_mm_setzero_si128(), vector);
-            _mm_xor_si128(_mm_add_epi8(vector, vector), _mm_and_si128(overflows, tail))
-        }
     }
 }
 
@@ -105,5 +76,39 @@ unsafe impl Streaming for __m128i {
     unsafe fn fence() {
         // SAFETY: the caller vouches for the instruction set.
         unsafe { _mm_sfence() }
+    }
+}
+
+// SAFETY: only registers are touched.
+unsafe impl Register for __m128i {
+    #[inline(always)]
+    unsafe fn separate([a, b]: [Self; 2]) -> [Self; 2] {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe {
+            let even = _mm_set1_epi16(0xFF);
+            [
+                _mm_packus_epi16(_mm_and_si128(a, even), _mm_and_si128(b, even)),
+                _mm_packus_epi16(_mm_srli_epi16::<8>(a), _mm_srli_epi16::<8>(b)),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn join([even, odd]: [Self; 2]) -> [Self; 2] {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { [_mm_unpacklo_epi8(even, odd), _mm_unpackhi_epi8(even, odd)] }
+    }
+
+    #[inline(always)]
+    unsafe fn double<const N: usize>(self, tail: Self) -> Self {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe {
+            let (overflows, doubled) = match N {
+                1 => (_mm_cmpgt_epi8(_mm_setzero_si128(), self), _mm_add_epi8(self, self)),
+                2 => (_mm_srai_epi16::<15>(self), _mm_add_epi16(self, self)),
+                _ => (_mm_srai_epi32::<31>(self), _mm_add_epi32(self, self)),
+            };
+            _mm_xor_si128(doubled, _mm_and_si128(overflows, tail))
+        }
     }
 }

@@ -1,0 +1,93 @@
+//! `paritas import` and `paritas export`: other tools' fragments become shards, and shards theirs.
+
+use paritas::Code;
+use paritas_store::foreign::{self, ExportJob, Hints};
+use paritas_store::{EncodeJob, Object};
+use serde_json::{Value, json};
+
+use crate::args::{Export, FormatName, Import};
+use crate::commands::{Outcome, encode, shards};
+use crate::exit::{self, Exit};
+use crate::output::{self, Output};
+
+/// Imports and reports.
+pub fn import(args: &Import, output: &Output) -> Outcome {
+    exit::make_folder(&args.out)?;
+    let hints = Hints { code: args.code.clone(), length: args.length, cell: args.foreign.cell };
+    let mut made: Option<EncodeJob> = None;
+    let job = |code: Code, name| {
+        let name = args.name.clone().unwrap_or(name);
+        let mut job = EncodeJob::new(code, name, vec![args.out.clone()]);
+        job.force = args.force;
+        job.sync = args.work.is_synced();
+        job.threads = args.work.threads;
+        made.insert(job).clone()
+    };
+    let progress = output.progress(args.length);
+    let advance = |bytes| progress.advance(bytes);
+    let report = foreign::import(args.foreign.format.into(), &args.paths, &hints, job, &advance)?;
+    let seconds = progress.finish();
+    report.encoded.warnings.iter().for_each(|warning| output.warn(warning));
+    let Some(job) = made else { return Ok(Exit::Done) };
+    let spec = job.code.spec().to_string();
+    let mut value = encode::value(&spec, &job, &report.encoded, seconds);
+    value["type"] = json!("import");
+    value["format"] = json!(name_of(args.foreign.format));
+    value["missing"] = json!(report.missing);
+    output.result(value, || {
+        let mut text = format!(
+            "{}: {} from fragments of {spec} as {} shards, object {}",
+            job.name.display(),
+            output::bytes(report.encoded.length),
+            report.encoded.shards.len(),
+            report.encoded.object
+        );
+        for index in &report.missing {
+            text.push_str(&format!("\n  fragment {index} was missing"));
+        }
+        text
+    });
+    Ok(Exit::Done)
+}
+
+/// Exports and reports.
+pub fn export(args: &Export, output: &Output) -> Outcome {
+    let inventory = shards::find(&args.paths, output)?;
+    let object = inventory.choose(args.object.as_deref())?;
+    exit::make_folder(&args.out)?;
+    let job = ExportJob {
+        format: args.foreign.format.into(),
+        directory: args.out.clone(),
+        hints: Hints { cell: args.foreign.cell, ..Hints::default() },
+        force: args.force,
+        sync: args.work.is_synced(),
+        threads: args.work.threads,
+    };
+    let progress = output.progress(object.length());
+    let files = foreign::export(&job, object, &|bytes| progress.advance(bytes))?;
+    let seconds = progress.finish();
+    let mut value = exported(object, args.foreign.format, seconds);
+    let paths = files.iter().map(|path| {
+        let mut file = json!({});
+        output::insert_name(&mut file, "path", path.as_os_str());
+        file
+    });
+    value["files"] = paths.collect();
+    output.result(value, || {
+        let (name, out) = (object.name().display(), args.out.display());
+        format!("{name}: {} files written to {out}", files.len())
+    });
+    Ok(Exit::Done)
+}
+
+fn exported(object: &Object, format: FormatName, seconds: f64) -> Value {
+    let mut value = shards::describe("export", object);
+    value["format"] = json!(name_of(format));
+    value["seconds"] = json!(seconds);
+    value
+}
+
+/// A format as the command line calls it.
+fn name_of(format: FormatName) -> String {
+    format!("{format:?}").to_lowercase()
+}

@@ -1,0 +1,220 @@
+//! The language-neutral cases of the word layout: `vectors/words.json`, which the reference makes,
+//! and `vectors/oracles/words.json`, which other people's libraries made. `vectors/README.md`
+//! describes the files; `lab/oracles/words/run.py` writes the second anew.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::{as_mut_slices, as_slices, code};
+use paritas::Buffer::{Source, Target};
+use paritas::define::bitmatrix::BitMatrix;
+use paritas::define::erasure::combinations;
+use paritas::{Code, Codec, CodecOptions, ErrorKind, Pin, WordKernel};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Cases<C> {
+    version: u32,
+    cases: Vec<C>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    spec: String,
+    polynomial: u64,
+    k: usize,
+    m: usize,
+    w: usize,
+    words: usize,
+    ones: usize,
+    describe_blake3: String,
+    lost: Vec<Vec<usize>>,
+    lost_too_many: Vec<Vec<usize>>,
+    #[serde(flatten)]
+    parity: Parity,
+}
+
+/// What a library made.
+#[derive(Deserialize)]
+struct Made {
+    library: String,
+    spec: String,
+    length: usize,
+    #[serde(flatten)]
+    parity: Parity,
+}
+
+#[derive(Deserialize)]
+enum Parity {
+    #[serde(rename = "parity")]
+    Bytes(Vec<String>),
+    #[serde(rename = "parity_blake3")]
+    Digests(Vec<String>),
+}
+
+impl Parity {
+    fn expect(&self, made: &[Vec<u8>], by: &str) {
+        let hex = |shard: &Vec<u8>| shard.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (expected, made): (_, Vec<String>) = match self {
+            Self::Bytes(expected) => (expected, made.iter().map(hex).collect()),
+            Self::Digests(expected) => (expected, made.iter().map(|shard| digest(shard)).collect()),
+        };
+        assert_eq!(&made, expected, "{by}");
+    }
+}
+
+fn read<C: for<'a> Deserialize<'a>>(name: &str) -> Vec<C> {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "vectors", name].iter().collect();
+    let text =
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let cases: Cases<C> = serde_json::from_str(&text).unwrap();
+    assert_eq!(cases.version, 1);
+    assert!(!cases.cases.is_empty());
+    cases.cases
+}
+
+fn digest(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
+}
+
+/// The data of both files.
+fn data(k: usize, length: usize) -> Vec<Vec<u8>> {
+    const C: u64 = 0x9E37_79B9_7F4A_7C15;
+    let byte = |i: usize, j: usize| {
+        let z = ((256 * i + j + 1) as u64).wrapping_mul(C);
+        ((z ^ z >> 32).wrapping_mul(C) >> 56) as u8
+    };
+    (0..k).map(|j| (0..length).map(|i| byte(i, j)).collect()).collect()
+}
+
+fn encoded(codec: &Codec, data: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut parity = vec![vec![0xEE; data[0].len()]; codec.code().node_count() - data.len()];
+    codec.encode(&as_slices(data), &mut as_mut_slices(&mut parity)).unwrap();
+    parity
+}
+
+fn reconstructed(
+    codec: &Codec,
+    shards: &[Vec<u8>],
+    lost: &[usize],
+) -> Result<Vec<Vec<u8>>, paritas::Error> {
+    let mut made = vec![vec![0xEE; shards[0].len()]; lost.len()];
+    let mut buffers: Vec<_> = shards.iter().map(|shard| Source(shard)).collect();
+    for (&node, shard) in lost.iter().zip(&mut made) {
+        buffers[node] = Target(shard);
+    }
+    codec.reconstruct(&mut buffers)?;
+    Ok(made)
+}
+
+fn codecs(code: &Code) -> impl Iterator<Item = Codec> {
+    WordKernel::available().map(|kernel| {
+        let options = CodecOptions { word_kernel: Some(kernel), ..CodecOptions::default() };
+        Codec::new(code.clone(), options).unwrap()
+    })
+}
+
+impl Case {
+    fn code(&self) -> Code {
+        let pin = Pin::new().with("polynomial", [self.polynomial]);
+        Code::rebuild(&self.spec.parse().unwrap(), &pin)
+            .unwrap_or_else(|error| panic!("{}: {error}", self.spec))
+    }
+
+    fn data(&self) -> Vec<Vec<u8>> {
+        data(self.k, self.words * self.w / 8)
+    }
+}
+
+#[test]
+fn specs_and_polynomials_rebuild_the_generators() {
+    for case in read::<Case>("words.json") {
+        let (rebuilt, spec) = (case.code(), &case.spec);
+        let new = code(spec);
+        assert_eq!(&new.spec().to_string(), spec, "the spec is canonical");
+        assert_eq!((new.pin(), new.symbols()), (rebuilt.pin(), rebuilt.symbols()), "{spec}");
+        assert_eq!((new.node_count(), new.tolerance()), (case.k + case.m, case.m), "{spec}");
+        assert_eq!(new.ones(), case.ones, "{spec}");
+        let mut description = Vec::new();
+        rebuilt.describe(|bytes| description.extend_from_slice(bytes));
+        assert_eq!(digest(&description), case.describe_blake3, "{spec}");
+    }
+}
+
+/// Bits of words as bits in all words: were they dependent, another generator could give this
+/// parity.
+#[test]
+fn data_bits_are_independent() {
+    for case in read::<Case>("words.json") {
+        let data = case.data();
+        let is_set = |shard: &[u8], bit: usize| shard[bit / 8] >> (bit % 8) & 1 == 1;
+        let support = |cell: usize| {
+            let (shard, bit) = (&data[cell / case.w], cell % case.w);
+            (0..case.words).filter(|word| is_set(shard, word * case.w + bit)).collect()
+        };
+        let cells: Vec<Vec<usize>> = (0..case.k * case.w).map(support).collect();
+        let rank = BitMatrix::from_supports(case.words, &cells).rank();
+        assert_eq!(rank, cells.len(), "{}", case.spec);
+    }
+}
+
+#[test]
+fn every_kernel_makes_parity_and_losses() {
+    for case in read::<Case>("words.json") {
+        for codec in codecs(&case.code()) {
+            let parity = encoded(&codec, &case.data());
+            case.parity.expect(&parity, &format!("{} {}", case.spec, codec.kernel_name()));
+            let shards = [case.data(), parity].concat();
+            for lost in &case.lost {
+                let made = reconstructed(&codec, &shards, lost).unwrap();
+                assert!(
+                    lost.iter().zip(&made).all(|(&node, made)| made == &shards[node]),
+                    "{}: {} {lost:?}",
+                    case.spec,
+                    codec.kernel_name()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn losses_beyond_the_tolerance_are_refused() {
+    for case in read::<Case>("words.json") {
+        let codec = Codec::new(case.code(), CodecOptions::default()).unwrap();
+        let shards = [case.data(), encoded(&codec, &case.data())].concat();
+        for lost in &case.lost_too_many {
+            let error = reconstructed(&codec, &shards, lost).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotEnough, "{} {lost:?}: {error}", case.spec);
+        }
+    }
+}
+
+fn from_hex(digits: &str) -> Vec<u8> {
+    let pairs = (0..digits.len()).step_by(2);
+    pairs.map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()).collect()
+}
+
+/// The bytes of other people's libraries, and from theirs, the data again.
+#[test]
+fn libraries_and_every_kernel_make_the_same() {
+    for made in read::<Made>("oracles/words.json") {
+        let code = code(&made.spec);
+        let k = code.symbols().unwrap().data_nodes();
+        let data = data(k, made.length);
+        for codec in codecs(&code) {
+            let parity = encoded(&codec, &data);
+            let who = format!("{} of {}: {}", made.spec, made.library, codec.kernel_name());
+            made.parity.expect(&parity, &who);
+            let Parity::Bytes(theirs) = &made.parity else { continue };
+            let theirs = theirs.iter().map(|digits| from_hex(digits));
+            let shards: Vec<Vec<u8>> = data.iter().cloned().chain(theirs).collect();
+            for lost in combinations(k, k.min(shards.len() - k)).take(20) {
+                let made = reconstructed(&codec, &shards, &lost).unwrap();
+                assert!(lost.iter().zip(&made).all(|(&node, made)| made == &data[node]), "{who}");
+            }
+        }
+    }
+}

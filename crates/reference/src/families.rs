@@ -1,0 +1,124 @@
+//! Other people's Reed-Solomon matrices, built as their sources build them.
+//!
+//! Each function gives the m rows of k coefficients of the parity shards, to be used with
+//! [`words`](crate::words). No closed form is used where the original has none: Vandermonde
+//! matrices are made systematic by solving equations.
+
+use crate::field::Field;
+use crate::matrix;
+
+/// The polynomials of the fields in which these libraries compute, by bits of a word.
+///
+/// # Panics
+///
+/// Unless `w` is 8, 16 or 32.
+pub fn field(w: u32) -> Field {
+    let polynomial = match w {
+        8 => 0x11D,
+        16 => 0x1100B,
+        32 => 0x1_0040_0007,
+        _ => panic!("words have 8, 16 or 32 bits"),
+    };
+    Field::new(w, polynomial)
+}
+
+/// ISA-L's `gf_gen_cauchy1_matrix` (`ec_base.c`): row i, counted from k, has 1 / (i xor j).
+pub fn isal_cauchy(k: usize, m: usize) -> Vec<Vec<u64>> {
+    let points: Vec<u64> = (0..(k + m) as u64).collect();
+    matrix::cauchy(&field(8), &points, k)
+}
+
+/// ISA-L's `gf_gen_rs_matrix` (`ec_base.c`): a row is the powers of its generator, and each
+/// generator twice the one before.
+pub fn isal_rs(k: usize, m: usize) -> Vec<Vec<u64>> {
+    let field = field(8);
+    (0..m as u64).map(|row| powers(&field, field.pow(2, row), k)).collect()
+}
+
+/// Linux RAID-6, ISA-L's `pq_gen` and Jerasure's `reed_sol_r6_op`: ones, and the powers of 2.
+pub fn raid6(w: u32, k: usize) -> Vec<Vec<u64>> {
+    vec![vec![1; k], powers(&field(w), 2, k)]
+}
+
+/// Backblaze's and klauspost's: the Vandermonde matrix of the points 0, 1, 2, … times the inverse
+/// of its top square.
+pub fn backblaze(k: usize, m: usize) -> Vec<Vec<u64>> {
+    let field = field(8);
+    systematic(&field, (0..(k + m) as u64).map(|point| powers(&field, point, k)).collect())
+}
+
+/// zfec's (`fec.c`, `fec_new`): a first row 1, 0, 0, … and then powers of powers of 2, times the
+/// inverse of the top square.
+pub fn zfec(k: usize, m: usize) -> Vec<Vec<u64>> {
+    let field = field(8);
+    let others = (0..(k + m - 1) as u64).map(|row| powers(&field, field.pow(2, row), k));
+    systematic(&field, std::iter::once(unit(k, 0)).chain(others).collect())
+}
+
+/// Jerasure's `reed_sol_vandermonde_coding_matrix` (`reed_sol.c`): an extended Vandermonde matrix
+/// times the inverse of its top square; then columns are scaled so that the first parity row is
+/// ones, and further rows so that they begin with one.
+pub fn reed_sol_van(w: u32, k: usize, m: usize) -> Vec<Vec<u64>> {
+    let field = field(w);
+    let mut rows: Vec<_> = (0..(k + m - 1) as u64).map(|row| powers(&field, row, k)).collect();
+    rows.push(unit(k, k - 1));
+    let mut parity = systematic(&field, rows);
+    let first = parity[0].clone();
+    for row in &mut parity {
+        for (entry, &divisor) in row.iter_mut().zip(&first) {
+            *entry = field.mul(*entry, field.inverse(divisor));
+        }
+        let scale = field.inverse(row[0]);
+        row.iter_mut().for_each(|entry| *entry = field.mul(*entry, scale));
+    }
+    parity
+}
+
+/// 1, a, a², … of the given number.
+fn powers(field: &Field, a: u64, count: usize) -> Vec<u64> {
+    (0..count as u64).map(|exponent| field.pow(a, exponent)).collect()
+}
+
+fn unit(length: usize, position: usize) -> Vec<u64> {
+    (0..length).map(|i| u64::from(i == position)).collect()
+}
+
+/// The rows below the top square of an n x k matrix, times the inverse of that square.
+///
+/// The result P satisfies P · top = bottom. Transposed, these are k equations, one a column, in
+/// k unknowns, the columns of P.
+fn systematic(field: &Field, mut rows: Vec<Vec<u64>>) -> Vec<Vec<u64>> {
+    let k = rows[0].len();
+    let bottom = rows.split_off(k);
+    let column = |rows: &[Vec<u64>], c: usize| rows.iter().map(|row| row[c]).collect::<Vec<u64>>();
+    let equations = (0..k).map(|c| [column(&rows, c), column(&bottom, c)].concat()).collect();
+    let columns = matrix::solve(field, equations, k).expect("the top square is invertible");
+    (0..bottom.len()).map(|row| column(&columns, row)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Through (0, a) and (1, b) there is the line (1 - x)·a + x·b: at 2 and 3 for Backblaze, at 2
+    /// and 4 for zfec.
+    #[test]
+    fn small_matrices_by_hand() {
+        assert_eq!(backblaze(2, 2), [[3, 2], [2, 3]]);
+        assert_eq!(isal_rs(3, 2), [[1, 1, 1], [1, 2, 4]]);
+        assert_eq!(raid6(16, 3), [[1, 1, 1], [1, 2, 4]]);
+        assert_eq!(reed_sol_van(8, 3, 1), [[1, 1, 1]]);
+        assert_eq!(zfec(2, 2), [[3, 2], [5, 4]]);
+    }
+
+    /// The leading coefficient of that line is a + b; columns are scaled by the line's inverse
+    /// coefficients at 2, which are 3 and 2, and the row then begins with one.
+    #[test]
+    fn the_row_at_infinity_by_hand() {
+        for w in [8, 16, 32] {
+            let field = field(w);
+            let expected = vec![1, field.mul(3, field.inverse(2))];
+            assert_eq!(reed_sol_van(w, 2, 2), [vec![1, 1], expected]);
+        }
+    }
+}

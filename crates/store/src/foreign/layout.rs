@@ -1,0 +1,137 @@
+//! How other tools spread a file over fragments.
+//!
+//! All do it alike: the file is cut into *stripes* of k *cells*, cell j of a stripe goes to fragment j,
+//! and parity fragments hold a cell of parity for each stripe. Tools that split a file into k
+//! contiguous parts have one stripe of long cells. They differ in the size of a cell and in what becomes
+//! of the last stripe.
+
+/// What a last stripe that is not full looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Last {
+    /// Its cells are shorter than others, all alike and a multiple of so many bytes; padded.
+    Even(u64),
+    /// Its data fills one cell after the other and ends where it ends; parity cells are as long as
+    /// the first, and made as if zeros followed.
+    Ragged,
+}
+
+/// How a file of a certain length lies in fragments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// The data fragments.
+    pub k: usize,
+    /// The bytes of the file.
+    pub length: u64,
+    /// The bytes of a cell; at least 1.
+    pub cell: u64,
+    pub last: Last,
+}
+
+/// Bytes that are together in the file and in a fragment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub fragment: usize,
+    /// Where they begin in the fragment's payload.
+    pub start: u64,
+    pub length: u64,
+}
+
+impl Layout {
+    fn stripe(&self) -> u64 {
+        self.cell.saturating_mul(self.k as u64)
+    }
+
+    fn stripes(&self) -> u64 {
+        self.length.div_ceil(self.stripe())
+    }
+
+    /// The file's bytes in a stripe, and the bytes of its first cell.
+    fn shape(&self, stripe: u64) -> (u64, u64) {
+        let bytes = (self.length - stripe * self.stripe()).min(self.stripe());
+        let cell = match self.last {
+            _ if bytes == self.stripe() => self.cell,
+            Last::Even(unit) => bytes.div_ceil(self.k as u64).next_multiple_of(unit),
+            Last::Ragged => bytes.min(self.cell),
+        };
+        (bytes, cell)
+    }
+
+    /// The runs of a stripe, in the order of the file.
+    fn runs_of(self, stripe: u64) -> impl Iterator<Item = Run> {
+        let ((bytes, cell), start) = (self.shape(stripe), stripe * self.cell);
+        (0..self.k).map_while(move |fragment| {
+            let before = (fragment as u64).saturating_mul(cell);
+            let length = bytes.checked_sub(before)?.min(cell);
+            (length > 0).then_some(Run { fragment, start, length })
+        })
+    }
+
+    /// All runs, in the order of the file.
+    pub fn runs(self) -> impl Iterator<Item = Run> {
+        (0..self.stripes()).flat_map(move |stripe| self.runs_of(stripe))
+    }
+
+    /// The bytes of a parity fragment, which none is longer than.
+    pub fn parity_length(&self) -> u64 {
+        self.stripes().checked_sub(1).map_or(0, |last| last * self.cell + self.shape(last).1)
+    }
+
+    /// The bytes of a fragment.
+    pub fn fragment_length(&self, fragment: usize) -> u64 {
+        let Some(last) = self.stripes().checked_sub(1) else { return 0 };
+        if fragment >= self.k || self.last != Last::Ragged {
+            return self.parity_length();
+        }
+        let mut runs = self.runs_of(last);
+        last * self.cell + runs.find(|run| run.fragment == fragment).map_or(0, |run| run.length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(k: usize, length: u64, cell: u64, last: Last) -> Layout {
+        Layout { k, length, cell, last }
+    }
+
+    /// Fragments as strings, with every byte of the file under its own letter.
+    fn spread(layout: Layout) -> Vec<String> {
+        let mut letters = 'a'..='z';
+        let mut fragments = vec![Vec::new(); layout.k];
+        for run in layout.runs() {
+            assert_eq!(fragments[run.fragment].len() as u64, run.start);
+            fragments[run.fragment].extend(letters.by_ref().take(run.length as usize));
+        }
+        fragments.into_iter().map(String::from_iter).collect()
+    }
+
+    #[test]
+    fn cells_go_round() {
+        let even = layout(3, 20, 4, Last::Even(1));
+        assert_eq!(spread(even), ["abcdmno", "efghpqr", "ijklst"]);
+        assert_eq!([0, 2, 3].map(|fragment| even.fragment_length(fragment)), [7, 7, 7]);
+        let ragged = layout(3, 20, 4, Last::Ragged);
+        assert_eq!(spread(ragged), ["abcdmnop", "efghqrst", "ijkl"]);
+        assert_eq!([0, 1, 2, 3].map(|fragment| ragged.fragment_length(fragment)), [8, 8, 4, 8]);
+        let padded = layout(3, 20, 4, Last::Even(4));
+        assert_eq!(spread(padded), ["abcdmnop", "efghqrst", "ijkl"]);
+        assert_eq!(padded.fragment_length(2), 8);
+    }
+
+    #[test]
+    fn one_stripe_is_a_split() {
+        let split = layout(3, 10, 4, Last::Even(4));
+        assert_eq!(spread(split), ["abcd", "efgh", "ij"]);
+        assert_eq!(split.fragment_length(2), 4);
+        assert_eq!(spread(layout(4, 2, 1, Last::Even(1))), ["a", "b", "", ""]);
+    }
+
+    #[test]
+    fn nothing_is_empty() {
+        for last in [Last::Even(1), Last::Ragged] {
+            let nothing = layout(3, 0, 4, last);
+            assert_eq!((nothing.runs().count(), nothing.fragment_length(1)), (0, 0));
+        }
+    }
+}

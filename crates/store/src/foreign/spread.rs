@@ -1,0 +1,94 @@
+//! A file's bytes into fragments: data as it comes, then parity from the data.
+
+use std::io::{self, IoSlice, Write};
+use std::sync::Arc;
+
+use paritas::{Code, Codec, CodecOptions};
+
+use crate::error::{Error, Result};
+use crate::foreign::fragments::CHUNK;
+use crate::foreign::layout::{Layout, Run};
+use crate::shard::place::Pending;
+
+/// Files of fragments that are being written.
+#[derive(Clone)]
+pub(crate) struct Spread {
+    files: Arc<Vec<Pending>>,
+    layout: Layout,
+    /// The bytes before a fragment's payload.
+    header: u64,
+}
+
+impl Spread {
+    /// Over files that all begin with headers of so many bytes.
+    pub fn new(files: Vec<Pending>, layout: Layout, header: u64) -> Self {
+        Self { files: Arc::new(files), layout, header }
+    }
+
+    /// Takes the file's bytes.
+    pub fn writer(&self) -> impl Write + Send + use<> {
+        let spread = self.clone();
+        Writer { runs: self.layout.runs(), run: None, spread }
+    }
+
+    /// Writes the parity, and what pads the data; the files are then complete.
+    pub fn finish(self, code: Code) -> Result<Vec<Pending>> {
+        for (number, file) in self.files.iter().enumerate() {
+            file.set_length(self.header + self.layout.fragment_length(number))?;
+        }
+        let codec = Codec::new(code, CodecOptions { threads: 1, ..CodecOptions::default() })?;
+        let end = self.layout.parity_length();
+        let mut start = 0;
+        while start < end {
+            let length = (end - start).min(CHUNK as u64) as usize;
+            self.write_parity(&codec, start, length)?;
+            start += length as u64;
+        }
+        Arc::try_unwrap(self.files)
+            .map_err(|_| Error::parameters("fragments are still being written"))
+    }
+
+    fn write_parity(&self, codec: &Codec, start: u64, length: usize) -> Result<()> {
+        let (data_files, parity_files) = self.files.split_at(self.layout.k);
+        let words = length.next_multiple_of(codec.strip());
+        let mut data = vec![vec![0; words]; data_files.len()];
+        for (file, bytes) in data_files.iter().zip(&mut data) {
+            file.read_at(&mut bytes[..length], self.header + start)?;
+        }
+        let mut parity = vec![vec![0; words]; parity_files.len()];
+        let sources: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+        let mut targets: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
+        codec.encode(&sources, &mut targets)?;
+        for (file, bytes) in parity_files.iter().zip(&parity) {
+            file.write_at(&mut [IoSlice::new(&bytes[..length])], self.header + start)?;
+        }
+        Ok(())
+    }
+}
+
+/// See [`Spread::writer`].
+struct Writer<I> {
+    spread: Spread,
+    runs: I,
+    /// What is left of the current run.
+    run: Option<Run>,
+}
+
+impl<I: Iterator<Item = Run>> Write for Writer<I> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(run) = self.run.take().or_else(|| self.runs.next()) else {
+            return Err(io::Error::other("the object is longer than its shards say"));
+        };
+        let (length, offset) = (run.length.min(bytes.len() as u64), self.spread.header + run.start);
+        let file = &self.spread.files[run.fragment];
+        file.write_at(&mut [IoSlice::new(&bytes[..length as usize])], offset)
+            .map_err(io::Error::other)?;
+        let (start, left) = (run.start + length, run.length - length);
+        self.run = (left > 0).then_some(Run { start, length: left, ..run });
+        Ok(length as usize)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! The share files of zfec's command line.
+//!
+//! `zfec` (github.com/tahoe-lafs/zfec, `zfec/filefec.py`) encodes 4096 bytes of every share at a time; what
+//! is left in the end is divided evenly, with less than k bytes of padding. Share i of n is called
+//! `PREFIX.<i>_<n>.fec`, both with the digits of n, and begins with a header of two to four bytes, a string
+//! of bits that is most significant first and padded with zeros:
+//!
+//! | bits | what |
+//! | --- | --- |
+//! | 8 | n - 1 |
+//! | those of a number below n | k - 1 |
+//! | those of a number below k | the bytes of padding |
+//! | those of a number below n | the number of the share |
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use paritas::{Code, Spec};
+
+use crate::error::{Error, Result};
+use crate::foreign::layout::{Last, Layout};
+use crate::foreign::{
+    Foreign, Hints, Plan, Survey, by_number, data_nodes, expect_family, file_name, not_recognised,
+};
+
+/// The bytes of a share that zfec encodes at a time.
+const CELL: u64 = 4096;
+
+/// The longest header.
+const HEADER: usize = 4;
+
+pub(super) struct Zfec;
+
+/// What a share's header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Header {
+    n: u32,
+    k: u32,
+    padding: u32,
+    share: u32,
+}
+
+/// The bits of a number below `count`.
+fn bits_below(count: u32) -> u32 {
+    count.next_power_of_two().ilog2()
+}
+
+impl Header {
+    /// Its fields with their widths, in order.
+    fn fields(&self) -> [(u32, u32); 4] {
+        let Self { n, k, padding, share } = *self;
+        let (n_bits, k_bits) = (bits_below(n), bits_below(k));
+        [(n - 1, 8), (k - 1, n_bits), (padding, k_bits), (share, n_bits)]
+    }
+
+    fn length(&self) -> usize {
+        self.fields().iter().map(|&(_, width)| width).sum::<u32>().div_ceil(8).max(2) as usize
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
+        let (mut bits, mut used) = (0_u64, 0);
+        for (value, width) in self.fields() {
+            bits = bits << width | u64::from(value);
+            used += width;
+        }
+        (bits << (64 - used)).to_be_bytes()[..self.length()].to_vec()
+    }
+
+    /// Reads the header of a share that begins so; `None` if none does.
+    fn parse(start: [u8; HEADER]) -> Option<Self> {
+        let mut left = u64::from(u32::from_be_bytes(start)) << 32;
+        let mut take = |width: u32| {
+            let value = if width == 0 { 0 } else { left >> (64 - width) };
+            left <<= width;
+            value as u32
+        };
+        let n = take(8) + 1;
+        let k = take(bits_below(n)) + 1;
+        let padding = take(bits_below(k));
+        let header = Self { n, k, padding, share: take(bits_below(n)) };
+        (k < n && padding < k && header.share < n).then_some(header)
+    }
+
+    fn read(path: &Path) -> Result<Self> {
+        let mut start = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(HEADER as u64).read_to_end(&mut start))
+            .map_err(|error| Error::io("reading", path, &error))?;
+        let given = start.len();
+        start.resize(HEADER, 0);
+        let header = start.try_into().ok().and_then(Self::parse);
+        let header = header.filter(|header| header.length() <= given);
+        header.ok_or_else(|| not_recognised(path, "it has no zfec header with k below n"))
+    }
+}
+
+impl Foreign for Zfec {
+    fn survey(&self, files: &[PathBuf], _: &Hints) -> Result<Survey> {
+        let headers = files.iter().map(|path| Header::read(path)).collect::<Result<Vec<_>>>()?;
+        let (first, path) = (headers[0], &files[0]);
+        let same = |header: &Header| Header { share: first.share, ..*header } == first;
+        if let Some(other) = headers.iter().position(|header| !same(header)) {
+            let why = format!("its header is not of the same file as that of {}", path.display());
+            return Err(not_recognised(&files[other], &why));
+        }
+        let Header { n, k, padding, .. } = first;
+        let header = first.length() as u64;
+        let bytes = path.metadata().map_err(|error| Error::io("reading", path, &error))?.len();
+        let held = bytes.saturating_sub(header).saturating_mul(k.into());
+        let length = held.checked_sub(padding.into()).ok_or_else(|| {
+            not_recognised(path, "it is shorter than the padding that its header states")
+        })?;
+        let code = Code::new(&Spec::new("zfec").with("k", k).with("m", n - k))?;
+        let numbered = headers.iter().zip(files).map(|(h, path)| (h.share as usize, path.clone()));
+        let files = by_number(n as usize, numbered)?;
+        Ok(Survey { code, name: prefix(path).into(), layout: layout(k, length), header, files })
+    }
+
+    fn plan(&self, code: &Code, name: &str, length: u64, _: &Hints) -> Result<Plan> {
+        expect_family(code, &["zfec"])?;
+        let (n, k) = (code.node_count() as u32, data_nodes(code)? as u32);
+        let padding = (length.next_multiple_of(k.into()) - length) as u32;
+        let digits = n.to_string().len();
+        let file = |share| {
+            let header = Header { n, k, padding, share };
+            (format!("{name}.{share:0digits$}_{n:0digits$}.fec"), header.to_bytes())
+        };
+        let files = (0..n).map(file).collect();
+        Ok(Plan { layout: layout(k, length), files, others: Vec::new() })
+    }
+}
+
+fn layout(k: u32, length: u64) -> Layout {
+    Layout { k: k as usize, length, cell: CELL, last: Last::Even(1) }
+}
+
+/// A share's name without what zfec adds.
+fn prefix(path: &Path) -> &str {
+    let name = file_name(path);
+    let stem = name.strip_suffix(".fec").unwrap_or(name);
+    stem.rsplit_once('.').map_or(stem, |(prefix, _)| prefix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(start in any::<[u8; HEADER]>()) {
+            if let Some(header) = Header::parse(start) {
+                let bytes = header.to_bytes();
+                prop_assert_eq!(Header::parse(start), Some(header));
+                prop_assert!(bytes[0] == start[0] && bytes.len() == header.length());
+            }
+        }
+    }
+
+    /// n - 1 = 7 in 8 bits; k - 1 = 4, the padding and the share in 3 each.
+    #[test]
+    fn headers_are_bits() {
+        let header = Header { n: 8, k: 5, padding: 2, share: 6 };
+        assert_eq!(header.to_bytes(), [0b0000_0111, 0b1000_1011, 0b0000_0000]);
+        assert_eq!(Header { n: 2, k: 1, padding: 0, share: 1 }.to_bytes(), [1, 0b0100_0000]);
+    }
+
+    #[test]
+    fn every_header_is_read_as_it_was_written() {
+        for n in [2, 3, 4, 5, 8, 9, 16, 17, 100, 128, 129, 255, 256] {
+            for k in [1, 2, 3, n / 2, n - 1] {
+                let header = Header { n, k, padding: k - 1, share: n - 1 };
+                if k == 0 || k >= n {
+                    continue;
+                }
+                let mut bytes = header.to_bytes();
+                assert!((2..=HEADER).contains(&bytes.len()));
+                bytes.resize(HEADER, 0xFF);
+                assert_eq!(Header::parse(bytes.try_into().unwrap()), Some(header));
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_share_begins_with_is_refused() {
+        assert_eq!(Header::parse([0; 4]), None, "n = 1");
+        assert_eq!(Header::parse([4, 0b1111_1111, 0, 0]), None, "k = 8 of n = 5");
+    }
+}

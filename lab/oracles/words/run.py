@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Compares Paritas's word codes with the libraries that define them, byte by byte and both ways.
+
+    lab/oracles/words/run.py [--write] [--only isal,jerasure,zfec,klauspost]
+
+ISA-L and Jerasure (Debian's libisal-dev and libjerasure-dev), zfec (PyPI) and klauspost/reedsolomon (Go)
+are installed if they are missing, and each is wrapped in a small program (c/serve.h has the protocol).
+driver/ asks them to encode over a grid of k, m, w and lengths, compares, and has each side decode what the
+other made. Prints what was compared. `--write` writes vectors/oracles/words.json instead, which tests on
+machines without these libraries read.
+
+Exits 1 when bytes differ, and 2 when nothing differs but a library was skipped.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import venv
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent.parent
+BUILD = ROOT / "target" / "oracles-words"
+FIXTURE = ROOT / "vectors" / "oracles" / "words.json"
+BYTES_A_JERASURE_LONG = 8
+
+
+def run(*command, **options) -> str:
+    """Runs a command that must succeed; what it prints."""
+    done = subprocess.run([*map(str, command)], check=True, stdout=subprocess.PIPE, text=True, **options)
+    return done.stdout
+
+
+def debian(package: str, header: str) -> str:
+    """Installs a package if its header is missing; its version."""
+    if not pathlib.Path("/usr/include", header).exists():
+        run("apt-get", "update", "-qq")
+        run("apt-get", "install", "-y", "-qq", package)
+    return run("dpkg-query", "-W", "-f", "${Version}", package)
+
+
+def compile_c(name: str, *libraries: str) -> list:
+    flags = ["-O2", "-Wall", "-I/usr/include/jerasure"]
+    run("cc", *flags, HERE / "c" / f"{name}.c", "-o", BUILD / name, *libraries)
+    return [BUILD / name]
+
+
+def isal():
+    version = debian("libisal-dev", "isa-l.h")
+    return f"ISA-L {version}", ["isal-cauchy/8/1", "isal-rs/8/1", "raid6/8/32"], compile_c("isal", "-lisal")
+
+
+def jerasure():
+    version = debian("libjerasure-dev", "jerasure.h")
+    groups = [f"{family}/{w}/{BYTES_A_JERASURE_LONG}" for family in ("reed-solomon", "raid6") for w in (8, 16, 32)]
+    return f"Jerasure {version}", groups, compile_c("jerasure", "-lJerasure", "-lgf_complete")
+
+
+def zfec():
+    folder = BUILD / "zfec"
+    python = folder / "bin" / "python"
+    if not python.exists():
+        venv.create(folder, with_pip=True)
+    run(python, "-m", "pip", "install", "-q", "zfec")
+    version = run(python, "-c", "import importlib.metadata as m; print(m.version('zfec'))").strip()
+    return f"zfec {version}", ["zfec/8/1"], [python, HERE / "serve_zfec.py"]
+
+
+def klauspost():
+    environment = {**os.environ, "GOFLAGS": "-mod=mod"}
+    run("go", "build", "-o", BUILD / "klauspost", ".", cwd=HERE / "go", env=environment)
+    module = "github.com/klauspost/reedsolomon"
+    version = run("go", "list", "-m", "-f", "{{.Version}}", module, cwd=HERE / "go", env=environment).strip()
+    return f"klauspost/reedsolomon {version}", ["backblaze/8/1"], [BUILD / "klauspost"]
+
+
+ORACLES = {"isal": isal, "jerasure": jerasure, "zfec": zfec, "klauspost": klauspost}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="write the fixture")
+    parser.add_argument("--only", default=",".join(ORACLES), help="libraries, separated by commas")
+    args = parser.parse_args()
+    BUILD.mkdir(parents=True, exist_ok=True)
+    run("cargo", "build", "--release", "--quiet", "--target-dir", BUILD / "rust", cwd=HERE / "driver")
+    cases, skipped, differ = [], [], []
+    for name in args.only.split(","):
+        try:
+            title, groups, program = ORACLES[name]()
+        except (OSError, subprocess.CalledProcessError) as error:
+            skipped.append(f"{name}: {error}")
+            continue
+        write = ["--write"] if args.write else []
+        command = [BUILD / "rust" / "release" / "driver", title, *groups, *write, "--", *program]
+        try:
+            printed = run(*command)
+        except subprocess.CalledProcessError as error:
+            printed = error.stdout
+            differ.append(title)
+        if args.write:
+            cases += printed.splitlines()
+        else:
+            print(printed, end="", flush=True)
+    for line in skipped:
+        print(f"SKIPPED {line}")
+    print(f"{len(args.only.split(',')) - len(skipped)} libraries compared, {len(skipped)} skipped, "
+          f"{len(differ)} differ {differ or ''}")
+    if args.write and not skipped and not differ:
+        FIXTURE.parent.mkdir(exist_ok=True)
+        FIXTURE.write_text('{"version": 1, "cases": [\n' + ",\n".join(cases) + "\n]}\n")
+        print(f"{len(json.loads(FIXTURE.read_text())['cases'])} cases written")
+    sys.exit(1 if differ else 2 if skipped else 0)
+
+
+if __name__ == "__main__":
+    main()
