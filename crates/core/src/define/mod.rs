@@ -4,6 +4,7 @@
 //! never the other way round.
 
 pub mod bitmatrix;
+pub mod cauchy;
 pub mod cells;
 pub mod code;
 pub mod erasure;
