@@ -497,6 +497,9 @@ pub struct Bench {
     /// How shards lie in memory.
     #[arg(long, value_enum, default_value = "staggered")]
     pub align: Align,
+    /// How XORs are reduced.
+    #[arg(long, value_enum, default_value = "slp")]
+    pub pass: PassName,
     /// Which kernel runs: auto, or one of those that `paritas doctor` lists.
     #[arg(long, default_value = "auto")]
     pub kernel: KernelChoice,

@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use paritas::{
-    Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Role,
-    Spec,
+    Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, Kernel, KernelChoice, NodeId,
+    PlanOptions, Role, Spec,
 };
 use serde_json::json;
 
@@ -148,6 +148,7 @@ impl Workload {
             packet: args.packet,
             threads: args.threads,
             kernel: args.kernel,
+            plan: PlanOptions { pass: args.pass.into(), ..PlanOptions::default() },
             ..CodecOptions::default()
         };
         let codec = Codec::new(code, options)?;
