@@ -34,7 +34,7 @@ const SPECS: [&str; 14] = [
     "evenodd:k=5",
 ];
 const PACKETS: [usize; 12] = [1, 3, 8, 15, 16, 31, 32, 33, 64, 65, 100, 300];
-const PASSES: [Pass; 3] = [Pass::Direct, Pass::Smart, Pass::Slp];
+const PASSES: [Pass; 5] = [Pass::Direct, Pass::Smart, Pass::Unweighted, Pass::Weighted, Pass::Slp];
 const ORDERS: [Order; 2] = [Order::Parity, Order::Data];
 
 /// Bytes before and after every wanted shard, which must stay as they are.
@@ -97,7 +97,7 @@ fn codec(choice: Choice) -> Rc<Codec> {
         Rc::clone(codecs.entry(choice).or_insert_with(|| {
             let code = Code::new(&spec.parse().expect("a legal spec")).expect("a legal code");
             let kernel = KernelChoice::Only(kernel);
-            let plan = PlanOptions { pass, order };
+            let plan = PlanOptions { pass, order, ..PlanOptions::default() };
             let options = CodecOptions { packet, kernel, plan, threads: 1, ..Default::default() };
             Rc::new(Codec::new(code, options).expect("the kernel is available"))
         }))

@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use paritas::{KernelChoice, Order, Pass, Spec, Split};
+use paritas::{KernelChoice, Objective, Order, Pass, Spec, Split};
 use paritas_store::foreign::Format;
 
 const EXIT_CODES: &str = "\
@@ -355,13 +357,17 @@ pub struct Codes {
 }
 
 /// `--pass`.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PassName {
     /// Rows as they stand.
     Direct,
     /// A row from an earlier row plus differences.
     Smart,
-    /// Greedy common pairs, intermediates included.
+    /// Common pairs of data packets by unweighted matching.
+    Um,
+    /// Common pairs of data packets by weighted matching.
+    Wm,
+    /// Greedy common pairs, intermediates included, then refined.
     Slp,
 }
 
@@ -370,6 +376,8 @@ impl From<PassName> for Pass {
         match name {
             PassName::Direct => Self::Direct,
             PassName::Smart => Self::Smart,
+            PassName::Um => Self::Unweighted,
+            PassName::Wm => Self::Weighted,
             PassName::Slp => Self::Slp,
         }
     }
@@ -393,17 +401,85 @@ impl From<OrderName> for Order {
     }
 }
 
+/// `--normalise`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// Normalised.
+    On,
+    /// Without any scaling.
+    Off,
+}
+
+/// `--strategy`: the pair (i, j) of the dissertation's table 3.2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strategy {
+    /// i: whether the matrix is normalised.
+    pub normalise: Switch,
+    /// j: how XORs are reduced.
+    pub pass: PassName,
+}
+
+impl FromStr for Strategy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (i, j) = text.split_once(',').unwrap_or_default();
+        let normalise = ["0", "1"].iter().position(|&name| name == i);
+        let pass = ["0", "1", "2", "3"].iter().position(|&name| name == j);
+        let (Some(normalise), Some(pass)) = (normalise, pass) else {
+            return Err(format!("`{text}` is not i,j with i from 0 to 1 and j from 0 to 3"));
+        };
+        Ok(Self {
+            normalise: [Switch::Off, Switch::On][normalise],
+            pass: [PassName::Direct, PassName::Smart, PassName::Um, PassName::Wm][pass],
+        })
+    }
+}
+
+/// `--cost`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CostName {
+    /// XORs of two packets.
+    Xors,
+    /// XORs and copies.
+    Total,
+    /// XORs and copies, an XOR counting as --weight copies.
+    Weighted,
+    /// Operations and XORs of three packets.
+    Ternary,
+}
+
+/// `--search`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SearchName {
+    /// The matrix of the code.
+    None,
+    /// Simulated annealing over the points.
+    Sa,
+    /// A genetic algorithm over the points, children taking common points first.
+    Ga,
+    /// The same, children taking any points of their parents.
+    GaRandom,
+    /// Annealing on ones, then descent on schedules, over points and scalings.
+    Local,
+}
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   paritas schedule 10+4
   paritas schedule rdp:k=6 --erase 0,3 --text
+  paritas schedule cauchy:k=6,m=2,w=8 --strategy 1,2 --search ga --evaluations 2000
 
 Counts, over operations `cell = xor(sources)`, temporaries included: ones (of the bit matrix), xors
 (sum of fan-in - 1), copies (one an operation), total (xors + copies, the sum of fan-ins), ops, temps,
 ternary (sum of ceil((fan-in - 1) / 2)), loads and stores (vectors that the compiled AVX2 kernel moves
 for every vector of a packet), reads (packets read of each node).
-JSON: type \"schedule\", code, erased, pass, order, the counts, plan_seconds, and with --text: text, with --asm: asm.")]
+--normalise, --strategy and --search are for Cauchy codes. A search takes k, m and w of SPEC and looks for the
+points; its result is the code that is reported. The same seed and evaluations give the same result,
+whatever the number of threads.
+JSON: type \"schedule\", code, erased, pass, order, cost, the counts, plan_seconds (null after a search),
+search (method, seed, evaluations; null without), and with --text: text, with --asm: asm.")]
 pub struct Schedule {
     /// The code.
     pub spec: Spec,
@@ -413,9 +489,37 @@ pub struct Schedule {
     /// How XORs are reduced.
     #[arg(long, value_enum, default_value = "slp")]
     pub pass: PassName,
+    /// Scale the rows and columns of the matrix anew, or not at all [default: as the code has them].
+    #[arg(long, value_enum)]
+    pub normalise: Option<Switch>,
+    /// --normalise and --pass as in table 3.2 of the dissertation: i is 0 (off) or 1 (on), j is 0
+    /// (direct), 1 (smart), 2 (um) or 3 (wm).
+    #[arg(long, value_name = "i,j", conflicts_with_all = ["pass", "normalise"])]
+    pub strategy: Option<Strategy>,
     /// In which order operations come.
     #[arg(long, value_enum, default_value = "parity")]
     pub order: OrderName,
+    /// What slp and searches make small.
+    #[arg(long, value_enum, default_value = "total")]
+    pub cost: CostName,
+    /// How many copies an XOR costs, with --cost weighted.
+    #[arg(long, default_value_t = 1.5, value_name = "COPIES", value_parser = parse_weight)]
+    pub weight: f64,
+    /// How often slp takes a part of the schedule back and does it again [default: as often as pays].
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<usize>,
+    /// Search a better matrix.
+    #[arg(long, value_enum, default_value = "none")]
+    pub search: SearchName,
+    /// Where the search begins.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// How many schedules the search makes [default: 2000].
+    #[arg(long, value_name = "N", conflicts_with = "budget")]
+    pub evaluations: Option<usize>,
+    /// How long the search takes; the result depends on the machine.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub budget: Option<Duration>,
     /// Print the operations.
     #[arg(long)]
     pub text: bool,
@@ -425,6 +529,42 @@ pub struct Schedule {
     /// The kernel for --asm; this processor need not have it.
     #[arg(long, default_value = "jit", value_name = "KERNEL")]
     pub kernel: KernelChoice,
+}
+
+impl Schedule {
+    /// How XORs are reduced.
+    pub fn pass(&self) -> PassName {
+        self.strategy.map_or(self.pass, |strategy| strategy.pass)
+    }
+
+    /// How the matrix is scaled, unless as the code has it.
+    pub fn normalise(&self) -> Option<Switch> {
+        self.strategy.map(|strategy| strategy.normalise).or(self.normalise)
+    }
+
+    /// What is made small.
+    pub fn objective(&self) -> Objective {
+        match self.cost {
+            CostName::Xors => Objective::Xors,
+            CostName::Total => Objective::Total,
+            CostName::Weighted => Objective::Weighted((1000.0 * self.weight).round() as u32),
+            CostName::Ternary => Objective::Ternary,
+        }
+    }
+}
+
+fn parse_weight(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(weight) if (0.001..=1000.0).contains(&weight) => Ok(weight),
+        _ => Err(format!("`{text}` is not a number from 0.001 to 1000")),
+    }
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("`{text}` is not a number of seconds")),
+    }
 }
 
 /// `--op`.
@@ -475,6 +615,9 @@ pub struct Bench {
     /// How shards lie in memory.
     #[arg(long, value_enum, default_value = "staggered")]
     pub align: Align,
+    /// How XORs are reduced [default: slp, or as tuned].
+    #[arg(long, value_enum)]
+    pub pass: Option<PassName>,
     /// Which kernel runs: auto, or one of those that `paritas doctor` lists.
     #[arg(long, default_value = "auto")]
     pub kernel: KernelChoice,

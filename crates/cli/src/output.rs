@@ -61,6 +61,21 @@ impl Output {
         };
     }
 
+    /// A bar for a search of so many evaluations, on a terminal only: JSON of a search is the same
+    /// every time.
+    pub fn search_bar(&self, evaluations: Option<u64>) -> ProgressBar {
+        if self.json || self.quiet || !std::io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let template = match evaluations {
+            Some(_) => "{bar:30} {pos}/{len} schedules  {per_sec}  ETA {eta}",
+            None => "{spinner} {pos} schedules  {per_sec}  {elapsed}",
+        };
+        let style = ProgressStyle::with_template(template);
+        ProgressBar::with_draw_target(evaluations, ProgressDrawTarget::stderr())
+            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    }
+
     /// Progress over `total` bytes, if that is known.
     pub fn progress(&self, total: Option<u64>) -> Progress<'_> {
         Progress::new(self, total)

@@ -329,7 +329,7 @@ fn schedule() {
     let number = |report: &Value, field: &str| report[field].as_u64().unwrap();
     let spec = "cauchy:k=10,m=4,w=4";
     let report = run(["schedule", spec, "--json"]).expect(exit::DONE).result();
-    let fields = ["code", "erased", "pass", "order", "plan_seconds"];
+    let fields = ["code", "erased", "pass", "order", "cost", "plan_seconds", "search"];
     check_report("schedule", "schedule", &report, &[&fields[..], &counts].concat());
     assert_eq!(report["code"], spec);
     assert_eq!(number(&report, "xors") + number(&report, "copies"), number(&report, "total"));
@@ -352,12 +352,52 @@ fn schedule() {
     assert_eq!(erased["erased"], serde_json::json!([0, 13]));
     assert!(erased["reads"][0] == 0 && erased["reads"][13] == 0, "{erased}");
     assert!(!erased["text"].as_str().unwrap().is_empty());
-    for pass in ["direct", "smart", "slp"] {
+    for pass in ["direct", "smart", "um", "wm", "slp"] {
         for order in ["parity", "data"] {
             let arguments = ["schedule", "rdp:k=6", "--pass", pass, "--order", order, "--json"];
             let report = run(arguments).expect(exit::DONE).result();
             assert!(report["pass"] == pass && report["order"] == order, "{report}");
         }
+    }
+}
+
+/// A matrix that is scaled anew or searched is the code that is reported, and its spec names it.
+#[test]
+fn schedules_of_other_matrices() {
+    let plain = "cauchy:k=6,m=2,w=4,points=0.1.2.3.4.5.6.7";
+    let total = |arguments: &[&str]| {
+        let report = run([&["schedule", plain, "--json"], arguments].concat()).expect(exit::DONE);
+        report.result()["total"].as_u64().unwrap()
+    };
+    // The dissertation's table 3.5, natural matrices: strategies (0, 0) and (1, 0).
+    assert_eq!(total(&["--strategy", "0,0"]), 112);
+    assert_eq!(total(&["--normalise", "off", "--pass", "direct"]), 112);
+    assert_eq!(total(&["--strategy", "1,0"]), 68);
+    for strategy in ["2,0", "1,4", "1", "x"] {
+        run(["schedule", plain, "--strategy", strategy]).expect(exit::ARGUMENTS);
+    }
+    run(["schedule", "rdp:k=6", "--normalise", "on"]).expect(exit::ARGUMENTS);
+    run(["schedule", "rdp:k=6", "--search", "ga"]).expect(exit::ARGUMENTS);
+}
+
+/// The same seed gives the same bytes on any number of threads, and the result's spec the same counts.
+#[test]
+fn searches_are_reproducible() {
+    for search in ["sa", "ga", "ga-random", "local"] {
+        let arguments =
+            ["schedule", "cauchy:k=4,m=2,w=4", "--search", search, "--evaluations", "300"];
+        let on = |threads: &str| {
+            let mut command = common::paritas([&arguments[..], &["--json"]].concat());
+            command.env("RAYON_NUM_THREADS", threads);
+            common::finish(command).expect(exit::DONE)
+        };
+        let (one, two) = (on("1"), on("2"));
+        assert!(one.stdout == two.stdout, "{search}");
+        let report = one.result();
+        assert_eq!(report["search"]["method"], search);
+        assert!(report["plan_seconds"].is_null());
+        let again = run(["schedule", report["code"].as_str().unwrap(), "--json"]);
+        assert_eq!(again.expect(exit::DONE).result()["total"], report["total"]);
     }
 }
 

@@ -19,14 +19,16 @@ mod codec;
 mod error;
 
 pub use codec::{BufferLayout, Codec, CodecOptions, DEFAULT_PACKET, Sums};
+pub use define::cauchy::CauchyMatrix;
 pub use define::cells::{Cell, CellId, CellSet, Code, CodeBuilder, NodeId, Pin, Place, Role};
 pub use define::code::{FAMILIES, Family};
 pub use define::spec::Spec;
 pub use define::symbols::SymbolMatrix;
 pub use error::{Error, ErrorKind, Result};
 pub use plan::combination::Combination;
-pub use plan::cost::Cost;
+pub use plan::cost::{Cost, Objective};
 pub use plan::schedule::{Op, Schedule, Slot};
+pub use plan::search;
 pub use plan::{Order, Pass, Plan, PlanOptions};
 pub use run::kernel::{Buffer, Stores};
 pub use run::parallel::Split;

@@ -4,10 +4,10 @@ mod common;
 
 use common::code;
 use paritas::define::erasure::combinations;
-use paritas::{CellSet, Code, Cost, NodeId, Order, Pass, PlanOptions, Role};
+use paritas::{CellSet, Code, Cost, NodeId, Pass, PlanOptions, Role};
 
 fn encode_cost(code: &Code, pass: Pass) -> Cost {
-    let options = PlanOptions { pass, order: Order::Parity };
+    let options = PlanOptions { pass, ..PlanOptions::default() };
     let (have, want) = (code.stored(Role::Data), code.stored(Role::Parity));
     Cost::of(code.schedule_with(&have, &want, options).unwrap().schedule())
 }

@@ -115,7 +115,7 @@ fn every_kernel_is_the_interpreter_is_the_reference() {
 
 fn check(spec: &str, packet: usize, stripes: usize) {
     let codec = |kernel, pass, order| {
-        let plan = PlanOptions { pass, order };
+        let plan = PlanOptions { pass, order, rounds: Some(3), ..PlanOptions::default() };
         Codec::new(code(spec), CodecOptions { packet, kernel, plan, ..CodecOptions::default() })
             .unwrap()
     };
@@ -125,9 +125,9 @@ fn check(spec: &str, packet: usize, stripes: usize) {
     let parity = plain.code().node_count() - k;
     let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, stripes * plain.strip())).collect();
     let expected = reference_parity(spec, &data, packet);
-    for pass in [Pass::Direct, Pass::Smart, Pass::Slp] {
+    for pass in [Pass::Direct, Pass::Smart, Pass::Unweighted, Pass::Weighted, Pass::Slp] {
         for order in [Order::Parity, Order::Data] {
-            let options = PlanOptions { pass, order };
+            let options = PlanOptions { pass, order, rounds: Some(3), ..PlanOptions::default() };
             assert!(interpreted(&plain, &data, options) == expected, "{spec} {packet} {options:?}");
         }
     }

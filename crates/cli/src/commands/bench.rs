@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use paritas::measure::{Samples, Shard, repeat};
 use paritas::{
-    Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Role,
-    Spec,
+    Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Pass,
+    PlanOptions, Role, Spec,
 };
 use serde_json::json;
 
@@ -105,7 +105,10 @@ impl Workload {
             kernel => CodecOptions { kernel, ..CodecOptions::default() },
         };
         let split = args.split.unwrap_or(tuned.split);
-        let options = CodecOptions { packet: args.packet, threads: args.threads, split, ..tuned };
+        let pass = args.pass.map_or(tuned.plan.pass, Pass::from);
+        let plan = PlanOptions { pass, ..tuned.plan };
+        let (packet, threads) = (args.packet, args.threads);
+        let options = CodecOptions { packet, threads, split, plan, ..tuned };
         let codec = Codec::new(code, options)?;
         let nodes = codec.code().node_count();
         let data_nodes = codec.code().nodes().filter(|&n| codec.code().holds_data(n)).count();

@@ -73,6 +73,13 @@ impl<'a> Losses<'a> {
         Ok(sum.iter().collect())
     }
 
+    /// The derived cells at hand whose equations add up to the unknown data cell `cell`, or `None` if
+    /// it is out of reach.
+    pub(crate) fn solution(&self, cell: CellId) -> Option<Vec<CellId>> {
+        let used = self.echelon.express(&self.unknown_part(cell)).ok()?;
+        Some(used.into_iter().map(|equation| self.equations[equation]).collect())
+    }
+
     fn insert_equations(&mut self) {
         let code = self.code;
         let derived = |&cell: &CellId| {

@@ -5,6 +5,7 @@
 
 pub mod bitmatrix;
 mod bound;
+pub mod cauchy;
 pub mod cells;
 pub mod code;
 pub mod erasure;

@@ -27,16 +27,63 @@ pub struct Cost {
 impl Cost {
     /// Counts a schedule.
     pub fn of(schedule: &Schedule) -> Self {
-        let mut cost =
-            Self { temps: schedule.temps(), ops: schedule.ops().len(), ..Self::default() };
-        for op in schedule.ops() {
-            let fan_in = op.sources.len() + usize::from(op.accumulate);
-            cost.xors += fan_in.saturating_sub(1);
-            cost.copies += usize::from(!op.accumulate);
-            cost.total += op.sources.len();
-            cost.ternary += fan_in.saturating_sub(1).div_ceil(2);
-        }
+        let mut cost = Self { temps: schedule.temps(), ..Self::default() };
+        schedule.ops().iter().for_each(|op| cost.add(op.sources.len(), op.accumulate));
         cost
+    }
+
+    /// Counts one more operation of so many sources.
+    pub(crate) fn add(&mut self, sources: usize, accumulate: bool) {
+        let fan_in = sources + usize::from(accumulate);
+        self.ops += 1;
+        self.xors += fan_in.saturating_sub(1);
+        self.copies += usize::from(!accumulate);
+        self.total += sources;
+        self.ternary += fan_in.saturating_sub(1).div_ceil(2);
+    }
+}
+
+/// What a planner or a search makes as small as it can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum Objective {
+    /// Two-input XORs.
+    Xors,
+    /// XORs and copies, each counted as one. Without three-input XORs these are the vector
+    /// instructions of a fused kernel whose temporaries stay in registers: the first source of an
+    /// operation is loaded, the others are XORed.
+    #[default]
+    Total,
+    /// XORs and copies, where an XOR costs so many thousandths of a copy.
+    Weighted(u32),
+    /// Operations and three-input XORs: the same for a processor that has them.
+    Ternary,
+}
+
+impl Objective {
+    /// The dissertation's weights: an XOR takes 1.5 times as long as a copy (section 3.2.3).
+    pub const WEIGHTED: Self = Self::Weighted(1500);
+
+    /// The figure of a schedule of these counts; the second number decides between equals.
+    pub fn of(self, cost: &Cost) -> (u64, u64) {
+        let Cost { xors, copies, total, ops, ternary, .. } = *cost;
+        let [xors, copies, total] = [xors, copies, total].map(|count| count as u64);
+        match self {
+            Self::Xors => (xors, total),
+            Self::Total => (total, xors),
+            Self::Weighted(xor) => (1000 * copies + u64::from(xor) * xors, total),
+            Self::Ternary => ((ops + ternary) as u64, total),
+        }
+    }
+
+    /// Whether a temporary that is the XOR of `size` cells and has `uses` is better made part of each use.
+    pub(crate) fn is_inlined(self, uses: usize, size: usize) -> bool {
+        let more_xors = (uses.saturating_sub(1) * size.saturating_sub(1)) as u64;
+        match self {
+            Self::Xors => more_xors == 0,
+            Self::Total => more_xors < 1,
+            Self::Weighted(xor) => more_xors * u64::from(xor) < 1000,
+            Self::Ternary => more_xors <= 1,
+        }
     }
 }
 

@@ -4,8 +4,9 @@
 //! cells are at hand, which are wanted. The answer is found in two ways and the cheaper one is
 //! kept. *Structure* follows the code's definitions, each an equation between few cells: whatever
 //! equation has one unknown gives it, as RDP's zigzag decoding does, and encoding through row
-//! parity or EVENODD's S; where that gets stuck, single cells are eliminated. *Elimination* solves the generator's equations for the unknown data
-//! and always succeeds where anything does. Both give rows of sources, which the passes of
+//! parity or EVENODD's S; where that gets stuck, single cells are eliminated. *Elimination* solves the
+//! generator's equations for the unknown data, by way of [`syndrome`]s where that is shorter, and always
+//! succeeds where anything does. Both give rows of sources, which the passes of
 //! [`optimise`] turn into fewer XORs.
 //!
 //! Codes in the word layout are planned at node level instead ([`combination`]).
@@ -13,13 +14,16 @@
 //! Safe code only, and nothing here knows about memory: a [`Schedule`] names numbered inputs,
 //! temporaries and outputs; a [`Plan`] says which cells they are.
 
+mod chance;
 pub mod combination;
 pub mod cost;
 pub mod interpret;
 pub mod optimise;
 pub mod registers;
 pub mod schedule;
+pub mod search;
 mod structure;
+mod syndrome;
 mod text;
 
 use serde::{Deserialize, Serialize};
@@ -27,7 +31,10 @@ use serde::{Deserialize, Serialize};
 use crate::define::cells::{CellId, CellSet, Code, NodeId};
 use crate::define::erasure::Losses;
 use crate::error::{Error, Result};
-use crate::plan::cost::Cost;
+use crate::plan::cost::{Cost, Objective};
+use crate::plan::optimise::matching::{self, Preference};
+use crate::plan::optimise::refine::{self, Effort};
+use crate::plan::optimise::rows::Rows;
 use crate::plan::optimise::{direct, fuse, order, slp, smart};
 use crate::plan::schedule::Schedule;
 
@@ -35,28 +42,48 @@ use crate::plan::schedule::Schedule;
 /// it the rows are computed as they stand.
 const SLP_LIMIT: usize = 1 << 18;
 
+/// How many sources refining may go over in all for a question that comes up again and again: some tens
+/// of milliseconds.
+const REFINE_ENCODE: usize = 100_000;
+
+/// The same for questions that come up once, as decoding does: a tenth of a millisecond.
+const REFINE_ONCE: usize = 1_000;
+
+/// The most rounds of refining where nobody asks for more.
+const REFINE_ROUNDS: usize = 400;
+
+/// Decides between equals in every plan.
+const SEED: u64 = 1;
+
 /// How a schedule's XORs are reduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pass {
     /// Rows as they stand.
     Direct,
-    /// A row from an earlier row plus differences, where that is cheaper.
+    /// A row from an earlier row plus differences, where that is cheaper (SS).
     Smart,
-    /// Greedy common pairs, intermediates included.
+    /// Common pairs of inputs by unweighted matching (UM).
+    Unweighted,
+    /// Common pairs of inputs by weighted matching (WM).
+    Weighted,
+    /// Greedy common pairs, intermediates included, then refined.
     #[default]
     Slp,
 }
 
 impl Pass {
     /// All ways.
-    pub const ALL: [Self; 3] = [Self::Direct, Self::Smart, Self::Slp];
+    pub const ALL: [Self; 5] =
+        [Self::Direct, Self::Smart, Self::Unweighted, Self::Weighted, Self::Slp];
 
     /// The name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Direct => "direct",
             Self::Smart => "smart",
+            Self::Unweighted => "um",
+            Self::Weighted => "wm",
             Self::Slp => "slp",
         }
     }
@@ -85,6 +112,11 @@ pub struct PlanOptions {
     pub pass: Pass,
     /// In which order operations come.
     pub order: Order,
+    /// What `slp` makes small.
+    pub objective: Objective,
+    /// How many rounds `slp` refines; by default as many as pay for a question that comes up again and
+    /// again, as encoding does, and few for others.
+    pub rounds: Option<usize>,
 }
 
 /// A schedule with the cells that its inputs and outputs stand for.
@@ -193,11 +225,14 @@ impl Code {
             equations.rows.iter().all(|(_, sources)| sources.iter().all(|&s| have.contains(s)))
         };
         let mut plans = Vec::new();
+        let plan = |equations: &Equations| {
+            self.plan(equations, &wanted, self.with_rounds(have, equations.sources(), options))
+        };
         if !structured.as_ref().is_some_and(defined_by_data) {
-            plans.push(self.plan(&eliminate(self, have, &wanted)?, &wanted, options)?);
+            plans.push(plan(&solve(self, have, &wanted)?)?);
         }
         if let Some(equations) = structured {
-            plans.push(self.plan(&equations, &wanted, options)?);
+            plans.push(plan(&equations)?);
         }
         let cheapest = plans.into_iter().min_by_key(|plan| Cost::of(plan.schedule()).total);
         cheapest.ok_or_else(|| Error::schedule("no equations to plan from"))
@@ -255,22 +290,61 @@ impl Code {
         };
         Plan::new(reduce(start, options)?, inputs, wanted.to_vec())
     }
+
+    /// The options with as many rounds as pay, unless they say how many.
+    fn with_rounds(&self, have: &CellSet, sources: usize, options: PlanOptions) -> PlanOptions {
+        let encodes = self.data_cells().iter().all(|&cell| have.contains(cell));
+        let pay = if encodes { rounds_for_encoding(sources) } else { REFINE_ONCE / sources.max(1) };
+        PlanOptions { rounds: options.rounds.or(Some(pay)), ..options }
+    }
+}
+
+/// How many rounds of refining pay for encoding.
+fn rounds_for_encoding(sources: usize) -> usize {
+    (REFINE_ENCODE / sources.max(1)).min(REFINE_ROUNDS)
 }
 
 fn reduce(start: Schedule, options: PlanOptions) -> Result<Schedule> {
-    let reduced = match options.pass {
-        Pass::Direct => start,
-        Pass::Smart => smart::pass(&start)?,
-        Pass::Slp => fuse::pass(&slp::pass(&start)?)?,
-    };
+    let mut rows = Rows::new(&start)?;
+    reduce_rows(&mut rows, options);
+    let reduced = rows.schedule()?;
     match options.order {
-        Order::Parity => order::parity_first(&reduced),
+        Order::Parity => Ok(reduced),
         Order::Data => order::data_first(&reduced),
     }
 }
 
-fn eliminate(code: &Code, have: &CellSet, wanted: &[CellId]) -> Result<Equations> {
+fn reduce_rows(rows: &mut Rows, options: PlanOptions) {
+    match options.pass {
+        Pass::Direct => {}
+        Pass::Smart => smart::from_earlier(rows),
+        Pass::Unweighted => matching::extract_matchings(rows, Preference::None),
+        Pass::Weighted => matching::extract_matchings(rows, Preference::Sparse),
+        Pass::Slp => {
+            slp::extract_pairs(rows, None);
+            fuse::fuse(rows, options.objective);
+            let PlanOptions { objective, rounds, .. } = options;
+            refine::refine(rows, Effort { objective, rounds: rounds.unwrap_or(0), seed: SEED });
+        }
+    }
+}
+
+/// Solves the generator's equations: by syndromes where that takes fewer sources, else each wanted
+/// cell by itself.
+fn solve(code: &Code, have: &CellSet, wanted: &[CellId]) -> Result<Equations> {
     let losses = Losses::new(code, have.clone());
+    let direct = eliminate(code, &losses, have, wanted)?;
+    let syndromes = syndrome::solve(code, &losses, have, wanted);
+    let fewer = syndromes.filter(|equations| equations.sources() < direct.sources());
+    Ok(fewer.unwrap_or(direct))
+}
+
+fn eliminate(
+    code: &Code,
+    losses: &Losses<'_>,
+    have: &CellSet,
+    wanted: &[CellId],
+) -> Result<Equations> {
     let mut rows = Vec::with_capacity(wanted.len());
     let mut out_of_reach = Vec::new();
     for &cell in wanted {

@@ -53,8 +53,9 @@ const POLYNOMIALS: [u64; 32] = [
     0x100400007,
 ];
 
-/// `cauchy` with its default points 0, 1, 2, …: k, m, w, packet, stripes.
-const DEFAULT_POINTS: [[usize; 5]; 22] = [
+/// `cauchy` with the points 0, 1, 2, …, which are the default where no matrix was searched: k, m, w,
+/// packet, stripes.
+const NATURAL_POINTS: [[usize; 5]; 22] = [
     [1, 1, 1, 1, 3],
     [1, 3, 2, 8, 2],
     [2, 2, 2, 1, 5],
@@ -77,6 +78,25 @@ const DEFAULT_POINTS: [[usize; 5]; 22] = [
     [3, 2, 12, 32, 1],
     [4, 4, 16, 8, 2],
     [12, 3, 16, 64, 2],
+];
+
+/// `cauchy` with the points and row scalings that a search found, the default there.
+const SEARCHED: [([usize; 5], &[u64], &[u64]); 4] = [
+    ([4, 2, 3, 32, 2], &[7, 1, 5, 3, 0, 6], &[1, 6]),
+    ([10, 4, 4, 64, 1], &[6, 12, 11, 9, 10, 7, 1, 3, 2, 13, 0, 14, 15, 5], &[1, 14, 13, 11]),
+    (
+        [20, 6, 5, 32, 2],
+        &[
+            26, 23, 21, 6, 28, 29, 30, 18, 4, 3, 10, 16, 2, 1, 14, 22, 11, 31, 19, 17, 0, 15, 24,
+            13, 8, 25,
+        ],
+        &[1, 29, 25, 30, 25, 24],
+    ),
+    (
+        [10, 4, 8, 64, 3],
+        &[134, 172, 1, 102, 18, 205, 202, 156, 171, 177, 0, 153, 53, 127],
+        &[1, 38, 68, 145],
+    ),
 ];
 
 /// `cauchy` with points in the spec: the same numbers and the points.
@@ -201,10 +221,11 @@ fn main() {
 }
 
 fn packet_cases() -> Vec<String> {
-    let default_points = DEFAULT_POINTS.map(|shape| {
+    let natural_points = NATURAL_POINTS.map(|shape| {
         let points: Vec<u64> = (0..(shape[0] + shape[1]) as u64).collect();
-        normalised(shape, &points, "")
+        Case { default_pin: !is_searched(shape), ..normalised(shape, &points, "") }
     });
+    let searched = SEARCHED.map(searched);
     let given_points = GIVEN_POINTS.map(|(shape, points)| {
         let list: Vec<String> = points.iter().map(u64::to_string).collect();
         normalised(shape, points, &format!(",points={}", list.join(".")))
@@ -214,7 +235,8 @@ fn packet_cases() -> Vec<String> {
         let scales = (pinned.row_scale.to_vec(), pinned.column_scale.to_vec());
         Case { default_pin: false, ..cauchy(pinned.shape, field, pinned.points, scales, "") }
     });
-    let mut cases: Vec<Case> = default_points.into_iter().chain(given_points).collect();
+    let mut cases: Vec<Case> =
+        natural_points.into_iter().chain(searched).chain(given_points).collect();
     cases.extend(pinned);
     cases.extend(RDP.map(|shape| prime("rdp", shape, array::rdp)));
     cases.extend(EVENODD.map(|shape| prime("evenodd", shape, array::evenodd)));
@@ -259,6 +281,21 @@ fn normalised(shape: [usize; 5], points: &[u64], spec_end: &str) -> Case {
     let field = Field::new(w as u32, POLYNOMIALS[w - 1]);
     let scales = normalise(&field, matrix::cauchy(&field, points, k));
     cauchy(shape, field, points, scales, spec_end)
+}
+
+/// Whether the default matrix is one that was searched: with the smallest w that fits for k up to
+/// 32 and m up to 8, with w = 8 for k up to 16 and m up to 6, and 6 + 2 with w = 4.
+fn is_searched([k, m, w, ..]: [usize; 5]) -> bool {
+    let smallest = (k + m).next_power_of_two().trailing_zeros() as usize;
+    w == smallest && k <= 32 && m <= 8 || w == 8 && k <= 16 && m <= 6 || [k, m, w] == [6, 2, 4]
+}
+
+/// The columns are scaled so that the first row is all ones.
+fn searched((shape, points, rows): ([usize; 5], &[u64], &[u64])) -> Case {
+    let [k, _, w, ..] = shape;
+    let field = Field::new(w as u32, POLYNOMIALS[w - 1]);
+    let columns = points[..k].iter().map(|x| x ^ points[k]).collect();
+    cauchy(shape, field, points, (rows.to_vec(), columns), "")
 }
 
 /// Row and column scalings: each column is divided by its entry of the first row, then each row

@@ -1,14 +1,13 @@
-//! Fusing: temporaries that are used once become part of the operation that uses them.
+//! Fusing: temporaries that do not pay become part of the operations that use them.
 //!
 //! Pairs that `slp` found useful at first may end with a single use when later pairs took the
 //! others. An n-ary operation reads its sources once and writes once, where a chain of pairs
 //! would store and load every partial sum.
 
-use std::collections::HashMap;
-
 use crate::error::Result;
-use crate::plan::optimise::order;
-use crate::plan::schedule::{Op, Schedule, Slot};
+use crate::plan::cost::Objective;
+use crate::plan::optimise::rows::{Rows, symmetric_difference};
+use crate::plan::schedule::Schedule;
 
 /// Inlines every temporary that is read by exactly one operation, and outputs' mere copies of
 /// temporaries.
@@ -16,50 +15,52 @@ use crate::plan::schedule::{Op, Schedule, Slot};
 /// # Errors
 /// When the schedule is not single-assignment.
 pub fn pass(schedule: &Schedule) -> Result<Schedule> {
-    order::require_single_assignment(schedule)?;
-    let named = name_by_output(schedule);
-    let mut uses: HashMap<Slot, usize> = HashMap::new();
-    for op in &named {
-        op.sources.iter().for_each(|&source| *uses.entry(source).or_default() += 1);
-    }
-    let mut inlined: HashMap<Slot, Vec<Slot>> = HashMap::new();
-    let mut ops = Vec::with_capacity(named.len());
-    // Operations come in order, so what is inlined into a temporary is inlined before it.
-    for op in named {
-        let sources = substitute(&op.sources, &inlined);
-        if matches!(op.target, Slot::Temp(_)) && uses.get(&op.target) == Some(&1) {
-            inlined.insert(op.target, sources);
-        } else {
-            ops.push(Op::assign(op.target, sources));
-        }
-    }
-    order::arrange(schedule.inputs(), schedule.outputs(), ops)
+    let mut rows = Rows::new(schedule)?;
+    fuse(&mut rows, Objective::Xors);
+    rows.schedule()
+}
+
+/// Inlines temporaries as long as that does not cost more, and outputs' mere copies of temporaries.
+pub(crate) fn fuse(rows: &mut Rows, objective: Objective) {
+    name_by_output(rows);
+    while inline_all(rows, objective) {}
 }
 
 /// Lets the first output that is a mere copy of a temporary stand for that temporary.
-fn name_by_output(schedule: &Schedule) -> Vec<Op> {
-    let mut names: HashMap<Slot, Slot> = HashMap::new();
-    for op in schedule.ops() {
-        if let (Slot::Output(_), [temp @ Slot::Temp(_)]) = (op.target, &op.sources[..]) {
-            names.entry(*temp).or_insert(op.target);
+fn name_by_output(rows: &mut Rows) {
+    for output in 0..rows.outputs() {
+        let [copied] = rows.row(output)[..] else { continue };
+        let Some(temp) = rows.row_of(copied).filter(|&row| rows.is_temp(row)) else { continue };
+        let columns = rows.row(temp).clone();
+        rows.set(temp, Vec::new());
+        rows.set(output, columns);
+        let swap = [copied, rows.column_of(output)];
+        for row in 0..rows.len() {
+            if rows.row(row).contains(&copied) {
+                let mut swap = swap;
+                swap.sort_unstable();
+                rows.set(row, symmetric_difference(rows.row(row), &swap));
+            }
         }
     }
-    let rename = |slot: &Slot| names.get(slot).copied().unwrap_or(*slot);
-    let renamed = schedule
-        .ops()
-        .iter()
-        .map(|op| Op::assign(rename(&op.target), op.sources.iter().map(rename).collect()));
-    renamed.filter(|op| op.sources != [op.target]).collect()
 }
 
-fn substitute(sources: &[Slot], inlined: &HashMap<Slot, Vec<Slot>>) -> Vec<Slot> {
-    let mut sum: Vec<Slot> = Vec::new();
-    for source in sources {
-        let mut part = inlined.get(source).cloned().unwrap_or_else(|| vec![*source]);
-        part.sort_unstable();
-        sum = order::symmetric_difference(&sum, &part);
+/// One walk over all temporaries, sources before their uses. Whether anything was inlined.
+fn inline_all(rows: &mut Rows, objective: Objective) -> bool {
+    let order = rows.order();
+    let mut users: Vec<Vec<u32>> = vec![Vec::new(); rows.columns()];
+    for &row in &order {
+        rows.row(row).iter().for_each(|&column| users[column as usize].push(row as u32));
     }
-    sum
+    let mut inlined = false;
+    for row in order {
+        let users = &users[rows.column_of(row) as usize];
+        if rows.is_temp(row) && objective.is_inlined(users.len(), rows.row(row).len()) {
+            rows.inline(row, users);
+            inlined = true;
+        }
+    }
+    inlined
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::error::{Error, Result};
+use crate::plan::optimise::rows::Rows;
 use crate::plan::schedule::{Op, Schedule, Slot};
 
 /// Outputs in order, each preceded by the temporaries that it is the first to need.
@@ -15,8 +16,7 @@ use crate::plan::schedule::{Op, Schedule, Slot};
 /// # Errors
 /// When the schedule is not single-assignment.
 pub fn parity_first(schedule: &Schedule) -> Result<Schedule> {
-    require_single_assignment(schedule)?;
-    arrange(schedule.inputs(), schedule.outputs(), schedule.ops().to_vec())
+    Rows::new(schedule)?.schedule()
 }
 
 /// Sources in order, each added to all that use it. A temporary or output that others use follows
@@ -30,42 +30,6 @@ pub fn data_first(schedule: &Schedule) -> Result<Schedule> {
     flow.start_empty_operations();
     (0..schedule.inputs()).for_each(|input| flow.complete(Slot::Input(input as u32)));
     Schedule::new(schedule.inputs(), schedule.temps(), schedule.outputs(), flow.ops)
-}
-
-/// Arranges single-assignment operations, given in any order, so that outputs come in order and
-/// sources before their uses; drops what nothing needs and numbers temporaries as they come.
-pub(crate) fn arrange(inputs: usize, outputs: usize, ops: Vec<Op>) -> Result<Schedule> {
-    let mut by_target: HashMap<Slot, Op> = ops.into_iter().map(|op| (op.target, op)).collect();
-    let mut arranged: Vec<Op> = Vec::with_capacity(by_target.len());
-    let mut names: HashMap<Slot, Slot> = HashMap::new();
-    let mut temps = 0;
-    for output in 0..outputs {
-        // A stack instead of recursion: schedules may be deep. An operation is met twice, before
-        // and after its sources.
-        let mut stack = vec![(Slot::Output(output as u32), false)];
-        while let Some((slot, sources_done)) = stack.pop() {
-            if !sources_done {
-                if let Some(op) = by_target.get(&slot).filter(|_| !names.contains_key(&slot)) {
-                    stack.push((slot, true));
-                    stack.extend(op.sources.iter().rev().map(|&source| (source, false)));
-                }
-            } else if let Some(op) = by_target.remove(&slot) {
-                let target = match slot {
-                    Slot::Temp(_) => {
-                        temps += 1;
-                        Slot::Temp(temps - 1)
-                    }
-                    other => other,
-                };
-                names.insert(slot, target);
-                let rename = |source: &Slot| names.get(source).copied().unwrap_or(*source);
-                let mut sources: Vec<Slot> = op.sources.iter().map(rename).collect();
-                sources.sort_unstable();
-                arranged.push(Op::assign(target, sources));
-            }
-        }
-    }
-    Schedule::new(inputs, temps as usize, outputs, arranged)
 }
 
 /// An order with few temporaries alive at a time: next comes the operation that ends the lives of
@@ -111,17 +75,6 @@ pub(crate) fn require_single_assignment(schedule: &Schedule) -> Result<()> {
         return Ok(());
     }
     Err(Error::schedule("passes work on schedules without `^=`"))
-}
-
-/// What is in exactly one of two sorted lists.
-pub(crate) fn symmetric_difference(a: &[Slot], b: &[Slot]) -> Vec<Slot> {
-    let only = |x: &[Slot], y: &[Slot]| -> Vec<Slot> {
-        x.iter().copied().filter(|slot| y.binary_search(slot).is_err()).collect()
-    };
-    let mut difference = only(a, b);
-    difference.extend(only(b, a));
-    difference.sort_unstable();
-    difference
 }
 
 struct Flow<'a> {

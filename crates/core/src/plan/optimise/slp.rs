@@ -3,72 +3,92 @@
 //! Paar's heuristic (*Optimized arithmetic for Reed-Solomon encoders*, ISIT 1997), which grammar
 //! compression knows as RePair: while two sources occur together in two or more operations, the
 //! pair that occurs most often becomes a temporary of its own, which takes part like any other
-//! source from then on. Ties go to the lowest columns, so the result is the same everywhere.
+//! source from then on. Ties go to the lowest columns, so the result is the same everywhere;
+//! [`super::refine`] has them broken by chance instead, again and again.
 //!
 //! A column (source) is a bit set over the operations that use it, and two columns' common uses
-//! are a population count. Each column remembers its best partner above it; a step changes
+//! are a population count. Each column remembers its best partner after it; a step changes
 //! three columns, so only those that pointed at them are looked at again. A column with fewer
-//! than two uses left has no pairs and is not looked at any more.
+//! than two uses left has no pairs and is not looked at any more; nor are those of which no row
+//! changed since pairs were extracted before.
 
+use crate::define::bitmatrix::ones_of;
 use crate::error::Result;
-use crate::plan::optimise::order;
-use crate::plan::schedule::{Op, Schedule, Slot};
+use crate::plan::chance::Chance;
+use crate::plan::optimise::rows::Rows;
+use crate::plan::schedule::Schedule;
 
 /// Extracts common pairs until none occurs twice.
 ///
 /// # Errors
 /// When the schedule is not single-assignment.
 pub fn pass(schedule: &Schedule) -> Result<Schedule> {
-    order::require_single_assignment(schedule)?;
-    let mut columns = Columns::new(schedule);
-    let mut temps = schedule.temps();
-    let mut pairs = Vec::new();
-    while let Some((a, b)) = columns.most_common_pair() {
-        let temp = Slot::Temp(temps as u32);
-        temps += 1;
-        pairs.push(Op::assign(temp, vec![columns.slots[a], columns.slots[b]]));
-        columns.extract(a, b, temp);
-    }
-    let rewritten = columns.rows(schedule);
-    let ops = pairs.into_iter().chain(rewritten).collect();
-    order::arrange(schedule.inputs(), schedule.outputs(), ops)
+    let mut rows = Rows::new(schedule)?;
+    extract_pairs(&mut rows, None);
+    rows.schedule()
 }
 
-struct Columns {
-    slots: Vec<Slot>,
+/// Extracts common pairs until none occurs twice; ties go to the lowest columns, or to chance.
+pub(crate) fn extract_pairs(rows: &mut Rows, chance: Option<&mut Chance>) {
+    let mut pairs = Pairs::new(rows);
+    match chance {
+        None => pairs.extract_all(rows, |last| last),
+        Some(chance) => {
+            chance.shuffle(&mut pairs.live);
+            pairs.extract_all(rows, |last| chance.below(last + 1));
+        }
+    }
+    pairs.write_back(rows);
+}
+
+struct Pairs {
     /// Words of one bit set.
     words: usize,
-    /// Per column, a bit for each operation that uses it.
+    /// Per column, a bit for each row that uses it.
     uses: Vec<u64>,
-    /// Per column, how many operations use it.
+    /// Per column, how many rows use it.
     weights: Vec<u32>,
-    /// The columns with two uses or more, ascending.
+    /// The columns with two uses or more, in the order in which ties are broken.
     live: Vec<usize>,
-    /// Per column, the count and number of the best partner above it.
+    /// Per column, the count and number of the best partner after it.
     best: Vec<(u32, usize)>,
+    /// A bit for each row that lost columns to a pair.
+    shrunk: Vec<u64>,
 }
 
-impl Columns {
-    fn new(schedule: &Schedule) -> Self {
-        let mut slots: Vec<Slot> =
-            schedule.ops().iter().flat_map(|op| op.sources.iter().copied()).collect();
-        slots.sort_unstable();
-        slots.dedup();
-        let words = schedule.ops().len().div_ceil(64);
-        let mut uses = vec![0; slots.len() * words];
-        for (number, op) in schedule.ops().iter().enumerate() {
-            for source in &op.sources {
-                let column = slots.binary_search(source).expect("all sources were collected");
-                uses[column * words + number / 64] |= 1 << (number % 64);
+impl Pairs {
+    fn new(rows: &Rows) -> Self {
+        let (count, words) = (rows.columns(), rows.len().div_ceil(64));
+        let mut uses = vec![0; count * words];
+        let mut weights = vec![0; count];
+        for (number, row) in rows.iter().enumerate() {
+            for &column in row {
+                uses[column as usize * words + number / 64] |= 1 << (number % 64);
+                weights[column as usize] += 1;
             }
         }
-        let count = slots.len();
-        let weights: Vec<u32> =
-            (0..count).map(|c| ones(&uses[c * words..(c + 1) * words])).collect();
-        let live = (0..count).filter(|&column| weights[column] >= 2).collect();
-        let mut columns = Self { slots, words, uses, weights, live, best: vec![(0, 0); count] };
-        (0..columns.live.len()).for_each(|index| columns.find_best(index));
-        columns
+        let mut looked_at = vec![false; count];
+        for row in rows.changed() {
+            rows.row(row).iter().for_each(|&column| looked_at[column as usize] = true);
+        }
+        let live = (0..count).filter(|&column| looked_at[column] && weights[column] >= 2).collect();
+        let (best, shrunk) = (vec![(0, 0); count], vec![0; words]);
+        Self { words, uses, weights, live, best, shrunk }
+    }
+
+    /// Extracts pairs until none occurs twice. New columns come at the place among `live` that
+    /// `place` gives for the last one.
+    fn extract_all(&mut self, rows: &mut Rows, mut place: impl FnMut(usize) -> usize) {
+        (0..self.live.len()).for_each(|index| self.find_best(index));
+        while let Some((a, b)) = self.most_common_pair() {
+            rows.push(vec![a.min(b) as u32, a.max(b) as u32]);
+            let new = self.split_off(a, b);
+            let weights = &self.weights;
+            self.live.retain(|&column| weights[column] >= 2);
+            let place = place(self.live.len());
+            self.live.insert(place, new);
+            self.find_again(a, b, place);
+        }
     }
 
     fn of(&self, column: usize) -> &[u64] {
@@ -106,31 +126,37 @@ impl Columns {
     }
 
     /// Moves the common uses of `a` and `b` to a new column.
-    fn extract(&mut self, a: usize, b: usize, slot: Slot) {
-        let new = self.slots.len();
+    fn split_off(&mut self, a: usize, b: usize) -> usize {
+        let new = self.weights.len();
+        let mut moved = 0;
         for word in 0..self.words {
             let (x, y) = (a * self.words + word, b * self.words + word);
             let common = self.uses[x] & self.uses[y];
             self.uses[x] ^= common;
             self.uses[y] ^= common;
             self.uses.push(common);
+            self.shrunk[word] |= common;
+            moved += common.count_ones();
         }
-        let moved = ones(self.of(new));
         self.weights[a] -= moved;
         self.weights[b] -= moved;
         self.weights.push(moved);
-        self.slots.push(slot);
         self.best.push((0, 0));
-        let weights = &self.weights;
-        self.live.push(new);
-        self.live.retain(|&column| weights[column] >= 2);
+        new
+    }
+
+    /// Finds partners again where `a` and `b`, which lost uses, and the new column at `place`
+    /// may have changed them.
+    fn find_again(&mut self, a: usize, b: usize, place: usize) {
+        let new = self.live[place];
         for index in 0..self.live.len() {
             let column = self.live[index];
-            let stale = column == a || column == b || [a, b].contains(&self.best[column].1);
-            if stale && self.best[column].0 > 0 {
+            let (count, partner) = self.best[column];
+            let stale = [a, b].contains(&column) || [a, b].contains(&partner);
+            if column == new || stale && count > 0 {
                 self.find_best(index);
-            } else if column != new && moved > self.best[column].0 {
-                let count = self.common(column, new);
+            } else if index < place && self.weights[new] > count {
+                let count = self.common(column, new).max(count);
                 if count > self.best[column].0 {
                     self.best[column] = (count, new);
                 }
@@ -138,20 +164,20 @@ impl Columns {
         }
     }
 
-    /// The operations with what is left of their sources.
-    fn rows(&self, schedule: &Schedule) -> Vec<Op> {
-        let mut ops: Vec<Op> =
-            schedule.ops().iter().map(|op| Op::assign(op.target, Vec::new())).collect();
-        for (column, &slot) in self.slots.iter().enumerate() {
-            crate::define::bitmatrix::ones_of(self.of(column))
-                .for_each(|number| ops[number].sources.push(slot));
+    /// Gives the rows that lost columns what is left.
+    fn write_back(&self, rows: &mut Rows) {
+        let shrunk: Vec<usize> = ones_of(&self.shrunk).collect();
+        let mut left = vec![Vec::new(); shrunk.len()];
+        for column in 0..self.weights.len() {
+            for (columns, row) in left.iter_mut().zip(&shrunk) {
+                if self.of(column)[row / 64] >> (row % 64) & 1 == 1 {
+                    columns.push(column as u32);
+                }
+            }
         }
-        ops
+        shrunk.into_iter().zip(left).for_each(|(row, columns)| rows.set(row, columns));
+        rows.settle();
     }
-}
-
-fn ones(words: &[u64]) -> u32 {
-    words.iter().map(|word| word.count_ones()).sum()
 }
 
 #[cfg(test)]

@@ -1,60 +1,67 @@
 //! Smart scheduling: a row from an earlier row plus differences.
 //!
 //! Hafner, Deenadhayalan, Rao and Tomlin (FAST 2005); Plank's Jerasure; the dissertation's section
-//! 3.3.2 (SS). Rows are taken greedily: next comes the row that is cheapest by itself (fan-in - 1
+//! 2.2.3 (SS). Rows are taken greedily: next comes the row that is cheapest by itself (fan-in - 1
 //! XORs) or from one that is done (as many XORs as sources differ).
 
 use crate::error::Result;
-use crate::plan::optimise::order;
-use crate::plan::schedule::{Op, Schedule, Slot};
+use crate::plan::optimise::rows::{Columns, Rows, symmetric_difference};
+use crate::plan::schedule::Schedule;
 
 /// Re-expresses operations by earlier ones where that takes fewer XORs.
 ///
 /// # Errors
 /// When the schedule is not single-assignment.
 pub fn pass(schedule: &Schedule) -> Result<Schedule> {
-    order::require_single_assignment(schedule)?;
-    let mut rows: Vec<Row> = schedule.ops().iter().map(Row::new).collect();
-    let mut done: Vec<Op> = Vec::with_capacity(rows.len());
-    while let Some(next) = cheapest_ready(&rows, &done) {
-        let row = rows.swap_remove(next);
-        done.push(Op::assign(row.target, row.best));
-        rows.iter_mut().for_each(|other| other.consider(row.target, &row.original));
-    }
-    order::arrange(schedule.inputs(), schedule.outputs(), done)
+    let mut rows = Rows::new(schedule)?;
+    from_earlier(&mut rows);
+    rows.schedule()
 }
 
-struct Row {
-    target: Slot,
-    /// Its sources as they stood, sorted.
-    original: Vec<Slot>,
-    /// The cheapest sources so far.
-    best: Vec<Slot>,
+/// [`pass`] on rows.
+pub(crate) fn from_earlier(rows: &mut Rows) {
+    let mut waiting: Vec<Candidate> =
+        (0..rows.len()).map(|row| Candidate::new(rows, row)).collect();
+    let mut done = vec![false; rows.len()];
+    while let Some(next) = cheapest_ready(&waiting, rows, &done) {
+        let Candidate { row, original, best } = waiting.swap_remove(next);
+        done[row] = true;
+        rows.set(row, best);
+        let column = rows.column_of(row);
+        waiting.iter_mut().for_each(|other| other.consider(column, &original));
+    }
 }
 
-impl Row {
-    fn new(op: &Op) -> Self {
-        let mut original = op.sources.clone();
-        original.sort_unstable();
-        Self { target: op.target, best: original.clone(), original }
+/// A row that is not done.
+struct Candidate {
+    row: usize,
+    /// Its columns as they stood.
+    original: Columns,
+    /// The cheapest columns so far.
+    best: Columns,
+}
+
+impl Candidate {
+    fn new(rows: &Rows, row: usize) -> Self {
+        Self { row, original: rows.row(row).clone(), best: rows.row(row).clone() }
     }
 
-    fn consider(&mut self, earlier: Slot, sources: &[Slot]) {
-        let mut candidate = order::symmetric_difference(&self.original, sources);
-        candidate.push(earlier);
+    fn consider(&mut self, earlier: u32, columns: &[u32]) {
+        let mut candidate = symmetric_difference(&self.original, columns);
         let cancels = self.original.contains(&earlier);
-        if candidate.len() < self.best.len() && !cancels {
+        if candidate.len() + 1 < self.best.len() && !cancels {
+            candidate.push(earlier);
+            candidate.sort_unstable();
             self.best = candidate;
         }
     }
 }
 
 /// The row with the fewest sources of those whose sources all are inputs or done.
-fn cheapest_ready(rows: &[Row], done: &[Op]) -> Option<usize> {
-    let ready =
-        |slot: &Slot| matches!(slot, Slot::Input(_)) || done.iter().any(|op| op.target == *slot);
-    let candidates = rows.iter().enumerate().filter(|(_, row)| row.best.iter().all(ready));
-    candidates.min_by_key(|(_, row)| (row.best.len(), row.target)).map(|(index, _)| index)
+fn cheapest_ready(waiting: &[Candidate], rows: &Rows, done: &[bool]) -> Option<usize> {
+    let ready = |&column: &u32| rows.row_of(column).is_none_or(|row| done[row]);
+    let candidates = waiting.iter().enumerate().filter(|(_, row)| row.best.iter().all(ready));
+    candidates.min_by_key(|(_, row)| (row.best.len(), row.row)).map(|(index, _)| index)
 }
 
 #[cfg(test)]

@@ -1,0 +1,82 @@
+//! The best matrices found so far: data, made by `paritas schedule SPEC --search local`.
+//!
+//! `matrices.txt` says how each was found. A line is a shape, then the data and parity points,
+//! then the row scalings; that any such matrix is MDS follows from distinct points and nonzero
+//! scalings, which tests check line by line. Pins hold the numbers themselves, so a better line may
+//! replace another at any time.
+
+use std::sync::LazyLock;
+
+/// One matrix; its first row is plain parity.
+pub(super) struct Entry {
+    shape: [usize; 3],
+    /// k data points, then m parity points.
+    pub(super) points: Vec<u64>,
+    /// The factors of the m rows.
+    pub(super) rows: Vec<u64>,
+}
+
+/// The matrix for k, m and w, if there is one.
+pub(super) fn find(k: usize, m: usize, w: usize) -> Option<&'static Entry> {
+    ENTRIES.iter().find(|entry| entry.shape == [k, m, w])
+}
+
+static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let lines = include_str!("matrices.txt").lines();
+    lines.filter(|line| !line.starts_with('#')).filter_map(parse).collect()
+});
+
+/// Reads `k m w | points | rows | how it was found`.
+fn parse(line: &str) -> Option<Entry> {
+    let numbers = |field: &str| -> Option<Vec<u64>> {
+        field.split_whitespace().map(|number| number.parse().ok()).collect()
+    };
+    let mut fields = line.split('|').map(numbers);
+    let shape = fields.next()??.iter().map(|&number| number as usize).collect::<Vec<_>>();
+    Some(Entry { shape: shape.try_into().ok()?, points: fields.next()??, rows: fields.next()?? })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::define::cells::Code;
+
+    /// Every k up to 32 and m up to 8 with the smallest w, and w = 8 for k up to 16 and m up to 6.
+    #[test]
+    fn every_shape_is_there_once() {
+        let smallest = |k: usize, m: usize| (k + m).next_power_of_two().trailing_zeros() as usize;
+        let small = (1..=32).flat_map(|k| (1..=8).map(move |m| [k, m, smallest(k, m)]));
+        let wide = (1..=16).flat_map(|k| (1..=6).map(move |m| [k, m, 8]));
+        let expected: HashSet<[usize; 3]> = small.chain(wide).chain([[6, 2, 4]]).collect();
+        let shapes: HashSet<[usize; 3]> = ENTRIES.iter().map(|entry| entry.shape).collect();
+        assert_eq!(shapes, expected);
+        assert_eq!(ENTRIES.len(), expected.len());
+        let lines = include_str!("matrices.txt").lines().filter(|line| !line.starts_with('#'));
+        assert_eq!(lines.count(), ENTRIES.len(), "a line cannot be read");
+    }
+
+    /// Distinct points and nonzero scalings make every square submatrix invertible, so that every
+    /// entry is MDS.
+    #[test]
+    fn every_entry_is_mds() {
+        for Entry { shape: [k, m, w], points, rows } in ENTRIES.iter() {
+            let distinct: HashSet<&u64> = points.iter().collect();
+            assert_eq!((points.len(), distinct.len()), (k + m, k + m), "{k} {m} {w}");
+            assert!(points.iter().all(|&point| point < 1 << w), "{k} {m} {w}");
+            assert!(rows.iter().all(|&row| 0 < row && row < 1 << w), "{k} {m} {w}");
+            assert_eq!(rows.len(), *m);
+        }
+    }
+
+    #[test]
+    fn new_codes_have_these_matrices_and_plain_first_parity() {
+        for Entry { shape: [k, m, w], points, rows } in ENTRIES.iter().step_by(7) {
+            let code = Code::new(&format!("cauchy:k={k},m={m},w={w}").parse().unwrap()).unwrap();
+            let matrix = code.cauchy_matrix().unwrap();
+            assert_eq!((&matrix.points(), &matrix.row_scalings()), (points, rows));
+            assert!(matrix.symbols().unwrap().parity()[0].iter().all(|&entry| entry == 1));
+        }
+    }
+}

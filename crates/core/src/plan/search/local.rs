@@ -1,0 +1,193 @@
+//! Search over points and scalings: annealing on ones, then descent on schedules.
+//!
+//! With the first parity plain and the other rows scaled, a Cauchy matrix is, after a Möbius map that
+//! sends the first parity point to infinity,
+//!
+//! > row 0: 1; row i: r_i / (x_j + y_i)
+//!
+//! for distinct x_j and y_i (all but one of the elements at most) and nonzero r_i. Every scaling
+//! that keeps the first parity plain is one of these, normalisation's among them, so this searches
+//! more matrices than points alone do, and none twice for the sake of a translation of the first point.
+//!
+//! Ones are counted in a microsecond and say much about the schedule, so that annealing on them
+//! comes first, over and over from random starts; the best of each walk is then improved one change
+//! at a time. Changes are judged by greedy schedules in one descent and by schedules that are refined
+//! a little in the next, because now one and now the other leads further; where descents end,
+//! schedules are made as thoroughly as they will be.
+
+use rayon::prelude::*;
+
+use crate::define::cauchy::CauchyMatrix;
+use crate::error::{Error, Result};
+use crate::plan::chance::Chance;
+use crate::plan::cost::Cost;
+use crate::plan::search::anneal::{WALKERS, nothing};
+use crate::plan::search::elements::Elements;
+use crate::plan::search::{Figure, Found, Run};
+
+/// Steps of annealing on ones.
+const STEPS: usize = 20_000;
+
+/// Schedules without improvement after which a descent ends.
+const PATIENCE: usize = 120;
+
+/// Rounds of refining in descents, in turn.
+const ROUNDS: [usize; 2] = [0, 40];
+
+/// By how much more ones than its origin's a candidate may have to be planned at all.
+const SLACK: f64 = 1.04;
+
+pub(super) fn search(run: &Run<'_>) -> Result<Found> {
+    let walks = (0..WALKERS).into_par_iter().filter_map(|walker| walk(run, walker));
+    let best = walks.collect::<Vec<_>>().into_iter().min_by_key(|best| best.figure);
+    let best = best.ok_or_else(nothing)?;
+    Ok(run.found(best.matrix.cauchy(run)?, best.cost))
+}
+
+struct Planned {
+    figure: Figure,
+    cost: Cost,
+    matrix: Normal,
+}
+
+/// The best matrix that one walker comes by.
+fn walk(run: &Run<'_>, walker: usize) -> Option<Planned> {
+    let mut chance = Chance::of_part(run.seed, walker);
+    let mut best: Option<Planned> = None;
+    let mut done = 0;
+    for rounds in ROUNDS.into_iter().cycle() {
+        if run.is_over(done, walker, WALKERS) {
+            break;
+        }
+        let start = annealed(run, &mut chance);
+        let mut descent = Descent { run, walker, rounds, done };
+        let end = descent.go(start, &mut chance);
+        let end = descent.planned(end, None);
+        done = descent.done;
+        if best.as_ref().is_none_or(|best| end.figure < best.figure) {
+            best = Some(end);
+        }
+    }
+    best
+}
+
+/// A walk downhill.
+struct Descent<'a> {
+    run: &'a Run<'a>,
+    walker: usize,
+    rounds: usize,
+    /// Schedules made by the walker.
+    done: usize,
+}
+
+impl Descent<'_> {
+    fn go(&mut self, start: Normal, chance: &mut Chance) -> Normal {
+        let elements = &self.run.elements;
+        let mut here = self.planned(start, Some(self.rounds));
+        let mut idle = 0;
+        while idle < PATIENCE && !self.run.is_over(self.done, self.walker, WALKERS) {
+            idle += 1;
+            let mut matrix = here.matrix.clone();
+            matrix.change(elements, chance);
+            if f64::from(matrix.ones(elements)) > SLACK * f64::from(here.matrix.ones(elements)) {
+                continue;
+            }
+            let next = self.planned(matrix, Some(self.rounds));
+            if next.figure < here.figure {
+                idle = 0;
+            }
+            if next.figure <= here.figure {
+                here = next;
+            }
+        }
+        here.matrix
+    }
+
+    fn planned(&mut self, matrix: Normal, rounds: Option<usize>) -> Planned {
+        self.done += 1;
+        let cost = self.run.evaluate(&matrix.coefficients(&self.run.elements), rounds);
+        Planned { figure: self.run.figure(&cost), cost, matrix }
+    }
+}
+
+/// A matrix with few ones.
+fn annealed(run: &Run<'_>, chance: &mut Chance) -> Normal {
+    let elements = &run.elements;
+    let mut here = Normal::random(run.problem.k, run.problem.m, elements, chance);
+    let mut ones = here.ones(elements);
+    let (mut best, mut fewest) = (here.clone(), ones);
+    for step in 0..STEPS {
+        let temperature = f64::from(run.problem.w) * (1.0 - step as f64 / STEPS as f64);
+        let mut next = here.clone();
+        next.change(elements, chance);
+        let next_ones = next.ones(elements);
+        let worse = f64::from(next_ones) - f64::from(ones);
+        if worse <= 0.0 || chance.happens((-worse / temperature).exp()) {
+            (here, ones) = (next, next_ones);
+            if ones < fewest {
+                (best, fewest) = (here.clone(), ones);
+            }
+        }
+    }
+    best
+}
+
+/// A matrix in the form of the head, whose row 0 is not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Normal {
+    /// The points x_j, the points y_i, then all other elements, of which there is at least one.
+    points: Vec<u32>,
+    k: usize,
+    /// The factors r_i.
+    scale: Vec<u32>,
+}
+
+impl Normal {
+    fn random(k: usize, m: usize, elements: &Elements, chance: &mut Chance) -> Self {
+        let mut points: Vec<u32> = (0..elements.size() as u32).collect();
+        chance.shuffle(&mut points);
+        Self { points, k, scale: vec![1; m - 1] }
+    }
+
+    fn entry(&self, row: usize, column: usize, elements: &Elements) -> u32 {
+        elements.divide(self.scale[row], self.points[column] ^ self.points[self.k + row])
+    }
+
+    /// The ones of all rows but the first.
+    fn ones(&self, elements: &Elements) -> u32 {
+        let row = |i: usize| (0..self.k).map(move |j| elements.ones(self.entry(i, j, elements)));
+        (0..self.scale.len()).flat_map(row).sum()
+    }
+
+    fn coefficients(&self, elements: &Elements) -> Vec<Vec<u32>> {
+        let row = |i: usize| (0..self.k).map(|j| self.entry(i, j, elements)).collect();
+        [vec![1; self.k]].into_iter().chain((0..self.scale.len()).map(row)).collect()
+    }
+
+    /// Changes a point to any other element, the two changing places, or a scaling.
+    fn change(&mut self, elements: &Elements, chance: &mut Chance) {
+        let used = self.k + self.scale.len();
+        let which = chance.below(used + self.scale.len());
+        if which < used {
+            let other = chance.below(self.points.len());
+            self.points.swap(which, other);
+        } else {
+            self.scale[which - used] = 1 + chance.below(elements.size() - 1) as u32;
+        }
+    }
+
+    /// The matrix with finite points: x becomes 1 / (x + t) for an element t that is no point, and the
+    /// first parity point, infinity, becomes 0.
+    fn cauchy(&self, run: &Run<'_>) -> Result<CauchyMatrix> {
+        let used = self.k + self.scale.len();
+        let elements = &run.elements;
+        let unused = self.points[used..].iter().min();
+        let t = *unused.ok_or_else(|| Error::parameters("no element is left over"))?;
+        let image = |point: &u32| u64::from(elements.divide(1, point ^ t));
+        let (x, y) = self.points[..used].split_at(self.k);
+        let points: Vec<u64> = x.iter().map(image).chain([0]).chain(y.iter().map(image)).collect();
+        let scale = y.iter().zip(&self.scale).map(|(y, &r)| u64::from(elements.divide(r, y ^ t)));
+        let rows: Vec<u64> = [1].into_iter().chain(scale).collect();
+        CauchyMatrix::new(run.field, self.k, self.scale.len() + 1, &points)?.with_rows(&rows)
+    }
+}

@@ -1,0 +1,239 @@
+//! Matrix search: Cauchy matrices whose schedules are short.
+//!
+//! The points of a Cauchy matrix may be any distinct elements, and its rows and columns may be scaled;
+//! some choices have far shorter schedules than others. A cost of a choice is known only after
+//! its schedule has been made, so the searches are heuristic. Two are the dissertation's (section
+//! 3.2.1), over the points of plain or normalised matrices: simulated annealing ([`anneal`]) and a
+//! genetic algorithm ([`genetic`]). The third ([`local`]) also chooses the scalings, and looks at
+//! ones, which are quickly counted, before it looks at schedules.
+//!
+//! Each is seeded, and gives the same result on any number of threads: work is cut into parts by
+//! number, never by who is free.
+
+mod anneal;
+mod elements;
+mod genetic;
+mod local;
+mod points;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::define::cauchy::CauchyMatrix;
+use crate::define::field::Field;
+use crate::error::{Error, Result};
+use crate::plan::cost::Cost;
+use crate::plan::optimise::rows::Rows;
+use crate::plan::search::elements::Elements;
+use crate::plan::{PlanOptions, reduce_rows, rounds_for_encoding};
+
+pub use genetic::Crossover;
+
+/// The widest field that is searched: beyond it, tables of all elements are too big, and points
+/// too many.
+pub const MAX_WIDTH: u32 = 12;
+
+/// What is searched: matrices of one shape, whose cost is that of their schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Problem {
+    /// Data nodes.
+    pub k: usize,
+    /// Parity nodes.
+    pub m: usize,
+    /// Bits of a symbol.
+    pub w: u32,
+    /// Whether matrices are normalised before they are planned (not asked by [`Method::Local`],
+    /// which chooses scalings itself).
+    pub normalise: bool,
+    /// How schedules are made; `options.objective` is what becomes small.
+    pub options: PlanOptions,
+}
+
+/// How it is searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// Simulated annealing over the points.
+    Annealing,
+    /// A genetic algorithm over the points.
+    Genetic(Crossover),
+    /// Annealing on ones, then descent on schedules, over points and scalings.
+    Local,
+}
+
+/// When a search ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// After so many schedules: reproducible.
+    Evaluations(usize),
+    /// After so much time: not reproducible.
+    Time(Duration),
+}
+
+/// The best matrix that a search found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The matrix.
+    pub matrix: CauchyMatrix,
+    /// What its schedule costs, as far as the search refined it.
+    pub cost: Cost,
+    /// How many schedules were made.
+    pub evaluations: usize,
+}
+
+/// Is told how far a search has come: evaluations so far.
+pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
+
+/// Searches a matrix.
+///
+/// # Errors
+/// When there is no Cauchy matrix of the shape, or w is larger than [`MAX_WIDTH`].
+pub fn search(
+    problem: Problem,
+    method: Method,
+    seed: u64,
+    limit: Limit,
+    progress: Progress<'_>,
+) -> Result<Found> {
+    let run = Run::new(problem, seed, limit, progress)?;
+    match method {
+        Method::Annealing => anneal::search(&run),
+        Method::Genetic(crossover) => genetic::search(&run, crossover),
+        Method::Local => local::search(&run),
+    }
+}
+
+/// One search under way.
+struct Run<'a> {
+    problem: Problem,
+    field: Field,
+    elements: Elements,
+    seed: u64,
+    limit: Limit,
+    start: Instant,
+    evaluations: AtomicUsize,
+    progress: Progress<'a>,
+}
+
+impl<'a> Run<'a> {
+    fn new(problem: Problem, seed: u64, limit: Limit, progress: Progress<'a>) -> Result<Self> {
+        let Problem { k, m, w, .. } = problem;
+        if w > MAX_WIDTH || k == 0 || m == 0 || k.saturating_add(m) > 1 << w {
+            return Err(Error::parameters(format!(
+                "k = {k}, m = {m}, w = {w}: a search needs k, m >= 1, k + m <= 2^w and w <= {MAX_WIDTH}"
+            )));
+        }
+        let field = Field::new(w)?;
+        Ok(Self {
+            problem,
+            field,
+            elements: Elements::new(field),
+            seed,
+            limit,
+            start: Instant::now(),
+            evaluations: AtomicUsize::new(0),
+            progress,
+        })
+    }
+
+    /// Whether part `part` of `parts`, which has made `done` schedules, is to end.
+    fn is_over(&self, done: usize, part: usize, parts: usize) -> bool {
+        match self.limit {
+            Limit::Evaluations(all) => done >= (all + part) / parts,
+            Limit::Time(time) => self.start.elapsed() >= time,
+        }
+    }
+
+    /// Plans a matrix of coefficients, with the given rounds of refining, or with those that encoding
+    /// gets, unless the options say how many.
+    fn evaluate(&self, coefficients: &[Vec<u32>], rounds: Option<usize>) -> Cost {
+        let Problem { k, w, options, .. } = self.problem;
+        let bit_rows = self.elements.bit_rows(coefficients);
+        let ones = bit_rows.iter().map(Vec::len).sum();
+        let rounds = options.rounds.or(rounds).unwrap_or_else(|| rounds_for_encoding(ones));
+        let mut rows = Rows::of_outputs(k * w as usize, bit_rows);
+        reduce_rows(&mut rows, PlanOptions { rounds: Some(rounds), ..options });
+        let done = self.evaluations.fetch_add(1, Ordering::Relaxed);
+        (self.progress)(done + 1);
+        rows.cost()
+    }
+
+    fn figure(&self, cost: &Cost) -> Figure {
+        self.problem.options.objective.of(cost)
+    }
+
+    /// The matrix of data points followed by parity points, normalised if that is asked.
+    fn matrix(&self, points: &[u32]) -> Result<CauchyMatrix> {
+        let points: Vec<u64> = points.iter().map(|&point| u64::from(point)).collect();
+        let plain = CauchyMatrix::new(self.field, self.problem.k, self.problem.m, &points)?;
+        Ok(if self.problem.normalise { plain.normalised() } else { plain })
+    }
+
+    fn found(&self, matrix: CauchyMatrix, cost: Cost) -> Found {
+        Found { matrix, cost, evaluations: self.evaluations.load(Ordering::Relaxed) }
+    }
+}
+
+/// What is made small, and what decides between equals.
+type Figure = (u64, u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::define::cells::{Code, Role};
+    use crate::plan::Pass;
+
+    const METHODS: [Method; 4] = [
+        Method::Annealing,
+        Method::Genetic(Crossover::CommonFirst),
+        Method::Genetic(Crossover::Random),
+        Method::Local,
+    ];
+
+    fn problem(pass: Pass) -> Problem {
+        let options = PlanOptions { pass, ..PlanOptions::default() };
+        Problem { k: 6, m: 2, w: 4, normalise: true, options }
+    }
+
+    fn found(problem: Problem, method: Method, evaluations: usize) -> Found {
+        search(problem, method, 1, Limit::Evaluations(evaluations), &|_| {}).unwrap()
+    }
+
+    /// The cost is that of the matrix, by way of the code and its plan, and better than the natural
+    /// matrix, which has 68 with the dissertation's normalisation alone (table 3.5).
+    #[test]
+    fn every_method_finds_better_matrices() {
+        for method in METHODS {
+            let options = PlanOptions { pass: Pass::Direct, ..PlanOptions::default() };
+            let found = found(Problem { options, ..problem(Pass::Direct) }, method, 300);
+            let code = Code::cauchy(&found.matrix).unwrap();
+            let (have, want) = (code.stored(Role::Data), code.stored(Role::Parity));
+            let plan = code.schedule_with(&have, &want, options).unwrap();
+            assert_eq!(Cost::of(plan.schedule()), found.cost, "{method:?}");
+            assert!(found.cost.total < 68, "{method:?}: {:?}", found.cost);
+        }
+    }
+
+    #[test]
+    fn threads_do_not_change_the_result() {
+        let on = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        for method in METHODS {
+            let run = || found(problem(Pass::Slp), method, 200);
+            assert_eq!(on(1).install(run), on(3).install(run), "{method:?}");
+        }
+    }
+
+    #[test]
+    fn evaluations_are_kept_and_shapes_checked() {
+        for method in [Method::Annealing, Method::Genetic(Crossover::Random)] {
+            assert_eq!(found(problem(Pass::Direct), method, 100).evaluations, 100);
+        }
+        let none = Limit::Evaluations(0);
+        for method in METHODS {
+            assert!(search(problem(Pass::Direct), method, 1, none, &|_| {}).is_err());
+        }
+        for (k, m, w) in [(0, 2, 4), (4, 0, 4), (10, 7, 4), (4, 2, 13)] {
+            let problem = Problem { k, m, w, ..problem(Pass::Direct) };
+            assert!(search(problem, Method::Local, 1, none, &|_| {}).is_err());
+        }
+    }
+}
