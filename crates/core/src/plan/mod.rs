@@ -5,7 +5,7 @@
 //! kept. *Structure* follows the code's definitions, each an equation between few cells: whatever
 //! equation has one unknown gives it, as RDP's zigzag decoding does, and encoding through row
 //! parity or EVENODD's S; where that gets stuck, single cells are eliminated. *Elimination* solves the
-//! generator's equations for the unknown data, by way of [`syndrome`]s where that is shorter, and always
+//! generator's equations for the unknown data, by way of syndromes where that is shorter, and always
 //! succeeds where anything does. Both give rows of sources, which the passes of
 //! [`optimise`] turn into fewer XORs.
 //!

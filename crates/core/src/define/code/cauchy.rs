@@ -4,7 +4,7 @@
 //! ([`Field::bit_matrix`]) and a strip w packets, after which encoding is XOR alone.
 //!
 //! By default w is the smallest that fits. For many sizes the points and row scalings are the best
-//! that a search found ([`table`]); for others the data points are 0..k, the parity points
+//! that a search found (`table`); for others the data points are 0..k, the parity points
 //! k..n, and the matrix is normalised. Points and scalings are pinned, so that better defaults do
 //! not touch stored data.
 

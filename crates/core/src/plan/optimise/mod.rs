@@ -4,7 +4,7 @@
 //! [`fuse`] turns what is left of pairs into n-ary operations; [`refine`] takes parts of a
 //! schedule back and does them again; [`order`] arranges. A pass takes and gives single-assignment
 //! schedules, except for [`order::data_first`], which comes last. Inside, passes rewrite
-//! [`rows`].
+//! `rows`.
 
 pub(crate) mod by_source;
 pub mod direct;

@@ -3,8 +3,8 @@
 //! The points of a Cauchy matrix may be any distinct elements, and its rows and columns may be scaled;
 //! some choices have far shorter schedules than others. A cost of a choice is known only after
 //! its schedule has been made, so the searches are heuristic. Two are the dissertation's (section
-//! 3.2.1), over the points of plain or normalised matrices: simulated annealing ([`anneal`]) and a
-//! genetic algorithm ([`genetic`]). The third ([`local`]) also chooses the scalings, and looks at
+//! 3.2.1), over the points of plain or normalised matrices: simulated annealing (`anneal`) and a
+//! genetic algorithm (`genetic`). The third (`local`) also chooses the scalings, and looks at
 //! ones, which are quickly counted, before it looks at schedules.
 //!
 //! Each is seeded, and gives the same result on any number of threads: work is cut into parts by
