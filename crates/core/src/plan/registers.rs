@@ -176,6 +176,17 @@ impl Allocation {
         Ok(best)
     }
 
+    /// An allocation that reads every input once, stream by stream, and nothing else, if there is one:
+    /// no line of a stream has to stay in the cache for it.
+    pub(crate) fn reading_once(
+        schedule: &Schedule,
+        streams: &[usize],
+        machine: Machine,
+    ) -> Option<Self> {
+        let streamed = Self::of(&by_source(schedule, streams).ok()?, machine);
+        (streamed.loads <= schedule.inputs()).then_some(streamed)
+    }
+
     fn or(self, other: Self) -> Self {
         if other.cost() < self.cost() { other } else { self }
     }
@@ -191,11 +202,6 @@ impl Allocation {
             });
         }
         inputs
-    }
-
-    /// Whether every one of so many inputs is read once and nothing else is read from memory.
-    pub(crate) fn reads_once(&self, inputs: usize) -> bool {
-        self.loads <= inputs
     }
 
     /// The allocation of a single-assignment schedule in the order in which it stands.

@@ -141,8 +141,6 @@ type Entry = unsafe extern "C" fn(*mut *mut u8, usize, *mut u8);
 struct Function {
     memory: ExecutableMemory,
     scratch: usize,
-    /// Whether every input is read once, so that no line has to stay in the cache.
-    reads_once: bool,
 }
 
 impl Jit {
@@ -162,7 +160,7 @@ impl Jit {
     /// The code of the variant with cached stores, an instruction a line.
     pub(crate) fn listing(program: &Program, isa: Isa) -> Option<String> {
         let shape = Shape::of(program, isa)?;
-        let allocation = allocate(program, isa, PLAIN).ok()?;
+        let (allocation, _) = allocate(program, isa, PLAIN).ok()?;
         let assembler = Assembler::new(isa, program, &allocation, shape.walk(isa), PLAIN);
         assembler.listing().ok()
     }
@@ -236,7 +234,7 @@ impl Code {
     ) -> Variant {
         let past_cache =
             memory.past_cache(strips(program)) && self.lines_are_whole(program, pointers);
-        let stage_inputs = !self.plain.reads_once && self.lines_compete(program, pointers);
+        let stage_inputs = self.lines_compete(program, pointers);
         let wide = self.used.len() - self.outputs.len() >= PREFETCH_FROM;
         Variant { past_cache, stage_inputs, prefetch: prefetch && past_cache && wide }
     }
@@ -334,9 +332,16 @@ impl Shape {
     }
 }
 
-fn allocate(program: &Program, isa: Isa, variant: Variant) -> error::Result<Allocation> {
+/// The instructions for a variant. Inputs need no staging where they can be read once instead.
+fn allocate(program: &Program, isa: Isa, variant: Variant) -> error::Result<(Allocation, Variant)> {
+    let (schedule, streams) = (program.schedule(), program.streams());
     let machine = isa.machine(variant.past_cache);
-    Allocation::best(program.schedule(), &program.streams(), machine)
+    if variant.stage_inputs
+        && let Some(allocation) = Allocation::reading_once(schedule, &streams, machine)
+    {
+        return Ok((allocation, Variant { stage_inputs: false, ..variant }));
+    }
+    Ok((Allocation::best(schedule, &streams, machine)?, variant))
 }
 
 fn greatest_common_divisor(a: usize, b: usize) -> usize {
@@ -350,14 +355,13 @@ impl Function {
         shape: Shape,
         variant: Variant,
     ) -> Result<Self, Refusal> {
-        let allocation = allocate(program, isa, variant).map_err(|_| Refusal::Shape)?;
+        let (allocation, variant) = allocate(program, isa, variant).map_err(|_| Refusal::Shape)?;
         let assembler = Assembler::new(isa, program, &allocation, shape.walk(isa), variant);
         let scratch = assembler.scratch_bytes();
         let code = assembler.assemble().map_err(Refusal::Forbidden)?;
         let memory = ExecutableMemory::new(&code);
         let memory = memory.map_err(|error| Refusal::Forbidden(error.to_string()))?;
-        let reads_once = allocation.reads_once(program.schedule().inputs());
-        let function = Self { memory, scratch, reads_once };
+        let function = Self { memory, scratch };
         if function.is_right(program, shape) { Ok(function) } else { Err(Refusal::Wrong) }
     }
 

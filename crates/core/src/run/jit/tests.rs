@@ -128,7 +128,7 @@ struct Case<'a> {
 impl<'a> Case<'a> {
     fn new(program: &'a Program, isa: Isa, variant: Variant) -> Option<Self> {
         let shape = Shape::of(program, isa)?;
-        let allocation = allocate(program, isa, variant).unwrap();
+        let (allocation, variant) = allocate(program, isa, variant).unwrap();
         let packet = program.packet();
         let (count, stripes) =
             shape.bodies(3 * LINE / greatest_common_divisor(LINE, packet), packet);

@@ -1,7 +1,7 @@
 //! Kernels: what runs a program, and the memory it runs on.
 //!
 //! A kernel is chosen by [`select`](crate::run::select) and makes a `Compiled` of a
-//! [`Program`]. The safe door to both is `Executable::run`: it checks the buffers of a call
+//! [`Program`](crate::run::program::Program). The safe door to both is `Executable::run`: it checks the buffers of a call
 //! against the program, once, and everything below may rely on it.
 //!
 //! The tiled kernels (`generic`) are one algorithm over the `vector::Vector` trait; each
