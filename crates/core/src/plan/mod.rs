@@ -16,6 +16,7 @@
 pub mod combination;
 pub mod cost;
 pub mod interpret;
+pub mod lt;
 pub mod optimise;
 pub mod registers;
 pub mod schedule;
