@@ -1,5 +1,6 @@
 //! LT codes: graphs, and the schedules of their decoders.
 
+use paritas::define::bitmatrix::BitMatrix;
 use paritas::define::lt::{Graph, Originals, Parameters, Peeling, Selection, Soliton, Variant};
 use paritas::plan::interpret::interpret;
 use paritas::plan::lt::{Decoder, Method};
@@ -237,7 +238,7 @@ fn assert_decodes(graph: &Graph, decoder: &Decoder<'_>) {
     assert_eq!(interpret(plan.schedule(), &inputs).unwrap(), data);
 }
 
-const METHODS: [Method; 2] = [Method::Greedy, Method::Lazy];
+const METHODS: [Method; 3] = [Method::Greedy, Method::Lazy, Method::Inactivation];
 
 #[test]
 fn what_is_ready_decodes() {
@@ -388,4 +389,25 @@ fn the_largest_code_is_peeled() {
     assert!(push_until_ready(&mut decoder, &order(graph.blocks(), 1)));
     assert!(decoder.received() < (1 << 16) * 11 / 10, "{} blocks", decoder.received());
     assert_eq!(decoder.plan().unwrap().outputs().len(), 1 << 16);
+}
+
+/// Against plain elimination: ready with the very block that completes the rank.
+#[test]
+fn inactivation_succeeds_exactly_at_full_rank() {
+    for seed in 0..60 {
+        let data = 2 + seed % 40;
+        let graph = Graph::new(&small(data, 6 * data, seed as u64, PLAIN)).unwrap();
+        let mut decoder = Decoder::new(&graph, Method::Inactivation);
+        let mut supports: Vec<Vec<usize>> = Vec::new();
+        for block in order(6 * data, seed) {
+            let row = graph.neighbours(block).unwrap();
+            supports.push(row.iter().map(|&data| data as usize).collect());
+            let full = BitMatrix::from_supports(data, &supports).rank() == data;
+            assert_eq!(decoder.push(block).unwrap(), full, "seed {seed}");
+            if full {
+                assert_decodes(&graph, &decoder);
+                break;
+            }
+        }
+    }
 }

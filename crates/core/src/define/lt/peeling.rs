@@ -13,8 +13,8 @@ use crate::error::Result;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) data: u32,
-    /// The block that gives it from data blocks found before.
-    pub(crate) block: u32,
+    /// The block that gives it from data blocks found before; none when it was set aside.
+    pub(crate) block: Option<u32>,
 }
 
 /// A received block.
@@ -108,6 +108,29 @@ impl<'g> Peeling<'g> {
         &self.found
     }
 
+    /// Takes a data block as known though no block gives it, unless it is known.
+    pub(crate) fn set_aside(&mut self, data: u32) -> bool {
+        let is_new = !std::mem::replace(&mut self.is_known[data as usize], true);
+        if is_new {
+            self.found.push(Found { data, block: None });
+            self.peel();
+        }
+        is_new
+    }
+
+    /// The unknown data blocks, those in most received blocks first.
+    pub(crate) fn unknown_by_uses(&self) -> Vec<u32> {
+        let mut unknown: Vec<u32> = (0..self.graph.data() as u32).collect();
+        unknown.retain(|&data| !self.is_known[data as usize]);
+        unknown.sort_by_key(|&data| std::cmp::Reverse(self.waiting[data as usize].len()));
+        unknown
+    }
+
+    /// Whether a data block is known or in some received block.
+    pub(crate) fn is_covered(&self, data: usize) -> bool {
+        self.is_known[data] || !self.waiting[data].is_empty()
+    }
+
     fn enter(&mut self, block: u32, neighbours: &[u32]) {
         for &data in neighbours.iter().filter(|&&data| !self.is_known[data as usize]) {
             let unknown = &mut self.unknown[block as usize];
@@ -134,7 +157,7 @@ impl<'g> Peeling<'g> {
     fn take_last(&mut self, block: u32) {
         let Unknown { count, sum: data } = self.unknown[block as usize];
         if count == 1 && !std::mem::replace(&mut self.is_known[data as usize], true) {
-            self.found.push(Found { data, block });
+            self.found.push(Found { data, block: Some(block) });
         }
     }
 }

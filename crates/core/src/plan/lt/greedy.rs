@@ -71,7 +71,7 @@ impl<'p> Replay<'p> {
     fn spread(&mut self, found: std::ops::Range<usize>) {
         for found in &self.peeling.found()[found] {
             let output = Slot::Output(found.data);
-            if let Some(copy) = self.copies[found.block as usize] {
+            if let Some(copy) = found.block.and_then(|block| self.copies[block as usize]) {
                 self.program.ops.push(Op::assign(output, vec![copy.slot]));
             }
             self.is_known[found.data as usize] = true;

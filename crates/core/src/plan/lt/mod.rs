@@ -2,22 +2,26 @@
 //!
 //! A [`Decoder`] takes block numbers as they arrive and says when the data is determined; then
 //! [`Decoder::plan`] is the program that makes the data blocks. Solving comes first and touches no
-//! byte, so that a kernel may run the whole program tile by tile. There are two ways:
+//! byte, so that a kernel may run the whole program tile by tile. There are three ways:
 //!
 //! - *greedy* (section II of the evaluation): a block is XORed with every data block that is known
 //!   or becomes known, whether or not that leads anywhere. The program is what that decoder does, in its order;
 //! - *lazy* (section IV, *optimised scheduling*): peeling finds which blocks give which data blocks,
-//!   and only those are computed, each in one operation.
+//!   and only those are computed, each in one operation;
+//! - *inactivation*: as lazy; where peeling gets stuck, some unknowns are set aside and found by
+//!   elimination, so that any blocks of full rank decode.
 //!
 //! The evaluation's counts of two-input XORs are [`Cost::xors`](crate::Cost) of these schedules.
 
 mod greedy;
+mod inactivation;
 mod lazy;
 
 use crate::define::cells::CellId;
 use crate::define::lt::{Graph, Peeling};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
+use crate::plan::lt::inactivation::Residue;
 use crate::plan::schedule::{Op, Schedule, Slot};
 
 /// How received blocks become a schedule.
@@ -28,6 +32,8 @@ pub enum Method {
     /// Peeling, then only the XORs that are needed.
     #[default]
     Lazy,
+    /// As lazy, with elimination where peeling gets stuck.
+    Inactivation,
 }
 
 /// What has been received of a graph, and what follows from it.
@@ -35,12 +41,15 @@ pub enum Method {
 pub struct Decoder<'g> {
     method: Method,
     peeling: Peeling<'g>,
+    /// How many data blocks, from the first, are in received blocks.
+    covered: usize,
+    residue: Option<Residue<'g>>,
 }
 
 impl<'g> Decoder<'g> {
     /// A decoder that has received nothing.
     pub fn new(graph: &'g Graph, method: Method) -> Self {
-        Self { method, peeling: Peeling::new(graph) }
+        Self { method, peeling: Peeling::new(graph), covered: 0, residue: None }
     }
 
     /// Takes a block by number, and says whether the data can be rebuilt. Blocks that were received
@@ -52,12 +61,35 @@ impl<'g> Decoder<'g> {
         if self.is_ready() {
             return self.peeling.graph().neighbours(block).map(|_| true);
         }
-        self.peeling.push(block)
+        let before = self.received();
+        self.peeling.push(block)?;
+        if self.method == Method::Inactivation && self.received() > before {
+            self.advance(block as u32);
+        }
+        Ok(self.is_ready())
+    }
+
+    fn advance(&mut self, block: u32) {
+        if let Some(residue) = &mut self.residue {
+            return residue.push(block);
+        }
+        let data = self.peeling.graph().data();
+        while self.covered < data && self.peeling.is_covered(self.covered) {
+            self.covered += 1;
+        }
+        if self.covered == data && self.received() >= data && !self.peeling.is_complete() {
+            self.residue = Some(Residue::new(&mut self.peeling));
+        }
+    }
+
+    /// How many independent blocks elimination still lacks.
+    fn missing(&self) -> usize {
+        self.residue.as_ref().map_or(0, Residue::missing)
     }
 
     /// Whether the data can be rebuilt.
     pub fn is_ready(&self) -> bool {
-        self.peeling.is_complete()
+        self.peeling.is_complete() && self.missing() == 0
     }
 
     /// How many different blocks have been taken.
@@ -74,13 +106,14 @@ impl<'g> Decoder<'g> {
             return Err(Error::not_enough(format!(
                 "{} blocks determine {} of {} data blocks; push more",
                 self.received(),
-                self.peeling.known(),
+                self.peeling.known() - self.missing(),
                 self.peeling.graph().data()
             )));
         }
-        match self.method {
-            Method::Greedy => greedy::plan(&self.peeling),
-            Method::Lazy => lazy::plan(&self.peeling),
+        match (&self.residue, self.method) {
+            (Some(residue), _) => residue.plan(&self.peeling),
+            (None, Method::Greedy) => greedy::plan(&self.peeling),
+            (None, Method::Lazy | Method::Inactivation) => lazy::plan(&self.peeling),
         }
     }
 }
@@ -118,18 +151,38 @@ struct Program<'g> {
     graph: &'g Graph,
     ops: Vec<Op>,
     inputs: Vec<CellId>,
+    /// Per block, its input.
+    slots: Vec<Option<Slot>>,
     temps: usize,
 }
 
 impl<'g> Program<'g> {
     fn new(graph: &'g Graph) -> Self {
-        Self { graph, ops: Vec::new(), inputs: Vec::new(), temps: 0 }
+        Self {
+            graph,
+            ops: Vec::new(),
+            inputs: Vec::new(),
+            slots: vec![None; graph.blocks()],
+            temps: 0,
+        }
     }
 
-    /// A new input for a block, which is asked for once.
+    /// The input of a block.
     fn input(&mut self, block: u32) -> Slot {
-        self.inputs.push(self.graph.block_cell(block as usize));
-        Slot::Input(self.inputs.len() as u32 - 1)
+        let next = Slot::Input(self.inputs.len() as u32);
+        let slot = *self.slots[block as usize].get_or_insert(next);
+        if slot == next {
+            self.inputs.push(self.graph.block_cell(block as usize));
+        }
+        slot
+    }
+
+    /// Makes a data block from a block and its other neighbours, which are made.
+    fn solve(&mut self, data: u32, block: u32) {
+        let mut sources = vec![self.input(block)];
+        let others = self.graph.row(block).iter().filter(|&&other| other != data);
+        sources.extend(others.map(|&other| Slot::Output(other)));
+        self.ops.push(Op::assign(Slot::Output(data), sources));
     }
 
     /// A new temporary.
