@@ -168,7 +168,7 @@ impl BitMatrix {
 
 /// An incrementally built basis of a row space that remembers of which inserted rows each basis
 /// vector is the sum.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Echelon {
     columns: usize,
     inserted: usize,

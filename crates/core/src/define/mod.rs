@@ -10,5 +10,6 @@ pub mod cells;
 pub mod code;
 pub mod erasure;
 pub mod field;
+pub mod lt;
 pub mod spec;
 pub mod symbols;

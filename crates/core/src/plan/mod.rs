@@ -18,6 +18,7 @@ mod chance;
 pub mod combination;
 pub mod cost;
 pub mod interpret;
+pub mod lt;
 pub mod optimise;
 pub mod registers;
 pub mod schedule;

@@ -1,0 +1,297 @@
+//! Graphs: which data blocks each block is the XOR of.
+//!
+//! Where neighbours are chosen at random, those of a block follow from the seed and its number
+//! alone. The coverage threshold looks at all blocks, and the queue of uniform coverage at
+//! the degrees before, so these graphs are drawn whole.
+
+use std::collections::VecDeque;
+
+use crate::define::lt::generator::{Generator, Purpose};
+use crate::define::lt::peeling::Peeling;
+use crate::define::lt::soliton::{MAX_DATA_BLOCKS, Thresholds};
+use crate::define::lt::{Originals, Parameters, Selection};
+use crate::error::{Error, Result};
+
+/// The most blocks that a graph has.
+pub const MAX_BLOCKS: usize = 1 << 20;
+
+/// How many graphs are drawn in search of a decodable one.
+pub const MAX_ATTEMPTS: u32 = 64;
+
+/// The most neighbours of all blocks together.
+const MAX_EDGES: usize = 1 << 28;
+
+/// The blocks of an LT code, each with its neighbours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Graph {
+    data: usize,
+    attempt: u32,
+    /// Where each block's neighbours begin, and where the last one's end.
+    starts: Vec<u32>,
+    neighbours: Vec<u32>,
+}
+
+impl Graph {
+    /// Draws a graph; one that must be decodable again and again until it is (*guaranteed
+    /// decodability*).
+    ///
+    /// # Errors
+    /// When there are no blocks or more than [`MAX_BLOCKS`], fewer than the originals, or fewer drawn
+    /// ones than the coverage threshold; when none of [`MAX_ATTEMPTS`] graphs is decodable.
+    pub fn new(parameters: &Parameters) -> Result<Self> {
+        if !parameters.variant.decodable {
+            return Self::attempted(parameters, 0);
+        }
+        for attempt in 0..MAX_ATTEMPTS {
+            let graph = Self::attempted(parameters, attempt)?;
+            if graph.is_peelable()? {
+                return Ok(graph);
+            }
+        }
+        Err(Error::parameters(format!(
+            "none of {MAX_ATTEMPTS} graphs of {} blocks over {} data blocks can be peeled; more blocks \
+             or originals among them make it likelier",
+            parameters.blocks,
+            parameters.soliton.data()
+        )))
+    }
+
+    /// Draws the graph of the given [`Graph::attempt`] without checking whether it is decodable: what
+    /// a reader of stored blocks needs.
+    ///
+    /// # Errors
+    /// As [`Graph::new`], but for decodability.
+    pub fn attempted(parameters: &Parameters, attempt: u32) -> Result<Self> {
+        check(parameters)?;
+        let mut graph = Self::from_rows(parameters.soliton.data(), draw(parameters, attempt))?;
+        graph.attempt = attempt;
+        Ok(graph)
+    }
+
+    /// A graph that was stored as it stands, block by block (the evaluation's metadata).
+    ///
+    /// # Errors
+    /// When there are no blocks or no data blocks, or more than an LT code has; when a block has no
+    /// neighbours, one twice, or one that does not exist.
+    pub fn from_neighbours(data: usize, blocks: &[Vec<u32>]) -> Result<Self> {
+        check_count("data blocks", data, MAX_DATA_BLOCKS)?;
+        check_count("blocks", blocks.len(), MAX_BLOCKS)?;
+        let mut rows = blocks.to_vec();
+        for (block, row) in rows.iter_mut().enumerate() {
+            row.sort_unstable();
+            let distinct = row.is_sorted_by(|a, b| a < b);
+            if row.last().is_none_or(|&last| last as usize >= data) || !distinct {
+                return Err(Error::parameters(format!(
+                    "block {block} needs distinct neighbours below {data}, and at least one"
+                )));
+            }
+        }
+        Self::from_rows(data, rows)
+    }
+
+    fn from_rows(data: usize, rows: Vec<Vec<u32>>) -> Result<Self> {
+        check_edges(rows.len(), rows.iter().map(Vec::len).sum())?;
+        let mut graph = Self { data, attempt: 0, starts: vec![0], neighbours: Vec::new() };
+        for row in rows {
+            graph.neighbours.extend(row);
+            graph.starts.push(graph.neighbours.len() as u32);
+        }
+        Ok(graph)
+    }
+
+    /// The number of data blocks, k.
+    pub fn data(&self) -> usize {
+        self.data
+    }
+
+    /// The number of blocks, n.
+    pub fn blocks(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Which graph of those drawn this is, from 0; more than that only if it had to be decodable.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// The data blocks that a block is the XOR of, ascending.
+    ///
+    /// # Errors
+    /// When there is no such block.
+    pub fn neighbours(&self, block: usize) -> Result<&[u32]> {
+        if block >= self.blocks() {
+            return Err(Error::parameters(format!(
+                "block {block} is foreign: the graph has blocks 0 to {}",
+                self.blocks() - 1
+            )));
+        }
+        Ok(self.row(block as u32))
+    }
+
+    /// As [`Graph::neighbours`], of a block that is known to be one.
+    pub(crate) fn row(&self, block: u32) -> &[u32] {
+        let block = block as usize;
+        &self.neighbours[self.starts[block] as usize..self.starts[block + 1] as usize]
+    }
+
+    /// Whether all blocks together can be peeled.
+    fn is_peelable(&self) -> Result<bool> {
+        let mut peeling = Peeling::new(self);
+        for block in 0..self.blocks() {
+            if peeling.push(block)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn check_count(what: &str, count: usize, most: usize) -> Result<()> {
+    if (1..=most).contains(&count) {
+        return Ok(());
+    }
+    Err(Error::parameters(format!("an LT code has 1 to {most} {what}, not {count}")))
+}
+
+fn check_edges(blocks: usize, edges: usize) -> Result<()> {
+    if edges <= MAX_EDGES {
+        return Ok(());
+    }
+    Err(Error::parameters(format!(
+        "{blocks} blocks with {edges} neighbours are more than the {MAX_EDGES} of a graph; take fewer \
+         blocks or a larger c"
+    )))
+}
+
+fn check(parameters: &Parameters) -> Result<()> {
+    check_count("blocks", parameters.blocks, MAX_BLOCKS)?;
+    let expected = parameters.soliton.mean() * parameters.blocks as f64;
+    check_edges(parameters.blocks, expected as usize)?;
+    let originals = original_count(parameters);
+    let Some(drawn) = parameters.blocks.checked_sub(originals) else {
+        return Err(Error::parameters(format!(
+            "{} blocks cannot hold {originals} originals",
+            parameters.blocks
+        )));
+    };
+    match parameters.variant.selection {
+        Selection::Coverage(least) if least as usize > drawn => Err(Error::parameters(format!(
+            "a data block cannot be in {least} of {drawn} drawn blocks; lower the coverage or add blocks"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// How many of the blocks are originals.
+fn original_count(parameters: &Parameters) -> usize {
+    match parameters.variant.originals {
+        Originals::None => 0,
+        Originals::Only | Originals::AndDegreeOne => parameters.soliton.data(),
+    }
+}
+
+fn draw(parameters: &Parameters, attempt: u32) -> Vec<Vec<u32>> {
+    let originals = original_count(parameters);
+    let thresholds = parameters.soliton.thresholds();
+    let source = Source { parameters, attempt, thresholds };
+    let drawn = originals..parameters.blocks;
+    let mut rows: Vec<Vec<u32>> = (0..originals as u32).map(|data| vec![data]).collect();
+    match parameters.variant.selection {
+        Selection::Random => rows.extend(drawn.map(|block| source.random(block))),
+        Selection::Coverage(least) => {
+            rows.extend(drawn.map(|block| source.random(block)));
+            source.cover(&mut rows, originals, least as usize);
+        }
+        Selection::Uniform => {
+            let mut queue = Queue { source: &source, waiting: VecDeque::new(), permutations: 0 };
+            rows.extend(drawn.map(|block| queue.take(source.degree(block).0)));
+        }
+    }
+    rows
+}
+
+/// Where the numbers of one graph come from.
+struct Source<'p> {
+    parameters: &'p Parameters,
+    attempt: u32,
+    thresholds: Thresholds,
+}
+
+impl Source<'_> {
+    fn generator(&self, purpose: Purpose, index: usize) -> Generator {
+        Generator::new(self.parameters.seed, self.attempt, purpose, index)
+    }
+
+    fn data(&self) -> u32 {
+        self.parameters.soliton.data() as u32
+    }
+
+    /// The degree of a drawn block, and the generator to go on with.
+    fn degree(&self, block: usize) -> (u32, Generator) {
+        let mut generator = self.generator(Purpose::Block, block);
+        let below = |bound| generator.below(bound);
+        let degree = match self.parameters.variant.originals {
+            Originals::Only => self.thresholds.degree_above_one(below),
+            Originals::None | Originals::AndDegreeOne => self.thresholds.degree(below),
+        };
+        (degree, generator)
+    }
+
+    fn random(&self, block: usize) -> Vec<u32> {
+        let (degree, mut generator) = self.degree(block);
+        generator.choose(degree, self.data())
+    }
+
+    /// Adds data blocks in fewer than `least` blocks to random ones that were drawn.
+    fn cover(&self, rows: &mut [Vec<u32>], originals: usize, least: usize) {
+        let mut covered = vec![0; self.data() as usize];
+        rows.iter().flatten().for_each(|&data| covered[data as usize] += 1);
+        let drawn = &mut rows[originals..];
+        for data in 0..self.data() {
+            let mut generator = self.generator(Purpose::Coverage, data as usize);
+            while covered[data as usize] < least {
+                let row = &mut drawn[generator.below(drawn.len() as u64) as usize];
+                if let Err(place) = row.binary_search(&data) {
+                    row.insert(place, data);
+                    covered[data as usize] += 1;
+                }
+            }
+        }
+    }
+}
+
+/// The queue of uniform coverage.
+struct Queue<'s> {
+    source: &'s Source<'s>,
+    waiting: VecDeque<u32>,
+    permutations: usize,
+}
+
+impl Queue<'_> {
+    /// The next `degree` data blocks, ascending. A block that begins in one permutation and ends in
+    /// the next may meet a data block again; that one goes back to the head of the queue.
+    fn take(&mut self, degree: u32) -> Vec<u32> {
+        let mut row = Vec::new();
+        let mut again = Vec::new();
+        while row.len() < degree as usize {
+            let data = self.next();
+            match row.binary_search(&data) {
+                Ok(_) => again.push(data),
+                Err(place) => row.insert(place, data),
+            }
+        }
+        again.into_iter().rev().for_each(|data| self.waiting.push_front(data));
+        row
+    }
+
+    fn next(&mut self) -> u32 {
+        loop {
+            if let Some(data) = self.waiting.pop_front() {
+                return data;
+            }
+            let mut generator = self.source.generator(Purpose::Permutation, self.permutations);
+            self.waiting.extend(generator.permutation(self.source.data()));
+            self.permutations += 1;
+        }
+    }
+}

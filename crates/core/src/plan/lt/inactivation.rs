@@ -1,0 +1,214 @@
+//! Inactivation decoding: peeling, and elimination for the few unknowns that stop it.
+//!
+//! Peeling needs more blocks than there are unknowns, and stops when none has a single unknown left.
+//! Then an unknown is set aside (it becomes *inactive*) as if it were known, and peeling goes on. In the end
+//! every data block is either inactive or a sum of received blocks and inactive ones; the blocks that
+//! peeling did not use are equations between inactive ones only, few enough for dense
+//! elimination. So data is rebuilt exactly when the received rows have full rank. (RFC 6330,
+//! section 5.4, decodes RaptorQ so.)
+//!
+//! Nothing is set aside before there are as many blocks as unknowns and every unknown is in one of
+//! them, since the rank cannot be full before. Blocks that come later are reduced to one
+//! equation each, so a push costs a row and nothing is done twice.
+//!
+//! The program computes, in this order, what peeling gives with all inactive data blocks taken as zero,
+//! as far as it is needed; the equations; the inactive data blocks; and the rest as the lazy decoder
+//! does, from sparse rows again, which takes fewer XORs than adding dense sums would.
+
+use crate::define::bitmatrix::Echelon;
+use crate::define::lt::{Graph, Peeling};
+use crate::error::Result;
+use crate::plan::Plan;
+use crate::plan::lt::Program;
+use crate::plan::schedule::{Op, Slot};
+
+/// What peeling with inactive unknowns leaves to elimination.
+#[derive(Debug, Clone)]
+pub(super) struct Residue<'g> {
+    graph: &'g Graph,
+    inactive: Vec<u32>,
+    /// Per data block, the inactive ones in its sum: packed bits, `stride` words each.
+    sums: Vec<u64>,
+    stride: usize,
+    /// The blocks that are equations between inactive data blocks, in the order of `echelon`.
+    rows: Vec<u32>,
+    echelon: Echelon,
+}
+
+impl<'g> Residue<'g> {
+    /// Sets unknowns aside until peeling reaches every data block. Those in most blocks go first.
+    pub(super) fn new(peeling: &mut Peeling<'g>) -> Self {
+        let inactive = set_aside(peeling);
+        let (graph, stride) = (peeling.graph(), inactive.len().div_ceil(64));
+        let sums = vec![0; graph.data() * stride];
+        let echelon = Echelon::new(inactive.len());
+        let mut residue = Self { graph, inactive, sums, stride, rows: Vec::new(), echelon };
+        residue.add_up(peeling);
+        let mut is_used = vec![false; graph.blocks()];
+        peeling
+            .found()
+            .iter()
+            .filter_map(|found| found.block)
+            .for_each(|b| is_used[b as usize] = true);
+        let unused = peeling.arrivals().iter().filter(|arrival| !is_used[arrival.block as usize]);
+        unused.for_each(|arrival| residue.push(arrival.block));
+        residue
+    }
+
+    fn add_up(&mut self, peeling: &Peeling<'_>) {
+        for (i, &data) in self.inactive.iter().enumerate() {
+            self.sums[data as usize * self.stride + i / 64] |= 1 << (i % 64);
+        }
+        for found in peeling.found() {
+            if let Some(block) = found.block {
+                // Its own sum is still zero, so the block's is that of the other neighbours.
+                let sum = self.sum_of(block);
+                let start = found.data as usize * self.stride;
+                self.sums[start..start + self.stride].copy_from_slice(&sum);
+            }
+        }
+    }
+
+    fn sum(&self, data: u32) -> &[u64] {
+        &self.sums[data as usize * self.stride..(data as usize + 1) * self.stride]
+    }
+
+    fn sum_of(&self, block: u32) -> Vec<u64> {
+        let mut total = vec![0; self.stride];
+        for &data in self.graph.row(block) {
+            total.iter_mut().zip(self.sum(data)).for_each(|(word, other)| *word ^= other);
+        }
+        total
+    }
+
+    /// Takes a block whose data blocks are all found or inactive.
+    pub(super) fn push(&mut self, block: u32) {
+        if self.missing() > 0 {
+            // A dependent row is numbered too.
+            let _ = self.echelon.insert(&self.sum_of(block));
+            self.rows.push(block);
+        }
+    }
+
+    /// How many independent blocks are missing.
+    pub(super) fn missing(&self) -> usize {
+        self.inactive.len() - self.echelon.rank()
+    }
+
+    /// The program, once nothing is missing.
+    pub(super) fn plan(&self, peeling: &Peeling<'_>) -> Result<Plan> {
+        let mut solution = Solution::new(self, peeling);
+        solution.constants();
+        solution.inactive();
+        solution.rest();
+        solution.program.finish()
+    }
+}
+
+fn set_aside(peeling: &mut Peeling<'_>) -> Vec<u32> {
+    let mut inactive = Vec::new();
+    for data in peeling.unknown_by_uses() {
+        if peeling.set_aside(data) {
+            inactive.push(data);
+        }
+    }
+    inactive
+}
+
+/// The program of a residue under construction.
+struct Solution<'r, 'g> {
+    residue: &'r Residue<'g>,
+    peeling: &'r Peeling<'g>,
+    program: Program<'g>,
+    /// Per row that is used, by number, its value.
+    equations: Vec<Option<Slot>>,
+    /// Per data block, its value with inactive ones taken as zero, where it is needed.
+    constants: Vec<Option<Slot>>,
+    /// Per inactive data block, the rows that add up to it.
+    combinations: Vec<Vec<usize>>,
+}
+
+impl<'r, 'g> Solution<'r, 'g> {
+    fn new(residue: &'r Residue<'g>, peeling: &'r Peeling<'g>) -> Self {
+        let unit = |i: usize| {
+            let mut row = vec![0; residue.stride];
+            row[i / 64] = 1 << (i % 64);
+            residue.echelon.express(&row).unwrap_or_default()
+        };
+        Self {
+            residue,
+            peeling,
+            program: Program::new(residue.graph),
+            equations: vec![None; residue.rows.len()],
+            constants: vec![None; residue.graph.data()],
+            combinations: (0..residue.inactive.len()).map(unit).collect(),
+        }
+    }
+
+    fn is_free(&self, data: u32) -> bool {
+        self.residue.sum(data).iter().all(|&word| word == 0)
+    }
+
+    /// The data blocks whose constants the equations, or those free of inactive ones, need.
+    fn needed(&self) -> Vec<bool> {
+        let mut needed: Vec<bool> =
+            (0..self.constants.len() as u32).map(|data| self.is_free(data)).collect();
+        for &row in self.combinations.iter().flatten() {
+            let neighbours = self.residue.graph.row(self.residue.rows[row]);
+            neighbours.iter().for_each(|&data| needed[data as usize] = true);
+        }
+        for found in self.peeling.found().iter().rev() {
+            if let (Some(block), true) = (found.block, needed[found.data as usize]) {
+                let neighbours = self.residue.graph.row(block);
+                neighbours.iter().for_each(|&data| needed[data as usize] = true);
+            }
+        }
+        needed
+    }
+
+    fn constants(&mut self) {
+        let needed = self.needed();
+        for found in self.peeling.found().iter().filter(|found| needed[found.data as usize]) {
+            let Some(block) = found.block else { continue };
+            let target = if self.is_free(found.data) {
+                Slot::Output(found.data)
+            } else {
+                self.program.temp()
+            };
+            self.assign_constant(target, block);
+            self.constants[found.data as usize] = Some(target);
+        }
+    }
+
+    fn assign_constant(&mut self, target: Slot, block: u32) {
+        let mut sources = vec![self.program.input(block)];
+        let neighbours = self.residue.graph.row(block);
+        sources.extend(neighbours.iter().filter_map(|&data| self.constants[data as usize]));
+        self.program.ops.push(Op::assign(target, sources));
+    }
+
+    fn inactive(&mut self) {
+        for (i, rows) in std::mem::take(&mut self.combinations).into_iter().enumerate() {
+            let sources = rows.into_iter().map(|row| self.equation(row)).collect();
+            self.program.ops.push(Op::assign(Slot::Output(self.residue.inactive[i]), sources));
+        }
+    }
+
+    fn equation(&mut self, row: usize) -> Slot {
+        if let Some(slot) = self.equations[row] {
+            return slot;
+        }
+        let slot = self.program.temp();
+        self.assign_constant(slot, self.residue.rows[row]);
+        self.equations[row] = Some(slot);
+        slot
+    }
+
+    fn rest(&mut self) {
+        for found in self.peeling.found() {
+            if let (Some(block), false) = (found.block, self.is_free(found.data)) {
+                self.program.solve(found.data, block);
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Schedules of LT codes: from a graph and the blocks that came.
+//!
+//! A [`Decoder`] takes block numbers as they arrive and says when the data is determined; then
+//! [`Decoder::plan`] is the program that makes the data blocks. Solving comes first and touches no
+//! byte, so that a kernel may run the whole program tile by tile. There are three ways:
+//!
+//! - *greedy* (section II of the evaluation): a block is XORed with every data block that is known
+//!   or becomes known, whether or not that leads anywhere. The program is what that decoder does, in its order;
+//! - *lazy* (section IV, *optimised scheduling*): peeling finds which blocks give which data blocks,
+//!   and only those are computed, each in one operation;
+//! - *inactivation*: as lazy; where peeling gets stuck, some unknowns are set aside and found by
+//!   elimination, so that any blocks of full rank decode.
+//!
+//! The evaluation's counts of two-input XORs are [`Cost::xors`](crate::Cost) of these schedules.
+
+mod greedy;
+mod inactivation;
+mod lazy;
+
+use crate::define::cells::CellId;
+use crate::define::lt::{Graph, Peeling};
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use crate::plan::lt::inactivation::Residue;
+use crate::plan::schedule::{Op, Schedule, Slot};
+
+/// How received blocks become a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum Method {
+    /// Every block is reduced by every known data block, as it comes.
+    Greedy,
+    /// Peeling, then only the XORs that are needed.
+    #[default]
+    Lazy,
+    /// As lazy, with elimination where peeling gets stuck.
+    Inactivation,
+}
+
+/// What has been received of a graph, and what follows from it.
+#[derive(Debug, Clone)]
+pub struct Decoder<'g> {
+    method: Method,
+    peeling: Peeling<'g>,
+    /// How many data blocks, from the first, are in received blocks.
+    covered: usize,
+    residue: Option<Residue<'g>>,
+}
+
+impl<'g> Decoder<'g> {
+    /// A decoder that has received nothing.
+    pub fn new(graph: &'g Graph, method: Method) -> Self {
+        Self { method, peeling: Peeling::new(graph), covered: 0, residue: None }
+    }
+
+    /// Takes a block by number, and says whether the data can be rebuilt. Blocks that were received
+    /// before, and all that come after the data is determined, change nothing.
+    ///
+    /// # Errors
+    /// When the graph has no such block.
+    pub fn push(&mut self, block: usize) -> Result<bool> {
+        if self.is_ready() {
+            return self.peeling.graph().neighbours(block).map(|_| true);
+        }
+        let before = self.received();
+        self.peeling.push(block)?;
+        if self.method == Method::Inactivation && self.received() > before {
+            self.advance(block as u32);
+        }
+        Ok(self.is_ready())
+    }
+
+    fn advance(&mut self, block: u32) {
+        if let Some(residue) = &mut self.residue {
+            return residue.push(block);
+        }
+        let data = self.peeling.graph().data();
+        while self.covered < data && self.peeling.is_covered(self.covered) {
+            self.covered += 1;
+        }
+        if self.covered == data && self.received() >= data && !self.peeling.is_complete() {
+            self.residue = Some(Residue::new(&mut self.peeling));
+        }
+    }
+
+    /// How many independent blocks elimination still lacks.
+    fn missing(&self) -> usize {
+        self.residue.as_ref().map_or(0, Residue::missing)
+    }
+
+    /// Whether the data can be rebuilt.
+    pub fn is_ready(&self) -> bool {
+        self.peeling.is_complete() && self.missing() == 0
+    }
+
+    /// How many different blocks have been taken.
+    pub fn received(&self) -> usize {
+        self.peeling.received()
+    }
+
+    /// The schedule that makes all data blocks, in order, from the blocks it names.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::NotEnough`] when the blocks received do not determine the data.
+    pub fn plan(&self) -> Result<Plan> {
+        if !self.is_ready() {
+            return Err(Error::not_enough(format!(
+                "{} blocks determine {} of {} data blocks; push more",
+                self.received(),
+                self.peeling.known() - self.missing(),
+                self.peeling.graph().data()
+            )));
+        }
+        match (&self.residue, self.method) {
+            (Some(residue), _) => residue.plan(&self.peeling),
+            (None, Method::Greedy) => greedy::plan(&self.peeling),
+            (None, Method::Lazy | Method::Inactivation) => lazy::plan(&self.peeling),
+        }
+    }
+}
+
+impl Graph {
+    /// The cell of a data block.
+    pub fn data_cell(&self, data: usize) -> CellId {
+        CellId::new(data)
+    }
+
+    /// The cell of a block.
+    pub fn block_cell(&self, block: usize) -> CellId {
+        CellId::new(self.data() + block)
+    }
+
+    /// The schedule that makes all blocks from the data blocks, each in one operation.
+    ///
+    /// # Errors
+    /// None, for a graph; schedules are checked.
+    pub fn encode(&self) -> Result<Plan> {
+        let inputs = (0..self.data()).map(|data| self.data_cell(data)).collect();
+        let outputs = (0..self.blocks()).map(|block| self.block_cell(block)).collect();
+        let op = |block| {
+            let sources = self.row(block).iter().map(|&data| Slot::Input(data)).collect();
+            Op::assign(Slot::Output(block), sources)
+        };
+        let ops = (0..self.blocks() as u32).map(op).collect();
+        Plan::new(Schedule::new(self.data(), 0, self.blocks(), ops)?, inputs, outputs)
+    }
+}
+
+/// A decoding program under construction: its outputs are the data blocks, its inputs the blocks
+/// that it reads.
+struct Program<'g> {
+    graph: &'g Graph,
+    ops: Vec<Op>,
+    inputs: Vec<CellId>,
+    /// Per block, its input.
+    slots: Vec<Option<Slot>>,
+    temps: usize,
+}
+
+impl<'g> Program<'g> {
+    fn new(graph: &'g Graph) -> Self {
+        Self {
+            graph,
+            ops: Vec::new(),
+            inputs: Vec::new(),
+            slots: vec![None; graph.blocks()],
+            temps: 0,
+        }
+    }
+
+    /// The input of a block.
+    fn input(&mut self, block: u32) -> Slot {
+        let next = Slot::Input(self.inputs.len() as u32);
+        let slot = *self.slots[block as usize].get_or_insert(next);
+        if slot == next {
+            self.inputs.push(self.graph.block_cell(block as usize));
+        }
+        slot
+    }
+
+    /// Makes a data block from a block and its other neighbours, which are made.
+    fn solve(&mut self, data: u32, block: u32) {
+        let mut sources = vec![self.input(block)];
+        let others = self.graph.row(block).iter().filter(|&&other| other != data);
+        sources.extend(others.map(|&other| Slot::Output(other)));
+        self.ops.push(Op::assign(Slot::Output(data), sources));
+    }
+
+    /// A new temporary.
+    fn temp(&mut self) -> Slot {
+        self.temps += 1;
+        Slot::Temp(self.temps as u32 - 1)
+    }
+
+    fn finish(self) -> Result<Plan> {
+        let data = self.graph.data();
+        let schedule = Schedule::new(self.inputs.len(), self.temps, data, self.ops)?;
+        let outputs = (0..data).map(|data| self.graph.data_cell(data)).collect();
+        Plan::new(schedule, self.inputs, outputs)
+    }
+}
