@@ -398,12 +398,13 @@ impl From<OrderName> for Order {
 Examples:
   paritas schedule 10+4
   paritas schedule rdp:k=6 --erase 0,3 --text
+  paritas schedule rdp:k=10 --erase 0 --fewest-reads     75 packets, where one parity alone takes 100
 
 Counts, over operations `cell = xor(sources)`, temporaries included: ones (of the bit matrix), xors
 (sum of fan-in - 1), copies (one an operation), total (xors + copies, the sum of fan-ins), ops, temps,
 ternary (sum of ceil((fan-in - 1) / 2)), loads and stores (vectors that the compiled AVX2 kernel moves
 for every vector of a packet), reads (packets read of each node).
-JSON: type \"schedule\", code, erased, pass, order, the counts, plan_seconds, and with --text: text, with --asm: asm.")]
+JSON: type \"schedule\", code, erased, pass, order, fewest_reads, the counts, plan_seconds, and with --text: text, with --asm: asm.")]
 pub struct Schedule {
     /// The code.
     pub spec: Spec,
@@ -416,6 +417,9 @@ pub struct Schedule {
     /// In which order operations come.
     #[arg(long, value_enum, default_value = "parity")]
     pub order: OrderName,
+    /// Read as few packets as are found to be enough, at the price of more XORs.
+    #[arg(long)]
+    pub fewest_reads: bool,
     /// Print the operations.
     #[arg(long)]
     pub text: bool,

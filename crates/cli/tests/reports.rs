@@ -329,7 +329,7 @@ fn schedule() {
     let number = |report: &Value, field: &str| report[field].as_u64().unwrap();
     let spec = "cauchy:k=10,m=4,w=4";
     let report = run(["schedule", spec, "--json"]).expect(exit::DONE).result();
-    let fields = ["code", "erased", "pass", "order", "plan_seconds"];
+    let fields = ["code", "erased", "pass", "order", "fewest_reads", "plan_seconds"];
     check_report("schedule", "schedule", &report, &[&fields[..], &counts].concat());
     assert_eq!(report["code"], spec);
     assert_eq!(number(&report, "xors") + number(&report, "copies"), number(&report, "total"));
@@ -352,6 +352,14 @@ fn schedule() {
     assert_eq!(erased["erased"], serde_json::json!([0, 13]));
     assert!(erased["reads"][0] == 0 && erased["reads"][13] == 0, "{erased}");
     assert!(!erased["text"].as_str().unwrap().is_empty());
+
+    // Half of RDP's rows and half of its diagonals.
+    let total = |more: &[&str]| -> u64 {
+        let arguments = [&["schedule", "rdp:k=10", "--erase", "0", "--json"], more].concat();
+        let report = run(arguments).expect(exit::DONE).result();
+        report["reads"].as_array().unwrap().iter().map(|cells| cells.as_u64().unwrap()).sum()
+    };
+    assert_eq!((total(&[]), total(&["--fewest-reads"])), (100, 75));
     for pass in ["direct", "smart", "slp"] {
         for order in ["parity", "data"] {
             let arguments = ["schedule", "rdp:k=6", "--pass", pass, "--order", order, "--json"];

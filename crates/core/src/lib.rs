@@ -27,7 +27,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use plan::combination::Combination;
 pub use plan::cost::Cost;
 pub use plan::schedule::{Op, Schedule, Slot};
-pub use plan::{Order, Pass, Plan, PlanOptions};
+pub use plan::{Order, Pass, Plan, PlanOptions, Reads};
 pub use run::kernel::{Buffer, Stores};
 pub use run::parallel::Split;
 pub use run::select::{Kernel, KernelChoice, can_compile};

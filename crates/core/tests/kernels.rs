@@ -115,7 +115,7 @@ fn every_kernel_is_the_interpreter_is_the_reference() {
 
 fn check(spec: &str, packet: usize, stripes: usize) {
     let codec = |kernel, pass, order| {
-        let plan = PlanOptions { pass, order };
+        let plan = PlanOptions { pass, order, ..PlanOptions::default() };
         Codec::new(code(spec), CodecOptions { packet, kernel, plan, ..CodecOptions::default() })
             .unwrap()
     };
@@ -127,7 +127,7 @@ fn check(spec: &str, packet: usize, stripes: usize) {
     let expected = reference_parity(spec, &data, packet);
     for pass in [Pass::Direct, Pass::Smart, Pass::Slp] {
         for order in [Order::Parity, Order::Data] {
-            let options = PlanOptions { pass, order };
+            let options = PlanOptions { pass, order, ..PlanOptions::default() };
             assert!(interpreted(&plain, &data, options) == expected, "{spec} {packet} {options:?}");
         }
     }

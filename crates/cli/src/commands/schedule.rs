@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use paritas::plan::registers::{Allocation, Machine};
-use paritas::{CellSet, Code, Codec, CodecOptions, Cost, NodeId, Plan, PlanOptions, Role};
+use paritas::{CellSet, Code, Codec, CodecOptions, Cost, NodeId, Plan, PlanOptions, Reads, Role};
 use serde_json::json;
 
 use crate::args::Schedule;
@@ -16,7 +16,8 @@ use crate::output::Output;
 pub fn run(args: &Schedule, output: &Output) -> Outcome {
     let code = Code::new(&args.spec)?;
     let (have, want) = question(&code, &args.erase)?;
-    let options = PlanOptions { pass: args.pass.into(), order: args.order.into() };
+    let reads = if args.fewest_reads { Reads::Fewest } else { Reads::Any };
+    let options = PlanOptions { pass: args.pass.into(), order: args.order.into(), reads };
     let start = Instant::now();
     let plan = code.schedule_with(&have, &want, options)?;
     let seconds = start.elapsed().as_secs_f64();
@@ -25,7 +26,7 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     let moves = moves(&plan, &code)?;
     let mut value = json!({
         "type": "schedule", "code": code.spec().to_string(), "erased": args.erase,
-        "pass": name(args.pass), "order": name(args.order),
+        "pass": name(args.pass), "order": name(args.order), "fewest_reads": args.fewest_reads,
         "ones": code.ones(), "xors": cost.xors, "copies": cost.copies, "total": cost.total,
         "ops": cost.ops, "temps": cost.temps, "ternary": cost.ternary,
         "loads": moves.map(|(loads, _)| loads), "stores": moves.map(|(_, stores)| stores), "reads": reads, "plan_seconds": seconds,
