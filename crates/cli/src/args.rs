@@ -193,7 +193,8 @@ Examples:
   paritas repair /disk1 /disk2 /disk3 --to /disk4      what is missing goes to the new disk
 
 A repaired shard is byte for byte the one that was lost. JSON: one line an object, type \"repair\",
-object, name, code, length, seconds, repaired [{index, was, path}].")]
+object, name, code, length, seconds, read_bytes (of blocks), digest_check (right, unchecked),
+repaired [{index, was, path}].")]
 pub struct Repair {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -205,6 +206,11 @@ pub struct Repair {
     /// Only this object, by id or name.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
+    /// Where one shard is missing and the others look whole: read only what it is computed from
+    /// (for RDP, EVENODD, STAR and X-Code about three quarters of k shards), each block by its checksum.
+    /// Nothing else is verified, nor the object's digest.
+    #[arg(long)]
+    pub fewest_reads: bool,
     #[command(flatten)]
     pub work: Work,
 }

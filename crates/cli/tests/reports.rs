@@ -161,7 +161,13 @@ fn repair() {
     let lost = shards.join("object.3of6.paritas");
     fs::remove_file(&lost).unwrap();
     let report = run(args!["repair", &shards, "--json"]).expect(exit::DONE).result();
-    check_report("repair", "repair", &report, &[&COMMON[..], &["seconds", "repaired"]].concat());
+    check_report(
+        "repair",
+        "repair",
+        &report,
+        &[&COMMON[..], &["seconds", "repaired", "read_bytes", "digest_check"]].concat(),
+    );
+    assert_eq!(report["digest_check"], "right");
     assert_eq!(report["repaired"].as_array().unwrap().len(), 1);
     assert_eq!(report["repaired"][0]["index"], 3);
     assert_eq!(report["repaired"][0]["path"], lost.to_str().unwrap());
