@@ -195,7 +195,8 @@ Examples:
   paritas repair /disk1 /disk2 /disk3 --to /disk4      what is missing goes to the new disk
 
 A repaired shard is byte for byte the one that was lost. JSON: one line an object, type \"repair\",
-object, name, code, length, seconds, repaired [{index, was, path}].")]
+object, name, code, length, seconds, read_bytes (of blocks), digest_check (right, unchecked),
+repaired [{index, was, path}].")]
 pub struct Repair {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -207,6 +208,11 @@ pub struct Repair {
     /// Only this object, by id or name.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
+    /// Where one shard is missing and the others look whole: read only what it is computed from
+    /// (for RDP, EVENODD, STAR and X-Code about three quarters of k shards), each block by its checksum.
+    /// Nothing else is verified, nor the object's digest.
+    #[arg(long)]
+    pub fewest_reads: bool,
     #[command(flatten)]
     pub work: Work,
 }
@@ -470,6 +476,7 @@ Examples:
   paritas schedule 10+4
   paritas schedule rdp:k=6 --erase 0,3 --text
   paritas schedule cauchy:k=6,m=2,w=8 --strategy 1,2 --search ga --evaluations 2000
+  paritas schedule rdp:k=10 --erase 0 --fewest-reads     75 packets, where one parity alone takes 100
 
 Counts, over operations `cell = xor(sources)`, temporaries included: ones (of the bit matrix), xors
 (sum of fan-in - 1), copies (one an operation), total (xors + copies, the sum of fan-ins), ops, temps,
@@ -478,7 +485,7 @@ for every vector of a packet), reads (packets read of each node).
 --normalise, --strategy and --search are for Cauchy codes. A search takes k, m and w of SPEC and looks for the
 points; its result is the code that is reported. The same seed and evaluations give the same result,
 whatever the number of threads.
-JSON: type \"schedule\", code, erased, pass, order, cost, the counts, plan_seconds (null after a search),
+JSON: type \"schedule\", code, erased, pass, order, cost, fewest_reads, the counts, plan_seconds (null after a search),
 search (method, seed, evaluations; null without), and with --text: text, with --asm: asm.")]
 pub struct Schedule {
     /// The code.
@@ -520,6 +527,9 @@ pub struct Schedule {
     /// How long the search takes; the result depends on the machine.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub budget: Option<Duration>,
+    /// Read as few packets as are found to be enough, at the price of more XORs.
+    #[arg(long)]
+    pub fewest_reads: bool,
     /// Print the operations.
     #[arg(long)]
     pub text: bool,

@@ -161,7 +161,13 @@ fn repair() {
     let lost = shards.join("object.3of6.paritas");
     fs::remove_file(&lost).unwrap();
     let report = run(args!["repair", &shards, "--json"]).expect(exit::DONE).result();
-    check_report("repair", "repair", &report, &[&COMMON[..], &["seconds", "repaired"]].concat());
+    check_report(
+        "repair",
+        "repair",
+        &report,
+        &[&COMMON[..], &["seconds", "repaired", "read_bytes", "digest_check"]].concat(),
+    );
+    assert_eq!(report["digest_check"], "right");
     assert_eq!(report["repaired"].as_array().unwrap().len(), 1);
     assert_eq!(report["repaired"][0]["index"], 3);
     assert_eq!(report["repaired"][0]["path"], lost.to_str().unwrap());
@@ -329,7 +335,8 @@ fn schedule() {
     let number = |report: &Value, field: &str| report[field].as_u64().unwrap();
     let spec = "cauchy:k=10,m=4,w=4";
     let report = run(["schedule", spec, "--json"]).expect(exit::DONE).result();
-    let fields = ["code", "erased", "pass", "order", "cost", "plan_seconds", "search"];
+    let fields =
+        ["code", "erased", "pass", "order", "cost", "fewest_reads", "plan_seconds", "search"];
     check_report("schedule", "schedule", &report, &[&fields[..], &counts].concat());
     assert_eq!(report["code"], spec);
     assert_eq!(number(&report, "xors") + number(&report, "copies"), number(&report, "total"));
@@ -352,6 +359,14 @@ fn schedule() {
     assert_eq!(erased["erased"], serde_json::json!([0, 13]));
     assert!(erased["reads"][0] == 0 && erased["reads"][13] == 0, "{erased}");
     assert!(!erased["text"].as_str().unwrap().is_empty());
+
+    // Half of RDP's rows and half of its diagonals.
+    let total = |more: &[&str]| -> u64 {
+        let arguments = [&["schedule", "rdp:k=10", "--erase", "0", "--json"], more].concat();
+        let report = run(arguments).expect(exit::DONE).result();
+        report["reads"].as_array().unwrap().iter().map(|cells| cells.as_u64().unwrap()).sum()
+    };
+    assert_eq!((total(&[]), total(&["--fewest-reads"])), (100, 75));
     for pass in ["direct", "smart", "um", "wm", "slp"] {
         for order in ["parity", "data"] {
             let arguments = ["schedule", "rdp:k=6", "--pass", pass, "--order", order, "--json"];

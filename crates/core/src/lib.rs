@@ -29,7 +29,7 @@ pub use plan::combination::Combination;
 pub use plan::cost::{Cost, Objective};
 pub use plan::schedule::{Op, Schedule, Slot};
 pub use plan::search;
-pub use plan::{Order, Pass, Plan, PlanOptions};
+pub use plan::{Order, Pass, Plan, PlanOptions, Reads};
 pub use run::kernel::{Buffer, Stores};
 pub use run::parallel::Split;
 pub use run::select::{Kernel, KernelChoice, can_compile};

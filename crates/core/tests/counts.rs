@@ -4,7 +4,7 @@ mod common;
 
 use common::code;
 use paritas::define::erasure::combinations;
-use paritas::{CellSet, Code, Cost, NodeId, Pass, PlanOptions, Role};
+use paritas::{CellSet, Code, Cost, NodeId, Pass, PlanOptions, Reads, Role};
 
 fn encode_cost(code: &Code, pass: Pass) -> Cost {
     let options = PlanOptions { pass, ..PlanOptions::default() };
@@ -142,6 +142,54 @@ fn a_single_loss_is_read_from_plain_parity() {
     let plan = code.schedule(&have, &code.cells_of([lost])).unwrap();
     assert_eq!(Cost::of(plan.schedule()).xors, 4 * 9);
     assert_eq!(plan.reads(&code), [4, 4, 4, 0, 4, 4, 4, 4, 4, 4, 4, 0, 0, 0]);
+}
+
+/// The cells read to rebuild a node, by the cheapest computation and by the fewest reads.
+fn repair_reads(code: &Code, lost: NodeId) -> [usize; 2] {
+    let have = code.cells_of(code.nodes().filter(|&node| node != lost));
+    [Reads::Any, Reads::Fewest].map(|reads| {
+        let options = PlanOptions { reads, ..PlanOptions::default() };
+        let plan = code.schedule_with(&have, &code.cells_of([lost]), options).unwrap();
+        assert_eq!(plan.inputs().len(), plan.reads(code).iter().sum::<usize>());
+        plan.inputs().len()
+    })
+}
+
+/// Xiang et al., *Optimal recovery of single disk failure in RDP code storage systems*: 3(p - 1)^2 / 4
+/// cells at k = p - 1, where row parity takes (p - 1)^2. The diagonal parity needs them all.
+#[test]
+fn rdp_is_repaired_by_the_published_fewest_reads() {
+    for p in [5, 7, 11, 13, 17] {
+        let (code, all) = (code(&format!("rdp:k={}", p - 1)), (p - 1) * (p - 1));
+        for lost in code.nodes() {
+            let fewest = if lost.index() == p { all } else { 3 * all / 4 };
+            assert_eq!(repair_reads(&code, lost), [all, fewest], "p = {p}: {lost:?}");
+        }
+    }
+}
+
+/// A data node of EVENODD takes (p - 1)(3p + 1) / 4 cells of p(p - 1): S takes some more than RDP.
+#[test]
+fn evenodd_is_repaired_by_few_reads() {
+    for p in [5, 7, 11, 13] {
+        let code = code(&format!("evenodd:k={p}"));
+        let fewest = (p - 1) * (3 * p + 1) / 4;
+        for lost in code.nodes().take(p) {
+            assert_eq!(repair_reads(&code, lost), [p * (p - 1), fewest], "p = {p}: {lost:?}");
+        }
+    }
+}
+
+/// The nodes of X-Code are all alike; in STAR the third parity saves more than EVENODD has.
+#[test]
+fn xcode_and_star_are_repaired_by_few_reads() {
+    let xcode = code("xcode:n=11");
+    assert!(xcode.nodes().all(|lost| repair_reads(&xcode, lost) == [91, 72]));
+    let star = code("star:k=11");
+    for lost in star.nodes().take(11) {
+        let [any, fewest] = repair_reads(&star, lost);
+        assert!(any == 110 && fewest <= 80, "{lost:?}: {fewest}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use common::{code, codec, encoded};
 use paritas::Buffer::{Absent, Source, Target};
 use paritas::define::erasure::{Losses, combinations};
 use paritas::{
-    Code, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Pass, PlanOptions, Spec,
+    Code, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Pass, PlanOptions, Reads, Spec,
 };
 use proptest::prelude::*;
 
@@ -143,6 +143,20 @@ fn array_codes_of_up_to_14_nodes_on_bytes() {
     let specs = ["rdp:k=9", "rdp:k=12", "evenodd:k=9", "evenodd:k=12", "xcode:n=11", "star:k=7"];
     let tried: usize = specs.iter().map(|spec| exhaust(spec, 8, 1)).sum();
     println!("array codes: {tried} patterns of losses tried");
+}
+
+/// Plans that read few cells give the same bytes as any.
+#[test]
+fn single_losses_from_few_reads_on_bytes() {
+    for spec in ["rdp:k=10", "rdp:k=7", "evenodd:k=7", "star:k=7", "xcode:n=7", "liberation:k=5"] {
+        let plan = PlanOptions { reads: Reads::Fewest, ..PlanOptions::default() };
+        let options = CodecOptions { packet: 8, plan, threads: 1, ..CodecOptions::default() };
+        let codec = Codec::new(code(spec), options).unwrap();
+        let shards = encoded(&codec, 2);
+        for lost in 0..codec.code().node_count() {
+            lose(&codec, &shards, &[lost]).unwrap();
+        }
+    }
 }
 
 /// A codec that plans fast, for codes so large that reducing XORs takes long.

@@ -277,7 +277,7 @@ fn repair_into_a_directory() {
     edit(&shards[1], |bytes| bytes[150] ^= 1);
     let damaged = fs::read(&shards[1]).unwrap();
     fs::remove_file(&shards[4]).unwrap();
-    let job = RepairJob { to: Some(to.clone()), sync: true, threads: 1 };
+    let job = RepairJob { to: Some(to.clone()), sync: true, threads: 1, fewest_reads: false };
     let report = repair(&only(root.path()), &job, &|_| {}).unwrap();
     assert_eq!(report.repaired[0].was, ShardState::Damaged);
     assert_eq!(report.repaired[1].was, ShardState::Missing);

@@ -176,7 +176,7 @@ fn progress_adds_up() {
     let target = paritas_store::DecodeTarget::Writer(Box::new(std::io::sink()));
     paritas_store::decode(&object, target, 0, &note).unwrap();
     assert_eq!(taken(), 9999);
-    let job = paritas_store::RepairJob { to: None, sync: true, threads: 0 };
+    let job = paritas_store::RepairJob { to: None, sync: true, threads: 0, fewest_reads: false };
     paritas_store::repair(&object, &job, &note).unwrap();
     assert_eq!(taken(), 2 * 9999);
 }

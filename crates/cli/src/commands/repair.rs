@@ -1,6 +1,6 @@
 //! `paritas repair`: what is missing or damaged is written anew.
 
-use paritas_store::{Object, RepairJob, RepairReport, repair};
+use paritas_store::{DigestCheck, Object, RepairJob, RepairReport, repair};
 use serde_json::{Value, json};
 
 use crate::args::Repair;
@@ -25,8 +25,12 @@ pub fn run(args: &Repair, output: &Output) -> Outcome {
 }
 
 fn one(object: &Object, args: &Repair, output: &Output) -> Result<(), Failure> {
-    let job =
-        RepairJob { to: args.to.clone(), sync: args.work.is_synced(), threads: args.work.threads };
+    let job = RepairJob {
+        to: args.to.clone(),
+        sync: args.work.is_synced(),
+        threads: args.work.threads,
+        fewest_reads: args.fewest_reads,
+    };
     // Every byte is verified, and read again for what is written.
     let progress = output.progress(object.length().map(|length| 2 * length));
     let report = repair(object, &job, &|bytes| progress.advance(bytes))?;
@@ -38,6 +42,12 @@ fn one(object: &Object, args: &Repair, output: &Output) -> Result<(), Failure> {
 fn value(object: &Object, report: &RepairReport, seconds: f64) -> Value {
     let mut value = shards::describe("repair", object);
     value["seconds"] = json!(seconds);
+    value["read_bytes"] = json!(report.read_bytes);
+    value["digest_check"] = json!(match report.digest {
+        DigestCheck::Right => "right",
+        DigestCheck::Wrong => "wrong",
+        DigestCheck::Unchecked => "unchecked",
+    });
     let repaired = report.repaired.iter().map(|shard| {
         let mut entry = json!({"index": shard.shard, "was": shards::state(shard.was)});
         output::insert_name(&mut entry, "path", shard.path.as_os_str());

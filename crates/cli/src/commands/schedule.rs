@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use paritas::plan::registers::{Allocation, Machine};
 use paritas::search::{Crossover, Found, Limit, Method, Problem};
 use paritas::{
-    CauchyMatrix, CellSet, Code, Codec, CodecOptions, Cost, NodeId, Plan, PlanOptions, Role,
+    CauchyMatrix, CellSet, Code, Codec, CodecOptions, Cost, NodeId, Plan, PlanOptions, Reads, Role,
 };
 use serde_json::{Value, json};
 
@@ -25,6 +25,7 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
         order: args.order.into(),
         objective: args.objective(),
         rounds: args.rounds,
+        reads: if args.fewest_reads { Reads::Fewest } else { Reads::Any },
     };
     let (code, search) = code(args, options, output)?;
     let (have, want) = question(&code, &args.erase)?;
@@ -56,6 +57,7 @@ impl Report<'_> {
         let mut value = json!({
             "type": "schedule", "code": code.spec().to_string(), "erased": args.erase,
             "pass": name(args.pass()), "order": name(args.order), "cost": name(args.cost),
+            "fewest_reads": args.fewest_reads,
             "ones": code.ones(), "xors": cost.xors, "copies": cost.copies, "total": cost.total,
             "ops": cost.ops, "temps": cost.temps, "ternary": cost.ternary,
             "loads": moves.map(|(loads, _)| loads), "stores": moves.map(|(_, stores)| stores),

@@ -20,6 +20,7 @@ pub mod cost;
 pub mod interpret;
 pub mod lt;
 pub mod optimise;
+mod reads;
 pub mod registers;
 pub mod schedule;
 pub mod search;
@@ -106,6 +107,17 @@ pub enum Order {
     Data,
 }
 
+/// Which of the cells at hand a schedule reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum Reads {
+    /// Those that the cheapest computation takes.
+    #[default]
+    Any,
+    /// As few as are found to be enough, whatever that costs to compute: for where reading a cell
+    /// costs more than computing with it, as from a disk.
+    Fewest,
+}
+
 /// What [`Code::schedule_with`] may be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct PlanOptions {
@@ -118,6 +130,8 @@ pub struct PlanOptions {
     /// How many rounds `slp` refines; by default as many as pay for a question that comes up again and
     /// again, as encoding does, and few for others.
     pub rounds: Option<usize>,
+    /// Which cells are read. Codes in the word layout read whole nodes all the same.
+    pub reads: Reads,
 }
 
 /// A schedule with the cells that its inputs and outputs stand for.
@@ -221,6 +235,11 @@ impl Code {
         options: PlanOptions,
     ) -> Result<Plan> {
         let wanted: Vec<CellId> = want.iter().filter(|&cell| !have.contains(cell)).collect();
+        let narrowed = match options.reads {
+            Reads::Any => None,
+            Reads::Fewest => reads::narrow(self, have, &wanted),
+        };
+        let have = narrowed.as_ref().unwrap_or(have);
         let structured = structure::solve(self, have, &wanted);
         let defined_by_data = |equations: &Equations| {
             equations.rows.iter().all(|(_, sources)| sources.iter().all(|&s| have.contains(s)))

@@ -160,7 +160,7 @@ impl Peeling {
 }
 
 /// The unknown ones of some cells, a bit each.
-fn row(unknowns: &[CellId], cells: &[CellId]) -> Vec<u64> {
+pub(super) fn row(unknowns: &[CellId], cells: &[CellId]) -> Vec<u64> {
     let mut words = vec![0; unknowns.len().div_ceil(64)];
     for column in cells.iter().filter_map(|cell| unknowns.binary_search(cell).ok()) {
         words[column / 64] |= 1 << (column % 64);
@@ -169,7 +169,7 @@ fn row(unknowns: &[CellId], cells: &[CellId]) -> Vec<u64> {
 }
 
 /// The cells that add up to zero as a derived cell has its definition.
-fn equation(code: &Code, cell: CellId) -> Vec<CellId> {
+pub(super) fn equation(code: &Code, cell: CellId) -> Vec<CellId> {
     code.definition(cell).iter().copied().chain([cell]).collect()
 }
 

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use paritas::{BufferLayout, CellSet, Code, Codec, CodecOptions};
+use paritas::{BufferLayout, CellId, CellSet, Code, Codec, CodecOptions};
 
 use crate::error::{Error, Result};
 
@@ -203,6 +203,14 @@ impl Geometry {
     pub fn cells(&self, buffers: impl IntoIterator<Item = usize>) -> CellSet {
         let cells = buffers.into_iter().flat_map(|buffer| self.codec.buffer_cells(buffer));
         CellSet::from_cells(self.code().cell_count(), cells.copied())
+    }
+
+    /// The buffers that hold some of the given cells, ascending.
+    pub fn buffers_of(&self, cells: &[CellId]) -> Vec<usize> {
+        let holds = |&buffer: &usize| {
+            self.codec.buffer_cells(buffer).iter().any(|cell| cells.contains(cell))
+        };
+        (0..self.buffer_count()).filter(holds).collect()
     }
 
     /// How many threads to use where so many are wanted (0: the machine's): no more than keep all

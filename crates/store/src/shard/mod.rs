@@ -15,6 +15,7 @@ mod names;
 mod object;
 pub(crate) mod place;
 pub(crate) mod positional;
+mod rebuild;
 mod recognise;
 mod repair;
 mod segment;

@@ -2,11 +2,37 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
 
 /// The most slices that one system call takes.
 const MAX_SLICES: usize = 1024;
+
+/// A file that counts the bytes read from it.
+#[derive(Debug)]
+pub(crate) struct Input {
+    file: File,
+    read: AtomicU64,
+}
+
+impl Input {
+    pub fn new(file: File) -> Self {
+        Self { file, read: AtomicU64::new(0) }
+    }
+
+    /// As [`read_at`].
+    pub fn read_at(&self, slices: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        let read = read_at(&self.file, slices, offset)?;
+        self.read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+
+    /// The bytes read so far.
+    pub fn read_bytes(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+}
 
 /// Reads until the slices are full or the file ends; returns the bytes read.
 pub(crate) fn read_at(

@@ -15,6 +15,7 @@ use crate::shard::format::Digest;
 use crate::shard::names::{self, ShardName};
 use crate::shard::object::Object;
 use crate::shard::place::{Pending, Replace, allow_open_files, commit, directory_of, rename_new};
+use crate::shard::rebuild::rebuild_missing;
 use crate::shard::recognise::recognise;
 use crate::shard::segment::{BlockId, Segment};
 use crate::shard::sources::{Depth, Sources};
@@ -30,6 +31,9 @@ pub struct RepairJob {
     pub sync: bool,
     /// The number of threads; 0 stands for the machine's.
     pub threads: usize,
+    /// Where a single shard is missing and the others look whole: to read only what it is computed
+    /// from, instead of verifying everything first. Damage elsewhere may then go unseen.
+    pub fewest_reads: bool,
 }
 
 /// What repairing did.
@@ -37,8 +41,13 @@ pub struct RepairJob {
 pub struct RepairReport {
     /// The shards that were written.
     pub repaired: Vec<RepairedShard>,
-    /// What was found before.
-    pub before: VerifyReport,
+    /// What was found before; nothing where only what was needed has been read.
+    pub before: Option<VerifyReport>,
+    /// Whether the object has the digest that its shards state. [`DigestCheck::Unchecked`] where only
+    /// what was needed has been read: each lane was checked, the whole was not.
+    pub digest: DigestCheck,
+    /// The bytes of blocks that were read.
+    pub read_bytes: u64,
 }
 
 /// A shard that was written anew.
@@ -53,12 +62,18 @@ pub struct RepairedShard {
 }
 
 /// Verifies an object and writes every shard that is not intact. `progress` gets the object's bytes
-/// twice: as they are verified, and as they are written.
+/// twice: as they are verified, and as they are written. With [`RepairJob::fewest_reads`] a shard that
+/// is all that is missing is written at once, from lanes that are intact, and nothing else is read.
 ///
 /// # Errors
 /// [`ErrorKind::TooFewShards`] and [`ErrorKind::DigestMismatch`] when the object is beyond repair,
 /// and nothing has been touched; [`ErrorKind::Io`].
 pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Result<RepairReport> {
+    if job.fewest_reads
+        && let Some(report) = rebuild_missing(object, job, progress)?
+    {
+        return Ok(report);
+    }
     let before = verify(object, job.threads, progress)?;
     if before.status == Status::Lost {
         let kind = match before.digest {
@@ -76,11 +91,13 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
         was,
     });
     let mut repaired: Vec<RepairedShard> = repaired.collect();
+    let mut read_bytes = before.read_bytes;
     if !bad.is_empty() {
-        rewrite(object, job, targets, &bad, progress)?;
+        read_bytes += rewrite(object, job, targets, &bad, progress)?;
     }
     repaired.extend(name_unnamed(object, &before)?);
-    Ok(RepairReport { repaired, before })
+    let digest = before.digest;
+    Ok(RepairReport { repaired, before: Some(before), digest, read_bytes })
 }
 
 /// Gives shards whose only intact file still has a temporary name, since a process was killed
@@ -113,13 +130,14 @@ fn name_unnamed(object: &Object, before: &VerifyReport) -> Result<Vec<RepairedSh
     Ok(named)
 }
 
+/// Writes the bad shards and returns the bytes read for it.
 fn rewrite(
     object: &Object,
     job: &RepairJob,
     targets: Vec<(PathBuf, Replace)>,
     bad: &[(usize, ShardState)],
     progress: Progress<'_>,
-) -> Result<()> {
+) -> Result<u64> {
     let sources = Sources::open(object)?;
     allow_open_files(object.shards().iter().map(Vec::len).sum::<usize>() + bad.len());
     let mut rebuilds = Vec::new();
@@ -131,20 +149,21 @@ fn rewrite(
         work(crew, &sources, &next, &rebuilds, progress)
     })?;
     check_digest(object, Digest::new(hasher.finalize().into()))?;
-    commit(rebuilds.into_iter().map(|rebuild| rebuild.file).collect(), &[], job.sync)
+    commit(rebuilds.into_iter().map(|rebuild| rebuild.file).collect(), &[], job.sync)?;
+    Ok(sources.read_bytes())
 }
 
 /// A shard that is being written.
-struct Rebuild {
+pub(super) struct Rebuild {
     shard: usize,
-    file: Pending,
+    pub(super) file: Pending,
     /// Where its blocks begin.
     blocks: u64,
 }
 
 impl Rebuild {
     /// Starts a file with its headers.
-    fn create(
+    pub(super) fn create(
         sources: &Sources<'_>,
         shard: usize,
         path: PathBuf,
@@ -157,6 +176,18 @@ impl Rebuild {
         file.write_at(&mut [IoSlice::new(&front)], 0)?;
         file.write_at(&mut [IoSlice::new(&footer)], blocks + length)?;
         Ok(Self { shard, file, blocks })
+    }
+
+    /// Writes the block of a segment.
+    pub(super) fn write(
+        &self,
+        sources: &Sources<'_>,
+        segment: &mut Segment<'_>,
+        number: u64,
+    ) -> Result<()> {
+        let id = BlockId { object: sources.object.id(), shard: self.shard, segment: number };
+        let start = sources.geometry.block_start(self.shard, number).unwrap_or(0);
+        self.file.write_at(&mut segment.seal(id), self.blocks + start)
     }
 }
 
@@ -183,18 +214,14 @@ fn work(
             Ok(())
         })?;
         segment.compute(|buffer| wanted.contains(&buffer))?;
-        for Rebuild { shard, file, blocks } in rebuilds {
-            let id = BlockId { object: sources.object.id(), shard: *shard, segment: number };
-            let start = sources.geometry.block_start(*shard, number).unwrap_or(0);
-            file.write_at(&mut segment.seal(id), blocks + start)?;
-        }
+        rebuilds.iter().try_for_each(|rebuild| rebuild.write(sources, &mut segment, number))?;
         progress(bytes);
     }
     Ok(())
 }
 
 /// Chooses where shards are written.
-struct Targets<'a> {
+pub(super) struct Targets<'a> {
     object: &'a Object,
     to: Option<&'a Path>,
     /// The directories in use, in order, with the number of the object's shards that they hold.
@@ -202,7 +229,7 @@ struct Targets<'a> {
 }
 
 impl<'a> Targets<'a> {
-    fn new(object: &'a Object, to: Option<&'a Path>) -> Self {
+    pub(super) fn new(object: &'a Object, to: Option<&'a Path>) -> Self {
         let mut targets = Self { object, to, directories: Vec::new() };
         for file in object.shards().iter().filter_map(|files| files.first()) {
             targets.count(directory_of(file.path()));
@@ -218,7 +245,7 @@ impl<'a> Targets<'a> {
     }
 
     /// A path for each shard, and whether it is to replace what is there.
-    fn choose(mut self, bad: &[(usize, ShardState)]) -> Result<Vec<(PathBuf, Replace)>> {
+    pub(super) fn choose(mut self, bad: &[(usize, ShardState)]) -> Result<Vec<(PathBuf, Replace)>> {
         bad.iter().map(|&(shard, _)| self.choose_one(shard)).collect()
     }
 

@@ -4,7 +4,6 @@
 //! its checksum stand together, as in the file, so that a block is read and written in one call
 //! without copying; the lanes begin on cache lines, because the codec runs down them side by side.
 
-use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::ops::Range;
 
@@ -15,7 +14,7 @@ use paritas::define::erasure::Losses;
 use crate::error::{Error, Result};
 use crate::shard::format::{ObjectId, lane_checksum};
 use crate::shard::geometry::{CHECKSUM, Geometry};
-use crate::shard::positional::read_at;
+use crate::shard::positional::Input;
 
 const LINE: usize = 64;
 
@@ -171,7 +170,7 @@ impl<'g> Segment<'g> {
     /// good, if they were not before; the others are returned.
     pub fn read(
         &mut self,
-        file: &File,
+        file: &Input,
         offset: u64,
         run: Range<usize>,
         id: BlockId,
@@ -179,7 +178,7 @@ impl<'g> Segment<'g> {
         let geometry = self.geometry;
         let mut lanes = self.landing(run.clone());
         let mut slices: Vec<_> = lanes.iter_mut().map(|lane| IoSliceMut::new(lane)).collect();
-        let read = match read_at(file, &mut slices, offset) {
+        let read = match file.read_at(&mut slices, offset) {
             Ok(read) => read,
             Err(error) if run.len() == 1 => return vec![(run.start, LaneFlaw::Unreadable(error))],
             Err(_) => return self.read_singly(file, offset, run, id),
@@ -220,7 +219,7 @@ impl<'g> Segment<'g> {
     /// Reads lane by lane, for where a disk refuses some part of the whole.
     fn read_singly(
         &mut self,
-        file: &File,
+        file: &Input,
         offset: u64,
         run: Range<usize>,
         id: BlockId,

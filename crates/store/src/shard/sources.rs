@@ -1,6 +1,7 @@
 //! The shard files of an object, open for reading, and what is found to be wrong with them.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -8,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::shard::geometry::{Extent, Geometry};
 use crate::shard::object::Object;
 use crate::shard::place::allow_open_files;
+use crate::shard::positional::Input;
 use crate::shard::recognise::ShardFile;
 use crate::shard::segment::{BlockId, LaneFlaw, Segment};
 
@@ -28,7 +30,7 @@ pub(crate) struct Sources<'a> {
 struct Source<'a> {
     shard: usize,
     shard_file: &'a ShardFile,
-    file: Option<File>,
+    file: Option<Input>,
     damage: Mutex<Damage>,
 }
 
@@ -113,6 +115,43 @@ impl<'a> Sources<'a> {
             self.load_shard(segment, number, shard, depth);
         }
         if segment.is_solvable() { Ok(()) } else { Err(self.lost(segment, number)) }
+    }
+
+    /// Reads only the given lanes of a segment, ascending, each from the first file of its shard.
+    /// Returns whether all are intact.
+    pub fn load_buffers(&self, segment: &mut Segment<'_>, number: u64, buffers: &[usize]) -> bool {
+        segment.begin(self.geometry.stripes_of(&self.extent, number));
+        (0..self.geometry.shard_count()).all(|shard| {
+            let lanes = self.geometry.shard_buffers(shard);
+            let needed: Vec<usize> =
+                buffers.iter().copied().filter(|buffer| lanes.contains(buffer)).collect();
+            let mut runs = needed.chunk_by(|a, b| a + 1 == *b);
+            runs.all(|run| self.load_run(segment, number, shard, run[0]..run[0] + run.len()))
+        })
+    }
+
+    /// Reads neighbouring lanes of a block where the front header puts it.
+    fn load_run(
+        &self,
+        segment: &mut Segment<'_>,
+        number: u64,
+        shard: usize,
+        run: Range<usize>,
+    ) -> bool {
+        let Some(source) = self.files[shard].first() else { return false };
+        let (Some(file), Ok(front)) = (&source.file, &source.shard_file.front) else {
+            return false;
+        };
+        let Some(offset) = self.geometry.block_start(shard, number) else { return false };
+        let first = self.geometry.shard_buffers(shard).start;
+        let place = front + offset + segment.lane_offset(first, run.start);
+        let id = BlockId { object: self.object.id(), shard, segment: number };
+        segment.read(file, place, run, id).is_empty()
+    }
+
+    /// The bytes of blocks that were read so far.
+    pub fn read_bytes(&self) -> u64 {
+        self.files.iter().flatten().flat_map(|source| &source.file).map(Input::read_bytes).sum()
     }
 
     /// How many threads to use where so many are wanted: no more than there are segments.
@@ -227,7 +266,7 @@ impl<'a> Source<'a> {
         if let Err(error) = &opened {
             damage.first = Some((0, format!("the file cannot be opened: {error}")));
         }
-        Self { shard, shard_file, file: opened.ok(), damage: Mutex::new(damage) }
+        Self { shard, shard_file, file: opened.ok().map(Input::new), damage: Mutex::new(damage) }
     }
 
     fn note(&self, offset: u64, flaw: LaneFlaw) {

@@ -75,6 +75,8 @@ pub struct VerifyReport {
     pub lost: Vec<Range<u64>>,
     /// Why the object is lost, if it is.
     pub reason: Option<String>,
+    /// The bytes of blocks that were read.
+    pub read_bytes: u64,
 }
 
 /// Reads every block of every shard file. `progress` gets the object's bytes as they are done.
@@ -228,6 +230,7 @@ impl Findings {
             damaged_segments: self.damaged_segments,
             lost: self.lost,
             reason,
+            read_bytes: sources.read_bytes(),
         }
     }
 }
@@ -277,5 +280,6 @@ fn unknown_length(object: &Object, reason: String) -> VerifyReport {
         damaged_segments: 0,
         lost: Vec::new(),
         reason: Some(reason),
+        read_bytes: 0,
     }
 }

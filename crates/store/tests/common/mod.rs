@@ -87,7 +87,7 @@ pub fn check(object: &Object) -> VerifyReport {
 }
 
 pub fn mend(object: &Object) -> Result<RepairReport> {
-    repair(object, &RepairJob { to: None, sync: false, threads: 2 }, &|_| {})
+    repair(object, &RepairJob { to: None, sync: false, threads: 2, fewest_reads: false }, &|_| {})
 }
 
 pub fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> ErrorKind {
