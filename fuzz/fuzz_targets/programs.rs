@@ -38,7 +38,11 @@ fn run(input: &mut Unstructured<'_>) -> arbitrary::Result<()> {
         packet: *input.choose(&PACKETS)?,
         layout: *input.choose(&[BufferLayout::Node, BufferLayout::Lane])?,
         stores: *input.choose(&[Stores::Cached, Stores::PastCache])?,
-        plan: PlanOptions { pass: *input.choose(&PASSES)?, order: *input.choose(&ORDERS)? },
+        plan: PlanOptions {
+            pass: *input.choose(&PASSES)?,
+            order: *input.choose(&ORDERS)?,
+            ..PlanOptions::default()
+        },
         threads: 1,
         ..CodecOptions::default()
     };
