@@ -123,6 +123,7 @@ pub struct Codec {
     code: Code,
     options: CodecOptions,
     layout: Layout,
+    encoding: Encoding,
     programs: Mutex<Programs>,
 }
 
@@ -146,7 +147,8 @@ impl Codec {
             return Err(kernel.unavailable());
         }
         let layout = Layout::new(&code, options.layout);
-        Ok(Self { code, options, layout, programs: Mutex::default() })
+        let encoding = Encoding::new(&code);
+        Ok(Self { code, options, layout, encoding, programs: Mutex::default() })
     }
 
     /// The code.
@@ -234,13 +236,13 @@ impl Codec {
         want: &CellSet,
         buffers: &mut [Buffer<'_>],
     ) -> Result<()> {
-        self.program(have, want)?.run(buffers, self.threads(), self.options.stores)
+        self.answer(&Question::compute(have, want), buffers)
     }
 
     /// Whether the cells of `want` can be made from those of `have`. The schedule is planned and
     /// kept, so that asking costs nothing when it is run afterwards.
     pub fn solvable(&self, have: &CellSet, want: &CellSet) -> bool {
-        self.program(have, want).is_ok()
+        self.program(&Question::compute(have, want)).is_ok()
     }
 
     /// Makes all parity from all data: `data` and `parity` are the shards of the nodes that hold
@@ -250,14 +252,13 @@ impl Codec {
     /// When a count or length is wrong. Codes with data and parity on one node are encoded by
     /// [`Codec::encode_nodes`].
     pub fn encode(&self, data: &[&[u8]], parity: &mut [&mut [u8]]) -> Result<()> {
-        let (have, want) = (self.code.stored(Role::Data), self.code.stored(Role::Parity));
         let (sources, targets) = self.split_nodes()?;
         self.expect_count("data", data.len(), sources.len())?;
         self.expect_count("parity", parity.len(), targets.len())?;
         let mut buffers: Vec<Buffer<'_>> = self.absent();
         sources.iter().zip(data).for_each(|(n, d)| buffers[n.index()] = Buffer::Source(d));
         targets.iter().zip(parity).for_each(|(n, p)| buffers[n.index()] = Buffer::Target(p));
-        self.compute(&have, &want, &mut buffers)
+        self.answer(&self.encoding.question, &mut buffers)
     }
 
     /// Makes all parity from all data, in shards that hold both: `nodes` are all shards, their
@@ -270,8 +271,7 @@ impl Codec {
         self.expect_count("node", nodes.len(), self.code.node_count())?;
         let mut buffers = self.absent();
         nodes.iter_mut().enumerate().for_each(|(i, node)| buffers[i] = Buffer::Target(node));
-        let (have, want) = (self.code.stored(Role::Data), self.code.stored(Role::Parity));
-        self.compute(&have, &want, &mut buffers)
+        self.answer(&self.encoding.question, &mut buffers)
     }
 
     /// Makes the shards that are [`Buffer::Target`] from those that are [`Buffer::Source`].
@@ -306,18 +306,13 @@ impl Codec {
         parity: &mut [&mut [u8]],
     ) -> Result<()> {
         let (sources, targets) = self.split_nodes()?;
-        if !sources.contains(&node) {
+        if sources.binary_search(&node).is_err() {
             return Err(Error::length(format!("node {} holds no data", node.index())));
         }
         self.expect_count("parity", parity.len(), targets.len())?;
         let mut buffers = vec![Buffer::Source(old), Buffer::Source(new)];
         buffers.extend(parity.iter_mut().map(|shard| Buffer::Target(shard)));
-        let key = Question::Update(node);
-        let program = self.cached(key, || match self.word_kernel() {
-            Some(kernel) => self.compile_word_update(kernel, node, &targets),
-            None => self.compile(&self.update_program(node, &targets)?),
-        })?;
-        program.run(&mut buffers, self.threads(), self.options.stores)
+        self.answer(&Question::Update(node), &mut buffers)
     }
 
     fn update_program(&self, node: NodeId, targets: &[NodeId]) -> Result<Program> {
@@ -366,9 +361,33 @@ impl Codec {
         Threads { most: self.options.threads, bytes_each: self.options.bytes_a_thread }
     }
 
-    fn program(&self, have: &CellSet, want: &CellSet) -> Result<Arc<Executable>> {
-        let key = Question::Compute(have.clone(), want.clone());
-        self.cached(key, || self.compile_shared(have, want))
+    fn answer(&self, question: &Question, buffers: &mut [Buffer<'_>]) -> Result<()> {
+        self.program(question)?.run(buffers, self.threads(), self.options.stores)
+    }
+
+    /// The program for a question: one that is kept, or a new one.
+    fn program(&self, question: &Question) -> Result<Arc<Executable>> {
+        let programs = || self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = programs().by_question.get(question) {
+            return Ok(Arc::clone(found));
+        }
+        // Planned outside the lock: two threads may plan the same question, which is harmless.
+        let executable = Arc::new(self.prepare(question)?);
+        programs().insert(question.clone(), Arc::clone(&executable));
+        Ok(executable)
+    }
+
+    fn prepare(&self, question: &Question) -> Result<Executable> {
+        match *question {
+            Question::Compute(ref have, ref want) => self.compile_shared(have, want),
+            Question::Update(node) => {
+                let (_, targets) = self.split_nodes()?;
+                match self.word_kernel() {
+                    Some(kernel) => self.compile_word_update(kernel, node, targets),
+                    None => self.compile(&self.update_program(node, targets)?),
+                }
+            }
+        }
     }
 
     /// Compiles a question, over some columns of the packets.
@@ -398,36 +417,15 @@ impl Codec {
         Program::new(plan.into_schedule(), inputs, outputs, rows, self.options.packet)
     }
 
-    fn cached(
-        &self,
-        question: Question,
-        compile: impl FnOnce() -> Result<Executable>,
-    ) -> Result<Arc<Executable>> {
-        let programs = || self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = programs().by_question.get(&question) {
-            return Ok(Arc::clone(found));
-        }
-        // Planned outside the lock: two threads may plan the same question, which is harmless.
-        let executable = Arc::new(compile()?);
-        programs().insert(question, Arc::clone(&executable));
-        Ok(executable)
-    }
-
     fn absent<'a>(&self) -> Vec<Buffer<'a>> {
         (0..self.buffer_count()).map(|_| Buffer::Absent).collect()
     }
 
     /// The nodes that hold data, and those that hold none.
-    fn split_nodes(&self) -> Result<(Vec<NodeId>, Vec<NodeId>)> {
+    fn split_nodes(&self) -> Result<(&[NodeId], &[NodeId])> {
         self.expect_node_buffers()?;
-        let (data, parity): (Vec<_>, Vec<_>) =
-            self.code.nodes().partition(|&node| self.code.holds_data(node));
-        let mixed = |&&node: &&NodeId| {
-            let cells = self.code.node_cells(node).iter();
-            cells.into_iter().any(|&cell| self.code.cell(cell).role != Role::Data)
-        };
-        match data.iter().find(mixed) {
-            None => Ok((data, parity)),
+        match self.encoding.mixed {
+            None => Ok((&self.encoding.data, &self.encoding.parity)),
             Some(node) => Err(Error::parameters(format!(
                 "{}: node {} holds data and parity; use encode_nodes or compute",
                 self.code.spec(),
@@ -491,10 +489,38 @@ impl Layout {
     }
 }
 
+/// What encoding a code takes, found once.
+#[derive(Debug)]
+struct Encoding {
+    question: Question,
+    /// The nodes that hold data, in order, and those that hold none.
+    data: Vec<NodeId>,
+    parity: Vec<NodeId>,
+    /// A node that holds both.
+    mixed: Option<NodeId>,
+}
+
+impl Encoding {
+    fn new(code: &Code) -> Self {
+        let question = Question::compute(&code.stored(Role::Data), &code.stored(Role::Parity));
+        let (data, parity): (Vec<NodeId>, _) = code.nodes().partition(|&n| code.holds_data(n));
+        let is_data = |&cell: &CellId| code.cell(cell).role == Role::Data;
+        let mixed = data.iter().find(|&&node| !code.node_cells(node).iter().all(is_data));
+        let mixed = mixed.copied();
+        Self { question, data, parity, mixed }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Question {
     Compute(CellSet, CellSet),
     Update(NodeId),
+}
+
+impl Question {
+    fn compute(have: &CellSet, want: &CellSet) -> Self {
+        Self::Compute(have.clone(), want.clone())
+    }
 }
 
 #[derive(Default)]

@@ -24,6 +24,7 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,7 +55,7 @@ const PLAIN: Variant = Variant { past_cache: false, stage_inputs: false, prefetc
 const PAGE: usize = 4096;
 
 /// The lines that a set of the first-level cache holds at least, on the processors of today.
-const WAYS: usize = 8;
+const WAYS: u16 = 8;
 
 /// Why a program was not compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -254,11 +255,14 @@ impl Code {
     /// Whether the lines that one body touches are more than some set of the first-level cache
     /// holds. Sets follow from the address within a page.
     fn lines_compete(&self, program: &Program, pointers: &[*mut u8]) -> bool {
-        let mut sets = [0_usize; PAGE / LINE];
+        let mut sets = [0_u16; PAGE / LINE];
         for &buffer in &self.used {
             let first = pointers[buffer].addr() / LINE;
             let lines = program.strip(buffer).div_ceil(LINE).min(sets.len());
-            (first..first + lines).for_each(|line| sets[line % (PAGE / LINE)] += 1);
+            for line in first..first + lines {
+                let set = &mut sets[line % (PAGE / LINE)];
+                *set = set.saturating_add(1);
+            }
         }
         sets.into_iter().max().unwrap_or(0) > WAYS
     }
@@ -369,12 +373,21 @@ impl Function {
     /// The pointers are the program's buffers, valid for what `count` bodies read and write; the
     /// processor has the instruction set; `count` is not 0.
     unsafe fn call(&self, pointers: &mut [*mut u8], count: usize) {
-        let mut scratch = vec![Line([0; LINE]); self.scratch.div_ceil(LINE)];
+        let lines = self.scratch.div_ceil(LINE);
+        let mut on_stack = [const { MaybeUninit::<Line>::uninit() }; SCRATCH_ON_STACK];
+        let mut on_heap = Vec::new();
+        let scratch = if lines <= on_stack.len() {
+            on_stack.as_mut_ptr()
+        } else {
+            on_heap.resize(lines, MaybeUninit::new(Line([0; LINE])));
+            on_heap.as_mut_ptr()
+        };
         // SAFETY: the memory holds a function of this type, made by `Assembler`, which touches
-        // what the caller vouches for, `pointers`, and `scratch_bytes` bytes of scratch.
+        // what the caller vouches for, `pointers`, and `scratch_bytes` bytes of scratch, of which it
+        // reads only what it has written.
         unsafe {
             let entry = std::mem::transmute::<*const u8, Entry>(self.memory.start());
-            entry(pointers.as_mut_ptr(), count, scratch.as_mut_ptr().cast());
+            entry(pointers.as_mut_ptr(), count, scratch.cast());
         }
     }
 
@@ -426,6 +439,9 @@ impl Function {
             .all(|n| schedule.inputs() == 0 || cell(&bytes, Slot::Output(n as u32)) == expected[n])
     }
 }
+
+/// The lines of scratch that a call takes from its stack; more come from the heap.
+const SCRATCH_ON_STACK: usize = 64;
 
 /// A cache line of scratch.
 #[derive(Clone, Copy)]
