@@ -246,6 +246,26 @@ fn threads_do_not_change_the_result() {
     }
 }
 
+/// Some kernels run these in parts, over several tiles of stripes.
+#[test]
+fn long_schedules_are_no_different() {
+    for packet in [64, 96] {
+        let codec = |kernel| {
+            let plan = PlanOptions { rounds: Some(0), ..PlanOptions::default() };
+            let options = CodecOptions { packet, kernel, plan, ..CodecOptions::default() };
+            Codec::new(code("20+8"), options).unwrap()
+        };
+        let strip = codec(KernelChoice::Auto).strip();
+        let data: Vec<Vec<u8>> = (0..20).map(|node| fill(node, 50 * strip)).collect();
+        let expected = reference_parity("20+8", &data, packet);
+        for kernel in common::kernels() {
+            let codec = codec(kernel);
+            assert!(encoded(&codec, &data, 8, 0) == expected, "{packet} {kernel:?}");
+            assert!(recovers(&codec, &data, &expected), "{packet} {kernel:?}");
+        }
+    }
+}
+
 /// Loses as many data shards as there are parity shards, and gets them back.
 fn recovers(codec: &Codec, data: &[Vec<u8>], parity: &[Vec<u8>]) -> bool {
     let lost = parity.len().min(data.len());

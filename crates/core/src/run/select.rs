@@ -184,6 +184,13 @@ impl Kernel {
         }
     }
 
+    /// How many outputs a compiled kernel can keep in registers and grow side by side; `None` where that
+    /// does not pay, for want of registers or of three-input XORs.
+    pub(crate) fn outputs_in_registers(self) -> Option<usize> {
+        let machine = self.isa()?.machine(false);
+        (machine.ternary && machine.registers >= 32).then_some(machine.registers - 8)
+    }
+
     /// The machine code of a program, an instruction a line, for kernels that are compiled; this
     /// processor need not have the kernel.
     pub(crate) fn listing(self, program: &Program) -> Option<String> {

@@ -138,12 +138,25 @@ struct BufferUse {
     written: bool,
 }
 
-/// Compiled programs behind a safe interface: one, which threads run over stripes of their own, or
-/// several that share out the work of a stripe.
+/// Compiled programs behind a safe interface: one, or several that share out the work of a stripe.
 pub(crate) struct Executable {
     uses: Vec<BufferUse>,
     parts: Vec<Part>,
+    turns: Turns,
 }
+
+/// How parts follow each other, where there are several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turns {
+    /// Each is run over all stripes, by a thread of its own if there are threads.
+    SideBySide,
+    /// Every thread has stripes of its own and runs all parts over them, some stripes at a time that
+    /// stay in the cache meanwhile.
+    ByTiles,
+}
+
+/// The bytes of buffers that parts run over in turn: a half of a small level-two cache.
+const TILE_BYTES: usize = 128 << 10;
 
 /// A compiled program and what it touches.
 struct Part {
@@ -155,14 +168,14 @@ impl Executable {
     /// One program, of which `footprint` tells all that it touches.
     pub(crate) fn new(footprint: Footprint, compiled: Box<dyn Compiled>) -> Self {
         let parts = vec![Part { footprint, compiled }];
-        Self { uses: buffer_uses(&parts), parts }
+        Self { uses: buffer_uses(&parts), parts, turns: Turns::SideBySide }
     }
 
-    /// Several for the same buffers, each to be run by a thread of its own.
+    /// Several for the same buffers.
     ///
     /// # Errors
     /// When one writes what another touches, or their buffers differ.
-    pub(crate) fn side_by_side(executables: Vec<Self>) -> Result<Self> {
+    pub(crate) fn of_parts(executables: Vec<Self>, turns: Turns) -> Result<Self> {
         let parts: Vec<Part> = executables.into_iter().flat_map(|one| one.parts).collect();
         for (number, part) in parts.iter().enumerate() {
             let fits = |other: &&Part| {
@@ -173,7 +186,7 @@ impl Executable {
                 return Err(Error::length(format!("part {number} of the work meets another")));
             }
         }
-        Ok(Self { uses: buffer_uses(&parts), parts })
+        Ok(Self { uses: buffer_uses(&parts), parts, turns })
     }
 
     /// Why another kernel had to serve than the one that was to, if that has happened.
@@ -193,18 +206,32 @@ impl Executable {
         stores: Stores,
     ) -> Result<()> {
         let stripes = self.check(buffers)?;
-        let bytes = stripes * self.uses.iter().map(|buffer| buffer.strip).sum::<usize>();
+        let stripe: usize = self.uses.iter().map(|buffer| buffer.strip).sum();
+        let bytes = stripes * stripe;
         let memory = Memory::new(buffers, stripes, stores);
         let run = |part: &Part, range: Range<usize>| {
             // SAFETY: `check` found every buffer present, long enough for all stripes and of the
             // right kind, and exclusive borrows stand behind all that is written. Threads get
-            // disjoint stripes of one part, or parts of which `side_by_side` has seen that none
+            // disjoint stripes, or parts of which `of_parts` has seen that none
             // writes what another touches.
             unsafe { part.compiled.run(&memory, range) };
         };
-        match &self.parts[..] {
-            [part] => parallel::over_stripes(stripes, bytes, threads, |range| run(part, range)),
-            parts => parallel::over_parts(parts, bytes, threads, |part| run(part, 0..stripes)),
+        match (&self.parts[..], self.turns) {
+            ([part], _) => {
+                parallel::over_stripes(stripes, bytes, threads, |range| run(part, range));
+            }
+            (parts, Turns::SideBySide) => {
+                parallel::over_parts(parts, bytes, threads, |part| run(part, 0..stripes));
+            }
+            (parts, Turns::ByTiles) => {
+                let tile = (TILE_BYTES / stripe.max(1)).max(1);
+                parallel::over_stripes(stripes, bytes, threads, |range| {
+                    for start in range.clone().step_by(tile) {
+                        let tile = start..range.end.min(start + tile);
+                        parts.iter().for_each(|part| run(part, tile.clone()));
+                    }
+                });
+            }
         }
         Ok(())
     }
