@@ -2,7 +2,8 @@
  *
  * A peer is started with K M SHARD_BYTES OP ALIGN (OP encode or decode, ALIGN staggered or page). It makes
  * shards, checks that decoding what it encoded gives the data back, and prints "ready". Then each
- * line "sample N" makes it run the operation N times between two runs of the calibration kernel and print
+ * line "sample N" makes it run the operation once untimed, because other peers have had the caches since its last
+ * sample, and then N times between two runs of the calibration kernel, and print
  * three times in nanoseconds: calibration, operation (all N), calibration. */
 #ifndef PEER_H
 #define PEER_H
@@ -75,6 +76,7 @@ static void peer_serve(void (*run)(void)) {
     char line[64];
     while (fgets(line, sizeof line, stdin)) {
         int n = atoi(line + strlen("sample "));
+        run();
         uint64_t before = calibrate(), start = now();
         for (int i = 0; i < n; i++) run();
         uint64_t operation = now() - start, after = calibrate();

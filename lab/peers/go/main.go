@@ -91,6 +91,7 @@ func main() {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		n, _ := strconv.Atoi(strings.Fields(lines.Text())[1])
+		run()
 		before := calibrate()
 		start := time.Now()
 		for range n {

@@ -154,13 +154,15 @@ fn main() {
     for line in std::io::stdin().lock().lines() {
         let line = line.expect("input");
         let n: usize = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("sample N");
+        let mut run = || match decode {
+            true => peer.decode(&mut shards, k, lost),
+            false => peer.encode(&mut shards, k),
+        };
+        run();
         let before = calibrate();
         let start = Instant::now();
         for _ in 0..n {
-            match decode {
-                true => peer.decode(&mut shards, k, lost),
-                false => peer.encode(&mut shards, k),
-            }
+            run();
         }
         let operation = start.elapsed().as_nanos();
         println!("{before} {operation} {}", calibrate());
