@@ -48,8 +48,8 @@ const SLP_LIMIT: usize = 1 << 18;
 /// of milliseconds.
 const REFINE_ENCODE: usize = 100_000;
 
-/// The same for questions that come up once, as decoding does: a tenth of a millisecond.
-const REFINE_ONCE: usize = 1_000;
+/// The same for questions that come up once, as decoding does: a few tenths of a millisecond.
+const REFINE_ONCE: usize = 3_000;
 
 /// The most rounds of refining where nobody asks for more.
 const REFINE_ROUNDS: usize = 400;
