@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::plan::registers::Machine;
 use crate::run::jit::{self, Jit, assemble::Isa};
 use crate::run::kernel::{self, Compiled, Executable};
 use crate::run::program::Program;
@@ -182,6 +183,11 @@ impl Kernel {
             Self::JitNeonSha3 => Some(Isa::NeonSha3),
             _ => None,
         }
+    }
+
+    /// What register allocation knows of the machine, for kernels that are compiled.
+    pub fn machine(self) -> Option<Machine> {
+        self.isa().map(|isa| isa.machine(false))
     }
 
     /// The machine code of a program, an instruction a line, for kernels that are compiled; this
