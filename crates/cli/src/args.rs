@@ -6,7 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use paritas::{KernelChoice, Objective, Order, Pass, Spec, Split};
+use paritas::plan::registers::Machine;
+use paritas::{KernelChoice, Objective, Order, Pass, Spec, Split, Tuning};
 use paritas_store::foreign::Format;
 
 const EXIT_CODES: &str = "\
@@ -396,15 +397,8 @@ pub enum OrderName {
     Parity,
     /// One source packet after the other.
     Data,
-}
-
-impl From<OrderName> for Order {
-    fn from(name: OrderName) -> Self {
-        match name {
-            OrderName::Parity => Self::Parity,
-            OrderName::Data => Self::Data,
-        }
-    }
+    /// As the compiled kernel of --kernel runs it.
+    Fused,
 }
 
 /// `--normalise`.
@@ -453,6 +447,22 @@ pub enum CostName {
     Weighted,
     /// Operations and XORs of three packets.
     Ternary,
+    /// Instructions, loads and stores of the compiled kernel of --kernel; slow to count.
+    Fused,
+}
+
+impl CostName {
+    /// What is made small, where fused schedules run on this machine and an XOR costs so many
+    /// thousandths of a copy.
+    pub fn objective(self, machine: Machine, weight: u32) -> Objective {
+        match self {
+            Self::Xors => Objective::Xors,
+            Self::Total => Objective::Total,
+            Self::Weighted => Objective::Weighted(weight),
+            Self::Ternary => Objective::Ternary,
+            Self::Fused => Objective::Fused(machine),
+        }
+    }
 }
 
 /// `--search`.
@@ -480,12 +490,15 @@ Examples:
 
 Counts, over operations `cell = xor(sources)`, temporaries included: ones (of the bit matrix), xors
 (sum of fan-in - 1), copies (one an operation), total (xors + copies, the sum of fan-ins), ops, temps,
-ternary (sum of ceil((fan-in - 1) / 2)), loads and stores (vectors that the compiled AVX2 kernel moves
-for every vector of a packet), reads (packets read of each node).
+ternary (sum of ceil((fan-in - 1) / 2)), instructions, loads and stores (of the compiled kernel, for
+every vector of a packet), reads (packets read of each node).
+--cost weighted takes the weight that `paritas tune` measured on this machine, or 1.5, the dissertation's,
+where it was not run: only with --weight are its counts the same everywhere. The weight is reported.
 --normalise, --strategy and --search are for Cauchy codes. A search takes k, m and w of SPEC and looks for the
 points; its result is the code that is reported. The same seed and evaluations give the same result,
 whatever the number of threads.
-JSON: type \"schedule\", code, erased, pass, order, cost, fewest_reads, the counts, plan_seconds (null after a search),
+JSON: type \"schedule\", code, erased, pass, order, cost, weight (null unless cost is weighted), fewest_reads,
+kernel (whose instructions are counted), the counts, plan_seconds (null after a search),
 search (method, seed, evaluations; null without), and with --text: text, with --asm: asm.")]
 pub struct Schedule {
     /// The code.
@@ -509,9 +522,9 @@ pub struct Schedule {
     /// What slp and searches make small.
     #[arg(long, value_enum, default_value = "total")]
     pub cost: CostName,
-    /// How many copies an XOR costs, with --cost weighted.
-    #[arg(long, default_value_t = 1.5, value_name = "COPIES", value_parser = parse_weight)]
-    pub weight: f64,
+    /// How many copies an XOR costs, with --cost weighted [default: as measured by `paritas tune`, or 1.5].
+    #[arg(long, value_name = "COPIES", value_parser = parse_weight)]
+    pub weight: Option<u32>,
     /// How often slp takes a part of the schedule back and does it again [default: as often as pays].
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
@@ -536,9 +549,10 @@ pub struct Schedule {
     /// Print the machine code that a compiled kernel makes of it.
     #[arg(long)]
     pub asm: bool,
-    /// The kernel for --asm; this processor need not have it.
-    #[arg(long, default_value = "jit", value_name = "KERNEL")]
-    pub kernel: KernelChoice,
+    /// The compiled kernel whose instructions are counted and listed, and that is meant by `fused`; this
+    /// processor need not have it [default: jit-avx2, or with --asm the best one here].
+    #[arg(long, value_name = "KERNEL")]
+    pub kernel: Option<KernelChoice>,
 }
 
 impl Schedule {
@@ -552,20 +566,25 @@ impl Schedule {
         self.strategy.map(|strategy| strategy.normalise).or(self.normalise)
     }
 
-    /// What is made small.
-    pub fn objective(&self) -> Objective {
-        match self.cost {
-            CostName::Xors => Objective::Xors,
-            CostName::Total => Objective::Total,
-            CostName::Weighted => Objective::Weighted((1000.0 * self.weight).round() as u32),
-            CostName::Ternary => Objective::Ternary,
+    /// In which order operations come, where fused ones run on this machine.
+    pub fn order(&self, machine: Machine) -> Order {
+        match self.order {
+            OrderName::Parity => Order::Parity,
+            OrderName::Data => Order::Data,
+            OrderName::Fused => Order::Fused(machine),
         }
+    }
+
+    /// How many thousandths of a copy an XOR costs.
+    pub fn weight(&self) -> u32 {
+        self.weight.unwrap_or_else(Tuning::xor_weight_here)
     }
 }
 
-fn parse_weight(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(weight) if (0.001..=1000.0).contains(&weight) => Ok(weight),
+/// Thousandths.
+fn parse_weight(text: &str) -> Result<u32, String> {
+    match text.parse::<f64>() {
+        Ok(weight) if (0.001..=1000.0).contains(&weight) => Ok((1000.0 * weight).round() as u32),
         _ => Err(format!("`{text}` is not a number from 0.001 to 1000")),
     }
 }
@@ -628,6 +647,9 @@ pub struct Bench {
     /// How XORs are reduced [default: slp, or as tuned].
     #[arg(long, value_enum)]
     pub pass: Option<PassName>,
+    /// What slp makes small; fused is for the kernel that runs, if it is compiled.
+    #[arg(long, value_enum, default_value = "total")]
+    pub cost: CostName,
     /// Which kernel runs: auto, or one of those that `paritas doctor` lists.
     #[arg(long, default_value = "auto")]
     pub kernel: KernelChoice,

@@ -330,13 +330,34 @@ fn a_code_is_drawn() {
 
 #[test]
 fn schedule() {
-    let counts =
-        ["ones", "xors", "copies", "total", "ops", "temps", "ternary", "loads", "stores", "reads"];
+    let counts = [
+        "ones",
+        "xors",
+        "copies",
+        "total",
+        "ops",
+        "temps",
+        "ternary",
+        "instructions",
+        "loads",
+        "stores",
+        "reads",
+    ];
     let number = |report: &Value, field: &str| report[field].as_u64().unwrap();
     let spec = "cauchy:k=10,m=4,w=4";
     let report = run(["schedule", spec, "--json"]).expect(exit::DONE).result();
-    let fields =
-        ["code", "erased", "pass", "order", "cost", "fewest_reads", "plan_seconds", "search"];
+    let fields = [
+        "code",
+        "erased",
+        "pass",
+        "order",
+        "cost",
+        "weight",
+        "fewest_reads",
+        "kernel",
+        "plan_seconds",
+        "search",
+    ];
     check_report("schedule", "schedule", &report, &[&fields[..], &counts].concat());
     assert_eq!(report["code"], spec);
     assert_eq!(number(&report, "xors") + number(&report, "copies"), number(&report, "total"));
@@ -368,12 +389,42 @@ fn schedule() {
     };
     assert_eq!((total(&[]), total(&["--fewest-reads"])), (100, 75));
     for pass in ["direct", "smart", "um", "wm", "slp"] {
-        for order in ["parity", "data"] {
+        for order in ["parity", "data", "fused"] {
             let arguments = ["schedule", "rdp:k=6", "--pass", pass, "--order", order, "--json"];
             let report = run(arguments).expect(exit::DONE).result();
             assert!(report["pass"] == pass && report["order"] == order, "{report}");
         }
     }
+}
+
+/// What a compiled kernel executes becomes less where that is what counts, and the order that it runs
+/// is listed.
+#[test]
+fn fused_schedules() {
+    let report = |more: &[&str]| {
+        let spec = "cauchy:k=6,m=3,w=8";
+        let report = run([&["schedule", spec, "--json", "--rounds", "60"], more].concat());
+        report.expect(exit::DONE).result()
+    };
+    for kernel in ["jit-avx2", "jit-avx512", "jit-neon"] {
+        let weigh = |report: &Value| {
+            let count = |field: &str| report[field].as_u64().unwrap();
+            4 * (count("loads") + 2 * count("stores")) + count("instructions")
+        };
+        let [by_total, by_fused] =
+            ["total", "fused"].map(|cost| report(&["--kernel", kernel, "--cost", cost]));
+        assert_eq!(by_fused["kernel"], kernel);
+        assert!(weigh(&by_fused) <= weigh(&by_total), "{by_fused} {by_total}");
+        let ordered = report(&["--kernel", kernel, "--order", "fused"]);
+        assert!(weigh(&ordered) <= weigh(&by_total), "{kernel}: {ordered}");
+    }
+    let bench = ["bench", "--code", "4+2", "--set", "65536", "--reps", "1", "--cost", "fused"];
+    run([&bench[..], &["--kernel", "scalar"]].concat()).expect(exit::ARGUMENTS);
+    if paritas::can_compile().is_ok() {
+        run([&bench[..], &["--kernel", "jit"]].concat()).expect(exit::DONE);
+    }
+    let arguments = ["schedule", "4+2", "--kernel", "avx2"];
+    assert!(run(arguments).expect(exit::ARGUMENTS).stderr.contains("no machine code"));
 }
 
 /// A matrix that is scaled anew or searched is the code that is reported, and its spec names it.

@@ -32,6 +32,13 @@ impl Home {
         finish(command)
     }
 
+    /// The weight that a weighted schedule is reported with.
+    fn weight(&self, more: &[&str]) -> f64 {
+        let more = more.iter().map(OsString::from);
+        let all = args!["schedule", "4+2", "--cost", "weighted", "--json"].into_iter().chain(more);
+        self.run(&all.collect::<Vec<_>>()).expect(exit::DONE).result()["weight"].as_f64().unwrap()
+    }
+
     fn is_tuned(&self) -> bool {
         self.run(&args!["doctor", "--json"]).expect(exit::DONE).result()["tuned"] == true
     }
@@ -46,6 +53,15 @@ fn decisions_are_remembered_and_forgotten() {
 
     let lines = home.run(&args!["tune", "4+2", "--json"]).expect(exit::DONE).results();
     let (tuning, decisions) = lines.split_last().unwrap();
+    // An XOR reads memory once more, where a copy reads and writes.
+    let weight = decisions.iter().find(|line| line["question"] == "weight of an XOR").unwrap();
+    let ratio: f64 = weight["chosen"].as_str().unwrap().parse().unwrap();
+    let speeds: Vec<f64> =
+        weight["choices"].as_array().unwrap().iter().map(|c| c["gbps"].as_f64().unwrap()).collect();
+    let expected = ((4.0 * speeds[0] / speeds[1] - 1.0) / 3.0).clamp(0.1, 10.0);
+    assert!((ratio - expected).abs() < 0.001, "{weight}");
+    let kept = tuning["tuning"]["xor_weight"].as_f64().unwrap();
+    assert!((kept / 1000.0 - ratio).abs() < 0.001, "{tuning}");
     let questions: Vec<&Value> = decisions.iter().map(|line| &line["question"]).collect();
     for question in [
         "kernel",
@@ -60,7 +76,9 @@ fn decisions_are_remembered_and_forgotten() {
     }
     for decision in decisions.iter().chain(&dry.results()) {
         let choices = decision["choices"].as_array().unwrap();
-        assert!(choices.iter().any(|choice| choice["name"] == decision["chosen"]), "{decision}");
+        let is_measured = decision["question"] == "weight of an XOR";
+        let is_choice = choices.iter().any(|choice| choice["name"] == decision["chosen"]);
+        assert!(is_measured || is_choice, "{decision}");
         assert!(choices.iter().all(|choice| choice["gbps"].as_f64().unwrap() > 0.0), "{decision}");
     }
     assert_eq!(tuning["type"], "tuning");
@@ -77,7 +95,7 @@ fn decisions_are_remembered_and_forgotten() {
 
 /// Kernel, stores and split of an invented tuning that any machine can follow.
 const INVENTED: &str = r#"{"processor": "PROCESSOR", "kernel": "scalar", "word_kernel": "scalar",
-    "sums": "xor", "past_cache_from": 1, "prefetch": true, "threads": 2, "bytes_a_thread": 1, "split": "rows",
+    "sums": "xor", "past_cache_from": 1, "prefetch": true, "threads": 2, "bytes_a_thread": 1, "split": "rows", "xor_weight": 725,
     "codes": {"cauchy:k=6,m=3,w=4": {"kernel": "scalar", "pass": "direct"}}}"#;
 
 #[test]
@@ -91,6 +109,7 @@ fn the_other_commands_follow_and_store_the_same() {
     fs::remove_file(home.tuning()).unwrap();
     let found = home.run(&bench).expect(exit::DONE).result();
     assert!(found["kernel"] != "scalar" && found["split"] == "stripe", "{found}");
+    assert_eq!(home.weight(&[]), 1.5);
     let mut content = vec![0; 3_000_000];
     Chance(9).fill(&mut content);
     fs::write(home.path().join("file"), content).unwrap();
@@ -103,6 +122,8 @@ fn the_other_commands_follow_and_store_the_same() {
     fs::write(home.tuning(), INVENTED.replace("PROCESSOR", processor)).unwrap();
     let found = home.run(&bench).expect(exit::DONE).result();
     assert!(found["kernel"] == "scalar" && found["split"] == "rows", "{found}");
+    assert_eq!(home.weight(&[]), 0.725);
+    assert_eq!(home.weight(&["--weight", "1.25"]), 1.25);
     for code in codes {
         let folder = home.path().join(code);
         let names = names(&folder);

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{CodecOptions, Sums};
 use crate::define::spec::Spec;
 use crate::plan::Pass;
+use crate::plan::cost::Objective;
 use crate::run::kernel::Stores;
 use crate::run::parallel::Split;
 use crate::run::select::{Kernel, KernelChoice};
@@ -54,6 +55,10 @@ pub struct Tuning {
     pub bytes_a_thread: usize,
     /// How they share a call's work.
     pub split: Split,
+    /// How many thousandths of the time of copying a packet adding it to another takes, for
+    /// [`Objective::Weighted`]; the dissertation's where it was not measured.
+    #[serde(default = "printed_weight")]
+    pub xor_weight: u32,
     /// What is best for single codes, by spec.
     pub codes: BTreeMap<String, CodeTuning>,
 }
@@ -74,9 +79,9 @@ pub struct Finding {
     pub question: &'static str,
     /// For which code, set of buffers and the like.
     pub about: String,
-    /// All choices with the GB/s of user data that they reach.
+    /// All choices with the GB/s of user data that they reach; of a weight, what it is the ratio of.
     pub choices: Vec<(String, f64)>,
-    /// The one that was taken.
+    /// The one that was taken, or the weight.
     pub chosen: String,
 }
 
@@ -85,6 +90,11 @@ impl Tuning {
     pub fn remembered() -> Option<&'static Self> {
         static REMEMBERED: OnceLock<Option<Tuning>> = OnceLock::new();
         REMEMBERED.get_or_init(Self::read).as_ref()
+    }
+
+    /// How many thousandths of a copy an XOR costs: as measured, or as printed where nothing was.
+    pub fn xor_weight_here() -> u32 {
+        Self::remembered().map_or(Objective::PRINTED_WEIGHT, |tuning| tuning.xor_weight)
     }
 
     fn read() -> Option<Self> {
@@ -152,6 +162,10 @@ impl Tuning {
         }
         options
     }
+}
+
+fn printed_weight() -> u32 {
+    Objective::PRINTED_WEIGHT
 }
 
 fn no_directory() -> io::Error {

@@ -3,13 +3,14 @@
 use std::time::Instant;
 
 use paritas::measure::{Samples, Shard, repeat};
+use paritas::plan::registers::Machine;
 use paritas::{
     Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Pass,
-    PlanOptions, Role, Spec,
+    PlanOptions, Role, Spec, Tuning,
 };
 use serde_json::json;
 
-use crate::args::{Align, Bench, Operation};
+use crate::args::{Align, Bench, CostName, Operation};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -98,17 +99,28 @@ struct Workload {
     first_seconds: f64,
 }
 
+/// As tuned, but for what the arguments say.
+fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
+    let tuned = match args.kernel {
+        KernelChoice::Auto => CodecOptions::for_this_machine(code.spec()),
+        kernel => CodecOptions { kernel, ..CodecOptions::default() },
+    };
+    let split = args.split.unwrap_or(tuned.split);
+    let pass = args.pass.map_or(tuned.plan.pass, Pass::from);
+    let machine = tuned.kernel.resolve(args.packet).machine();
+    if machine.is_none() && args.cost == CostName::Fused {
+        return Err(Failure::arguments("--cost fused: this kernel is not compiled"));
+    }
+    let weight = Tuning::xor_weight_here();
+    let objective = args.cost.objective(machine.unwrap_or(Machine::AVX2), weight);
+    let plan = PlanOptions { pass, objective, ..tuned.plan };
+    let (packet, threads) = (args.packet, args.threads);
+    Ok(CodecOptions { packet, threads, split, plan, ..tuned })
+}
+
 impl Workload {
     fn new(code: Code, args: &Bench) -> Result<Self, Failure> {
-        let tuned = match args.kernel {
-            KernelChoice::Auto => CodecOptions::for_this_machine(code.spec()),
-            kernel => CodecOptions { kernel, ..CodecOptions::default() },
-        };
-        let split = args.split.unwrap_or(tuned.split);
-        let pass = args.pass.map_or(tuned.plan.pass, Pass::from);
-        let plan = PlanOptions { pass, ..tuned.plan };
-        let (packet, threads) = (args.packet, args.threads);
-        let options = CodecOptions { packet, threads, split, plan, ..tuned };
+        let options = options(&code, args)?;
         let codec = Codec::new(code, options)?;
         let nodes = codec.code().node_count();
         let data_nodes = codec.code().nodes().filter(|&n| codec.code().holds_data(n)).count();
@@ -197,6 +209,7 @@ impl Workload {
             code: args.code.clone(),
             op: Operation::Encode,
             kernel: KernelChoice::Only(Kernel::Scalar),
+            cost: CostName::Total,
             ..*args
         };
         let mut other = Self::new(self.codec.code().clone(), &plain)?;

@@ -6,11 +6,12 @@ use clap::ValueEnum;
 use paritas::plan::registers::{Allocation, Machine};
 use paritas::search::{Crossover, Found, Limit, Method, Problem};
 use paritas::{
-    CauchyMatrix, CellSet, Code, Codec, CodecOptions, Cost, NodeId, Plan, PlanOptions, Reads, Role,
+    CauchyMatrix, CellSet, Code, Codec, CodecOptions, Cost, DEFAULT_PACKET, Kernel, KernelChoice,
+    NodeId, Plan, PlanOptions, Reads, Role,
 };
 use serde_json::{Value, json};
 
-use crate::args::{Schedule, SearchName, Switch};
+use crate::args::{CostName, Schedule, SearchName, Switch};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -20,10 +21,11 @@ const DEFAULT_EVALUATIONS: usize = 2000;
 
 /// Plans and reports.
 pub fn run(args: &Schedule, output: &Output) -> Outcome {
+    let (kernel, machine) = compiled(args)?;
     let options = PlanOptions {
         pass: args.pass().into(),
-        order: args.order.into(),
-        objective: args.objective(),
+        order: args.order(machine),
+        objective: args.cost.objective(machine, args.weight()),
         rounds: args.rounds,
         reads: if args.fewest_reads { Reads::Fewest } else { Reads::Any },
     };
@@ -34,11 +36,24 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     // Without what differs from run to run, a search can be compared byte for byte.
     let seconds = search.is_none().then(|| start.elapsed().as_secs_f64());
     let asm =
-        if args.asm { Some(listing(args, code.clone(), options, (&have, &want))?) } else { None };
-    let report = Report { args, code, plan, search, seconds, asm };
-    let moves = moves(&report.plan, &report.code)?;
-    output.result(report.json(moves), || report.text(moves));
+        if args.asm { Some(listing(kernel, code.clone(), options, (&have, &want))?) } else { None };
+    let executed = executed(&plan, &code, machine)?;
+    let report = Report { args, code, plan, search, seconds, asm, kernel, executed };
+    output.result(report.json(), || report.text());
     Ok(Exit::Done)
+}
+
+/// The compiled kernel that fused schedules are for and whose instructions are counted and listed.
+fn compiled(args: &Schedule) -> Result<(Kernel, Machine), Failure> {
+    let kernel = match args.kernel {
+        Some(choice) => choice.resolve(DEFAULT_PACKET),
+        None if args.asm => "jit".parse::<KernelChoice>()?.resolve(DEFAULT_PACKET),
+        None => Kernel::JitAvx2,
+    };
+    let machine = kernel.machine().ok_or_else(|| {
+        Failure::arguments(format!("--kernel {kernel}: it compiles no machine code"))
+    })?;
+    Ok((kernel, machine))
 }
 
 struct Report<'a> {
@@ -48,19 +63,29 @@ struct Report<'a> {
     search: Option<Value>,
     seconds: Option<f64>,
     asm: Option<String>,
+    kernel: Kernel,
+    executed: Option<Allocation>,
 }
 
 impl Report<'_> {
-    fn json(&self, moves: Option<(usize, usize)>) -> Value {
+    /// How many copies an XOR was taken for.
+    fn weight(&self) -> Option<f64> {
+        let weighted = self.args.cost == CostName::Weighted;
+        weighted.then(|| f64::from(self.args.weight()) / 1000.0)
+    }
+
+    fn json(&self) -> Value {
         let Self { args, code, plan, .. } = self;
+        let executed = |count: fn(&Allocation) -> usize| self.executed.as_ref().map(count);
         let cost = Cost::of(plan.schedule());
         let mut value = json!({
             "type": "schedule", "code": code.spec().to_string(), "erased": args.erase,
             "pass": name(args.pass()), "order": name(args.order), "cost": name(args.cost),
-            "fewest_reads": args.fewest_reads,
+            "weight": self.weight(), "fewest_reads": args.fewest_reads, "kernel": self.kernel.name(),
             "ones": code.ones(), "xors": cost.xors, "copies": cost.copies, "total": cost.total,
             "ops": cost.ops, "temps": cost.temps, "ternary": cost.ternary,
-            "loads": moves.map(|(loads, _)| loads), "stores": moves.map(|(_, stores)| stores),
+            "instructions": executed(|made| made.steps.len()), "loads": executed(|made| made.loads),
+            "stores": executed(|made| made.stores),
             "reads": plan.reads(code), "plan_seconds": self.seconds, "search": self.search,
         });
         if args.text {
@@ -72,11 +97,13 @@ impl Report<'_> {
         value
     }
 
-    fn text(&self, moves: Option<(usize, usize)>) -> String {
-        let Self { args, code, plan, .. } = self;
+    fn text(&self) -> String {
+        let Self { args, code, plan, kernel, .. } = self;
         let Cost { xors, copies, total, ops, temps, ternary } = Cost::of(plan.schedule());
-        let moved =
-            moves.map(|(loads, stores)| format!("; {loads} loads and {stores} stores a vector"));
+        let executed = self.executed.as_ref().map(|Allocation { steps, loads, stores, .. }| {
+            let count = steps.len();
+            format!("; {kernel}: {count} instructions, {loads} loads and {stores} stores a vector")
+        });
         let question = match args.erase[..] {
             [] => "encode".to_owned(),
             _ => format!("reconstruct {:?}", args.erase),
@@ -87,9 +114,12 @@ impl Report<'_> {
              with {temps} temporaries\n  {ternary} three-input XORs{}\n  packets read of each node: {}\n",
             code.spec(),
             code.ones(),
-            moved.unwrap_or_default(),
+            executed.unwrap_or_default(),
             reads.join(" ")
         );
+        if let Some(weight) = self.weight() {
+            text.push_str(&format!("  an XOR was taken for {weight} copies\n"));
+        }
         if args.text {
             text.push_str(&format!("\n{}", plan.schedule()));
         }
@@ -155,27 +185,28 @@ fn search(
 
 /// The machine code for the question, over whole nodes with packets of the default size.
 fn listing(
-    args: &Schedule,
+    kernel: Kernel,
     code: Code,
     plan: PlanOptions,
     (have, want): (&CellSet, &CellSet),
 ) -> Result<String, Failure> {
     let codec = Codec::new(code, CodecOptions { plan, ..Default::default() })?;
-    let kernel = args.kernel.resolve(codec.packet());
     codec.listing(kernel, have, want)?.ok_or_else(|| {
         Failure::arguments(format!("--asm: the {kernel} kernel compiles no machine code for this"))
     })
 }
 
-/// The vectors that the compiled AVX2 kernel loads and stores; schedules that add to cells are not
-/// compiled.
-fn moves(plan: &Plan, code: &Code) -> Result<Option<(usize, usize)>, paritas::Error> {
+/// What the compiled kernel executes; schedules that add to cells are not compiled.
+fn executed(
+    plan: &Plan,
+    code: &Code,
+    machine: Machine,
+) -> Result<Option<Allocation>, paritas::Error> {
     let schedule = plan.schedule();
     if !schedule.is_single_assignment() {
         return Ok(None);
     }
-    let allocation = Allocation::best(schedule, &plan.streams(code), Machine::AVX2)?;
-    Ok(Some((allocation.loads, allocation.stores)))
+    Allocation::best(schedule, &plan.streams(code), machine).map(Some)
 }
 
 /// The cells at hand and wanted: all data and all parity, or what is left and what is erased.

@@ -33,11 +33,12 @@ use serde::{Deserialize, Serialize};
 use crate::define::cells::{CellId, CellSet, Code, NodeId};
 use crate::define::erasure::Losses;
 use crate::error::{Error, Result};
-use crate::plan::cost::{Cost, Objective};
+use crate::plan::cost::Objective;
 use crate::plan::optimise::matching::{self, Preference};
 use crate::plan::optimise::refine::{self, Effort};
 use crate::plan::optimise::rows::Rows;
 use crate::plan::optimise::{direct, fuse, order, slp, smart};
+use crate::plan::registers::Machine;
 use crate::plan::schedule::Schedule;
 
 /// The largest number of sources (sum over wanted cells) that `slp` is tried on by itself; beyond
@@ -48,8 +49,8 @@ const SLP_LIMIT: usize = 1 << 18;
 /// of milliseconds.
 const REFINE_ENCODE: usize = 100_000;
 
-/// The same for questions that come up once, as decoding does: a tenth of a millisecond.
-const REFINE_ONCE: usize = 1_000;
+/// The same for questions that come up once, as decoding does: a few tenths of a millisecond.
+const REFINE_ONCE: usize = 3_000;
 
 /// The most rounds of refining where nobody asks for more.
 const REFINE_ROUNDS: usize = 400;
@@ -105,6 +106,9 @@ pub enum Order {
     Parity,
     /// Sources one after the other, each added wherever it is used (Luo, Xu and Plank 2009).
     Data,
+    /// The one in which a compiled kernel runs it on this machine ([`registers::arranged`]), which may
+    /// compute by other operations.
+    Fused(Machine),
 }
 
 /// Which of the cells at hand a schedule reads.
@@ -180,14 +184,9 @@ impl Plan {
         self.schedule
     }
 
-    /// The stream of bytes that each input is part of: its node's, or for data that is stored nowhere
-    /// one of its own.
+    /// The stream of bytes that each input is part of.
     pub fn streams(&self, code: &Code) -> Vec<usize> {
-        let stream = |&cell: &CellId| {
-            let node = code.cell(cell).place.map(|place| place.node.index());
-            node.unwrap_or(code.node_count() + cell.index())
-        };
-        self.inputs.iter().map(stream).collect()
+        streams(code, &self.inputs)
     }
 
     /// The number of cells read of each node.
@@ -198,6 +197,16 @@ impl Plan {
         }
         reads
     }
+}
+
+/// The stream of bytes that each cell is part of: its node's, or for data that is stored nowhere one of
+/// its own.
+fn streams(code: &Code, cells: &[CellId]) -> Vec<usize> {
+    let stream = |&cell: &CellId| {
+        let node = code.cell(cell).place.map(|place| place.node.index());
+        node.unwrap_or(code.node_count() + cell.index())
+    };
+    cells.iter().map(stream).collect()
 }
 
 /// Wanted cells as XORs of cells at hand or of cells wanted before: what the passes start from.
@@ -254,7 +263,8 @@ impl Code {
         if let Some(equations) = structured {
             plans.push(plan(&equations)?);
         }
-        let cheapest = plans.into_iter().min_by_key(|plan| Cost::of(plan.schedule()).total);
+        let figure = |plan: &Plan| options.objective.of_schedule(plan.schedule());
+        let cheapest = plans.into_iter().min_by_key(figure);
         cheapest.ok_or_else(|| Error::schedule("no equations to plan from"))
     }
 
@@ -296,7 +306,10 @@ impl Code {
             })
             .collect();
         let inputs = 2 * cells.len() + touched.len();
-        let schedule = reduce(direct::schedule(inputs, &supports)?, options)?;
+        // The node as it was, as it is, and every derived cell for itself.
+        let derived = (2..).take(touched.len()).collect();
+        let streams = [vec![0; cells.len()], vec![1; cells.len()], derived].concat();
+        let schedule = reduce(direct::schedule(inputs, &supports)?, &streams, options)?;
         Ok((schedule, touched))
     }
 
@@ -308,7 +321,8 @@ impl Code {
             }
             _ => options,
         };
-        Plan::new(reduce(start, options)?, inputs, wanted.to_vec())
+        let schedule = reduce(start, &streams(self, &inputs), options)?;
+        Plan::new(schedule, inputs, wanted.to_vec())
     }
 
     /// The options with as many rounds as pay, unless they say how many.
@@ -324,13 +338,15 @@ fn rounds_for_encoding(sources: usize) -> usize {
     (REFINE_ENCODE / sources.max(1)).min(REFINE_ROUNDS)
 }
 
-fn reduce(start: Schedule, options: PlanOptions) -> Result<Schedule> {
+/// Shortens and orders a schedule whose input `i` belongs to stream `streams[i]`.
+fn reduce(start: Schedule, streams: &[usize], options: PlanOptions) -> Result<Schedule> {
     let mut rows = Rows::new(&start)?;
     reduce_rows(&mut rows, options);
     let reduced = rows.schedule()?;
     match options.order {
         Order::Parity => Ok(reduced),
         Order::Data => order::data_first(&reduced),
+        Order::Fused(machine) => registers::arranged(&reduced, streams, machine),
     }
 }
 
@@ -344,7 +360,14 @@ fn reduce_rows(rows: &mut Rows, options: PlanOptions) {
             slp::extract_pairs(rows, None);
             fuse::fuse(rows, options.objective);
             let PlanOptions { objective, rounds, .. } = options;
-            refine::refine(rows, Effort { objective, rounds: rounds.unwrap_or(0), seed: SEED });
+            let mut refine = |objective| {
+                refine::refine(rows, Effort { objective, rounds: rounds.unwrap_or(0), seed: SEED });
+            };
+            // What is slow to count is made small from where counting quickly leads.
+            if let Objective::Fused(_) = objective {
+                refine(Objective::Total);
+            }
+            refine(objective);
         }
     }
 }

@@ -3,15 +3,22 @@
 //! Elimination expresses a lost cell by cells at hand, which takes dense rows over all of them. Most of
 //! that is the same work over and over: the known part of each parity that is used. Here it is
 //! done once. The *syndrome* of a parity cell is its XOR with the known data in its row; that is about
-//! what encoding costs. Lost data is a sum of syndromes, a small dense system; and where an
-//! equation has a single unknown left, as plain parity has after all nodes but one, that
-//! gives the unknown more cheaply. Lost parity comes last, from data that is whole again.
+//! what encoding costs. The lost data solves a small system over the syndromes, sparse as the code's
+//! matrix is; its inverse is dense, so it is solved by triangular factors instead. Pivots are those that
+//! fill in least (Markowitz, *The elimination form of the inverse and its application to linear
+//! programming*, 1957), so that plain parity, for one, gives the last node by itself. Lost parity comes
+//! last, from data that is whole again.
 
 use std::collections::{HashMap, HashSet};
 
+use crate::define::bitmatrix::BitMatrix;
 use crate::define::cells::{CellId, CellSet, Code, Role};
 use crate::define::erasure::Losses;
 use crate::plan::Equations;
+
+/// The most unknowns among which the best pivot is looked for, which takes time cubic in their number;
+/// beyond it any serves.
+const CHOOSE_LIMIT: usize = 512;
 
 /// The wanted cells by syndromes, or `None` where some lost data cell that they need is not
 /// determined by itself.
@@ -21,14 +28,9 @@ pub(super) fn solve(
     have: &CellSet,
     wanted: &[CellId],
 ) -> Option<Equations> {
-    let unknown = unknown_data(code, have, wanted);
-    let solutions: Vec<(CellId, Vec<CellId>)> = unknown
-        .into_iter()
-        .map(|cell| losses.solution(cell).map(|solution| (cell, solution)))
-        .collect::<Option<_>>()?;
-    let mut system = System::new(code, have, &solutions);
+    let system = System::new(code, losses, have, unknown_data(code, have, wanted))?;
     let mut rows = system.syndromes();
-    rows.extend(system.losses(solutions)?);
+    rows.extend(Elimination::of(system).run()?);
     for &cell in wanted.iter().filter(|&&cell| code.cell(cell).role != Role::Data) {
         rows.push((cell, data_of(code, cell).collect()));
     }
@@ -57,27 +59,42 @@ struct Syndrome {
     unknown: Vec<CellId>,
 }
 
+/// As many syndromes as unknowns, which they determine.
 struct System {
     syndromes: Vec<Syndrome>,
-    by_parity: HashMap<CellId, usize>,
+    /// Those that are needed, then others in the same equations.
+    unknowns: Vec<CellId>,
+    needed: usize,
+    /// The first number that names nothing.
+    unnamed: usize,
 }
 
 impl System {
-    fn new(code: &Code, have: &CellSet, solutions: &[(CellId, Vec<CellId>)]) -> Self {
-        let mut system = Self { syndromes: Vec::new(), by_parity: HashMap::new() };
-        for &parity in solutions.iter().flat_map(|(_, solution)| solution) {
-            let number = system.syndromes.len();
-            if system.by_parity.contains_key(&parity) {
-                continue;
+    fn new(
+        code: &Code,
+        losses: &Losses<'_>,
+        have: &CellSet,
+        mut unknowns: Vec<CellId>,
+    ) -> Option<Self> {
+        let needed = unknowns.len();
+        let mut seen: HashSet<CellId> = unknowns.iter().copied().collect();
+        let mut syndromes = Vec::new();
+        let mut next = 0;
+        while let Some(&cell) = unknowns.get(next) {
+            for parity in losses.solution(cell)? {
+                if seen.insert(parity) {
+                    let (mut known, unknown): (Vec<CellId>, Vec<CellId>) =
+                        data_of(code, parity).partition(|&cell| have.contains(cell));
+                    known.push(parity);
+                    unknowns.extend(unknown.iter().filter(|&&cell| seen.insert(cell)));
+                    let name = CellId::new(code.cell_count() + syndromes.len());
+                    syndromes.push(Syndrome { name, known, unknown });
+                }
             }
-            let (mut known, unknown): (Vec<CellId>, Vec<CellId>) =
-                data_of(code, parity).partition(|&cell| have.contains(cell));
-            known.push(parity);
-            let name = CellId::new(code.cell_count() + number);
-            system.syndromes.push(Syndrome { name, known, unknown });
-            system.by_parity.insert(parity, number);
+            next += 1;
         }
-        system
+        let unnamed = code.cell_count() + syndromes.len();
+        Some(Self { syndromes, unknowns, needed, unnamed })
     }
 
     fn syndromes(&self) -> Vec<(CellId, Vec<CellId>)> {
@@ -85,45 +102,185 @@ impl System {
         self.syndromes.iter().map(row).collect()
     }
 
-    /// Lost cells in the order in which they are made: next comes the one that takes fewest sources.
-    fn losses(
-        &mut self,
-        mut left: Vec<(CellId, Vec<CellId>)>,
-    ) -> Option<Vec<(CellId, Vec<CellId>)>> {
-        let mut done: HashSet<CellId> = HashSet::new();
-        let mut rows = Vec::with_capacity(left.len());
-        while !left.is_empty() {
-            let ready = self.syndromes.iter().filter_map(|syndrome| syndrome.single(&done));
-            let cheapest = ready.min_by_key(|(_, sources)| sources.len());
-            let (place, solution) = left
-                .iter()
-                .enumerate()
-                .min_by_key(|(_, (_, solution))| solution.len())
-                .map(|(place, (_, solution))| (place, solution.len()))?;
-            let (cell, sources) = match cheapest {
-                Some((cell, sources)) if sources.len() <= solution => {
-                    left.retain(|(other, _)| *other != cell);
-                    (cell, sources)
-                }
-                _ => {
-                    let (cell, solution) = left.remove(place);
-                    let name = |parity: &CellId| self.syndromes[self.by_parity[parity]].name;
-                    (cell, solution.iter().map(name).collect())
-                }
-            };
-            done.insert(cell);
-            rows.push((cell, sources));
-        }
-        Some(rows)
+    /// A row for each syndrome, a column for each unknown.
+    fn matrix(&self) -> BitMatrix {
+        let columns: HashMap<CellId, usize> =
+            self.unknowns.iter().enumerate().map(|(column, &cell)| (cell, column)).collect();
+        let support = |syndrome: &Syndrome| -> Vec<usize> {
+            syndrome.unknown.iter().map(|cell| columns[cell]).collect()
+        };
+        let supports: Vec<Vec<usize>> = self.syndromes.iter().map(support).collect();
+        BitMatrix::from_supports(self.unknowns.len(), &supports)
     }
 }
 
-impl Syndrome {
-    /// The only unknown that is not done, if there is just one, and what it is the XOR of.
-    fn single(&self, done: &HashSet<CellId>) -> Option<(CellId, Vec<CellId>)> {
-        let mut left = self.unknown.iter().filter(|cell| !done.contains(cell));
-        let (&cell, None) = (left.next()?, left.next()) else { return None };
-        let others = self.unknown.iter().copied().filter(|&other| other != cell);
-        Some((cell, [self.name].into_iter().chain(others).collect()))
+/// Elimination under way.
+struct Elimination {
+    system: System,
+    matrix: BitMatrix,
+    /// Rows that have been no pivot yet.
+    open: Vec<usize>,
+    /// Per row, the cells that its right side is the XOR of.
+    sums: Vec<Vec<CellId>>,
+    /// Per column, the ones in open rows.
+    uses: Vec<usize>,
+}
+
+impl Elimination {
+    fn of(system: System) -> Self {
+        let matrix = system.matrix();
+        let mut uses = vec![0; matrix.columns()];
+        (0..matrix.rows()).for_each(|row| matrix.support(row).for_each(|c| uses[c] += 1));
+        let sums = system.syndromes.iter().map(|syndrome| vec![syndrome.name]).collect();
+        Self { open: (0..matrix.rows()).collect(), system, matrix, sums, uses }
+    }
+
+    /// The right sides of pivots, then the unknowns, the last pivot's first; nothing where the system
+    /// does not determine them.
+    fn run(mut self) -> Option<Vec<(CellId, Vec<CellId>)>> {
+        let (mut forward, mut pivots) = (Vec::new(), Vec::new());
+        for _ in 0..self.system.unknowns.len() {
+            let (row, column) = self.pivot()?;
+            let side = self.side(row, &mut forward);
+            self.eliminate(row, column, side);
+            pivots.push((row, column, side));
+        }
+        let unknown = |(row, column, side)| {
+            let others = self.matrix.support(row).filter(|&other| other != column);
+            let others = others.map(|other| self.system.unknowns[other]);
+            (self.system.unknowns[column], others.chain([side]).collect())
+        };
+        forward.extend(pivots.into_iter().rev().map(unknown));
+        Some(forward)
+    }
+
+    /// The one that fills in least; those of unknowns that are not needed come first, so that they are
+    /// found last, and so not at all.
+    fn pivot(&self) -> Option<(usize, usize)> {
+        let choose = if self.system.unknowns.len() <= CHOOSE_LIMIT { usize::MAX } else { 1 };
+        let ones = self.open.iter().flat_map(|&row| {
+            let length = self.matrix.support(row).count();
+            self.matrix.support(row).map(move |column| (row, column, length))
+        });
+        let fill = |&(row, column, length): &(usize, usize, usize)| {
+            let needed = column < self.system.needed;
+            (needed, (length - 1) * (self.uses[column] - 1), row, column)
+        };
+        let (row, column, _) = ones.take(choose).min_by_key(fill)?;
+        Some((row, column))
+    }
+
+    /// What stands for a row's right side: its syndrome, or a new cell.
+    fn side(&mut self, row: usize, forward: &mut Vec<(CellId, Vec<CellId>)>) -> CellId {
+        let sum = std::mem::take(&mut self.sums[row]);
+        match sum[..] {
+            [syndrome] => syndrome,
+            _ => {
+                let name = CellId::new(self.system.unnamed + row);
+                forward.push((name, sum));
+                name
+            }
+        }
+    }
+
+    /// Takes a column out of all open rows but the pivot's.
+    fn eliminate(&mut self, pivot: usize, column: usize, side: CellId) {
+        self.count(pivot, false);
+        self.open.retain(|&row| row != pivot);
+        for row in self.open.clone() {
+            if self.matrix.get(row, column) {
+                self.count(row, false);
+                self.matrix.add_row(pivot, row);
+                self.count(row, true);
+                self.sums[row].push(side);
+            }
+        }
+    }
+
+    /// Counts a row's ones as uses, or no more.
+    fn count(&mut self, row: usize, add: bool) {
+        for column in self.matrix.support(row) {
+            self.uses[column] = if add { self.uses[column] + 1 } else { self.uses[column] - 1 };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::define::cells::{NodeId, cancel_pairs};
+    use crate::define::erasure::combinations;
+
+    fn code(spec: &str) -> Code {
+        Code::new(&spec.parse().unwrap()).unwrap()
+    }
+
+    fn solved(code: &Code, lost: &[usize], wanted: &[usize]) -> Option<Equations> {
+        let nodes = |list: &[usize]| list.iter().copied().map(NodeId::new).collect::<Vec<_>>();
+        let lost = nodes(lost);
+        let have = code.cells_of(code.nodes().filter(|node| !lost.contains(node)));
+        let wanted: Vec<CellId> = code.cells_of(nodes(wanted)).iter().collect();
+        solve(code, &Losses::new(code, have.clone()), &have, &wanted)
+    }
+
+    /// The generator row of every cell that the equations make, in their order.
+    fn made(code: &Code, equations: &Equations) -> Vec<(CellId, Vec<u32>)> {
+        let mut made: Vec<(CellId, Vec<u32>)> = Vec::new();
+        for (cell, sources) in &equations.rows {
+            let row = |source: &CellId| match made.iter().find(|(cell, _)| cell == source) {
+                Some((_, row)) => row.clone(),
+                None => code.row(*source).to_vec(),
+            };
+            let mut sum: Vec<u32> = sources.iter().flat_map(row).collect();
+            cancel_pairs(&mut sum);
+            made.push((*cell, sum));
+        }
+        made
+    }
+
+    #[test]
+    fn every_loss_is_what_it_was() {
+        for (spec, nodes, most) in [("cauchy:k=4,m=3", 7, 3), ("cauchy:k=3,m=3,w=8", 6, 3)] {
+            let code = code(spec);
+            for lost in (1..=most).flat_map(|count| combinations(nodes, count)) {
+                let made = made(&code, &solved(&code, &lost, &lost).unwrap());
+                for cell in code.cells_of(lost.iter().copied().map(NodeId::new)).iter() {
+                    let row =
+                        made.iter().find(|(other, _)| *other == cell).map(|(_, row)| &row[..]);
+                    assert_eq!(row, Some(code.row(cell)), "{spec} {lost:?}");
+                }
+                let true_rows = made.iter().filter(|(cell, _)| cell.index() < code.cell_count());
+                assert!(true_rows.into_iter().all(|(cell, row)| row == code.row(*cell)));
+            }
+        }
+    }
+
+    /// What is not wanted is found after what is.
+    #[test]
+    fn wanted_cells_do_not_wait_for_others() {
+        let code = code("cauchy:k=4,m=3");
+        let equations = solved(&code, &[0, 1, 2], &[1]).unwrap();
+        let lost = |cell: &CellId| cell.index() < code.cell_count();
+        let cells: Vec<CellId> =
+            equations.rows.iter().map(|(cell, _)| *cell).filter(lost).collect();
+        assert_eq!(cells.len(), 9);
+        let wanted = code.node_cells(NodeId::new(1));
+        assert!(cells[..3].iter().all(|cell| wanted.contains(cell)), "{cells:?}");
+    }
+
+    /// More unknowns than pivots are chosen for.
+    #[test]
+    fn big_systems_are_solved() {
+        let code = code("cauchy:k=66,m=66,w=8");
+        let lost: Vec<usize> = (0..66).collect();
+        let equations = solved(&code, &lost, &lost).unwrap();
+        let first = equations.rows.iter().find(|(cell, _)| cell.index() < code.cell_count());
+        assert!(first.is_some_and(|(_, sources)| sources.len() == 1));
+        assert!(equations.rows.len() >= 2 * 66 * 8);
+    }
+
+    #[test]
+    fn too_many_losses_are_not_solved() {
+        assert!(solved(&code("cauchy:k=4,m=2"), &[0, 1, 2], &[0]).is_none());
     }
 }

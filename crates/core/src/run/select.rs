@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::plan::registers::Machine;
 use crate::run::jit::{self, Jit, assemble::Isa};
 use crate::run::kernel::{self, Compiled, Executable};
 use crate::run::program::Program;
@@ -187,8 +188,13 @@ impl Kernel {
     /// How many outputs a compiled kernel can keep in registers and grow side by side; `None` where that
     /// does not pay, for want of registers or of three-input XORs.
     pub(crate) fn outputs_in_registers(self) -> Option<usize> {
-        let machine = self.isa()?.machine(false);
+        let machine = self.machine()?;
         (machine.ternary && machine.registers >= 32).then_some(machine.registers - 8)
+    }
+
+    /// What register allocation knows of the machine, for kernels that are compiled.
+    pub fn machine(self) -> Option<Machine> {
+        self.isa().map(|isa| isa.machine(false))
     }
 
     /// The machine code of a program, an instruction a line, for kernels that are compiled; this

@@ -32,6 +32,10 @@ const CACHE_SET: usize = 512 << 10;
 /// The bytes for what is measured from memory, and between threads: enough work to wake one for.
 const MEMORY_SET: usize = 64 << 20;
 
+/// How many nodes are added to weigh an XOR against a copy, in packets of how many bytes.
+const WEIGHED_NODES: usize = 4;
+const WEIGHED_PACKET: usize = 4 << 10;
+
 /// Gets a contest's result and the number of the choice that was taken.
 type Decide<'a> = dyn FnMut(Ranking, usize) + 'a;
 
@@ -40,6 +44,8 @@ type Decide<'a> = dyn FnMut(Ranking, usize) + 'a;
 /// # Errors
 /// When a code is not legal or there is no memory.
 pub fn measure(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> {
+    let (xor_weight, finding) = xor_weight()?;
+    report(&finding);
     let mut decide = |ranking: Ranking, chosen: usize| report(&ranking.finding(chosen));
     let (kernel, codes) = packet_kernels(codes, &mut decide)?;
     let word_kernel = word_kernel(&mut decide)?;
@@ -63,6 +69,7 @@ pub fn measure(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tunin
         threads,
         bytes_a_thread,
         split,
+        xor_weight,
         codes,
     })
 }
@@ -110,6 +117,31 @@ fn packet_kernels(
 
 fn with_kernel(kernel: Kernel) -> CodecOptions {
     CodecOptions { kernel: KernelChoice::Only(kernel), ..plain() }
+}
+
+/// How many thousandths of a copy an XOR takes where operations go through memory, one after the
+/// other, as in the dissertation's section 3.2.3: in the tiled kernel, by codes of plain parity. That of
+/// one node is a copy; that of more adds the others.
+fn xor_weight() -> Result<(u32, Finding)> {
+    let tiled = Kernel::available().filter(|kernel| kernel.machine().is_none()).last();
+    let kernel = tiled.unwrap_or(Kernel::Scalar);
+    let mut choices = Vec::new();
+    let mut seconds_for_parity = |name: &str, k: usize| -> Result<f64> {
+        // As many bytes a node, whatever the number of nodes.
+        let set = (k + 1) * (CACHE_SET / (WEIGHED_NODES + 1));
+        let mut contest = Contest::new("weight", &format!("{k}+1").parse()?, set)?;
+        contest.enter(name, CodecOptions { packet: WEIGHED_PACKET, ..with_kernel(kernel) })?;
+        let (name, gbps) = contest.run()?.choices.swap_remove(0);
+        choices.push((name, gbps));
+        Ok(k as f64 / gbps)
+    };
+    let copy = seconds_for_parity("a copy", 1)?;
+    let all = seconds_for_parity("a copy and XORs", WEIGHED_NODES)?;
+    let weight = ((all - copy) / (WEIGHED_NODES - 1) as f64 / copy).clamp(0.1, 10.0);
+    let about = format!("{kernel}, packets of {} KiB", WEIGHED_PACKET >> 10);
+    let chosen = format!("{weight:.3}");
+    let finding = Finding { question: "weight of an XOR", about, choices, chosen };
+    Ok(((1000.0 * weight).round() as u32, finding))
 }
 
 /// The best way to reduce a code's XORs: fewer of them may mean more temporaries.

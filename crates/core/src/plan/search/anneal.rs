@@ -9,9 +9,9 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::plan::chance::Chance;
-use crate::plan::cost::Cost;
+use crate::plan::cost::{Cost, Figure};
 use crate::plan::search::points::Points;
-use crate::plan::search::{Figure, Found, Run};
+use crate::plan::search::{Found, Run};
 
 /// How many walk at once, whatever the number of threads.
 pub(super) const WALKERS: usize = 8;
@@ -78,6 +78,6 @@ fn random(run: &Run<'_>, chance: &mut Chance) -> Result<Best> {
 }
 
 fn evaluated(run: &Run<'_>, points: Points) -> Result<Best> {
-    let cost = run.evaluate(run.matrix(&points.used)?.symbols()?.parity(), Some(0));
-    Ok((run.figure(&cost), cost, points))
+    let (figure, cost) = run.evaluate(run.matrix(&points.used)?.symbols()?.parity(), Some(0));
+    Ok((figure, cost, points))
 }

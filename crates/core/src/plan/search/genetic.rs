@@ -12,10 +12,10 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::plan::chance::Chance;
-use crate::plan::cost::Cost;
+use crate::plan::cost::{Cost, Figure};
 use crate::plan::search::anneal::nothing;
 use crate::plan::search::points::Points;
-use crate::plan::search::{Figure, Found, Run};
+use crate::plan::search::{Found, Run};
 
 /// Where a child's points come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,8 +68,8 @@ fn born(run: &Run<'_>, mut points: Vec<Points>, done: &mut usize) -> Result<Vec<
     points.truncate(left);
     *done += left;
     let person = |points: Points| {
-        let cost = run.evaluate(run.matrix(&points.used)?.symbols()?.parity(), Some(0));
-        Ok(Person { figure: run.figure(&cost), cost, points })
+        let (figure, cost) = run.evaluate(run.matrix(&points.used)?.symbols()?.parity(), Some(0));
+        Ok(Person { figure, cost, points })
     };
     points.into_par_iter().map(person).collect()
 }

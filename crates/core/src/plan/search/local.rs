@@ -20,10 +20,10 @@ use rayon::prelude::*;
 use crate::define::cauchy::CauchyMatrix;
 use crate::error::{Error, Result};
 use crate::plan::chance::Chance;
-use crate::plan::cost::Cost;
+use crate::plan::cost::{Cost, Figure};
 use crate::plan::search::anneal::{WALKERS, nothing};
 use crate::plan::search::elements::Elements;
-use crate::plan::search::{Figure, Found, Run};
+use crate::plan::search::{Found, Run};
 
 /// Steps of annealing on ones.
 const STEPS: usize = 20_000;
@@ -105,8 +105,8 @@ impl Descent<'_> {
 
     fn planned(&mut self, matrix: Normal, rounds: Option<usize>) -> Planned {
         self.done += 1;
-        let cost = self.run.evaluate(&matrix.coefficients(&self.run.elements), rounds);
-        Planned { figure: self.run.figure(&cost), cost, matrix }
+        let (figure, cost) = self.run.evaluate(&matrix.coefficients(&self.run.elements), rounds);
+        Planned { figure, cost, matrix }
     }
 }
 

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use crate::define::cauchy::CauchyMatrix;
 use crate::define::field::Field;
 use crate::error::{Error, Result};
-use crate::plan::cost::Cost;
+use crate::plan::cost::{Cost, Figure};
 use crate::plan::optimise::rows::Rows;
 use crate::plan::search::elements::Elements;
 use crate::plan::{PlanOptions, reduce_rows, rounds_for_encoding};
@@ -145,7 +145,7 @@ impl<'a> Run<'a> {
 
     /// Plans a matrix of coefficients, with the given rounds of refining, or with those that encoding
     /// gets, unless the options say how many.
-    fn evaluate(&self, coefficients: &[Vec<u32>], rounds: Option<usize>) -> Cost {
+    fn evaluate(&self, coefficients: &[Vec<u32>], rounds: Option<usize>) -> (Figure, Cost) {
         let Problem { k, w, options, .. } = self.problem;
         let bit_rows = self.elements.bit_rows(coefficients);
         let ones = bit_rows.iter().map(Vec::len).sum();
@@ -154,11 +154,7 @@ impl<'a> Run<'a> {
         reduce_rows(&mut rows, PlanOptions { rounds: Some(rounds), ..options });
         let done = self.evaluations.fetch_add(1, Ordering::Relaxed);
         (self.progress)(done + 1);
-        rows.cost()
-    }
-
-    fn figure(&self, cost: &Cost) -> Figure {
-        self.problem.options.objective.of(cost)
+        (rows.figure(options.objective), rows.cost())
     }
 
     /// The matrix of data points followed by parity points, normalised if that is asked.
@@ -172,9 +168,6 @@ impl<'a> Run<'a> {
         Found { matrix, cost, evaluations: self.evaluations.load(Ordering::Relaxed) }
     }
 }
-
-/// What is made small, and what decides between equals.
-type Figure = (u64, u64);
 
 #[cfg(test)]
 mod tests {
