@@ -5,6 +5,7 @@
 //! [`Codec::reconstruct`] and [`Codec::update`] say the same in the words of their use.
 
 mod sharing;
+mod stages;
 mod words;
 
 use std::collections::{HashMap, VecDeque};
@@ -244,57 +245,49 @@ impl Codec {
     }
 
     /// Makes all parity from all data: `data` and `parity` are the shards of the nodes that hold
-    /// data and of those that do not, in node order.
+    /// data and of those that do not, in node order. In a code of several stages that is the parity of
+    /// the first, and the nodes are those that stand then; the rest is for [`Codec::promote`].
     ///
     /// # Errors
     /// When a count or length is wrong. Codes with data and parity on one node are encoded by
     /// [`Codec::encode_nodes`].
     pub fn encode(&self, data: &[&[u8]], parity: &mut [&mut [u8]]) -> Result<()> {
-        let (have, want) = (self.code.stored(Role::Data), self.code.stored(Role::Parity));
-        let (sources, targets) = self.split_nodes()?;
+        let (sources, targets) = self.split_nodes(1)?;
         self.expect_count("data", data.len(), sources.len())?;
         self.expect_count("parity", parity.len(), targets.len())?;
         let mut buffers: Vec<Buffer<'_>> = self.absent();
         sources.iter().zip(data).for_each(|(n, d)| buffers[n.index()] = Buffer::Source(d));
         targets.iter().zip(parity).for_each(|(n, p)| buffers[n.index()] = Buffer::Target(p));
-        self.compute(&have, &want, &mut buffers)
+        self.compute(&self.code.stored(Role::Data), &self.code.made_in(1), &mut buffers)
     }
 
     /// Makes all parity from all data, in shards that hold both: `nodes` are all shards, their
-    /// parity rows are overwritten.
+    /// parity rows are overwritten. In a code of several stages they are those that stand after the
+    /// first, whose parity is made; later rows are left alone.
     ///
     /// # Errors
     /// When a count or length is wrong.
     pub fn encode_nodes(&self, nodes: &mut [&mut [u8]]) -> Result<()> {
         self.expect_node_buffers()?;
-        self.expect_count("node", nodes.len(), self.code.node_count())?;
+        let standing = self.nodes_at(1);
+        self.expect_count("node", nodes.len(), standing.len())?;
         let mut buffers = self.absent();
-        nodes.iter_mut().enumerate().for_each(|(i, node)| buffers[i] = Buffer::Target(node));
-        let (have, want) = (self.code.stored(Role::Data), self.code.stored(Role::Parity));
-        self.compute(&have, &want, &mut buffers)
+        standing.iter().zip(nodes).for_each(|(n, node)| buffers[n.index()] = Buffer::Target(node));
+        self.compute(&self.code.stored(Role::Data), &self.code.made_in(1), &mut buffers)
     }
 
-    /// Makes the shards that are [`Buffer::Target`] from those that are [`Buffer::Source`].
+    /// Makes the shards that are [`Buffer::Target`] from those that are [`Buffer::Source`], all stages
+    /// being done.
     ///
     /// # Errors
     /// As [`Codec::compute`].
     pub fn reconstruct(&self, nodes: &mut [Buffer<'_>]) -> Result<()> {
-        self.expect_node_buffers()?;
-        self.expect_count("node", nodes.len(), self.buffer_count())?;
-        let mut have = CellSet::new(self.code.cell_count());
-        let mut want = have.clone();
-        for (buffer, cells) in nodes.iter().zip(&self.layout.cells) {
-            match buffer {
-                Buffer::Absent => {}
-                Buffer::Source(_) => cells.iter().for_each(|&cell| have.insert(cell)),
-                Buffer::Target(_) => cells.iter().for_each(|&cell| want.insert(cell)),
-            }
-        }
-        self.compute(&have, &want, nodes)
+        self.reconstruct_at(self.code.stages(), nodes)
     }
 
     /// Brings parity up to date after the data shard of `node` changed from `old` to `new`, in
-    /// place. `parity` are the shards of the nodes that hold no data, in node order.
+    /// place. `parity` are the shards of the nodes that hold no data, in node order, all stages
+    /// being done.
     ///
     /// # Errors
     /// When the node holds no data, or a count or length is wrong.
@@ -305,7 +298,7 @@ impl Codec {
         new: &[u8],
         parity: &mut [&mut [u8]],
     ) -> Result<()> {
-        let (sources, targets) = self.split_nodes()?;
+        let (sources, targets) = self.split_nodes(self.code.stages())?;
         if !sources.contains(&node) {
             return Err(Error::length(format!("node {} holds no data", node.index())));
         }
@@ -415,25 +408,6 @@ impl Codec {
 
     fn absent<'a>(&self) -> Vec<Buffer<'a>> {
         (0..self.buffer_count()).map(|_| Buffer::Absent).collect()
-    }
-
-    /// The nodes that hold data, and those that hold none.
-    fn split_nodes(&self) -> Result<(Vec<NodeId>, Vec<NodeId>)> {
-        self.expect_node_buffers()?;
-        let (data, parity): (Vec<_>, Vec<_>) =
-            self.code.nodes().partition(|&node| self.code.holds_data(node));
-        let mixed = |&&node: &&NodeId| {
-            let cells = self.code.node_cells(node).iter();
-            cells.into_iter().any(|&cell| self.code.cell(cell).role != Role::Data)
-        };
-        match data.iter().find(mixed) {
-            None => Ok((data, parity)),
-            Some(node) => Err(Error::parameters(format!(
-                "{}: node {} holds data and parity; use encode_nodes or compute",
-                self.code.spec(),
-                node.index()
-            ))),
-        }
     }
 
     fn expect_node_buffers(&self) -> Result<()> {
