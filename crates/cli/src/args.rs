@@ -348,7 +348,8 @@ Examples:
 Ones are those of the bit matrix, an XOR each in encoding without a schedule; density is their number
 over the fewest that any code of that shape can have.
 JSON without SPEC: one line a family, type \"family\", name, summary, limits, example, tolerance, overhead,
-ones, fewest_ones, density (figures of the example). With SPEC: type \"code\", code, nodes, data_nodes,
+ones, fewest_ones, density (figures of the example). With SPEC: type \"code\", code, stages (nodes, tolerance,
+reads, makes of each, in packets), nodes, data_nodes,
 tolerance, data_cells, parity_cells, overhead, ones, fewest_ones, density, pin {…}, and with --matrix:
 matrix [\"0101…\", …], one string a parity row, and with --svg: svg.")]
 pub struct Codes {
@@ -477,6 +478,7 @@ Examples:
   paritas schedule rdp:k=6 --erase 0,3 --text
   paritas schedule cauchy:k=6,m=2,w=8 --strategy 1,2 --search ga --evaluations 2000
   paritas schedule rdp:k=10 --erase 0 --fewest-reads     75 packets, where one parity alone takes 100
+  paritas schedule bbdpg:k=6,m=2,m2=4 --stage 2          what promotion reads and computes
 
 Counts, over operations `cell = xor(sources)`, temporaries included: ones (of the bit matrix), xors
 (sum of fan-in - 1), copies (one an operation), total (xors + copies, the sum of fan-ins), ops, temps,
@@ -485,7 +487,7 @@ for every vector of a packet), reads (packets read of each node).
 --normalise, --strategy and --search are for Cauchy codes. A search takes k, m and w of SPEC and looks for the
 points; its result is the code that is reported. The same seed and evaluations give the same result,
 whatever the number of threads.
-JSON: type \"schedule\", code, erased, pass, order, cost, fewest_reads, the counts, plan_seconds (null after a search),
+JSON: type \"schedule\", code, erased, stage, pass, order, cost, fewest_reads, the counts, plan_seconds (null after a search),
 search (method, seed, evaluations; null without), and with --text: text, with --asm: asm.")]
 pub struct Schedule {
     /// The code.
@@ -493,6 +495,10 @@ pub struct Schedule {
     /// Reconstruct these nodes instead of encoding.
     #[arg(long, value_delimiter = ',', value_name = "I,J,…")]
     pub erase: Vec<usize>,
+    /// The stage that is made, or with --erase the one after which nodes are lost [default: 1, or with
+    /// --erase the last]; only dpg and bbdpg have more than one.
+    #[arg(long, value_name = "N")]
+    pub stage: Option<u8>,
     /// How XORs are reduced.
     #[arg(long, value_enum, default_value = "slp")]
     pub pass: PassName,
@@ -586,6 +592,8 @@ pub enum Operation {
     Decode,
     /// Parity after a change of one data node.
     Update,
+    /// The parity of the second stage (dpg and bbdpg).
+    Promote,
 }
 
 /// `--align`.
@@ -602,11 +610,12 @@ pub enum Align {
 Examples:
   paritas bench --code 10+4 --op encode
   paritas bench --code rdp:k=6 --op decode --set dram --threads 1
+  paritas bench --code bbdpg:k=6,m=2,m2=4 --op promote
 
 GB/s is k x shard bytes / seconds / 10^9 for every operation (an update counts the whole stripes it
 keeps right). The roofline is, in the same process and with the same kernel, the speed of reading as
 many streams and writing as many with one XOR for each byte read. Answers are checked before they
-are timed. JSON: type \"bench\", code, op, set_bytes, shard_bytes, align, packet, kernel, threads, split, reps, kept,
+are timed. JSON: type \"bench\", code, op, stage, set_bytes, shard_bytes, align, packet, kernel, threads, split, reps, kept,
 gbps_median, gbps_min, gbps_max, roofline_gbps, roofline_fraction,
 first_seconds (of the first run, which plans and compiles).")]
 pub struct Bench {
@@ -616,6 +625,9 @@ pub struct Bench {
     /// What to measure.
     #[arg(long, value_enum, default_value = "encode")]
     pub op: Operation,
+    /// For decode, the stage after which nodes are lost [default: the last].
+    #[arg(long, value_name = "N")]
+    pub stage: Option<u8>,
     /// All shards together: cache (512 KiB), dram (256 MiB), or a number of bytes.
     #[arg(long, default_value = "cache", value_name = "cache|dram|BYTES", value_parser = parse_set)]
     pub set: usize,

@@ -335,8 +335,17 @@ fn schedule() {
     let number = |report: &Value, field: &str| report[field].as_u64().unwrap();
     let spec = "cauchy:k=10,m=4,w=4";
     let report = run(["schedule", spec, "--json"]).expect(exit::DONE).result();
-    let fields =
-        ["code", "erased", "pass", "order", "cost", "fewest_reads", "plan_seconds", "search"];
+    let fields = [
+        "code",
+        "erased",
+        "stage",
+        "pass",
+        "order",
+        "cost",
+        "fewest_reads",
+        "plan_seconds",
+        "search",
+    ];
     check_report("schedule", "schedule", &report, &[&fields[..], &counts].concat());
     assert_eq!(report["code"], spec);
     assert_eq!(number(&report, "xors") + number(&report, "copies"), number(&report, "total"));
@@ -438,6 +447,31 @@ fn bench_and_every_kernel_of_doctor() {
             assert!(*kernel == "auto" || report["kernel"] == **kernel, "{report}");
         }
     }
+}
+
+/// Codes of two stages: what each makes and reads, and how fast.
+#[test]
+fn stages_are_described_planned_and_measured() {
+    for interleave in ["none", "first", "all"] {
+        let spec = format!("bbdpg:k=3,m=2,m2=3,w=3,interleave={interleave}");
+        let code = run(["codes", &spec, "--json"]).expect(exit::DONE).result();
+        let count = |stage: usize, field: &str| code["stages"][stage][field].as_u64().unwrap();
+        assert_eq!([count(0, "tolerance"), count(1, "tolerance")], [2, 3]);
+        assert_eq!([count(0, "reads"), count(1, "reads")], [3 * 3 * 3, 5 * 3]);
+        assert_eq!([count(0, "makes"), count(1, "makes")], [2 * 3 * 3, 3 * 3]);
+        let plan = run(["schedule", &spec, "--stage", "2", "--json"]).expect(exit::DONE).result();
+        let reads = plan["reads"].as_array().unwrap().iter().map(|cells| cells.as_u64().unwrap());
+        assert_eq!(reads.sum::<u64>(), 5 * 3);
+        let lost = ["schedule", &spec, "--erase", "0,4", "--stage", "1", "--json"];
+        assert_eq!(run(lost).expect(exit::DONE).result()["stage"], 1);
+        let settings = ["--set", "65536", "--reps", "3", "--json"];
+        for operation in [&["encode"][..], &["promote"], &["decode"], &["decode", "--stage", "1"]] {
+            let bench = [&["bench", "--code", &spec][..], &settings, &["--op"], operation].concat();
+            check_bench(&run(bench).expect(exit::DONE).result());
+        }
+    }
+    run(["bench", "--code", "4+2", "--op", "promote"]).expect(exit::ARGUMENTS);
+    run(["schedule", "4+2", "--stage", "2"]).expect(exit::ARGUMENTS);
 }
 
 /// Data and parity on every node.

@@ -269,7 +269,7 @@ impl Codec {
     /// When a count or length is wrong.
     pub fn encode_nodes(&self, nodes: &mut [&mut [u8]]) -> Result<()> {
         self.expect_node_buffers()?;
-        let standing = self.nodes_at(1);
+        let standing = self.code.nodes_at(1);
         self.expect_count("node", nodes.len(), standing.len())?;
         let mut buffers = self.absent();
         standing.iter().zip(nodes).for_each(|(n, node)| buffers[n.index()] = Buffer::Target(node));

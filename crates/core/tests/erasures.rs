@@ -73,9 +73,9 @@ fn every_k_and_m(family: &str) -> Vec<String> {
     (1..MOST_NODES).flat_map(|m| every_k(family, m, &format!(",m={m}"))).collect()
 }
 
-/// `dpg` and `bbdpg` for all k, m and m2 of up to 7 nodes, in all placements.
+/// `dpg` and `bbdpg` for all k, m and m2 of up to 6 nodes, in all placements.
 fn groups() -> Vec<String> {
-    let sizes = (2..7).flat_map(|m2| (1..=7 - m2).map(move |k| (k, m2)));
+    let sizes = (2..6).flat_map(|m2| (1..=6 - m2).map(move |k| (k, m2)));
     let sizes = sizes.flat_map(|(k, m2)| (1..m2).map(move |m| format!("k={k},m={m},m2={m2}")));
     let placed = sizes.flat_map(|sizes| {
         ["none", "first", "all"].map(|interleave| format!("{sizes},interleave={interleave}"))

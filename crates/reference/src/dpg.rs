@@ -61,10 +61,10 @@ pub fn nodes(shape: Shape, first: Encode, last: Encode, data: &[Vec<Vec<u8>>]) -
     let mut parity: Vec<Vec<Vec<u8>>> = data.iter().take(m).map(|stripe| first(stripe)).collect();
     parity.extend(data.iter().skip(m).map(|stripe| last(stripe)));
     if m2 < k + m {
-        for i in 0..m {
-            for later in m..m2 {
-                let added = parity[i][later].clone();
-                parity[later][i].iter_mut().zip(added).for_each(|(byte, more)| *byte ^= more);
+        let (first, last) = parity.split_at_mut(m);
+        for (i, complete) in first.iter().enumerate() {
+            for (partner, sums) in complete[m..].iter().zip(&mut *last) {
+                sums[i].iter_mut().zip(partner).for_each(|(byte, more)| *byte ^= more);
             }
         }
     }

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use paritas::plan::registers::{Allocation, Machine};
 use paritas::search::{Crossover, Found, Limit, Method, Problem};
 use paritas::{
-    CauchyMatrix, CellSet, Code, Codec, CodecOptions, Cost, NodeId, Plan, PlanOptions, Reads, Role,
+    CauchyMatrix, CellId, CellSet, Code, Codec, CodecOptions, Cost, Plan, PlanOptions, Reads, Role,
 };
 use serde_json::{Value, json};
 
@@ -28,14 +28,15 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
         reads: if args.fewest_reads { Reads::Fewest } else { Reads::Any },
     };
     let (code, search) = code(args, options, output)?;
-    let (have, want) = question(&code, &args.erase)?;
+    let stage = stage(&code, args)?;
+    let (have, want) = question(&code, &args.erase, stage)?;
     let start = Instant::now();
     let plan = code.schedule_with(&have, &want, options)?;
     // Without what differs from run to run, a search can be compared byte for byte.
     let seconds = search.is_none().then(|| start.elapsed().as_secs_f64());
     let asm =
         if args.asm { Some(listing(args, code.clone(), options, (&have, &want))?) } else { None };
-    let report = Report { args, code, plan, search, seconds, asm };
+    let report = Report { args, stage, code, plan, search, seconds, asm };
     let moves = moves(&report.plan, &report.code)?;
     output.result(report.json(moves), || report.text(moves));
     Ok(Exit::Done)
@@ -43,6 +44,7 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
 
 struct Report<'a> {
     args: &'a Schedule,
+    stage: u8,
     code: Code,
     plan: Plan,
     search: Option<Value>,
@@ -52,10 +54,10 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn json(&self, moves: Option<(usize, usize)>) -> Value {
-        let Self { args, code, plan, .. } = self;
+        let Self { args, stage, code, plan, .. } = self;
         let cost = Cost::of(plan.schedule());
         let mut value = json!({
-            "type": "schedule", "code": code.spec().to_string(), "erased": args.erase,
+            "type": "schedule", "code": code.spec().to_string(), "erased": args.erase, "stage": stage,
             "pass": name(args.pass()), "order": name(args.order), "cost": name(args.cost),
             "fewest_reads": args.fewest_reads,
             "ones": code.ones(), "xors": cost.xors, "copies": cost.copies, "total": cost.total,
@@ -77,9 +79,13 @@ impl Report<'_> {
         let Cost { xors, copies, total, ops, temps, ternary } = Cost::of(plan.schedule());
         let moved =
             moves.map(|(loads, stores)| format!("; {loads} loads and {stores} stores a vector"));
-        let question = match args.erase[..] {
-            [] => "encode".to_owned(),
-            _ => format!("reconstruct {:?}", args.erase),
+        let question = match (&args.erase[..], self.stage) {
+            ([], 1) => "encode".to_owned(),
+            ([], stage) => format!("promote to stage {stage}"),
+            (lost, stage) if stage < code.stages() => {
+                format!("reconstruct {lost:?} after stage {stage}")
+            }
+            (lost, _) => format!("reconstruct {lost:?}"),
         };
         let reads: Vec<String> = plan.reads(code).iter().map(usize::to_string).collect();
         let mut text = format!(
@@ -178,10 +184,23 @@ fn moves(plan: &Plan, code: &Code) -> Result<Option<(usize, usize)>, paritas::Er
     Ok(Some((allocation.loads, allocation.stores)))
 }
 
-/// The cells at hand and wanted: all data and all parity, or what is left and what is erased.
-fn question(code: &Code, erased: &[usize]) -> Result<(CellSet, CellSet), Failure> {
+/// The stage that is asked about.
+fn stage(code: &Code, args: &Schedule) -> Result<u8, Failure> {
+    let last = code.stages();
+    let stage = args.stage.unwrap_or(if args.erase.is_empty() { 1 } else { last });
+    if (1..=last).contains(&stage) {
+        return Ok(stage);
+    }
+    let spec = code.spec();
+    Err(Failure::arguments(format!("--stage {stage}: {spec} has stages 1 to {last}")))
+}
+
+/// The cells at hand and wanted: all data and the parity of stage 1, or what a later stage reads and
+/// makes, or what is left and what is erased.
+fn question(code: &Code, erased: &[usize], stage: u8) -> Result<(CellSet, CellSet), Failure> {
     if erased.is_empty() {
-        return Ok((code.stored(Role::Data), code.stored(Role::Parity)));
+        let first = || (code.stored(Role::Data), code.made_in(1));
+        return Ok(code.promotion(stage).map_or_else(first, |later| (later.reads, later.makes)));
     }
     let nodes = code.node_count();
     if let Some(node) = erased.iter().find(|&&node| node >= nodes) {
@@ -191,9 +210,14 @@ fn question(code: &Code, erased: &[usize]) -> Result<(CellSet, CellSet), Failure
             nodes - 1
         )));
     }
-    let erased: Vec<NodeId> = erased.iter().copied().map(NodeId::new).collect();
-    let have = code.cells_of(code.nodes().filter(|node| !erased.contains(node)));
-    Ok((have, code.cells_of(erased)))
+    let standing = code.standing(stage);
+    let is_erased = |cell: &CellId| {
+        let place = code.cell(*cell).place;
+        place.is_some_and(|place| erased.contains(&place.node.index()))
+    };
+    let (want, have): (Vec<CellId>, Vec<CellId>) = standing.iter().partition(is_erased);
+    let set = |cells: Vec<CellId>| CellSet::from_cells(code.cell_count(), cells);
+    Ok((set(have), set(want)))
 }
 
 fn name(value: impl ValueEnum) -> String {

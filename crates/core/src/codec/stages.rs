@@ -48,21 +48,11 @@ impl Codec {
         self.compute(&have, &want, nodes)
     }
 
-    /// The nodes that hold anything at the end of a stage.
-    pub(super) fn nodes_at(&self, stage: u8) -> Vec<NodeId> {
-        let stands = |node: &NodeId| {
-            // The rows of a node are in the order of their stages.
-            let first = self.code.node_cells(*node).first();
-            first.is_some_and(|&cell| self.code.cell(cell).stage <= stage)
-        };
-        self.code.nodes().filter(stands).collect()
-    }
-
     /// Of the nodes that stand at the end of a stage, those that hold data and those that hold none.
     pub(super) fn split_nodes(&self, stage: u8) -> Result<(Vec<NodeId>, Vec<NodeId>)> {
         self.expect_node_buffers()?;
         let (data, parity): (Vec<_>, Vec<_>) =
-            self.nodes_at(stage).into_iter().partition(|&node| self.code.holds_data(node));
+            self.code.nodes_at(stage).into_iter().partition(|&node| self.code.holds_data(node));
         let mixed = |&&node: &&NodeId| {
             let cells = self.code.node_cells(node).iter();
             cells.into_iter().any(|&cell| self.code.cell(cell).role != Role::Data)

@@ -9,7 +9,7 @@
 //! All else is as with any code: a stage is made, and a loss in any stage is repaired, by
 //! [`Code::schedule`] from the cells that stand.
 
-use crate::define::cells::{CellId, CellSet, Code, Role};
+use crate::define::cells::{CellId, CellSet, Code, NodeId, Role};
 
 /// What is true at the end of a stage.
 #[derive(Debug, Clone)]
@@ -46,6 +46,14 @@ impl Code {
         self.placed(|cell| self.cell(cell).stage <= stage)
     }
 
+    /// The nodes that hold anything at the end of a stage.
+    pub fn nodes_at(&self, stage: u8) -> Vec<NodeId> {
+        // The rows of a node are in the order of their stages.
+        let first = |node: NodeId| self.node_cells(node).first();
+        let stands = |&cell: &CellId| self.cell(cell).stage <= stage;
+        self.nodes().filter(|&node| first(node).is_some_and(stands)).collect()
+    }
+
     /// The parity cells that a stage makes.
     pub fn made_in(&self, stage: u8) -> CellSet {
         self.placed(|cell| self.cell(cell).stage == stage && self.cell(cell).role != Role::Data)
@@ -68,7 +76,7 @@ impl Code {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::define::cells::{CodeBuilder, NodeId};
+    use crate::define::cells::CodeBuilder;
     use crate::define::spec::Spec;
 
     /// Two data nodes, a parity node, and a second row of parity there that is made later.

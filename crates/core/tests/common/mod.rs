@@ -51,9 +51,7 @@ pub fn encoded_at_first(codec: &Codec, stripes: usize) -> Vec<Vec<u8>> {
         false => vec![0xEE; length],
     };
     let mut shards: Vec<Vec<u8>> = code.nodes().map(shard).collect();
-    let standing = code.standing(1);
-    let stands = |node: NodeId| code.node_cells(node).iter().any(|&cell| standing.contains(cell));
-    let first = code.nodes().filter(|&node| stands(node)).count();
+    let first = code.nodes_at(1).len();
     let data_nodes = code.nodes().filter(|&node| code.holds_data(node)).count();
     let rows = |node| code.node_cells(node).len();
     let data_cells: usize = code.nodes().take(data_nodes).map(rows).sum();
