@@ -56,6 +56,8 @@ pub enum Command {
     Verify(Verify),
     /// Rewrite what is missing or damaged.
     Repair(Repair),
+    /// Add the parity that a dpg or bbdpg code leaves for later.
+    Promote(Promote),
     /// Show what shards say about themselves.
     Info(Info),
     /// Turn another tool's fragments into shards of the same code.
@@ -95,9 +97,11 @@ Examples:
   paritas encode photos.tar --out shards               4 data and 2 parity shards
   paritas encode db.dump --code 10+4 --to /disk1 --to /disk2 --to /disk3
   tar c /home | paritas encode - --name home.tar --code rdp:k=6 --out shards
+  paritas encode log.zst --code bbdpg:k=6,m=2,m2=4 --out shards     8 shards now, 2 by `promote`
 
-Shards are named NAME.<i>of<n>.paritas. JSON: type \"encode\", object, name, code, length,
-digest, stored_bytes, seconds, shards [{index, path}], warnings."
+Shards are named NAME.<i>of<n>.paritas; n counts those too that `promote` adds to a dpg or bbdpg code.
+JSON: type \"encode\", object, name, code, stage, stages, length, digest, stored_bytes, seconds,
+shards [{index, path}], warnings."
 )]
 pub struct Encode {
     /// The file to protect; - reads standard input.
@@ -149,8 +153,8 @@ Examples:
   paritas decode /disk1 /disk2 /disk4 --object db.dump --out - | psql
 
 Shards are found by content: names do not matter, damaged and foreign files do no harm.
-JSON: type \"decode\", object, name, code, length, digest, seconds, path, shards [{index, state,
-path, notes}].")]
+JSON: type \"decode\", object, name, code, stage, stages, length, digest, seconds, path, shards [{index,
+stage, state, path, notes}].")]
 pub struct Decode {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -173,9 +177,11 @@ pub struct Decode {
 Example:
   paritas verify shards || paritas repair shards
 
-Exits with the worst of all objects found. JSON: one line an object, type \"verify\", object, name,
-code, length, status (intact, repairable, lost), tolerable_losses, digest_ok, seconds, shards [{index,
-state, path, bad_lanes, first_bad_offset, notes}], lost_ranges [{start, end}].")]
+Exits with the worst of all objects found. An object that has not been promoted is whole without what
+promoting would add; once any file of a later stage is there, all of them are expected.
+JSON: one line an object, type \"verify\", object, name, code, stage, stages, length, status (intact,
+repairable, lost), tolerable_losses, digest_ok, seconds, shards [{index, stage, state, path, bad_lanes,
+first_bad_offset, notes}], lost_ranges [{start, end}].")]
 pub struct Verify {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -195,8 +201,8 @@ Examples:
   paritas repair /disk1 /disk2 /disk3 --to /disk4      what is missing goes to the new disk
 
 A repaired shard is byte for byte the one that was lost. JSON: one line an object, type \"repair\",
-object, name, code, length, seconds, read_bytes (of blocks), digest_check (right, unchecked),
-repaired [{index, was, path}].")]
+object, name, code, stage, stages, length, seconds, read_bytes (of blocks), digest_check (right,
+unchecked), repaired [{index, stage, was, path}].")]
 pub struct Repair {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -219,12 +225,42 @@ pub struct Repair {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Examples:
+  paritas encode log.zst --code bbdpg:k=6,m=2,m2=4 --out shards      any 2 of 8 shards may be lost
+  paritas promote shards                                             any 4 of 10
+  paritas promote /disk*/shards --to /disk9/shards --to /disk10/shards
+
+Reads only the part of what is stored that the new parity is made from, each block by its checksum:
+(m2 - m)(k + m) symbols of every k m2, or all data where that is less. Where shards are missing or
+damaged, others are read in their place. No file is changed, and until all new ones are complete none
+has a name: killed at any moment, the object is as safe as it was, and promoting again completes it.
+What is promoted already is left alone, with exit 0; a code that has no second stage is exit 3.
+JSON: one line an object, type \"promote\", object, name, code, stage, stages, length, tolerance,
+read_bytes (of blocks), read_payload_bytes (checksums apart), damaged_segments, missing [index], seconds,
+added [{index, stage, path}], warnings.")]
+pub struct Promote {
+    /// Shards, or folders of shards.
+    #[arg(required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Folders that take new files in turn [default: what is added to a shard goes beside it, a new
+    /// shard to the folder with the fewest].
+    #[arg(long, value_name = "DIR")]
+    pub to: Vec<PathBuf>,
+    /// Only this object, by id or name.
+    #[arg(long, value_name = "ID|NAME")]
+    pub object: Option<OsString>,
+    #[command(flatten)]
+    pub work: Work,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Example:
   paritas info shards
 
 Reads headers only; `verify` checks the contents. JSON: one line an object, type \"info\", object, name,
-code, layout, packet, length, digest, shard_count, tolerance, shards [{index, files [{path, header,
-footer}]}], missing.")]
+code, stage, stages, layout, packet, length, digest, shard_count (after the last stage), tolerance (in
+this one), shards [{index, stage, files [{path, header, footer}]}], missing.")]
 pub struct Info {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -241,7 +277,7 @@ Examples:
 
 Fragments carry no checksums: where more are given than are needed, they are compared, and a
 contradiction is exit 5. Leave out what is damaged. Missing fragments are computed.
-JSON: type \"import\", format, object, name, code, length, digest, stored_bytes, seconds,
+JSON: type \"import\", format, object, name, code, stage, stages, length, digest, stored_bytes, seconds,
 missing [index], shards [{index, path}], warnings.";
 
 const EXPORT: &str = "\
@@ -249,7 +285,7 @@ Example:
   paritas export shards --format zfec --out shares
 
 The object's code must be one of the format's. JSON: type \"export\", format, object, name, code,
-length, seconds, files [{path}].";
+stage, stages, length, seconds, files [{path}].";
 
 /// `--format`.
 #[derive(Debug, Clone, Copy, ValueEnum)]

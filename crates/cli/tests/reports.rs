@@ -68,7 +68,7 @@ fn encoded(content: &[u8], code: &str, more: &[&str]) -> (TempDir, PathBuf, Valu
     (folder, shards, report)
 }
 
-const COMMON: [&str; 4] = ["object", "name", "code", "length"];
+const COMMON: [&str; 6] = ["object", "name", "code", "stage", "stages", "length"];
 
 #[test]
 fn encode() {
@@ -173,6 +173,26 @@ fn repair() {
     assert_eq!(report["repaired"][0]["path"], lost.to_str().unwrap());
     let nothing = run(args!["repair", &shards, "--json"]).expect(exit::DONE).result();
     assert_eq!(nothing["repaired"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn promote() {
+    let (_folder, shards, _) = encoded(&Chance(5).bytes(1000), "dpg:k=3,m=1,m2=2", &[]);
+    let report = run(args!["promote", &shards, "--json"]).expect(exit::DONE).result();
+    let fields = [
+        "tolerance",
+        "read_bytes",
+        "read_payload_bytes",
+        "damaged_segments",
+        "missing",
+        "seconds",
+        "added",
+        "warnings",
+    ];
+    check_report("promote", "promote", &report, &[&COMMON[..], &fields].concat());
+    assert_eq!(report["added"][0]["index"], 4);
+    let path = report["added"][0]["path"].as_str().unwrap();
+    assert!(path.ends_with("object.4of5.paritas"), "{path}");
 }
 
 #[test]

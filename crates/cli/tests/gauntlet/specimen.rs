@@ -25,6 +25,8 @@ pub struct Family {
     pub parity: usize,
     /// The separately checksummed parts of a block.
     pub lanes: usize,
+    /// Whether the object is promoted before anything happens to it.
+    pub promoted: bool,
 }
 
 impl Family {
@@ -148,7 +150,13 @@ impl Specimen {
         let report = common::encode(&file, &shards, family.spec, &[]);
         assert_eq!(report["digest"], blake3::hash(&content).to_hex().as_str());
         assert_eq!(report["length"], length as u64);
-        let paths = common::shard_paths(&report);
+        let mut paths = common::shard_paths(&report);
+        if family.promoted {
+            let promote = args!["promote", &shards, "--no-sync", "--json"];
+            let report = run(promote).expect(exit::DONE).result();
+            let added = report["added"].as_array().unwrap();
+            paths.extend(added.iter().map(|part| part["path"].as_str().unwrap().into()));
+        }
         assert_eq!(paths.len(), family.shards());
         let read = |path: &std::path::PathBuf| {
             let name = path.file_name().unwrap().to_owned();
