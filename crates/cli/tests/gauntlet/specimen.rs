@@ -63,7 +63,9 @@ impl Shard {
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
         let front = PREFIX + number(12) + CRC;
         let footer = bytes.len() - TRAILER - number(bytes.len() - TRAILER);
-        let end = bytes.len() - TRAILER - CRC;
+        // Version 2 adds a key and a small number: the stage.
+        let stage = if bytes[8] == 2 { 2 } else { 0 };
+        let end = bytes.len() - TRAILER - CRC - stage;
         let total = end - total(length, [0; DIGEST]).len()..end;
         Self { name, blocks: front..footer, bytes, total }
     }
@@ -85,7 +87,8 @@ impl Shard {
     pub fn with_total(&self, length: u64, digest: [u8; DIGEST]) -> Vec<u8> {
         let record = &self.bytes[self.blocks.end..];
         let body = &self.bytes[self.blocks.end + PREFIX..self.total.start];
-        let body = [body, &total(length, digest)].concat();
+        let stage = &self.bytes[self.total.end..self.bytes.len() - TRAILER - CRC];
+        let body = [body, &total(length, digest), stage].concat();
         let size = (body.len() as u32).to_le_bytes();
         let mut record = [&record[..PREFIX - 4], &size, &body].concat();
         record.extend(crc64_nvme(&record).to_le_bytes());
