@@ -6,8 +6,9 @@
 For every shape of the table it runs `paritas schedule cauchy:k=K,m=M,w=W --search local` with the seed
 and evaluations given, and writes the matrix found in place of the one that stands there if its
 schedule is shorter (`total`: XORs and copies). Shapes are every k up to 32 and m up to 8 with the
-smallest w that fits, 6+2 at w = 4 (which the dissertation measures), and w = 8 for k up to 16 and m up
-to 6. Runs can be repeated with other seeds and
+smallest w that fits, 6+2 at w = 4 (which the dissertation measures), w = 8 for k up to 16 and m up
+to 6, and those of which delayed parity generation makes its second base code: k up to 16 and m below m2
+up to 8, with the smallest w that fits k + m2. Runs can be repeated with other seeds and
 never make the table worse. Each line keeps the seed and evaluations that give it again.
 """
 
@@ -32,8 +33,11 @@ HEAD = """\
 
 
 def shapes() -> list[tuple[int, int, int]]:
-    smallest = [(k, m, max(1, (k + m - 1).bit_length())) for k in range(1, 33) for m in range(1, 9)]
-    return smallest + [(6, 2, 4)] + [(k, m, 8) for k in range(1, 17) for m in range(1, 7)]
+    width = lambda n: max(1, (n - 1).bit_length())
+    smallest = [(k, m, width(k + m)) for k in range(1, 33) for m in range(1, 9)]
+    later = [(k, m, width(k + m2)) for k in range(1, 17) for m in range(1, 8) for m2 in range(m + 1, 9)]
+    bytes_wide = [(k, m, 8) for k in range(1, 17) for m in range(1, 7)]
+    return list(dict.fromkeys(smallest + [(6, 2, 4)] + later + bytes_wide))
 
 
 def read() -> dict[tuple[int, int, int], str]:

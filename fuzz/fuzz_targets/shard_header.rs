@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use crc_fast::{CrcAlgorithm, checksum};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use paritas::Code;
-use paritas_store::{DecodeTarget, DigestCheck, EncodeJob, Object, ObjectId};
+use paritas_store::{DecodeTarget, DigestCheck, EncodeJob, Object, ObjectId, PromoteJob};
 
 /// The numbers of the format essay, `paritas_store::shard::format`.
 const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";
@@ -25,7 +25,15 @@ const CRC: usize = 8;
 const TRAILER: usize = 16;
 
 /// One shard is enough for the first three, so that they can be decoded.
-const SPECS: [&str; 6] = ["1+1", "rdp:k=1", "evenodd:k=1", "4+2", "rdp:k=3", "evenodd:k=3"];
+const SPECS: [&str; 7] = [
+    "1+1",
+    "rdp:k=1",
+    "evenodd:k=1",
+    "4+2",
+    "rdp:k=3",
+    "evenodd:k=3",
+    "dpg:k=2,m=1,m2=2,interleave=all",
+];
 const OBJECTS: [&[u8]; 3] = [b"", b"hello, world", &[0x5A; 700]];
 
 static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -34,13 +42,13 @@ static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
     directory
 });
 
-/// First and last shards of small objects.
+/// First and last shards of small objects, and what a promotion adds first.
 static SEEDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let objects = SPECS.into_iter().flat_map(|spec| OBJECTS.map(|object| (spec, object)));
     objects.flat_map(|(spec, object)| encoded(spec, object)).collect()
 });
 
-fn encoded(spec: &str, object: &[u8]) -> [Vec<u8>; 2] {
+fn encoded(spec: &str, object: &[u8]) -> Vec<Vec<u8>> {
     let code = Code::new(&spec.parse().expect("a legal spec")).expect("a legal code");
     let job = EncodeJob {
         packet: 8,
@@ -52,8 +60,18 @@ fn encoded(spec: &str, object: &[u8]) -> [Vec<u8>; 2] {
         ..EncodeJob::new(code, "a", vec![DIRECTORY.clone()])
     };
     let report = paritas_store::encode(&job, object, &|_| {}).expect("a job that can be done");
-    let read = |path: Option<&PathBuf>| fs::read(path.expect("a shard")).expect("is there");
-    [read(report.shards.first()), read(report.shards.last())]
+    let added = promoted(&report.shards);
+    let paths = [report.shards.first(), report.shards.last(), added.as_ref()];
+    paths.into_iter().flatten().map(|path| fs::read(path).expect("is there")).collect()
+}
+
+/// Promotes an object whose code has stages; the first file that this adds.
+fn promoted(shards: &[PathBuf]) -> Option<PathBuf> {
+    let inventory = paritas_store::scan(shards);
+    let object = inventory.objects.first().filter(|object| object.stages() > 1)?;
+    let job = PromoteJob { to: Vec::new(), sync: false, threads: 1 };
+    let report = paritas_store::promote(object, &job, &|_| {}).expect("a whole object");
+    report.added.into_iter().next().map(|part| part.path)
 }
 
 fuzz_target!(|file: &[u8]| {

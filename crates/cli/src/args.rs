@@ -57,6 +57,8 @@ pub enum Command {
     Verify(Verify),
     /// Rewrite what is missing or damaged.
     Repair(Repair),
+    /// Add the parity that a dpg or bbdpg code leaves for later.
+    Promote(Promote),
     /// Show what shards say about themselves.
     Info(Info),
     /// Turn another tool's fragments into shards of the same code.
@@ -96,9 +98,11 @@ Examples:
   paritas encode photos.tar --out shards               4 data and 2 parity shards
   paritas encode db.dump --code 10+4 --to /disk1 --to /disk2 --to /disk3
   tar c /home | paritas encode - --name home.tar --code rdp:k=6 --out shards
+  paritas encode log.zst --code bbdpg:k=6,m=2,m2=4 --out shards     8 shards now, 2 by `promote`
 
-Shards are named NAME.<i>of<n>.paritas. JSON: type \"encode\", object, name, code, length,
-digest, stored_bytes, seconds, shards [{index, path}], warnings."
+Shards are named NAME.<i>of<n>.paritas; n counts those too that `promote` adds to a dpg or bbdpg code.
+JSON: type \"encode\", object, name, code, stage, stages, length, digest, stored_bytes, seconds,
+shards [{index, path}], warnings."
 )]
 pub struct Encode {
     /// The file to protect; - reads standard input.
@@ -150,8 +154,8 @@ Examples:
   paritas decode /disk1 /disk2 /disk4 --object db.dump --out - | psql
 
 Shards are found by content: names do not matter, damaged and foreign files do no harm.
-JSON: type \"decode\", object, name, code, length, digest, seconds, path, shards [{index, state,
-path, notes}].")]
+JSON: type \"decode\", object, name, code, stage, stages, length, digest, seconds, path, shards [{index,
+stage, state, path, notes}].")]
 pub struct Decode {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -174,9 +178,11 @@ pub struct Decode {
 Example:
   paritas verify shards || paritas repair shards
 
-Exits with the worst of all objects found. JSON: one line an object, type \"verify\", object, name,
-code, length, status (intact, repairable, lost), tolerable_losses, digest_ok, seconds, shards [{index,
-state, path, bad_lanes, first_bad_offset, notes}], lost_ranges [{start, end}].")]
+Exits with the worst of all objects found. An object that has not been promoted is whole without what
+promoting would add; once any file of a later stage is there, all of them are expected.
+JSON: one line an object, type \"verify\", object, name, code, stage, stages, length, status (intact,
+repairable, lost), tolerable_losses, digest_ok, seconds, shards [{index, stage, state, path, bad_lanes,
+first_bad_offset, notes}], lost_ranges [{start, end}].")]
 pub struct Verify {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -196,8 +202,8 @@ Examples:
   paritas repair /disk1 /disk2 /disk3 --to /disk4      what is missing goes to the new disk
 
 A repaired shard is byte for byte the one that was lost. JSON: one line an object, type \"repair\",
-object, name, code, length, seconds, read_bytes (of blocks), digest_check (right, unchecked),
-repaired [{index, was, path}].")]
+object, name, code, stage, stages, length, seconds, read_bytes (of blocks), digest_check (right,
+unchecked), repaired [{index, stage, was, path}].")]
 pub struct Repair {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -220,12 +226,42 @@ pub struct Repair {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Examples:
+  paritas encode log.zst --code bbdpg:k=6,m=2,m2=4 --out shards      any 2 of 8 shards may be lost
+  paritas promote shards                                             any 4 of 10
+  paritas promote /disk*/shards --to /disk9/shards --to /disk10/shards
+
+Reads only the part of what is stored that the new parity is made from, each block by its checksum:
+(m2 - m)(k + m) symbols of every k m2, or all data where that is less. Where shards are missing or
+damaged, others are read in their place. No file is changed, and until all new ones are complete none
+has a name: killed at any moment, the object is as safe as it was, and promoting again completes it.
+What is promoted already is left alone, with exit 0; a code that has no second stage is exit 3.
+JSON: one line an object, type \"promote\", object, name, code, stage, stages, length, tolerance,
+read_bytes (of blocks), read_payload_bytes (checksums apart), damaged_segments, missing [index], seconds,
+added [{index, stage, path}], warnings.")]
+pub struct Promote {
+    /// Shards, or folders of shards.
+    #[arg(required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Folders that take new files in turn [default: what is added to a shard goes beside it, a new
+    /// shard to the folder with the fewest].
+    #[arg(long, value_name = "DIR")]
+    pub to: Vec<PathBuf>,
+    /// Only this object, by id or name.
+    #[arg(long, value_name = "ID|NAME")]
+    pub object: Option<OsString>,
+    #[command(flatten)]
+    pub work: Work,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Example:
   paritas info shards
 
 Reads headers only; `verify` checks the contents. JSON: one line an object, type \"info\", object, name,
-code, layout, packet, length, digest, shard_count, tolerance, shards [{index, files [{path, header,
-footer}]}], missing.")]
+code, stage, stages, layout, packet, length, digest, shard_count (after the last stage), tolerance (in
+this one), shards [{index, stage, files [{path, header, footer}]}], missing.")]
 pub struct Info {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -242,7 +278,7 @@ Examples:
 
 Fragments carry no checksums: where more are given than are needed, they are compared, and a
 contradiction is exit 5. Leave out what is damaged. Missing fragments are computed.
-JSON: type \"import\", format, object, name, code, length, digest, stored_bytes, seconds,
+JSON: type \"import\", format, object, name, code, stage, stages, length, digest, stored_bytes, seconds,
 missing [index], shards [{index, path}], warnings.";
 
 const EXPORT: &str = "\
@@ -250,7 +286,7 @@ Example:
   paritas export shards --format zfec --out shares
 
 The object's code must be one of the format's. JSON: type \"export\", format, object, name, code,
-length, seconds, files [{path}].";
+stage, stages, length, seconds, files [{path}].";
 
 /// `--format`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -349,7 +385,8 @@ Examples:
 Ones are those of the bit matrix, an XOR each in encoding without a schedule; density is their number
 over the fewest that any code of that shape can have.
 JSON without SPEC: one line a family, type \"family\", name, summary, limits, example, tolerance, overhead,
-ones, fewest_ones, density (figures of the example). With SPEC: type \"code\", code, nodes, data_nodes,
+ones, fewest_ones, density (figures of the example). With SPEC: type \"code\", code, stages (nodes, tolerance,
+reads, makes of each, in packets), nodes, data_nodes,
 tolerance, data_cells, parity_cells, overhead, ones, fewest_ones, density, pin {…}, and with --matrix:
 matrix [\"0101…\", …], one string a parity row, and with --svg: svg.")]
 pub struct Codes {
@@ -487,6 +524,7 @@ Examples:
   paritas schedule rdp:k=6 --erase 0,3 --text
   paritas schedule cauchy:k=6,m=2,w=8 --strategy 1,2 --search ga --evaluations 2000
   paritas schedule rdp:k=10 --erase 0 --fewest-reads     75 packets, where one parity alone takes 100
+  paritas schedule bbdpg:k=6,m=2,m2=4 --stage 2          what promotion reads and computes
 
 Counts, over operations `cell = xor(sources)`, temporaries included: ones (of the bit matrix), xors
 (sum of fan-in - 1), copies (one an operation), total (xors + copies, the sum of fan-ins), ops, temps,
@@ -497,7 +535,7 @@ where it was not run: only with --weight are its counts the same everywhere. The
 --normalise, --strategy and --search are for Cauchy codes. A search takes k, m and w of SPEC and looks for the
 points; its result is the code that is reported. The same seed and evaluations give the same result,
 whatever the number of threads.
-JSON: type \"schedule\", code, erased, pass, order, cost, weight (null unless cost is weighted), fewest_reads,
+JSON: type \"schedule\", code, erased, stage, pass, order, cost, weight (null unless cost is weighted), fewest_reads,
 kernel (whose instructions are counted), the counts, plan_seconds (null after a search),
 search (method, seed, evaluations; null without), and with --text: text, with --asm: asm.")]
 pub struct Schedule {
@@ -506,6 +544,10 @@ pub struct Schedule {
     /// Reconstruct these nodes instead of encoding.
     #[arg(long, value_delimiter = ',', value_name = "I,J,…")]
     pub erase: Vec<usize>,
+    /// The stage that is made, or with --erase the one after which nodes are lost [default: 1, or with
+    /// --erase the last]; only dpg and bbdpg have more than one.
+    #[arg(long, value_name = "N")]
+    pub stage: Option<u8>,
     /// How XORs are reduced.
     #[arg(long, value_enum, default_value = "slp")]
     pub pass: PassName,
@@ -605,6 +647,8 @@ pub enum Operation {
     Decode,
     /// Parity after a change of one data node.
     Update,
+    /// The parity of the second stage (dpg and bbdpg).
+    Promote,
 }
 
 /// `--align`.
@@ -621,11 +665,12 @@ pub enum Align {
 Examples:
   paritas bench --code 10+4 --op encode
   paritas bench --code rdp:k=6 --op decode --set dram --threads 1
+  paritas bench --code bbdpg:k=6,m=2,m2=4 --op promote
 
 GB/s is k x shard bytes / seconds / 10^9 for every operation (an update counts the whole stripes it
 keeps right). The roofline is, in the same process and with the same kernel, the speed of reading as
 many streams and writing as many with one XOR for each byte read. Answers are checked before they
-are timed. JSON: type \"bench\", code, op, set_bytes, shard_bytes, align, packet, kernel, threads, split, reps, kept,
+are timed. JSON: type \"bench\", code, op, stage, set_bytes, shard_bytes, align, packet, kernel, threads, split, reps, kept,
 gbps_median, gbps_min, gbps_max, roofline_gbps, roofline_fraction,
 first_seconds (of the first run, which plans and compiles).")]
 pub struct Bench {
@@ -635,6 +680,9 @@ pub struct Bench {
     /// What to measure.
     #[arg(long, value_enum, default_value = "encode")]
     pub op: Operation,
+    /// For decode, the stage after which nodes are lost [default: the last].
+    #[arg(long, value_name = "N")]
+    pub stage: Option<u8>,
     /// All shards together: cache (512 KiB), dram (256 MiB), or a number of bytes.
     #[arg(long, default_value = "cache", value_name = "cache|dram|BYTES", value_parser = parse_set)]
     pub set: usize,

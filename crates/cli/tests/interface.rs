@@ -145,12 +145,12 @@ fn what_is_no_shard_set_exits_with_4() {
         let out = yard.path("out");
         fails(&args!["decode", &path, "--out", &out], exit::NOT_RECOGNISED, kind);
         assert!(!out.exists());
-        for command in ["verify", "repair", "info"] {
+        for command in ["verify", "repair", "info", "promote"] {
             let message = fails(&args![command, &path], exit::NOT_RECOGNISED, kind);
             assert!(message.contains(path.to_str().unwrap()), "{message}");
         }
     }
-    for command in ["verify", "repair", "info"] {
+    for command in ["verify", "repair", "info", "promote"] {
         let arguments = args![command, yard.shards(), "--object", "no such object"];
         let message = fails(&arguments, exit::NOT_RECOGNISED, kind);
         assert!(message.contains("no such object"), "{message}");

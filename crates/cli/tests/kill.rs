@@ -201,6 +201,40 @@ impl Scene {
         harmed.collect()
     }
 
+    fn promote(&self) -> Vec<OsString> {
+        args!["promote", self.shards(), "--no-sync"].to_vec()
+    }
+
+    /// The files of an encoded object, and those that it has when it has been promoted.
+    fn promoted(&self) -> [BTreeMap<OsString, Vec<u8>>; 2] {
+        let first = self.encoded();
+        run(self.promote()).expect(exit::DONE);
+        [first, snapshot(&self.shards())]
+    }
+
+    /// A killed promotion touched nothing, left the object as safe as it was, and does its work when
+    /// run again.
+    fn check_promote(&mut self, [first, whole]: &[BTreeMap<OsString, Vec<u8>>; 2], losses: usize) {
+        let left = snapshot(&self.shards());
+        assert!(first.iter().all(|(name, bytes)| left.get(name) == Some(bytes)));
+        let objects = self.objects();
+        assert_eq!(objects.len(), 1, "{}", self.summary(&objects));
+        let (status, stage) = (&objects[0]["status"], &objects[0]["stage"]);
+        assert!(status == "intact" || stage == 2, "{}", self.summary(&objects));
+        let tolerable = objects[0]["tolerable_losses"].as_u64().unwrap();
+        assert!(tolerable >= losses as u64, "{}", self.summary(&objects));
+        let width = first.len().to_string().len();
+        for shard in self.chance.choose(losses, first.len()) {
+            let of_shard = format!(".{shard:0width$}of");
+            let part = |name: &&OsString| name.to_string_lossy().contains(&of_shard);
+            left.keys().filter(part).for_each(|n| fs::remove_file(self.shards().join(n)).unwrap());
+        }
+        assert!(self.decode(&objects[0]).expect(exit::DONE).stdout == self.content, "WRONG BYTES");
+        self.restore(&left);
+        run(self.promote()).expect(exit::DONE);
+        assert!(snapshot(&self.shards()) == *whole, "{}", self.summary(&self.objects()));
+    }
+
     fn clear(&self) {
         let _ = fs::remove_dir_all(self.shards());
         fs::create_dir(self.shards()).unwrap();
@@ -230,10 +264,11 @@ fn duration(arguments: &[OsString]) -> Duration {
     begin.elapsed()
 }
 
-/// Kills runs at seeded moments until enough have landed; `prepare` sets the stage for each, and
+/// Kills runs at seeded moments until so many have landed; `prepare` sets the stage for each, and
 /// `check` looks at what is left. Returns how many kills landed, of how many.
 fn kill_at_random(
     scene: &mut Scene,
+    kills: usize,
     arguments: &[OsString],
     mut prepare: impl FnMut(&mut Scene),
     mut check: impl FnMut(&mut Scene),
@@ -247,7 +282,7 @@ fn kill_at_random(
     times.sort_unstable();
     let micros = times[1].as_micros() as usize;
     let (mut landed, mut tried) = (0, 0);
-    while landed < KILLS {
+    while landed < kills {
         prepare(scene);
         let delay = Duration::from_micros(scene.chance.within(0..micros) as u64);
         let child = start(arguments);
@@ -255,7 +290,7 @@ fn kill_at_random(
         landed += usize::from(kill(child));
         tried += 1;
         check(scene);
-        assert!(tried < 20 * KILLS, "of {tried} kills within {micros} µs, {landed} landed");
+        assert!(tried < 20 * kills, "of {tried} kills within {micros} µs, {landed} landed");
     }
     (landed, tried)
 }
@@ -302,6 +337,7 @@ fn encode() {
     let arguments = scene.encode(&[]);
     let kills = kill_at_random(
         &mut scene,
+        KILLS,
         &arguments,
         |scene| scene.clear(),
         |scene| scene.check_fresh_encode(),
@@ -320,6 +356,7 @@ fn encode_force() {
         let old = RefCell::new(&mut old);
         kill_at_random(
             &mut scene,
+            KILLS,
             &arguments,
             |scene| {
                 if std::mem::take(&mut first) {
@@ -342,6 +379,7 @@ fn repair() {
     let bad = RefCell::new(Vec::new());
     let kills = kill_at_random(
         &mut scene,
+        KILLS,
         &arguments,
         |scene| {
             scene.restore(&whole);
@@ -411,6 +449,44 @@ fn repair_while_names_are_given() {
         |scene| scene.check_repair(&whole, &bad.borrow()),
     );
     report("repair at its commit", (landed, COMMIT_KILLS));
+}
+
+/// Small and short, so that fifty kills do not take long, but with a part for every shard.
+const STAGED: &str = "bbdpg:k=4,m=2,m2=3,interleave=all";
+const STAGED_LENGTH: usize = 6_000_000;
+const STAGED_KILLS: usize = 50;
+/// With a second part of each of 16 shards.
+const WIDE_STAGED: &str = "dpg:k=8,m=6,m2=8,interleave=all";
+
+#[test]
+fn promote() {
+    let _alone = alone();
+    let mut scene = Scene::new(8, STAGED, STAGED_LENGTH);
+    let files = scene.promoted();
+    let arguments = scene.promote();
+    let kills = kill_at_random(
+        &mut scene,
+        STAGED_KILLS,
+        &arguments,
+        |scene| scene.restore(&files[0]),
+        |scene| scene.check_promote(&files, 2),
+    );
+    report("promote", kills);
+}
+
+#[test]
+fn promote_while_names_are_given() {
+    let _alone = alone();
+    let mut scene = Scene::new(9, WIDE_STAGED, WIDE_LENGTH);
+    let files = scene.promoted();
+    // Waiting for the disk makes the moment last.
+    let arguments = args!["promote", scene.shards()].to_vec();
+    let has_begun = |folder: &Path| names(folder).len() > files[0].len();
+    let prepare = |scene: &mut Scene| scene.restore(&files[0]);
+    let landed = kill_at_commit(&mut scene, &arguments, prepare, has_begun, |scene| {
+        scene.check_promote(&files, 6);
+    });
+    report("promote at its commit", (landed, COMMIT_KILLS));
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn encoded(content: &[u8], code: &str, more: &[&str]) -> (TempDir, PathBuf, Valu
     (folder, shards, report)
 }
 
-const COMMON: [&str; 4] = ["object", "name", "code", "length"];
+const COMMON: [&str; 6] = ["object", "name", "code", "stage", "stages", "length"];
 
 #[test]
 fn encode() {
@@ -173,6 +173,26 @@ fn repair() {
     assert_eq!(report["repaired"][0]["path"], lost.to_str().unwrap());
     let nothing = run(args!["repair", &shards, "--json"]).expect(exit::DONE).result();
     assert_eq!(nothing["repaired"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn promote() {
+    let (_folder, shards, _) = encoded(&Chance(5).bytes(1000), "dpg:k=3,m=1,m2=2", &[]);
+    let report = run(args!["promote", &shards, "--json"]).expect(exit::DONE).result();
+    let fields = [
+        "tolerance",
+        "read_bytes",
+        "read_payload_bytes",
+        "damaged_segments",
+        "missing",
+        "seconds",
+        "added",
+        "warnings",
+    ];
+    check_report("promote", "promote", &report, &[&COMMON[..], &fields].concat());
+    assert_eq!(report["added"][0]["index"], 4);
+    let path = report["added"][0]["path"].as_str().unwrap();
+    assert!(path.ends_with("object.4of5.paritas"), "{path}");
 }
 
 #[test]
@@ -349,6 +369,7 @@ fn schedule() {
     let fields = [
         "code",
         "erased",
+        "stage",
         "pass",
         "order",
         "cost",
@@ -489,6 +510,31 @@ fn bench_and_every_kernel_of_doctor() {
             assert!(*kernel == "auto" || report["kernel"] == **kernel, "{report}");
         }
     }
+}
+
+/// Codes of two stages: what each makes and reads, and how fast.
+#[test]
+fn stages_are_described_planned_and_measured() {
+    for interleave in ["none", "first", "all"] {
+        let spec = format!("bbdpg:k=3,m=2,m2=3,w=3,interleave={interleave}");
+        let code = run(["codes", &spec, "--json"]).expect(exit::DONE).result();
+        let count = |stage: usize, field: &str| code["stages"][stage][field].as_u64().unwrap();
+        assert_eq!([count(0, "tolerance"), count(1, "tolerance")], [2, 3]);
+        assert_eq!([count(0, "reads"), count(1, "reads")], [3 * 3 * 3, 5 * 3]);
+        assert_eq!([count(0, "makes"), count(1, "makes")], [2 * 3 * 3, 3 * 3]);
+        let plan = run(["schedule", &spec, "--stage", "2", "--json"]).expect(exit::DONE).result();
+        let reads = plan["reads"].as_array().unwrap().iter().map(|cells| cells.as_u64().unwrap());
+        assert_eq!(reads.sum::<u64>(), 5 * 3);
+        let lost = ["schedule", &spec, "--erase", "0,4", "--stage", "1", "--json"];
+        assert_eq!(run(lost).expect(exit::DONE).result()["stage"], 1);
+        let settings = ["--set", "65536", "--reps", "3", "--json"];
+        for operation in [&["encode"][..], &["promote"], &["decode"], &["decode", "--stage", "1"]] {
+            let bench = [&["bench", "--code", &spec][..], &settings, &["--op"], operation].concat();
+            check_bench(&run(bench).expect(exit::DONE).result());
+        }
+    }
+    run(["bench", "--code", "4+2", "--op", "promote"]).expect(exit::ARGUMENTS);
+    run(["schedule", "4+2", "--stage", "2"]).expect(exit::ARGUMENTS);
 }
 
 /// Data and parity on every node.

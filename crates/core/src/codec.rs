@@ -5,6 +5,7 @@
 //! [`Codec::reconstruct`] and [`Codec::update`] say the same in the words of their use.
 
 mod sharing;
+mod stages;
 mod words;
 
 use std::collections::{HashMap, VecDeque};
@@ -246,13 +247,15 @@ impl Codec {
     }
 
     /// Makes all parity from all data: `data` and `parity` are the shards of the nodes that hold
-    /// data and of those that do not, in node order.
+    /// data and of those that do not, in node order. In a code of several stages that is the parity of
+    /// the first, and the nodes are those that stand then; the rest is for [`Codec::promote`].
     ///
     /// # Errors
     /// When a count or length is wrong. Codes with data and parity on one node are encoded by
     /// [`Codec::encode_nodes`].
     pub fn encode(&self, data: &[&[u8]], parity: &mut [&mut [u8]]) -> Result<()> {
-        let (sources, targets) = self.split_nodes()?;
+        self.expect_node_buffers()?;
+        let (sources, targets) = self.encoding.shards.split(&self.code)?;
         self.expect_count("data", data.len(), sources.len())?;
         self.expect_count("parity", parity.len(), targets.len())?;
         let mut buffers: Vec<Buffer<'_>> = self.absent();
@@ -262,39 +265,32 @@ impl Codec {
     }
 
     /// Makes all parity from all data, in shards that hold both: `nodes` are all shards, their
-    /// parity rows are overwritten.
+    /// parity rows are overwritten. In a code of several stages they are those that stand after the
+    /// first, whose parity is made; later rows are left alone.
     ///
     /// # Errors
     /// When a count or length is wrong.
     pub fn encode_nodes(&self, nodes: &mut [&mut [u8]]) -> Result<()> {
         self.expect_node_buffers()?;
-        self.expect_count("node", nodes.len(), self.code.node_count())?;
+        self.expect_count("node", nodes.len(), self.encoding.standing.len())?;
         let mut buffers = self.absent();
-        nodes.iter_mut().enumerate().for_each(|(i, node)| buffers[i] = Buffer::Target(node));
+        let standing = self.encoding.standing.iter();
+        standing.zip(nodes).for_each(|(n, node)| buffers[n.index()] = Buffer::Target(node));
         self.answer(&self.encoding.question, &mut buffers)
     }
 
-    /// Makes the shards that are [`Buffer::Target`] from those that are [`Buffer::Source`].
+    /// Makes the shards that are [`Buffer::Target`] from those that are [`Buffer::Source`], all stages
+    /// being done.
     ///
     /// # Errors
     /// As [`Codec::compute`].
     pub fn reconstruct(&self, nodes: &mut [Buffer<'_>]) -> Result<()> {
-        self.expect_node_buffers()?;
-        self.expect_count("node", nodes.len(), self.buffer_count())?;
-        let mut have = CellSet::new(self.code.cell_count());
-        let mut want = have.clone();
-        for (buffer, cells) in nodes.iter().zip(&self.layout.cells) {
-            match buffer {
-                Buffer::Absent => {}
-                Buffer::Source(_) => cells.iter().for_each(|&cell| have.insert(cell)),
-                Buffer::Target(_) => cells.iter().for_each(|&cell| want.insert(cell)),
-            }
-        }
-        self.compute(&have, &want, nodes)
+        self.reconstruct_at(self.code.stages(), nodes)
     }
 
     /// Brings parity up to date after the data shard of `node` changed from `old` to `new`, in
-    /// place. `parity` are the shards of the nodes that hold no data, in node order.
+    /// place. `parity` are the shards of the nodes that hold no data, in node order, all stages
+    /// being done.
     ///
     /// # Errors
     /// When the node holds no data, or a count or length is wrong.
@@ -305,7 +301,9 @@ impl Codec {
         new: &[u8],
         parity: &mut [&mut [u8]],
     ) -> Result<()> {
-        let (sources, targets) = self.split_nodes()?;
+        self.expect_node_buffers()?;
+        let shards = Shards::new(&self.code, self.code.stages());
+        let (sources, targets) = shards.split(&self.code)?;
         if sources.binary_search(&node).is_err() {
             return Err(Error::length(format!("node {} holds no data", node.index())));
         }
@@ -381,7 +379,8 @@ impl Codec {
         match *question {
             Question::Compute(ref have, ref want) => self.compile_shared(have, want),
             Question::Update(node) => {
-                let (_, targets) = self.split_nodes()?;
+                let shards = Shards::new(&self.code, self.code.stages());
+                let (_, targets) = shards.split(&self.code)?;
                 match self.word_kernel() {
                     Some(kernel) => self.compile_word_update(kernel, node, targets),
                     None => self.compile(&self.update_program(node, targets)?),
@@ -419,19 +418,6 @@ impl Codec {
 
     fn absent<'a>(&self) -> Vec<Buffer<'a>> {
         (0..self.buffer_count()).map(|_| Buffer::Absent).collect()
-    }
-
-    /// The nodes that hold data, and those that hold none.
-    fn split_nodes(&self) -> Result<(&[NodeId], &[NodeId])> {
-        self.expect_node_buffers()?;
-        match self.encoding.mixed {
-            None => Ok((&self.encoding.data, &self.encoding.parity)),
-            Some(node) => Err(Error::parameters(format!(
-                "{}: node {} holds data and parity; use encode_nodes or compute",
-                self.code.spec(),
-                node.index()
-            ))),
-        }
     }
 
     fn expect_node_buffers(&self) -> Result<()> {
@@ -493,21 +479,46 @@ impl Layout {
 #[derive(Debug)]
 struct Encoding {
     question: Question,
-    /// The nodes that hold data, in order, and those that hold none.
+    /// The nodes that stand then.
+    standing: Vec<NodeId>,
+    shards: Shards,
+}
+
+impl Encoding {
+    fn new(code: &Code) -> Self {
+        let question = Question::compute(&code.stored(Role::Data), &code.made_in(1));
+        Self { question, standing: code.nodes_at(1), shards: Shards::new(code, 1) }
+    }
+}
+
+/// The nodes that stand at the end of a stage, in order, by what they hold.
+#[derive(Debug)]
+struct Shards {
     data: Vec<NodeId>,
     parity: Vec<NodeId>,
     /// A node that holds both.
     mixed: Option<NodeId>,
 }
 
-impl Encoding {
-    fn new(code: &Code) -> Self {
-        let question = Question::compute(&code.stored(Role::Data), &code.stored(Role::Parity));
-        let (data, parity): (Vec<NodeId>, _) = code.nodes().partition(|&n| code.holds_data(n));
+impl Shards {
+    fn new(code: &Code, stage: u8) -> Self {
+        let (data, parity): (Vec<NodeId>, _) =
+            code.nodes_at(stage).into_iter().partition(|&node| code.holds_data(node));
         let is_data = |&cell: &CellId| code.cell(cell).role == Role::Data;
-        let mixed = data.iter().find(|&&node| !code.node_cells(node).iter().all(is_data));
-        let mixed = mixed.copied();
-        Self { question, data, parity, mixed }
+        let mixed = data.iter().find(|&&node| !code.node_cells(node).iter().all(is_data)).copied();
+        Self { data, parity, mixed }
+    }
+
+    /// Those that hold data, and those that hold none.
+    fn split(&self, code: &Code) -> Result<(&[NodeId], &[NodeId])> {
+        match self.mixed {
+            None => Ok((&self.data, &self.parity)),
+            Some(node) => Err(Error::parameters(format!(
+                "{}: node {} holds data and parity; use encode_nodes or compute",
+                code.spec(),
+                node.index()
+            ))),
+        }
     }
 }
 

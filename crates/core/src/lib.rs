@@ -23,6 +23,7 @@ pub use define::cauchy::CauchyMatrix;
 pub use define::cells::{Cell, CellId, CellSet, Code, CodeBuilder, NodeId, Pin, Place, Role};
 pub use define::code::{FAMILIES, Family};
 pub use define::spec::Spec;
+pub use define::stages::Promotion;
 pub use define::symbols::SymbolMatrix;
 pub use error::{Error, ErrorKind, Result};
 pub use plan::combination::Combination;

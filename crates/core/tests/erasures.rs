@@ -73,7 +73,17 @@ fn every_k_and_m(family: &str) -> Vec<String> {
     (1..MOST_NODES).flat_map(|m| every_k(family, m, &format!(",m={m}"))).collect()
 }
 
-const FAMILIES: [Family; 12] = [
+/// `dpg` and `bbdpg` for all k, m and m2 of up to 6 nodes, in all placements.
+fn groups() -> Vec<String> {
+    let sizes = (2..6).flat_map(|m2| (1..=6 - m2).map(move |k| (k, m2)));
+    let sizes = sizes.flat_map(|(k, m2)| (1..m2).map(move |m| format!("k={k},m={m},m2={m2}")));
+    let placed = sizes.flat_map(|sizes| {
+        ["none", "first", "all"].map(|interleave| format!("{sizes},interleave={interleave}"))
+    });
+    placed.flat_map(|rest| ["dpg", "bbdpg"].map(|family| format!("{family}:{rest}"))).collect()
+}
+
+const FAMILIES: [Family; 13] = [
     Family { specs: || every_k_and_m("cauchy"), width: Some("w") },
     Family { specs: || every_k_and_m("cauchy-orig"), width: Some("w") },
     Family { specs: || every_k_and_m("cauchy-good"), width: Some("w") },
@@ -86,6 +96,7 @@ const FAMILIES: [Family; 12] = [
     Family { specs: || every_k("evenodd", 2, ""), width: Some("p") },
     Family { specs: || every_k("star", 3, ""), width: Some("p") },
     Family { specs: || [3, 5, 7, 11].map(|n| format!("xcode:n={n}")).to_vec(), width: None },
+    Family { specs: groups, width: None },
 ];
 
 impl Family {

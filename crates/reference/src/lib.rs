@@ -16,7 +16,8 @@
 //! 3. [`packets`] and [`words`]: the two ways in which the bytes of a shard spell symbols.
 //! 4. [`coefficients`] and [`families`]: the matrices of families in the packet layout, and in the layout of
 //!    ISA-L, Backblaze, zfec, Linux RAID-6 and Jerasure's words.
-//! 5. [`array`](mod@array) and [`density`]: codes of rows and diagonals, which need no field at all.
+//! 5. [`dpg`]: groups of stripes whose later parities are made from part of what is stored.
+//! 6. [`array`](mod@array) and [`density`]: codes of rows and diagonals, which need no field at all.
 //!
 //! The crate is for development only. A call that breaks a documented condition (shards of
 //! unequal length, a polynomial of the wrong degree) panics: that is a bug in the caller's
@@ -28,6 +29,7 @@
 pub mod array;
 pub mod coefficients;
 pub mod density;
+pub mod dpg;
 pub mod families;
 pub mod field;
 pub mod matrix;

@@ -32,8 +32,8 @@ pub mod shard;
 
 pub use error::{Error, ErrorKind, Result};
 pub use shard::{
-    DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest, DigestCheck, EncodeJob, EncodeReport,
-    FileReport, Ignored, Inventory, Object, ObjectId, Progress, RepairJob, RepairReport,
-    RepairedShard, ShardFile, ShardReport, ShardState, Status, VerifyReport, decode, encode,
-    repair, scan, verify,
+    AddedPart, DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest, DigestCheck, EncodeJob,
+    EncodeReport, FileReport, Ignored, Inventory, Object, ObjectId, Part, Progress, PromoteJob,
+    PromoteReport, RepairJob, RepairReport, RepairedShard, ShardFile, ShardReport, ShardState,
+    Status, VerifyReport, decode, encode, promote, repair, scan, verify,
 };

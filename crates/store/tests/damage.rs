@@ -112,7 +112,7 @@ impl Case {
     /// is set aside under another name, since it is not known to be a copy.
     fn expect_recovery_unless_gone(&self, shard: usize, what: &str) -> VerifyReport {
         let object = self.object();
-        if !object.shards()[shard].is_empty() {
+        if !object.parts()[shard].is_empty() {
             return self.expect_recovery(what);
         }
         let report = check(&object);

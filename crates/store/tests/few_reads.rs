@@ -17,7 +17,7 @@ fn reads(spec: &str, lost: usize, segments: usize) -> (u64, u64) {
     let directory = tempfile::tempdir().unwrap();
     put(&small_job(spec, directory.path()), &content(segments * segment_bytes(spec)));
     let whole = only(directory.path());
-    let path = whole.shards()[lost][0].path().to_owned();
+    let path = whole.parts()[lost][0].path().to_owned();
     let before = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
     let object = only(directory.path());
@@ -59,12 +59,12 @@ fn damage_on_the_way_is_repaired_too() {
     let directory = tempfile::tempdir().unwrap();
     put(&small_job("rdp:k=4", directory.path()), &content(3 * segment_bytes("rdp:k=4")));
     let whole = only(directory.path());
-    let paths: Vec<_> = whole.shards().iter().map(|files| files[0].path().to_owned()).collect();
+    let paths: Vec<_> = whole.parts().iter().map(|files| files[0].path().to_owned()).collect();
     fs::remove_file(&paths[0]).unwrap();
     let intact = fs::read(&paths[1]).unwrap();
     let mut damaged = intact.clone();
     let blocks = 3 * whole.block_bytes(1) as usize;
-    let footer = whole.shard_length(1).unwrap() as usize - blocks;
+    let footer = whole.part_length(1).unwrap() as usize - blocks;
     damaged[footer / 2..footer / 2 + blocks].iter_mut().for_each(|byte| *byte ^= 1);
     fs::write(&paths[1], damaged).unwrap();
     let report = mend_by_few_reads(&only(directory.path()));

@@ -69,7 +69,7 @@ fn one_file_named_twice_is_one_copy() {
     let directory = tempfile::tempdir().unwrap();
     let shards = put(&small_job("4+2", directory.path()), &content(100)).shards;
     let inventory = scan(&[shards[0].clone(), directory.path().to_owned(), shards[0].clone()]);
-    assert!(inventory.objects[0].shards().iter().all(|files| files.len() == 1));
+    assert!(inventory.objects[0].parts().iter().all(|files| files.len() == 1));
 }
 
 #[test]
@@ -323,7 +323,7 @@ fn what_is_not_a_shard_is_named_with_its_reason() {
         let mut bytes = fs::read(&shards[index]).unwrap();
         bytes.truncate(front_length(&bytes));
         common::forge(&mut bytes, 0, |record| match *name {
-            "version" => record[8] = 2,
+            "version" => record[8] = 3,
             "matrix" => {
                 let at = record.windows(9).position(|w| w == b"row-scale").unwrap() + 10;
                 record[at] = record[at].wrapping_add(1);
@@ -349,7 +349,7 @@ fn what_is_not_a_shard_is_named_with_its_reason() {
     for part in [
         "is not a shard",
         "No such file",
-        "version 2; this reader knows version 1",
+        "version 3; this reader knows up to version 2",
         "no code family `kauchy`",
         "not a regular file",
     ] {

@@ -171,7 +171,7 @@ fn progress_adds_up() {
     let object = only(directory.path());
     paritas_store::verify(&object, 3, &note).unwrap();
     assert_eq!(taken(), 9999);
-    fs::remove_file(object.shards()[1][0].path()).unwrap();
+    fs::remove_file(object.parts()[1][0].path()).unwrap();
     let object = only(directory.path());
     let target = paritas_store::DecodeTarget::Writer(Box::new(std::io::sink()));
     paritas_store::decode(&object, target, 0, &note).unwrap();

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use common::{
     check, content, crc64_nvme, edit, footer_start, front_length, get, kind, look, put, small_job,
 };
-use paritas_store::{ErrorKind, ObjectId, ShardState, Status, VerifyReport};
+use paritas_store::{ErrorKind, ObjectId, PromoteJob, ShardState, Status, VerifyReport, promote};
 use serde_json::{Value, json};
 
 fn root() -> PathBuf {
@@ -58,7 +58,9 @@ fn every_case_is_as_the_index_says() {
         assert_eq!(inventory.objects.len(), 1, "{name}");
         let found = describe(object);
         for (key, value) in found.as_object().unwrap() {
-            assert_eq!(&case[key], value, "{name}: {key}");
+            // Cases of one stage do not say so.
+            let default = if key == "stage" { json!(1) } else { Value::Null };
+            assert_eq!(case.get(key).unwrap_or(&default), value, "{name}: {key}");
         }
     }
 }
@@ -83,6 +85,7 @@ fn describe(object: &paritas_store::Object) -> Value {
         "packet": object.packet(),
         "stripes": object.stripes(),
         "shards": object.shard_count(),
+        "stage": object.stage(),
         "length": object.length(),
         "blake3": object.digest().map(|digest| digest.to_string()),
         "verify": status_name(report.status),
@@ -143,7 +146,7 @@ fn forge_digest(path: &Path) {
     });
 }
 
-const CASES: [Case; 20] = [
+const CASES: [Case; 26] = [
     ("cauchy-4-2", "three segments, the last one short", "4+2", 2000, |_| {}),
     ("cauchy-points", "points of its own", "cauchy:k=3,m=2,w=4,points=9.3.12.1.7", 1500, |_| {}),
     ("cauchy-wide", "17 shards: padded indices", "cauchy:k=14,m=3", 700, |_| {}),
@@ -246,7 +249,37 @@ const CASES: [Case; 20] = [
     }),
     ("several-stripes", "segments of 4 stripes, the last one of 2", "4+2", 10_000, |_| {}),
     ("xcode-5", "data and parity on every node", "xcode:n=5", 2500, |_| {}),
+    ("dpg-stage-1", "two stages, the first done", "dpg:k=3,m=1,m2=2", 5000, |_| {}),
+    ("dpg-stage-2", "both done: a shard more", "dpg:k=3,m=1,m2=2", 5000, promoted),
+    ("bbdpg-all-stage-1", "on all nodes from the start", BBDPG_ALL, 9000, |_| {}),
+    ("bbdpg-all-stage-2", "a second part of three shards", BBDPG_ALL, 9000, promoted),
+    (
+        "bbdpg-all-one-part",
+        "one second part, which makes all others missing",
+        BBDPG_ALL,
+        9000,
+        |paths| {
+            promoted(paths);
+            let name = |shard| format!("object.{shard}of6.stage2.paritas");
+            remove(&[0, 1].map(|shard| paths[0].with_file_name(name(shard))));
+        },
+    ),
+    (
+        "bad-dpg",
+        "after stage one, one shard too many is missing",
+        "dpg:k=3,m=1,m2=2",
+        5000,
+        |paths| remove(&paths[1..3]),
+    ),
 ];
+
+const BBDPG_ALL: &str = "bbdpg:k=3,m=2,m2=3,interleave=all";
+
+/// Brings an object to stage two.
+fn promoted(paths: &[PathBuf]) {
+    let job = PromoteJob { to: Vec::new(), sync: false, threads: 1 };
+    promote(&common::only(paths[0].parent().unwrap()), &job, &|_| {}).unwrap();
+}
 
 /// Adds the cases of [`CASES`] that are not there yet; what is there stays as it is.
 fn write_missing_cases() {
@@ -301,7 +334,7 @@ fn write_missing_cases() {
         sum
     });
     let index = json!({
-        "about": "Shard files of version 1 of the format; see crates/store/src/shard/format.rs. Names and checksums are hexadecimal.",
+        "about": "Shard files of versions 1 and 2 of the format; see crates/store/src/shard/format.rs. Names and checksums are hexadecimal.",
         "cases": cases,
         "checksums": sums,
     });
@@ -315,6 +348,7 @@ fn known_bad_cases_are_refused() {
         ("bad-segment", ErrorKind::TooFewShards),
         ("bad-no-footer", ErrorKind::TooFewShards),
         ("bad-digest", ErrorKind::DigestMismatch),
+        ("bad-dpg", ErrorKind::TooFewShards),
     ] {
         let inventory = look(&root().join(name));
         assert_eq!(kind(get(&inventory.objects[0])), expected, "{name}");

@@ -44,7 +44,8 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
     let operation = format!("{:?}", args.op).to_lowercase();
     let align = format!("{:?}", args.align).to_lowercase();
     let value = json!({
-        "type": "bench", "code": spec, "op": operation, "set_bytes": args.set,
+        "type": "bench", "code": spec, "op": operation, "stage": subject.stage,
+        "set_bytes": args.set,
         "shard_bytes": subject.shard, "align": align, "packet": args.packet, "kernel": kernel,
         "threads": args.threads, "split": subject.codec.split().name(), "reps": args.reps, "kept": speed.kept,
         "gbps_median": speed.median, "gbps_min": speed.min, "gbps_max": speed.max,
@@ -89,6 +90,8 @@ impl Speed {
 struct Workload {
     codec: Codec,
     operation: Operation,
+    /// The stage that stands before and after the operation, or that it makes.
+    stage: u8,
     data_nodes: usize,
     shard: usize,
     shards: Vec<Shard>,
@@ -136,14 +139,23 @@ impl Workload {
             Ok::<_, Failure>(place)
         };
         let shards = (0..nodes).map(new).collect::<Result<_, _>>()?;
-        let lost = (0..codec.code().tolerance().min(data_nodes)).collect();
-        let operation = args.op;
+        let (operation, stage) = (args.op, stage(codec.code(), args)?);
+        let lost = (0..codec.code().tolerance_at(stage).min(data_nodes)).collect();
         let changed = new(nodes)?;
         let first_seconds = 0.0;
-        let mut workload =
-            Self { codec, operation, data_nodes, shard, shards, lost, changed, first_seconds };
+        let mut workload = Self {
+            codec,
+            operation,
+            stage,
+            data_nodes,
+            shard,
+            shards,
+            lost,
+            changed,
+            first_seconds,
+        };
         let start = Instant::now();
-        workload.encode()?;
+        workload.prepare()?;
         let start = if operation == Operation::Encode { start } else { Instant::now() };
         workload.run()?;
         workload.first_seconds = start.elapsed().as_secs_f64();
@@ -161,15 +173,39 @@ impl Workload {
         code.data_cells().len() * code.node_count() / cells
     }
 
+    /// Makes all stages that are to stand before the operation.
+    fn prepare(&mut self) -> Result<(), Failure> {
+        self.encode()?;
+        if self.stage > 1 { self.promote() } else { Ok(()) }
+    }
+
     fn encode(&mut self) -> Result<(), Failure> {
-        if self.data_nodes == self.shards.len() {
-            let mut shards: Vec<&mut [u8]> = self.shards.iter_mut().map(Shard::bytes_mut).collect();
+        let code = self.codec.code();
+        let standing = code.nodes_at(1).len();
+        let shards = &mut self.shards[..standing];
+        let rows = |node| code.node_cells(node).len();
+        let in_data_nodes: usize = code.nodes().take(self.data_nodes).map(rows).sum();
+        if code.data_cells().len() < in_data_nodes {
+            let mut shards: Vec<&mut [u8]> = shards.iter_mut().map(Shard::bytes_mut).collect();
             return Ok(self.codec.encode_nodes(&mut shards)?);
         }
-        let (data, parity) = self.shards.split_at_mut(self.data_nodes);
+        let (data, parity) = shards.split_at_mut(self.data_nodes);
         let data: Vec<&[u8]> = data.iter().map(Shard::bytes).collect();
         let mut parity: Vec<&mut [u8]> = parity.iter_mut().map(Shard::bytes_mut).collect();
         Ok(self.codec.encode(&data, &mut parity)?)
+    }
+
+    fn promote(&mut self) -> Result<(), Failure> {
+        let makes = self.codec.code().made_in(2);
+        let mut buffers: Vec<Buffer<'_>> = Vec::with_capacity(self.shards.len());
+        for (shard, node) in self.shards.iter_mut().zip(self.codec.code().nodes()) {
+            let cells = self.codec.code().node_cells(node);
+            buffers.push(match cells.iter().any(|&cell| makes.contains(cell)) {
+                true => Buffer::Target(shard.bytes_mut()),
+                false => Buffer::Source(shard.bytes()),
+            });
+        }
+        Ok(self.codec.promote(2, &mut buffers)?)
     }
 
     fn run(&mut self) -> Result<(), Failure> {
@@ -177,6 +213,7 @@ impl Workload {
             Operation::Encode => self.encode(),
             Operation::Decode => self.decode(),
             Operation::Update => self.update(),
+            Operation::Promote => self.promote(),
         }
     }
 
@@ -190,7 +227,7 @@ impl Workload {
                 false => Buffer::Source(shard.bytes()),
             })
             .collect();
-        Ok(self.codec.reconstruct(&mut buffers)?)
+        Ok(self.codec.reconstruct_at(self.stage, &mut buffers)?)
     }
 
     /// Every run swaps the first data shard with another content.
@@ -205,9 +242,11 @@ impl Workload {
 
     /// Compares what stands in memory with what the plainest kernel makes of the data.
     fn check(&self, args: &Bench) -> Result<(), Failure> {
+        // Decoding a stage is prepared by making all up to it.
         let plain = Bench {
             code: args.code.clone(),
-            op: Operation::Encode,
+            op: Operation::Decode,
+            stage: Some(self.stage),
             kernel: KernelChoice::Only(Kernel::Scalar),
             cost: CostName::Total,
             ..*args
@@ -216,7 +255,7 @@ impl Workload {
         // Only updates change data; what was lost must have come back as it was filled.
         if self.operation == Operation::Update {
             other.shards[0].bytes_mut().copy_from_slice(self.shards[0].bytes());
-            other.encode()?;
+            other.prepare()?;
         }
         let mut pairs = self.shards.iter().zip(&other.shards);
         if pairs.all(|(shard, other)| shard.bytes() == other.bytes()) {
@@ -229,11 +268,17 @@ impl Workload {
     /// data nodes among them.
     fn roofline(&self, args: &Bench) -> Result<Self, Failure> {
         let sources = self.data_shards();
-        let targets = self.codec.code().node_count() - sources;
-        let (sources, targets) = match self.operation {
-            Operation::Encode => (sources, targets),
-            Operation::Decode => (sources, self.lost.len()),
-            Operation::Update => (2 + targets, targets),
+        let code = self.codec.code();
+        let targets = code.node_count() - sources;
+        let shards = |cells: usize| cells.div_ceil(code.node_cells(NodeId::new(0)).len());
+        let (sources, targets) = match (self.operation, code.promotion(self.stage)) {
+            (Operation::Encode, _) => (sources, shards(code.made_in(1).len())),
+            (Operation::Decode, _) => (sources, self.lost.len()),
+            (Operation::Update, _) => (2 + targets, targets),
+            (Operation::Promote, Some(later)) => {
+                (shards(later.reads.len()), shards(later.makes.len()))
+            }
+            (Operation::Promote, None) => (sources, targets),
         };
         // In the word layout a strip is a word, and a shard one stream.
         let rows = (self.codec.strip() / args.packet).max(1);
@@ -242,11 +287,33 @@ impl Workload {
         let plain = Bench {
             code: args.code.clone(),
             op: Operation::Encode,
+            stage: None,
             set: self.shard * nodes,
             ..*args
         };
         Self::new(code, &plain)
     }
+}
+
+/// The stage that an operation makes or that stands when it begins.
+fn stage(code: &Code, args: &Bench) -> Result<u8, Failure> {
+    let last = code.stages();
+    let stage = match args.op {
+        Operation::Encode => 1,
+        Operation::Promote if last == 1 => {
+            let spec = code.spec();
+            return Err(Failure::arguments(format!("--op promote: {spec} has only one stage")));
+        }
+        Operation::Promote | Operation::Update => last,
+        Operation::Decode => args.stage.unwrap_or(last),
+    };
+    if (1..=last).contains(&stage) && args.stage.is_none_or(|given| given == stage) {
+        return Ok(stage);
+    }
+    let (given, spec) = (args.stage.unwrap_or(stage), code.spec());
+    Err(Failure::arguments(format!(
+        "--stage {given}: it is for decode, and {spec} has stages 1 to {last}"
+    )))
 }
 
 fn one_xor_a_byte(sources: usize, targets: usize, rows: usize) -> Result<Code, paritas::Error> {

@@ -1,6 +1,6 @@
 //! `paritas codes`: the families, or one code.
 
-use paritas::{CellId, Code, FAMILIES, Family, Role, Spec};
+use paritas::{CellId, Code, FAMILIES, Family, Promotion, Role, Spec};
 use serde_json::{Map, Value, json};
 
 use crate::args::Codes;
@@ -83,6 +83,7 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
         "data_cells": figures.data, "parity_cells": figures.parity, "pin": pin,
     });
     figures.add_to(&mut value);
+    value["stages"] = (1..=code.stages()).map(|stage| stage_json(&code, stage)).collect();
     if args.matrix {
         let rows = parity_rows(&code).map(|cell| row_text(&code, cell, "0", "1", ""));
         value["matrix"] = rows.collect();
@@ -108,11 +109,32 @@ fn text(code: &Code, figures: &Figures, matrix: bool) -> String {
         100.0 * figures.overhead,
         figures.ones_text()
     );
+    for (stage, Promotion { reads, makes }) in
+        (2..=code.stages()).filter_map(|stage| Some((stage, code.promotion(stage)?)))
+    {
+        text.push_str(&format!(
+            "\n  after stage {} any {} of {} nodes may be lost; stage {stage} makes {} packets from {}",
+            stage - 1,
+            code.tolerance_at(stage - 1),
+            code.nodes_at(stage - 1).len(),
+            makes.len(),
+            reads.len()
+        ));
+    }
     for cell in parity_rows(code).filter(|_| matrix) {
         let row = row_text(code, cell, "·", "1", " ");
         text.push_str(&format!("\n{:>8}  {row}", code.cell_name(cell)));
     }
     text
+}
+
+/// What a stage makes and reads, and what may be lost after it.
+fn stage_json(code: &Code, stage: u8) -> Value {
+    let reads = code.promotion(stage).map_or(code.data_cells().len(), |later| later.reads.len());
+    json!({
+        "nodes": code.nodes_at(stage).len(), "tolerance": code.tolerance_at(stage),
+        "reads": reads, "makes": code.made_in(stage).len(),
+    })
 }
 
 /// The stored parity cells, whose generator rows are the bit matrix.

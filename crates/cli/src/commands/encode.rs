@@ -17,7 +17,7 @@ use crate::output::{self, Output};
 /// Encodes and reports.
 pub fn run(args: &Encode, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
-    let spec = code.spec().to_string();
+    let (spec, stages) = (code.spec().to_string(), code.stages());
     let (source, length) = open(&args.file)?;
     let mut job = EncodeJob::new(code, name(args)?, directories(args)?);
     job.length_hint = length;
@@ -36,9 +36,17 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
             report.shards.len(),
             output::bytes(report.stored),
             report.object
-        )
+        ) + &stages_note(stages)
     });
     Ok(Exit::Done)
+}
+
+/// What a code with stages leaves for later.
+fn stages_note(stages: u8) -> String {
+    match stages {
+        1 => String::new(),
+        _ => format!("; stage 1 of {stages}, `paritas promote` adds the rest"),
+    }
 }
 
 fn open(path: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>), Failure> {
@@ -86,7 +94,7 @@ pub fn value(spec: &str, job: &EncodeJob, report: &EncodeReport, seconds: f64) -
     });
     let mut value = json!({
         "type": "encode", "object": report.object.to_string(), "code": spec,
-        "length": report.length, "digest": report.digest.to_string(),
+        "stage": 1, "stages": job.code.stages(), "length": report.length, "digest": report.digest.to_string(),
         "stored_bytes": report.stored, "seconds": seconds,
         "shards": shards.collect::<Vec<_>>(), "warnings": report.warnings,
     });

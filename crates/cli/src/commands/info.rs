@@ -1,6 +1,6 @@
 //! `paritas info`: what shards say about themselves.
 
-use paritas_store::{Object, ShardFile};
+use paritas_store::{Object, Part, ShardFile};
 use serde_json::{Value, json};
 
 use crate::args::Info;
@@ -26,20 +26,21 @@ fn value(object: &Object) -> Value {
     value["stored_bytes"] = json!(object.stored_bytes());
     value["digest"] = json!(object.digest().map(|digest| digest.to_string()));
     value["shard_count"] = json!(object.shard_count());
-    value["tolerance"] = json!(object.code().tolerance());
-    let shards = object.shards().iter().enumerate().map(|(index, files)| {
-        let files = files.iter().map(|file| file_value(object, index, file));
-        json!({"index": index, "files": files.collect::<Vec<_>>()})
+    value["tolerance"] = json!(object.tolerance());
+    let shards = object.parts().iter().enumerate().map(|(part, files)| {
+        let Part { shard, stage } = object.part(part);
+        let files = files.iter().map(|file| file_value(object, part, file));
+        json!({"index": shard, "stage": stage, "files": files.collect::<Vec<_>>()})
     });
     value["shards"] = shards.collect();
     value["missing"] = json!(object.missing());
     value
 }
 
-fn file_value(object: &Object, index: usize, file: &ShardFile) -> Value {
+fn file_value(object: &Object, part: usize, file: &ShardFile) -> Value {
     let mut value = json!({
         "bytes": file.length(), "header": file.has_front(), "footer": file.has_footer(),
-        "notes": object.flaws(index, file),
+        "notes": object.flaws(part, file),
     });
     output::insert_name(&mut value, "path", file.path().as_os_str());
     value
@@ -53,8 +54,8 @@ fn text(object: &Object) -> String {
         object.name().display(),
         object.id(),
         object.code().spec(),
-        object.code().tolerance(),
-        object.shard_count(),
+        object.tolerance(),
+        object.standing_shards(),
         known(object.length().map(|length| format!("{length} bytes"))),
         known(object.digest().map(|digest| digest.to_string())),
         object.layout(),
@@ -62,15 +63,18 @@ fn text(object: &Object) -> String {
         object.stripes(),
         output::bytes(object.stored_bytes())
     );
-    for (index, files) in object.shards().iter().enumerate() {
+    text.extend(shards::stage_note(object).map(|note| format!("\n  stages  {note}")));
+    for (part, files) in object.parts().iter().enumerate() {
+        let Part { shard, stage } = object.part(part);
+        let shard = shards::shard_name(shard, stage);
         if files.is_empty() {
-            text.push_str(&format!("\n  shard {index} is missing"));
+            text.push_str(&format!("\n  {shard} is missing"));
         }
         for file in files {
-            let flaws = object.flaws(index, file);
+            let flaws = object.flaws(part, file);
             let note =
                 if flaws.is_empty() { String::new() } else { format!(": {}", flaws.join("; ")) };
-            text.push_str(&format!("\n  shard {index}  {}{note}", file.path().display()));
+            text.push_str(&format!("\n  {shard}  {}{note}", file.path().display()));
         }
     }
     text

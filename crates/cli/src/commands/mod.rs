@@ -9,6 +9,7 @@ mod foreign;
 mod generate;
 mod info;
 mod picture;
+mod promote;
 mod repair;
 mod schedule;
 mod shards;
@@ -27,6 +28,7 @@ pub fn run(command: Command, output: &Output) -> Outcome {
         Command::Encode(args) => encode::run(&args, output),
         Command::Decode(args) => decode::run(&args, output),
         Command::Verify(args) => verify::run(&args, output),
+        Command::Promote(args) => promote::run(&args, output),
         Command::Repair(args) => repair::run(&args, output),
         Command::Info(args) => info::run(&args, output),
         Command::Import(args) => foreign::import(&args, output),

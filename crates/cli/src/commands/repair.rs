@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::args::Repair;
 use crate::commands::{Outcome, shards};
-use crate::exit::{self, Exit, Failure};
+use crate::exit::{self, Failure};
 use crate::output::{self, Output};
 
 /// Repairs all objects, as far as each can be; the exit code is that of the worst.
@@ -13,15 +13,7 @@ pub fn run(args: &Repair, output: &Output) -> Outcome {
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
     let inventory = shards::find(&args.paths, output)?;
     let objects = shards::chosen(&inventory, args.object.as_deref())?;
-    let mut worst: Option<Failure> = None;
-    for object in objects {
-        if let Err(failure) = one(object, args, output) {
-            let worse = worst.as_ref().is_none_or(|worst| failure.exit > worst.exit);
-            let other = if worse { worst.replace(failure) } else { Some(failure) };
-            other.iter().for_each(|failure| output.warn(&failure.message));
-        }
-    }
-    worst.map_or(Ok(Exit::Done), Err)
+    shards::each(objects, output, |object| one(object, args, output))
 }
 
 fn one(object: &Object, args: &Repair, output: &Output) -> Result<(), Failure> {
@@ -49,7 +41,8 @@ fn value(object: &Object, report: &RepairReport, seconds: f64) -> Value {
         DigestCheck::Unchecked => "unchecked",
     });
     let repaired = report.repaired.iter().map(|shard| {
-        let mut entry = json!({"index": shard.shard, "was": shards::state(shard.was)});
+        let mut entry =
+            json!({"index": shard.shard, "stage": shard.stage, "was": shards::state(shard.was)});
         output::insert_name(&mut entry, "path", shard.path.as_os_str());
         entry
     });
@@ -64,8 +57,9 @@ fn text(object: &Object, report: &RepairReport) -> String {
     }
     let mut text = format!("{name}: {} shards written", report.repaired.len());
     for shard in &report.repaired {
-        let (index, was, path) = (shard.shard, shards::state(shard.was), shard.path.display());
-        text.push_str(&format!("\n  shard {index} was {was}: {path}"));
+        let name = shards::shard_name(shard.shard, shard.stage);
+        let (was, path) = (shards::state(shard.was), shard.path.display());
+        text.push_str(&format!("\n  {name} was {was}: {path}"));
     }
     text
 }

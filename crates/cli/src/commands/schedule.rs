@@ -6,8 +6,8 @@ use clap::ValueEnum;
 use paritas::plan::registers::{Allocation, Machine};
 use paritas::search::{Crossover, Found, Limit, Method, Problem};
 use paritas::{
-    CauchyMatrix, CellSet, Code, Codec, CodecOptions, Cost, DEFAULT_PACKET, Kernel, KernelChoice,
-    NodeId, Plan, PlanOptions, Reads, Role,
+    CauchyMatrix, CellId, CellSet, Code, Codec, CodecOptions, Cost, DEFAULT_PACKET, Kernel,
+    KernelChoice, Plan, PlanOptions, Reads, Role,
 };
 use serde_json::{Value, json};
 
@@ -30,7 +30,8 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
         reads: if args.fewest_reads { Reads::Fewest } else { Reads::Any },
     };
     let (code, search) = code(args, options, output)?;
-    let (have, want) = question(&code, &args.erase)?;
+    let stage = stage(&code, args)?;
+    let (have, want) = question(&code, &args.erase, stage)?;
     let start = Instant::now();
     let plan = code.schedule_with(&have, &want, options)?;
     // Without what differs from run to run, a search can be compared byte for byte.
@@ -38,7 +39,7 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     let asm =
         if args.asm { Some(listing(kernel, code.clone(), options, (&have, &want))?) } else { None };
     let executed = executed(&plan, &code, machine)?;
-    let report = Report { args, code, plan, search, seconds, asm, kernel, executed };
+    let report = Report { args, stage, code, plan, search, seconds, asm, kernel, executed };
     output.result(report.json(), || report.text());
     Ok(Exit::Done)
 }
@@ -58,6 +59,7 @@ fn compiled(args: &Schedule) -> Result<(Kernel, Machine), Failure> {
 
 struct Report<'a> {
     args: &'a Schedule,
+    stage: u8,
     code: Code,
     plan: Plan,
     search: Option<Value>,
@@ -75,11 +77,11 @@ impl Report<'_> {
     }
 
     fn json(&self) -> Value {
-        let Self { args, code, plan, .. } = self;
+        let Self { args, stage, code, plan, .. } = self;
         let executed = |count: fn(&Allocation) -> usize| self.executed.as_ref().map(count);
         let cost = Cost::of(plan.schedule());
         let mut value = json!({
-            "type": "schedule", "code": code.spec().to_string(), "erased": args.erase,
+            "type": "schedule", "code": code.spec().to_string(), "erased": args.erase, "stage": stage,
             "pass": name(args.pass()), "order": name(args.order), "cost": name(args.cost),
             "weight": self.weight(), "fewest_reads": args.fewest_reads, "kernel": self.kernel.name(),
             "ones": code.ones(), "xors": cost.xors, "copies": cost.copies, "total": cost.total,
@@ -104,9 +106,13 @@ impl Report<'_> {
             let count = steps.len();
             format!("; {kernel}: {count} instructions, {loads} loads and {stores} stores a vector")
         });
-        let question = match args.erase[..] {
-            [] => "encode".to_owned(),
-            _ => format!("reconstruct {:?}", args.erase),
+        let question = match (&args.erase[..], self.stage) {
+            ([], 1) => "encode".to_owned(),
+            ([], stage) => format!("promote to stage {stage}"),
+            (lost, stage) if stage < code.stages() => {
+                format!("reconstruct {lost:?} after stage {stage}")
+            }
+            (lost, _) => format!("reconstruct {lost:?}"),
         };
         let reads: Vec<String> = plan.reads(code).iter().map(usize::to_string).collect();
         let mut text = format!(
@@ -209,10 +215,23 @@ fn executed(
     Allocation::best(schedule, &plan.streams(code), machine).map(Some)
 }
 
-/// The cells at hand and wanted: all data and all parity, or what is left and what is erased.
-fn question(code: &Code, erased: &[usize]) -> Result<(CellSet, CellSet), Failure> {
+/// The stage that is asked about.
+fn stage(code: &Code, args: &Schedule) -> Result<u8, Failure> {
+    let last = code.stages();
+    let stage = args.stage.unwrap_or(if args.erase.is_empty() { 1 } else { last });
+    if (1..=last).contains(&stage) {
+        return Ok(stage);
+    }
+    let spec = code.spec();
+    Err(Failure::arguments(format!("--stage {stage}: {spec} has stages 1 to {last}")))
+}
+
+/// The cells at hand and wanted: all data and the parity of stage 1, or what a later stage reads and
+/// makes, or what is left and what is erased.
+fn question(code: &Code, erased: &[usize], stage: u8) -> Result<(CellSet, CellSet), Failure> {
     if erased.is_empty() {
-        return Ok((code.stored(Role::Data), code.stored(Role::Parity)));
+        let first = || (code.stored(Role::Data), code.made_in(1));
+        return Ok(code.promotion(stage).map_or_else(first, |later| (later.reads, later.makes)));
     }
     let nodes = code.node_count();
     if let Some(node) = erased.iter().find(|&&node| node >= nodes) {
@@ -222,9 +241,14 @@ fn question(code: &Code, erased: &[usize]) -> Result<(CellSet, CellSet), Failure
             nodes - 1
         )));
     }
-    let erased: Vec<NodeId> = erased.iter().copied().map(NodeId::new).collect();
-    let have = code.cells_of(code.nodes().filter(|node| !erased.contains(node)));
-    Ok((have, code.cells_of(erased)))
+    let standing = code.standing(stage);
+    let is_erased = |cell: &CellId| {
+        let place = code.cell(*cell).place;
+        place.is_some_and(|place| erased.contains(&place.node.index()))
+    };
+    let (want, have): (Vec<CellId>, Vec<CellId>) = standing.iter().partition(is_erased);
+    let set = |cells: Vec<CellId>| CellSet::from_cells(code.cell_count(), cells);
+    Ok((set(have), set(want)))
 }
 
 fn name(value: impl ValueEnum) -> String {

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use paritas_store::{FileReport, Inventory, Object, ShardReport, ShardState, scan};
 use serde_json::{Value, json};
 
-use crate::exit::Failure;
+use crate::commands::Outcome;
+use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
 
 /// Looks for shards and warns of what is none: everything that was named, and in folders what has
@@ -38,11 +39,30 @@ pub fn chosen<'a>(
     }
 }
 
+/// Does something to each object, as far as it can be done; the failure is the worst, and others are
+/// warned of.
+pub fn each(
+    objects: Vec<&Object>,
+    output: &Output,
+    act: impl Fn(&Object) -> Result<(), Failure>,
+) -> Outcome {
+    let mut worst: Option<Failure> = None;
+    for object in objects {
+        if let Err(failure) = act(object) {
+            let worse = worst.as_ref().is_none_or(|worst| failure.exit > worst.exit);
+            let other = if worse { worst.replace(failure) } else { Some(failure) };
+            other.iter().for_each(|failure| output.warn(&failure.message));
+        }
+    }
+    worst.map_or(Ok(Exit::Done), Err)
+}
+
 /// What every report of an object begins with.
 pub fn describe(kind: &str, object: &Object) -> Value {
     let mut value = json!({
         "type": kind, "object": object.id().to_string(),
         "code": object.code().spec().to_string(), "length": object.length(),
+        "stage": object.stage(), "stages": object.stages(),
     });
     output::insert_name(&mut value, "name", object.name());
     value
@@ -53,7 +73,8 @@ pub fn shard_values(shards: &[ShardReport]) -> Vec<Value> {
     let mut values = Vec::new();
     for shard in shards {
         if shard.files.is_empty() {
-            values.push(json!({"index": shard.index, "state": state(shard.state)}));
+            let (index, stage, state) = (shard.index, shard.stage, state(shard.state));
+            values.push(json!({"index": index, "stage": stage, "state": state}));
         }
         values.extend(shard.files.iter().map(file_value));
     }
@@ -64,7 +85,7 @@ pub fn shard_values(shards: &[ShardReport]) -> Vec<Value> {
 pub fn file_value(file: &FileReport) -> Value {
     let state = if file.is_intact() { ShardState::Intact } else { ShardState::Damaged };
     let mut value = json!({
-        "index": file.shard, "state": self::state(state), "bad_lanes": file.bad_lanes,
+        "index": file.shard, "stage": file.stage, "state": self::state(state), "bad_lanes": file.bad_lanes,
         "first_bad_offset": file.first_bad, "notes": file.flaws, "misnamed": file.misnamed,
     });
     output::insert_name(&mut value, "path", file.path.as_os_str());
@@ -73,11 +94,27 @@ pub fn file_value(file: &FileReport) -> Value {
 
 /// A shard's file in a line for people, if there is something to say.
 pub fn file_line(file: &FileReport) -> Option<String> {
-    let path = file.path.display();
+    let (path, shard) = (file.path.display(), shard_name(file.shard, file.stage));
     if !file.is_intact() {
-        return Some(format!("  shard {}: {path}: {}", file.shard, file.flaws.join("; ")));
+        return Some(format!("  {shard}: {path}: {}", file.flaws.join("; ")));
     }
-    file.misnamed.then(|| format!("  shard {}: intact under another name, {path}", file.shard))
+    file.misnamed.then(|| format!("  {shard}: intact under another name, {path}"))
+}
+
+/// How a line for people calls a shard or a part of one: with the stage from the second on.
+pub fn shard_name(index: usize, stage: u8) -> String {
+    let part = if stage > 1 { format!(" (stage {stage})") } else { String::new() };
+    format!("shard {index}{part}")
+}
+
+/// The stage that an object is in, for people; nothing where its code has only one.
+pub fn stage_note(object: &Object) -> Option<String> {
+    let (stage, stages) = (object.stage(), object.stages());
+    let later = (stage < stages).then(|| {
+        let tolerance = object.code().tolerance_at(stage + 1);
+        format!("; after promote, any {tolerance} shards may be lost")
+    });
+    (stages > 1).then(|| format!("stage {stage} of {stages}{}", later.unwrap_or_default()))
 }
 
 /// The word for a state.

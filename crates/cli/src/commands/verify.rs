@@ -57,9 +57,11 @@ fn text(object: &Object, report: &VerifyReport) -> String {
         Status::Lost => text.push_str(" — beyond repair"),
         _ => text.push_str(&format!(", {} more losses are tolerable", report.tolerable)),
     }
+    text.extend(shards::stage_note(object).map(|note| format!("\n  {note}")));
     for shard in &report.shards {
         if shard.files.is_empty() {
-            text.push_str(&format!("\n  shard {} is missing", shard.index));
+            let shard = shards::shard_name(shard.index, shard.stage);
+            text.push_str(&format!("\n  {shard} is missing"));
         }
         for line in shard.files.iter().filter_map(shards::file_line) {
             text.push_str(&format!("\n{line}"));

@@ -22,12 +22,20 @@ use crate::damage::{Damage, Effect, flip};
 use crate::specimen::{Family, Specimen};
 use crate::trial::{Blow, Check, Expect, Trial, add, refuses, rename, shards};
 
-const CAUCHY: Family = Family { spec: "4+2", data: 4, parity: 2, lanes: 1 };
-const WIDER_CAUCHY: Family = Family { spec: "cauchy:k=5,m=3", data: 5, parity: 3, lanes: 1 };
-const RDP: Family = Family { spec: "rdp:k=4", data: 4, parity: 2, lanes: 4 };
-const EVENODD: Family = Family { spec: "evenodd:k=3", data: 3, parity: 2, lanes: 2 };
-const XCODE: Family = Family { spec: "xcode:n=5", data: 3, parity: 2, lanes: 5 };
-const ISAL: Family = Family { spec: "isal-cauchy:k=3,m=2", data: 3, parity: 2, lanes: 1 };
+const CAUCHY: Family = Family { spec: "4+2", data: 4, parity: 2, lanes: 1, promoted: false };
+const WIDER_CAUCHY: Family =
+    Family { spec: "cauchy:k=5,m=3", data: 5, parity: 3, lanes: 1, promoted: false };
+const RDP: Family = Family { spec: "rdp:k=4", data: 4, parity: 2, lanes: 4, promoted: false };
+const EVENODD: Family =
+    Family { spec: "evenodd:k=3", data: 3, parity: 2, lanes: 2, promoted: false };
+const XCODE: Family = Family { spec: "xcode:n=5", data: 3, parity: 2, lanes: 5, promoted: false };
+/// Codes with stages: before an object is promoted, and after.
+const STAGE_ONE: Family =
+    Family { spec: "bbdpg:k=4,m=1,m2=2", data: 4, parity: 1, lanes: 2, promoted: false };
+const STAGE_TWO: Family =
+    Family { spec: "bbdpg:k=3,m=1,m2=3", data: 3, parity: 3, lanes: 3, promoted: true };
+const ISAL: Family =
+    Family { spec: "isal-cauchy:k=3,m=2", data: 3, parity: 2, lanes: 1, promoted: false };
 
 const SEED: u64 = 0x7061_7269_7461_7300;
 const BIG: usize = 50_000_000;
@@ -60,6 +68,16 @@ fn evenodd_3() {
 #[test]
 fn xcode_5() {
     Arena::new(XCODE, 8).all_sizes();
+}
+
+#[test]
+fn dpg_4_1() {
+    Arena::new(STAGE_ONE, 9).some_sizes();
+}
+
+#[test]
+fn dpg_3_3() {
+    Arena::new(STAGE_TWO, 10).some_sizes();
 }
 
 #[test]
@@ -120,6 +138,18 @@ impl Arena {
         }
         let smallest = self.specimen(1, "smallest");
         self.every_offset(&smallest);
+        self.finish();
+    }
+
+    /// The sizes at which all damage is done, and little besides.
+    fn some_sizes(mut self) {
+        for size in [0, 1, self.segment, (1 << 20) + 7] {
+            let specimen = self.specimen(size, "specimen.bin");
+            self.every_damage(&specimen);
+            self.spread_damage(&specimen);
+            self.forged_totals(&specimen);
+            self.everything_gone(&specimen);
+        }
         self.finish();
     }
 
@@ -220,7 +250,9 @@ impl Arena {
     ) {
         let folder = self.lay_out(specimen);
         let mut blows = Vec::new();
-        for shard in self.chance.choose(count, self.family.shards()) {
+        // The last one stays: without any file of stage two, the object would be one of stage one.
+        let shards = self.family.shards() - usize::from(self.family.promoted);
+        for shard in self.chance.choose(count.min(shards), shards) {
             let damage = damage(&mut self.chance);
             let offset = damage.strike(&folder, specimen, shard, &mut self.chance);
             blows.push(Blow { shard, damage, offset });
@@ -300,7 +332,8 @@ impl Arena {
             self.specimen(5, "specimen.bin"),
         ];
         let ours = || Setting { object: Some(&specimen.id), ..Setting::default() };
-        let other_code = Family { spec: "cauchy:k=7,m=1", data: 7, parity: 1, lanes: 1 };
+        let other_code =
+            Family { spec: "cauchy:k=7,m=1", data: 7, parity: 1, lanes: 1, promoted: false };
         let segment = other_code.segment();
         let other_code = Specimen::new(other_code, 100, segment, "other", &mut self.chance);
 

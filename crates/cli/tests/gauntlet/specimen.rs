@@ -25,6 +25,8 @@ pub struct Family {
     pub parity: usize,
     /// The separately checksummed parts of a block.
     pub lanes: usize,
+    /// Whether the object is promoted before anything happens to it.
+    pub promoted: bool,
 }
 
 impl Family {
@@ -61,7 +63,9 @@ impl Shard {
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
         let front = PREFIX + number(12) + CRC;
         let footer = bytes.len() - TRAILER - number(bytes.len() - TRAILER);
-        let end = bytes.len() - TRAILER - CRC;
+        // Version 2 adds a key and a small number: the stage.
+        let stage = if bytes[8] == 2 { 2 } else { 0 };
+        let end = bytes.len() - TRAILER - CRC - stage;
         let total = end - total(length, [0; DIGEST]).len()..end;
         Self { name, blocks: front..footer, bytes, total }
     }
@@ -83,7 +87,8 @@ impl Shard {
     pub fn with_total(&self, length: u64, digest: [u8; DIGEST]) -> Vec<u8> {
         let record = &self.bytes[self.blocks.end..];
         let body = &self.bytes[self.blocks.end + PREFIX..self.total.start];
-        let body = [body, &total(length, digest)].concat();
+        let stage = &self.bytes[self.total.end..self.bytes.len() - TRAILER - CRC];
+        let body = [body, &total(length, digest), stage].concat();
         let size = (body.len() as u32).to_le_bytes();
         let mut record = [&record[..PREFIX - 4], &size, &body].concat();
         record.extend(crc64_nvme(&record).to_le_bytes());
@@ -148,7 +153,13 @@ impl Specimen {
         let report = common::encode(&file, &shards, family.spec, &[]);
         assert_eq!(report["digest"], blake3::hash(&content).to_hex().as_str());
         assert_eq!(report["length"], length as u64);
-        let paths = common::shard_paths(&report);
+        let mut paths = common::shard_paths(&report);
+        if family.promoted {
+            let promote = args!["promote", &shards, "--no-sync", "--json"];
+            let report = run(promote).expect(exit::DONE).result();
+            let added = report["added"].as_array().unwrap();
+            paths.extend(added.iter().map(|part| part["path"].as_str().unwrap().into()));
+        }
         assert_eq!(paths.len(), family.shards());
         let read = |path: &std::path::PathBuf| {
             let name = path.file_name().unwrap().to_owned();

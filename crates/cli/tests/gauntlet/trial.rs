@@ -251,6 +251,7 @@ impl Trial<'_> {
                 Effect::Gone => format!("shard {shard} is missing"),
                 _ => format!("shard {shard}: "),
             };
+            let text = text.replace(" (stage 2)", "");
             ensure!(text.contains(&line), "does not say: {line}\n{run}");
             let located = !damage.is_flip_in_blocks() || text.contains(" at offset ");
             ensure!(located, "does not say where\n{run}");

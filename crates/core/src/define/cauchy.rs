@@ -10,9 +10,14 @@
 //! by its entry of the first row, which makes that row plain parity, and then every other row by
 //! the one of its entries that leaves the fewest ones.
 
+use std::collections::HashSet;
+
 use crate::define::field::Field;
 use crate::define::symbols::SymbolMatrix;
 use crate::error::{Error, Result};
+
+/// How many points are looked at for further rows.
+const CANDIDATES: usize = 256;
 
 /// Coefficients as a Cauchy matrix with scaled rows and columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,18 +92,58 @@ impl CauchyMatrix {
         self.column_scale = self.x.iter().map(|x| self.y[0] ^ x).collect();
         self.row_scale = vec![1; self.y.len()];
         for i in 1..self.y.len() {
-            let row: Vec<u32> = (0..self.x.len()).map(|j| self.coefficient(i, j)).collect();
-            let ones_when_divided_by = |divisor: u32| -> usize {
-                let factor = self.invert(divisor);
-                row.iter().map(|&entry| self.field.ones(self.field.multiply(entry, factor))).sum()
-            };
-            let mut divisors = row.clone();
-            divisors.sort_unstable();
-            divisors.dedup();
-            let best = divisors.into_iter().min_by_key(|&d| ones_when_divided_by(d));
-            self.row_scale[i] = best.map_or(1, |divisor| self.invert(divisor));
+            self.row_scale[i] = self.sparsest_scaling(self.y[i]).1;
         }
         self
+    }
+
+    /// The same matrix with more rows, m in all, scaled as normalisation scales them: of the points
+    /// that are left (the first [`CANDIDATES`]) those whose rows have the fewest ones.
+    ///
+    /// # Errors
+    /// When too few points are left, or m is less than the rows that there are.
+    pub fn extended(mut self, m: usize) -> Result<Self> {
+        let used: HashSet<u32> = self.x.iter().chain(&self.y).copied().collect();
+        let left = (0..self.field.size()).map(|point| point as u32);
+        let left = left.filter(|point| !used.contains(point)).take(CANDIDATES.max(m));
+        let row = |point| {
+            let (ones, scaling) = self.sparsest_scaling(point);
+            (ones, point, scaling)
+        };
+        let mut rows: Vec<(usize, u32, u32)> = left.map(row).collect();
+        rows.sort_unstable();
+        let more = m.checked_sub(self.y.len()).filter(|&more| more <= rows.len());
+        let more = more.ok_or_else(|| {
+            Error::parameters(format!(
+                "a Cauchy matrix of {} columns and {} rows over {} elements cannot be extended to \
+                 {m} rows",
+                self.x.len(),
+                self.y.len(),
+                self.field.size()
+            ))
+        })?;
+        for (_, point, scaling) in rows.into_iter().take(more) {
+            self.y.push(point);
+            self.row_scale.push(scaling);
+        }
+        Ok(self)
+    }
+
+    /// The scaling of a parity point's row, with columns scaled as they are, that makes one of its
+    /// entries 1 and leaves the fewest ones, with their number; of several entries the smallest.
+    fn sparsest_scaling(&self, point: u32) -> (usize, u32) {
+        let entry = |(&x, &scale): (&u32, &u32)| self.field.multiply(scale, self.invert(point ^ x));
+        let row: Vec<u32> = self.x.iter().zip(&self.column_scale).map(entry).collect();
+        let ones_when_divided_by = |divisor: u32| -> usize {
+            let factor = self.invert(divisor);
+            row.iter().map(|&entry| self.field.ones(self.field.multiply(entry, factor))).sum()
+        };
+        let mut divisors = row.clone();
+        divisors.sort_unstable();
+        divisors.dedup();
+        let counted = divisors.into_iter().map(|d| (ones_when_divided_by(d), d));
+        let best = counted.min();
+        best.map_or((0, 1), |(ones, divisor)| (ones, self.invert(divisor)))
     }
 
     /// The field.
@@ -215,6 +260,23 @@ mod tests {
             let error = (ours_reduction - reduction).abs();
             assert!(error < 0.005, "({n}, {k}, {w}): {ours_reduction} %, not {reduction} %");
         }
+    }
+
+    /// All points of GF(8): what is left of 3 and 1 are four, in the order of their rows' ones.
+    #[test]
+    fn further_rows_have_the_fewest_ones() {
+        let matrix = plain(3, 1, 3).normalised();
+        let all = matrix.clone().extended(5).unwrap();
+        let mut points = all.points();
+        points.sort_unstable();
+        assert_eq!(points, [0, 1, 2, 3, 4, 5, 6, 7]);
+        let ones_of = |row: &Vec<u32>| row.iter().map(|&e| matrix.field.ones(e)).sum::<usize>();
+        let rows: Vec<usize> = all.symbols().unwrap().parity()[1..].iter().map(ones_of).collect();
+        assert!(rows.is_sorted(), "{rows:?}");
+        let two = matrix.clone().extended(2).unwrap().symbols().unwrap();
+        assert_eq!(two.parity(), &all.symbols().unwrap().parity()[..2]);
+        assert_eq!(matrix.clone().extended(1).unwrap(), matrix);
+        assert!(matrix.clone().extended(6).is_err() && matrix.extended(0).is_err());
     }
 
     #[test]

@@ -20,6 +20,7 @@ use std::fmt;
 
 use crate::define::bitmatrix::BitMatrix;
 use crate::define::spec::Spec;
+use crate::define::stages::StageEnd;
 use crate::define::symbols::{SymbolMatrix, WORD_WIDTHS};
 use crate::error::{Error, Result};
 
@@ -152,6 +153,7 @@ pub struct Code {
     spec: Spec,
     pin: Pin,
     tolerance: usize,
+    stage_ends: Vec<StageEnd>,
     lane_rows: usize,
     cells: Vec<Cell>,
     data: Vec<CellId>,
@@ -175,9 +177,14 @@ impl Code {
         &self.pin
     }
 
-    /// Any this many nodes may be lost.
+    /// Any this many nodes may be lost, once all stages are done.
     pub fn tolerance(&self) -> usize {
         self.tolerance
+    }
+
+    /// The ends of all stages but the last.
+    pub(crate) fn stage_ends(&self) -> &[StageEnd] {
+        &self.stage_ends
     }
 
     /// The number of nodes.
@@ -287,7 +294,8 @@ impl Code {
     ///
     /// All numbers are 32-bit little-endian: the number of data cells; the number of nodes; then
     /// for each node the number of its cells, and for each cell in row order the number of ones
-    /// of its generator row and their positions; in the word layout, finally, the bits of a word.
+    /// of its generator row and their positions; in a code of several stages, then, for each node the
+    /// stages of its cells; in the word layout, finally, the bits of a word.
     pub fn describe(&self, mut feed: impl FnMut(&[u8])) {
         let mut number = |n: usize| feed(&(n as u32).to_le_bytes());
         number(self.data.len());
@@ -298,6 +306,10 @@ impl Code {
                 number(self.row(cell).len());
                 self.row(cell).iter().for_each(|&data| number(data as usize));
             }
+        }
+        if !self.stage_ends.is_empty() {
+            let cells = self.nodes.iter().flatten();
+            cells.for_each(|&cell| number(usize::from(self.cell(cell).stage)));
         }
         if let Some(symbols) = &self.symbols {
             number(symbols.field().width() as usize);
@@ -323,6 +335,7 @@ pub struct CodeBuilder {
     pin: Pin,
     lane_rows: Option<usize>,
     stage: u8,
+    stage_ends: Vec<StageEnd>,
     cells: Vec<Cell>,
     data: Vec<CellId>,
     nodes: Vec<Vec<CellId>>,
@@ -338,6 +351,7 @@ impl CodeBuilder {
             pin: Pin::new(),
             lane_rows: None,
             stage: 1,
+            stage_ends: Vec::new(),
             cells: Vec::new(),
             data: Vec::new(),
             nodes: vec![Vec::new(); nodes],
@@ -359,9 +373,18 @@ impl CodeBuilder {
         self
     }
 
-    /// Sets the stage of the cells that follow; 1 to begin with.
+    /// Sets the stage of the cells that follow; 1 to begin with. On every node the rows of a stage
+    /// come after those of earlier ones, in whatever order they are added.
     pub fn stage(&mut self, stage: u8) -> &mut Self {
         self.stage = stage;
+        self
+    }
+
+    /// Says of the first stage, or when called again of the next, what is true at its end: that any
+    /// `tolerance` nodes may be lost then, and that the stage that follows makes its cells from those
+    /// of `reads`.
+    pub fn end_stage(&mut self, tolerance: usize, reads: Vec<CellId>) -> &mut Self {
+        self.stage_ends.push(StageEnd { tolerance, reads });
         self
     }
 
@@ -460,9 +483,10 @@ impl CodeBuilder {
     /// The finished code, with its canonical spec and the number of nodes that may be lost.
     ///
     /// # Errors
-    /// When the code has no data, a node without cells, or a lane that mixes data and parity, or in
-    /// the word layout divided symbols, other cells, or words that no kernel computes with.
-    pub fn finish(self, spec: Spec, tolerance: usize) -> Result<Code> {
+    /// When the code has no data, a node without cells, a lane that mixes data and parity or stages,
+    /// a cell of a stage after the last that an end was said of, or in the word layout divided symbols, other cells, or words that no kernel computes with.
+    pub fn finish(mut self, spec: Spec, tolerance: usize) -> Result<Code> {
+        self.sort_stages(&spec)?;
         let widest = self.nodes.iter().map(Vec::len).max().unwrap_or(0);
         let lane_rows = self.lane_rows.unwrap_or(widest);
         if self.data.is_empty() || self.nodes.iter().any(Vec::is_empty) || lane_rows == 0 {
@@ -473,6 +497,7 @@ impl CodeBuilder {
             spec,
             pin: self.pin,
             tolerance,
+            stage_ends: self.stage_ends,
             lane_rows,
             cells: self.cells,
             data: self.data,
@@ -481,16 +506,35 @@ impl CodeBuilder {
             definitions: self.definitions,
             symbols: self.symbols,
         };
-        let mixed = |lane: &[CellId]| {
-            lane.iter().any(|&cell| code.cell(cell).role != code.cell(lane[0]).role)
-        };
+        let kind = |cell: CellId| (code.cell(cell).role, code.cell(cell).stage);
+        let mixed = |lane: &[CellId]| lane.iter().any(|&cell| kind(cell) != kind(lane[0]));
         if code.nodes.iter().any(|node| node.chunks(lane_rows).any(mixed)) {
             return Err(Error::parameters(format!(
-                "{}: lanes of {lane_rows} rows mix data and parity",
+                "{}: lanes of {lane_rows} rows mix data and parity or stages",
                 code.spec
             )));
         }
         Ok(code)
+    }
+
+    /// Brings the rows of every node into the order of their stages, all of which must have ends.
+    fn sort_stages(&mut self, spec: &Spec) -> Result<()> {
+        let stages = self.stage_ends.len() + 1;
+        if let Some(cell) = self.cells.iter().find(|c| !(1..=stages).contains(&c.stage.into())) {
+            return Err(Error::parameters(format!(
+                "{spec}: a cell is of stage {}, but there are {stages}",
+                cell.stage
+            )));
+        }
+        for cells in &mut self.nodes {
+            cells.sort_by_key(|cell| self.cells[cell.index()].stage);
+            for (row, cell) in cells.iter().enumerate() {
+                if let Some(place) = &mut self.cells[cell.index()].place {
+                    place.row = row;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn expect_whole_words(&self, spec: &Spec, lane_rows: usize) -> Result<()> {
@@ -610,6 +654,7 @@ mod tests {
         let second: Vec<CellId> = (0..2).map(|node| builder.data(Some(node))).collect();
         builder.derived(Role::Parity, Some(2), &first);
         builder.derived(Role::Parity, Some(2), &second);
+        builder.end_stage(1, second.clone());
         builder.stage(2).derived(Role::Parity, Some(3), &[first[0], second[1]]);
         let code = builder.lane_rows(1).finish_by_value();
         assert_eq!(code.node_cells(NodeId::new(3)).len(), 1);

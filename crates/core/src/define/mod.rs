@@ -12,4 +12,5 @@ pub mod erasure;
 pub mod field;
 pub mod lt;
 pub mod spec;
+pub mod stages;
 pub mod symbols;

@@ -51,6 +51,11 @@ impl Spec {
         self.parameters.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
     }
 
+    /// The parameters with their texts, in order.
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.parameters.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
     /// A number that the family cannot do without.
     pub(crate) fn required(&self, key: &str) -> Result<usize> {
         self.number(key)?.ok_or_else(|| {

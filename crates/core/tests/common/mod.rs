@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
-use paritas::{Code, Codec, CodecOptions, Kernel, KernelChoice};
+use paritas::{
+    Buffer, CellSet, Code, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Promotion,
+};
 
 /// Bytes with a prime period, different for every seed.
 pub fn fill(seed: usize, length: usize) -> Vec<u8> {
@@ -31,18 +33,50 @@ pub fn as_mut_slices(shards: &mut [Vec<u8>]) -> Vec<&mut [u8]> {
     shards.iter_mut().map(Vec::as_mut_slice).collect()
 }
 
-/// Shards of `stripes` strips for every node, with the codec's parity.
+/// Shards of `stripes` strips for every node, with the codec's parity of all stages.
 pub fn encoded(codec: &Codec, stripes: usize) -> Vec<Vec<u8>> {
+    let mut shards = encoded_at_first(codec, stripes);
+    for stage in 2..=codec.code().stages() {
+        promote(codec, stage, &mut shards);
+    }
+    shards
+}
+
+/// The same after the first stage; what fills rows of later ones stands there.
+pub fn encoded_at_first(codec: &Codec, stripes: usize) -> Vec<Vec<u8>> {
     let code = codec.code();
     let length = stripes * codec.strip();
+    let shard = |node: NodeId| match code.holds_data(node) {
+        true => fill(node.index(), length),
+        false => vec![0xEE; length],
+    };
+    let mut shards: Vec<Vec<u8>> = code.nodes().map(shard).collect();
+    let first = code.nodes_at(1).len();
     let data_nodes = code.nodes().filter(|&node| code.holds_data(node)).count();
-    let mut shards: Vec<Vec<u8>> = (0..data_nodes).map(|node| fill(node, length)).collect();
-    if data_nodes == code.node_count() {
-        // Data and parity on every node: what fills the parity rows is overwritten.
-        codec.encode_nodes(&mut as_mut_slices(&mut shards)).unwrap();
-        return shards;
+    let rows = |node| code.node_cells(node).len();
+    let data_cells: usize = code.nodes().take(data_nodes).map(rows).sum();
+    if code.data_cells().len() == data_cells {
+        let (data, parity) = shards[..first].split_at_mut(data_nodes);
+        codec.encode(&as_slices(data), &mut as_mut_slices(parity)).unwrap();
+    } else {
+        // Data and parity on one node: what fills the parity rows is overwritten.
+        codec.encode_nodes(&mut as_mut_slices(&mut shards[..first])).unwrap();
     }
-    let mut parity = vec![vec![0xEE; length]; code.node_count() - data_nodes];
-    codec.encode(&as_slices(&shards), &mut as_mut_slices(&mut parity)).unwrap();
-    shards.into_iter().chain(parity).collect()
+    shards
+}
+
+/// Makes a later stage; nodes that nothing is read of or made on are absent.
+pub fn promote(codec: &Codec, stage: u8, shards: &mut [Vec<u8>]) {
+    let code = codec.code();
+    let Promotion { reads, makes } = code.promotion(stage).unwrap();
+    let has = |node, set: &CellSet| code.node_cells(node).iter().any(|&cell| set.contains(cell));
+    let mut buffers: Vec<Buffer<'_>> = Vec::new();
+    for (shard, node) in shards.iter_mut().zip(code.nodes()) {
+        buffers.push(match (has(node, &makes), has(node, &reads)) {
+            (true, _) => Buffer::Target(shard),
+            (false, true) => Buffer::Source(shard),
+            (false, false) => Buffer::Absent,
+        });
+    }
+    codec.promote(stage, &mut buffers).unwrap();
 }

@@ -1,9 +1,10 @@
-//! Writes `vectors/codes.json`, or with `words` `vectors/words.json` (both described in
-//! `vectors/README.md`), from the reference alone:
+//! Writes `vectors/codes.json`, or with `words` `vectors/words.json`, or with `dpg` `vectors/dpg.json`
+//! (all described in `vectors/README.md`), from the reference alone:
 //!
 //! ```sh
 //! cargo run --release -p paritas-reference --example write_vectors > vectors/codes.json
 //! cargo run --release -p paritas-reference --example write_vectors words > vectors/words.json
+//! cargo run --release -p paritas-reference --example write_vectors dpg > vectors/dpg.json
 //! ```
 //!
 //! Nothing here comes from the crate that the vectors test. Polynomials, points and primes stand
@@ -12,6 +13,7 @@
 //! by the same numbers.
 
 mod blake3;
+mod dpg;
 mod words;
 
 use paritas_reference::field::Field;
@@ -215,6 +217,7 @@ const WRITTEN_OUT: usize = 1024;
 fn main() {
     let cases = match std::env::args().nth(1).as_deref() {
         Some("words") => words::cases(),
+        Some("dpg") => dpg::cases(),
         _ => packet_cases(),
     };
     println!("{{\n  \"version\": 1,\n  \"cases\": [\n{}\n  ]\n}}", cases.join(",\n"));
@@ -529,9 +532,15 @@ impl Case {
     }
 }
 
-/// The bytes that `Code::describe` documents: of so many data cells, and of every node's cells the data
-/// cells that they are the sums of.
+/// The bytes that `Code::describe` documents.
 fn description(cells: usize, nodes: &[Vec<Vec<usize>>]) -> Vec<u8> {
+    let numbers = description_numbers(cells, nodes);
+    numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()).collect()
+}
+
+/// Its numbers: of so many data cells, and of every node's cells the data cells that they are the
+/// sums of.
+fn description_numbers(cells: usize, nodes: &[Vec<Vec<usize>>]) -> Vec<usize> {
     let mut numbers = vec![cells, nodes.len()];
     for node in nodes {
         numbers.push(node.len());
@@ -540,7 +549,7 @@ fn description(cells: usize, nodes: &[Vec<Vec<usize>>]) -> Vec<u8> {
             numbers.extend(row);
         }
     }
-    numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()).collect()
+    numbers
 }
 
 /// Losses that are tolerable: single nodes, the first and last, and some far apart.

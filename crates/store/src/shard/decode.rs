@@ -85,7 +85,7 @@ pub fn decode(
         length: object.length().unwrap_or(0),
         digest,
         missing: object.missing(),
-        damaged: sources.reports().into_iter().filter(|report| !report.is_intact()).collect(),
+        damaged: sources.damaged(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Encoding: from a file or pipe to shard files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::{IoSlice, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,7 @@ use paritas::{Code, DEFAULT_PACKET};
 use crate::error::{Error, ErrorKind, Result};
 use crate::shard::Progress;
 use crate::shard::crew::Crew;
-use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, check_name};
+use crate::shard::format::{Digest, Identity, ObjectId, Total, check_name};
 use crate::shard::geometry::{DEFAULT_BLOCK_BYTES, Geometry};
 use crate::shard::place::{Pending, Replace, allow_open_files, commit, existing};
 use crate::shard::segment::{BlockId, Segment};
@@ -69,7 +69,7 @@ pub struct EncodeReport {
     pub length: u64,
     /// Its digest.
     pub digest: Digest,
-    /// The shards' files by index.
+    /// The shards' files by index; of a code with stages, those of the first.
     pub shards: Vec<PathBuf>,
     /// The bytes of all shard files.
     pub stored: u64,
@@ -90,7 +90,7 @@ pub fn encode(
     progress: Progress<'_>,
 ) -> Result<EncodeReport> {
     let (geometry, identity) = prepare(job)?;
-    let paths = shard_paths(job, &identity)?;
+    let paths = shard_paths(job, &geometry, &identity)?;
     let old = existing(&job.directories, &job.name)?;
     if let (Some(first), false) = (old.first(), job.force) {
         return Err(Error::exists(format!(
@@ -105,7 +105,8 @@ pub fn encode(
     let encoding = Encoding { geometry: &geometry, identity: &identity, files: &files };
     let (total, stored) = encoding.run(job, source, progress)?;
     commit(files, &old, job.sync)?;
-    let mut warnings = shared_directories(job, &paths);
+    let places = paths.iter().filter_map(|path| path.parent()).enumerate();
+    let mut warnings = shared_directories(&job.code, geometry.tolerance(1), places);
     if let Some(hint) = job.length_hint.filter(|&hint| hint != total.length) {
         warnings.push(format!("the source had {} bytes, not {hint} as expected", total.length));
     }
@@ -135,33 +136,43 @@ fn prepare(job: &EncodeJob) -> Result<(Geometry, Identity)> {
     Ok((geometry, identity))
 }
 
-fn shard_paths(job: &EncodeJob, identity: &Identity) -> Result<Vec<PathBuf>> {
-    let directories = job.directories.iter().cycle();
-    let path =
-        |(shard, directory): (usize, &PathBuf)| Ok(directory.join(identity.shard_name(shard)?));
-    directories.take(identity.shards as usize).enumerate().map(path).collect()
+/// Where the parts of stage 1 go. All later names must be possible too.
+fn shard_paths(job: &EncodeJob, geometry: &Geometry, identity: &Identity) -> Result<Vec<PathBuf>> {
+    let name = |part| Ok(identity.part_name(geometry, part)?.finished());
+    let names = (0..geometry.part_count()).map(name).collect::<Result<Vec<_>>>()?;
+    let places = names.iter().zip(job.directories.iter().cycle());
+    let paths = places.map(|(name, directory)| directory.join(name));
+    Ok(paths.take(geometry.parts_until(1)).collect())
 }
 
-/// Warns where the loss of one directory costs several shards.
-fn shared_directories(job: &EncodeJob, paths: &[PathBuf]) -> Vec<String> {
-    let mut shards: BTreeMap<&Path, usize> = BTreeMap::new();
-    paths.iter().filter_map(|path| path.parent()).for_each(|d| *shards.entry(d).or_default() += 1);
-    let worst = shards.into_iter().max_by_key(|(_, count)| *count);
-    let warning = worst.filter(|(_, count)| *count > 1).map(|(directory, count)| {
+/// Warns where the loss of one directory costs several shards, of which so many may be lost; `places`
+/// are shards and the directories that they are in.
+pub(super) fn shared_directories<'a>(
+    code: &Code,
+    tolerance: usize,
+    places: impl IntoIterator<Item = (usize, &'a Path)>,
+) -> Vec<String> {
+    let mut directories: BTreeMap<&Path, BTreeSet<usize>> = BTreeMap::new();
+    for (shard, directory) in places {
+        directories.entry(directory).or_default().insert(shard);
+    }
+    let worst = directories.into_iter().max_by_key(|(_, shards)| shards.len());
+    let warning = worst.filter(|(_, shards)| shards.len() > 1).map(|(directory, shards)| {
         format!(
-            "{count} shards share the directory {}; {} tolerates the loss of {}",
+            "{} shards share the directory {}; {} tolerates the loss of {tolerance}",
+            shards.len(),
             directory.display(),
-            job.code.spec(),
-            job.code.tolerance()
+            code.spec()
         )
     });
     warning.into_iter().collect()
 }
 
-/// The parts of an encoding that all threads share.
+/// What all threads of an encoding share.
 struct Encoding<'a> {
     geometry: &'a Geometry,
     identity: &'a Identity,
+    /// The files of stage 1, by part.
     files: &'a [Pending],
 }
 
@@ -224,6 +235,7 @@ impl Encoding<'_> {
         progress: Progress<'_>,
     ) -> Result<()> {
         let mut segment = Segment::new(self.geometry)?;
+        let wanted = self.geometry.buffers_in(0..self.files.len());
         while !crew.is_stopped() {
             let next = reading.lock().unwrap_or_else(PoisonError::into_inner).next(&mut segment)?;
             let Some((number, bytes)) = next else { break };
@@ -231,11 +243,11 @@ impl Encoding<'_> {
                 segment.data(bytes).into_iter().for_each(|lane| _ = hasher.update(lane));
                 Ok(())
             })?;
-            segment.compute(|_| true)?;
-            for (shard, file) in self.files.iter().enumerate() {
-                let id = BlockId { object: self.identity.object, shard, segment: number };
-                let start = self.geometry.block_start(shard, number).ok_or_else(too_long)?;
-                file.write_at(&mut segment.seal(id), fronts[shard] + start)?;
+            segment.compute(|buffer| wanted[buffer])?;
+            for (part, file) in self.files.iter().enumerate() {
+                let id = BlockId { object: self.identity.object, part, segment: number };
+                let start = self.geometry.block_start(part, number).ok_or_else(too_long)?;
+                file.write_at(&mut segment.seal(id), fronts[part] + start)?;
             }
             progress(bytes as u64);
         }
@@ -244,8 +256,8 @@ impl Encoding<'_> {
 
     /// Writes the front headers; returns their lengths.
     fn write_fronts(&self) -> Result<Vec<u64>> {
-        let write = |(shard, file): (usize, &Pending)| {
-            let front = self.record(shard, None)?;
+        let write = |(part, file): (usize, &Pending)| {
+            let front = self.record(part, None)?;
             file.write_at(&mut [IoSlice::new(&front)], 0)?;
             Ok(front.len() as u64)
         };
@@ -256,18 +268,18 @@ impl Encoding<'_> {
     fn write_footers(&self, fronts: &[u64], total: Total) -> Result<u64> {
         let extent = self.geometry.extent(total.length);
         let mut stored = 0;
-        for (shard, file) in self.files.iter().enumerate() {
-            let footer = self.record(shard, Some(total))?;
-            let blocks = self.geometry.blocks(&extent, shard).ok_or_else(too_long)?;
-            let start = fronts[shard] + blocks;
+        for (part, file) in self.files.iter().enumerate() {
+            let footer = self.record(part, Some(total))?;
+            let blocks = self.geometry.blocks(&extent, part).ok_or_else(too_long)?;
+            let start = fronts[part] + blocks;
             file.write_at(&mut [IoSlice::new(&footer)], start)?;
             stored += start + footer.len() as u64;
         }
         Ok(stored)
     }
 
-    fn record(&self, shard: usize, total: Option<Total>) -> Result<Vec<u8>> {
-        Record { identity: self.identity.clone(), shard: shard as u32, total }.to_bytes()
+    fn record(&self, part: usize, total: Option<Total>) -> Result<Vec<u8>> {
+        self.identity.record(self.geometry.part(part), total).to_bytes()
     }
 }
 

@@ -7,16 +7,21 @@
 //! # Words
 //!
 //! A code has *cells*, each one *packet* of bytes in a stripe, and places them as the rows of its
-//! *nodes*; a shard file holds what one node stores of one object. `lane_rows` rows of a node form
+//! *nodes*; what one node stores of one object is a *shard*. `lane_rows` rows of a node form
 //! a *lane*. A *segment* is the run of the user's bytes that is encoded together: some whole
 //! number of stripes. What a shard holds of segment *b* is its *block* b.
+//!
+//! Some codes make their cells in *stages*: those of stage 1 when an object is encoded, those of stage 2
+//! when it is *promoted*. The lanes of a shard that are made in one stage are a *part* of it, and a
+//! shard file holds one part; a code without stages has one part a shard. Promotion adds files and
+//! changes none. An object of which any file of stage 2 is there has been promoted.
 //!
 //! # File
 //!
 //! ```text
 //! shard file = front header | block 0 | block 1 | ... | footer
 //! record     = magic (8 bytes): 89 50 52 54 53 0D 0A 1A, that is 0x89 "PRTS" CR LF 0x1A
-//!              version (2): 1
+//!              version (2): 1, or 2 in a file of stage 2 or later
 //!              kind (2): 1 for a front header, 2 for a footer
 //!              length of the body (4): at most 1048576
 //!              body
@@ -39,6 +44,7 @@
 //! | 0 | the identity of the object, a map, the same in all records of all its shards |
 //! | 1 | the index of this shard, from 0 |
 //! | 2 | in the footer only: the total, a map |
+//! | 3 | the stage of this part, 2 to 255, which makes the version 2; absent for stage 1, with version 1 |
 //!
 //! | identity | value |
 //! | --- | --- |
@@ -50,7 +56,7 @@
 //! | 5 | stripes in a full segment; all cells of a full segment are at most 64 MiB |
 //! | 6 | bytes (16): the object's id, drawn at random |
 //! | 7 | bytes: the object's base name, 1 to 255 bytes without `/` and NUL, not `.` or `..` |
-//! | 8 | the number of shards of the object, equal to the nodes of the code |
+//! | 8 | the number of shards that the object has after its last stage, equal to the nodes of the code |
 //! | 9 | the length that the writer expected; absent when it could not know, as from a pipe |
 //!
 //! | total | value |
@@ -62,7 +68,7 @@
 //! adds the total, and is authoritative. The description (see [`paritas::Code::describe`]) is a
 //! sequence of 32-bit numbers: the data cells; the nodes; for each node its cells; for each of
 //! these, by row, the ones in its generator row and their ascending positions among the data
-//! cells.
+//! cells; where there are several stages, then the stages of the cells, node by node.
 //!
 //! # Blocks
 //!
@@ -71,8 +77,11 @@
 //! lane  = payload (stripes * rows of the lane * packet bytes) | checksum (8)
 //! ```
 //!
-//! Lanes take a node's rows in order, `lane_rows` at a time. `lane_rows` follows from the family: 1 for
-//! `evenodd`, `rdp`, `star` and `xcode`, for the others all rows. In a payload of layout `packets`,
+//! Lanes take a node's rows in order, `lane_rows` at a time, and are numbered in the node from 0; a block
+//! has those of its file's stage, in order. `lane_rows` follows from the family: 1 for
+//! `evenodd`, `rdp`, `star` and `xcode`, the rows of a symbol of the base code for `dpg` and `bbdpg`, for the
+//! others all rows. On every node the rows of a stage follow those of the stages before it, and no lane has
+//! rows of two. In a payload of layout `packets`,
 //! row r of the lane in stripe s is the packet at (s * rows + r) * packet. In layout `words`, where a node has w rows
 //! for each symbol of w bits, a payload is a run of little-endian words of w bits, each a symbol,
 //! whose bit r is the cell of row r.
@@ -83,7 +92,7 @@
 //! order of the data cells, so that each data lane is a run of the object; what is left is zero.
 //!
 //! The checksum is CRC-64/NVME over the object's id (16), the shard's index (4), the number of
-//! the block (8), the number of the lane in the block (4), and the payload. A block that was moved
+//! the block (8), the number of the lane in the node (4), and the payload. A block that was moved
 //! to another shard, place or object is thus damaged.
 //!
 //! # Reading what is damaged
@@ -109,7 +118,10 @@ use crate::shard::geometry::MAX_PACKET;
 
 const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";
 pub(crate) const END_MAGIC: [u8; 8] = *b"\x1a\n\rSTRP\x89";
+/// The version of the records of stage 1.
 const VERSION: u16 = 1;
+/// The version of records that state a later stage.
+const STAGED_VERSION: u16 = 2;
 /// Magic, version, kind, length of the body.
 pub(crate) const PREFIX: usize = 16;
 pub(crate) const TRAILER: usize = 16;
@@ -237,6 +249,9 @@ pub(crate) struct Record {
     pub shard: u32,
     #[n(2)]
     pub total: Option<Total>,
+    /// The stage of the part, if it is not the first.
+    #[n(3)]
+    later_stage: Option<u8>,
 }
 
 /// Where in the file a record stands.
@@ -262,7 +277,10 @@ impl fmt::Display for Flaw {
         match self {
             Self::NoMagic => f.write_str("has no magic number"),
             Self::Version(version) => {
-                write!(f, "is of version {version}; this reader knows version {VERSION}")
+                write!(
+                    f,
+                    "is of version {version}; this reader knows up to version {STAGED_VERSION}"
+                )
             }
             Self::Damaged(how) => f.write_str(how),
         }
@@ -338,6 +356,21 @@ pub(crate) fn describe(code: &paritas::Code) -> Digest {
 }
 
 impl Record {
+    /// The record of a part of a shard, made in a stage from 1 on.
+    pub fn new(identity: Identity, shard: u32, stage: u8, total: Option<Total>) -> Self {
+        Self { identity, shard, total, later_stage: (stage > 1).then_some(stage) }
+    }
+
+    /// The stage of the part, from 1.
+    pub fn stage(&self) -> u8 {
+        self.later_stage.unwrap_or(1)
+    }
+
+    /// What older readers need not know is kept from them.
+    fn version(&self) -> u16 {
+        if self.later_stage.is_some() { STAGED_VERSION } else { VERSION }
+    }
+
     /// The record as bytes; a footer with its trailer.
     ///
     /// # Errors
@@ -352,7 +385,7 @@ impl Record {
         }
         let kind = if self.total.is_some() { Kind::Footer } else { Kind::Front };
         let mut bytes = MAGIC.to_vec();
-        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(self.version().to_le_bytes());
         bytes.extend((kind as u16).to_le_bytes());
         bytes.extend((body.len() as u32).to_le_bytes());
         bytes.extend(body);
@@ -386,12 +419,16 @@ impl Record {
         if record.body().as_deref() != Some(body) {
             return Err(damaged("is not in the deterministic form"));
         }
-        record.check(kind).map_err(|how| Flaw::Damaged(format!("states {how}")))?;
+        let version = u16_at(bytes, 8).unwrap_or(VERSION);
+        record.check(kind, version).map_err(|how| Flaw::Damaged(format!("states {how}")))?;
         Ok(record)
     }
 
-    fn check(&self, kind: Kind) -> Result<(), String> {
+    fn check(&self, kind: Kind, version: u16) -> Result<(), String> {
         self.identity.check()?;
+        if version != self.version() || self.later_stage.is_some_and(|stage| stage < 2) {
+            return Err(format!("stage {} in version {version}", self.stage()));
+        }
         if self.shard >= self.identity.shards {
             return Err(format!("shard {} of {}", self.shard, self.identity.shards));
         }
@@ -418,7 +455,7 @@ pub(crate) fn record_length(start: &[u8], kind: Kind) -> Result<usize, Flaw> {
     else {
         return Err(Flaw::Damaged("is cut short".to_owned()));
     };
-    if version != VERSION {
+    if ![VERSION, STAGED_VERSION].contains(&version) {
         return Err(Flaw::Version(version));
     }
     if found != kind as u16 {
@@ -476,13 +513,15 @@ mod tests {
         identity
     }
 
-    fn records() -> [Record; 3] {
+    fn records() -> [Record; 5] {
         let total = Total { length: 1 << 40, digest: Digest([9; 32]) };
         let hinted = Identity { length_hint: Some(5), ..identity() };
         [
-            Record { identity: identity(), shard: 0, total: None },
-            Record { identity: identity(), shard: 5, total: Some(total) },
-            Record { identity: hinted, shard: 5, total: Some(total) },
+            Record::new(identity(), 0, 1, None),
+            Record::new(identity(), 5, 1, Some(total)),
+            Record::new(hinted, 5, 1, Some(total)),
+            Record::new(identity(), 0, 2, None),
+            Record::new(identity(), 5, 255, Some(total)),
         ]
     }
 
@@ -549,6 +588,16 @@ mod tests {
         assert!(change(|r| r.identity.name = b"a/b".to_vec()).contains('/'));
         assert!(change(|r| r.identity.name = vec![b'x'; 256]).contains("256 bytes"));
         assert!(change(|r| r.identity.layout = "bits".to_owned()).contains("`bits`"));
+        for (stage, version) in [(None, 2), (Some(2), 1), (Some(1), 2), (Some(0), 2)] {
+            let mut record = records()[0].clone();
+            record.later_stage = stage;
+            let body = record.body().unwrap();
+            let error = Record::parse(&sealed_as(version, &body, Kind::Front), Kind::Front);
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(&format!("in version {version}")), "{error}");
+        }
+        let strange = Record::parse(&sealed_as(3, &[], Kind::Front), Kind::Front);
+        assert_eq!(strange, Err(Flaw::Version(3)));
         let front = bytes_of(&records()[0]);
         let kind = Record::parse(&front, Kind::Footer).unwrap_err().to_string();
         assert!(kind.contains("kind 1, not 2"), "{kind}");
@@ -583,9 +632,9 @@ mod tests {
     }
 
     /// A record with any body and the right checksum, so that parsing goes deep.
-    fn sealed(body: &[u8], kind: Kind) -> Vec<u8> {
+    fn sealed_as(version: u16, body: &[u8], kind: Kind) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(version.to_le_bytes());
         bytes.extend((kind as u16).to_le_bytes());
         bytes.extend((body.len() as u32).to_le_bytes());
         bytes.extend(body);
@@ -598,7 +647,9 @@ mod tests {
         fn nothing_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             for kind in [Kind::Front, Kind::Footer] {
                 prop_assert!(Record::parse(&bytes, kind).is_err());
-                let _ = Record::parse(&sealed(&bytes, kind), kind);
+                for version in 1..=2 {
+                    let _ = Record::parse(&sealed_as(version, &bytes, kind), kind);
+                }
             }
         }
 
@@ -614,7 +665,9 @@ mod tests {
                 let end = (start + removed).min(body.len());
                 body.splice(start..end, with.iter().copied());
                 // What parses is what would be written again.
-                if let Ok(read) = Record::parse(&sealed(&body, kind_of(&record)), kind_of(&record)) {
+                let kind = kind_of(&record);
+                let bytes = sealed_as(record.version(), &body, kind);
+                if let Ok(read) = Record::parse(&bytes, kind) {
                     prop_assert_eq!(read.body().unwrap(), body);
                 }
             }

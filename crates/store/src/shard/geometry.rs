@@ -1,10 +1,15 @@
-//! Where the bytes of an object are: which lanes a block has, how long they are, and where a
-//! segment's block begins in a shard file.
+//! Where the bytes of an object are: which parts its shards have, which lanes a block has, how long
+//! they are, and where a segment's block begins in a shard file.
+//!
+//! Parts are counted over all shards and stages: first those of stage 1, in the order of their shards, then
+//! those of stage 2, and so on. So a code without stages has part i in shard i, and the parts that
+//! an object has before and after a promotion are the first so many.
 //!
 //! This is the arithmetic of the format essay ([`super::format`]) over the buffers of a codec,
 //! which are the lanes of all nodes. Everything that depends on numbers out of a header is
 //! checked here, once; later sums cannot overflow.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use paritas::{BufferLayout, CellId, CellSet, Code, Codec, CodecOptions};
@@ -40,13 +45,22 @@ struct Buffer {
     is_data: bool,
 }
 
+/// What one shard file holds: the lanes of a shard that are made in one stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Part {
+    /// The stage, from 1.
+    pub stage: u8,
+    /// The index of the shard.
+    pub shard: usize,
+}
+
 /// A code with the shape of its segments.
 #[derive(Debug)]
 pub(crate) struct Geometry {
     codec: Codec,
     buffers: Vec<Buffer>,
-    /// Per shard, its buffers.
-    shards: Vec<Range<usize>>,
+    /// The parts, and the buffers of each.
+    parts: Vec<(Part, Range<usize>)>,
     stripes: usize,
 }
 
@@ -70,7 +84,7 @@ impl Geometry {
         let spec = code.spec().to_string();
         let codec = Codec::new(code, options)?;
         let buffers = lanes(&codec);
-        let shards = shard_buffers(&codec);
+        let parts = parts(&codec);
         let stripe = buffers.iter().map(|buffer| buffer.rows).sum::<usize>().saturating_mul(packet);
         let segment = stripe.saturating_mul(stripes);
         if stripes == 0 || segment > MAX_SEGMENT {
@@ -79,7 +93,7 @@ impl Geometry {
                  {stripes} of them are not between 1 and {MAX_SEGMENT} bytes"
             )));
         }
-        Ok(Self { codec, buffers, shards, stripes })
+        Ok(Self { codec, buffers, parts, stripes })
     }
 
     /// The stripes of a full segment for blocks of about `block` bytes: a power of two, so that
@@ -112,21 +126,74 @@ impl Geometry {
         self.buffers.len()
     }
 
+    /// The number of shards: the nodes of the code.
     pub fn shard_count(&self) -> usize {
-        self.shards.len()
+        self.code().node_count()
     }
 
-    /// The buffers of a shard: its lanes in order.
-    pub fn shard_buffers(&self, shard: usize) -> Range<usize> {
-        self.shards[shard].clone()
+    /// The number of parts of all stages.
+    pub fn part_count(&self) -> usize {
+        self.parts.len()
     }
 
-    /// The shards that hold user's data, and then the others.
-    pub fn shards_data_first(&self) -> Vec<usize> {
-        let holds_data = |&shard: &usize| self.code().holds_data(paritas::NodeId::new(shard));
-        let (mut data, rest): (Vec<_>, Vec<_>) = (0..self.shard_count()).partition(holds_data);
+    /// The number of parts of the stages up to this one.
+    pub fn parts_until(&self, stage: u8) -> usize {
+        self.parts.partition_point(|(part, _)| part.stage <= stage)
+    }
+
+    /// The parts of one stage.
+    pub fn parts_in(&self, stage: u8) -> Range<usize> {
+        self.parts_until(stage - 1)..self.parts_until(stage)
+    }
+
+    pub fn part(&self, part: usize) -> Part {
+        self.parts[part].0
+    }
+
+    /// The number of a part, if the code has it.
+    pub fn find_part(&self, part: Part) -> Option<usize> {
+        self.parts.binary_search_by_key(&part, |&(known, _)| known).ok()
+    }
+
+    /// The number of shards that have parts of the stages up to this one.
+    pub fn shards_at(&self, stage: u8) -> usize {
+        self.code().nodes_at(stage).len()
+    }
+
+    /// Any so many shards may be lost when the object is in this stage.
+    pub fn tolerance(&self, stage: u8) -> usize {
+        self.code().tolerance_at(stage)
+    }
+
+    /// Whether a part is added to a shard that has others from earlier stages.
+    pub fn is_added(&self, part: usize) -> bool {
+        self.parts[..part].iter().any(|(earlier, _)| earlier.shard == self.part(part).shard)
+    }
+
+    /// The buffers of a part: its lanes in order.
+    pub fn part_buffers(&self, part: usize) -> Range<usize> {
+        self.parts[part].1.clone()
+    }
+
+    /// Which buffers some parts have.
+    pub fn buffers_in(&self, parts: impl IntoIterator<Item = usize>) -> Vec<bool> {
+        let mut has = vec![false; self.buffer_count()];
+        let buffers = parts.into_iter().flat_map(|part| self.part_buffers(part));
+        buffers.for_each(|buffer| has[buffer] = true);
+        has
+    }
+
+    /// The parts that hold user's data, and then the others.
+    pub fn parts_data_first(&self) -> Vec<usize> {
+        let (mut data, rest): (Vec<_>, Vec<_>) =
+            (0..self.part_count()).partition(|&part| self.holds_data(part));
         data.extend(rest);
         data
+    }
+
+    /// Whether a part holds user's data.
+    pub fn holds_data(&self, part: usize) -> bool {
+        self.part_buffers(part).any(|buffer| self.is_data(buffer))
     }
 
     /// The buffers that hold the user's bytes, in their order.
@@ -154,10 +221,10 @@ impl Geometry {
         (0..self.buffer_count()).map(|buffer| self.payload(buffer, self.stripes)).max().unwrap_or(0)
     }
 
-    /// The bytes of a shard's block in a segment of so many stripes.
-    pub fn block(&self, shard: usize, stripes: usize) -> u64 {
+    /// The bytes of a part's block in a segment of so many stripes.
+    pub fn block(&self, part: usize, stripes: usize) -> u64 {
         let lane = |buffer| self.payload(buffer, stripes) + CHECKSUM;
-        self.shard_buffers(shard).map(lane).sum::<usize>() as u64
+        self.part_buffers(part).map(lane).sum::<usize>() as u64
     }
 
     /// The user's bytes in so many stripes.
@@ -187,16 +254,16 @@ impl Geometry {
 
     /// Where a segment's block begins, counted from the end of the front header. Nothing when that
     /// is beyond what a file can hold.
-    pub fn block_start(&self, shard: usize, segment: u64) -> Option<u64> {
-        let full = self.block(shard, self.stripes);
+    pub fn block_start(&self, part: usize, segment: u64) -> Option<u64> {
+        let full = self.block(part, self.stripes);
         segment.checked_mul(full).filter(|&start| start <= MAX_FILE - full)
     }
 
-    /// The bytes of all of a shard's blocks: where the footer begins, counted as above.
-    pub fn blocks(&self, extent: &Extent, shard: usize) -> Option<u64> {
+    /// The bytes of all of a part's blocks: where the footer begins, counted as above.
+    pub fn blocks(&self, extent: &Extent, part: usize) -> Option<u64> {
         let Some(last) = extent.count.checked_sub(1) else { return Some(0) };
         let stripes = self.stripes_of(extent, last);
-        Some(self.block_start(shard, last)? + self.block(shard, stripes))
+        Some(self.block_start(part, last)? + self.block(part, stripes))
     }
 
     /// The cells of the given buffers.
@@ -262,13 +329,15 @@ fn lanes(codec: &Codec) -> Vec<Buffer> {
     buffers
 }
 
-fn shard_buffers(codec: &Codec) -> Vec<Range<usize>> {
-    let mut shards = vec![0..0; codec.code().node_count()];
+/// The lanes of each node by stage, in which order they stand.
+fn parts(codec: &Codec) -> Vec<(Part, Range<usize>)> {
+    let mut parts: BTreeMap<Part, Range<usize>> = BTreeMap::new();
     for buffer in 0..codec.buffer_count() {
-        if let Some(node) = codec.buffer_node(buffer) {
-            let range = &mut shards[node.index()];
-            *range = if range.end == 0 { buffer..buffer + 1 } else { range.start..buffer + 1 };
+        let cell = codec.buffer_cells(buffer).first().map(|&cell| codec.code().cell(cell));
+        if let (Some(node), Some(cell)) = (codec.buffer_node(buffer), cell) {
+            let part = Part { stage: cell.stage, shard: node.index() };
+            parts.entry(part).or_insert(buffer..buffer).end = buffer + 1;
         }
     }
-    shards
+    parts.into_iter().collect()
 }

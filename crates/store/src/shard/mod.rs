@@ -1,8 +1,8 @@
 //! Objects and their shard files.
 //!
 //! [`mod@format`] is the byte layout. The rest stands in the order in which data flows: [`encode`]
-//! writes shard files, [`scan`] recognises them, and [`verify`], [`decode`] and [`repair`] read
-//! them. All of these cut an object into segments that threads share out (`crew`), each with the
+//! writes shard files, [`scan`] recognises them, [`promote`] adds what a later stage of their code makes,
+//! and [`verify`], [`decode`] and [`repair`] read them. All of these cut an object into segments that threads share out (`crew`), each with the
 //! memory of one segment, whose size does not depend on the object's.
 
 pub mod format;
@@ -15,6 +15,7 @@ mod names;
 mod object;
 pub(crate) mod place;
 pub(crate) mod positional;
+mod promote;
 mod rebuild;
 mod recognise;
 mod repair;
@@ -25,8 +26,9 @@ mod verify;
 pub use decode::{DecodeReport, DecodeTarget, decode};
 pub use encode::{EncodeJob, EncodeReport, encode};
 pub use format::{Digest, ObjectId};
-pub use geometry::DEFAULT_BLOCK_BYTES;
+pub use geometry::{DEFAULT_BLOCK_BYTES, Part};
 pub use object::{Ignored, Inventory, Object, scan};
+pub use promote::{AddedPart, PromoteJob, PromoteReport, promote};
 pub use recognise::ShardFile;
 pub use repair::{RepairJob, RepairReport, RepairedShard, repair};
 pub use sources::FileReport;

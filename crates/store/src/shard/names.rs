@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | final | `NAME.<i>of<n>.paritas`, i from 0, with as many digits as n |
 //! | final, where that was taken by another file | `NAME.<i>of<n>-<number>.paritas` |
+//! | a part that a later stage adds to a shard | `NAME.<i>of<n>.stage<s>.paritas`, likewise with `-<number>` |
 //! | being written | `.NAME.<i>of<n>.paritas.<8 hex>.tmp` |
 //! | about to be replaced | `NAME.<i>of<n>.paritas.<8 hex>.old` |
 //!
@@ -19,6 +20,7 @@ use crate::error::{Error, Result};
 /// The longest name of a file on any common file system.
 const MAX_FILE_NAME: usize = 255;
 const EXTENSION: &[u8] = b".paritas";
+const STAGE: &[u8] = b".stage";
 const TEMPORARY: &[u8] = b".tmp";
 const OLD: &[u8] = b".old";
 
@@ -27,16 +29,21 @@ const OLD: &[u8] = b".old";
 pub(crate) struct ShardName<'a> {
     name: &'a [u8],
     middle: String,
+    /// `.stage2` or the like, or nothing.
+    stage: String,
 }
 
 impl<'a> ShardName<'a> {
-    /// The name of shard `index` of `count` of the object `name`.
+    /// The name of shard `index` of `count` of the object `name`; for a part that is added to a shard,
+    /// with its stage.
     ///
     /// # Errors
     /// When the name is longer than file systems allow.
-    pub fn new(name: &'a OsStr, index: usize, count: usize) -> Result<Self> {
+    pub fn new(name: &'a OsStr, index: usize, count: usize, added: Option<u8>) -> Result<Self> {
         let width = count.to_string().len();
-        let name = Self { name: name.as_bytes(), middle: format!(".{index:0width$}of{count}") };
+        let middle = format!(".{index:0width$}of{count}");
+        let stage = added.map_or_else(String::new, |stage| format!(".stage{stage}"));
+        let name = Self { name: name.as_bytes(), middle, stage };
         let length = name.finished().len();
         if length <= MAX_FILE_NAME {
             return Ok(name);
@@ -51,16 +58,18 @@ impl<'a> ShardName<'a> {
 
     /// The final name.
     pub fn finished(&self) -> OsString {
-        OsString::from_vec([self.name, self.middle.as_bytes(), EXTENSION].concat())
+        self.join("")
     }
 
     /// The final name of a file beside another of the plain name. May be too long, which the
     /// operating system tells.
     pub fn numbered(&self, number: usize) -> OsString {
-        let number = format!("-{number}");
-        OsString::from_vec(
-            [self.name, self.middle.as_bytes(), number.as_bytes(), EXTENSION].concat(),
-        )
+        self.join(&format!("-{number}"))
+    }
+
+    fn join(&self, number: &str) -> OsString {
+        let [middle, stage] = [&self.middle, &self.stage].map(String::as_bytes);
+        OsString::from_vec([self.name, middle, number.as_bytes(), stage, EXTENSION].concat())
     }
 }
 
@@ -113,13 +122,22 @@ const MAX_SUFFIX: usize = 64;
 pub(crate) fn parse(file: &OsStr) -> Option<ParsedName<'_>> {
     let finished = without_old(file);
     let old = finished != file;
-    let stem = finished.as_bytes().strip_suffix(EXTENSION)?;
+    let stem = without_stage(finished.as_bytes().strip_suffix(EXTENSION)?);
     let dot = stem.iter().rposition(|&byte| byte == b'.')?;
     let (name, middle) = (&stem[..dot], &stem[dot + 1..]);
     let middle = std::str::from_utf8(middle).ok()?;
     let (index, rest) = middle.split_once("of")?;
     let (count, number) = rest.split_once('-').unwrap_or((rest, "2"));
     [index, count, number].iter().all(|part| is_number(part)).then_some(ParsedName { name, old })
+}
+
+/// The stem of a file's name without the stage of a part that was added to a shard.
+fn without_stage(stem: &[u8]) -> &[u8] {
+    let split = stem.iter().rposition(|&byte| byte == b'.').map(|dot| stem.split_at(dot));
+    match split {
+        Some((rest, end)) if end.strip_prefix(STAGE).is_some_and(is_digits) => rest,
+        _ => stem,
+    }
 }
 
 /// A file's name without the mark of being about to be replaced.
@@ -140,7 +158,11 @@ fn strip_random<'a>(name: &'a [u8], suffix: &[u8]) -> Option<&'a [u8]> {
 }
 
 fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+    is_digits(text.as_bytes())
+}
+
+fn is_digits(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
 }
 
 #[cfg(test)]
@@ -154,11 +176,14 @@ mod tests {
 
     #[test]
     fn indices_are_padded() {
-        let name = |index, count| ShardName::new(os("a.tar"), index, count).unwrap().finished();
+        let shard = |index, count, added| ShardName::new(os("a.tar"), index, count, added).unwrap();
+        let name = |index, count| shard(index, count, None).finished();
         assert_eq!(name(3, 14), "a.tar.03of14.paritas");
         assert_eq!(name(3, 6), "a.tar.3of6.paritas");
         assert_eq!(name(9, 10), "a.tar.09of10.paritas");
-        assert_eq!(ShardName::new(os("a"), 3, 6).unwrap().numbered(2), "a.3of6-2.paritas");
+        assert_eq!(shard(3, 6, None).numbered(2), "a.tar.3of6-2.paritas");
+        assert_eq!(shard(3, 10, Some(2)).finished(), "a.tar.03of10.stage2.paritas");
+        assert_eq!(shard(3, 10, Some(2)).numbered(2), "a.tar.03of10-2.stage2.paritas");
     }
 
     #[test]
@@ -169,7 +194,13 @@ mod tests {
         assert_eq!(parsed("a.3of6.paritas"), found("a", false));
         assert_eq!(parsed("a.3of6-12.paritas"), found("a", false));
         assert_eq!(parsed("a.3of6.paritas.0of4.paritas"), found("a.3of6.paritas", false));
+        assert_eq!(parsed("a.3of6.stage2.paritas"), found("a", false));
+        assert_eq!(parsed("a.3of6-2.stage2.paritas.0123abcd.old"), found("a", true));
+        assert_eq!(parsed("a.3of6.stage2.0of4.paritas"), found("a.3of6.stage2", false));
         assert_eq!(parsed("a.3of6.paritas.0123abcd.old"), found("a", true));
+        for other in ["a.stage2.paritas", "a.3of6.stage.paritas", "a.3of6.stage2.stage2.paritas"] {
+            assert_eq!(parsed(other), None, "{other}");
+        }
         for other in ["a", "a.paritas", "a.3of.paritas", "a.3of6-.paritas", "a.3of6.paritas.old"] {
             assert_eq!(parsed(other), None::<(String, bool)>, "{other}");
         }
@@ -181,14 +212,14 @@ mod tests {
     #[test]
     fn long_names_are_cut_or_refused() {
         let longest = "x".repeat(255 - ".3of6.paritas".len());
-        let name = ShardName::new(os(&longest), 3, 6).unwrap().finished();
+        let name = ShardName::new(os(&longest), 3, 6, None).unwrap().finished();
         assert_eq!(name.len(), 255);
         assert_eq!(temporary(&name, 1).len(), 255);
         assert!(is_temporary(&temporary(&name, 1)));
         let old = old(&name, 1);
         assert_eq!(old.len(), 255);
         assert!(parse(&old).unwrap().belongs_to(os(&longest)));
-        let error = ShardName::new(os(&(longest + "x")), 3, 6).unwrap_err().to_string();
+        let error = ShardName::new(os(&(longest + "x")), 3, 6, None).unwrap_err().to_string();
         assert!(error.contains("at most 242 bytes"), "{error}");
     }
 
@@ -198,7 +229,8 @@ mod tests {
             let name = OsStr::from_bytes(&bytes);
             let _ = parse(name);
             let _ = is_temporary(name);
-            if let Ok(shard) = ShardName::new(name, 0, 3) {
+            for added in [None, Some(2)] {
+                let Ok(shard) = ShardName::new(name, 0, 3, added) else { continue };
                 let file = shard.finished();
                 prop_assert!(parse(&file).unwrap().belongs_to(name));
                 prop_assert!(parse(&old(&file, 7)).unwrap().belongs_to(name));

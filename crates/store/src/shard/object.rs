@@ -1,7 +1,7 @@
 //! From files to objects: [`scan`] looks at what is there and gathers shards by what they say.
 
-use std::collections::{HashMap, HashSet};
-use std::ffi::{OsStr, OsString};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use paritas::{Code, Pin, Spec};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
-use crate::shard::geometry::{Extent, Geometry};
+use crate::shard::geometry::{Extent, Geometry, Part};
 use crate::shard::names::{self, ShardName};
 use crate::shard::recognise::{Recognised, ShardFile, recognise};
 
@@ -41,8 +41,8 @@ pub struct Object {
     pub(crate) identity: Identity,
     pub(crate) geometry: Arc<Geometry>,
     pub(crate) total: Option<Total>,
-    /// Per shard, its files, the complete ones first.
-    pub(crate) shards: Vec<Vec<ShardFile>>,
+    /// Per part of any stage, its files, the complete ones first.
+    pub(crate) parts: Vec<Vec<ShardFile>>,
 }
 
 /// Looks for shards in files and directories (not in directories below these).
@@ -125,19 +125,58 @@ impl Object {
         self.total.map(|total| total.digest)
     }
 
-    /// The number of shards that the object was encoded into.
+    /// The number of shards that the object has after its last stage.
     pub fn shard_count(&self) -> usize {
-        self.shards.len()
+        self.geometry.shard_count()
     }
 
-    /// Per shard index, the files that hold it.
-    pub fn shards(&self) -> &[Vec<ShardFile>] {
-        &self.shards
+    /// The stage that the object has reached: 1, or a later one to which it was promoted. It was as
+    /// soon as any file of that stage is there.
+    pub fn stage(&self) -> u8 {
+        let found = (0..self.parts.len()).rev().find(|&part| !self.parts[part].is_empty());
+        found.map_or(1, |part| self.geometry.part(part).stage)
     }
 
-    /// The indices of shards without any file.
+    /// The stages that its code has.
+    pub fn stages(&self) -> u8 {
+        self.geometry.code().stages()
+    }
+
+    /// The number of shards that the object has in its present stage.
+    pub fn standing_shards(&self) -> usize {
+        self.geometry.shards_at(self.stage())
+    }
+
+    /// Any so many shards may be lost of an object in its present stage.
+    pub fn tolerance(&self) -> usize {
+        self.geometry.tolerance(self.stage())
+    }
+
+    /// The files of every part that an object in its present stage has. Without stages part i is shard
+    /// i; otherwise the parts of each stage follow those of the one before.
+    pub fn parts(&self) -> &[Vec<ShardFile>] {
+        &self.parts[..self.geometry.parts_until(self.stage())]
+    }
+
+    /// The shard and stage of a part.
+    ///
+    /// # Panics
+    /// When there is no such part.
+    pub fn part(&self, part: usize) -> Part {
+        self.geometry.part(part)
+    }
+
+    /// The parts without any file.
+    pub fn missing_parts(&self) -> Vec<usize> {
+        let parts = self.parts();
+        (0..parts.len()).filter(|&part| parts[part].is_empty()).collect()
+    }
+
+    /// The indices of shards that miss a part.
     pub fn missing(&self) -> Vec<usize> {
-        (0..self.shards.len()).filter(|&shard| self.shards[shard].is_empty()).collect()
+        let shards = self.missing_parts().into_iter().map(|part| self.part(part).shard);
+        let shards: BTreeSet<usize> = shards.collect();
+        shards.into_iter().collect()
     }
 
     /// The bytes of a packet.
@@ -150,12 +189,12 @@ impl Object {
         self.geometry.stripes()
     }
 
-    /// The bytes of a shard's full block, checksums included.
+    /// The bytes of a part's full block, checksums included.
     ///
     /// # Panics
-    /// When there is no such shard.
-    pub fn block_bytes(&self, shard: usize) -> u64 {
-        self.geometry.block(shard, self.geometry.stripes())
+    /// When there is no such part.
+    pub fn block_bytes(&self, part: usize) -> u64 {
+        self.geometry.block(part, self.geometry.stripes())
     }
 
     /// The user's bytes in a full segment.
@@ -165,17 +204,17 @@ impl Object {
 
     /// The bytes of all shard files that were found.
     pub fn stored_bytes(&self) -> u64 {
-        self.shards.iter().flatten().map(ShardFile::length).sum()
+        self.parts.iter().flatten().map(ShardFile::length).sum()
     }
 
     /// What is wrong with a file as a whole, without its blocks having been read.
-    pub fn flaws(&self, shard: usize, file: &ShardFile) -> Vec<String> {
+    pub fn flaws(&self, part: usize, file: &ShardFile) -> Vec<String> {
         let mut flaws = Vec::new();
         if let Err(flaw) = &file.front {
             flaws.push(format!("the front header {flaw}"));
         }
         let Some(footer) = file.footer else {
-            flaws.push(match self.shard_length(shard) {
+            flaws.push(match self.part_length(part) {
                 Some(expected) if expected > file.length => {
                     format!("the file is {} bytes too short", expected - file.length)
                 }
@@ -190,7 +229,7 @@ impl Object {
             let bytes = file.length - footer.end;
             flaws.push(format!("{bytes} bytes follow the footer at offset {}", footer.end));
         }
-        match (&file.front, self.blocks(shard)) {
+        match (&file.front, self.blocks(part)) {
             (Ok(front), Some(blocks)) if front + blocks > footer.start => {
                 let bytes = front + blocks - footer.start;
                 flaws.push(format!("{bytes} bytes are missing before the footer"));
@@ -204,9 +243,9 @@ impl Object {
         flaws
     }
 
-    /// Whether a file has the name that its shard was given.
-    pub fn is_named_well(&self, shard: usize, file: &ShardFile) -> bool {
-        let name = ShardName::new(self.name(), shard, self.shard_count());
+    /// Whether a file has the name that its part was given.
+    pub fn is_named_well(&self, part: usize, file: &ShardFile) -> bool {
+        let name = self.part_name(part);
         name.is_ok_and(|name| file.path.file_name() == Some(&name.finished()))
     }
 
@@ -215,23 +254,25 @@ impl Object {
         self.length().map(|length| self.geometry.extent(length))
     }
 
-    /// The front header and the footer of a shard, byte by byte.
-    pub(crate) fn records(&self, shard: usize) -> Result<(Vec<u8>, Vec<u8>)> {
-        let identity = self.identity.clone();
-        let mut record = Record { identity, shard: shard as u32, total: None };
-        let front = record.to_bytes()?;
-        record.total = self.total;
-        Ok((front, record.to_bytes()?))
+    /// The front header and the footer of a part, byte by byte.
+    pub(crate) fn records(&self, part: usize) -> Result<(Vec<u8>, Vec<u8>)> {
+        let record = |total| self.identity.record(self.part(part), total).to_bytes();
+        Ok((record(None)?, record(self.total)?))
     }
 
-    /// The length in bytes that a shard's file has when it is whole, where that is known.
-    pub fn shard_length(&self, shard: usize) -> Option<u64> {
-        let (front, footer) = self.records(shard).ok()?;
-        Some((front.len() + footer.len()) as u64 + self.blocks(shard)?)
+    /// The name that a part's file is given.
+    pub(crate) fn part_name(&self, part: usize) -> Result<ShardName<'_>> {
+        self.identity.part_name(&self.geometry, part)
     }
 
-    fn blocks(&self, shard: usize) -> Option<u64> {
-        self.geometry.blocks(&self.extent()?, shard)
+    /// The length in bytes that a part's file has when it is whole, where that is known.
+    pub fn part_length(&self, part: usize) -> Option<u64> {
+        let (front, footer) = self.records(part).ok()?;
+        Some((front.len() + footer.len()) as u64 + self.blocks(part)?)
+    }
+
+    fn blocks(&self, part: usize) -> Option<u64> {
+        self.geometry.blocks(&self.extent()?, part)
     }
 }
 
@@ -300,19 +341,18 @@ impl Gathering {
         let mut by_identity: HashMap<Identity, Result<usize, String>> = HashMap::new();
         let mut geometries = Geometries::default();
         for (recognised, named) in std::mem::take(&mut self.found) {
-            let Recognised { file, identity, shard } = recognised;
+            let Recognised { file, identity, part } = recognised;
             let place = by_identity.entry(identity).or_insert_with_key(|identity| {
                 objects.push(Object::new(identity.clone(), geometries.of(identity)?));
                 Ok(objects.len() - 1)
             });
-            match place {
-                Ok(place) => objects[*place].shards[shard as usize].push(file),
-                Err(reason) => {
-                    let reason = reason.clone();
-                    self.ignore(&file.path, reason, named);
-                }
+            let path = file.path.clone();
+            let added = place.clone().and_then(|place| objects[place].add(part, file));
+            if let Err(reason) = added {
+                self.ignore(&path, reason, named);
             }
         }
+        objects.retain(|object| object.parts.iter().any(|files| !files.is_empty()));
         objects.iter_mut().for_each(Object::settle);
         Inventory { objects, ignored: self.ignored }
     }
@@ -320,14 +360,24 @@ impl Gathering {
 
 impl Object {
     fn new(identity: Identity, geometry: Arc<Geometry>) -> Self {
-        let shards = vec![Vec::new(); geometry.shard_count()];
-        Self { identity, geometry, total: None, shards }
+        let parts = vec![Vec::new(); geometry.part_count()];
+        Self { identity, geometry, total: None, parts }
+    }
+
+    /// Takes a file, or says why the code has none such.
+    fn add(&mut self, part: Part, file: ShardFile) -> Result<(), String> {
+        let place = self.geometry.find_part(part).ok_or_else(|| {
+            let (spec, Part { shard, stage }) = (self.code().spec(), part);
+            format!("states stage {stage} of shard {shard}, which {spec} has not")
+        })?;
+        self.parts[place].push(file);
+        Ok(())
     }
 
     /// Decides on the total and the order of copies, once all files are there.
     fn settle(&mut self) {
         let mut votes: Vec<(Total, usize)> = Vec::new();
-        for total in self.shards.iter().flatten().filter_map(|file| file.footer).map(|f| f.total) {
+        for total in self.parts.iter().flatten().filter_map(|file| file.footer).map(|f| f.total) {
             match votes.iter_mut().find(|(voted, _)| *voted == total) {
                 Some((_, count)) => *count += 1,
                 None => votes.push((total, 1)),
@@ -335,7 +385,7 @@ impl Object {
         }
         // Of equals, the one of the first shard.
         self.total = votes.iter().rev().max_by_key(|(_, count)| count).map(|(total, _)| *total);
-        for files in &mut self.shards {
+        for files in &mut self.parts {
             files.sort_by_key(|file| (file.front.is_err(), file.footer.is_none()));
         }
     }
@@ -380,8 +430,15 @@ fn rebuild(identity: &Identity) -> Result<Geometry, String> {
 }
 
 impl Identity {
-    /// The canonical name of one of the object's shards.
-    pub(crate) fn shard_name(&self, shard: usize) -> Result<OsString> {
-        Ok(ShardName::new(self.name(), shard, self.shards as usize)?.finished())
+    /// The record of a part: a footer with the total, a front header without.
+    pub(crate) fn record(&self, part: Part, total: Option<Total>) -> Record {
+        Record::new(self.clone(), part.shard as u32, part.stage, total)
+    }
+
+    /// The canonical name of a part's file.
+    pub(crate) fn part_name(&self, geometry: &Geometry, part: usize) -> Result<ShardName<'_>> {
+        let Part { stage, shard } = geometry.part(part);
+        let added = geometry.is_added(part).then_some(stage);
+        ShardName::new(self.name(), shard, self.shards as usize, added)
     }
 }

@@ -1,4 +1,4 @@
-//! Rebuilding the one shard that is missing from the fewest bytes of the others.
+//! Rebuilding the one shard, or part of one, that is missing from the fewest bytes of the others.
 //!
 //! A code whose lanes are single rows (see [`super::format`]) is read lane by lane: the planner names
 //! few cells that determine the lost ones, and only their lanes are read, about three quarters of
@@ -11,83 +11,103 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use paritas::{NodeId, Pass, PlanOptions, Reads};
+use paritas::{Pass, PlanOptions, Reads};
 
 use crate::error::Result;
 use crate::shard::Progress;
 use crate::shard::crew::Crew;
 use crate::shard::geometry::Geometry;
 use crate::shard::object::Object;
-use crate::shard::place::commit;
 use crate::shard::repair::{Rebuild, RepairJob, RepairReport, RepairedShard, Targets};
 use crate::shard::segment::Segment;
 use crate::shard::sources::Sources;
 use crate::shard::verify::{DigestCheck, ShardState};
 
-/// Rebuilds the only missing shard, or nothing where more than that is wrong, as far as is seen.
+/// Rebuilds the only missing part, or nothing where more than that is wrong, as far as is seen.
 pub(super) fn rebuild_missing(
     object: &Object,
     job: &RepairJob,
     progress: Progress<'_>,
 ) -> Result<Option<RepairReport>> {
-    let Some(shard) = only_missing(object) else { return Ok(None) };
+    let Some(part) = only_missing(object) else { return Ok(None) };
     let sources = Sources::open(object)?;
-    let needed = needed_buffers(sources.geometry, shard)?;
-    let missing = [(shard, ShardState::Missing)];
-    let mut targets = Targets::new(object, job.to.as_deref()).choose(&missing)?;
-    let Some((path, replace)) = targets.pop() else { return Ok(None) };
-    let rebuild = Rebuild::create(&sources, shard, path.clone(), replace)?;
-    let (next, damaged) = (AtomicU64::new(0), AtomicBool::new(false));
-    Crew::run(sources.threads(job.threads), (), |_| {
+    let others = (0..object.parts().len()).filter(|&other| other != part);
+    let needed = needed_buffers(&object.geometry, others, &[part])?;
+    let targets = Targets::new(object, job.to.as_slice()).choose(&[part])?;
+    let Some((path, _)) = targets.first().cloned() else { return Ok(None) };
+    let rebuilds = Rebuild::create_all(object, targets, &[part])?;
+    let give_up = |_: &mut Segment<'_>, _| Ok(false);
+    if !make_from(&sources, &needed, &rebuilds, job.threads, progress, give_up)? {
+        return Ok(None);
+    }
+    let read_bytes = sources.read_bytes();
+    Rebuild::commit(rebuilds, &sources, job.sync)?;
+    Ok(Some(RepairReport {
+        repaired: vec![RepairedShard::new(object, part, &path, ShardState::Missing)],
+        before: None,
+        digest: DigestCheck::Unchecked,
+        read_bytes,
+    }))
+}
+
+/// The part without a file, where every other one has a single file, well named and whole to look at.
+fn only_missing(object: &Object) -> Option<usize> {
+    let [missing] = object.missing_parts()[..] else { return None };
+    let whole = |(part, files): (usize, &Vec<_>)| match &files[..] {
+        [file] => object.flaws(part, file).is_empty() && object.is_named_well(part, file),
+        files => files.is_empty() && part == missing,
+    };
+    object.parts().iter().enumerate().all(whole).then_some(missing)
+}
+
+/// Makes parts, segment by segment, from the given lanes. Where one of these is not intact, `instead` is
+/// to load what is needed in another way; if it says that it does not, no more is done and the
+/// answer is no.
+pub(super) fn make_from(
+    sources: &Sources<'_>,
+    needed: &[usize],
+    rebuilds: &[Rebuild],
+    threads: usize,
+    progress: Progress<'_>,
+    instead: impl Fn(&mut Segment<'_>, u64) -> Result<bool> + Sync,
+) -> Result<bool> {
+    let wanted = Rebuild::wanted(rebuilds, sources);
+    let (next, given_up) = (AtomicU64::new(0), AtomicBool::new(false));
+    Crew::run(sources.threads(threads), (), |crew| {
         let mut segment = Segment::new(sources.geometry)?;
-        while !damaged.load(Ordering::Relaxed) {
+        while !crew.is_stopped() && !given_up.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= sources.extent.count() {
                 break;
             }
-            if !sources.load_buffers(&mut segment, number, &needed) {
-                damaged.store(true, Ordering::Relaxed);
+            let loaded = sources.load_buffers(&mut segment, number, needed);
+            if !loaded && !instead(&mut segment, number)? {
+                given_up.store(true, Ordering::Relaxed);
                 break;
             }
-            segment.compute(|buffer| sources.geometry.shard_buffers(shard).contains(&buffer))?;
-            rebuild.write(&sources, &mut segment, number)?;
+            segment.compute(|buffer| wanted[buffer])?;
+            rebuilds.iter().try_for_each(|part| part.write(sources, &mut segment, number))?;
             progress(sources.extent.bytes(number));
         }
         Ok(())
     })?;
-    if damaged.into_inner() {
-        return Ok(None);
-    }
-    commit(vec![rebuild.file], &[], job.sync)?;
-    Ok(Some(RepairReport {
-        repaired: vec![RepairedShard { shard, path, was: ShardState::Missing }],
-        before: None,
-        digest: DigestCheck::Unchecked,
-        read_bytes: sources.read_bytes(),
-    }))
+    Ok(!given_up.into_inner())
 }
 
-/// The shard without a file, where every other one has a single file, well named and whole to look at.
-fn only_missing(object: &Object) -> Option<usize> {
-    let [missing] = object.missing()[..] else { return None };
-    let whole = |(shard, files): (usize, &Vec<_>)| match &files[..] {
-        [file] => object.flaws(shard, file).is_empty() && object.is_named_well(shard, file),
-        files => files.is_empty() && shard == missing,
-    };
-    object.shards().iter().enumerate().all(whole).then_some(missing)
-}
-
-/// The buffers to be read for a shard's: those of the cheapest plan or of the one with the fewest
-/// cells, whichever are fewer bytes.
-fn needed_buffers(geometry: &Geometry, shard: usize) -> Result<Vec<usize>> {
-    let code = geometry.code();
-    let lost = NodeId::new(shard);
-    let have = code.cells_of(code.nodes().filter(|&node| node != lost));
-    let want = code.cells_of([lost]);
+/// The buffers to be read of some parts to make others: those of the cheapest plan or of the one with
+/// the fewest cells, whichever are fewer bytes.
+pub(super) fn needed_buffers(
+    geometry: &Geometry,
+    from: impl IntoIterator<Item = usize>,
+    make: &[usize],
+) -> Result<Vec<usize>> {
+    let buffers = |part| geometry.part_buffers(part);
+    let have = geometry.cells(from.into_iter().flat_map(buffers));
+    let want = geometry.cells(make.iter().copied().flat_map(buffers));
     let mut best: Option<(usize, Vec<usize>)> = None;
     for reads in [Reads::Any, Reads::Fewest] {
         let options = PlanOptions { pass: Pass::Direct, reads, ..PlanOptions::default() };
-        let plan = code.schedule_with(&have, &want, options)?;
+        let plan = geometry.code().schedule_with(&have, &want, options)?;
         let buffers = geometry.buffers_of(plan.inputs());
         let bytes = buffers.iter().map(|&buffer| geometry.payload(buffer, 1)).sum();
         if best.as_ref().is_none_or(|(fewest, _)| bytes < *fewest) {

@@ -9,6 +9,7 @@ use crate::shard::format::{
     END_MAGIC, Flaw, Identity, Kind, MAX_RECORD, PREFIX, Record, TRAILER, Total, footer_length,
     record_length,
 };
+use crate::shard::geometry::Part;
 use crate::shard::names;
 use crate::shard::positional::{read_at, read_exact_at};
 
@@ -63,7 +64,19 @@ impl ShardFile {
 pub(crate) struct Recognised {
     pub file: ShardFile,
     pub identity: Identity,
-    pub shard: u32,
+    pub part: Part,
+}
+
+impl Recognised {
+    fn new(file: ShardFile, record: Record) -> Self {
+        let part = part_of(&record);
+        Self { file, identity: record.identity, part }
+    }
+}
+
+/// The part that a record stands in.
+fn part_of(record: &Record) -> Part {
+    Part { stage: record.stage(), shard: record.shard as usize }
 }
 
 /// Looks at a file; otherwise says why it is not a shard.
@@ -81,11 +94,11 @@ pub(crate) fn recognise(path: &Path) -> Result<Recognised, String> {
         (Ok((record, blocks)), footer) => {
             let footer = footer.map(|(_, footer)| footer);
             let file = ShardFile { path, length, front: Ok(blocks), footer };
-            Ok(Recognised { file, identity: record.identity, shard: record.shard })
+            Ok(Recognised::new(file, record))
         }
         (Err(flaw), Some((record, footer))) => {
             let file = ShardFile { path, length, front: Err(flaw), footer: Some(footer) };
-            Ok(Recognised { file, identity: record.identity, shard: record.shard })
+            Ok(Recognised::new(file, record))
         }
         (Err(Flaw::NoMagic), None) => Err("is not a shard".to_owned()),
         (Err(flaw), None) => Err(format!("its front header {flaw}, and it has no footer")),
@@ -120,7 +133,7 @@ fn find_footer(
     front: Option<&Record>,
 ) -> Option<(Record, Footer)> {
     let agrees = |(record, _): &(Record, Footer)| {
-        front.is_none_or(|f| f.identity == record.identity && f.shard == record.shard)
+        front.is_none_or(|f| f.identity == record.identity && part_of(f) == part_of(record))
     };
     if let Some(found) = footer_ending_at(file, length).filter(agrees) {
         return Some(found);

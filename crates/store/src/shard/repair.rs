@@ -1,10 +1,11 @@
 //! Repairing: every shard that is missing or damaged is written anew, whole, and one that a crash
 //! left without its name gets it.
 
-use std::collections::HashSet;
 use std::fs;
 use std::io::IoSlice;
+use std::iter::Cycle;
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -12,7 +13,8 @@ use crate::shard::Progress;
 use crate::shard::crew::Crew;
 use crate::shard::decode::check_digest;
 use crate::shard::format::Digest;
-use crate::shard::names::{self, ShardName};
+use crate::shard::geometry::Part;
+use crate::shard::names;
 use crate::shard::object::Object;
 use crate::shard::place::{Pending, Replace, allow_open_files, commit, directory_of, rename_new};
 use crate::shard::rebuild::rebuild_missing;
@@ -50,11 +52,13 @@ pub struct RepairReport {
     pub read_bytes: u64,
 }
 
-/// A shard that was written anew.
+/// A shard, or a part of one, that was written anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairedShard {
     /// The index.
     pub shard: usize,
+    /// The stage of its part.
+    pub stage: u8,
     /// The file.
     pub path: PathBuf,
     /// What it was before: damaged or missing.
@@ -82,15 +86,16 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
         };
         return Err(Error::new(kind, before.reason.unwrap_or_default()));
     }
-    let bad = before.shards.iter().filter(|shard| shard.state != ShardState::Intact);
-    let bad: Vec<(usize, ShardState)> = bad.map(|shard| (shard.index, shard.state)).collect();
-    let targets = Targets::new(object, job.to.as_deref()).choose(&bad)?;
-    let repaired = targets.iter().zip(&bad).map(|((path, _), &(shard, was))| RepairedShard {
-        shard,
-        path: path.clone(),
-        was,
-    });
-    let mut repaired: Vec<RepairedShard> = repaired.collect();
+    let states = before.shards.iter().map(|shard| shard.state).enumerate();
+    let (bad, was): (Vec<usize>, Vec<ShardState>) =
+        states.filter(|&(_, state)| state != ShardState::Intact).unzip();
+    let targets = Targets::new(object, job.to.as_slice()).choose(&bad)?;
+    let paths = targets.iter().map(|(path, _)| path);
+    let mut repaired: Vec<RepairedShard> = bad
+        .iter()
+        .zip(paths.zip(was))
+        .map(|(&part, (path, was))| RepairedShard::new(object, part, path, was))
+        .collect();
     let mut read_bytes = before.read_bytes;
     if !bad.is_empty() {
         read_bytes += rewrite(object, job, targets, &bad, progress)?;
@@ -100,94 +105,123 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
     Ok(RepairReport { repaired, before: Some(before), digest, read_bytes })
 }
 
-/// Gives shards whose only intact file still has a temporary name, since a process was killed
+impl RepairedShard {
+    pub(super) fn new(object: &Object, part: usize, path: &Path, was: ShardState) -> Self {
+        let Part { shard, stage } = object.part(part);
+        Self { shard, stage, path: path.to_owned(), was }
+    }
+}
+
+/// Gives parts whose only intact file still has a temporary name, since a process was killed
 /// while it named a complete set, the names that they were to have.
 fn name_unnamed(object: &Object, before: &VerifyReport) -> Result<Vec<RepairedShard>> {
     let mut named = Vec::new();
-    for shard in &before.shards {
+    for (part, shard) in before.shards.iter().enumerate() {
         let intact: Vec<&Path> =
             shard.files.iter().filter(|f| f.is_intact()).map(|f| f.path.as_path()).collect();
-        let is_unnamed = |path: &&Path| path.file_name().is_some_and(names::is_temporary);
-        if intact.is_empty() || !intact.iter().all(is_unnamed) {
-            continue;
-        }
-        let name = ShardName::new(object.name(), shard.index, object.shard_count())?;
-        let path = intact[0].with_file_name(name.finished());
-        let damaged_copy = shard.files.iter().any(|file| !file.is_intact() && file.path == path);
-        let renamed = match damaged_copy {
-            true => fs::rename(intact[0], &path),
-            false => rename_new(intact[0], &path),
-        };
-        match renamed {
-            Ok(()) => {
-                named.push(RepairedShard { shard: shard.index, path, was: ShardState::Missing });
-            }
-            // The name is taken: the shard stays where it is, whole.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(Error::io("naming", &path, &error)),
+        let damaged = shard.files.iter().filter(|file| !file.is_intact());
+        let damaged: Vec<&Path> = damaged.map(|file| file.path.as_path()).collect();
+        if let Some(path) = name_one(object, part, &intact, &damaged)? {
+            named.push(RepairedShard::new(object, part, &path, ShardState::Missing));
         }
     }
     Ok(named)
 }
 
-/// Writes the bad shards and returns the bytes read for it.
+/// Names a part if all of its good files have temporary names; a damaged copy is replaced. Returns the
+/// name if it was given.
+pub(super) fn name_one(
+    object: &Object,
+    part: usize,
+    good: &[&Path],
+    damaged: &[&Path],
+) -> Result<Option<PathBuf>> {
+    let is_unnamed = |path: &&Path| path.file_name().is_some_and(names::is_temporary);
+    if good.is_empty() || !good.iter().all(is_unnamed) {
+        return Ok(None);
+    }
+    let path = good[0].with_file_name(object.part_name(part)?.finished());
+    let renamed = match damaged.contains(&path.as_path()) {
+        true => fs::rename(good[0], &path),
+        false => rename_new(good[0], &path),
+    };
+    match renamed {
+        Ok(()) => Ok(Some(path)),
+        // The name is taken: the part stays where it is, whole.
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(None),
+        Err(error) => Err(Error::io("naming", &path, &error)),
+    }
+}
+
+/// Writes the bad parts and returns the bytes read for it.
 fn rewrite(
     object: &Object,
     job: &RepairJob,
     targets: Vec<(PathBuf, Replace)>,
-    bad: &[(usize, ShardState)],
+    bad: &[usize],
     progress: Progress<'_>,
 ) -> Result<u64> {
     let sources = Sources::open(object)?;
-    allow_open_files(object.shards().iter().map(Vec::len).sum::<usize>() + bad.len());
-    let mut rebuilds = Vec::new();
-    for ((path, replace), &(shard, _)) in targets.into_iter().zip(bad) {
-        rebuilds.push(Rebuild::create(&sources, shard, path, replace)?);
-    }
+    let rebuilds = Rebuild::create_all(object, targets, bad)?;
     let next = AtomicU64::new(0);
     let hasher = Crew::run(sources.threads(job.threads), blake3::Hasher::new(), |crew| {
         work(crew, &sources, &next, &rebuilds, progress)
     })?;
     check_digest(object, Digest::new(hasher.finalize().into()))?;
-    commit(rebuilds.into_iter().map(|rebuild| rebuild.file).collect(), &[], job.sync)?;
+    Rebuild::commit(rebuilds, &sources, job.sync)?;
     Ok(sources.read_bytes())
 }
 
-/// A shard that is being written.
+/// A part that is being written.
 pub(super) struct Rebuild {
-    shard: usize,
-    pub(super) file: Pending,
+    part: usize,
+    file: Pending,
     /// Where its blocks begin.
     blocks: u64,
 }
 
 impl Rebuild {
-    /// Starts a file with its headers.
-    pub(super) fn create(
-        sources: &Sources<'_>,
-        shard: usize,
-        path: PathBuf,
-        replace: Replace,
-    ) -> Result<Self> {
-        let (front, footer) = sources.object.records(shard)?;
-        let blocks = front.len() as u64;
-        let length = sources.geometry.blocks(&sources.extent, shard).unwrap_or(0);
-        let file = Pending::create(path, replace)?;
-        file.write_at(&mut [IoSlice::new(&front)], 0)?;
-        file.write_at(&mut [IoSlice::new(&footer)], blocks + length)?;
-        Ok(Self { shard, file, blocks })
+    /// Starts files with their front headers.
+    pub fn create_all(
+        object: &Object,
+        targets: Vec<(PathBuf, Replace)>,
+        parts: &[usize],
+    ) -> Result<Vec<Self>> {
+        allow_open_files(object.parts().iter().map(Vec::len).sum::<usize>() + parts.len());
+        let create = |((path, replace), &part): ((PathBuf, Replace), &usize)| {
+            let (front, _) = object.records(part)?;
+            let file = Pending::create(path, replace)?;
+            file.write_at(&mut [IoSlice::new(&front)], 0)?;
+            Ok(Self { part, file, blocks: front.len() as u64 })
+        };
+        targets.into_iter().zip(parts).map(create).collect()
+    }
+
+    /// The lanes of some parts among all buffers.
+    pub fn wanted(rebuilds: &[Self], sources: &Sources<'_>) -> Vec<bool> {
+        sources.geometry.buffers_in(rebuilds.iter().map(|rebuild| rebuild.part))
     }
 
     /// Writes the block of a segment.
-    pub(super) fn write(
+    pub fn write(
         &self,
         sources: &Sources<'_>,
         segment: &mut Segment<'_>,
         number: u64,
     ) -> Result<()> {
-        let id = BlockId { object: sources.object.id(), shard: self.shard, segment: number };
-        let start = sources.geometry.block_start(self.shard, number).unwrap_or(0);
+        let id = BlockId { object: sources.object.id(), part: self.part, segment: number };
+        let start = sources.geometry.block_start(self.part, number).unwrap_or(0);
         self.file.write_at(&mut segment.seal(id), self.blocks + start)
+    }
+
+    /// Ends the files with their footers, which make them complete, and publishes them.
+    pub fn commit(rebuilds: Vec<Self>, sources: &Sources<'_>, sync: bool) -> Result<()> {
+        for Self { part, file, blocks } in &rebuilds {
+            let (_, footer) = sources.object.records(*part)?;
+            let length = sources.geometry.blocks(&sources.extent, *part).unwrap_or(0);
+            file.write_at(&mut [IoSlice::new(&footer)], blocks + length)?;
+        }
+        commit(rebuilds.into_iter().map(|rebuild| rebuild.file).collect(), &[], sync)
     }
 }
 
@@ -199,8 +233,7 @@ fn work(
     progress: Progress<'_>,
 ) -> Result<()> {
     let mut segment = Segment::new(sources.geometry)?;
-    let lanes = |rebuild: &Rebuild| sources.geometry.shard_buffers(rebuild.shard);
-    let wanted: HashSet<usize> = rebuilds.iter().flat_map(lanes).collect();
+    let wanted = Rebuild::wanted(rebuilds, sources);
     while !crew.is_stopped() {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= sources.extent.count() {
@@ -213,25 +246,26 @@ fn work(
             segment.data(bytes as usize).into_iter().for_each(|lane| _ = hasher.update(lane));
             Ok(())
         })?;
-        segment.compute(|buffer| wanted.contains(&buffer))?;
+        segment.compute(|buffer| wanted[buffer])?;
         rebuilds.iter().try_for_each(|rebuild| rebuild.write(sources, &mut segment, number))?;
         progress(bytes);
     }
     Ok(())
 }
 
-/// Chooses where shards are written.
+/// Chooses where parts are written.
 pub(super) struct Targets<'a> {
     object: &'a Object,
-    to: Option<&'a Path>,
-    /// The directories in use, in order, with the number of the object's shards that they hold.
+    /// The directories that are asked for, taken in turn; none for those in use.
+    to: Cycle<slice::Iter<'a, PathBuf>>,
+    /// The directories in use, in order, with the number of the object's parts that they hold.
     directories: Vec<(PathBuf, usize)>,
 }
 
 impl<'a> Targets<'a> {
-    pub(super) fn new(object: &'a Object, to: Option<&'a Path>) -> Self {
-        let mut targets = Self { object, to, directories: Vec::new() };
-        for file in object.shards().iter().filter_map(|files| files.first()) {
+    pub(super) fn new(object: &'a Object, to: &'a [PathBuf]) -> Self {
+        let mut targets = Self { object, to: to.iter().cycle(), directories: Vec::new() };
+        for file in object.parts().iter().filter_map(|files| files.first()) {
             targets.count(directory_of(file.path()));
         }
         targets
@@ -239,43 +273,53 @@ impl<'a> Targets<'a> {
 
     fn count(&mut self, directory: &Path) {
         match self.directories.iter_mut().find(|(known, _)| known == directory) {
-            Some((_, shards)) => *shards += 1,
+            Some((_, parts)) => *parts += 1,
             None => self.directories.push((directory.to_owned(), 1)),
         }
     }
 
-    /// A path for each shard, and whether it is to replace what is there.
-    pub(super) fn choose(mut self, bad: &[(usize, ShardState)]) -> Result<Vec<(PathBuf, Replace)>> {
-        bad.iter().map(|&(shard, _)| self.choose_one(shard)).collect()
+    /// A path for each part, and whether it is to replace what is there.
+    pub(super) fn choose(mut self, parts: &[usize]) -> Result<Vec<(PathBuf, Replace)>> {
+        parts.iter().map(|&part| self.choose_one(part)).collect()
     }
 
-    fn choose_one(&mut self, shard: usize) -> Result<(PathBuf, Replace)> {
-        if let (None, Some(damaged)) = (self.to, self.object.shards()[shard].first()) {
+    fn choose_one(&mut self, part: usize) -> Result<(PathBuf, Replace)> {
+        let to = self.to.next();
+        if let (None, Some(damaged)) = (to, self.object.parts[part].first()) {
             // What a link leads to is replaced, not the link.
             let path = fs::canonicalize(damaged.path())
                 .map_err(|error| Error::io("resolving", damaged.path(), &error))?;
             return Ok((path, Replace::Always));
         }
-        let emptiest = self.directories.iter().min_by_key(|(_, shards)| *shards);
-        let directory = match (self.to, emptiest) {
-            (Some(to), _) => to.to_owned(),
-            (None, Some((directory, _))) => directory.clone(),
-            (None, None) => PathBuf::from("."),
-        };
+        let directory = to.cloned().or_else(|| self.beside(part)).or_else(|| self.emptiest());
+        let directory = directory.unwrap_or_else(|| PathBuf::from("."));
         self.count(&directory);
-        self.free_name(&directory, shard)
+        self.free_name(&directory, part)
     }
 
-    /// A name in the directory that is free, or taken by a damaged copy of this very shard, or by
+    /// The directory of another part of the same shard, for a shard is lost as a whole.
+    fn beside(&self, part: usize) -> Option<PathBuf> {
+        let shard = self.object.part(part).shard;
+        let parts = (0..self.object.parts.len()).filter(|&p| self.object.part(p).shard == shard);
+        let file = parts.filter_map(|part| self.object.parts[part].first()).next()?;
+        Some(directory_of(file.path()).to_owned())
+    }
+
+    fn emptiest(&self) -> Option<PathBuf> {
+        let emptiest = self.directories.iter().min_by_key(|(_, parts)| *parts);
+        emptiest.map(|(directory, _)| directory.clone())
+    }
+
+    /// A name in the directory that is free, or taken by a damaged copy of this very part, or by
     /// a file that is no shard at all: what is left of this one, it seems.
-    fn free_name(&self, directory: &Path, shard: usize) -> Result<(PathBuf, Replace)> {
-        let name = ShardName::new(self.object.name(), shard, self.object.shard_count())?;
+    fn free_name(&self, directory: &Path, part: usize) -> Result<(PathBuf, Replace)> {
+        let name = self.object.part_name(part)?;
         let mut path = directory.join(name.finished());
         for number in 2.. {
             if fs::symlink_metadata(&path).is_err() {
                 break;
             }
-            if self.holds(shard, &path) {
+            if self.holds(part, &path) {
                 return Ok((path, Replace::Always));
             }
             if path.is_file() && recognise(&path).is_err() {
@@ -286,10 +330,10 @@ impl<'a> Targets<'a> {
         Ok((path, Replace::Never))
     }
 
-    /// Whether a path is one of the files of a shard.
-    fn holds(&self, shard: usize, path: &Path) -> bool {
+    /// Whether a path is one of the files of a part.
+    fn holds(&self, part: usize, path: &Path) -> bool {
         let Ok(path) = fs::canonicalize(path) else { return false };
-        let files = self.object.shards()[shard].iter();
+        let files = self.object.parts[part].iter();
         files.filter_map(|file| fs::canonicalize(file.path()).ok()).any(|file| file == path)
     }
 }

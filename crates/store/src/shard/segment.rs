@@ -22,7 +22,7 @@ const LINE: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockId {
     pub object: ObjectId,
-    pub shard: usize,
+    pub part: usize,
     pub segment: u64,
 }
 
@@ -148,18 +148,18 @@ impl<'g> Segment<'g> {
         have.len() >= code.data_cells().len() && Losses::new(code, have).is_solvable()
     }
 
-    /// Whether all lanes of a shard's block are good.
-    pub fn has_shard(&self, shard: usize) -> bool {
-        self.geometry.shard_buffers(shard).all(|buffer| self.good[buffer])
+    /// Whether all lanes of a part's block are good.
+    pub fn has_part(&self, part: usize) -> bool {
+        self.geometry.part_buffers(part).all(|buffer| self.good[buffer])
     }
 
     /// Writes checksums after a block's payloads and gives the block as it stands in the file.
     pub fn seal(&mut self, id: BlockId) -> Vec<IoSlice<'_>> {
         let (geometry, stripes) = (self.geometry, self.stripes);
-        let buffers = geometry.shard_buffers(id.shard);
+        let buffers = geometry.part_buffers(id.part);
         let sealed = self.lanes.run(buffers.clone()).zip(buffers).map(|(lane, buffer)| {
             let payload = geometry.payload(buffer, stripes);
-            let sum = id.checksum(geometry.lane(buffer), &lane[..payload]);
+            let sum = id.checksum(geometry, buffer, &lane[..payload]);
             lane[payload..payload + CHECKSUM].copy_from_slice(&sum);
             IoSlice::new(&lane[..payload + CHECKSUM])
         });
@@ -190,7 +190,7 @@ impl<'g> Segment<'g> {
             let (payload, sum) = lane.split_at(lane.len() - CHECKSUM);
             if end > read {
                 flaws.push((buffer, LaneFlaw::EndOfFile));
-            } else if id.checksum(geometry.lane(buffer), payload) != sum {
+            } else if id.checksum(geometry, buffer, payload) != sum {
                 flaws.push((buffer, LaneFlaw::Checksum));
             }
         }
@@ -240,8 +240,10 @@ impl<'g> Segment<'g> {
 }
 
 impl BlockId {
-    fn checksum(&self, lane: u32, payload: &[u8]) -> [u8; CHECKSUM] {
-        lane_checksum(self.object, self.shard as u32, self.segment, lane, payload)
+    /// The checksum of the lane that a buffer holds.
+    fn checksum(&self, geometry: &Geometry, buffer: usize, payload: &[u8]) -> [u8; CHECKSUM] {
+        let (shard, lane) = (geometry.part(self.part).shard, geometry.lane(buffer));
+        lane_checksum(self.object, shard as u32, self.segment, lane, payload)
     }
 }
 
@@ -281,7 +283,7 @@ impl Lanes {
 
     /// Memory for the lanes of any one block.
     fn for_block(geometry: &Geometry) -> Result<Self> {
-        let lanes = (0..geometry.shard_count()).map(|shard| geometry.shard_buffers(shard).len());
+        let lanes = (0..geometry.part_count()).map(|part| geometry.part_buffers(part).len());
         Self::new(lanes.max().unwrap_or(0), geometry)
     }
 

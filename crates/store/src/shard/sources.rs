@@ -1,12 +1,13 @@
 //! The shard files of an object, open for reading, and what is found to be wrong with them.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::shard::geometry::{Extent, Geometry};
+use crate::shard::geometry::{CHECKSUM, Extent, Geometry, Part};
 use crate::shard::object::Object;
 use crate::shard::place::allow_open_files;
 use crate::shard::positional::Input;
@@ -19,16 +20,16 @@ pub(crate) struct Sources<'a> {
     pub object: &'a Object,
     pub geometry: &'a Geometry,
     pub extent: Extent,
-    /// The shards, those that hold data first: the order in which they are read.
+    /// The parts, those that hold data first: the order in which they are read.
     order: Vec<usize>,
-    /// Per shard, its files.
+    /// Per part that the object has in its stage, its files.
     files: Vec<Vec<Source<'a>>>,
 }
 
 /// One file.
 #[derive(Debug)]
 struct Source<'a> {
-    shard: usize,
+    part: usize,
     shard_file: &'a ShardFile,
     file: Option<Input>,
     damage: Mutex<Damage>,
@@ -45,8 +46,10 @@ struct Damage {
 /// The state of one shard file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileReport {
-    /// The index of the shard that the file holds.
+    /// The index of the shard that the file is of.
     pub shard: usize,
+    /// The stage of its part.
+    pub stage: u8,
     /// The path.
     pub path: PathBuf,
     /// The number of lanes that were read and not intact in their place.
@@ -60,6 +63,20 @@ pub struct FileReport {
 }
 
 impl FileReport {
+    /// What is to be said of a file of which no block has been read.
+    pub(crate) fn unread(object: &Object, part: usize, file: &ShardFile) -> Self {
+        let Part { shard, stage } = object.part(part);
+        Self {
+            shard,
+            stage,
+            path: file.path.clone(),
+            bad_lanes: 0,
+            first_bad: None,
+            flaws: object.flaws(part, file),
+            misnamed: !object.is_named_well(part, file),
+        }
+    }
+
     /// Whether the file is as it was written, whatever its name.
     pub fn is_intact(&self) -> bool {
         self.flaws.is_empty()
@@ -91,13 +108,15 @@ impl<'a> Sources<'a> {
                 object.name().display()
             )));
         };
-        allow_open_files(object.shards().iter().map(Vec::len).sum());
-        let open = |(shard, files): (usize, &'a Vec<ShardFile>)| {
-            files.iter().map(|file| Source::open(shard, file)).collect()
+        allow_open_files(object.parts().iter().map(Vec::len).sum());
+        let open = |(part, files): (usize, &'a Vec<ShardFile>)| {
+            files.iter().map(|file| Source::open(part, file)).collect()
         };
-        let files = object.shards().iter().enumerate().map(open).collect();
+        let files: Vec<Vec<_>> = object.parts().iter().enumerate().map(open).collect();
         let geometry = &*object.geometry;
-        Ok(Self { object, geometry, extent, order: geometry.shards_data_first(), files })
+        let mut order = geometry.parts_data_first();
+        order.retain(|&part| part < files.len());
+        Ok(Self { object, geometry, extent, order, files })
     }
 
     /// Reads what is needed to have all of a segment's data, taking data from where it is stored
@@ -107,26 +126,26 @@ impl<'a> Sources<'a> {
     /// [`crate::ErrorKind::TooFewShards`] when that is not enough; everything has been read then.
     pub fn load(&self, segment: &mut Segment<'_>, number: u64, depth: Depth) -> Result<()> {
         segment.begin(self.geometry.stripes_of(&self.extent, number));
-        for &shard in &self.order {
+        for &part in &self.order {
             // Data comes first, so that nothing is lost by asking only when the order leaves it.
-            if depth == Depth::Enough && !self.holds_data(shard) && segment.is_solvable() {
+            if depth == Depth::Enough && !self.geometry.holds_data(part) && segment.is_solvable() {
                 return Ok(());
             }
-            self.load_shard(segment, number, shard, depth);
+            self.load_part(segment, number, part, depth);
         }
         if segment.is_solvable() { Ok(()) } else { Err(self.lost(segment, number)) }
     }
 
-    /// Reads only the given lanes of a segment, ascending, each from the first file of its shard.
+    /// Reads only the given lanes of a segment, ascending, each from the first file of its part.
     /// Returns whether all are intact.
     pub fn load_buffers(&self, segment: &mut Segment<'_>, number: u64, buffers: &[usize]) -> bool {
         segment.begin(self.geometry.stripes_of(&self.extent, number));
-        (0..self.geometry.shard_count()).all(|shard| {
-            let lanes = self.geometry.shard_buffers(shard);
+        (0..self.files.len()).all(|part| {
+            let lanes = self.geometry.part_buffers(part);
             let needed: Vec<usize> =
                 buffers.iter().copied().filter(|buffer| lanes.contains(buffer)).collect();
             let mut runs = needed.chunk_by(|a, b| a + 1 == *b);
-            runs.all(|run| self.load_run(segment, number, shard, run[0]..run[0] + run.len()))
+            runs.all(|run| self.load_run(segment, number, part, run[0]..run[0] + run.len()))
         })
     }
 
@@ -135,17 +154,17 @@ impl<'a> Sources<'a> {
         &self,
         segment: &mut Segment<'_>,
         number: u64,
-        shard: usize,
+        part: usize,
         run: Range<usize>,
     ) -> bool {
-        let Some(source) = self.files[shard].first() else { return false };
+        let Some(source) = self.files[part].first() else { return false };
         let (Some(file), Ok(front)) = (&source.file, &source.shard_file.front) else {
             return false;
         };
-        let Some(offset) = self.geometry.block_start(shard, number) else { return false };
-        let first = self.geometry.shard_buffers(shard).start;
+        let Some(offset) = self.geometry.block_start(part, number) else { return false };
+        let first = self.geometry.part_buffers(part).start;
         let place = front + offset + segment.lane_offset(first, run.start);
-        let id = BlockId { object: self.object.id(), shard, segment: number };
+        let id = BlockId { object: self.object.id(), part, segment: number };
         segment.read(file, place, run, id).is_empty()
     }
 
@@ -154,34 +173,43 @@ impl<'a> Sources<'a> {
         self.files.iter().flatten().flat_map(|source| &source.file).map(Input::read_bytes).sum()
     }
 
+    /// The bytes of packets among these.
+    pub fn read_payload(&self) -> u64 {
+        let inputs = self.files.iter().flatten().flat_map(|source| &source.file);
+        inputs.map(|input| input.read_bytes() - input.read_slices() * CHECKSUM as u64).sum()
+    }
+
     /// How many threads to use where so many are wanted: no more than there are segments.
     pub fn threads(&self, wanted: usize) -> usize {
         self.geometry.threads(wanted).min(usize::try_from(self.extent.count()).unwrap_or(1)).max(1)
     }
 
-    fn holds_data(&self, shard: usize) -> bool {
-        self.geometry.code().holds_data(paritas::NodeId::new(shard))
+    /// The shards of which a part is not had in a segment.
+    pub fn bad_shards(&self, segment: &Segment<'_>, stage: u8) -> BTreeSet<usize> {
+        let parts = 0..self.geometry.parts_until(stage).min(self.files.len());
+        let bad = parts.filter(|&part| !segment.has_part(part));
+        bad.map(|part| self.geometry.part(part).shard).collect()
     }
 
     fn lost(&self, segment: &Segment<'_>, number: u64) -> Error {
-        let (good, bad): (Vec<usize>, Vec<usize>) =
-            (0..self.files.len()).partition(|&shard| segment.has_shard(shard));
+        let stage = self.object.stage();
+        let bad = self.bad_shards(segment, stage);
         let mut reasons: Vec<String> =
             bad.iter().take(NAMED_SHARDS).map(|&shard| self.reason(shard)).collect();
         if bad.len() > NAMED_SHARDS {
             reasons.push(format!("and {} more", bad.len() - NAMED_SHARDS));
         }
-        let (bytes, code) = (self.extent.range(number), self.geometry.code());
-        let (nodes, tolerance) = (code.node_count(), code.tolerance());
+        let bytes = self.extent.range(number);
+        let (shards, tolerance) = (self.geometry.shards_at(stage), self.geometry.tolerance(stage));
         Error::too_few(format!(
-            "{}: segment {number} of {} (bytes {} to {}) is beyond repair: {} of {nodes} shards are \
+            "{}: segment {number} of {} (bytes {} to {}) is beyond repair: {} of {shards} shards are \
              good there, {} are enough; {}",
             self.object.name().display(),
             self.extent.count(),
             bytes.start,
             bytes.end,
-            good.len(),
-            nodes - tolerance,
+            shards - bad.len(),
+            shards - tolerance,
             reasons.join(", ")
         ))
     }
@@ -192,17 +220,19 @@ impl<'a> Sources<'a> {
             let damage = source.damage.lock().unwrap_or_else(PoisonError::into_inner);
             damage.first.as_ref().map(|(_, why)| why.clone())
         };
-        match self.files[shard].iter().find_map(first) {
+        let parts = (0..self.files.len()).filter(|&part| self.geometry.part(part).shard == shard);
+        let files: Vec<&Source<'_>> = parts.flat_map(|part| &self.files[part]).collect();
+        match files.iter().find_map(|source| first(source)) {
             Some(why) => format!("shard {shard}: {why}"),
-            None if self.files[shard].is_empty() => format!("shard {shard} is missing"),
+            None if files.is_empty() => format!("shard {shard} is missing"),
             None => format!("shard {shard} cannot be read"),
         }
     }
 
-    /// Reads a shard's block of a segment from its files.
-    fn load_shard(&self, segment: &mut Segment<'_>, number: u64, shard: usize, depth: Depth) {
-        for source in &self.files[shard] {
-            if depth == Depth::Enough && segment.has_shard(shard) {
+    /// Reads a part's block of a segment from its files.
+    fn load_part(&self, segment: &mut Segment<'_>, number: u64, part: usize, depth: Depth) {
+        for source in &self.files[part] {
+            if depth == Depth::Enough && segment.has_part(part) {
                 return;
             }
             self.load_file(segment, number, source);
@@ -212,16 +242,16 @@ impl<'a> Sources<'a> {
     /// Reads the block where the front header puts it; then each lane that is not intact there
     /// where the footer puts it.
     fn load_file(&self, segment: &mut Segment<'_>, number: u64, source: &Source<'_>) {
-        let shard = source.shard;
-        let (Some(file), Some(offset)) = (&source.file, self.geometry.block_start(shard, number))
+        let part = source.part;
+        let (Some(file), Some(offset)) = (&source.file, self.geometry.block_start(part, number))
         else {
             return;
         };
-        let lanes = self.geometry.shard_buffers(shard);
-        let id = BlockId { object: self.object.id(), shard, segment: number };
+        let lanes = self.geometry.part_buffers(part);
+        let id = BlockId { object: self.object.id(), part, segment: number };
         let front = source.shard_file.front.as_ref().ok().map(|start| start + offset);
         let back = source.shard_file.footer.and_then(|footer| {
-            let rest = self.geometry.blocks(&self.extent, shard)?.checked_sub(offset)?;
+            let rest = self.geometry.blocks(&self.extent, part)?.checked_sub(offset)?;
             footer.start.checked_sub(rest)
         });
         let mut bad: Vec<usize> = lanes.clone().collect();
@@ -243,7 +273,7 @@ impl<'a> Sources<'a> {
     /// states a monstrous length must not cost as much time.
     pub fn next_in_reach(&self, number: u64) -> u64 {
         let reach = |source: &Source<'_>| {
-            let block = self.geometry.block(source.shard, self.geometry.stripes());
+            let block = self.geometry.block(source.part, self.geometry.stripes());
             let from_front = source.shard_file.length / block + 1;
             (from_front, self.extent.count().saturating_sub(from_front))
         };
@@ -253,20 +283,27 @@ impl<'a> Sources<'a> {
         if number < front_end { number } else { number.max(back_start) }
     }
 
-    /// What is wrong with each file, as far as it has been read.
-    pub fn reports(&self) -> Vec<FileReport> {
-        self.files.iter().flatten().map(|source| source.report(self.object)).collect()
+    /// The files in which damage was met.
+    pub fn damaged(&self) -> Vec<FileReport> {
+        let reports = self.reports().into_iter().map(|(_, report)| report);
+        reports.filter(|report| !report.is_intact()).collect()
+    }
+
+    /// The part of each file, and what is wrong with it as far as it has been read.
+    pub fn reports(&self) -> Vec<(usize, FileReport)> {
+        let files = self.files.iter().flatten();
+        files.map(|source| (source.part, source.report(self.object))).collect()
     }
 }
 
 impl<'a> Source<'a> {
-    fn open(shard: usize, shard_file: &'a ShardFile) -> Self {
+    fn open(part: usize, shard_file: &'a ShardFile) -> Self {
         let mut damage = Damage::default();
         let opened = File::open(&shard_file.path);
         if let Err(error) = &opened {
             damage.first = Some((0, format!("the file cannot be opened: {error}")));
         }
-        Self { shard, shard_file, file: opened.ok().map(Input::new), damage: Mutex::new(damage) }
+        Self { part, shard_file, file: opened.ok().map(Input::new), damage: Mutex::new(damage) }
     }
 
     fn note(&self, offset: u64, flaw: LaneFlaw) {
@@ -284,18 +321,13 @@ impl<'a> Source<'a> {
 
     fn report(&self, object: &Object) -> FileReport {
         let damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut flaws = object.flaws(self.shard, self.shard_file);
-        flaws.extend(damage.first.as_ref().map(|(_, why)| match damage.lanes {
+        let mut report = FileReport::unread(object, self.part, self.shard_file);
+        report.flaws.extend(damage.first.as_ref().map(|(_, why)| match damage.lanes {
             0 | 1 => why.clone(),
             lanes => format!("{lanes} lanes are damaged; the first, {why}"),
         }));
-        FileReport {
-            shard: self.shard,
-            path: self.shard_file.path.clone(),
-            bad_lanes: damage.lanes,
-            first_bad: damage.first.filter(|_| damage.lanes > 0).map(|(offset, _)| offset),
-            flaws,
-            misnamed: !object.is_named_well(self.shard, self.shard_file),
-        }
+        report.bad_lanes = damage.lanes;
+        report.first_bad = damage.first.filter(|_| damage.lanes > 0).map(|(offset, _)| offset);
+        report
     }
 }

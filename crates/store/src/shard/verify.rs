@@ -1,5 +1,6 @@
 //! Verifying: what is damaged, where, and how much more may be lost.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -8,6 +9,7 @@ use crate::shard::Progress;
 use crate::shard::crew::Crew;
 use crate::shard::decode::check_digest;
 use crate::shard::format::Digest;
+use crate::shard::geometry::Part;
 use crate::shard::object::Object;
 use crate::shard::segment::Segment;
 use crate::shard::sources::{Depth, FileReport, Sources};
@@ -45,11 +47,13 @@ pub enum DigestCheck {
     Unchecked,
 }
 
-/// The files of one shard.
+/// The files of one shard, or of a part of one.
 #[derive(Debug, Clone)]
 pub struct ShardReport {
-    /// The index.
+    /// The index of the shard.
     pub index: usize,
+    /// The stage of the part.
+    pub stage: u8,
     /// The state.
     pub state: ShardState,
     /// The files.
@@ -61,7 +65,8 @@ pub struct ShardReport {
 pub struct VerifyReport {
     /// The state of the object.
     pub status: Status,
-    /// All shards, by index.
+    /// Every part that the object has in its stage, in the order of [`Object::parts`]: without stages all
+    /// shards, by index.
     pub shards: Vec<ShardReport>,
     /// Whether the digest is right.
     pub digest: DigestCheck,
@@ -105,8 +110,8 @@ struct Findings {
     lost: Vec<Range<u64>>,
     reason: Option<String>,
     damaged_segments: u64,
-    /// The most shards that are bad in one segment.
-    worst: usize,
+    /// Per stage from the first, the most shards of which a part is bad in one segment.
+    worst: Vec<usize>,
 }
 
 /// The segments that are still to be read.
@@ -144,8 +149,8 @@ fn work(
         let task = queue.lock().unwrap_or_else(PoisonError::into_inner).take(sources);
         let Some(task) = task else { break };
         let loaded = sources.load(&mut segment, task.number, Depth::Everything);
-        let shards = 0..sources.geometry.shard_count();
-        let bad = shards.filter(|&shard| !segment.has_shard(shard)).count();
+        let stages = 1..=sources.object.stage();
+        let bad = stages.map(|stage| sources.bad_shards(&segment, stage).len()).collect();
         if loaded.is_ok() {
             segment.compute_data()?;
         }
@@ -174,10 +179,11 @@ impl Task {
 }
 
 impl Findings {
-    /// Notes how many shards are bad in a segment.
-    fn note(&mut self, bad: usize) {
-        self.worst = self.worst.max(bad);
-        self.damaged_segments += u64::from(bad > 0);
+    /// Notes how many shards are bad in a segment, stage by stage.
+    fn note(&mut self, bad: Vec<usize>) {
+        self.damaged_segments += u64::from(bad.iter().any(|&bad| bad > 0));
+        self.worst.resize(bad.len(), 0);
+        self.worst.iter_mut().zip(bad).for_each(|(worst, bad)| *worst = bad.max(*worst));
     }
 
     /// Notes segments that are in no file.
@@ -225,7 +231,7 @@ impl Findings {
             status,
             shards,
             digest,
-            tolerable: if status == Status::Lost { 0 } else { tolerable(object, self.worst) },
+            tolerable: if status == Status::Lost { 0 } else { tolerable(object, &self.worst) },
             segments: sources.extent.count(),
             damaged_segments: self.damaged_segments,
             lost: self.lost,
@@ -235,19 +241,30 @@ impl Findings {
     }
 }
 
-/// How many more shards may be lost where `worst` are bad: one of those with a footer must stay.
-fn tolerable(object: &Object, worst: usize) -> usize {
-    let has_footer = |files: &&Vec<_>| files.iter().any(super::ShardFile::has_footer);
-    let footers = object.shards().iter().filter(has_footer).count();
-    object.code().tolerance().saturating_sub(worst).min(footers.saturating_sub(1))
+/// How many more shards may be lost where so many are bad in the worst segment, of parts up to
+/// each stage: as many as in the best of them, but one of those with a footer must stay.
+fn tolerable(object: &Object, worst: &[usize]) -> usize {
+    let stages = (1..=object.stage()).zip(worst.iter().copied().chain(std::iter::repeat(0)));
+    let left = |(stage, bad)| object.geometry.tolerance(stage).saturating_sub(bad);
+    let has_footer = |part: &usize| object.parts()[*part].iter().any(super::ShardFile::has_footer);
+    let footers = (0..object.parts().len()).filter(has_footer);
+    let shards: BTreeSet<usize> = footers.map(|part| object.part(part).shard).collect();
+    stages.map(left).max().unwrap_or(0).min(shards.len().saturating_sub(1))
 }
 
-fn shard_reports(object: &Object, files: Vec<FileReport>) -> Vec<ShardReport> {
-    let mut shards: Vec<ShardReport> = (0..object.shard_count())
-        .map(|index| ShardReport { index, state: ShardState::Missing, files: Vec::new() })
+/// The files by their parts.
+fn shard_reports(object: &Object, files: Vec<(usize, FileReport)>) -> Vec<ShardReport> {
+    let mut shards: Vec<ShardReport> = (0..object.parts().len())
+        .map(|part| object.part(part))
+        .map(|Part { shard: index, stage }| ShardReport {
+            index,
+            stage,
+            state: ShardState::Missing,
+            files: Vec::new(),
+        })
         .collect();
-    for file in files {
-        let shard = &mut shards[file.shard];
+    for (part, file) in files {
+        let shard = &mut shards[part];
         if file.is_intact() {
             shard.state = ShardState::Intact;
         } else if shard.state == ShardState::Missing {
@@ -260,16 +277,10 @@ fn shard_reports(object: &Object, files: Vec<FileReport>) -> Vec<ShardReport> {
 
 /// The report on an object of which nothing can be located.
 fn unknown_length(object: &Object, reason: String) -> VerifyReport {
-    let shards = object.shards().iter().enumerate();
-    let reports = shards.flat_map(|(shard, files)| {
-        files.iter().map(move |file| FileReport {
-            shard,
-            path: file.path().to_owned(),
-            bad_lanes: 0,
-            first_bad: None,
-            flaws: object.flaws(shard, file),
-            misnamed: !object.is_named_well(shard, file),
-        })
+    let parts = object.parts().iter().enumerate();
+    let reports = parts.flat_map(|(part, files)| {
+        let unread = move |file| (part, FileReport::unread(object, part, file));
+        files.iter().map(unread)
     });
     VerifyReport {
         status: Status::Lost,

@@ -60,6 +60,15 @@ fn pinned(k: usize, m: usize, w: usize, pin: &Pin) -> Result<CauchyMatrix> {
     plain.with_scalings(pin.list("row-scale")?, pin.list("column-scale")?)
 }
 
+/// The code of a spec without points that is made for its first `m` parities, as the second base code
+/// of delayed parity generation is: they are those of the default code for k and m, and the others have
+/// few ones.
+pub(super) fn for_first_parities(spec: &Spec, m: usize) -> Result<Code> {
+    let shape = LIMITS.read(spec)?;
+    let first = Shape { m, ..shape }.default_matrix()?;
+    shape.code(&first.extended(shape.m)?, &Given::read(spec)?)
+}
+
 impl Code {
     /// The code of a Cauchy matrix over the standard field of its width; its spec says all that the
     /// defaults would not give.
@@ -81,6 +90,9 @@ impl Code {
 
     /// The Cauchy matrix of a code that is made from one.
     pub fn cauchy_matrix(&self) -> Option<CauchyMatrix> {
+        if self.spec().family() != FAMILY.name {
+            return None;
+        }
         let scalings = |name| self.pin().list(name).map(<[u64]>::len).ok();
         let (m, k) = (scalings("row-scale")?, scalings("column-scale")?);
         pinned(k, m, self.node_cells(NodeId::new(0)).len(), self.pin()).ok()

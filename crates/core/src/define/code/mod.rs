@@ -11,6 +11,7 @@ mod cauchy;
 mod cauchy_good;
 mod cauchy_orig;
 mod density;
+mod dpg;
 mod evenodd;
 mod isal;
 mod liber8tion;
@@ -46,10 +47,12 @@ pub struct Family {
 /// All families, by name.
 pub const FAMILIES: &[Family] = &[
     backblaze::FAMILY,
+    dpg::BBDPG,
     blaum_roth::FAMILY,
     cauchy::FAMILY,
     cauchy_good::FAMILY,
     cauchy_orig::FAMILY,
+    dpg::DPG,
     evenodd::FAMILY,
     isal::CAUCHY,
     isal::RS,

@@ -43,13 +43,17 @@ mod tests {
     use super::*;
     use crate::define::cells::Code;
 
-    /// Every k up to 32 and m up to 8 with the smallest w, and w = 8 for k up to 16 and m up to 6.
+    /// Every k up to 32 and m up to 8 with the smallest w, w = 8 for k up to 16 and m up to 6, and for k
+    /// up to 16 and m < m2 up to 8 with the smallest w of k + m2, for delayed parity generation.
     #[test]
     fn every_shape_is_there_once() {
         let smallest = |k: usize, m: usize| (k + m).next_power_of_two().trailing_zeros() as usize;
         let small = (1..=32).flat_map(|k| (1..=8).map(move |m| [k, m, smallest(k, m)]));
         let wide = (1..=16).flat_map(|k| (1..=6).map(move |m| [k, m, 8]));
-        let expected: HashSet<[usize; 3]> = small.chain(wide).chain([[6, 2, 4]]).collect();
+        let later = (1..=16).flat_map(|k| (2..=8).map(move |m2| (k, m2)));
+        let later = later.flat_map(|(k, m2)| (1..m2).map(move |m| [k, m, smallest(k, m2)]));
+        let expected: HashSet<[usize; 3]> =
+            small.chain(wide).chain(later).chain([[6, 2, 4]]).collect();
         let shapes: HashSet<[usize; 3]> = ENTRIES.iter().map(|entry| entry.shape).collect();
         assert_eq!(shapes, expected);
         assert_eq!(ENTRIES.len(), expected.len());

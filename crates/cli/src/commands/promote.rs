@@ -1,0 +1,87 @@
+//! `paritas promote`: a later stage of a code adds parity, made from part of what is stored.
+
+use paritas_store::{Object, PromoteJob, PromoteReport, promote};
+use serde_json::{Value, json};
+
+use crate::args::Promote;
+use crate::commands::{Outcome, shards};
+use crate::exit::{self, Failure};
+use crate::output::{self, Output};
+
+/// Promotes all objects, as far as each can be; the exit code is that of the worst.
+pub fn run(args: &Promote, output: &Output) -> Outcome {
+    args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
+    let inventory = shards::find(&args.paths, output)?;
+    let objects = shards::chosen(&inventory, args.object.as_deref())?;
+    shards::each(objects, output, |object| one(object, args, output))
+}
+
+fn one(object: &Object, args: &Promote, output: &Output) -> Result<(), Failure> {
+    let job =
+        PromoteJob { to: args.to.clone(), sync: args.work.is_synced(), threads: args.work.threads };
+    let progress = output.progress(object.length());
+    let report = promote(object, &job, &|bytes| progress.advance(bytes))?;
+    let seconds = progress.finish();
+    warnings(object, &report).iter().for_each(|warning| output.warn(warning));
+    output.result(value(object, &report, seconds), || text(object, &report));
+    Ok(())
+}
+
+fn warnings(object: &Object, report: &PromoteReport) -> Vec<String> {
+    let mut warnings = report.warnings.clone();
+    let name = object.name().display();
+    if !report.missing.is_empty() {
+        let missing: Vec<String> = report.missing.iter().map(usize::to_string).collect();
+        warnings.push(format!("{name}: shards miss ({}); repair writes them", missing.join(", ")));
+    }
+    if report.damaged_segments > 0 {
+        let segments = report.damaged_segments;
+        warnings.push(format!(
+            "{name}: blocks are damaged in {segments} segments, in whose place others were read; \
+             verify tells which, repair rewrites them"
+        ));
+    }
+    warnings
+}
+
+fn value(object: &Object, report: &PromoteReport, seconds: f64) -> Value {
+    let mut value = shards::describe("promote", object);
+    value["stage"] = json!(report.stage);
+    value["tolerance"] = json!(object.code().tolerance_at(report.stage));
+    value["read_bytes"] = json!(report.read_bytes);
+    value["read_payload_bytes"] = json!(report.read_payload);
+    value["damaged_segments"] = json!(report.damaged_segments);
+    value["missing"] = json!(report.missing);
+    value["seconds"] = json!(seconds);
+    value["warnings"] = json!(warnings(object, report));
+    let added = report.added.iter().map(|part| {
+        let mut entry = json!({"index": part.shard, "stage": report.stage});
+        output::insert_name(&mut entry, "path", part.path.as_os_str());
+        entry
+    });
+    value["added"] = added.collect();
+    value
+}
+
+fn text(object: &Object, report: &PromoteReport) -> String {
+    let (name, code) = (object.name().display(), object.code());
+    let (stage, stages) = (report.stage, object.stages());
+    let tolerance = code.tolerance_at(stage);
+    if report.added.is_empty() {
+        return format!(
+            "{name}: in stage {stage} of {stages} already, nothing to do; any {tolerance} shards may \
+             be lost"
+        );
+    }
+    let mut text = format!(
+        "{name}: stage {stage} of {stages}, any {tolerance} of {} shards may be lost; {} files added, \
+         {} read",
+        object.shard_count(),
+        report.added.len(),
+        output::bytes(report.read_payload)
+    );
+    for part in &report.added {
+        text.push_str(&format!("\n  shard {}: {}", part.shard, part.path.display()));
+    }
+    text
+}

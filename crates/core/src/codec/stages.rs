@@ -1,0 +1,50 @@
+//! Codes of several stages: what stands at the end of each, and how the next one is made.
+
+use crate::codec::Codec;
+use crate::define::cells::{CellId, CellSet};
+use crate::error::{Error, Result};
+use crate::run::kernel::Buffer;
+
+impl Codec {
+    /// Makes the cells of a stage after the first, from just those that [`Code::promotion`] says:
+    /// buffers with new cells are [`Buffer::Target`], others with cells that are read
+    /// [`Buffer::Source`]; the rest may be absent. Other rows of targets are left alone.
+    ///
+    /// # Errors
+    /// When the code has no such stage, or the buffers do not fit.
+    ///
+    /// [`Code::promotion`]: crate::Code::promotion
+    pub fn promote(&self, stage: u8, buffers: &mut [Buffer<'_>]) -> Result<()> {
+        let promotion = self.code.promotion(stage).ok_or_else(|| {
+            let (spec, stages) = (self.code.spec(), self.code.stages());
+            Error::parameters(format!(
+                "{spec} is made in {stages} stages, the first by encoding; there is no promotion to \
+                 stage {stage}"
+            ))
+        })?;
+        self.compute(&promotion.reads, &promotion.makes, buffers)
+    }
+
+    /// As [`Codec::reconstruct`], at the end of a stage: rows of later ones are neither read nor made.
+    ///
+    /// # Errors
+    /// As [`Codec::compute`].
+    pub fn reconstruct_at(&self, stage: u8, nodes: &mut [Buffer<'_>]) -> Result<()> {
+        self.expect_node_buffers()?;
+        self.expect_count("node", nodes.len(), self.buffer_count())?;
+        let standing = self.code.standing(stage);
+        let mut have = CellSet::new(self.code.cell_count());
+        let mut want = have.clone();
+        for (buffer, cells) in nodes.iter().zip(&self.layout.cells) {
+            let set = match buffer {
+                Buffer::Absent => continue,
+                Buffer::Source(_) => &mut have,
+                Buffer::Target(_) => &mut want,
+            };
+            let stored =
+                |&cell: &CellId| self.code.cell(cell).place.is_none() || standing.contains(cell);
+            cells.iter().copied().filter(stored).for_each(|cell| set.insert(cell));
+        }
+        self.compute(&have, &want, nodes)
+    }
+}

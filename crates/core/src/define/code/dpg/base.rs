@@ -1,0 +1,196 @@
+//! The base codes C and C̄ of a group: any family of this crate that gives k data nodes and m2 parity
+//! nodes of equally many rows, any m2 of which may be lost. Families in the word layout serve with the
+//! bits of their symbols in packets.
+//!
+//! What a spec says beyond a group's own keys are C's parameters. They are C̄'s too where it is of the
+//! same family, unless `bar-KEY` says otherwise.
+
+use crate::define::cells::{CellId, Code, NodeId, Pin, Role};
+use crate::define::code::cauchy;
+use crate::define::code::dpg::Shape;
+use crate::define::spec::Spec;
+use crate::error::{Error, Result};
+
+const DEFAULT_FAMILY: &str = "cauchy";
+
+/// The keys of a group, which are no base code's.
+const OWN: [&str; 6] = ["k", "m", "m2", "base", "bar", "interleave"];
+
+/// The families of groups, whose codes are no base of others.
+const FAMILIES_OF_GROUPS: [&str; 2] = [super::DPG.name, super::BBDPG.name];
+
+/// What stands before the parameters and the pinned numbers of C̄.
+const BAR: &str = "bar-";
+
+/// The families whose number of parity nodes is fixed.
+const WITHOUT_M: [&str; 8] =
+    ["blaum-roth", "evenodd", "liber8tion", "liberation", "qfs", "raid6", "rdp", "star"];
+
+/// C, and C̄ where it is another code.
+#[derive(Debug)]
+pub(super) struct Bases {
+    c: Code,
+    bar: Option<Code>,
+}
+
+impl Bases {
+    /// The codes that a spec names. Of `bbdpg` each is made for the parities that stage one takes of it
+    /// (section 4.8): C for all where groups are coupled, C̄ for the first m.
+    pub(super) fn define(spec: &Spec, shape: Shape) -> Result<Self> {
+        let Shape { k, m, m2, .. } = shape;
+        let (c, bar) = base_specs(spec, k, m2)?;
+        let c = match bar.is_none() || shape.is_coupled() {
+            true => Code::new(&c)?,
+            false => made_for_first(&c, m)?,
+        };
+        let bar = bar.map(|bar| made_for_first(&bar, m)).transpose()?;
+        Self::checked(spec, c, bar, k, m2)
+    }
+
+    /// The codes that a spec and a pin name.
+    pub(super) fn rebuild(spec: &Spec, k: usize, m2: usize, pin: &Pin) -> Result<Self> {
+        let (c, bar) = base_specs(spec, k, m2)?;
+        let (of_c, of_bar) = split(pin);
+        let bar = bar.map(|bar| Code::rebuild(&bar, &of_bar)).transpose()?;
+        Self::checked(spec, Code::rebuild(&c, &of_c)?, bar, k, m2)
+    }
+
+    fn checked(spec: &Spec, c: Code, bar: Option<Code>, k: usize, m2: usize) -> Result<Self> {
+        for code in [Some(&c), bar.as_ref()].into_iter().flatten() {
+            expect_serves(spec, code, k, m2)?;
+        }
+        let bases = Self { c, bar };
+        let (width, other) = (bases.width(), rows(bases.bar()));
+        if width != other {
+            return Err(Error::parameters(format!(
+                "{spec}: {} and {} have {width} rows a node and {other}; choose parameters that \
+                 give both as many",
+                bases.c().spec(),
+                bases.bar().spec()
+            )));
+        }
+        Ok(bases)
+    }
+
+    pub(super) fn c(&self) -> &Code {
+        &self.c
+    }
+
+    pub(super) fn bar(&self) -> &Code {
+        self.bar.as_ref().unwrap_or(&self.c)
+    }
+
+    /// The rows of a symbol.
+    pub(super) fn width(&self) -> usize {
+        rows(&self.c)
+    }
+
+    /// The numbers that pin both.
+    pub(super) fn pin(&self) -> Pin {
+        let mut pin = self.c.pin().clone();
+        for (name, numbers) in self.bar.iter().flat_map(|bar| bar.pin().entries()) {
+            pin = pin.with(&format!("{BAR}{name}"), numbers.iter().copied());
+        }
+        pin
+    }
+
+    /// A group's canonical spec so far, with the base codes and their parameters.
+    pub(super) fn write(&self, spec: Spec) -> Spec {
+        let (c, bar) = (self.c().spec(), self.bar().spec());
+        let mut spec = parameters(c)
+            .fold(spec.with("base", c.family()), |spec, (key, value)| spec.with(key, value));
+        if bar.family() != c.family() {
+            spec = spec.with("bar", bar.family());
+        }
+        let known = |key: &str, value: &str| {
+            bar.family() == c.family() && c.text(key).is_some_and(|of_c| of_c == value)
+        };
+        let others = parameters(bar).filter(|&(key, value)| !known(key, value));
+        others.fold(spec, |spec, (key, value)| spec.with(&format!("{BAR}{key}"), value))
+    }
+}
+
+/// The code of a spec, made for its first m parities where its family has matrices to choose from.
+fn made_for_first(spec: &Spec, m: usize) -> Result<Code> {
+    match spec.family() == DEFAULT_FAMILY && spec.text("points").is_none() {
+        true => cauchy::for_first_parities(spec, m),
+        false => Code::new(spec),
+    }
+}
+
+/// The specs of C, and of C̄ in a family with two codes.
+fn base_specs(spec: &Spec, k: usize, m2: usize) -> Result<(Spec, Option<Spec>)> {
+    let base = spec.text("base").unwrap_or(DEFAULT_FAMILY);
+    let family = spec.text("bar").unwrap_or(base);
+    if let Some(name) = [base, family].iter().find(|name| FAMILIES_OF_GROUPS.contains(name)) {
+        return Err(Error::spec(format!("{spec}: {name} cannot be the base of a group itself")));
+    }
+    let has_bar = spec.family() == super::BBDPG.name;
+    if let Some((key, _)) = spec.parameters().find(|(key, _)| !has_bar && key.starts_with("bar")) {
+        return Err(Error::spec(format!(
+            "{} has no parameter {key}; bbdpg has a second base code",
+            spec.family()
+        )));
+    }
+    let given = || spec.parameters().filter(|(key, _)| !OWN.contains(key));
+    let of_c = || given().filter(|(key, _)| !key.starts_with(BAR));
+    let of_bar = || given().filter_map(|(key, value)| Some((key.strip_prefix(BAR)?, value)));
+    let is_same = |key: &str| family == base && !of_bar().any(|(other, _)| other == key);
+    let write = |spec: Spec, (key, value): (&str, &str)| spec.with(key, value);
+    let c = of_c().fold(sizes(base, k, m2), write);
+    let of_bar = of_c().filter(|&(key, _)| is_same(key)).chain(of_bar());
+    let bar = has_bar.then(|| of_bar.fold(sizes(family, k, m2), write));
+    Ok((c, bar))
+}
+
+/// The spec of a base code, so far.
+fn sizes(family: &str, k: usize, m2: usize) -> Spec {
+    let spec = Spec::new(family).with("k", k);
+    if WITHOUT_M.contains(&family) { spec } else { spec.with("m", m2) }
+}
+
+/// The parameters of a base code's canonical spec that a group does not have anyway.
+fn parameters(spec: &Spec) -> impl Iterator<Item = (&str, &str)> {
+    spec.parameters().filter(|(key, _)| !OWN.contains(key))
+}
+
+fn split(pin: &Pin) -> (Pin, Pin) {
+    let start = (Pin::new(), Pin::new());
+    pin.entries().fold(start, |(c, bar), (name, numbers)| {
+        let numbers = numbers.iter().copied();
+        match name.strip_prefix(BAR) {
+            None => (c.with(name, numbers), bar),
+            Some(name) => (c, bar.with(name, numbers)),
+        }
+    })
+}
+
+fn rows(code: &Code) -> usize {
+    code.node_cells(NodeId::new(0)).len()
+}
+
+/// Refuses codes that are not k data nodes and then m2 parity nodes of as many rows, any m2 of which
+/// may be lost.
+fn expect_serves(spec: &Spec, code: &Code, k: usize, m2: usize) -> Result<()> {
+    let rows = rows(code);
+    let holds = |node: NodeId, data: bool| {
+        let is = |&cell: &CellId| (code.cell(cell).role == Role::Data) == data;
+        code.node_cells(node).len() == rows && code.node_cells(node).iter().all(is)
+    };
+    let plain = code.stages() == 1 && code.nodes().all(|node| holds(node, node.index() < k));
+    if !plain || code.node_count() < k {
+        return Err(Error::parameters(format!(
+            "{spec}: {} cannot be the base of a group, which needs {k} data nodes and then parity \
+             nodes",
+            code.spec()
+        )));
+    }
+    let parities = code.node_count() - k;
+    if parities == m2 && code.tolerance() == m2 {
+        return Ok(());
+    }
+    Err(Error::parameters(format!(
+        "{spec}: {} has {parities} parity nodes, not m2 = {m2}",
+        code.spec().family()
+    )))
+}

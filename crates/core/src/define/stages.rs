@@ -1,0 +1,122 @@
+//! Stages: codes whose parity is made in several steps.
+//!
+//! Delayed parity generation stores some of the parity at once and makes the rest later, from part of
+//! what is stored then. A code says of every cell in which stage it is made, and of every stage but
+//! the last what is true at its end: how many nodes may be lost, and which cells the next stage reads.
+//! Each node's rows stand in the order of their stages, so that what a stage adds to a node follows
+//! what is there. A code of one stage, as most are, is encoded at once.
+//!
+//! All else is as with any code: a stage is made, and a loss in any stage is repaired, by
+//! [`Code::schedule`] from the cells that stand.
+
+use crate::define::cells::{CellId, CellSet, Code, NodeId, Role};
+
+/// What is true at the end of a stage.
+#[derive(Debug, Clone)]
+pub(crate) struct StageEnd {
+    /// How many nodes may be lost.
+    pub(crate) tolerance: usize,
+    /// The cells that the next stage reads.
+    pub(crate) reads: Vec<CellId>,
+}
+
+/// How a later stage is made: [`Codec::promote`](crate::Codec::promote) does so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Promotion {
+    /// The cells that are read, all of earlier stages.
+    pub reads: CellSet,
+    /// The cells that are made.
+    pub makes: CellSet,
+}
+
+impl Code {
+    /// The last stage: 1, but for codes of delayed parity generation.
+    pub fn stages(&self) -> u8 {
+        self.stage_ends().len() as u8 + 1
+    }
+
+    /// Any this many nodes may be lost at the end of a stage.
+    pub fn tolerance_at(&self, stage: u8) -> usize {
+        let end = stage.checked_sub(1).and_then(|index| self.stage_ends().get(usize::from(index)));
+        end.map_or(self.tolerance(), |end| end.tolerance)
+    }
+
+    /// The cells that are stored at the end of a stage.
+    pub fn standing(&self, stage: u8) -> CellSet {
+        self.placed(|cell| self.cell(cell).stage <= stage)
+    }
+
+    /// The nodes that hold anything at the end of a stage.
+    pub fn nodes_at(&self, stage: u8) -> Vec<NodeId> {
+        // The rows of a node are in the order of their stages.
+        let first = |node: NodeId| self.node_cells(node).first();
+        let stands = |&cell: &CellId| self.cell(cell).stage <= stage;
+        self.nodes().filter(|&node| first(node).is_some_and(stands)).collect()
+    }
+
+    /// The parity cells that a stage makes.
+    pub fn made_in(&self, stage: u8) -> CellSet {
+        self.placed(|cell| self.cell(cell).stage == stage && self.cell(cell).role != Role::Data)
+    }
+
+    /// How a stage is made from what stands before it; `None` for the first, which is made from
+    /// the data, and for stages that there are not.
+    pub fn promotion(&self, stage: u8) -> Option<Promotion> {
+        let end = self.stage_ends().get(usize::from(stage.checked_sub(2)?))?;
+        let reads = CellSet::from_cells(self.cell_count(), end.reads.iter().copied());
+        Some(Promotion { reads, makes: self.made_in(stage) })
+    }
+
+    fn placed(&self, wanted: impl Fn(CellId) -> bool) -> CellSet {
+        let placed = |&cell: &CellId| self.cell(cell).place.is_some() && wanted(cell);
+        CellSet::from_cells(self.cell_count(), self.cells().filter(placed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::define::cells::CodeBuilder;
+    use crate::define::spec::Spec;
+
+    /// Two data nodes, a parity node, and a second row of parity there that is made later.
+    fn two_stages() -> Code {
+        let mut builder = CodeBuilder::new(3);
+        let (a, b) = (builder.data(Some(0)), builder.data(Some(1)));
+        let later = builder.stage(2).derived(Role::Parity, Some(2), &[a]);
+        builder.stage(1).derived(Role::Parity, Some(2), &[later, b]);
+        builder.lane_rows(1).end_stage(1, vec![a]);
+        builder.finish(Spec::new("test"), 2).unwrap()
+    }
+
+    #[test]
+    fn rows_stand_by_stage() {
+        let code = two_stages();
+        let rows = code.node_cells(NodeId::new(2));
+        assert_eq!(rows, [CellId::new(3), CellId::new(2)]);
+        let places = rows.iter().map(|&cell| code.cell(cell).place.unwrap().row);
+        assert!(places.eq([0, 1]));
+        assert_eq!((code.cell(rows[0]).stage, code.cell(rows[1]).stage), (1, 2));
+    }
+
+    #[test]
+    fn every_stage_has_its_cells_and_tolerance() {
+        let code = two_stages();
+        let set = |cells: &[usize]| CellSet::from_cells(4, cells.iter().map(|&c| CellId::new(c)));
+        assert_eq!((code.stages(), code.tolerance_at(1), code.tolerance_at(2)), (2, 1, 2));
+        assert_eq!((code.standing(1), code.standing(2)), (set(&[0, 1, 3]), set(&[0, 1, 2, 3])));
+        assert_eq!(code.made_in(1), set(&[3]));
+        let promotion = Promotion { reads: set(&[0]), makes: set(&[2]) };
+        assert_eq!(code.promotion(2), Some(promotion));
+        assert_eq!([0, 1, 3].map(|stage| code.promotion(stage)), [None, None, None]);
+    }
+
+    #[test]
+    fn stages_without_an_end_are_refused() {
+        let mut builder = CodeBuilder::new(2);
+        let a = builder.data(Some(0));
+        builder.stage(2).derived(Role::Parity, Some(1), &[a]);
+        let error = builder.finish(Spec::new("test"), 1).unwrap_err().to_string();
+        assert!(error.contains("stage 2, but there are 1"), "{error}");
+    }
+}
