@@ -32,7 +32,7 @@ fn paper(c: f64, delta: f64, blocks: usize, seed: usize, variant: Variant) -> Pa
     Parameters { soliton, blocks, seed: seed as u64, variant }
 }
 
-fn push_until_ready(decoder: &mut Decoder<'_>, blocks: &[usize]) -> bool {
+fn push_until_ready(decoder: &mut Decoder, blocks: &[usize]) -> bool {
     blocks.iter().any(|&block| decoder.push(block).unwrap())
 }
 
@@ -228,7 +228,7 @@ fn as_slices(cells: &[Vec<u8>]) -> Vec<&[u8]> {
 }
 
 /// Encodes, decodes what the decoder was given, and compares.
-fn assert_decodes(graph: &Graph, decoder: &Decoder<'_>) {
+fn assert_decodes(graph: &Graph, decoder: &Decoder) {
     let data = fill(graph.data());
     let encoding = graph.encode().unwrap();
     let blocks = interpret(encoding.schedule(), &as_slices(&data)).unwrap();

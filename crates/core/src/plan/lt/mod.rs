@@ -16,6 +16,9 @@
 mod greedy;
 mod inactivation;
 mod lazy;
+mod reception;
+
+pub use reception::Reception;
 
 use crate::define::cells::CellId;
 use crate::define::lt::{Graph, Peeling};
@@ -38,17 +41,17 @@ pub enum Method {
 
 /// What has been received of a graph, and what follows from it.
 #[derive(Debug, Clone)]
-pub struct Decoder<'g> {
+pub struct Decoder {
     method: Method,
-    peeling: Peeling<'g>,
+    peeling: Peeling,
     /// How many data blocks, from the first, are in received blocks.
     covered: usize,
-    residue: Option<Residue<'g>>,
+    residue: Option<Residue>,
 }
 
-impl<'g> Decoder<'g> {
+impl Decoder {
     /// A decoder that has received nothing.
-    pub fn new(graph: &'g Graph, method: Method) -> Self {
+    pub fn new(graph: &Graph, method: Method) -> Self {
         Self { method, peeling: Peeling::new(graph), covered: 0, residue: None }
     }
 
@@ -90,6 +93,15 @@ impl<'g> Decoder<'g> {
     /// Whether the data can be rebuilt.
     pub fn is_ready(&self) -> bool {
         self.peeling.is_complete() && self.missing() == 0
+    }
+
+    /// Whether a block that there is has been taken.
+    pub(crate) fn has(&self, block: usize) -> bool {
+        self.peeling.has(block)
+    }
+
+    fn graph(&self) -> &Graph {
+        self.peeling.graph()
     }
 
     /// How many different blocks have been taken.
@@ -134,14 +146,26 @@ impl Graph {
     /// # Errors
     /// None, for a graph; schedules are checked.
     pub fn encode(&self) -> Result<Plan> {
+        self.encode_some(&(0..self.blocks()).collect::<Vec<_>>())
+    }
+
+    /// The same for some of the blocks, in this order.
+    ///
+    /// # Errors
+    /// When there is no such block, or one is named twice.
+    pub fn encode_some(&self, blocks: &[usize]) -> Result<Plan> {
+        let mut ops = Vec::with_capacity(blocks.len());
+        let mut is_made = vec![false; self.blocks()];
+        for (&block, output) in blocks.iter().zip(0..) {
+            let sources = self.neighbours(block)?.iter().map(|&data| Slot::Input(data)).collect();
+            if std::mem::replace(&mut is_made[block], true) {
+                return Err(Error::parameters(format!("block {block} is to be made twice")));
+            }
+            ops.push(Op::assign(Slot::Output(output), sources));
+        }
         let inputs = (0..self.data()).map(|data| self.data_cell(data)).collect();
-        let outputs = (0..self.blocks()).map(|block| self.block_cell(block)).collect();
-        let op = |block| {
-            let sources = self.row(block).iter().map(|&data| Slot::Input(data)).collect();
-            Op::assign(Slot::Output(block), sources)
-        };
-        let ops = (0..self.blocks() as u32).map(op).collect();
-        Plan::new(Schedule::new(self.data(), 0, self.blocks(), ops)?, inputs, outputs)
+        let outputs = blocks.iter().map(|&block| self.block_cell(block)).collect();
+        Plan::new(Schedule::new(self.data(), 0, blocks.len(), ops)?, inputs, outputs)
     }
 }
 
