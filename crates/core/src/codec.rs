@@ -4,6 +4,7 @@
 //! schedule for a question is planned and compiled once and kept. [`Codec::encode`],
 //! [`Codec::reconstruct`] and [`Codec::update`] say the same in the words of their use.
 
+mod blocks;
 mod sharing;
 mod words;
 
@@ -124,6 +125,7 @@ pub struct Codec {
     options: CodecOptions,
     layout: Layout,
     programs: Mutex<Programs>,
+    answers: Mutex<blocks::Answers>,
 }
 
 impl Codec {
@@ -146,7 +148,7 @@ impl Codec {
             return Err(kernel.unavailable());
         }
         let layout = Layout::new(&code, options.layout);
-        Ok(Self { code, options, layout, programs: Mutex::default() })
+        Ok(Self { code, options, layout, programs: Mutex::default(), answers: Mutex::default() })
     }
 
     /// The code.
@@ -234,13 +236,19 @@ impl Codec {
         want: &CellSet,
         buffers: &mut [Buffer<'_>],
     ) -> Result<()> {
+        if self.has_blocks() {
+            return self.compute_blocks(have, want, buffers);
+        }
         self.program(have, want)?.run(buffers, self.threads(), self.options.stores)
     }
 
     /// Whether the cells of `want` can be made from those of `have`. The schedule is planned and
     /// kept, so that asking costs nothing when it is run afterwards.
     pub fn solvable(&self, have: &CellSet, want: &CellSet) -> bool {
-        self.program(have, want).is_ok()
+        match self.has_blocks() {
+            true => self.block_answer(have, want).is_ok(),
+            false => self.program(have, want).is_ok(),
+        }
     }
 
     /// Makes all parity from all data: `data` and `parity` are the shards of the nodes that hold

@@ -15,6 +15,7 @@ mod evenodd;
 mod isal;
 mod liber8tion;
 mod liberation;
+mod lt;
 mod qfs;
 mod raid6;
 mod rdp;
@@ -55,6 +56,7 @@ pub const FAMILIES: &[Family] = &[
     isal::RS,
     liber8tion::FAMILY,
     liberation::FAMILY,
+    lt::FAMILY,
     qfs::FAMILY,
     raid6::FAMILY,
     rdp::FAMILY,

@@ -16,6 +16,7 @@
 mod greedy;
 mod inactivation;
 mod lazy;
+mod question;
 mod reception;
 
 pub use reception::Reception;

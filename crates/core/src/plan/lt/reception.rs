@@ -1,5 +1,7 @@
 //! How many blocks it takes: by simulation on the graph.
 
+use rayon::prelude::*;
+
 use crate::define::lt::Graph;
 use crate::error::Result;
 use crate::plan::chance::Chance;
@@ -23,19 +25,35 @@ impl Reception {
     /// # Errors
     /// None, for blocks that exist.
     pub fn simulate(graph: &Graph, method: Method, runs: usize, seed: u64) -> Result<Self> {
-        let mut chance = Chance::new(seed);
-        let mut order: Vec<usize> = (0..graph.blocks()).collect();
-        let mut needed = Vec::with_capacity(runs);
-        for _ in 0..runs {
-            chance.shuffle(&mut order);
+        let all: Vec<usize> = (0..graph.blocks()).collect();
+        Self::simulate_among(graph, &all, method, runs, seed)
+    }
+
+    /// Simulates the reception of some blocks of a graph in random orders, on all processors. The answer
+    /// does not depend on their number.
+    ///
+    /// # Errors
+    /// When the graph has no such block.
+    pub fn simulate_among(
+        graph: &Graph,
+        blocks: &[usize],
+        method: Method,
+        runs: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let run = |run| {
+            let mut order = blocks.to_vec();
+            Chance::of_part(seed, run).shuffle(&mut order);
             let mut decoder = Decoder::new(graph, method);
-            for &block in &order {
+            for block in order {
                 if decoder.push(block)? {
-                    needed.push(decoder.received());
-                    break;
+                    return Ok(Some(decoder.received()));
                 }
             }
-        }
+            Ok(None)
+        };
+        let needed: Result<Vec<Option<usize>>> = (0..runs).into_par_iter().map(run).collect();
+        let mut needed: Vec<usize> = needed?.into_iter().flatten().collect();
         needed.sort_unstable();
         Ok(Self { data: graph.data(), needed, runs })
     }
