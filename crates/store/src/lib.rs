@@ -33,7 +33,7 @@ pub mod shard;
 pub use error::{Error, ErrorKind, Result};
 pub use shard::{
     DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest, DigestCheck, EncodeJob, EncodeReport,
-    FileReport, Ignored, Inventory, Object, ObjectId, Progress, RepairJob, RepairReport,
-    RepairedShard, ShardFile, ShardReport, ShardState, Status, VerifyReport, decode, encode,
-    repair, scan, verify,
+    FileReport, Ignored, Inventory, Object, ObjectId, Progress, ReceptionReport, RepairJob,
+    RepairReport, RepairedShard, ShardFile, ShardReport, ShardState, Status, VerifyReport, decode,
+    encode, reception, repair, scan, verify,
 };

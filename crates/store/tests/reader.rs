@@ -2,9 +2,11 @@
 //! crate: that the essay is enough, and that the files are what it says.
 //!
 //! It reads undamaged data shards of codes that keep the user's bytes, without any generator
-//! matrix.
+//! matrix, and those of LT codes by drawing their graphs.
 
 mod common;
+#[path = "reader/lt.rs"]
+mod lt;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -125,7 +127,8 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(spec: &str) -> Self {
+    /// Of a shard.
+    fn of(spec: &str, shard: usize) -> Self {
         let value = |key: &str| -> Option<usize> {
             let (_, parameters) = spec.split_once(':')?;
             let found =
@@ -141,6 +144,12 @@ impl Shape {
                 let nodes = value("k").unwrap() + value("m").unwrap();
                 let w = value("w").unwrap_or(nodes.next_power_of_two().trailing_zeros() as usize);
                 (w, w)
+            }
+            // Data that stands on no node, as if on one.
+            "lt" => {
+                let (n, nodes) = (value("n").unwrap(), value("nodes").unwrap());
+                let rows = (shard..n).step_by(nodes).count();
+                return Self { rows, lane_rows: 1, data_nodes: 1, data_rows: value("k").unwrap() };
             }
             _ => (value("p").unwrap() - 1, 1),
         };
@@ -162,7 +171,8 @@ fn read_shard(bytes: &[u8]) -> Shard {
     let identity = footer.at(0);
     let Cbor::Text(spec) = identity.at(0) else { panic!() };
     assert_eq!(identity.at(3), &Cbor::Text("packets".to_owned()));
-    let Shape { rows, lane_rows, data_nodes, data_rows } = Shape::of(spec);
+    let Shape { rows, lane_rows, data_nodes, data_rows } =
+        Shape::of(spec, footer.at(1).number() as usize);
     let packet = identity.at(4).number() as usize;
     let stripe = data_nodes * data_rows * packet;
     let mut left = footer.at(2).at(0).number() as usize;
@@ -187,9 +197,9 @@ fn read_shard(bytes: &[u8]) -> Shard {
     Shard { footer, blocks }
 }
 
-fn cases() -> Vec<(&'static str, Vec<Shard>)> {
+fn cases(names: &[&'static str]) -> Vec<(&'static str, Vec<Shard>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/shards/v1");
-    let read = |name: &'static str| {
+    let read = |&name: &&'static str| {
         let entries = fs::read_dir(root.join(name)).unwrap();
         let paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
         let read = |path: &PathBuf| read_shard(&fs::read(path).unwrap());
@@ -198,7 +208,7 @@ fn cases() -> Vec<(&'static str, Vec<Shard>)> {
         assert_eq!(shards.len() as u64, shards[0].footer.at(0).at(8).number());
         (name, shards)
     };
-    INTACT.map(read).to_vec()
+    names.iter().map(read).collect()
 }
 
 fn spec(shards: &[Shard]) -> &str {
@@ -219,8 +229,8 @@ fn pin(shards: &[Shard]) -> Pin {
 
 #[test]
 fn the_essay_is_enough() {
-    for (case, shards) in cases() {
-        let (mut object, shape) = (Vec::new(), Shape::of(spec(&shards)));
+    for (case, shards) in cases(&INTACT) {
+        let (mut object, shape) = (Vec::new(), Shape::of(spec(&shards), 0));
         for segment in 0..shards[0].blocks.len() {
             for shard in &shards[..shape.data_nodes] {
                 let block = &shard.blocks[segment];
@@ -240,10 +250,10 @@ fn the_essay_is_enough() {
 /// looked at, not run.
 #[test]
 fn parity_is_what_the_generator_says() {
-    for (case, shards) in cases() {
+    for (case, shards) in cases(&INTACT) {
         let code = Code::rebuild(&spec(&shards).parse().unwrap(), &pin(&shards)).unwrap();
         let packet = shards[0].footer.at(0).at(4).number() as usize;
-        let Shape { rows, lane_rows, .. } = Shape::of(spec(&shards));
+        let Shape { rows, lane_rows, .. } = Shape::of(spec(&shards), 0);
         for segment in 0..shards[0].blocks.len() {
             let stripes = shards[0].blocks[segment].len() / (rows * packet);
             let cell = |cell: paritas::CellId, stripe: usize| {

@@ -22,9 +22,10 @@ use crate::shard::segment::{BlockId, Segment};
 pub struct EncodeJob {
     /// The code.
     pub code: Code,
-    /// The bytes of a packet.
+    /// The bytes of a packet. Those of an LT code are shorter where an object does not fill k of them.
     pub packet: usize,
-    /// About how many bytes of a shard a block is to have; at least one stripe's.
+    /// About how many bytes of a shard a block is to have; at least one stripe's. The most bytes of a
+    /// block of an LT code.
     pub block_bytes: usize,
     /// The object's base name.
     pub name: OsString,
@@ -125,11 +126,13 @@ fn prepare(job: &EncodeJob) -> Result<(Geometry, Identity)> {
             return Err(Error::new(ErrorKind::Io, message));
         }
     }
-    let stripes = Geometry::choose_stripes(&job.code, job.packet, job.block_bytes);
-    let geometry = Geometry::new(job.code.clone(), job.packet, stripes)?;
+    let (packet, stripes) =
+        Geometry::choose(&job.code, job.packet, job.block_bytes, job.length_hint);
+    let geometry = Geometry::new(job.code.clone(), packet, stripes)?;
+    geometry.expect_decodable()?;
     let object = job.object.map_or_else(ObjectId::random, Ok)?;
     let mut identity = Identity::new(&job.code, &job.name, object);
-    identity.packet = job.packet as u32;
+    identity.packet = packet as u32;
     identity.stripes = stripes as u32;
     identity.length_hint = job.length_hint;
     Ok((geometry, identity))
@@ -148,12 +151,12 @@ fn shared_directories(job: &EncodeJob, paths: &[PathBuf]) -> Vec<String> {
     paths.iter().filter_map(|path| path.parent()).for_each(|d| *shards.entry(d).or_default() += 1);
     let worst = shards.into_iter().max_by_key(|(_, count)| *count);
     let warning = worst.filter(|(_, count)| *count > 1).map(|(directory, count)| {
-        format!(
-            "{count} shards share the directory {}; {} tolerates the loss of {}",
-            directory.display(),
-            job.code.spec(),
-            job.code.tolerance()
-        )
+        let (directory, spec) = (directory.display(), job.code.spec());
+        let tolerance = match job.code.graph() {
+            Some(_) => "what may be lost of them is a matter of chance".to_owned(),
+            None => format!("{spec} tolerates the loss of {}", job.code.tolerance()),
+        };
+        format!("{count} shards share the directory {directory}; {tolerance}")
     });
     warning.into_iter().collect()
 }

@@ -10,6 +10,7 @@ use crate::shard::geometry::{Extent, Geometry};
 use crate::shard::object::Object;
 use crate::shard::place::allow_open_files;
 use crate::shard::positional::Input;
+use crate::shard::rateless;
 use crate::shard::recognise::ShardFile;
 use crate::shard::segment::{BlockId, LaneFlaw, Segment};
 
@@ -173,15 +174,18 @@ impl<'a> Sources<'a> {
         }
         let (bytes, code) = (self.extent.range(number), self.geometry.code());
         let (nodes, tolerance) = (code.node_count(), code.tolerance());
+        let enough = match code.graph() {
+            Some(graph) => rateless::shortage(graph, &segment.good_blocks()),
+            None => format!("{} are enough", nodes - tolerance),
+        };
         Error::too_few(format!(
             "{}: segment {number} of {} (bytes {} to {}) is beyond repair: {} of {nodes} shards are \
-             good there, {} are enough; {}",
+             good there, {enough}; {}",
             self.object.name().display(),
             self.extent.count(),
             bytes.start,
             bytes.end,
             good.len(),
-            nodes - tolerance,
             reasons.join(", ")
         ))
     }

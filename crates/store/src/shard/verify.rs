@@ -9,6 +9,7 @@ use crate::shard::crew::Crew;
 use crate::shard::decode::check_digest;
 use crate::shard::format::Digest;
 use crate::shard::object::Object;
+use crate::shard::rateless;
 use crate::shard::segment::Segment;
 use crate::shard::sources::{Depth, FileReport, Sources};
 
@@ -65,8 +66,14 @@ pub struct VerifyReport {
     pub shards: Vec<ShardReport>,
     /// Whether the digest is right.
     pub digest: DigestCheck,
-    /// Any so many more shards may be lost. 0 as well when too many are lost already.
+    /// Any so many more shards may be lost. 0 as well when too many are lost already. Of an LT code's
+    /// shards likely any so many: as far as trying out has shown.
     pub tolerable: usize,
+    /// The fewest blocks of an LT code that are good in any segment.
+    pub good_blocks: Option<usize>,
+    /// How many more blocks of an LT code are likely needed in the first segment that is lost. Nothing
+    /// where not even all blocks would do.
+    pub likely_needed: Option<usize>,
     /// The number of segments.
     pub segments: u64,
     /// The number of segments that miss some lane.
@@ -107,6 +114,10 @@ struct Findings {
     damaged_segments: u64,
     /// The most shards that are bad in one segment.
     worst: usize,
+    /// The good blocks of an LT code in the segment with the fewest.
+    fewest: Option<Vec<usize>>,
+    /// The good blocks of an LT code in the first segment that is lost.
+    short: Option<Vec<usize>>,
 }
 
 /// The segments that are still to be read.
@@ -146,6 +157,7 @@ fn work(
         let loaded = sources.load(&mut segment, task.number, Depth::Everything);
         let shards = 0..sources.geometry.shard_count();
         let bad = shards.filter(|&shard| !segment.has_shard(shard)).count();
+        let blocks = sources.geometry.code().graph().map(|_| segment.good_blocks());
         if loaded.is_ok() {
             segment.compute_data()?;
         }
@@ -155,6 +167,7 @@ fn work(
         crew.in_turn(task.turn, |findings| {
             findings.skip(&task, skipped);
             findings.note(bad);
+            findings.note_blocks(blocks, loaded.is_ok());
             match loaded {
                 Ok(()) => findings.hash(&segment.data(bytes as usize)),
                 Err(error) => findings.lose(sources.extent.range(task.number), error.to_string()),
@@ -178,6 +191,29 @@ impl Findings {
     fn note(&mut self, bad: usize) {
         self.worst = self.worst.max(bad);
         self.damaged_segments += u64::from(bad > 0);
+    }
+
+    /// Notes which blocks of an LT code are good in a segment, and whether they are enough.
+    fn note_blocks(&mut self, blocks: Option<Vec<usize>>, enough: bool) {
+        let Some(blocks) = blocks else { return };
+        if !enough {
+            self.short.get_or_insert_with(|| blocks.clone());
+        }
+        if self.fewest.as_ref().is_none_or(|fewest| blocks.len() < fewest.len()) {
+            self.fewest = Some(blocks);
+        }
+    }
+
+    /// How many shards of an object that is not lost may be lost.
+    fn tolerable(&self, object: &Object) -> usize {
+        let code = object.code();
+        let tolerance = match (code.graph(), &self.fewest) {
+            (Some(graph), Some(good)) => rateless::tolerance(graph, code.node_count(), good),
+            // An empty object has no blocks to lose.
+            (Some(_), None) => code.node_count(),
+            (None, _) => code.tolerance().saturating_sub(self.worst),
+        };
+        tolerance.min(footers(object).saturating_sub(1))
     }
 
     /// Notes segments that are in no file.
@@ -207,6 +243,7 @@ impl Findings {
     fn report(self, sources: &Sources<'_>) -> VerifyReport {
         let object = sources.object;
         let shards = shard_reports(object, sources.reports());
+        let tolerable = self.tolerable(object);
         let checked = self.hasher.map(|hasher| {
             check_digest(object, Digest::new(hasher.finalize().into())).map_err(|e| e.to_string())
         });
@@ -221,11 +258,14 @@ impl Findings {
             DigestCheck::Right => Status::Repairable,
             _ => Status::Lost,
         };
+        let needed = |blocks: &Vec<usize>| rateless::likely_needed(object.code().graph()?, blocks);
         VerifyReport {
             status,
             shards,
             digest,
-            tolerable: if status == Status::Lost { 0 } else { tolerable(object, self.worst) },
+            tolerable: if status == Status::Lost { 0 } else { tolerable },
+            good_blocks: self.fewest.as_ref().map(Vec::len),
+            likely_needed: self.short.as_ref().and_then(needed),
             segments: sources.extent.count(),
             damaged_segments: self.damaged_segments,
             lost: self.lost,
@@ -235,11 +275,10 @@ impl Findings {
     }
 }
 
-/// How many more shards may be lost where `worst` are bad: one of those with a footer must stay.
-fn tolerable(object: &Object, worst: usize) -> usize {
+/// How many shards have a footer; one of them must stay.
+fn footers(object: &Object) -> usize {
     let has_footer = |files: &&Vec<_>| files.iter().any(super::ShardFile::has_footer);
-    let footers = object.shards().iter().filter(has_footer).count();
-    object.code().tolerance().saturating_sub(worst).min(footers.saturating_sub(1))
+    object.shards().iter().filter(has_footer).count()
 }
 
 fn shard_reports(object: &Object, files: Vec<FileReport>) -> Vec<ShardReport> {
@@ -276,6 +315,8 @@ fn unknown_length(object: &Object, reason: String) -> VerifyReport {
         shards: shard_reports(object, reports.collect()),
         digest: DigestCheck::Unchecked,
         tolerable: 0,
+        good_blocks: None,
+        likely_needed: None,
         segments: 0,
         damaged_segments: 0,
         lost: Vec::new(),
