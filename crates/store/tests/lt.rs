@@ -144,7 +144,7 @@ fn too_few_blocks_say_how_many_more() {
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::TooFewShards);
                 assert_eq!(kind(mend(&object)), ErrorKind::TooFewShards);
-                assert_eq!(verified.lost, [320..370]);
+                assert_eq!(verified.lost, std::iter::once(320..370).collect::<Vec<_>>());
                 let reason = verified.reason.clone().unwrap();
                 assert_eq!(reason, error.to_string());
                 let needed = verified.likely_needed.unwrap();

@@ -1,6 +1,6 @@
 //! `paritas info`: what shards say about themselves.
 
-use paritas_store::{Object, ShardFile};
+use paritas_store::{Object, ReceptionReport, ShardFile, reception};
 use serde_json::{Value, json};
 
 use crate::args::Info;
@@ -12,7 +12,13 @@ use crate::output::{self, Output};
 pub fn run(args: &Info, output: &Output) -> Outcome {
     let inventory = shards::find(&args.paths, output)?;
     for object in shards::chosen(&inventory, args.object.as_deref())? {
-        output.result(value(object), || text(object));
+        let missing = object.missing();
+        let found: Vec<usize> =
+            (0..object.shard_count()).filter(|shard| !missing.contains(shard)).collect();
+        let reception = reception(object.code(), &found)?;
+        let mut value = value(object);
+        reception.iter().for_each(|report| value["reception"] = shards::reception_value(report));
+        output.result(value, || text(object, reception.as_ref()));
     }
     Ok(Exit::Done)
 }
@@ -26,7 +32,8 @@ fn value(object: &Object) -> Value {
     value["stored_bytes"] = json!(object.stored_bytes());
     value["digest"] = json!(object.digest().map(|digest| digest.to_string()));
     value["shard_count"] = json!(object.shard_count());
-    value["tolerance"] = json!(object.code().tolerance());
+    let code = object.code();
+    value["tolerance"] = json!(code.graph().is_none().then(|| code.tolerance()));
     let shards = object.shards().iter().enumerate().map(|(index, files)| {
         let files = files.iter().map(|file| file_value(object, index, file));
         json!({"index": index, "files": files.collect::<Vec<_>>()})
@@ -45,16 +52,15 @@ fn file_value(object: &Object, index: usize, file: &ShardFile) -> Value {
     value
 }
 
-fn text(object: &Object) -> String {
+fn text(object: &Object, reception: Option<&ReceptionReport>) -> String {
     let known = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
     let mut text = format!(
-        "{}\n  object  {}\n  code    {}, any {} of {} shards may be lost\n  length  {}\n  \
+        "{}\n  object  {}\n  code    {}, {}\n  length  {}\n  \
          digest  {}\n  layout  {}, packets of {} bytes, {} stripes a block, {} stored",
         object.name().display(),
         object.id(),
         object.code().spec(),
-        object.code().tolerance(),
-        object.shard_count(),
+        shards::tolerance_text(object.code(), "shards"),
         known(object.length().map(|length| format!("{length} bytes"))),
         known(object.digest().map(|digest| digest.to_string())),
         object.layout(),
@@ -62,6 +68,9 @@ fn text(object: &Object) -> String {
         object.stripes(),
         output::bytes(object.stored_bytes())
     );
+    if let Some(report) = reception {
+        text.push_str(&format!("\n  needs   {}", shards::reception_text(report)));
+    }
     for (index, files) in object.shards().iter().enumerate() {
         if files.is_empty() {
             text.push_str(&format!("\n  shard {index} is missing"));

@@ -33,6 +33,10 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     let plan = code.schedule_with(&have, &want, options)?;
     // Without what differs from run to run, a search can be compared byte for byte.
     let seconds = search.is_none().then(|| start.elapsed().as_secs_f64());
+    if args.asm && code.graph().is_some() {
+        let spec = code.spec();
+        return Err(Failure::arguments(format!("--asm: the schedules of {spec} are not compiled")));
+    }
     let asm =
         if args.asm { Some(listing(args, code.clone(), options, (&have, &want))?) } else { None };
     let report = Report { args, code, plan, search, seconds, asm };
@@ -168,10 +172,10 @@ fn listing(
 }
 
 /// The vectors that the compiled AVX2 kernel loads and stores; schedules that add to cells are not
-/// compiled.
+/// compiled, nor those of LT codes.
 fn moves(plan: &Plan, code: &Code) -> Result<Option<(usize, usize)>, paritas::Error> {
     let schedule = plan.schedule();
-    if !schedule.is_single_assignment() {
+    if !schedule.is_single_assignment() || code.graph().is_some() {
         return Ok(None);
     }
     let allocation = Allocation::best(schedule, &plan.streams(code), Machine::AVX2)?;
@@ -181,7 +185,9 @@ fn moves(plan: &Plan, code: &Code) -> Result<Option<(usize, usize)>, paritas::Er
 /// The cells at hand and wanted: all data and all parity, or what is left and what is erased.
 fn question(code: &Code, erased: &[usize]) -> Result<(CellSet, CellSet), Failure> {
     if erased.is_empty() {
-        return Ok((code.stored(Role::Data), code.stored(Role::Parity)));
+        // Also data that is stored nowhere, as an LT code's, is at hand.
+        let data = CellSet::from_cells(code.cell_count(), code.data_cells().iter().copied());
+        return Ok((data, code.stored(Role::Parity)));
     }
     let nodes = code.node_count();
     if let Some(node) = erased.iter().find(|&&node| node >= nodes) {

@@ -25,9 +25,29 @@ pub struct Family {
     pub parity: usize,
     /// The separately checksummed parts of a block.
     pub lanes: usize,
+    /// Into how many lanes the user's bytes of a segment go.
+    pub data_lanes: usize,
+    /// Whether segments are as long as suits the object.
+    pub fitted: bool,
 }
 
 impl Family {
+    /// A code that keeps the data on as many nodes as it is worth, or spread evenly.
+    pub const fn new(spec: &'static str, data: usize, parity: usize, lanes: usize) -> Self {
+        Self { spec, data, parity, lanes, data_lanes: data * lanes, fitted: false }
+    }
+
+    /// A code that cuts an object into segments of equal length.
+    pub const fn fitted(
+        spec: &'static str,
+        data: usize,
+        parity: usize,
+        lanes: usize,
+        data_lanes: usize,
+    ) -> Self {
+        Self { spec, data, parity, lanes, data_lanes, fitted: true }
+    }
+
     pub fn shards(&self) -> usize {
         self.data + self.parity
     }
@@ -39,9 +59,13 @@ impl Family {
         fs::write(&file, b"probe").unwrap();
         let shards = folder.path().join("shards");
         common::encode(&file, &shards, self.spec, &[]);
-        let info = run(args!["info", shards, "--json"]).expect(exit::DONE).result();
-        info["segment_bytes"].as_u64().unwrap() as usize
+        segment_of(&shards)
     }
+}
+
+fn segment_of(shards: &Path) -> usize {
+    let info = run(args!["info", shards, "--json"]).expect(exit::DONE).result();
+    info["segment_bytes"].as_u64().unwrap() as usize
 }
 
 /// A shard as it was written.
@@ -155,6 +179,7 @@ impl Specimen {
             Shard::new(name, fs::read(path).unwrap(), length as u64)
         };
         let id = report["object"].as_str().unwrap().to_owned();
+        let segment = if family.fitted { segment_of(&shards) } else { segment };
         let shards: Vec<Shard> = paths.iter().map(read).collect();
         let specimen = Self { family, content, name: name.to_owned(), id, shards, segment };
         specimen.check_layout();
@@ -177,7 +202,8 @@ impl Specimen {
     }
 
     fn full_block(&self) -> usize {
-        self.segment / self.family.data + self.family.lanes * CRC
+        let Family { lanes, data_lanes, .. } = self.family;
+        self.segment / data_lanes * lanes + lanes * CRC
     }
 
     /// Where a shard's block of a segment stands in its file.
