@@ -172,3 +172,18 @@ fn unchecked_blocks_are_borrowed() {
     assert!(LtInfo::unchecked(code("lt:k=30,n=90"), 12_345, 411).is_err());
     assert!(LtInfo::unchecked(code("lt:k=30,n=90"), 0, 411).is_err());
 }
+
+/// The largest code, with the shortest blocks; inactivation with hardly more blocks than data.
+#[test]
+fn the_largest_code_decodes() {
+    let spec = "lt:k=65536,n=68000,c=0.05,delta=0.5,variant=uniform";
+    let (object, info, blocks) = encode(spec, 65_536);
+    assert_eq!(blocks[0].bytes.len(), 1);
+    let mut decoder = LtDecoder::new(&info, LtOptions::default()).unwrap();
+    for block in scattered(&blocks).into_iter().take(66_500) {
+        decoder.push(block).unwrap();
+    }
+    let mut rebuilt = vec![0; object.len()];
+    decoder.reconstruct(&mut rebuilt).unwrap();
+    assert_eq!(rebuilt, object);
+}
