@@ -10,6 +10,7 @@
 //! written once (`run/blocks.rs`).
 
 mod info;
+mod metadata;
 
 pub use info::{LtBlock, LtInfo};
 

@@ -148,6 +148,10 @@ fn a_block_follows_from_seed_and_number() {
         let few = Graph::new(&small(50, 60, 9, variant)).unwrap();
         let many = Graph::new(&small(50, 300, 9, variant)).unwrap();
         assert_eq!(rows(&few), rows(&many)[..60]);
+        for block in 0..300 {
+            let alone = Graph::neighbours_of(&small(50, 60, 9, variant), 0, block).unwrap();
+            assert_eq!(alone, many.neighbours(block).unwrap());
+        }
         assert_ne!(
             rows(&many)[50..],
             rows(&Graph::new(&small(50, 300, 8, variant)).unwrap())[50..]

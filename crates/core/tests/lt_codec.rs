@@ -187,3 +187,26 @@ fn the_largest_code_decodes() {
     decoder.reconstruct(&mut rebuilt).unwrap();
     assert_eq!(rebuilt, object);
 }
+
+/// Metadata comes back from its bytes, with the graph or without, and nothing else does.
+#[test]
+fn metadata_is_kept_as_bytes() {
+    let (object, info, blocks) =
+        encode("lt:k=20,n=60,c=0.3,variant=coverage+decodable", 20 * 100 - 3);
+    let with_graph = info.clone().with_graph().unwrap();
+    for info in [info, with_graph] {
+        let bytes = info.to_bytes().unwrap();
+        let read = LtInfo::from_bytes(&bytes).unwrap();
+        assert_eq!(read, info);
+        assert_eq!(decode(&read, &blocks, LtOptions::default()), object);
+        for end in 0..bytes.len() {
+            assert!(LtInfo::from_bytes(&bytes[..end]).is_err(), "{end}");
+        }
+        assert!(LtInfo::from_bytes(&[&bytes[..], &[0]].concat()).is_err());
+        for at in 0..bytes.len() {
+            let mut wrong = bytes.clone();
+            wrong[at] ^= 0x81;
+            assert!(LtInfo::from_bytes(&wrong).is_err(), "byte {at}");
+        }
+    }
+}
