@@ -48,6 +48,7 @@ fn unsafe_stays_in_kernels() {
         "lib.rs",
         "lt.rs",
         "lt/info.rs",
+        "lt/metadata.rs",
         "error.rs",
         "run/blocks.rs",
         "run/parallel.rs",

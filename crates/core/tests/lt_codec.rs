@@ -172,3 +172,41 @@ fn unchecked_blocks_are_borrowed() {
     assert!(LtInfo::unchecked(code("lt:k=30,n=90"), 12_345, 411).is_err());
     assert!(LtInfo::unchecked(code("lt:k=30,n=90"), 0, 411).is_err());
 }
+
+/// The largest code, with the shortest blocks; inactivation with hardly more blocks than data.
+#[test]
+fn the_largest_code_decodes() {
+    let spec = "lt:k=65536,n=68000,c=0.05,delta=0.5,variant=uniform";
+    let (object, info, blocks) = encode(spec, 65_536);
+    assert_eq!(blocks[0].bytes.len(), 1);
+    let mut decoder = LtDecoder::new(&info, LtOptions::default()).unwrap();
+    for block in scattered(&blocks).into_iter().take(66_500) {
+        decoder.push(block).unwrap();
+    }
+    let mut rebuilt = vec![0; object.len()];
+    decoder.reconstruct(&mut rebuilt).unwrap();
+    assert_eq!(rebuilt, object);
+}
+
+/// Metadata comes back from its bytes, with the graph or without, and nothing else does.
+#[test]
+fn metadata_is_kept_as_bytes() {
+    let (object, info, blocks) =
+        encode("lt:k=20,n=60,c=0.3,variant=coverage+decodable", 20 * 100 - 3);
+    let with_graph = info.clone().with_graph().unwrap();
+    for info in [info, with_graph] {
+        let bytes = info.to_bytes().unwrap();
+        let read = LtInfo::from_bytes(&bytes).unwrap();
+        assert_eq!(read, info);
+        assert_eq!(decode(&read, &blocks, LtOptions::default()), object);
+        for end in 0..bytes.len() {
+            assert!(LtInfo::from_bytes(&bytes[..end]).is_err(), "{end}");
+        }
+        assert!(LtInfo::from_bytes(&[&bytes[..], &[0]].concat()).is_err());
+        for at in 0..bytes.len() {
+            let mut wrong = bytes.clone();
+            wrong[at] ^= 0x81;
+            assert!(LtInfo::from_bytes(&wrong).is_err(), "byte {at}");
+        }
+    }
+}

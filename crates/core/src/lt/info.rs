@@ -21,12 +21,13 @@ pub struct LtBlock<B = Vec<u8>> {
 /// What a decoder must know of an object's blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LtInfo {
-    code: LtCode,
-    graph: Option<Graph>,
-    object_bytes: u64,
-    block_bytes: usize,
+    pub(super) code: LtCode,
+    /// Where it is kept as it stands.
+    pub(super) graph: Option<Graph>,
+    pub(super) object_bytes: u64,
+    pub(super) block_bytes: usize,
     /// Per block; empty where the caller checks blocks.
-    checksums: Vec<u64>,
+    pub(super) checksums: Vec<u64>,
 }
 
 impl LtInfo {
@@ -115,7 +116,7 @@ impl LtInfo {
 }
 
 /// CRC-64 (NVMe) of the number and the bytes.
-fn checksum(number: u64, bytes: &[u8]) -> u64 {
+pub(super) fn checksum(number: u64, bytes: &[u8]) -> u64 {
     let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
     digest.update(&number.to_le_bytes());
     digest.update(bytes);

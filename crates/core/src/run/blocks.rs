@@ -9,11 +9,12 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::plan::schedule::{Op, Schedule, Slot};
 
-/// What all cells of a tile may fill together: half a usual second-level cache.
-const SCRATCH_BYTES: usize = 512 * 1024;
+/// What all cells of a tile may fill together: most of a usual second-level cache.
+const SCRATCH_BYTES: usize = 768 * 1024;
 
-/// Bytes of each block in a tile, at least and at most.
-const TILE: Range<usize> = 256..4096;
+/// Bytes of each block in a tile, at least and at most: what the widest registers sum side by side, so that
+/// an operation's pointers are looked up once, and a page.
+const TILE: Range<usize> = 512..4096;
 
 /// One operation: what it reads, and where the sum goes.
 #[derive(Debug)]
@@ -78,11 +79,10 @@ impl BlockProgram {
         &self.reading_order
     }
 
-    /// Bytes of each block in a tile: a power of two.
+    /// Bytes of each block in a tile.
     pub(crate) fn tile(&self) -> usize {
         let fitting = SCRATCH_BYTES / self.cells().max(1);
-        let tile = if fitting == 0 { 0 } else { 1 << fitting.ilog2() };
-        tile.clamp(TILE.start, TILE.end)
+        (fitting / TILE.start * TILE.start).clamp(TILE.start, TILE.end)
     }
 }
 

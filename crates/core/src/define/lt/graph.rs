@@ -69,6 +69,25 @@ impl Graph {
         Ok(graph)
     }
 
+    /// The neighbours of one block, ascending, without drawing any other: where they are chosen at random
+    /// they follow from the seed and the block's number alone, and there may be blocks without end.
+    ///
+    /// # Errors
+    /// When they depend on other blocks, as with a coverage threshold and uniform coverage.
+    pub fn neighbours_of(parameters: &Parameters, attempt: u32, block: usize) -> Result<Vec<u32>> {
+        if parameters.variant.selection != Selection::Random {
+            return Err(Error::parameters(
+                "with a coverage threshold or uniform coverage a block's neighbours depend on others; \
+                 draw the whole graph",
+            ));
+        }
+        if block < original_count(parameters) {
+            return Ok(vec![block as u32]);
+        }
+        let thresholds = parameters.soliton.thresholds();
+        Ok(Source { parameters, attempt, thresholds }.random(block))
+    }
+
     /// A graph that was stored as it stands, block by block (the evaluation's metadata).
     ///
     /// # Errors

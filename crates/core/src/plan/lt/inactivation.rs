@@ -11,6 +11,10 @@
 //! them, since the rank cannot be full before. Blocks that come later are reduced to one
 //! equation each, so a push costs a row and nothing is done twice.
 //!
+//! When the data is determined, all is solved once more for the program, from all blocks received, those
+//! of the lowest degrees first. With a few more blocks than are needed far fewer XORs suffice, half as many
+//! at 1.05 k for k = 1024, because fewer unknowns are set aside, and sparser rows used.
+//!
 //! The program computes, in this order, what peeling gives with all inactive data blocks taken as zero,
 //! as far as it is needed; the equations; the inactive data blocks; and the rest as the lazy decoder
 //! does, from sparse rows again, which takes fewer XORs than adding dense sums would.
@@ -21,6 +25,18 @@ use crate::error::Result;
 use crate::plan::Plan;
 use crate::plan::lt::Program;
 use crate::plan::schedule::{Op, Slot};
+
+/// The program that makes all data blocks from those received.
+pub(super) fn plan(received: &Peeling) -> Result<Plan> {
+    let graph = received.graph();
+    let mut blocks: Vec<u32> = received.arrivals().iter().map(|arrival| arrival.block).collect();
+    blocks.sort_by_key(|&block| graph.row(block).len());
+    let mut peeling = Peeling::new(graph);
+    for block in blocks {
+        peeling.push(block as usize)?;
+    }
+    Residue::new(&mut peeling).plan(&peeling)
+}
 
 /// What peeling with inactive unknowns leaves to elimination.
 #[derive(Debug, Clone)]
@@ -96,7 +112,7 @@ impl Residue {
     }
 
     /// The program, once nothing is missing.
-    pub(super) fn plan(&self, peeling: &Peeling) -> Result<Plan> {
+    fn plan(&self, peeling: &Peeling) -> Result<Plan> {
         let mut solution = Solution::new(self, peeling);
         solution.constants();
         solution.inactive();

@@ -13,12 +13,16 @@
 //!
 //! The evaluation's counts of two-input XORs are [`Cost::xors`](crate::Cost) of these schedules.
 
+mod balance;
+mod freedom;
 mod greedy;
 mod inactivation;
 mod lazy;
 mod question;
 mod reception;
 
+pub use balance::Balance;
+pub use freedom::Freedom;
 pub use reception::Reception;
 
 use crate::define::cells::CellId;
@@ -57,12 +61,13 @@ impl Decoder {
     }
 
     /// Takes a block by number, and says whether the data can be rebuilt. Blocks that were received
-    /// before, and all that come after the data is determined, change nothing.
+    /// before change nothing. Those that come after the data is determined change nothing but the plan of
+    /// inactivation, which takes fewer XORs the more blocks there are.
     ///
     /// # Errors
     /// When the graph has no such block.
     pub fn push(&mut self, block: usize) -> Result<bool> {
-        if self.is_ready() {
+        if self.is_ready() && self.method != Method::Inactivation {
             return self.peeling.graph().neighbours(block).map(|_| true);
         }
         let before = self.received();
@@ -105,6 +110,23 @@ impl Decoder {
         self.peeling.graph()
     }
 
+    fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The blocks that were taken, in order.
+    fn arrivals(&self) -> impl Iterator<Item = usize> {
+        self.peeling.arrivals().iter().map(|arrival| arrival.block as usize)
+    }
+
+    /// As [`Decoder::push`]; a block counts as received also where the data is determined without it.
+    fn receive(&mut self, block: usize) -> Result<()> {
+        match self.is_ready() {
+            true => self.peeling.push(block).map(|_| ()),
+            false => self.push(block).map(|_| ()),
+        }
+    }
+
     /// How many different blocks have been taken.
     pub fn received(&self) -> usize {
         self.peeling.received()
@@ -123,10 +145,10 @@ impl Decoder {
                 self.peeling.graph().data()
             )));
         }
-        match (&self.residue, self.method) {
-            (Some(residue), _) => residue.plan(&self.peeling),
-            (None, Method::Greedy) => greedy::plan(&self.peeling),
-            (None, Method::Lazy | Method::Inactivation) => lazy::plan(&self.peeling),
+        match self.method {
+            Method::Greedy => greedy::plan(&self.peeling),
+            Method::Lazy => lazy::plan(&self.peeling),
+            Method::Inactivation => inactivation::plan(&self.peeling),
         }
     }
 }

@@ -75,6 +75,13 @@ impl Reception {
         self.needed.get(rank).map(|&needed| needed as f64 / self.data as f64)
     }
 
+    /// How many blocks more halve the chance that they do not suffice, between the median and the last
+    /// hundredth of the runs; `None` when more than a hundredth failed.
+    pub fn halving(&self) -> Option<f64> {
+        let blocks = (self.quantile(0.99)? - self.quantile(0.5)?) * self.data as f64;
+        Some(blocks / f64::log2(50.0))
+    }
+
     /// The part of the runs that this multiple of k did not suffice for.
     pub fn failure_at(&self, multiple: f64) -> f64 {
         let enough = (multiple * self.data as f64 + 1e-9).floor() as usize;

@@ -16,10 +16,10 @@ use crate::run::kernel::vector::{Streaming, Vector};
 use crate::run::parallel::{self, Threads};
 
 /// How many inputs ahead of the one in use memory is fetched.
-const AHEAD: usize = 6;
+const AHEAD: usize = 4;
 
 /// Vectors that are summed side by side.
-const LANES: usize = 8;
+const LANES: usize = 4;
 
 const LINE: usize = 64;
 
