@@ -99,6 +99,12 @@ Examples:
   paritas encode db.dump --code 10+4 --to /disk1 --to /disk2 --to /disk3
   tar c /home | paritas encode - --name home.tar --code rdp:k=6 --out shards
   paritas encode log.zst --code bbdpg:k=6,m=2,m2=4 --out shards     8 shards now, 2 by `promote`
+  paritas encode disk.img --code lt:k=1024,n=1536 --out shards      1536 blocks in 16 shards
+  paritas encode disk.img --code lt:k=256,n=512,nodes=8,variant=uniform+decodable --out shards
+
+An LT code cuts the file into segments of k blocks, whose length is chosen so that they are equally
+long and fill memory of bounded size. Somewhat more than k good blocks of every segment are enough, whichever
+shards they are in; `paritas info` tells how many.
 
 Shards are named NAME.<i>of<n>.paritas; n counts those too that `promote` adds to a dpg or bbdpg code.
 JSON: type \"encode\", object, name, code, stage, stages, length, digest, stored_bytes, seconds,
@@ -178,11 +184,13 @@ pub struct Decode {
 Example:
   paritas verify shards || paritas repair shards
 
+Of an LT code, tolerable_losses is what is likely: losses of so many shards have been tried out.
 Exits with the worst of all objects found. An object that has not been promoted is whole without what
 promoting would add; once any file of a later stage is there, all of them are expected.
 JSON: one line an object, type \"verify\", object, name, code, stage, stages, length, status (intact,
 repairable, lost), tolerable_losses, digest_ok, seconds, shards [{index, stage, state, path, bad_lanes,
-first_bad_offset, notes}], lost_ranges [{start, end}].")]
+first_bad_offset, notes}], lost_ranges [{start, end}]; of an LT code also blocks (of a segment), good_blocks
+(in the segment with the fewest), likely_needed (more blocks, where one is lost).")]
 pub struct Verify {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -261,7 +269,10 @@ Example:
 
 Reads headers only; `verify` checks the contents. JSON: one line an object, type \"info\", object, name,
 code, stage, stages, layout, packet, length, digest, shard_count (after the last stage), tolerance (in
-this one), shards [{index, stage, files [{path, header, footer}]}], missing.")]
+this one), shards [{index, stage, files [{path, header, footer}]}], missing. Of an LT code tolerance is null, and
+reception says how many blocks of the shards that were found it takes, as multiples of k: blocks,
+average, p999 (99.9th percentile), runs, failures. That is simulated, and remembered in the user's
+cache directory.")]
 pub struct Info {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -381,6 +392,7 @@ Examples:
   paritas codes
   paritas codes rdp:k=6 --matrix
   paritas codes 10+4 --svg matrix.svg
+  paritas codes lt:k=1024,n=2048 --json
 
 Ones are those of the bit matrix, an XOR each in encoding without a schedule; density is their number
 over the fewest that any code of that shape can have.
@@ -388,7 +400,8 @@ JSON without SPEC: one line a family, type \"family\", name, summary, limits, ex
 ones, fewest_ones, density (figures of the example). With SPEC: type \"code\", code, stages (nodes, tolerance,
 reads, makes of each, in packets), nodes, data_nodes,
 tolerance, data_cells, parity_cells, overhead, ones, fewest_ones, density, pin {…}, and with --matrix:
-matrix [\"0101…\", …], one string a parity row, and with --svg: svg.")]
+matrix [\"0101…\", …], one string a parity row, and with --svg: svg. Of an LT code tolerance, fewest_ones and
+density are null, and reception says how many blocks it takes (see `paritas info --help`).")]
 pub struct Codes {
     /// The code to describe.
     pub spec: Option<Spec>,
@@ -525,6 +538,7 @@ Examples:
   paritas schedule cauchy:k=6,m=2,w=8 --strategy 1,2 --search ga --evaluations 2000
   paritas schedule rdp:k=10 --erase 0 --fewest-reads     75 packets, where one parity alone takes 100
   paritas schedule bbdpg:k=6,m=2,m2=4 --stage 2          what promotion reads and computes
+  paritas schedule lt:k=64,n=128 --erase 0,1,2           by peeling and inactivation
 
 Counts, over operations `cell = xor(sources)`, temporaries included: ones (of the bit matrix), xors
 (sum of fan-in - 1), copies (one an operation), total (xors + copies, the sum of fan-ins), ops, temps,

@@ -29,6 +29,8 @@ const LENGTH: usize = 40_000_000;
 const KILLS: usize = 18;
 /// Attempts to meet the moment when names change, in each of those tests.
 const COMMIT_KILLS: usize = 8;
+/// Any two shards of which may be lost, by far.
+const LT: &str = "lt:k=100,n=200,nodes=8";
 /// Many shards, so that giving them their names takes a while.
 const WIDE: &str = "cauchy:k=40,m=20";
 const TOLERANCE: usize = 20;
@@ -388,6 +390,36 @@ fn repair() {
         |scene| scene.check_repair(&whole, &bad.borrow()),
     );
     report("repair", kills);
+}
+
+/// The same for an LT code, whose shards are remade from blocks of all others.
+#[test]
+fn lt_encode_and_repair() {
+    let _alone = alone();
+    let mut scene = Scene::new(8, LT, LENGTH / 2);
+    let arguments = scene.encode(&[]);
+    let kills = kill_at_random(
+        &mut scene,
+        KILLS,
+        &arguments,
+        |scene| scene.clear(),
+        |scene| scene.check_fresh_encode(),
+    );
+    report("encode of an LT code", kills);
+    let whole = scene.encoded();
+    let arguments = scene.repair();
+    let bad = RefCell::new(Vec::new());
+    let kills = kill_at_random(
+        &mut scene,
+        KILLS,
+        &arguments,
+        |scene| {
+            scene.restore(&whole);
+            *bad.borrow_mut() = scene.harm(&whole, 2);
+        },
+        |scene| scene.check_repair(&whole, &bad.borrow()),
+    );
+    report("repair of an LT code", kills);
 }
 
 #[test]

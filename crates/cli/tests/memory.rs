@@ -13,7 +13,7 @@ use std::thread;
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-use common::{Chance, exit, names, paritas, run, say, wait};
+use common::{Chance, exit, names as names_of, paritas, run, say, wait};
 
 const LENGTH: usize = 300_000_000;
 const PIECE: usize = 1 << 20;
@@ -81,8 +81,7 @@ fn three_hundred_megabytes_through_pipes() {
     check_peak("encode");
 
     // Two lost shards make decoding compute.
-    let names = names(&shards);
-    names[..2].iter().for_each(|name| fs::remove_file(shards.join(name)).unwrap());
+    names_of(&shards)[..2].iter().for_each(|name| fs::remove_file(shards.join(name)).unwrap());
     let mut child = start(&args!["decode", &shards, "--out", "-", "--quiet"]);
     let stdout = child.stdout.take().unwrap();
     let swallowed = thread::spawn(move || swallow(stdout));
@@ -97,4 +96,19 @@ fn three_hundred_megabytes_through_pipes() {
     let again = args!["decode", &shards, "--out", "/dev/null", "--threads", "500"];
     run(again).expect(exit::DONE);
     check_peak("decode with 500 threads");
+
+    let shards = yard.path().join("lt");
+    let code = "lt:k=4096,n=6144";
+    let encode = args!["encode", "-", "--out", &shards, "--code", code, "--no-sync", "--quiet"];
+    let mut child = start(&encode);
+    let stdin = child.stdin.take().unwrap();
+    let lt_digest = thread::spawn(move || feed(stdin));
+    assert_eq!(wait(&mut child), (exit::DONE, String::new()));
+    assert_eq!(lt_digest.join().unwrap(), digest);
+    check_peak("encode of an LT code");
+    names_of(&shards)[..2].iter().for_each(|name| fs::remove_file(shards.join(name)).unwrap());
+    let again = args!["decode", &shards, "--out", "/dev/null", "--threads", "500"];
+    run(again).expect(exit::DONE);
+    run(args!["repair", &shards, "--no-sync"]).expect(exit::DONE);
+    check_peak("decode and repair of an LT code");
 }

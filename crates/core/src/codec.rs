@@ -4,6 +4,7 @@
 //! schedule for a question is planned and compiled once and kept. [`Codec::encode`],
 //! [`Codec::reconstruct`] and [`Codec::update`] say the same in the words of their use.
 
+mod blocks;
 mod sharing;
 mod stages;
 mod words;
@@ -126,6 +127,7 @@ pub struct Codec {
     layout: Layout,
     encoding: Encoding,
     programs: Mutex<Programs>,
+    answers: Mutex<blocks::Answers>,
 }
 
 impl Codec {
@@ -148,8 +150,9 @@ impl Codec {
             return Err(kernel.unavailable());
         }
         let layout = Layout::new(&code, options.layout);
+        let (programs, answers) = (Mutex::default(), Mutex::default());
         let encoding = Encoding::new(&code);
-        Ok(Self { code, options, layout, encoding, programs: Mutex::default() })
+        Ok(Self { code, options, layout, encoding, programs, answers })
     }
 
     /// The code.
@@ -243,7 +246,10 @@ impl Codec {
     /// Whether the cells of `want` can be made from those of `have`. The schedule is planned and
     /// kept, so that asking costs nothing when it is run afterwards.
     pub fn solvable(&self, have: &CellSet, want: &CellSet) -> bool {
-        self.program(&Question::compute(have, want)).is_ok()
+        match self.has_blocks() {
+            true => self.block_answer(have, want).is_ok(),
+            false => self.program(&Question::compute(have, want)).is_ok(),
+        }
     }
 
     /// Makes all parity from all data: `data` and `parity` are the shards of the nodes that hold
@@ -360,6 +366,9 @@ impl Codec {
     }
 
     fn answer(&self, question: &Question, buffers: &mut [Buffer<'_>]) -> Result<()> {
+        if let (Question::Compute(have, want), true) = (question, self.has_blocks()) {
+            return self.compute_blocks(have, want, buffers);
+        }
         self.program(question)?.run(buffers, self.threads(), self.options.stores)
     }
 

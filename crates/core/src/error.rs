@@ -24,6 +24,8 @@ pub enum ErrorKind {
     NotEnough,
     /// A buffer of the wrong length, or the wrong number of buffers.
     Length,
+    /// A block that is not the one it is said to be.
+    Damaged,
     /// A schedule or its text form is not valid.
     Schedule,
     /// A kernel was asked for that this processor cannot run.
@@ -53,6 +55,10 @@ impl Error {
 
     pub(crate) fn length(message: impl Into<String>) -> Self {
         Self { kind: ErrorKind::Length, message: message.into() }
+    }
+
+    pub(crate) fn damaged(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Damaged, message: message.into() }
     }
 
     pub(crate) fn schedule(message: impl Into<String>) -> Self {

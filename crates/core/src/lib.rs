@@ -17,15 +17,18 @@ pub mod tune;
 
 mod codec;
 mod error;
+mod lt;
 
 pub use codec::{BufferLayout, Codec, CodecOptions, DEFAULT_PACKET, Sums};
 pub use define::cauchy::CauchyMatrix;
 pub use define::cells::{Cell, CellId, CellSet, Code, CodeBuilder, NodeId, Pin, Place, Role};
 pub use define::code::{FAMILIES, Family};
+pub use define::lt::LtCode;
 pub use define::spec::Spec;
 pub use define::stages::Promotion;
 pub use define::symbols::SymbolMatrix;
 pub use error::{Error, ErrorKind, Result};
+pub use lt::{LtBlock, LtDecoder, LtEncoder, LtInfo, LtOptions};
 pub use plan::combination::Combination;
 pub use plan::cost::{Cost, Objective};
 pub use plan::schedule::{Op, Schedule, Slot};

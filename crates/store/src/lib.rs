@@ -34,6 +34,6 @@ pub use error::{Error, ErrorKind, Result};
 pub use shard::{
     AddedPart, DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest, DigestCheck, EncodeJob,
     EncodeReport, FileReport, Ignored, Inventory, Object, ObjectId, Part, Progress, PromoteJob,
-    PromoteReport, RepairJob, RepairReport, RepairedShard, ShardFile, ShardReport, ShardState,
-    Status, VerifyReport, decode, encode, promote, repair, scan, verify,
+    PromoteReport, ReceptionReport, RepairJob, RepairReport, RepairedShard, ShardFile, ShardReport,
+    ShardState, Status, VerifyReport, decode, encode, promote, reception, repair, scan, verify,
 };

@@ -73,7 +73,7 @@ fn happen(directory: &Path, path: &Path, accident: &Accident) {
 proptest! {
     #[test]
     fn right_bytes_or_a_refusal(
-        spec in prop::sample::select(vec!["4+2", "2+2", "rdp:k=4", "evenodd:k=3", "xcode:n=5"]),
+        spec in prop::sample::select(vec!["4+2", "2+2", "rdp:k=4", "evenodd:k=3", "xcode:n=5", "lt:k=9,n=20,nodes=5"]),
         length in 0_usize..900,
         accidents in prop::collection::vec((any::<prop::sample::Index>(), accident()), 1..7),
     ) {

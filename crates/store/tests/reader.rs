@@ -2,9 +2,11 @@
 //! crate: that the essay is enough, and that the files are what it says.
 //!
 //! It reads undamaged data shards of codes that keep the user's bytes, without any generator
-//! matrix, and of codes with stages whatever files there are.
+//! matrix, codes with stages whatever files there are, and those of LT codes by drawing their graphs.
 
 mod common;
+#[path = "reader/lt.rs"]
+mod lt;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -169,10 +171,24 @@ impl Shape {
                 let [k, m, m2, w] = ["k", "m", "m2", "w"].map(|key| value(key).unwrap());
                 Self::group(k, m, m2, w, spec.ends_with("interleave=all"))
             }
+            "lt" => {
+                let [k, n, nodes] = ["k", "n", "nodes"].map(|key| value(key).unwrap());
+                Self::spread(k, n, nodes)
+            }
             _ => {
                 let (k, rows) = (value("k").unwrap(), value("p").unwrap() - 1);
                 plain(k, k + 2, 1, rows, rows)
             }
+        }
+    }
+
+    /// n blocks, each a lane, dealt out over the nodes; the k data lanes stand nowhere.
+    fn spread(k: usize, n: usize, nodes: usize) -> Self {
+        let count = |node: usize| (node..n).step_by(nodes).count();
+        Self {
+            lane_rows: 1,
+            lanes: (0..nodes).map(|node| vec![1; count(node)]).collect(),
+            data: vec![(nodes, 0); k],
         }
     }
 
@@ -253,9 +269,9 @@ fn read_shard(bytes: &[u8]) -> Shard {
 }
 
 /// The nodes of each case, with the blocks of all their files.
-fn cases() -> Vec<(&'static str, Vec<Shard>)> {
+fn cases(names: &[&'static str]) -> Vec<(&'static str, Vec<Shard>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/shards/v1");
-    let read = |name: &'static str| {
+    let read = |&name: &&'static str| {
         let entries = fs::read_dir(root.join(name)).unwrap();
         let paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
         let read = |path: &PathBuf| read_shard(&fs::read(path).unwrap());
@@ -277,7 +293,7 @@ fn cases() -> Vec<(&'static str, Vec<Shard>)> {
         }
         (name, nodes)
     };
-    INTACT.map(read).to_vec()
+    names.iter().map(read).collect()
 }
 
 fn spec(shards: &[Shard]) -> &str {
@@ -298,7 +314,7 @@ fn pin(shards: &[Shard]) -> Pin {
 
 #[test]
 fn the_essay_is_enough() {
-    for (case, shards) in cases() {
+    for (case, shards) in cases(&INTACT) {
         let (mut object, shape) = (Vec::new(), Shape::of(spec(&shards)));
         for segment in 0..shards[0].blocks.len() {
             for &(node, lane) in &shape.data {
@@ -318,7 +334,7 @@ fn the_essay_is_enough() {
 /// looked at, not run.
 #[test]
 fn parity_is_what_the_generator_says() {
-    for (case, shards) in cases() {
+    for (case, shards) in cases(&INTACT) {
         let code = Code::rebuild(&spec(&shards).parse().unwrap(), &pin(&shards)).unwrap();
         let packet = shards[0].footer.at(0).at(4).number() as usize;
         let lane_rows = Shape::of(spec(&shards)).lane_rows;

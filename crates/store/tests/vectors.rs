@@ -146,7 +146,7 @@ fn forge_digest(path: &Path) {
     });
 }
 
-const CASES: [Case; 26] = [
+const CASES: [Case; 30] = [
     ("cauchy-4-2", "three segments, the last one short", "4+2", 2000, |_| {}),
     ("cauchy-points", "points of its own", "cauchy:k=3,m=2,w=4,points=9.3.12.1.7", 1500, |_| {}),
     ("cauchy-wide", "17 shards: padded indices", "cauchy:k=14,m=3", 700, |_| {}),
@@ -270,6 +270,28 @@ const CASES: [Case; 26] = [
         "dpg:k=3,m=1,m2=2",
         5000,
         |paths| remove(&paths[1..3]),
+    ),
+    ("lt-plain", "an LT code; three segments", "lt:k=10,n=24,nodes=6", 1500, |_| {}),
+    (
+        "lt-originals",
+        "data blocks among the blocks; shards of different lengths",
+        "lt:k=10,n=27,nodes=5,c=0.3,variant=originals",
+        900,
+        |_| {},
+    ),
+    ("lt-one", "copies of one data block", "lt:k=1,n=3", 100, |_| {}),
+    (
+        "lt-damaged",
+        "two shards are missing, and a block of every other one is damaged",
+        "lt:k=10,n=36,nodes=6,variant=uniform+decodable",
+        1000,
+        |paths| {
+            remove(&paths[..2]);
+            for (block, path) in paths[2..].iter().enumerate() {
+                let front = front_length(&fs::read(path).unwrap());
+                flip(path, front + block * 72 + 30);
+            }
+        },
     ),
 ];
 

@@ -28,6 +28,11 @@ const STAGGER: usize = 5 * LINE;
 pub fn run(args: &Bench, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
     let spec = code.spec().to_string();
+    if code.graph().is_some() {
+        return Err(Failure::arguments(format!(
+            "{spec}: bench measures codes that keep the data; time `encode` and `decode` instead"
+        )));
+    }
     let mut subject = Workload::new(code, args)?;
     subject.check(args)?;
     let mut roofline = subject.roofline(args)?;

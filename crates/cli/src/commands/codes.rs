@@ -1,10 +1,11 @@
 //! `paritas codes`: the families, or one code.
 
 use paritas::{CellId, Code, FAMILIES, Family, Promotion, Role, Spec};
+use paritas_store::{ReceptionReport, reception};
 use serde_json::{Map, Value, json};
 
 use crate::args::Codes;
-use crate::commands::{Outcome, picture};
+use crate::commands::{Outcome, picture, shards};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -31,22 +32,30 @@ struct Figures {
 impl Figures {
     fn of(code: &Code) -> Self {
         let data_nodes = code.nodes().filter(|&node| code.holds_data(node)).count();
-        let (data, parity) = (code.stored(Role::Data).len(), code.stored(Role::Parity).len());
+        let (data, parity) = (code.data_cells().len(), code.stored(Role::Parity).len());
         let (ones, fewest) = (code.ones(), code.fewest_ones());
-        let overhead = parity as f64 / data as f64;
+        let stored = code.stored(Role::Data).len() + parity;
+        let overhead = (stored as f64 - data as f64) / data as f64;
         let density = ones as f64 / fewest as f64;
         Self { data_nodes, data, parity, overhead, ones, fewest, density }
     }
 
-    fn ones_text(&self) -> String {
+    fn ones_text(&self, code: &Code) -> String {
+        if let Some(graph) = code.graph() {
+            let degree = self.ones as f64 / graph.blocks() as f64;
+            return format!("{} ones, {degree:.2} in a block on average", self.ones);
+        }
         format!("{} ones, {:.2} x the fewest possible ({})", self.ones, self.density, self.fewest)
     }
 
-    fn add_to(&self, value: &mut Value) {
+    fn add_to(&self, code: &Code, value: &mut Value) {
+        // Nothing bounds the ones of a code that promises no tolerance.
+        let is_bounded = code.graph().is_none();
+        value["tolerance"] = json!(is_bounded.then(|| code.tolerance()));
         value["overhead"] = json!(self.overhead);
         value["ones"] = json!(self.ones);
-        value["fewest_ones"] = json!(self.fewest);
-        value["density"] = json!(self.density);
+        value["fewest_ones"] = json!(is_bounded.then_some(self.fewest));
+        value["density"] = json!(is_bounded.then_some(self.density));
     }
 }
 
@@ -56,17 +65,14 @@ fn list(family: &Family, output: &Output) -> Result<(), Failure> {
     let figures = Figures::of(&code);
     let mut value = json!({
         "type": "family", "name": name, "summary": summary, "limits": limits, "example": example,
-        "tolerance": code.tolerance(),
     });
-    figures.add_to(&mut value);
+    figures.add_to(&code, &mut value);
     output.result(value, || {
         format!(
-            "{name}\n  {summary}\n  {limits}\n  try: {example}\n       any {} of {} nodes may be lost, \
-             {:.1} % overhead, {}\n",
-            code.tolerance(),
-            code.node_count(),
+            "{name}\n  {summary}\n  {limits}\n  try: {example}\n       {}, {:.1} % overhead, {}\n",
+            shards::tolerance_text(&code, (code.tolerance(), code.node_count()), "nodes"),
             100.0 * figures.overhead,
-            figures.ones_text()
+            figures.ones_text(&code)
         )
     });
     Ok(())
@@ -79,11 +85,14 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
         code.pin().entries().map(|(name, numbers)| (name.to_owned(), json!(numbers))).collect();
     let mut value = json!({
         "type": "code", "code": code.spec().to_string(), "nodes": code.node_count(),
-        "data_nodes": figures.data_nodes, "tolerance": code.tolerance(),
+        "data_nodes": figures.data_nodes,
         "data_cells": figures.data, "parity_cells": figures.parity, "pin": pin,
     });
-    figures.add_to(&mut value);
+    figures.add_to(&code, &mut value);
     value["stages"] = (1..=code.stages()).map(|stage| stage_json(&code, stage)).collect();
+    let all: Vec<usize> = (0..code.node_count()).collect();
+    let reception = reception(&code, &all)?;
+    reception.iter().for_each(|report| value["reception"] = shards::reception_value(report));
     if args.matrix {
         let rows = parity_rows(&code).map(|cell| row_text(&code, cell, "0", "1", ""));
         value["matrix"] = rows.collect();
@@ -92,22 +101,28 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
         picture::write(&code, path)?;
         value["svg"] = json!(path.to_string_lossy());
     }
-    output.result(value, || text(&code, &figures, args.matrix));
+    output.result(value, || text(&code, &figures, reception.as_ref(), args.matrix));
     Ok(())
 }
 
-fn text(code: &Code, figures: &Figures, matrix: bool) -> String {
+fn text(
+    code: &Code,
+    figures: &Figures,
+    reception: Option<&ReceptionReport>,
+    matrix: bool,
+) -> String {
+    let (spec, data, parity) = (code.spec(), figures.data, figures.parity);
+    let cells = match reception {
+        Some(_) => format!("{data} data blocks as {parity} blocks"),
+        None => format!("{data} data and {parity} parity packets a stripe"),
+    };
     let mut text = format!(
-        "{}\n  {} nodes, {} with data; any {} may be lost\n  \
-         {} data and {} parity packets a stripe: {:.1} % overhead\n  {}\n",
-        code.spec(),
+        "{spec}\n  {} nodes, {} with data; {}\n  {cells}: {:.1} % overhead\n  {}\n",
         code.node_count(),
         figures.data_nodes,
-        code.tolerance(),
-        figures.data,
-        figures.parity,
+        shards::tolerance_text(code, (code.tolerance(), code.node_count()), "nodes"),
         100.0 * figures.overhead,
-        figures.ones_text()
+        figures.ones_text(code)
     );
     for (stage, Promotion { reads, makes }) in
         (2..=code.stages()).filter_map(|stage| Some((stage, code.promotion(stage)?)))
@@ -120,6 +135,9 @@ fn text(code: &Code, figures: &Figures, matrix: bool) -> String {
             makes.len(),
             reads.len()
         ));
+    }
+    if let Some(report) = reception {
+        text.push_str(&format!("  {}\n", shards::reception_text(report)));
     }
     for cell in parity_rows(code).filter(|_| matrix) {
         let row = row_text(code, cell, "·", "1", " ");

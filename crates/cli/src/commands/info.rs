@@ -1,6 +1,6 @@
 //! `paritas info`: what shards say about themselves.
 
-use paritas_store::{Object, Part, ShardFile};
+use paritas_store::{Object, Part, ReceptionReport, ShardFile, reception};
 use serde_json::{Value, json};
 
 use crate::args::Info;
@@ -12,7 +12,13 @@ use crate::output::{self, Output};
 pub fn run(args: &Info, output: &Output) -> Outcome {
     let inventory = shards::find(&args.paths, output)?;
     for object in shards::chosen(&inventory, args.object.as_deref())? {
-        output.result(value(object), || text(object));
+        let missing = object.missing();
+        let found: Vec<usize> =
+            (0..object.shard_count()).filter(|shard| !missing.contains(shard)).collect();
+        let reception = reception(object.code(), &found)?;
+        let mut value = value(object);
+        reception.iter().for_each(|report| value["reception"] = shards::reception_value(report));
+        output.result(value, || text(object, reception.as_ref()));
     }
     Ok(Exit::Done)
 }
@@ -26,7 +32,7 @@ fn value(object: &Object) -> Value {
     value["stored_bytes"] = json!(object.stored_bytes());
     value["digest"] = json!(object.digest().map(|digest| digest.to_string()));
     value["shard_count"] = json!(object.shard_count());
-    value["tolerance"] = json!(object.tolerance());
+    value["tolerance"] = json!(object.code().graph().is_none().then(|| object.tolerance()));
     let shards = object.parts().iter().enumerate().map(|(part, files)| {
         let Part { shard, stage } = object.part(part);
         let files = files.iter().map(|file| file_value(object, part, file));
@@ -46,16 +52,19 @@ fn file_value(object: &Object, part: usize, file: &ShardFile) -> Value {
     value
 }
 
-fn text(object: &Object) -> String {
+fn text(object: &Object, reception: Option<&ReceptionReport>) -> String {
     let known = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
     let mut text = format!(
-        "{}\n  object  {}\n  code    {}, any {} of {} shards may be lost\n  length  {}\n  \
+        "{}\n  object  {}\n  code    {}, {}\n  length  {}\n  \
          digest  {}\n  layout  {}, packets of {} bytes, {} stripes a block, {} stored",
         object.name().display(),
         object.id(),
         object.code().spec(),
-        object.tolerance(),
-        object.standing_shards(),
+        shards::tolerance_text(
+            object.code(),
+            (object.tolerance(), object.standing_shards()),
+            "shards"
+        ),
         known(object.length().map(|length| format!("{length} bytes"))),
         known(object.digest().map(|digest| digest.to_string())),
         object.layout(),
@@ -64,6 +73,9 @@ fn text(object: &Object) -> String {
         output::bytes(object.stored_bytes())
     );
     text.extend(shards::stage_note(object).map(|note| format!("\n  stages  {note}")));
+    if let Some(report) = reception {
+        text.push_str(&format!("\n  needs   {}", shards::reception_text(report)));
+    }
     for (part, files) in object.parts().iter().enumerate() {
         let Part { shard, stage } = object.part(part);
         let shard = shards::shard_name(shard, stage);

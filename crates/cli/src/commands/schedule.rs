@@ -7,7 +7,7 @@ use paritas::plan::registers::{Allocation, Machine};
 use paritas::search::{Crossover, Found, Limit, Method, Problem};
 use paritas::{
     CauchyMatrix, CellId, CellSet, Code, Codec, CodecOptions, Cost, DEFAULT_PACKET, Kernel,
-    KernelChoice, Plan, PlanOptions, Reads, Role,
+    KernelChoice, Plan, PlanOptions, Reads,
 };
 use serde_json::{Value, json};
 
@@ -36,6 +36,10 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     let plan = code.schedule_with(&have, &want, options)?;
     // Without what differs from run to run, a search can be compared byte for byte.
     let seconds = search.is_none().then(|| start.elapsed().as_secs_f64());
+    if args.asm && code.graph().is_some() {
+        let spec = code.spec();
+        return Err(Failure::arguments(format!("--asm: the schedules of {spec} are not compiled")));
+    }
     let asm =
         if args.asm { Some(listing(kernel, code.clone(), options, (&have, &want))?) } else { None };
     let executed = executed(&plan, &code, machine)?;
@@ -209,7 +213,7 @@ fn executed(
     machine: Machine,
 ) -> Result<Option<Allocation>, paritas::Error> {
     let schedule = plan.schedule();
-    if !schedule.is_single_assignment() {
+    if !schedule.is_single_assignment() || code.graph().is_some() {
         return Ok(None);
     }
     Allocation::best(schedule, &plan.streams(code), machine).map(Some)
@@ -230,7 +234,9 @@ fn stage(code: &Code, args: &Schedule) -> Result<u8, Failure> {
 /// makes, or what is left and what is erased.
 fn question(code: &Code, erased: &[usize], stage: u8) -> Result<(CellSet, CellSet), Failure> {
     if erased.is_empty() {
-        let first = || (code.stored(Role::Data), code.made_in(1));
+        // Also data that is stored nowhere, as an LT code's, is at hand.
+        let data = CellSet::from_cells(code.cell_count(), code.data_cells().iter().copied());
+        let first = || (data, code.made_in(1));
         return Ok(code.promotion(stage).map_or_else(first, |later| (later.reads, later.makes)));
     }
     let nodes = code.node_count();

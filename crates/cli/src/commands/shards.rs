@@ -3,7 +3,10 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use paritas_store::{FileReport, Inventory, Object, ShardReport, ShardState, scan};
+use paritas::Code;
+use paritas_store::{
+    FileReport, Inventory, Object, ReceptionReport, ShardReport, ShardState, scan,
+};
 use serde_json::{Value, json};
 
 use crate::commands::Outcome;
@@ -124,4 +127,37 @@ pub fn state(state: ShardState) -> &'static str {
         ShardState::Damaged => "damaged",
         ShardState::Missing => "missing",
     }
+}
+
+/// What may be lost of a code's nodes, or of what they are called here.
+pub fn tolerance_text(code: &Code, (tolerable, count): (usize, usize), nodes: &str) -> String {
+    match code.graph() {
+        Some(graph) => format!("somewhat more than {} blocks are enough", graph.data()),
+        None => format!("any {tolerable} of {count} {nodes} may be lost"),
+    }
+}
+
+/// How many blocks it takes, in JSON.
+pub fn reception_value(report: &ReceptionReport) -> Value {
+    json!({
+        "blocks": report.blocks, "average": report.average, "p999": report.p999,
+        "runs": report.runs, "failures": report.failures,
+    })
+}
+
+/// How many blocks it takes, in a line for people.
+pub fn reception_text(report: &ReceptionReport) -> String {
+    let ReceptionReport { blocks, average, p999, runs, failures } = report;
+    let Some(average) = average else {
+        return format!("the {blocks} blocks at hand are not enough");
+    };
+    let p999 = p999.map_or("more than there are".to_owned(), |p999| format!("{p999:.3} k"));
+    let failed = match failures {
+        0 => String::new(),
+        _ => format!(", {failures} without success"),
+    };
+    format!(
+        "of {blocks} blocks in random order {average:.3} k are enough on average, {p999} in 99.9 % of \
+         {runs} simulations{failed}"
+    )
 }

@@ -39,6 +39,11 @@ fn value(object: &Object, report: &VerifyReport, seconds: f64) -> Value {
         DigestCheck::Wrong => json!(false),
         DigestCheck::Unchecked => json!(null),
     };
+    if let Some(graph) = object.code().graph() {
+        value["blocks"] = json!(graph.blocks());
+        value["good_blocks"] = json!(report.good_blocks);
+        value["likely_needed"] = json!(report.likely_needed);
+    }
     value["damaged_segments"] = json!(report.damaged_segments);
     value["seconds"] = json!(seconds);
     value["shards"] = json!(shards::shard_values(&report.shards));
@@ -55,7 +60,10 @@ fn text(object: &Object, report: &VerifyReport) -> String {
     }
     match report.status {
         Status::Lost => text.push_str(" — beyond repair"),
-        _ => text.push_str(&format!(", {} more losses are tolerable", report.tolerable)),
+        _ => {
+            let likely = if object.code().graph().is_some() { "likely " } else { "" };
+            text.push_str(&format!(", {likely}{} more losses are tolerable", report.tolerable));
+        }
     }
     text.extend(shards::stage_note(object).map(|note| format!("\n  {note}")));
     for shard in &report.shards {

@@ -22,20 +22,20 @@ use crate::damage::{Damage, Effect, flip};
 use crate::specimen::{Family, Specimen};
 use crate::trial::{Blow, Check, Expect, Trial, add, refuses, rename, shards};
 
-const CAUCHY: Family = Family { spec: "4+2", data: 4, parity: 2, lanes: 1, promoted: false };
-const WIDER_CAUCHY: Family =
-    Family { spec: "cauchy:k=5,m=3", data: 5, parity: 3, lanes: 1, promoted: false };
-const RDP: Family = Family { spec: "rdp:k=4", data: 4, parity: 2, lanes: 4, promoted: false };
-const EVENODD: Family =
-    Family { spec: "evenodd:k=3", data: 3, parity: 2, lanes: 2, promoted: false };
-const XCODE: Family = Family { spec: "xcode:n=5", data: 3, parity: 2, lanes: 5, promoted: false };
+const CAUCHY: Family = Family::new("4+2", 4, 2, 1);
+const WIDER_CAUCHY: Family = Family::new("cauchy:k=5,m=3", 5, 3, 1);
+const RDP: Family = Family::new("rdp:k=4", 4, 2, 4);
+const EVENODD: Family = Family::new("evenodd:k=3", 3, 2, 2);
+const XCODE: Family = Family::new("xcode:n=5", 3, 2, 5);
 /// Codes with stages: before an object is promoted, and after.
-const STAGE_ONE: Family =
-    Family { spec: "bbdpg:k=4,m=1,m2=2", data: 4, parity: 1, lanes: 2, promoted: false };
-const STAGE_TWO: Family =
-    Family { spec: "bbdpg:k=3,m=1,m2=3", data: 3, parity: 3, lanes: 3, promoted: true };
-const ISAL: Family =
-    Family { spec: "isal-cauchy:k=3,m=2", data: 3, parity: 2, lanes: 1, promoted: false };
+const STAGE_ONE: Family = Family::new("bbdpg:k=4,m=1,m2=2", 4, 1, 2);
+const STAGE_TWO: Family = Family::promoted("bbdpg:k=3,m=1,m2=3", 3, 3, 3);
+const ISAL: Family = Family::new("isal-cauchy:k=3,m=2", 3, 2, 1);
+
+/// 22 data blocks as six a shard: of this graph any four shards are enough, which is chance, and three
+/// never are.
+const LT: Family =
+    Family::fitted("lt:k=22,n=36,nodes=6,c=0.03,variant=uniform,seed=85", 4, 2, 6, 22);
 
 const SEED: u64 = 0x7061_7269_7461_7300;
 const BIG: usize = 50_000_000;
@@ -78,6 +78,11 @@ fn dpg_4_1() {
 #[test]
 fn dpg_3_3() {
     Arena::new(STAGE_TWO, 10).some_sizes();
+}
+
+#[test]
+fn lt_22_36() {
+    Arena::new(LT, 11).all_sizes();
 }
 
 #[test]
@@ -332,8 +337,7 @@ impl Arena {
             self.specimen(5, "specimen.bin"),
         ];
         let ours = || Setting { object: Some(&specimen.id), ..Setting::default() };
-        let other_code =
-            Family { spec: "cauchy:k=7,m=1", data: 7, parity: 1, lanes: 1, promoted: false };
+        let other_code = Family::new("cauchy:k=7,m=1", 7, 1, 1);
         let segment = other_code.segment();
         let other_code = Specimen::new(other_code, 100, segment, "other", &mut self.chance);
 

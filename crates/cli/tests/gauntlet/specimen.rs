@@ -27,9 +27,35 @@ pub struct Family {
     pub lanes: usize,
     /// Whether the object is promoted before anything happens to it.
     pub promoted: bool,
+    /// Into how many lanes the user's bytes of a segment go.
+    pub data_lanes: usize,
+    /// Whether segments are as long as suits the object.
+    pub fitted: bool,
 }
 
 impl Family {
+    /// A code that keeps the data on as many nodes as it is worth, or spread evenly.
+    pub const fn new(spec: &'static str, data: usize, parity: usize, lanes: usize) -> Self {
+        let data_lanes = data * lanes;
+        Self { spec, data, parity, lanes, promoted: false, data_lanes, fitted: false }
+    }
+
+    /// A code with two stages, of which both are done.
+    pub const fn promoted(spec: &'static str, data: usize, parity: usize, lanes: usize) -> Self {
+        Self { promoted: true, ..Self::new(spec, data, parity, lanes) }
+    }
+
+    /// A code that cuts an object into segments of equal length.
+    pub const fn fitted(
+        spec: &'static str,
+        data: usize,
+        parity: usize,
+        lanes: usize,
+        data_lanes: usize,
+    ) -> Self {
+        Self { data_lanes, fitted: true, ..Self::new(spec, data, parity, lanes) }
+    }
+
     pub fn shards(&self) -> usize {
         self.data + self.parity
     }
@@ -41,9 +67,13 @@ impl Family {
         fs::write(&file, b"probe").unwrap();
         let shards = folder.path().join("shards");
         common::encode(&file, &shards, self.spec, &[]);
-        let info = run(args!["info", shards, "--json"]).expect(exit::DONE).result();
-        info["segment_bytes"].as_u64().unwrap() as usize
+        segment_of(&shards)
     }
+}
+
+fn segment_of(shards: &Path) -> usize {
+    let info = run(args!["info", shards, "--json"]).expect(exit::DONE).result();
+    info["segment_bytes"].as_u64().unwrap() as usize
 }
 
 /// A shard as it was written.
@@ -166,6 +196,7 @@ impl Specimen {
             Shard::new(name, fs::read(path).unwrap(), length as u64)
         };
         let id = report["object"].as_str().unwrap().to_owned();
+        let segment = if family.fitted { segment_of(&shards) } else { segment };
         let shards: Vec<Shard> = paths.iter().map(read).collect();
         let specimen = Self { family, content, name: name.to_owned(), id, shards, segment };
         specimen.check_layout();
@@ -188,7 +219,8 @@ impl Specimen {
     }
 
     fn full_block(&self) -> usize {
-        self.segment / self.family.data + self.family.lanes * CRC
+        let Family { lanes, data_lanes, .. } = self.family;
+        self.segment / data_lanes * lanes + lanes * CRC
     }
 
     /// Where a shard's block of a segment stands in its file.

@@ -19,6 +19,7 @@
 use std::fmt;
 
 use crate::define::bitmatrix::BitMatrix;
+use crate::define::lt::Graph;
 use crate::define::spec::Spec;
 use crate::define::stages::StageEnd;
 use crate::define::symbols::{SymbolMatrix, WORD_WIDTHS};
@@ -164,6 +165,8 @@ pub struct Code {
     definitions: Vec<Box<[CellId]>>,
     /// The coefficients over GF(2^w), where the layout is words.
     symbols: Option<SymbolMatrix>,
+    /// The graph of an LT code.
+    graph: Option<Graph>,
 }
 
 impl Code {
@@ -248,6 +251,12 @@ impl Code {
     /// symbols and are stored as such; `None` where cells are packets.
     pub fn symbols(&self) -> Option<&SymbolMatrix> {
         self.symbols.as_ref()
+    }
+
+    /// The graph of an LT code, whose block b is cell k + b and lies on node b modulo the nodes; `None`
+    /// for codes with a tolerance. Whether given blocks determine the data is a matter of the graph.
+    pub fn graph(&self) -> Option<&Graph> {
+        self.graph.as_ref()
     }
 
     /// How many rows of a node form one *lane*: the part of a stored block that is contiguous,
@@ -342,6 +351,7 @@ pub struct CodeBuilder {
     rows: Vec<Box<[u32]>>,
     definitions: Vec<Box<[CellId]>>,
     symbols: Option<SymbolMatrix>,
+    graph: Option<Graph>,
 }
 
 impl CodeBuilder {
@@ -358,6 +368,7 @@ impl CodeBuilder {
             rows: Vec::new(),
             definitions: Vec::new(),
             symbols: None,
+            graph: None,
         }
     }
 
@@ -461,6 +472,20 @@ impl CodeBuilder {
         self
     }
 
+    /// Adds the data blocks of an LT code, which are stored nowhere, and its blocks, dealt out to the
+    /// nodes in turn, each a lane of its own. The code has no other cells.
+    pub fn graph(&mut self, graph: &Graph) -> &mut Self {
+        let data: Vec<CellId> = (0..graph.data()).map(|_| self.data(None)).collect();
+        let nodes = self.nodes.len();
+        for block in 0..graph.blocks() {
+            let neighbours = graph.row(block as u32).iter();
+            let sources: Vec<CellId> = neighbours.map(|&n| data[n as usize]).collect();
+            self.derived(Role::Parity, Some(block % nodes), &sources);
+        }
+        self.graph = Some(graph.clone());
+        self.lane_rows(1)
+    }
+
     fn push(
         &mut self,
         role: Role,
@@ -505,6 +530,7 @@ impl CodeBuilder {
             rows: self.rows,
             definitions: self.definitions,
             symbols: self.symbols,
+            graph: self.graph,
         };
         let kind = |cell: CellId| (code.cell(cell).role, code.cell(cell).stage);
         let mixed = |lane: &[CellId]| lane.iter().any(|&cell| kind(cell) != kind(lane[0]));

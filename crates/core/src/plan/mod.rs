@@ -244,6 +244,9 @@ impl Code {
         options: PlanOptions,
     ) -> Result<Plan> {
         let wanted: Vec<CellId> = want.iter().filter(|&cell| !have.contains(cell)).collect();
+        if let Some(plan) = self.graph_plan(have, &wanted) {
+            return plan;
+        }
         let narrowed = match options.reads {
             Reads::Any => None,
             Reads::Fewest => reads::narrow(self, have, &wanted),

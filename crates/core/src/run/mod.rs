@@ -6,6 +6,7 @@
 //! `parallel` splits stripes over threads. All `unsafe` is below
 //! [`kernel`], [`words`] and `jit`.
 
+pub(crate) mod blocks;
 pub(crate) mod jit;
 pub mod kernel;
 pub(crate) mod parallel;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::plan::registers::Machine;
 use crate::run::jit::{self, Jit, assemble::Isa};
+use crate::run::kernel::blocks::Runner;
 use crate::run::kernel::{self, Compiled, Executable};
 use crate::run::program::Program;
 
@@ -159,6 +160,22 @@ impl Kernel {
             Self::Avx512 => kernel::avx512::compile(program),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => kernel::neon::compile(program),
+            _ => None,
+        }
+    }
+
+    /// What runs programs over long blocks on the same registers, `None` where the processor cannot.
+    pub(crate) fn block_runner(self) -> Option<Runner> {
+        match self.tiled() {
+            Self::Scalar => Some(kernel::scalar::run_blocks),
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse2 => kernel::sse2::block_runner(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => kernel::avx2::block_runner(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => kernel::avx512::block_runner(),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => kernel::neon::block_runner(),
             _ => None,
         }
     }

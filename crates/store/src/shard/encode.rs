@@ -22,9 +22,10 @@ use crate::shard::segment::{BlockId, Segment};
 pub struct EncodeJob {
     /// The code.
     pub code: Code,
-    /// The bytes of a packet.
+    /// The bytes of a packet. Those of an LT code are shorter where an object does not fill k of them.
     pub packet: usize,
-    /// About how many bytes of a shard a block is to have; at least one stripe's.
+    /// About how many bytes of a shard a block is to have; at least one stripe's. The most bytes of a
+    /// block of an LT code.
     pub block_bytes: usize,
     /// The object's base name.
     pub name: OsString,
@@ -126,11 +127,13 @@ fn prepare(job: &EncodeJob) -> Result<(Geometry, Identity)> {
             return Err(Error::new(ErrorKind::Io, message));
         }
     }
-    let stripes = Geometry::choose_stripes(&job.code, job.packet, job.block_bytes);
-    let geometry = Geometry::new(job.code.clone(), job.packet, stripes)?;
+    let (packet, stripes) =
+        Geometry::choose(&job.code, job.packet, job.block_bytes, job.length_hint);
+    let geometry = Geometry::new(job.code.clone(), packet, stripes)?;
+    geometry.expect_decodable()?;
     let object = job.object.map_or_else(ObjectId::random, Ok)?;
     let mut identity = Identity::new(&job.code, &job.name, object);
-    identity.packet = job.packet as u32;
+    identity.packet = packet as u32;
     identity.stripes = stripes as u32;
     identity.length_hint = job.length_hint;
     Ok((geometry, identity))
@@ -158,12 +161,12 @@ pub(super) fn shared_directories<'a>(
     }
     let worst = directories.into_iter().max_by_key(|(_, shards)| shards.len());
     let warning = worst.filter(|(_, shards)| shards.len() > 1).map(|(directory, shards)| {
-        format!(
-            "{} shards share the directory {}; {} tolerates the loss of {tolerance}",
-            shards.len(),
-            directory.display(),
-            code.spec()
-        )
+        let (count, directory) = (shards.len(), directory.display());
+        let tolerance = match code.graph() {
+            Some(_) => "what may be lost of them is a matter of chance".to_owned(),
+            None => format!("{} tolerates the loss of {tolerance}", code.spec()),
+        };
+        format!("{count} shards share the directory {directory}; {tolerance}")
     });
     warning.into_iter().collect()
 }

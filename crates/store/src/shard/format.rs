@@ -79,7 +79,7 @@
 //!
 //! Lanes take a node's rows in order, `lane_rows` at a time, and are numbered in the node from 0; a block
 //! has those of its file's stage, in order. `lane_rows` follows from the family: 1 for
-//! `evenodd`, `rdp`, `star` and `xcode`, the rows of a symbol of the base code for `dpg` and `bbdpg`, for the
+//! `evenodd`, `lt`, `rdp`, `star` and `xcode`, the rows of a symbol of the base code for `dpg` and `bbdpg`, for the
 //! others all rows. On every node the rows of a stage follow those of the stages before it, and no lane has
 //! rows of two. In a payload of layout `packets`,
 //! row r of the lane in stripe s is the packet at (s * rows + r) * packet. In layout `words`, where a node has w rows
@@ -90,6 +90,16 @@
 //! has as many as the rest of the object needs: ceil(rest / (data cells * packet)). An empty object has
 //! no blocks. The user's bytes of a segment fill its data lanes one after the other, in the
 //! order of the data cells, so that each data lane is a run of the object; what is left is zero.
+//!
+//! An LT code (`lt:k=…,n=…,nodes=…`) stores none of its k data cells as such, only n cells that are XORs
+//! of them; cell b is row b / nodes of node b modulo nodes, a lane of its own. So what
+//! else is called a block of the code is here a lane. The user's bytes fill k lanes that stand in no file.
+//! Its pin is `generator` (1: the one of `define/lt/generator.rs` in the core crate, specified to the bit
+//! there), `spike`, `ripple` and `weight` (whole numbers from which all probabilities follow, see
+//! `define/lt/soliton.rs`), `seed`, and `attempt`: how many graphs of that seed were drawn and rejected
+//! before. With the spec's k, n, `variant` and `coverage` that is all that the rows follow from. A reader
+//! expects at most 2^24 ones in them. The packet may be as short as one byte, where the object does not
+//! fill k packets.
 //!
 //! The checksum is CRC-64/NVME over the object's id (16), the shard's index (4), the number of
 //! the block (8), the number of the lane in the node (4), and the payload. A block that was moved

@@ -32,6 +32,10 @@ const WANTED_SEGMENT: usize = 8 << 20;
 /// All blocks of a segment together are never more than this.
 const MAX_SEGMENT: usize = 64 << 20;
 
+/// A block of an LT code has as many bytes as this where a segment may be so large: shorter ones
+/// would be checksums for the most part.
+const WANTED_LT_BLOCK: usize = 1024;
+
 /// The longest file of any system, with room for a header to be added without overflow.
 const MAX_FILE: u64 = i64::MAX as u64;
 
@@ -41,6 +45,8 @@ struct Buffer {
     rows: usize,
     /// The number of the lane in its block.
     lane: u32,
+    /// The rows of the lanes before it in its block.
+    rows_before: usize,
     /// Whether it holds the user's bytes.
     is_data: bool,
 }
@@ -96,13 +102,58 @@ impl Geometry {
         Ok(Self { codec, buffers, parts, stripes })
     }
 
+    /// The bytes of a packet and the stripes of a full segment, for packets of `packet` bytes, blocks of
+    /// about `block`, and an object of this length, if that is known.
+    pub fn choose(code: &Code, packet: usize, block: usize, length: Option<u64>) -> (usize, usize) {
+        match code.graph() {
+            None => (packet, Self::choose_stripes(code, packet, block)),
+            Some(_) => Self::choose_lt_block(code, packet, block, length),
+        }
+    }
+
+    /// For an LT code, whose blocks are lanes: an object is cut into segments of equal length, so that
+    /// the last one is no waste, and one that does not fill k packets gets shorter ones.
+    fn choose_lt_block(
+        code: &Code,
+        packet: usize,
+        block: usize,
+        length: Option<u64>,
+    ) -> (usize, usize) {
+        let (cells, data) = (code.cell_count(), code.data_cells().len() as u64);
+        let most = (MAX_SEGMENT / cells).max(1);
+        let wanted = (WANTED_SEGMENT / cells).max(WANTED_LT_BLOCK).min(block).max(packet).min(most);
+        let even = |length: u64| {
+            let segments = length.div_ceil(data * wanted as u64).max(1);
+            length.div_ceil(segments * data).max(1) as usize
+        };
+        let bytes = length.map_or(wanted, even);
+        let packet = packet.min(bytes);
+        (packet, bytes.div_ceil(packet).min(most / packet).max(1))
+    }
+
     /// The stripes of a full segment for blocks of about `block` bytes: a power of two, so that
     /// lanes are whole pages and hash well.
-    pub fn choose_stripes(code: &Code, packet: usize, block: usize) -> usize {
+    fn choose_stripes(code: &Code, packet: usize, block: usize) -> usize {
         let rows = code.nodes().map(|node| code.node_cells(node).len()).max().unwrap_or(1);
         let fit = |bytes: usize, cells: usize| bytes / cells.saturating_mul(packet).max(1);
         let most = fit(block, rows).min(fit(WANTED_SEGMENT, code.cell_count())).max(1);
         1 << most.ilog2()
+    }
+
+    /// Refuses a graph that is of no use.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Parameters`] when all blocks of an LT code together do not determine the data.
+    pub fn expect_decodable(&self) -> Result<()> {
+        let code = self.code();
+        let all = code.cells_of(code.nodes());
+        if code.graph().is_none() || self.codec.solvable(&all, &self.data_cells()) {
+            return Ok(());
+        }
+        Err(Error::parameters(format!(
+            "{}: not even all blocks together determine the data; take another seed, more blocks, or a              variant with decodable",
+            code.spec()
+        )))
     }
 
     pub fn codec(&self) -> &Codec {
@@ -211,6 +262,12 @@ impl Geometry {
         self.buffers[buffer].lane
     }
 
+    /// Where a buffer's lane begins in its block of so many stripes.
+    pub fn lane_start(&self, buffer: usize, stripes: usize) -> u64 {
+        let Buffer { rows_before, lane, .. } = self.buffers[buffer];
+        (rows_before * self.packet() * stripes) as u64 + u64::from(lane) * CHECKSUM as u64
+    }
+
     /// The payload bytes of a buffer in a segment of so many stripes.
     pub fn payload(&self, buffer: usize, stripes: usize) -> usize {
         self.buffers[buffer].rows * self.packet() * stripes
@@ -272,10 +329,23 @@ impl Geometry {
         CellSet::from_cells(self.code().cell_count(), cells.copied())
     }
 
+    /// All of the data cells.
+    pub fn data_cells(&self) -> CellSet {
+        CellSet::from_cells(self.code().cell_count(), self.code().data_cells().iter().copied())
+    }
+
+    /// The blocks of an LT code that stand in some buffers, by number.
+    pub fn lt_blocks(&self, buffers: impl IntoIterator<Item = usize>) -> Vec<usize> {
+        let data = self.code().data_cells().len();
+        let cells = buffers.into_iter().flat_map(|buffer| self.codec.buffer_cells(buffer));
+        cells.filter_map(|cell| cell.index().checked_sub(data)).collect()
+    }
+
     /// The buffers that hold some of the given cells, ascending.
     pub fn buffers_of(&self, cells: &[CellId]) -> Vec<usize> {
+        let cells = CellSet::from_cells(self.code().cell_count(), cells.iter().copied());
         let holds = |&buffer: &usize| {
-            self.codec.buffer_cells(buffer).iter().any(|cell| cells.contains(cell))
+            self.codec.buffer_cells(buffer).iter().any(|&cell| cells.contains(cell))
         };
         (0..self.buffer_count()).filter(holds).collect()
     }
@@ -321,9 +391,14 @@ fn lanes(codec: &Codec) -> Vec<Buffer> {
     let mut buffers: Vec<Buffer> = Vec::with_capacity(codec.buffer_count());
     for buffer in 0..codec.buffer_count() {
         let rows = codec.buffer_cells(buffer).len();
-        let first = buffer == 0 || codec.buffer_node(buffer) != codec.buffer_node(buffer - 1);
-        let lane = if first { 0 } else { buffers[buffer - 1].lane + 1 };
-        buffers.push(Buffer { rows, lane, is_data: false });
+        let node = codec.buffer_node(buffer);
+        let before =
+            buffer.checked_sub(1).filter(|&b| node.is_some() && node == codec.buffer_node(b));
+        let (lane, rows_before) = before.map_or((0, 0), |before| {
+            let Buffer { rows, lane, rows_before, .. } = buffers[before];
+            (lane + 1, rows_before + rows)
+        });
+        buffers.push(Buffer { rows, lane, rows_before, is_data: false });
     }
     codec.data_buffers().iter().for_each(|&buffer| buffers[buffer].is_data = true);
     buffers

@@ -145,7 +145,20 @@ impl<'g> Segment<'g> {
         }
         let have = self.geometry.cells((0..self.good.len()).filter(good));
         let code = self.geometry.code();
-        have.len() >= code.data_cells().len() && Losses::new(code, have).is_solvable()
+        if have.len() < code.data_cells().len() {
+            return false;
+        }
+        match code.graph() {
+            // What is found out is kept, for this is the question that follows.
+            Some(_) => self.geometry.codec().solvable(&have, &self.geometry.data_cells()),
+            None => Losses::new(code, have).is_solvable(),
+        }
+    }
+
+    /// The good blocks of an LT code, by number.
+    pub fn good_blocks(&self) -> Vec<usize> {
+        let good = (0..self.good.len()).filter(|&buffer| self.good[buffer]);
+        self.geometry.lt_blocks(good)
     }
 
     /// Whether all lanes of a part's block are good.
@@ -184,18 +197,19 @@ impl<'g> Segment<'g> {
             Err(_) => return self.read_singly(file, offset, run, id),
         };
         let mut end = 0;
-        let mut flaws = Vec::new();
-        for (lane, buffer) in lanes.into_iter().zip(run.clone()) {
+        let (mut intact, mut flaws) = (Vec::new(), Vec::new());
+        for (lane, buffer) in lanes.into_iter().zip(run) {
             end += lane.len();
             let (payload, sum) = lane.split_at(lane.len() - CHECKSUM);
             if end > read {
                 flaws.push((buffer, LaneFlaw::EndOfFile));
             } else if id.checksum(geometry, buffer, payload) != sum {
                 flaws.push((buffer, LaneFlaw::Checksum));
+            } else {
+                intact.push(buffer);
             }
         }
-        let flawed = |buffer| flaws.iter().any(|&(flawed, _)| flawed == buffer);
-        run.filter(|&buffer| !flawed(buffer)).for_each(|buffer| self.good[buffer] = true);
+        intact.into_iter().for_each(|buffer| self.good[buffer] = true);
         flaws
     }
 
@@ -234,8 +248,8 @@ impl<'g> Segment<'g> {
 
     /// How far after lane `first` of the same block another begins.
     pub fn lane_offset(&self, first: usize, buffer: usize) -> u64 {
-        let lane = |buffer| self.geometry.payload(buffer, self.stripes) + CHECKSUM;
-        (first..buffer).map(lane).sum::<usize>() as u64
+        let start = |buffer| self.geometry.lane_start(buffer, self.stripes);
+        start(buffer) - start(first)
     }
 }
 

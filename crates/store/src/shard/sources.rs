@@ -11,6 +11,7 @@ use crate::shard::geometry::{CHECKSUM, Extent, Geometry, Part};
 use crate::shard::object::Object;
 use crate::shard::place::allow_open_files;
 use crate::shard::positional::Input;
+use crate::shard::rateless;
 use crate::shard::recognise::ShardFile;
 use crate::shard::segment::{BlockId, LaneFlaw, Segment};
 
@@ -201,15 +202,18 @@ impl<'a> Sources<'a> {
         }
         let bytes = self.extent.range(number);
         let (shards, tolerance) = (self.geometry.shards_at(stage), self.geometry.tolerance(stage));
+        let enough = match self.geometry.code().graph() {
+            Some(graph) => rateless::shortage(graph, &segment.good_blocks()),
+            None => format!("{} are enough", shards - tolerance),
+        };
         Error::too_few(format!(
             "{}: segment {number} of {} (bytes {} to {}) is beyond repair: {} of {shards} shards are \
-             good there, {} are enough; {}",
+             good there, {enough}; {}",
             self.object.name().display(),
             self.extent.count(),
             bytes.start,
             bytes.end,
             shards - bad.len(),
-            shards - tolerance,
             reasons.join(", ")
         ))
     }

@@ -11,6 +11,7 @@ use crate::shard::decode::check_digest;
 use crate::shard::format::Digest;
 use crate::shard::geometry::Part;
 use crate::shard::object::Object;
+use crate::shard::rateless;
 use crate::shard::segment::Segment;
 use crate::shard::sources::{Depth, FileReport, Sources};
 
@@ -70,8 +71,14 @@ pub struct VerifyReport {
     pub shards: Vec<ShardReport>,
     /// Whether the digest is right.
     pub digest: DigestCheck,
-    /// Any so many more shards may be lost. 0 as well when too many are lost already.
+    /// Any so many more shards may be lost. 0 as well when too many are lost already. Of an LT code's
+    /// shards likely any so many: as far as trying out has shown.
     pub tolerable: usize,
+    /// The fewest blocks of an LT code that are good in any segment.
+    pub good_blocks: Option<usize>,
+    /// How many more blocks of an LT code are likely needed in the first segment that is lost. Nothing
+    /// where not even all blocks would do.
+    pub likely_needed: Option<usize>,
     /// The number of segments.
     pub segments: u64,
     /// The number of segments that miss some lane.
@@ -112,6 +119,10 @@ struct Findings {
     damaged_segments: u64,
     /// Per stage from the first, the most shards of which a part is bad in one segment.
     worst: Vec<usize>,
+    /// The good blocks of an LT code in the segment with the fewest.
+    fewest: Option<Vec<usize>>,
+    /// The good blocks of an LT code in the first segment that is lost.
+    short: Option<Vec<usize>>,
 }
 
 /// The segments that are still to be read.
@@ -151,6 +162,7 @@ fn work(
         let loaded = sources.load(&mut segment, task.number, Depth::Everything);
         let stages = 1..=sources.object.stage();
         let bad = stages.map(|stage| sources.bad_shards(&segment, stage).len()).collect();
+        let blocks = sources.geometry.code().graph().map(|_| segment.good_blocks());
         if loaded.is_ok() {
             segment.compute_data()?;
         }
@@ -160,6 +172,7 @@ fn work(
         crew.in_turn(task.turn, |findings| {
             findings.skip(&task, skipped);
             findings.note(bad);
+            findings.note_blocks(blocks, loaded.is_ok());
             match loaded {
                 Ok(()) => findings.hash(&segment.data(bytes as usize)),
                 Err(error) => findings.lose(sources.extent.range(task.number), error.to_string()),
@@ -184,6 +197,36 @@ impl Findings {
         self.damaged_segments += u64::from(bad.iter().any(|&bad| bad > 0));
         self.worst.resize(bad.len(), 0);
         self.worst.iter_mut().zip(bad).for_each(|(worst, bad)| *worst = bad.max(*worst));
+    }
+
+    /// Notes which blocks of an LT code are good in a segment, and whether they are enough.
+    fn note_blocks(&mut self, blocks: Option<Vec<usize>>, enough: bool) {
+        let Some(blocks) = blocks else { return };
+        if !enough {
+            self.short.get_or_insert_with(|| blocks.clone());
+        }
+        if self.fewest.as_ref().is_none_or(|fewest| blocks.len() < fewest.len()) {
+            self.fewest = Some(blocks);
+        }
+    }
+
+    /// How many shards of an object that is not lost may be lost.
+    fn tolerable(&self, object: &Object) -> usize {
+        let code = object.code();
+        let tolerance = match (code.graph(), &self.fewest) {
+            (Some(graph), Some(good)) => rateless::tolerance(graph, code.node_count(), good),
+            // An empty object has no blocks to lose.
+            (Some(_), None) => code.node_count(),
+            (None, _) => self.tolerable_by_stages(object),
+        };
+        tolerance.min(footers(object).saturating_sub(1))
+    }
+
+    /// As many as may be lost of the parts up to that stage of which most may.
+    fn tolerable_by_stages(&self, object: &Object) -> usize {
+        let worst = self.worst.iter().copied().chain(std::iter::repeat(0));
+        let left = |(stage, bad)| object.geometry.tolerance(stage).saturating_sub(bad);
+        (1..=object.stage()).zip(worst).map(left).max().unwrap_or(0)
     }
 
     /// Notes segments that are in no file.
@@ -213,6 +256,7 @@ impl Findings {
     fn report(self, sources: &Sources<'_>) -> VerifyReport {
         let object = sources.object;
         let shards = shard_reports(object, sources.reports());
+        let tolerable = self.tolerable(object);
         let checked = self.hasher.map(|hasher| {
             check_digest(object, Digest::new(hasher.finalize().into())).map_err(|e| e.to_string())
         });
@@ -227,11 +271,14 @@ impl Findings {
             DigestCheck::Right => Status::Repairable,
             _ => Status::Lost,
         };
+        let needed = |blocks: &Vec<usize>| rateless::likely_needed(object.code().graph()?, blocks);
         VerifyReport {
             status,
             shards,
             digest,
-            tolerable: if status == Status::Lost { 0 } else { tolerable(object, &self.worst) },
+            tolerable: if status == Status::Lost { 0 } else { tolerable },
+            good_blocks: self.fewest.as_ref().map(Vec::len),
+            likely_needed: self.short.as_ref().and_then(needed),
             segments: sources.extent.count(),
             damaged_segments: self.damaged_segments,
             lost: self.lost,
@@ -241,15 +288,11 @@ impl Findings {
     }
 }
 
-/// How many more shards may be lost where so many are bad in the worst segment, of parts up to
-/// each stage: as many as in the best of them, but one of those with a footer must stay.
-fn tolerable(object: &Object, worst: &[usize]) -> usize {
-    let stages = (1..=object.stage()).zip(worst.iter().copied().chain(std::iter::repeat(0)));
-    let left = |(stage, bad)| object.geometry.tolerance(stage).saturating_sub(bad);
+/// How many shards have a footer; one of them must stay.
+fn footers(object: &Object) -> usize {
     let has_footer = |part: &usize| object.parts()[*part].iter().any(super::ShardFile::has_footer);
     let footers = (0..object.parts().len()).filter(has_footer);
-    let shards: BTreeSet<usize> = footers.map(|part| object.part(part).shard).collect();
-    stages.map(left).max().unwrap_or(0).min(shards.len().saturating_sub(1))
+    footers.map(|part| object.part(part).shard).collect::<BTreeSet<usize>>().len()
 }
 
 /// The files by their parts.
@@ -287,6 +330,8 @@ fn unknown_length(object: &Object, reason: String) -> VerifyReport {
         shards: shard_reports(object, reports.collect()),
         digest: DigestCheck::Unchecked,
         tolerable: 0,
+        good_blocks: None,
+        likely_needed: None,
         segments: 0,
         damaged_segments: 0,
         lost: Vec::new(),

@@ -16,6 +16,7 @@ mod evenodd;
 mod isal;
 mod liber8tion;
 mod liberation;
+mod lt;
 mod qfs;
 mod raid6;
 mod rdp;
@@ -58,6 +59,7 @@ pub const FAMILIES: &[Family] = &[
     isal::RS,
     liber8tion::FAMILY,
     liberation::FAMILY,
+    lt::FAMILY,
     qfs::FAMILY,
     raid6::FAMILY,
     rdp::FAMILY,

@@ -21,6 +21,9 @@
 
 use std::collections::BTreeSet;
 
+/// The number of this specification in pins.
+pub(super) const GENERATOR: u64 = 1;
+
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// What numbers are drawn for; the codes are part of the specification.

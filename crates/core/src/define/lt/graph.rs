@@ -5,6 +5,7 @@
 //! the degrees before, so these graphs are drawn whole.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::define::lt::generator::{Generator, Purpose};
 use crate::define::lt::peeling::Peeling;
@@ -21,14 +22,14 @@ pub const MAX_ATTEMPTS: u32 = 64;
 /// The most neighbours of all blocks together.
 const MAX_EDGES: usize = 1 << 28;
 
-/// The blocks of an LT code, each with its neighbours.
+/// The blocks of an LT code, each with its neighbours. A clone shares them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
     data: usize,
     attempt: u32,
     /// Where each block's neighbours begin, and where the last one's end.
-    starts: Vec<u32>,
-    neighbours: Vec<u32>,
+    starts: Arc<[u32]>,
+    neighbours: Arc<[u32]>,
 }
 
 impl Graph {
@@ -62,10 +63,29 @@ impl Graph {
     /// # Errors
     /// As [`Graph::new`], but for decodability.
     pub fn attempted(parameters: &Parameters, attempt: u32) -> Result<Self> {
-        check(parameters)?;
+        parameters.check()?;
         let mut graph = Self::from_rows(parameters.soliton.data(), draw(parameters, attempt))?;
         graph.attempt = attempt;
         Ok(graph)
+    }
+
+    /// The neighbours of one block, ascending, without drawing any other: where they are chosen at random
+    /// they follow from the seed and the block's number alone, and there may be blocks without end.
+    ///
+    /// # Errors
+    /// When they depend on other blocks, as with a coverage threshold and uniform coverage.
+    pub fn neighbours_of(parameters: &Parameters, attempt: u32, block: usize) -> Result<Vec<u32>> {
+        if parameters.variant.selection != Selection::Random {
+            return Err(Error::parameters(
+                "with a coverage threshold or uniform coverage a block's neighbours depend on others; \
+                 draw the whole graph",
+            ));
+        }
+        if block < original_count(parameters) {
+            return Ok(vec![block as u32]);
+        }
+        let thresholds = parameters.soliton.thresholds();
+        Ok(Source { parameters, attempt, thresholds }.random(block))
     }
 
     /// A graph that was stored as it stands, block by block (the evaluation's metadata).
@@ -91,12 +111,12 @@ impl Graph {
 
     fn from_rows(data: usize, rows: Vec<Vec<u32>>) -> Result<Self> {
         check_edges(rows.len(), rows.iter().map(Vec::len).sum())?;
-        let mut graph = Self { data, attempt: 0, starts: vec![0], neighbours: Vec::new() };
+        let (mut starts, mut neighbours) = (vec![0], Vec::new());
         for row in rows {
-            graph.neighbours.extend(row);
-            graph.starts.push(graph.neighbours.len() as u32);
+            neighbours.extend(row);
+            starts.push(neighbours.len() as u32);
         }
-        Ok(graph)
+        Ok(Self { data, attempt: 0, starts: starts.into(), neighbours: neighbours.into() })
     }
 
     /// The number of data blocks, k.
@@ -163,22 +183,31 @@ fn check_edges(blocks: usize, edges: usize) -> Result<()> {
     )))
 }
 
-fn check(parameters: &Parameters) -> Result<()> {
-    check_count("blocks", parameters.blocks, MAX_BLOCKS)?;
-    let expected = parameters.soliton.mean() * parameters.blocks as f64;
-    check_edges(parameters.blocks, expected as usize)?;
-    let originals = original_count(parameters);
-    let Some(drawn) = parameters.blocks.checked_sub(originals) else {
-        return Err(Error::parameters(format!(
-            "{} blocks cannot hold {originals} originals",
-            parameters.blocks
-        )));
-    };
-    match parameters.variant.selection {
-        Selection::Coverage(least) if least as usize > drawn => Err(Error::parameters(format!(
-            "a data block cannot be in {least} of {drawn} drawn blocks; lower the coverage or add blocks"
-        ))),
-        _ => Ok(()),
+impl Parameters {
+    /// Whether a graph can be drawn from them, but for decodability.
+    ///
+    /// # Errors
+    /// As [`Graph::attempted`].
+    pub(crate) fn check(&self) -> Result<()> {
+        check_count("blocks", self.blocks, MAX_BLOCKS)?;
+        let expected = self.soliton.mean() * self.blocks as f64;
+        check_edges(self.blocks, expected as usize)?;
+        let originals = original_count(self);
+        let Some(drawn) = self.blocks.checked_sub(originals) else {
+            let blocks = self.blocks;
+            return Err(Error::parameters(format!(
+                "{blocks} blocks cannot hold {originals} originals"
+            )));
+        };
+        match self.variant.selection {
+            Selection::Coverage(least) if least as usize > drawn => {
+                Err(Error::parameters(format!(
+                    "a data block cannot be in {least} of {drawn} drawn blocks; lower the coverage or add \
+                 blocks"
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -14,11 +14,13 @@
 //!
 //! Cells are numbered as in a code that stores no data: the data blocks first, then the blocks.
 
+mod code;
 mod generator;
 mod graph;
 mod peeling;
 mod soliton;
 
+pub use code::{FAMILY, LtCode};
 pub use graph::{Graph, MAX_ATTEMPTS, MAX_BLOCKS};
 pub use peeling::Peeling;
 pub use soliton::{MAX_DATA_BLOCKS, Soliton};

@@ -27,8 +27,8 @@ pub(crate) struct Arrival {
 
 /// The blocks received so far and the data blocks that peeling finds from them.
 #[derive(Debug, Clone)]
-pub struct Peeling<'g> {
-    graph: &'g Graph,
+pub struct Peeling {
+    graph: Graph,
     received: Vec<bool>,
     arrivals: Vec<Arrival>,
     /// Per block, what is unknown of it.
@@ -48,11 +48,11 @@ struct Unknown {
     sum: u32,
 }
 
-impl<'g> Peeling<'g> {
+impl Peeling {
     /// Nothing received yet.
-    pub fn new(graph: &'g Graph) -> Self {
+    pub fn new(graph: &Graph) -> Self {
         Self {
-            graph,
+            graph: graph.clone(),
             received: vec![false; graph.blocks()],
             arrivals: Vec::new(),
             unknown: vec![Unknown::default(); graph.blocks()],
@@ -69,11 +69,11 @@ impl<'g> Peeling<'g> {
     /// # Errors
     /// When the graph has no such block.
     pub fn push(&mut self, block: usize) -> Result<bool> {
-        let neighbours = self.graph.neighbours(block)?;
+        self.graph.neighbours(block)?;
         if !std::mem::replace(&mut self.received[block], true) {
             let block = block as u32;
             self.arrivals.push(Arrival { block, known: self.found.len() });
-            self.enter(block, neighbours);
+            self.enter(block);
             self.peel();
         }
         Ok(self.is_complete())
@@ -94,8 +94,13 @@ impl<'g> Peeling<'g> {
         self.found.len()
     }
 
-    pub(crate) fn graph(&self) -> &'g Graph {
-        self.graph
+    /// Whether a block that there is has been received.
+    pub(crate) fn has(&self, block: usize) -> bool {
+        self.received[block]
+    }
+
+    pub(crate) fn graph(&self) -> &Graph {
+        &self.graph
     }
 
     /// The received blocks in order.
@@ -131,8 +136,11 @@ impl<'g> Peeling<'g> {
         self.is_known[data] || !self.waiting[data].is_empty()
     }
 
-    fn enter(&mut self, block: u32, neighbours: &[u32]) {
-        for &data in neighbours.iter().filter(|&&data| !self.is_known[data as usize]) {
+    fn enter(&mut self, block: u32) {
+        for &data in self.graph.row(block) {
+            if self.is_known[data as usize] {
+                continue;
+            }
             let unknown = &mut self.unknown[block as usize];
             unknown.count += 1;
             unknown.sum ^= data;

@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::plan::lt::Program;
 use crate::plan::schedule::{Op, Slot};
 
-pub(super) fn plan(peeling: &Peeling<'_>) -> Result<Plan> {
+pub(super) fn plan(peeling: &Peeling) -> Result<Plan> {
     let mut replay = Replay::new(peeling);
     let mut done = 0;
     for arrival in peeling.arrivals() {
@@ -32,7 +32,7 @@ struct Copy {
 }
 
 struct Replay<'p> {
-    peeling: &'p Peeling<'p>,
+    peeling: &'p Peeling,
     program: Program<'p>,
     is_known: Vec<bool>,
     /// Per block that has been received, its copy.
@@ -42,7 +42,7 @@ struct Replay<'p> {
 }
 
 impl<'p> Replay<'p> {
-    fn new(peeling: &'p Peeling<'p>) -> Self {
+    fn new(peeling: &'p Peeling) -> Self {
         let graph = peeling.graph();
         Self {
             peeling,

@@ -11,6 +11,10 @@
 //! them, since the rank cannot be full before. Blocks that come later are reduced to one
 //! equation each, so a push costs a row and nothing is done twice.
 //!
+//! When the data is determined, all is solved once more for the program, from all blocks received, those
+//! of the lowest degrees first. With a few more blocks than are needed far fewer XORs suffice, half as many
+//! at 1.05 k for k = 1024, because fewer unknowns are set aside, and sparser rows used.
+//!
 //! The program computes, in this order, what peeling gives with all inactive data blocks taken as zero,
 //! as far as it is needed; the equations; the inactive data blocks; and the rest as the lazy decoder
 //! does, from sparse rows again, which takes fewer XORs than adding dense sums would.
@@ -22,10 +26,22 @@ use crate::plan::Plan;
 use crate::plan::lt::Program;
 use crate::plan::schedule::{Op, Slot};
 
+/// The program that makes all data blocks from those received.
+pub(super) fn plan(received: &Peeling) -> Result<Plan> {
+    let graph = received.graph();
+    let mut blocks: Vec<u32> = received.arrivals().iter().map(|arrival| arrival.block).collect();
+    blocks.sort_by_key(|&block| graph.row(block).len());
+    let mut peeling = Peeling::new(graph);
+    for block in blocks {
+        peeling.push(block as usize)?;
+    }
+    Residue::new(&mut peeling).plan(&peeling)
+}
+
 /// What peeling with inactive unknowns leaves to elimination.
 #[derive(Debug, Clone)]
-pub(super) struct Residue<'g> {
-    graph: &'g Graph,
+pub(super) struct Residue {
+    graph: Graph,
     inactive: Vec<u32>,
     /// Per data block, the inactive ones in its sum: packed bits, `stride` words each.
     sums: Vec<u64>,
@@ -35,16 +51,16 @@ pub(super) struct Residue<'g> {
     echelon: Echelon,
 }
 
-impl<'g> Residue<'g> {
+impl Residue {
     /// Sets unknowns aside until peeling reaches every data block. Those in most blocks go first.
-    pub(super) fn new(peeling: &mut Peeling<'g>) -> Self {
+    pub(super) fn new(peeling: &mut Peeling) -> Self {
         let inactive = set_aside(peeling);
-        let (graph, stride) = (peeling.graph(), inactive.len().div_ceil(64));
+        let (graph, stride) = (peeling.graph().clone(), inactive.len().div_ceil(64));
         let sums = vec![0; graph.data() * stride];
         let echelon = Echelon::new(inactive.len());
         let mut residue = Self { graph, inactive, sums, stride, rows: Vec::new(), echelon };
         residue.add_up(peeling);
-        let mut is_used = vec![false; graph.blocks()];
+        let mut is_used = vec![false; peeling.graph().blocks()];
         peeling
             .found()
             .iter()
@@ -55,7 +71,7 @@ impl<'g> Residue<'g> {
         residue
     }
 
-    fn add_up(&mut self, peeling: &Peeling<'_>) {
+    fn add_up(&mut self, peeling: &Peeling) {
         for (i, &data) in self.inactive.iter().enumerate() {
             self.sums[data as usize * self.stride + i / 64] |= 1 << (i % 64);
         }
@@ -96,7 +112,7 @@ impl<'g> Residue<'g> {
     }
 
     /// The program, once nothing is missing.
-    pub(super) fn plan(&self, peeling: &Peeling<'_>) -> Result<Plan> {
+    fn plan(&self, peeling: &Peeling) -> Result<Plan> {
         let mut solution = Solution::new(self, peeling);
         solution.constants();
         solution.inactive();
@@ -105,7 +121,7 @@ impl<'g> Residue<'g> {
     }
 }
 
-fn set_aside(peeling: &mut Peeling<'_>) -> Vec<u32> {
+fn set_aside(peeling: &mut Peeling) -> Vec<u32> {
     let mut inactive = Vec::new();
     for data in peeling.unknown_by_uses() {
         if peeling.set_aside(data) {
@@ -116,10 +132,10 @@ fn set_aside(peeling: &mut Peeling<'_>) -> Vec<u32> {
 }
 
 /// The program of a residue under construction.
-struct Solution<'r, 'g> {
-    residue: &'r Residue<'g>,
-    peeling: &'r Peeling<'g>,
-    program: Program<'g>,
+struct Solution<'r> {
+    residue: &'r Residue,
+    peeling: &'r Peeling,
+    program: Program<'r>,
     /// Per row that is used, by number, its value.
     equations: Vec<Option<Slot>>,
     /// Per data block, its value with inactive ones taken as zero, where it is needed.
@@ -128,8 +144,8 @@ struct Solution<'r, 'g> {
     combinations: Vec<Vec<usize>>,
 }
 
-impl<'r, 'g> Solution<'r, 'g> {
-    fn new(residue: &'r Residue<'g>, peeling: &'r Peeling<'g>) -> Self {
+impl<'r> Solution<'r> {
+    fn new(residue: &'r Residue, peeling: &'r Peeling) -> Self {
         let unit = |i: usize| {
             let mut row = vec![0; residue.stride];
             row[i / 64] = 1 << (i % 64);
@@ -138,7 +154,7 @@ impl<'r, 'g> Solution<'r, 'g> {
         Self {
             residue,
             peeling,
-            program: Program::new(residue.graph),
+            program: Program::new(&residue.graph),
             equations: vec![None; residue.rows.len()],
             constants: vec![None; residue.graph.data()],
             combinations: (0..residue.inactive.len()).map(unit).collect(),

@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use crate::plan::lt::Program;
 
 /// Each data block from the block that gave it and the other neighbours of that.
-pub(super) fn plan(peeling: &Peeling<'_>) -> Result<Plan> {
+pub(super) fn plan(peeling: &Peeling) -> Result<Plan> {
     let mut program = Program::new(peeling.graph());
     for found in peeling.found() {
         if let Some(block) = found.block {

@@ -13,9 +13,17 @@
 //!
 //! The evaluation's counts of two-input XORs are [`Cost::xors`](crate::Cost) of these schedules.
 
+mod balance;
+mod freedom;
 mod greedy;
 mod inactivation;
 mod lazy;
+mod question;
+mod reception;
+
+pub use balance::Balance;
+pub use freedom::Freedom;
+pub use reception::Reception;
 
 use crate::define::cells::CellId;
 use crate::define::lt::{Graph, Peeling};
@@ -38,27 +46,28 @@ pub enum Method {
 
 /// What has been received of a graph, and what follows from it.
 #[derive(Debug, Clone)]
-pub struct Decoder<'g> {
+pub struct Decoder {
     method: Method,
-    peeling: Peeling<'g>,
+    peeling: Peeling,
     /// How many data blocks, from the first, are in received blocks.
     covered: usize,
-    residue: Option<Residue<'g>>,
+    residue: Option<Residue>,
 }
 
-impl<'g> Decoder<'g> {
+impl Decoder {
     /// A decoder that has received nothing.
-    pub fn new(graph: &'g Graph, method: Method) -> Self {
+    pub fn new(graph: &Graph, method: Method) -> Self {
         Self { method, peeling: Peeling::new(graph), covered: 0, residue: None }
     }
 
     /// Takes a block by number, and says whether the data can be rebuilt. Blocks that were received
-    /// before, and all that come after the data is determined, change nothing.
+    /// before change nothing. Those that come after the data is determined change nothing but the plan of
+    /// inactivation, which takes fewer XORs the more blocks there are.
     ///
     /// # Errors
     /// When the graph has no such block.
     pub fn push(&mut self, block: usize) -> Result<bool> {
-        if self.is_ready() {
+        if self.is_ready() && self.method != Method::Inactivation {
             return self.peeling.graph().neighbours(block).map(|_| true);
         }
         let before = self.received();
@@ -92,6 +101,32 @@ impl<'g> Decoder<'g> {
         self.peeling.is_complete() && self.missing() == 0
     }
 
+    /// Whether a block that there is has been taken.
+    pub(crate) fn has(&self, block: usize) -> bool {
+        self.peeling.has(block)
+    }
+
+    fn graph(&self) -> &Graph {
+        self.peeling.graph()
+    }
+
+    fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The blocks that were taken, in order.
+    fn arrivals(&self) -> impl Iterator<Item = usize> {
+        self.peeling.arrivals().iter().map(|arrival| arrival.block as usize)
+    }
+
+    /// As [`Decoder::push`]; a block counts as received also where the data is determined without it.
+    fn receive(&mut self, block: usize) -> Result<()> {
+        match self.is_ready() {
+            true => self.peeling.push(block).map(|_| ()),
+            false => self.push(block).map(|_| ()),
+        }
+    }
+
     /// How many different blocks have been taken.
     pub fn received(&self) -> usize {
         self.peeling.received()
@@ -110,10 +145,10 @@ impl<'g> Decoder<'g> {
                 self.peeling.graph().data()
             )));
         }
-        match (&self.residue, self.method) {
-            (Some(residue), _) => residue.plan(&self.peeling),
-            (None, Method::Greedy) => greedy::plan(&self.peeling),
-            (None, Method::Lazy | Method::Inactivation) => lazy::plan(&self.peeling),
+        match self.method {
+            Method::Greedy => greedy::plan(&self.peeling),
+            Method::Lazy => lazy::plan(&self.peeling),
+            Method::Inactivation => inactivation::plan(&self.peeling),
         }
     }
 }
@@ -134,14 +169,26 @@ impl Graph {
     /// # Errors
     /// None, for a graph; schedules are checked.
     pub fn encode(&self) -> Result<Plan> {
+        self.encode_some(&(0..self.blocks()).collect::<Vec<_>>())
+    }
+
+    /// The same for some of the blocks, in this order.
+    ///
+    /// # Errors
+    /// When there is no such block, or one is named twice.
+    pub fn encode_some(&self, blocks: &[usize]) -> Result<Plan> {
+        let mut ops = Vec::with_capacity(blocks.len());
+        let mut is_made = vec![false; self.blocks()];
+        for (&block, output) in blocks.iter().zip(0..) {
+            let sources = self.neighbours(block)?.iter().map(|&data| Slot::Input(data)).collect();
+            if std::mem::replace(&mut is_made[block], true) {
+                return Err(Error::parameters(format!("block {block} is to be made twice")));
+            }
+            ops.push(Op::assign(Slot::Output(output), sources));
+        }
         let inputs = (0..self.data()).map(|data| self.data_cell(data)).collect();
-        let outputs = (0..self.blocks()).map(|block| self.block_cell(block)).collect();
-        let op = |block| {
-            let sources = self.row(block).iter().map(|&data| Slot::Input(data)).collect();
-            Op::assign(Slot::Output(block), sources)
-        };
-        let ops = (0..self.blocks() as u32).map(op).collect();
-        Plan::new(Schedule::new(self.data(), 0, self.blocks(), ops)?, inputs, outputs)
+        let outputs = blocks.iter().map(|&block| self.block_cell(block)).collect();
+        Plan::new(Schedule::new(self.data(), 0, blocks.len(), ops)?, inputs, outputs)
     }
 }
 

@@ -3,8 +3,10 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
+use crate::run::blocks::BlockProgram;
+use crate::run::kernel::blocks::{Blocks, Runner, run_tiles};
 use crate::run::kernel::generic::Tiled;
-use crate::run::kernel::vector::Vector;
+use crate::run::kernel::vector::{Streaming, Vector};
 use crate::run::kernel::{Compiled, Memory};
 use crate::run::program::Program;
 
@@ -33,6 +35,19 @@ unsafe fn run(tiled: &Tiled, memory: &Memory, stripes: Range<usize>) {
     unsafe { tiled.run::<__m256i>(memory, stripes) }
 }
 
+/// What runs long blocks, where the processor has the feature.
+pub(crate) fn block_runner() -> Option<Runner> {
+    is_available().then_some(run_blocks as Runner)
+}
+
+/// # Safety
+/// As [`Runner`].
+#[target_feature(enable = "avx2")]
+unsafe fn run_blocks(program: &BlockProgram, blocks: &Blocks, tiles: Range<usize>) {
+    // SAFETY: the caller's contract; the feature is enabled here.
+    unsafe { run_tiles::<__m256i>(program, blocks, tiles) }
+}
+
 // SAFETY: loads and stores touch exactly the register's bytes, unaligned.
 unsafe impl Vector for __m256i {
     const BYTES: usize = size_of::<Self>();
@@ -53,5 +68,28 @@ unsafe impl Vector for __m256i {
     unsafe fn xor(self, other: Self) -> Self {
         // SAFETY: the caller vouches for the instruction set.
         unsafe { _mm256_xor_si256(self, other) }
+    }
+}
+
+// SAFETY: a store touches exactly the register's bytes.
+unsafe impl Streaming for __m256i {
+    const STREAMS: bool = true;
+
+    #[inline(always)]
+    unsafe fn stream(self, to: *mut u8) {
+        // SAFETY: the caller vouches for the bytes, the alignment and the instruction set.
+        unsafe { _mm256_stream_si256(to.cast(), self) }
+    }
+
+    #[inline(always)]
+    unsafe fn fence() {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { _mm_sfence() }
+    }
+
+    #[inline(always)]
+    fn prefetch(from: *const u8) {
+        // SAFETY: a prefetch of any address is harmless.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
     }
 }

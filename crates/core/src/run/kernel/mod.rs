@@ -9,6 +9,7 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod blocks;
 mod generic;
 pub(crate) mod vector;
 

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::run::blocks::BlockProgram;
+use crate::run::kernel::blocks::{Blocks, run_tiles};
 use crate::run::kernel::generic::Tiled;
 use crate::run::kernel::{Compiled, Memory};
 use crate::run::program::Program;
@@ -17,4 +19,11 @@ impl Compiled for Scalar {
         // SAFETY: the caller's contract; words need no features.
         unsafe { self.0.run::<u64>(memory, stripes) }
     }
+}
+
+/// # Safety
+/// As [`Runner`](crate::run::kernel::blocks::Runner).
+pub(crate) unsafe fn run_blocks(program: &BlockProgram, blocks: &Blocks, tiles: Range<usize>) {
+    // SAFETY: the caller's contract; words need no features.
+    unsafe { run_tiles::<u64>(program, blocks, tiles) }
 }

@@ -23,6 +23,37 @@ pub(crate) unsafe trait Vector: Copy {
     unsafe fn xor(self, other: Self) -> Self;
 }
 
+/// A vector that can be stored past the cache.
+///
+/// # Safety
+/// All zero bytes are a vector of zeros. `stream` writes just the vector's bytes. The methods may
+/// only be called where the processor has the instruction set; they are meant to be inlined into
+/// functions with the matching `target_feature`.
+pub(crate) unsafe trait Streaming: Vector {
+    /// Whether stores can bypass the cache.
+    const STREAMS: bool;
+
+    /// Stores past the cache, if that is possible.
+    ///
+    /// # Safety
+    /// `to` is valid for writing a vector and aligned to the bytes of one, or to a cache line where
+    /// a vector is longer.
+    unsafe fn stream(self, to: *mut u8);
+
+    /// Makes what was streamed visible to other threads before anything that follows.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn fence();
+
+    /// Has the line of an address fetched into the cache, where there is an instruction for it; the
+    /// address need not be valid.
+    #[inline(always)]
+    fn prefetch(from: *const u8) {
+        let _ = from;
+    }
+}
+
 // SAFETY: eight bytes, read and written unaligned; every processor has the instructions.
 unsafe impl Vector for u64 {
     const BYTES: usize = 8;
@@ -65,4 +96,18 @@ unsafe impl Vector for u8 {
     unsafe fn xor(self, other: Self) -> Self {
         self ^ other
     }
+}
+
+// SAFETY: a store touches eight bytes.
+unsafe impl Streaming for u64 {
+    const STREAMS: bool = false;
+
+    #[inline(always)]
+    unsafe fn stream(self, to: *mut u8) {
+        // SAFETY: the caller vouches for the bytes.
+        unsafe { self.store(to) }
+    }
+
+    #[inline(always)]
+    unsafe fn fence() {}
 }

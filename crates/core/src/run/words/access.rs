@@ -1,6 +1,6 @@
 //! How kernels touch memory: whole vectors, or the first bytes of one through a padded copy.
 
-use crate::run::words::multiplier::Streaming;
+use crate::run::kernel::vector::Streaming;
 
 /// How vectors are loaded and stored.
 pub(super) trait Access: Copy {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::run::kernel::Memory;
 use crate::run::words::engine::Engine;
-use crate::run::words::multiplier::{ByteMap, Multiplier, NibbleTables, Register, Streaming};
+use crate::run::words::multiplier::{ByteMap, Multiplier, NibbleTables, Register};
 
 pub(super) struct Avx512;
 
@@ -67,23 +67,6 @@ unsafe impl Multiplier for Avx512 {
         unsafe {
             _mm512_xor_si512(_mm512_shuffle_epi8(lows, low), _mm512_shuffle_epi8(highs, high))
         }
-    }
-}
-
-// SAFETY: a store touches exactly the register's bytes.
-unsafe impl Streaming for __m512i {
-    const STREAMS: bool = true;
-
-    #[inline(always)]
-    unsafe fn stream(self, to: *mut u8) {
-        // SAFETY: the caller vouches for the bytes, the alignment and the instruction set.
-        unsafe { _mm512_stream_si512(to.cast(), self) }
-    }
-
-    #[inline(always)]
-    unsafe fn fence() {
-        // SAFETY: the caller vouches for the instruction set.
-        unsafe { _mm_sfence() }
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use crate::run::kernel::vector::Streaming;
 use crate::run::kernel::{Compiled, Memory};
 use crate::run::words::horner::Horner;
-use crate::run::words::multiplier::{Multiplier, Streaming};
+use crate::run::words::multiplier::Multiplier;
 use crate::run::words::products::Products;
 use crate::run::words::program::WordProgram;
 

@@ -4,32 +4,8 @@ use std::ops::Range;
 
 use crate::define::field::Field;
 use crate::run::kernel::Memory;
-use crate::run::kernel::vector::Vector;
+use crate::run::kernel::vector::Streaming;
 use crate::run::words::engine::{Engine, LINE};
-
-/// A vector that can be stored past the cache.
-///
-/// # Safety
-/// All zero bytes are a vector of zeros. `stream` writes just the vector's bytes. The methods may
-/// only be called where the processor has the instruction set; they are meant to be inlined into
-/// functions with the matching `target_feature`.
-pub(super) unsafe trait Streaming: Vector {
-    /// Whether stores can bypass the cache.
-    const STREAMS: bool;
-
-    /// Stores past the cache, if that is possible.
-    ///
-    /// # Safety
-    /// `to` is valid for writing a vector and aligned to the bytes of one, or to a cache line where
-    /// a vector is longer.
-    unsafe fn stream(self, to: *mut u8);
-
-    /// Makes what was streamed visible to other threads before anything that follows.
-    ///
-    /// # Safety
-    /// The processor has the instruction set.
-    unsafe fn fence();
-}
 
 /// A register of words.
 ///

@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::run::kernel::Memory;
 use crate::run::kernel::vector::Vector;
 use crate::run::words::engine::Engine;
-use crate::run::words::multiplier::{ByteMap, Multiplier, NibbleTables, Register, Streaming};
+use crate::run::words::multiplier::{ByteMap, Multiplier, NibbleTables, Register};
 
 pub(super) struct Neon;
 
@@ -56,20 +56,6 @@ unsafe impl Multiplier for Neon {
         // SAFETY: the caller vouches for the instruction set.
         unsafe { veorq_u8(vqtbl1q_u8(lows, low), vqtbl1q_u8(highs, high)) }
     }
-}
-
-// SAFETY: a store touches exactly the register's bytes.
-unsafe impl Streaming for uint8x16_t {
-    const STREAMS: bool = false;
-
-    #[inline(always)]
-    unsafe fn stream(self, to: *mut u8) {
-        // SAFETY: the caller vouches for the bytes and the instruction set.
-        unsafe { self.store(to) }
-    }
-
-    #[inline(always)]
-    unsafe fn fence() {}
 }
 
 // SAFETY: only registers are touched.

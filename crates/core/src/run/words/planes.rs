@@ -13,8 +13,8 @@
 //! registers alone, and memory keeps the standard one.) With N = 1 nothing is rearranged.
 
 use crate::define::field::Field;
-use crate::run::kernel::vector::Vector;
-use crate::run::words::multiplier::{ByteMap, Multiplier, Register, Streaming};
+use crate::run::kernel::vector::{Streaming, Vector};
+use crate::run::words::multiplier::{ByteMap, Multiplier, Register};
 
 /// N registers of words of N bytes, byte by byte.
 #[derive(Clone, Copy)]

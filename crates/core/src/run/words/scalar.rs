@@ -7,9 +7,8 @@
 use std::ops::Range;
 
 use crate::run::kernel::Memory;
-use crate::run::kernel::vector::Vector;
 use crate::run::words::engine::Engine;
-use crate::run::words::multiplier::{ByteMap, Multiplier, Register, Streaming};
+use crate::run::words::multiplier::{ByteMap, Multiplier, Register};
 
 pub(super) struct Scalar;
 
@@ -59,20 +58,6 @@ unsafe impl Multiplier for Scalar {
     unsafe fn product(operand: [u64; 8], factor: [u64; 8]) -> u64 {
         (0..8).fold(0, |sum, bit| sum ^ operand[bit] & factor[bit])
     }
-}
-
-// SAFETY: a store touches eight bytes.
-unsafe impl Streaming for u64 {
-    const STREAMS: bool = false;
-
-    #[inline(always)]
-    unsafe fn stream(self, to: *mut u8) {
-        // SAFETY: the caller vouches for the bytes.
-        unsafe { self.store(to) }
-    }
-
-    #[inline(always)]
-    unsafe fn fence() {}
 }
 
 // SAFETY: only registers are touched.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::run::kernel::Memory;
 use crate::run::words::engine::Engine;
-use crate::run::words::multiplier::{ByteMap, Multiplier, NibbleTables, Register, Streaming};
+use crate::run::words::multiplier::{ByteMap, Multiplier, NibbleTables, Register};
 
 pub(super) struct Ssse3;
 
@@ -59,23 +59,6 @@ unsafe impl Multiplier for Ssse3 {
     unsafe fn product([low, high]: [__m128i; 2], [lows, highs]: [__m128i; 2]) -> __m128i {
         // SAFETY: the caller vouches for the instruction set.
         unsafe { _mm_xor_si128(_mm_shuffle_epi8(lows, low), _mm_shuffle_epi8(highs, high)) }
-    }
-}
-
-// SAFETY: a store touches exactly the register's bytes.
-unsafe impl Streaming for __m128i {
-    const STREAMS: bool = true;
-
-    #[inline(always)]
-    unsafe fn stream(self, to: *mut u8) {
-        // SAFETY: the caller vouches for the bytes, the alignment and the instruction set.
-        unsafe { _mm_stream_si128(to.cast(), self) }
-    }
-
-    #[inline(always)]
-    unsafe fn fence() {
-        // SAFETY: the caller vouches for the instruction set.
-        unsafe { _mm_sfence() }
     }
 }
 

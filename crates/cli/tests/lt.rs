@@ -1,0 +1,177 @@
+//! LT codes through the real program: files and pipes, what is reported, and every exit code.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use common::{
+    Chance, Run, decode, encode, exit, names, run, run_with_input, shard_paths, snapshot,
+};
+
+const CODE: &str = "lt:k=64,n=112,nodes=8";
+const CANONICAL: &str = "lt:k=64,n=112,nodes=8,c=0.1,delta=0.5,variant=plain,seed=0";
+
+/// An object of some segments and its shards.
+struct Scene {
+    yard: TempDir,
+    paths: Vec<PathBuf>,
+}
+
+impl Scene {
+    fn new(code: &str, length: usize) -> Self {
+        let yard = tempfile::tempdir().unwrap();
+        fs::write(yard.path().join("object"), Chance(length as u64).bytes(length)).unwrap();
+        let report = encode(&yard.path().join("object"), &yard.path().join("shards"), code, &[]);
+        Self { paths: shard_paths(&report), yard }
+    }
+
+    fn shards(&self) -> PathBuf {
+        self.yard.path().join("shards")
+    }
+
+    fn lose(&self, shards: std::ops::Range<usize>) {
+        self.paths[shards].iter().for_each(|path| fs::remove_file(path).unwrap());
+    }
+
+    fn command(&self, command: &str) -> Run {
+        run(args![command, self.shards(), "--json"])
+    }
+}
+
+#[test]
+fn pipes_come_back() {
+    let yard = tempfile::tempdir().unwrap();
+    let shards = yard.path().join("shards");
+    for (length, blocks, variant) in [
+        (0, 112, "plain"),
+        (1, 128, "originals"),
+        (100_003, 112, "uniform"),
+        (9_000_001, 192, "originals+singles+coverage+decodable"),
+    ] {
+        let content = Chance(7).bytes(length);
+        let code = format!("lt:k=64,n={blocks},nodes=8,variant={variant}");
+        let encode = args!["encode", "-", "--code", code, "--out", &shards, "--no-sync", "--force"];
+        run_with_input(encode, &content).expect(exit::DONE);
+        assert_eq!(names(&shards).len(), 8);
+        assert!(decode(&shards) == content, "{length} {variant}");
+        fs::remove_file(shards.join(&names(&shards)[3])).unwrap();
+        assert!(decode(&shards) == content, "{length} {variant} without shard 3");
+    }
+}
+
+fn reception(of: &Value) -> (u64, f64, f64) {
+    let of = &of["reception"];
+    let number = |key: &str| of[key].as_f64().unwrap_or_else(|| panic!("{key} of {of}"));
+    assert_eq!(of["runs"], 2000);
+    (of["blocks"].as_u64().unwrap(), number("average"), number("p999"))
+}
+
+#[test]
+fn info_and_codes_say_how_many_blocks_it_takes() {
+    let scene = Scene::new(CODE, 50_000);
+    let info = scene.command("info").expect(exit::DONE).result();
+    assert_eq!((&info["code"], &info["tolerance"]), (&CANONICAL.into(), &Value::Null));
+    let (blocks, average, p999) = reception(&info);
+    assert_eq!(blocks, 112);
+    assert!(1.0 < average && average < 1.2 && average < p999 && p999 <= 1.75, "{info}");
+
+    let codes = run(args!["codes", CODE, "--json"]).expect(exit::DONE).result();
+    assert_eq!(codes["reception"], info["reception"]);
+    assert_eq!((&codes["data_cells"], &codes["parity_cells"]), (&64.into(), &112.into()));
+    assert_eq!((&codes["overhead"], &codes["tolerance"]), (&0.75.into(), &Value::Null));
+    assert!(codes["pin"]["ripple"].is_array());
+    let text = run(args!["codes", CODE]).expect(exit::DONE).text();
+    assert!(text.contains("64 data blocks as 112 blocks: 75.0 % overhead"), "{text}");
+    assert!(text.contains("k are enough on average"), "{text}");
+    let list = run(args!["codes"]).expect(exit::DONE).text();
+    assert!(list.contains("somewhat more than 64 blocks are enough"), "{list}");
+
+    scene.lose(0..2);
+    let (blocks, ..) = reception(&scene.command("info").expect(exit::DONE).result());
+    assert_eq!(blocks, 84);
+    scene.lose(2..5);
+    let text = run(args!["info", scene.shards()]).expect(exit::DONE).text();
+    assert!(text.contains("the 42 blocks at hand are not enough"), "{text}");
+}
+
+/// Intact, repairable, lost: with the numbers of blocks.
+#[test]
+fn verify_counts_blocks() {
+    let scene = Scene::new(CODE, 300_000);
+    let whole = snapshot(&scene.shards());
+    let verify = scene.command("verify").expect(exit::DONE).result();
+    assert_eq!((&verify["blocks"], &verify["good_blocks"]), (&112.into(), &112.into()));
+    let tolerable = verify["tolerable_losses"].as_u64().unwrap() as usize;
+    assert!((1..=3).contains(&tolerable), "{verify}");
+    let text = run(args!["verify", scene.shards()]).expect(exit::DONE).text();
+    assert!(text.contains(&format!("likely {tolerable} more losses are tolerable")), "{text}");
+
+    scene.lose(0..tolerable);
+    let verify = scene.command("verify").expect(exit::REPAIRABLE).result();
+    assert_eq!(verify["good_blocks"], 14 * (8 - tolerable));
+    scene.command("repair").expect(exit::DONE);
+    assert!(snapshot(&scene.shards()) == whole, "another shard than was lost");
+
+    scene.lose(0..5);
+    let run = scene.command("verify").expect(exit::LOST);
+    let verify = run.result();
+    let needed = verify["likely_needed"].as_u64().unwrap();
+    assert!((22..40).contains(&needed), "{verify}");
+    for command in ["decode", "repair"] {
+        let arguments = match command {
+            "decode" => args!["decode", scene.shards(), "--out", "-", "--json"].to_vec(),
+            _ => args!["repair", scene.shards(), "--json"].to_vec(),
+        };
+        let error = common::run(arguments).expect(exit::LOST).error();
+        let message = error["message"].as_str().unwrap();
+        let part = format!("42 of 112 blocks, which with likely {needed} more are enough");
+        assert!(message.contains(&part), "{message}");
+    }
+}
+
+#[test]
+fn schedules_of_graphs() {
+    let encode = run(args!["schedule", CODE, "--json"]).expect(exit::DONE).result();
+    let ones = encode["ones"].as_u64().unwrap();
+    assert_eq!((&encode["total"], &encode["ops"]), (&ones.into(), &112.into()));
+    assert_eq!(encode["xors"].as_u64().unwrap(), ones - 112);
+    let arguments = args!["schedule", CODE, "--erase", "0,5", "--text", "--json"];
+    let repair = run(arguments).expect(exit::DONE).result();
+    let reads = repair["reads"].as_array().unwrap();
+    assert_eq!((&reads[0], &reads[5]), (&0.into(), &0.into()));
+    assert!(reads.iter().map(|n| n.as_u64().unwrap()).sum::<u64>() >= 64, "{repair}");
+    assert!(repair["text"].as_str().unwrap().starts_with("inputs "));
+    run(args!["schedule", CODE, "--erase", "0,1,2,3,4,5"]).expect(exit::LOST);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let yard = tempfile::tempdir().unwrap();
+    let file = yard.path().join("file");
+    fs::write(&file, b"x").unwrap();
+    let refused = |arguments: &[std::ffi::OsString], part: &str| {
+        let run = run(arguments).expect(exit::ARGUMENTS);
+        assert!(run.stderr.contains(part), "{run}");
+    };
+    let out: &Path = &yard.path().join("out");
+    for (code, part) in [
+        ("lt:k=64", "n is missing"),
+        ("lt:k=64,n=128,variant=fancy", "variant=fancy"),
+        ("lt:k=64,n=128,m=3", "no parameter m"),
+        ("lt:k=65537,n=70000", "k is from 1 to 65536"),
+        ("lt:k=64,n=64,c=100", "not even all blocks together determine the data"),
+    ] {
+        refused(&args!["encode", &file, "--out", out, "--code", code], part);
+    }
+    refused(&args!["bench", "--code", CODE], "bench measures codes that keep the data");
+    refused(&args!["tune", CODE, "--dry-run"], "is not tuned");
+    refused(&args!["schedule", CODE, "--asm"], "not compiled");
+    refused(&args!["schedule", CODE, "--search", "sa"], "only Cauchy matrices");
+    let folder = yard.path().join("shards");
+    encode(&file, &folder, CODE, &[]);
+    refused(&args!["export", &folder, "--format", "zfec", "--out", out], "zfec");
+}

@@ -1,0 +1,54 @@
+//! LT codes as codes: a graph drawn from a seed, its blocks dealt out to nodes in turn.
+//!
+//! What decides the graph is pinned (see [`LtCode::pin`]). No number of losses is promised, so the
+//! tolerance is 0: what can be borne is a matter of the graph and of chance. What is promised is that
+//! all blocks together determine the data.
+
+use crate::define::cells::{Code, CodeBuilder, Pin};
+use crate::define::code::Family;
+use crate::define::lt::{self, LtCode, Selection};
+use crate::define::spec::Spec;
+use crate::error::{Error, Result};
+
+pub(super) const FAMILY: Family = Family {
+    name: lt::FAMILY,
+    summary: "LT: every block the XOR of a few data blocks; somewhat more than any k of n blocks are enough",
+    limits: "k up to 65536, n up to 2^20 blocks on nodes=16; c above 0, delta up to 1; variant=plain, \
+             originals[+singles], coverage or uniform, [+decodable]; seed=0",
+    example: "lt:k=64,n=128",
+    define: |spec| build(&LtCode::new(spec)?),
+    rebuild: |spec, pin| rebuild(spec, pin),
+};
+
+/// The most neighbours of all blocks together, so that a header costs no more memory to read than a
+/// segment.
+const MAX_EDGES: usize = 1 << 24;
+
+fn rebuild(spec: &Spec, pin: &Pin) -> Result<Code> {
+    build(&LtCode::rebuild(spec, pin)?)
+}
+
+fn build(lt: &LtCode) -> Result<Code> {
+    expect_few_edges(lt)?;
+    let graph = lt.graph()?;
+    let mut builder = CodeBuilder::new(lt.nodes());
+    builder.graph(&graph).pin(lt.pin());
+    builder.finish(lt.spec(), 0)
+}
+
+fn expect_few_edges(lt: &LtCode) -> Result<()> {
+    let parameters = lt.parameters();
+    let drawn = parameters.soliton.mean() * lt.blocks() as f64;
+    let covered = match parameters.variant.selection {
+        Selection::Coverage(least) => (least as usize).saturating_mul(lt.data()),
+        Selection::Random | Selection::Uniform => 0,
+    };
+    match (drawn as usize).saturating_add(covered) {
+        0..=MAX_EDGES => Ok(()),
+        edges => Err(Error::parameters(format!(
+            "{}: {edges} neighbours are more than the {MAX_EDGES} of a stored code; take fewer blocks, \
+             a larger c or less coverage",
+            lt.spec()
+        ))),
+    }
+}

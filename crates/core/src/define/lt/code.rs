@@ -1,0 +1,334 @@
+//! An LT code by name: `lt:k=1024,n=2048,nodes=16,c=0.1,delta=0.5,variant=plain,seed=0`.
+//!
+//! The name says all that a graph is drawn from. What is computed in floating point, the
+//! distribution, and what was searched for, a decodable graph, is in the [`Pin`] besides; a reader
+//! takes it from there, so that stored blocks outlive every rounding and every search.
+
+use crate::define::cells::Pin;
+use crate::define::lt::generator::GENERATOR;
+use crate::define::lt::{
+    Graph, MAX_BLOCKS, MAX_DATA_BLOCKS, Originals, Parameters, Selection, Soliton, Variant,
+};
+use crate::define::spec::Spec;
+use crate::error::{Error, Result};
+
+/// The family's name in a spec.
+pub const FAMILY: &str = "lt";
+
+/// How many nodes blocks are spread over unless a spec says otherwise.
+const DEFAULT_NODES: usize = 16;
+/// The most nodes.
+const MAX_NODES: usize = 1 << 16;
+
+const DEFAULT_C: f64 = 0.1;
+const DEFAULT_DELTA: f64 = 0.5;
+/// The paper's threshold (section VII.2).
+const DEFAULT_COVERAGE: usize = 3;
+
+const KEYS: [&str; 8] = ["k", "n", "nodes", "c", "delta", "variant", "coverage", "seed"];
+
+/// A named LT code: k data blocks, n blocks to store, spread over nodes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LtCode {
+    nodes: usize,
+    c: f64,
+    delta: f64,
+    parameters: Parameters,
+    attempt: u32,
+}
+
+impl LtCode {
+    /// The code that a spec names. `k` and `n` are needed; `nodes` is 16 by default (or n, if that is
+    /// less), `c` 0.1, `delta` 0.5, `seed` 0. `variant` is `plain`, or of these parts joined by `+`:
+    ///
+    /// - `originals`: the first k blocks are the data blocks, and no other has degree 1; with `singles`
+    ///   others may;
+    /// - `coverage`: every data block is in at least `coverage` blocks, 3 by default; or `uniform`: all
+    ///   data blocks are in equally many;
+    /// - `decodable`: graphs are drawn until one can be peeled when no block is lost.
+    ///
+    /// # Errors
+    /// When a parameter is missing, unknown or out of range, or no decodable graph is found.
+    pub fn new(spec: &Spec) -> Result<Self> {
+        let mut code = Self::parse(spec)?;
+        if code.parameters.variant.decodable {
+            code.attempt = Graph::new(&code.parameters)?.attempt();
+        } else {
+            code.parameters.check()?;
+        }
+        Ok(code)
+    }
+
+    /// The code of a canonical spec and the pin that was stored with it.
+    ///
+    /// # Errors
+    /// When the pin does not fit the spec, or names a generator that this version has not.
+    pub fn rebuild(spec: &Spec, pin: &Pin) -> Result<Self> {
+        let mut code = Self::parse(spec)?;
+        let generator = pin.one("generator")?;
+        if generator != GENERATOR || pin.one("seed")? != code.parameters.seed {
+            return Err(Error::parameters(format!(
+                "{spec} is pinned with {pin}; this version has generator {GENERATOR}"
+            )));
+        }
+        let too_large = |_| Error::parameters(format!("{spec}: no code is pinned with {pin}"));
+        code.parameters.soliton = Soliton::from_integers(
+            code.data(),
+            usize::try_from(pin.one("spike")?).map_err(too_large)?,
+            pin.one("ripple")?,
+            pin.one("weight")?,
+        )?;
+        code.attempt = u32::try_from(pin.one("attempt")?).map_err(too_large)?;
+        code.parameters.check()?;
+        Ok(code)
+    }
+
+    fn parse(spec: &Spec) -> Result<Self> {
+        if spec.family() != FAMILY {
+            return Err(Error::spec(format!("{spec} is no LT code; those are {FAMILY}:k=…,n=…")));
+        }
+        spec.allow(&KEYS)?;
+        let (data, blocks) = (spec.required("k")?, spec.required("n")?);
+        let limit = |key, value, most| match (1..=most).contains(&value) {
+            true => Ok(value),
+            false => Err(Error::parameters(format!("{spec}: {key} is from 1 to {most}"))),
+        };
+        limit("k", data, MAX_DATA_BLOCKS)?;
+        limit("n", blocks, MAX_BLOCKS)?;
+        let nodes = spec.number("nodes")?.unwrap_or(DEFAULT_NODES.min(blocks));
+        limit("nodes", nodes, blocks.min(MAX_NODES))?;
+        let (c, delta) = (decimal(spec, "c", DEFAULT_C)?, decimal(spec, "delta", DEFAULT_DELTA)?);
+        let soliton = Soliton::robust(data, c, delta)?;
+        let seed = spec.number("seed")?.unwrap_or(0) as u64;
+        let parameters = Parameters { soliton, blocks, seed, variant: variant(spec)? };
+        Ok(Self { nodes, c, delta, parameters, attempt: 0 })
+    }
+
+    /// The canonical name.
+    pub fn spec(&self) -> Spec {
+        let Parameters { blocks, seed, variant, .. } = self.parameters;
+        let spec = Spec::new(FAMILY)
+            .with("k", self.data())
+            .with("n", blocks)
+            .with("nodes", self.nodes)
+            .with("c", self.c)
+            .with("delta", self.delta)
+            .with("variant", variant);
+        let spec = match variant.selection {
+            Selection::Coverage(least) => spec.with("coverage", least),
+            Selection::Random | Selection::Uniform => spec,
+        };
+        spec.with("seed", seed)
+    }
+
+    /// What to keep with stored blocks: the generator's number, the distribution as whole numbers,
+    /// the seed, and which graph of that seed it is.
+    pub fn pin(&self) -> Pin {
+        let (spike, ripple, weight) = self.parameters.soliton.integers();
+        Pin::new()
+            .with("generator", [GENERATOR])
+            .with("spike", [spike as u64])
+            .with("ripple", [ripple])
+            .with("weight", [weight])
+            .with("seed", [self.parameters.seed])
+            .with("attempt", [self.attempt.into()])
+    }
+
+    /// What the graph is drawn from.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// The number of data blocks, k.
+    pub fn data(&self) -> usize {
+        self.parameters.soliton.data()
+    }
+
+    /// The number of blocks, n.
+    pub fn blocks(&self) -> usize {
+        self.parameters.blocks
+    }
+
+    /// The number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// The node that holds a block: they go round.
+    pub fn node_of(&self, block: usize) -> usize {
+        block % self.nodes
+    }
+
+    /// The blocks of a node, ascending.
+    pub fn blocks_of(&self, node: usize) -> impl ExactSizeIterator<Item = usize> + use<> {
+        (node..self.blocks()).step_by(self.nodes)
+    }
+
+    /// Draws the graph.
+    ///
+    /// # Errors
+    /// None, for a code that was made; see [`Graph::attempted`].
+    pub fn graph(&self) -> Result<Graph> {
+        Graph::attempted(&self.parameters, self.attempt)
+    }
+}
+
+/// A decimal number such as 0.05.
+fn decimal(spec: &Spec, key: &str, default: f64) -> Result<f64> {
+    let Some(text) = spec.text(key) else { return Ok(default) };
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    text.parse().ok().filter(|_| is_plain).ok_or_else(|| {
+        Error::spec(format!("{spec}: {key}={text} is no decimal number, as {key}=0.5 is"))
+    })
+}
+
+fn variant(spec: &Spec) -> Result<Variant> {
+    let text = spec.text("variant").unwrap_or("plain");
+    let wrong = || {
+        Error::spec(format!(
+            "variant={text} is plain, or one or several of originals or originals+singles, \
+             coverage or uniform, and decodable, joined by + in this order"
+        ))
+    };
+    let least = spec.number("coverage")?;
+    let mut variant = Variant::default();
+    for part in text.split('+') {
+        match part {
+            "plain" => {}
+            "originals" => variant.originals = Originals::Only,
+            "singles" => variant.originals = Originals::AndDegreeOne,
+            "coverage" => {
+                let least =
+                    u32::try_from(least.unwrap_or(DEFAULT_COVERAGE)).map_err(|_| wrong())?;
+                variant.selection = Selection::Coverage(least);
+            }
+            "uniform" => variant.selection = Selection::Uniform,
+            "decodable" => variant.decodable = true,
+            _ => return Err(wrong()),
+        }
+    }
+    if variant.to_string() != text {
+        return Err(wrong());
+    }
+    match (least, variant.selection) {
+        (Some(_), Selection::Random | Selection::Uniform) => {
+            Err(Error::spec(format!("{spec}: coverage=… belongs to variant=coverage")))
+        }
+        _ => Ok(variant),
+    }
+}
+
+impl std::fmt::Display for Variant {
+    /// As in a spec: `plain`, or parts joined by `+`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let originals = match self.originals {
+            Originals::None => None,
+            Originals::Only => Some("originals"),
+            Originals::AndDegreeOne => Some("originals+singles"),
+        };
+        let selection = match self.selection {
+            Selection::Random => None,
+            Selection::Coverage(_) => Some("coverage"),
+            Selection::Uniform => Some("uniform"),
+        };
+        let decodable = self.decodable.then_some("decodable");
+        let parts: Vec<&str> = [originals, selection, decodable].into_iter().flatten().collect();
+        f.write_str(if parts.is_empty() { "plain".to_owned() } else { parts.join("+") }.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(text: &str) -> Result<LtCode> {
+        LtCode::new(&text.parse()?)
+    }
+
+    #[test]
+    fn specs_print_in_one_form() {
+        for (text, canonical) in [
+            ("lt:k=4,n=8", "lt:k=4,n=8,nodes=8,c=0.1,delta=0.5,variant=plain,seed=0"),
+            (
+                "lt:seed=7,variant=originals+singles+coverage,delta=0.50,c=.1,nodes=2,n=40,k=4",
+                "lt:k=4,n=40,nodes=2,c=0.1,delta=0.5,variant=originals+singles+coverage,coverage=3,seed=7",
+            ),
+            (
+                "lt:k=1,n=1,c=100,delta=0.000000001,variant=uniform+decodable",
+                "lt:k=1,n=1,nodes=1,c=100,delta=0.000000001,variant=uniform+decodable,seed=0",
+            ),
+            (
+                "lt:k=5,n=99,variant=coverage,coverage=4",
+                "lt:k=5,n=99,nodes=16,c=0.1,delta=0.5,variant=coverage,coverage=4,seed=0",
+            ),
+        ] {
+            let made = code(text).unwrap();
+            assert_eq!(made.spec().to_string(), canonical);
+            assert_eq!(code(canonical).unwrap(), made);
+            assert_eq!(LtCode::rebuild(&made.spec(), &made.pin()).unwrap(), made);
+        }
+    }
+
+    #[test]
+    fn wrong_specs_are_refused_with_the_part() {
+        for (text, part) in [
+            ("lt:k=4", "n is missing"),
+            ("lt:k=0,n=4", "k is from 1 to 65536"),
+            ("lt:k=65537,n=70000", "k is from 1 to 65536"),
+            ("lt:k=4,n=1048577", "n is from 1 to 1048576"),
+            ("lt:k=4,n=8,nodes=9", "nodes is from 1 to 8"),
+            ("lt:k=4,n=8,m=3", "lt has no parameter m"),
+            ("lt:k=4,n=8,c=0", "c is 0"),
+            ("lt:k=4,n=8,c=1e-3", "c=1e-3 is no decimal number"),
+            ("lt:k=4,n=8,delta=inf", "delta=inf is no decimal number"),
+            ("lt:k=4,n=8,delta=2", "delta is 2"),
+            ("lt:k=4,n=8,variant=fancy", "variant=fancy is plain"),
+            ("lt:k=4,n=8,variant=singles", "variant=singles is plain"),
+            ("lt:k=4,n=8,variant=decodable+uniform", "in this order"),
+            ("lt:k=4,n=8,variant=coverage+uniform", "in this order"),
+            ("lt:k=4,n=8,variant=uniform,coverage=2", "belongs to variant=coverage"),
+            ("lt:k=4,n=3,variant=originals", "3 blocks cannot hold 4 originals"),
+            ("lt:k=40,n=39,variant=decodable", "none of 64 graphs"),
+            ("lt:k=4,n=8,seed=99999999999999999999", "is not a number"),
+            ("rdp:k=4", "rdp:k=4 is no LT code"),
+        ] {
+            let error = code(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn pins_decide_the_graph() {
+        let made = code("lt:k=40,n=60,c=0.3,variant=decodable,seed=3").unwrap();
+        let pin = made.pin();
+        assert_eq!(
+            LtCode::rebuild(&made.spec(), &pin).unwrap().graph().unwrap(),
+            made.graph().unwrap()
+        );
+        let list = |name| pin.one(name).unwrap();
+        let with = |generator, seed, spike| {
+            Pin::new()
+                .with("generator", [generator])
+                .with("spike", [spike])
+                .with("ripple", [list("ripple")])
+                .with("weight", [list("weight")])
+                .with("seed", [seed])
+                .with("attempt", [list("attempt")])
+        };
+        let spec = made.spec();
+        assert!(LtCode::rebuild(&spec, &with(2, 3, 5)).is_err());
+        assert!(LtCode::rebuild(&spec, &with(1, 4, 5)).is_err());
+        assert!(LtCode::rebuild(&spec, &with(1, 3, 41)).is_err());
+        assert!(LtCode::rebuild(&spec, &Pin::new()).is_err());
+        let other = LtCode::rebuild(&spec, &with(1, 3, 5)).unwrap();
+        assert_eq!(other.parameters().soliton.integers().0, 5, "the pin decides, not c and delta");
+    }
+
+    #[test]
+    fn blocks_go_round_the_nodes() {
+        let code = code("lt:k=4,n=10,nodes=4").unwrap();
+        let nodes: Vec<Vec<usize>> = (0..4).map(|node| code.blocks_of(node).collect()).collect();
+        assert_eq!(nodes, [vec![0, 4, 8], vec![1, 5, 9], vec![2, 6], vec![3, 7]]);
+        assert!((0..4).all(|node| nodes[node].iter().all(|&block| code.node_of(block) == node)));
+    }
+}

@@ -1,0 +1,124 @@
+//! What a decoder must know: the metadata of the evaluation's appendix.
+//!
+//! The neighbours of blocks follow from the code's name and pin; they may be kept as they stand as
+//! well ([`LtInfo::with_graph`]). A checksum a block, bound to the block's number, tells damaged
+//! blocks and those of other objects.
+
+use crc_fast::{CrcAlgorithm, Digest};
+
+use crate::define::lt::{Graph, LtCode};
+use crate::error::{Error, Result};
+
+/// A block and its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LtBlock<B = Vec<u8>> {
+    /// From 0 to n - 1.
+    pub number: usize,
+    /// Its bytes.
+    pub bytes: B,
+}
+
+/// What a decoder must know of an object's blocks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LtInfo {
+    pub(super) code: LtCode,
+    /// Where it is kept as it stands.
+    pub(super) graph: Option<Graph>,
+    pub(super) object_bytes: u64,
+    pub(super) block_bytes: usize,
+    /// Per block; empty where the caller checks blocks.
+    pub(super) checksums: Vec<u64>,
+}
+
+impl LtInfo {
+    pub(super) fn new(code: LtCode, object: usize, blocks: &[Vec<u8>]) -> Self {
+        let block_bytes = blocks.first().map_or(0, Vec::len);
+        let checksums = (0_u64..).zip(blocks).map(|(number, block)| checksum(number, block));
+        let checksums = checksums.collect();
+        Self { code, graph: None, object_bytes: object as u64, block_bytes, checksums }
+    }
+
+    /// What is known of blocks that the caller vouches for, because it has checksums of its own: nothing
+    /// but counts and lengths will be checked.
+    ///
+    /// # Errors
+    /// When the object is empty, or k blocks of that length do not hold it.
+    pub fn unchecked(code: LtCode, object_bytes: u64, block_bytes: usize) -> Result<Self> {
+        let room = (block_bytes as u64).checked_mul(code.data() as u64);
+        if object_bytes == 0 || room.is_none_or(|room| room < object_bytes) {
+            return Err(Error::length(format!(
+                "{} blocks of {block_bytes} bytes do not hold an object of {object_bytes} (of which \
+                 there must be at least one)",
+                code.data()
+            )));
+        }
+        Ok(Self { code, graph: None, object_bytes, block_bytes, checksums: Vec::new() })
+    }
+
+    /// The code.
+    pub fn code(&self) -> &LtCode {
+        &self.code
+    }
+
+    /// The graph.
+    ///
+    /// # Errors
+    /// As [`LtCode::graph`].
+    pub fn graph(&self) -> Result<Graph> {
+        self.graph.clone().map_or_else(|| self.code.graph(), Ok)
+    }
+
+    /// The number of data blocks, k.
+    pub fn data(&self) -> usize {
+        self.code.data()
+    }
+
+    /// The number of blocks, n.
+    pub fn blocks(&self) -> usize {
+        self.code.blocks()
+    }
+
+    /// The length of the object.
+    pub fn object_bytes(&self) -> u64 {
+        self.object_bytes
+    }
+
+    /// The length of every block.
+    pub fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    /// Whether a block can be the one of that number.
+    ///
+    /// # Errors
+    /// When the number is none of a block, or the length or the checksum another.
+    pub(super) fn check(&self, number: usize, bytes: &[u8]) -> Result<()> {
+        if number >= self.blocks() {
+            return Err(Error::parameters(format!(
+                "block {number} is foreign: there are blocks 0 to {}",
+                self.blocks() - 1
+            )));
+        }
+        if bytes.len() != self.block_bytes {
+            return Err(Error::length(format!(
+                "block {number} has {} bytes; blocks of this object have {}",
+                bytes.len(),
+                self.block_bytes
+            )));
+        }
+        match self.checksums.get(number) {
+            Some(&expected) if checksum(number as u64, bytes) != expected => Err(Error::damaged(
+                format!("block {number} is damaged, or of another object: its checksum differs"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// CRC-64 (NVMe) of the number and the bytes.
+pub(super) fn checksum(number: u64, bytes: &[u8]) -> u64 {
+    let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
+    digest.update(&number.to_le_bytes());
+    digest.update(bytes);
+    digest.finalize()
+}

@@ -1,0 +1,95 @@
+//! Network against computation: when an object is there whose blocks are decoded as they arrive
+//! (section VIII of the evaluation).
+//!
+//! Blocks arrive at even intervals, the unit of time. Whenever a data block is determined its XORs can be done,
+//! one after another, each in *r* units: r is the network's bandwidth over that of XORing. Peeling finds
+//! most data blocks with the last few arrivals, so that much of the work is left then, the more the higher the
+//! degrees; while low degrees need more blocks. Which (c, delta) is best depends on r.
+
+use crate::define::lt::Graph;
+use crate::error::{Error, Result};
+use crate::plan::chance::Chance;
+use crate::plan::lt::{Decoder, Method};
+
+/// Averages over some receptions, in units of the time in which k blocks arrive.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Balance {
+    /// When the last block that was needed had arrived.
+    pub received: f64,
+    /// When the last XOR was done.
+    pub done: f64,
+}
+
+impl Balance {
+    /// Simulates receptions of a graph's blocks in random order, for one ratio of network to
+    /// computation.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::NotEnough`] when all blocks of the graph cannot be peeled.
+    pub fn simulate(graph: &Graph, ratio: f64, runs: usize, seed: u64) -> Result<Self> {
+        let mut chance = Chance::new(seed);
+        let mut order: Vec<usize> = (0..graph.blocks()).collect();
+        let (mut received, mut done) = (0.0, 0.0);
+        for _ in 0..runs {
+            chance.shuffle(&mut order);
+            let mut decoder = Decoder::new(graph, Method::Lazy);
+            for &block in &order {
+                if decoder.push(block)? {
+                    break;
+                }
+            }
+            if !decoder.is_ready() {
+                return Err(Error::not_enough("all blocks of the graph cannot be peeled"));
+            }
+            received += decoder.received() as f64;
+            done += decoder.finishing_time(ratio);
+        }
+        let unit = (runs.max(1) * graph.data()) as f64;
+        Ok(Self { received: received / unit, done: done / unit })
+    }
+}
+
+impl Decoder {
+    /// When the XORs of all data blocks are done, if each takes `ratio` arrivals' time.
+    fn finishing_time(&self, ratio: f64) -> f64 {
+        let peeling = &self.peeling;
+        let mut arrivals = peeling.arrivals().iter().skip(1).peekable();
+        let (mut arrived, mut time) = (1.0, 0.0_f64);
+        for (number, found) in peeling.found().iter().enumerate() {
+            // An arrival's `known` is what the arrivals before it had determined.
+            while arrivals.next_if(|arrival| arrival.known <= number).is_some() {
+                arrived += 1.0;
+            }
+            let xors = found.block.map_or(0, |block| peeling.graph().row(block).len() - 1);
+            time = time.max(arrived) + xors as f64 * ratio;
+        }
+        time.max(self.received() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks 0 and 01 as they come, then 012 and 0123 of one length: worked out by hand.
+    #[test]
+    fn work_waits_for_arrivals_and_for_other_work() {
+        let graph =
+            Graph::from_neighbours(4, &[vec![0, 1, 2, 3], vec![0], vec![0, 1], vec![0, 1, 2]])
+                .unwrap();
+        let finish = |order: [usize; 4], ratio: f64| {
+            let mut decoder = Decoder::new(&graph, Method::Lazy);
+            order.iter().for_each(|&block| {
+                decoder.push(block).unwrap();
+            });
+            decoder.finishing_time(ratio)
+        };
+        // 0 at 1, 1 at 2 + r, 2 at 3 + 2r (no waiting while r is small), 3 at 4 + 3r.
+        assert_eq!(finish([1, 2, 3, 0], 0.25), 4.75);
+        // All work after the last arrival: 0 + 1 + 2 + 3 XORs.
+        assert_eq!(finish([0, 3, 2, 1], 0.25), 5.5);
+        // Work takes longer than arrivals: it begins at 2 and never waits.
+        assert_eq!(finish([1, 2, 3, 0], 2.0), 14.0);
+        assert_eq!(finish([1, 2, 3, 0], 0.0), 4.0);
+    }
+}

@@ -1,0 +1,92 @@
+//! The *degree of freedom* that the evaluation asks for (its criterion 4 and section X): how much a
+//! decoder depends on blocks that nothing can replace.
+//!
+//! Two figures tell it. Of a set of blocks that decodes, some may be *indispensable*: without any one of them
+//! it does not. And the chance that a set does not decode falls with every block more; by how many blocks
+//! it halves says how far a bad draw can reach ([`Reception::halving`]).
+
+use std::collections::BTreeSet;
+
+use crate::define::lt::Graph;
+use crate::error::Result;
+use crate::plan::chance::Chance;
+use crate::plan::lt::{Decoder, Method};
+
+impl Decoder {
+    /// The blocks without any one of which those received would not suffice, ascending; all that
+    /// were received, where they do not suffice anyway.
+    ///
+    /// # Errors
+    /// None, for a decoder.
+    pub fn indispensable(&self) -> Result<Vec<usize>> {
+        if !self.is_ready() {
+            return Ok(self.arrivals().collect::<BTreeSet<_>>().into_iter().collect());
+        }
+        // What the program does not read can be spared: peeling and rank only grow with more blocks.
+        let data = self.graph().data();
+        let candidates: BTreeSet<usize> =
+            self.plan()?.inputs().iter().map(|cell| cell.index() - data).collect();
+        let mut found = Vec::new();
+        for candidate in candidates {
+            if !self.is_ready_without(candidate)? {
+                found.push(candidate);
+            }
+        }
+        Ok(found)
+    }
+
+    fn is_ready_without(&self, block: usize) -> Result<bool> {
+        let mut other = Self::new(self.graph(), self.method());
+        for kept in self.arrivals().filter(|&arrival| arrival != block) {
+            if other.push(kept)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// How free a decoder is with so many blocks of a graph, on average over random sets of them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Freedom {
+    /// The share of the sets that decode.
+    pub decodable: f64,
+    /// The blocks that such a set cannot do without.
+    pub indispensable: f64,
+    /// The largest number of those.
+    pub most: usize,
+}
+
+impl Freedom {
+    /// Simulates sets of `received` blocks.
+    ///
+    /// # Errors
+    /// None, for blocks that exist.
+    pub fn simulate(
+        graph: &Graph,
+        method: Method,
+        received: usize,
+        runs: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let mut chance = Chance::new(seed);
+        let mut order: Vec<usize> = (0..graph.blocks()).collect();
+        let mut counts = Vec::new();
+        for _ in 0..runs {
+            chance.shuffle(&mut order);
+            let mut decoder = Decoder::new(graph, method);
+            for &block in order.iter().take(received) {
+                decoder.receive(block)?;
+            }
+            if decoder.is_ready() {
+                counts.push(decoder.indispensable()?.len());
+            }
+        }
+        let sum = counts.iter().sum::<usize>() as f64;
+        Ok(Self {
+            decodable: counts.len() as f64 / runs.max(1) as f64,
+            indispensable: sum / counts.len().max(1) as f64,
+            most: counts.into_iter().max().unwrap_or(0),
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! How many blocks it takes: by simulation on the graph.
+
+use rayon::prelude::*;
+
+use crate::define::lt::Graph;
+use crate::error::Result;
+use crate::plan::chance::Chance;
+use crate::plan::lt::{Decoder, Method};
+
+/// How many random orders an answer to "how many more" is the average of.
+const ORDERS: usize = 8;
+
+/// How many blocks of a graph suffice, if they come in random order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reception {
+    data: usize,
+    /// Per run, the blocks that it took, ascending; runs in which all did not suffice are not among them.
+    needed: Vec<usize>,
+    runs: usize,
+}
+
+impl Reception {
+    /// Simulates the reception of a graph's blocks in random orders.
+    ///
+    /// # Errors
+    /// None, for blocks that exist.
+    pub fn simulate(graph: &Graph, method: Method, runs: usize, seed: u64) -> Result<Self> {
+        let all: Vec<usize> = (0..graph.blocks()).collect();
+        Self::simulate_among(graph, &all, method, runs, seed)
+    }
+
+    /// Simulates the reception of some blocks of a graph in random orders, on all processors. The answer
+    /// does not depend on their number.
+    ///
+    /// # Errors
+    /// When the graph has no such block.
+    pub fn simulate_among(
+        graph: &Graph,
+        blocks: &[usize],
+        method: Method,
+        runs: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let run = |run| {
+            let mut order = blocks.to_vec();
+            Chance::of_part(seed, run).shuffle(&mut order);
+            let mut decoder = Decoder::new(graph, method);
+            for block in order {
+                if decoder.push(block)? {
+                    return Ok(Some(decoder.received()));
+                }
+            }
+            Ok(None)
+        };
+        let needed: Result<Vec<Option<usize>>> = (0..runs).into_par_iter().map(run).collect();
+        let mut needed: Vec<usize> = needed?.into_iter().flatten().collect();
+        needed.sort_unstable();
+        Ok(Self { data: graph.data(), needed, runs })
+    }
+
+    /// The runs in which all blocks together did not suffice.
+    pub fn failures(&self) -> usize {
+        self.runs - self.needed.len()
+    }
+
+    /// How many blocks it took on average, as a multiple of k; `None` when they never sufficed.
+    pub fn average(&self) -> Option<f64> {
+        let sum = self.needed.iter().sum::<usize>() as f64;
+        (!self.needed.is_empty()).then(|| sum / (self.needed.len() * self.data) as f64)
+    }
+
+    /// The multiple of k that sufficed in this part (0 to 1) of all runs; `None` when more failed.
+    pub fn quantile(&self, part: f64) -> Option<f64> {
+        let rank = (part * self.runs as f64).ceil().max(1.0) as usize - 1;
+        self.needed.get(rank).map(|&needed| needed as f64 / self.data as f64)
+    }
+
+    /// How many blocks more halve the chance that they do not suffice, between the median and the last
+    /// hundredth of the runs; `None` when more than a hundredth failed.
+    pub fn halving(&self) -> Option<f64> {
+        let blocks = (self.quantile(0.99)? - self.quantile(0.5)?) * self.data as f64;
+        Some(blocks / f64::log2(50.0))
+    }
+
+    /// The part of the runs that this multiple of k did not suffice for.
+    pub fn failure_at(&self, multiple: f64) -> f64 {
+        let enough = (multiple * self.data as f64 + 1e-9).floor() as usize;
+        let ready = self.needed.partition_point(|&needed| needed <= enough);
+        (self.runs - ready) as f64 / self.runs.max(1) as f64
+    }
+}
+
+impl Decoder {
+    /// How many more blocks are likely needed, of those that have not come: the average over some random
+    /// orders. `None` when even all of them would not suffice.
+    pub fn likely_needed(&self) -> Option<usize> {
+        let mut chance = Chance::new(1);
+        let mut order: Vec<usize> = (0..self.graph().blocks()).collect();
+        order.retain(|&block| !self.has(block));
+        let mut total = 0;
+        for _ in 0..ORDERS {
+            chance.shuffle(&mut order);
+            let mut trial = self.clone();
+            if !trial.is_ready()
+                && !order.iter().any(|&block| matches!(trial.push(block), Ok(true)))
+            {
+                return None;
+            }
+            total += trial.received() - self.received();
+        }
+        Some(total.div_ceil(ORDERS))
+    }
+}

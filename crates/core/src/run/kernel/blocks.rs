@@ -1,0 +1,327 @@
+//! Long blocks: one pass over memory, tile by tile.
+//!
+//! A program over thousands of blocks of many kilobytes (see [`crate::run::blocks`]) is run on a
+//! *tile* of all blocks, some hundred bytes of each, before the next tile begins. Whatever is needed again
+//! lies in a scratch that fits into the second-level cache: blocks at equal distances, as in one large
+//! object, would compete for the same few sets of it. So memory is read once and written once, past the
+//! cache where that pays. Inputs are fetched some steps ahead, because a processor's own
+//! prefetching does not see streams that are left after so few lines.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::run::blocks::{BlockProgram, Step};
+use crate::run::kernel::Stores;
+use crate::run::kernel::vector::{Streaming, Vector};
+use crate::run::parallel::{self, Threads};
+
+/// How many inputs ahead of the one in use memory is fetched.
+const AHEAD: usize = 4;
+
+/// Vectors that are summed side by side.
+const LANES: usize = 4;
+
+const LINE: usize = 64;
+
+/// The memory of one call.
+pub(crate) struct Blocks {
+    inputs: Vec<*const u8>,
+    /// Null where the caller does not want the block.
+    outputs: Vec<*mut u8>,
+    bytes: usize,
+    tile: usize,
+    /// By how many bytes the first tile is shorter, so that the others begin on lines of the outputs.
+    skew: usize,
+    past_cache: bool,
+}
+
+// SAFETY: the pointers are only used under the contract of `run_tiles`, which gives every thread
+// tiles of its own.
+unsafe impl Send for Blocks {}
+// SAFETY: as above.
+unsafe impl Sync for Blocks {}
+
+/// Runs some tiles on an instruction set.
+///
+/// Its safety contract: the processor has the instruction set; inputs and outputs are as many as the
+/// program's, and each is valid for the call's bytes or, an output, null; nobody else touches the tiles'
+/// bytes of the outputs, nor writes those of the inputs.
+pub(crate) type Runner = unsafe fn(&BlockProgram, &Blocks, Range<usize>);
+
+impl Blocks {
+    /// # Errors
+    /// When a count or a length does not fit.
+    fn new(
+        program: &BlockProgram,
+        inputs: &[&[u8]],
+        outputs: &mut [Option<&mut [u8]>],
+        stores: Stores,
+    ) -> Result<Self> {
+        let bytes = inputs.first().map_or(0, |input| input.len());
+        let lengths = inputs.iter().map(|input| input.len());
+        let lengths = lengths.chain(outputs.iter().flatten().map(|output| output.len()));
+        if (inputs.len(), outputs.len()) != (program.inputs(), program.outputs()) {
+            return Err(Error::length(format!(
+                "{} blocks are given to make {}, but the program makes {} from {}",
+                inputs.len(),
+                outputs.len(),
+                program.outputs(),
+                program.inputs()
+            )));
+        }
+        if let Some(other) = lengths.into_iter().find(|&length| length != bytes) {
+            return Err(Error::length(format!(
+                "blocks have one length; there are some of {bytes} and of {other} bytes"
+            )));
+        }
+        let pointer = |output: &mut Option<&mut [u8]>| {
+            output.as_mut().map_or(std::ptr::null_mut(), |output| output.as_mut_ptr())
+        };
+        let outputs: Vec<*mut u8> = outputs.iter_mut().map(pointer).collect();
+        let skew = common_misalignment(&outputs);
+        let touched = (inputs.len() + outputs.len()) * bytes;
+        let large = match stores {
+            Stores::PastCacheFrom(least) => touched > least,
+            Stores::Cached => false,
+            Stores::PastCache => true,
+        };
+        Ok(Self {
+            inputs: inputs.iter().map(|input| input.as_ptr()).collect(),
+            outputs,
+            bytes,
+            tile: program.tile(),
+            skew: skew.unwrap_or(0),
+            past_cache: large && skew.is_some(),
+        })
+    }
+
+    fn tiles(&self) -> usize {
+        (self.bytes + self.skew).div_ceil(self.tile)
+    }
+
+    /// The bytes of a tile.
+    fn range(&self, tile: usize) -> Range<usize> {
+        let bound = |tile: usize| (tile * self.tile).saturating_sub(self.skew).min(self.bytes);
+        bound(tile)..bound(tile + 1)
+    }
+}
+
+/// How far behind the beginning of a line all outputs begin, if they agree.
+fn common_misalignment(outputs: &[*mut u8]) -> Option<usize> {
+    let mut all = outputs.iter().filter(|output| !output.is_null()).map(|&o| o as usize % LINE);
+    let first = all.next().unwrap_or(0);
+    all.all(|other| other == first).then_some(first)
+}
+
+/// Runs a program over whole blocks.
+///
+/// # Errors
+/// When the blocks are not as many as the program's, or not all of one length.
+pub(crate) fn run(
+    program: &BlockProgram,
+    runner: Runner,
+    inputs: &[&[u8]],
+    outputs: &mut [Option<&mut [u8]>],
+    threads: Threads,
+    stores: Stores,
+) -> Result<()> {
+    let blocks = Blocks::new(program, inputs, outputs, stores)?;
+    let bytes = (inputs.len() + outputs.len()) * blocks.bytes;
+    parallel::over_stripes(blocks.tiles(), bytes, threads, |tiles| {
+        // SAFETY: `Blocks::new` compared counts and lengths; outputs are borrowed exclusively, and each
+        // thread gets tiles of its own. Runners come from kernels that are available.
+        unsafe { runner(program, &blocks, tiles) };
+    });
+    Ok(())
+}
+
+/// The kernel, for every vector type.
+///
+/// # Safety
+/// As [`Runner`].
+#[inline(always)]
+pub(super) unsafe fn run_tiles<V: Streaming>(
+    program: &BlockProgram,
+    blocks: &Blocks,
+    tiles: Range<usize>,
+) {
+    let mut scratch = vec![[0_u64; LINE / 8]; program.cells() * blocks.tile / LINE + 1];
+    let start = scratch.as_mut_ptr().cast::<u8>();
+    let start = start.wrapping_add(start.align_offset(LINE));
+    let cells = (0..program.cells()).map(|cell| start.wrapping_add(cell * blocks.tile));
+    let mut places: Vec<*mut u8> = cells.collect();
+    places.resize(program.cells() + blocks.inputs.len(), std::ptr::null_mut());
+    for tile in tiles {
+        let range = blocks.range(tile);
+        let at = places[program.cells()..].iter_mut().zip(&blocks.inputs);
+        at.for_each(|(place, input)| *place = input.wrapping_add(range.start).cast_mut());
+        // SAFETY: cells have a tile's bytes each in the scratch, and inputs the range's behind their
+        // places; the caller vouches for the rest.
+        unsafe { run_tile::<V>(program, blocks, &places, range) };
+    }
+    // SAFETY: the caller vouches for the instruction set.
+    unsafe { V::fence() };
+}
+
+/// # Safety
+/// As [`Runner`]; `places` are valid for the bytes of the range.
+#[inline(always)]
+unsafe fn run_tile<V: Streaming>(
+    program: &BlockProgram,
+    blocks: &Blocks,
+    places: &[*mut u8],
+    range: Range<usize>,
+) {
+    let mut fetched = AHEAD;
+    for step in program.steps() {
+        for _ in 0..step.first_reads {
+            fetch::<V>(program, blocks, fetched, &range);
+            fetched += 1;
+        }
+        let sources = &program.operands()[step.sources.start as usize..step.sources.end as usize];
+        let targets = Targets::new(step, blocks, places, range.start);
+        if targets.cell.is_null() && targets.output.is_null() {
+            continue;
+        }
+        // SAFETY: a program's operands and targets are among its places and outputs.
+        unsafe { xor_all::<V>(&targets, sources, places, range.len()) };
+    }
+}
+
+/// Has the input fetched that is the `number`th to be read; after the last come the next tile's.
+#[inline(always)]
+fn fetch<V: Streaming>(
+    program: &BlockProgram,
+    blocks: &Blocks,
+    number: usize,
+    range: &Range<usize>,
+) {
+    let order = program.reading_order();
+    let round = usize::from(number >= order.len());
+    let Some(&input) = order.get(number - round * order.len()) else { return };
+    let start = blocks.inputs[input as usize].wrapping_add(range.start + round * blocks.tile);
+    (0..range.len()).step_by(LINE).for_each(|line| V::prefetch(start.wrapping_add(line)));
+}
+
+/// Where a step's result goes.
+struct Targets {
+    cell: *mut u8,
+    output: *mut u8,
+    past_cache: bool,
+}
+
+impl Targets {
+    #[inline(always)]
+    fn new(step: &Step, blocks: &Blocks, places: &[*mut u8], start: usize) -> Self {
+        let output = step.output.map(|output| blocks.outputs[output as usize]);
+        let output = output.filter(|output| !output.is_null());
+        Self {
+            cell: step.cell.map_or(std::ptr::null_mut(), |cell| places[cell as usize]),
+            output: output.map_or(std::ptr::null_mut(), |output| output.wrapping_add(start)),
+            past_cache: blocks.past_cache,
+        }
+    }
+
+    /// # Safety
+    /// The targets are valid for a vector at `at`.
+    #[inline(always)]
+    unsafe fn store<V: Vector>(&self, vector: V, at: usize) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if !self.cell.is_null() {
+                vector.store(self.cell.add(at));
+            }
+            if !self.output.is_null() {
+                vector.store(self.output.add(at));
+            }
+        }
+    }
+
+    /// As [`Targets::store`], of several vectors; past the cache where whole lines are stored.
+    ///
+    /// # Safety
+    /// The targets are valid for the vectors at `at`; where the outputs are aligned to lines, that
+    /// is a line's beginning.
+    #[inline(always)]
+    unsafe fn store_lanes<V: Streaming>(&self, vectors: [V; LANES], at: usize) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if !self.cell.is_null() {
+                for (lane, vector) in vectors.into_iter().enumerate() {
+                    vector.store(self.cell.add(at + lane * V::BYTES));
+                }
+            }
+            if self.output.is_null() {
+                return;
+            }
+            let aligned = (self.output as usize + at).is_multiple_of(LINE);
+            for (lane, vector) in vectors.into_iter().enumerate() {
+                let to = self.output.add(at + lane * V::BYTES);
+                if self.past_cache && aligned { vector.stream(to) } else { vector.store(to) }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The operands are among the places, and these and the targets valid for `length` bytes.
+#[inline(always)]
+unsafe fn xor_all<V: Streaming>(
+    targets: &Targets,
+    sources: &[u32],
+    places: &[*mut u8],
+    length: usize,
+) {
+    let mut at = 0;
+    // SAFETY: `at` plus the bytes touched never exceeds `length`.
+    unsafe {
+        while at + LANES * V::BYTES <= length {
+            targets.store_lanes(sum_lanes::<V>(sources, places, at), at);
+            at += LANES * V::BYTES;
+        }
+        while at + V::BYTES <= length {
+            targets.store(sum::<V>(sources, places, at), at);
+            at += V::BYTES;
+        }
+        while at + 8 <= length {
+            targets.store(sum::<u64>(sources, places, at), at);
+            at += 8;
+        }
+        while at < length {
+            targets.store(sum::<u8>(sources, places, at), at);
+            at += 1;
+        }
+    }
+}
+
+/// # Safety
+/// The operands are among the places, which are valid for [`LANES`] vectors at `at`.
+#[inline(always)]
+unsafe fn sum_lanes<V: Vector>(sources: &[u32], places: &[*mut u8], at: usize) -> [V; LANES] {
+    // SAFETY: the caller's contract; a program's steps have a source.
+    unsafe {
+        let start = |source: u32| places.get_unchecked(source as usize).add(at);
+        let (&first, rest) = sources.split_first().unwrap_unchecked();
+        let first = start(first);
+        let mut sums: [V; LANES] = std::array::from_fn(|lane| V::load(first.add(lane * V::BYTES)));
+        for &source in rest {
+            let from = start(source);
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                *sum = sum.xor(V::load(from.add(lane * V::BYTES)));
+            }
+        }
+        sums
+    }
+}
+
+/// # Safety
+/// As [`sum_lanes`], for one vector.
+#[inline(always)]
+unsafe fn sum<V: Vector>(sources: &[u32], places: &[*mut u8], at: usize) -> V {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let load = |source: u32| V::load(places.get_unchecked(source as usize).add(at));
+        let (&first, rest) = sources.split_first().unwrap_unchecked();
+        rest.iter().fold(load(first), |sum, &source| sum.xor(load(source)))
+    }
+}

@@ -1,0 +1,212 @@
+//! LT codes over memory: what is encoded comes back from any blocks that suffice, and nothing else does.
+
+use paritas::plan::lt::Method;
+use paritas::{
+    ErrorKind, Kernel, KernelChoice, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions,
+    Stores,
+};
+
+fn code(text: &str) -> LtCode {
+    LtCode::new(&text.parse().unwrap()).unwrap()
+}
+
+fn object(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at % 251 * 7 + at / 251 * 13) as u8).collect()
+}
+
+fn encode(spec: &str, length: usize) -> (Vec<u8>, LtInfo, Vec<LtBlock>) {
+    let object = object(length);
+    let encoder = LtEncoder::new(code(spec), LtOptions::default()).unwrap();
+    let (info, blocks) = encoder.encode(&object).unwrap();
+    (object, info, blocks)
+}
+
+/// The blocks in an order that begins anywhere and jumps.
+fn scattered<T: Clone>(blocks: &[T]) -> Vec<T> {
+    let step = (blocks.len() * 5 / 8..).find(|&step| gcd(step, blocks.len()) == 1).unwrap();
+    (0..blocks.len()).map(|i| blocks[(3 + i * step) % blocks.len()].clone()).collect()
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+fn decode(info: &LtInfo, blocks: &[LtBlock], options: LtOptions) -> Vec<u8> {
+    let mut decoder = LtDecoder::new(info, options).unwrap();
+    assert!(scattered(blocks).into_iter().any(|block| decoder.push(block).unwrap()));
+    let mut rebuilt = vec![0xEE; info.object_bytes() as usize];
+    decoder.reconstruct(&mut rebuilt).unwrap();
+    rebuilt
+}
+
+/// Objects shorter than k, with a part of a block at the end, and with empty blocks there.
+#[test]
+fn objects_of_all_lengths_come_back() {
+    for (data, lengths) in [
+        (1, vec![1, 2, 63, 64, 65, 70_000]),
+        (2, vec![1, 2, 3, 1000]),
+        (10, vec![1, 9, 10, 11, 21, 640, 4096, 123_457]),
+        (100, vec![1, 101, 250, 64_000, 1_000_003]),
+    ] {
+        for length in lengths {
+            let spec = format!("lt:k={data},n={},c=0.2,variant=uniform+decodable", 3 * data);
+            let (object, info, blocks) = encode(&spec, length);
+            assert_eq!(decode(&info, &blocks, LtOptions::default()), object, "{data}, {length}");
+        }
+    }
+}
+
+#[test]
+fn every_method_kernel_and_store_gives_the_object() {
+    let (object, info, blocks) = encode("lt:k=50,n=200,c=0.2", 50 * 3000 - 17);
+    for method in [Method::Greedy, Method::Lazy, Method::Inactivation] {
+        for kernel in Kernel::available() {
+            for stores in [Stores::PastCache, Stores::Cached] {
+                let kernel = KernelChoice::Only(kernel);
+                let options = LtOptions { method, kernel, stores, threads: 2 };
+                assert_eq!(decode(&info, &blocks, options), object, "{method:?} {kernel:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn originals_are_the_object() {
+    let (object, info, blocks) = encode("lt:k=20,n=50,variant=originals+coverage", 20 * 77 - 5);
+    let first: Vec<u8> = blocks[..20].iter().flat_map(|block| block.bytes.clone()).collect();
+    assert_eq!(first[..object.len()], object);
+    assert_eq!(decode(&info, &blocks[..20], LtOptions::default()), object);
+    assert_eq!(decode(&info, &blocks[10..], LtOptions::default()), object);
+}
+
+#[test]
+fn lost_blocks_are_made_again() {
+    let (object, _, blocks) = encode("lt:k=30,n=70,c=0.3", 30 * 500);
+    let encoder = LtEncoder::new(code("lt:k=30,n=70,c=0.3"), LtOptions::default()).unwrap();
+    let lost = [69, 3, 44];
+    let mut made = vec![vec![0xEE; 500]; 3];
+    let mut targets: Vec<&mut [u8]> = made.iter_mut().map(Vec::as_mut_slice).collect();
+    encoder.encode_into(&object, &lost, &mut targets).unwrap();
+    assert!(lost.iter().zip(&made).all(|(&number, made)| blocks[number].bytes == *made));
+    for (numbers, length) in [(vec![70, 1, 2], 500), (vec![1, 1, 2], 500), (vec![1, 2, 3], 499)] {
+        let mut made = vec![vec![0; length]; 3];
+        let mut targets: Vec<&mut [u8]> = made.iter_mut().map(Vec::as_mut_slice).collect();
+        assert!(encoder.encode_into(&object, &numbers, &mut targets).is_err(), "{numbers:?}");
+    }
+    assert!(encoder.encode(&[]).is_err());
+}
+
+/// Blocks that are no blocks of this object are refused, and change nothing.
+#[test]
+fn foreign_and_damaged_blocks_are_refused() {
+    let (object, info, blocks) = encode("lt:k=20,n=60,c=0.3", 20 * 100);
+    let (_, _, others) = encode("lt:k=20,n=60,c=0.3,seed=1", 20 * 100);
+    let mut decoder = LtDecoder::new(&info, LtOptions::default()).unwrap();
+    let mut ready = false;
+    for (block, other) in scattered(&blocks).into_iter().zip(scattered(&others)) {
+        let LtBlock { number, bytes } = block.clone();
+        let mut damaged = bytes.clone();
+        damaged[number] ^= 0x10;
+        for (bad, kind) in [
+            (LtBlock { number, bytes: damaged }, ErrorKind::Damaged),
+            (other, ErrorKind::Damaged),
+            (LtBlock { number: (number + 1) % 60, bytes: bytes.clone() }, ErrorKind::Damaged),
+            (LtBlock { number, bytes: bytes[1..].to_vec() }, ErrorKind::Length),
+            (LtBlock { number: 60, bytes: bytes.clone() }, ErrorKind::Parameters),
+            (LtBlock { number: usize::MAX, bytes }, ErrorKind::Parameters),
+        ] {
+            // A block of the other object may be the same by chance of the graph.
+            if bad == block {
+                continue;
+            }
+            let received = decoder.received();
+            assert_eq!(decoder.push(bad).unwrap_err().kind(), kind);
+            assert_eq!((decoder.received(), decoder.is_ready()), (received, ready));
+        }
+        ready = decoder.push(block.clone()).unwrap();
+        assert_eq!(decoder.push(block).unwrap(), ready, "a second time it changes nothing");
+    }
+    let mut rebuilt = vec![0; object.len()];
+    decoder.reconstruct(&mut rebuilt).unwrap();
+    assert_eq!(rebuilt, object);
+    assert_eq!(decoder.reconstruct(&mut rebuilt[1..]).unwrap_err().kind(), ErrorKind::Length);
+}
+
+#[test]
+fn too_few_blocks_say_how_many_more() {
+    let (object, info, blocks) = encode("lt:k=100,n=300,c=0.1", 100 * 8);
+    let mut decoder = LtDecoder::new(&info, LtOptions::default()).unwrap();
+    blocks[..50].iter().for_each(|block| assert!(!decoder.push(block.clone()).unwrap()));
+    let mut rebuilt = vec![0; object.len()];
+    let error = decoder.reconstruct(&mut rebuilt).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotEnough);
+    let more = decoder.likely_needed().unwrap();
+    assert!((50..70).contains(&more), "{more}");
+    let expected =
+        format!("50 blocks do not determine 100 data blocks; likely {more} more are needed");
+    assert_eq!(error.to_string(), expected);
+    assert!(rebuilt.iter().all(|&byte| byte == 0), "nothing was written");
+
+    let (_, info, blocks) = encode("lt:k=100,n=110,c=0.1", 100 * 8);
+    let mut decoder =
+        LtDecoder::new(&info, LtOptions { method: Method::Greedy, ..LtOptions::default() });
+    let decoder = decoder.as_mut().unwrap();
+    assert!(!blocks.into_iter().any(|block| decoder.push(block).unwrap()));
+    let error = decoder.reconstruct(&mut rebuilt).unwrap_err().to_string();
+    assert!(error.ends_with("even all 110 would not suffice"), "{error}");
+}
+
+/// Blocks without checksums in the metadata, as those have that another layer checks; and borrowed ones.
+#[test]
+fn unchecked_blocks_are_borrowed() {
+    let (object, _, blocks) = encode("lt:k=30,n=90", 12_345);
+    let info = LtInfo::unchecked(code("lt:k=30,n=90"), 12_345, blocks[0].bytes.len()).unwrap();
+    let graph = info.graph().unwrap();
+    let mut decoder = LtDecoder::with_graph(&info, &graph, LtOptions::default());
+    for LtBlock { number, bytes } in &blocks {
+        decoder.push(LtBlock { number: *number, bytes: bytes.as_slice() }).unwrap();
+    }
+    let mut rebuilt = vec![0; object.len()];
+    decoder.reconstruct(&mut rebuilt).unwrap();
+    assert_eq!(rebuilt, object);
+    assert!(LtInfo::unchecked(code("lt:k=30,n=90"), 12_345, 411).is_err());
+    assert!(LtInfo::unchecked(code("lt:k=30,n=90"), 0, 411).is_err());
+}
+
+/// The largest code, with the shortest blocks; inactivation with hardly more blocks than data.
+#[test]
+fn the_largest_code_decodes() {
+    let spec = "lt:k=65536,n=68000,c=0.05,delta=0.5,variant=uniform";
+    let (object, info, blocks) = encode(spec, 65_536);
+    assert_eq!(blocks[0].bytes.len(), 1);
+    let mut decoder = LtDecoder::new(&info, LtOptions::default()).unwrap();
+    for block in scattered(&blocks).into_iter().take(66_500) {
+        decoder.push(block).unwrap();
+    }
+    let mut rebuilt = vec![0; object.len()];
+    decoder.reconstruct(&mut rebuilt).unwrap();
+    assert_eq!(rebuilt, object);
+}
+
+/// Metadata comes back from its bytes, with the graph or without, and nothing else does.
+#[test]
+fn metadata_is_kept_as_bytes() {
+    let (object, info, blocks) =
+        encode("lt:k=20,n=60,c=0.3,variant=coverage+decodable", 20 * 100 - 3);
+    let with_graph = info.clone().with_graph().unwrap();
+    for info in [info, with_graph] {
+        let bytes = info.to_bytes().unwrap();
+        let read = LtInfo::from_bytes(&bytes).unwrap();
+        assert_eq!(read, info);
+        assert_eq!(decode(&read, &blocks, LtOptions::default()), object);
+        for end in 0..bytes.len() {
+            assert!(LtInfo::from_bytes(&bytes[..end]).is_err(), "{end}");
+        }
+        assert!(LtInfo::from_bytes(&[&bytes[..], &[0]].concat()).is_err());
+        for at in 0..bytes.len() {
+            let mut wrong = bytes.clone();
+            wrong[at] ^= 0x81;
+            assert!(LtInfo::from_bytes(&wrong).is_err(), "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What is particular to objects of LT codes: nothing is certain about them but by looking at the graph.
+//!
+//! Which losses can be borne is found by trying some, and how many blocks are enough by drawing
+//! them in random order ([`reception`]). The latter takes up to some seconds and is remembered in the
+//! user's cache directory.
+
+use std::fs;
+use std::path::PathBuf;
+
+use paritas::define::erasure::combinations;
+use paritas::define::lt::Graph;
+use paritas::plan::lt::{Decoder, Method, Reception};
+use paritas::{Code, NodeId};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::shard::format::describe;
+
+/// How many blocks are solved for in all the runs of a simulation: about a second's worth.
+const SIMULATED_BLOCKS: usize = 1 << 21;
+
+/// The runs of a simulation, at least and at most. A thousand tell the 99.9th percentile.
+const RUNS: (usize, usize) = (40, 2000);
+
+/// How many blocks are solved for in trying out losses of a number of shards.
+const TRIED_BLOCKS: usize = 1 << 16;
+
+/// The losses that are tried, at least and at most.
+const TRIALS: (usize, usize) = (4, 64);
+
+/// How many blocks it takes, by simulation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ReceptionReport {
+    /// The blocks that there are to be received.
+    pub blocks: usize,
+    /// How many it took on average, as a multiple of k; nothing where they never sufficed.
+    pub average: Option<f64>,
+    /// The multiple of k that sufficed in 99.9 % of all runs (in all of them, where those were fewer than a
+    /// thousand).
+    pub p999: Option<f64>,
+    /// The number of runs.
+    pub runs: usize,
+    /// The runs in which not even all blocks sufficed.
+    pub failures: usize,
+}
+
+/// How many blocks of some shards of an LT code it takes to have the data, when they come in random
+/// order. Nothing for other codes. Remembered in the user's cache directory, if there is one.
+///
+/// # Errors
+/// None, for shards that the code has.
+pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport>> {
+    let Some(graph) = code.graph() else { return Ok(None) };
+    let runs = (SIMULATED_BLOCKS / graph.data()).clamp(RUNS.0, RUNS.1);
+    let memory = memory(code, shards, runs);
+    let text = memory.as_ref().and_then(|path| fs::read_to_string(path).ok());
+    if let Some(known) = text.and_then(|text| serde_json::from_str(&text).ok()) {
+        return Ok(Some(known));
+    }
+    let nodes = shards.iter().map(|&shard| NodeId::new(shard));
+    let cells = code.cells_of(nodes);
+    let blocks: Vec<usize> = cells.iter().map(|cell| cell.index() - graph.data()).collect();
+    let simulated = Reception::simulate_among(graph, &blocks, Method::Inactivation, runs, 1)?;
+    let report = ReceptionReport {
+        blocks: blocks.len(),
+        average: simulated.average(),
+        p999: simulated.quantile(0.999),
+        runs,
+        failures: simulated.failures(),
+    };
+    memory.iter().for_each(|path| remember(path, &report));
+    Ok(Some(report))
+}
+
+/// Where a simulation is remembered.
+fn memory(code: &Code, shards: &[usize], runs: usize) -> Option<PathBuf> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(describe(code).as_bytes());
+    let numbers = [1, runs].into_iter().chain(shards.iter().copied());
+    numbers.for_each(|number| _ = hasher.update(&(number as u64).to_le_bytes()));
+    let name = format!("{}.json", &hasher.finalize().to_hex()[..32]);
+    Some(dirs::cache_dir()?.join("paritas").join("reception").join(name))
+}
+
+/// Keeps a report, if that can be done: it can always be had again.
+fn remember(path: &PathBuf, report: &ReceptionReport) {
+    // Under another name first, so that no process reads half of it.
+    let half = path.with_extension(format!("{}.tmp", std::process::id()));
+    let Ok(text) = serde_json::to_string(report) else { return };
+    let _ = path.parent().map_or(Ok(()), fs::create_dir_all);
+    let _ = fs::write(&half, text).and_then(|()| fs::rename(&half, path));
+}
+
+/// How many more blocks are likely needed where these are good; nothing where not even all would do.
+pub(crate) fn likely_needed(graph: &Graph, good: &[usize]) -> Option<usize> {
+    solve(graph, good).likely_needed()
+}
+
+/// What is lacking where these blocks are good, in words that follow on what is there.
+pub(crate) fn shortage(graph: &Graph, good: &[usize]) -> String {
+    let (blocks, count) = (graph.blocks(), good.len());
+    match likely_needed(graph, good) {
+        Some(more) => {
+            format!("{count} of {blocks} blocks, which with likely {more} more are enough")
+        }
+        None => format!("{count} of {blocks} blocks, and not even all are enough"),
+    }
+}
+
+/// How many shards may be lost where these blocks are good: the most of which all losses that were
+/// tried can be borne. Few are tried one and all, many at random from a fixed seed.
+pub(crate) fn tolerance(graph: &Graph, shards: usize, good: &[usize]) -> usize {
+    let trials = (TRIED_BLOCKS / graph.data()).clamp(TRIALS.0, TRIALS.1);
+    let is_borne = |lost: Vec<usize>| {
+        let left: Vec<usize> =
+            good.iter().copied().filter(|block| !lost.contains(&(block % shards))).collect();
+        left.len() >= graph.data() && solve(graph, &left).is_ready()
+    };
+    let counts: Vec<usize> = (1..=shards).collect();
+    counts.partition_point(|&count| losses(shards, count, trials).into_iter().all(is_borne))
+}
+
+/// Losses of so many shards: all there are, if that is not too many, or else some.
+fn losses(shards: usize, count: usize, most: usize) -> Vec<Vec<usize>> {
+    let all: Vec<Vec<usize>> = combinations(shards, count).take(most + 1).collect();
+    if all.len() <= most {
+        return all;
+    }
+    let mut state = count as u64;
+    (0..most).map(|_| draw(shards, count, &mut state)).collect()
+}
+
+/// So many of the shards, at random.
+fn draw(shards: usize, count: usize, state: &mut u64) -> Vec<usize> {
+    let mut all: Vec<usize> = (0..shards).collect();
+    for place in 0..count {
+        // Knuth's 64-bit generator; its high bits are good enough to spread some trials.
+        *state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let other = place + ((*state >> 33) as usize) % (shards - place);
+        all.swap(place, other);
+    }
+    all.truncate(count);
+    all
+}
+
+fn solve(graph: &Graph, blocks: &[usize]) -> Decoder {
+    let mut decoder = Decoder::new(graph, Method::Inactivation);
+    // There is no block that the graph has not.
+    let _ = blocks.iter().any(|&block| matches!(decoder.push(block), Ok(true)));
+    decoder
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(spec: &str) -> Code {
+        Code::new(&spec.parse().unwrap()).unwrap()
+    }
+
+    fn graph(code: &Code) -> &Graph {
+        code.graph().unwrap()
+    }
+
+    #[test]
+    fn losses_are_all_or_some() {
+        assert_eq!(losses(4, 2, 6), combinations(4, 2).collect::<Vec<_>>());
+        let some = losses(16, 8, 5);
+        assert_eq!(some.len(), 5);
+        for lost in some {
+            let mut sorted = lost.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert!(sorted.len() == 8 && sorted.iter().all(|&shard| shard < 16), "{lost:?}");
+        }
+    }
+
+    /// Eight copies of one block: all but one may be lost; with three of them gone, four more.
+    #[test]
+    fn copies_tolerate_all_but_one() {
+        let copies = code("lt:k=1,n=8,nodes=8");
+        assert_eq!(tolerance(graph(&copies), 8, &[0, 1, 2, 3, 4, 5, 6, 7]), 7);
+        // Losses of shards that are gone already count, as any so many may be lost.
+        assert_eq!(tolerance(graph(&copies), 8, &[0]), 0);
+        assert_eq!(tolerance(graph(&copies), 8, &[1, 4]), 1);
+        assert_eq!(likely_needed(graph(&copies), &[]), Some(1));
+        assert!(shortage(graph(&copies), &[]).contains("0 of 8 blocks, which with likely 1 more"));
+    }
+
+    #[test]
+    fn fewer_blocks_than_data_are_never_enough() {
+        let code = code("lt:k=64,n=128,nodes=16");
+        let all: Vec<usize> = (0..128).collect();
+        let most = tolerance(graph(&code), 16, &all);
+        assert!((1..=8).contains(&most), "{most}");
+        assert_eq!(tolerance(graph(&code), 16, &all[..63]), 0);
+    }
+
+    #[test]
+    fn a_simulation_says_what_it_takes() {
+        let code = code("lt:k=64,n=128,nodes=16");
+        let shards: Vec<usize> = (0..16).collect();
+        let report = reception(&code, &shards).unwrap().unwrap();
+        assert_eq!((report.blocks, report.runs), (128, 2000));
+        let (average, p999) = (report.average.unwrap(), report.p999.unwrap());
+        assert!(1.0 < average && average < p999 && p999 < 2.0, "{report:?}");
+        // What is remembered is what was found.
+        assert_eq!(reception(&code, &shards).unwrap(), Some(report));
+        let half = reception(&code, &shards[..7]).unwrap().unwrap();
+        assert_eq!((half.blocks, half.average, half.failures), (56, None, 2000));
+        assert_eq!(reception(&self::code("4+2"), &[0]).unwrap(), None);
+    }
+}

@@ -1,0 +1,286 @@
+//! Throughput, on one thread, from memory to memory, answers checked.
+//!
+//! MB/s is bytes of the object / seconds / 10^6. A decoder's time is all it does from the first block on:
+//! drawing the graph, solving it, and the bytes; checksums are switched off, since raptorq has none.
+//! The object is 1024 blocks. raptorq's symbols have at most 65,535 bytes, so that a larger
+//! block is two of its symbols, in two of its source blocks of 1024.
+
+use std::time::Instant;
+
+use cpu_time::ThreadTime;
+use paritas::plan::lt::{Decoder, Method};
+use paritas::{Kernel, KernelChoice, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions};
+use raptorq::{
+    EncodingPacket, ObjectTransmissionInformation, SourceBlockDecoder, SourceBlockEncoder,
+    SourceBlockEncodingPlan,
+};
+
+const DATA: usize = 1024;
+/// How many blocks of the 1.2 k are lost: what remains is 1.05 k.
+const KEPT: usize = DATA * 105 / 100;
+
+/// Seconds on the wall, and of the processor.
+#[derive(Clone, Copy)]
+struct Seconds(f64, f64);
+
+struct Watch(Instant, ThreadTime);
+
+impl Watch {
+    fn start() -> Self {
+        Self(Instant::now(), ThreadTime::now())
+    }
+
+    fn stop(self) -> Seconds {
+        Seconds(self.0.elapsed().as_secs_f64(), self.1.elapsed().as_secs_f64())
+    }
+}
+
+/// What is measured: runs once, and checks its answer.
+type Sample = Box<dyn FnMut() -> Seconds>;
+
+fn object(bytes: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    (0..bytes.div_ceil(8)).flat_map(|_| next().to_le_bytes()).take(bytes).collect()
+}
+
+/// The numbers below `count` in a random order.
+pub fn order(count: usize, seed: usize) -> Vec<usize> {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed as u64 + 1);
+    let mut order: Vec<usize> = (0..count).collect();
+    for end in (1..count).rev() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        order.swap(end, (state % (end as u64 + 1)) as usize);
+    }
+    order
+}
+
+fn options() -> LtOptions {
+    LtOptions { threads: 1, ..LtOptions::default() }
+}
+
+fn code(spec: &str) -> LtCode {
+    LtCode::new(&spec.parse().expect("a spec")).expect("a code")
+}
+
+/// Blocks of one allocation each, as a program would hold them.
+fn encode(encoder: &LtEncoder, object: &[u8], blocks: &mut [Vec<u8>]) {
+    let numbers: Vec<usize> = (0..blocks.len()).collect();
+    let mut targets: Vec<&mut [u8]> = blocks.iter_mut().map(Vec::as_mut_slice).collect();
+    encoder.encode_into(object, &numbers, &mut targets).expect("encode");
+}
+
+/// Encoding, into memory that is at hand.
+fn paritas_encode(spec: &str, object: Vec<u8>) -> Sample {
+    let code = code(spec);
+    let mut blocks = vec![vec![0xEE; object.len() / DATA]; code.blocks()];
+    Box::new(move || {
+        let start = Watch::start();
+        let encoder = LtEncoder::new(code.clone(), options()).expect("an encoder");
+        encode(&encoder, &object, &mut blocks);
+        start.stop()
+    })
+}
+
+/// Decoding in a new order each time, from 1.05 k of the code's blocks.
+fn paritas_decode(spec: &str, object: Vec<u8>, reused: bool) -> Sample {
+    let code = code(spec);
+    let mut blocks = vec![vec![0; object.len() / DATA]; code.blocks()];
+    let encoder = LtEncoder::new(code.clone(), options()).expect("an encoder");
+    encode(&encoder, &object, &mut blocks);
+    let info = LtInfo::unchecked(code, object.len() as u64, blocks[0].len()).expect("info");
+    let mut round = 0;
+    let mut kept = vec![0; if reused { object.len() } else { 0 }];
+    Box::new(move || {
+        round += 1;
+        let order = order(blocks.len(), round);
+        if reused {
+            kept.fill(0xEE);
+        }
+        let start = Watch::start();
+        let mut decoder = LtDecoder::new(&info, options()).expect("a decoder");
+        for &number in &order[..KEPT] {
+            decoder.push(LtBlock { number, bytes: &blocks[number][..] }).expect("a block");
+        }
+        let mut fresh = vec![0; if reused { 0 } else { object.len() }];
+        let target = if reused { &mut kept } else { &mut fresh };
+        decoder.reconstruct(target).expect("enough");
+        let seconds = start.stop();
+        assert!(*target == object, "a wrong object");
+        seconds
+    })
+}
+
+/// raptorq's source blocks of an object.
+struct Parts {
+    config: ObjectTransmissionInformation,
+    /// The bytes of a part.
+    bytes: usize,
+}
+
+impl Parts {
+    fn new(object: usize) -> Self {
+        let mut symbol = object / DATA;
+        while symbol > usize::from(u16::MAX) {
+            symbol /= 2;
+        }
+        let bytes = symbol * DATA;
+        let parts = object / bytes;
+        let config =
+            ObjectTransmissionInformation::new(object as u64, symbol as u16, parts as u8, 1, 8);
+        Self { config, bytes }
+    }
+
+    fn encode(&self, object: &[u8]) -> Vec<Vec<EncodingPacket>> {
+        let encode = |(part, data): (usize, &[u8])| {
+            let plan = SourceBlockEncodingPlan::generate(DATA as u16);
+            let encoder =
+                SourceBlockEncoder::with_encoding_plan(part as u8, &self.config, data, &plan);
+            let mut packets = encoder.source_packets();
+            packets.extend(encoder.repair_packets(0, DATA as u32 / 5));
+            packets
+        };
+        object.chunks(self.bytes).enumerate().map(encode).collect()
+    }
+}
+
+fn raptorq_encode(object: Vec<u8>) -> Sample {
+    let parts = Parts::new(object.len());
+    Box::new(move || {
+        let start = Watch::start();
+        let made = parts.encode(&object);
+        let seconds = start.stop();
+        assert_eq!(made[0].len(), DATA + DATA / 5);
+        seconds
+    })
+}
+
+/// Decoding in a new order each time, from 1.05 k of the 1.2 k symbols.
+fn raptorq_decode(object: Vec<u8>) -> Sample {
+    let parts = Parts::new(object.len());
+    let packets = parts.encode(&object);
+    let mut round = 0;
+    Box::new(move || {
+        round += 1;
+        let order = order(DATA + DATA / 5, round);
+        let given: Vec<Vec<EncodingPacket>> = packets
+            .iter()
+            .map(|packets| order[..KEPT].iter().map(|&number| packets[number].clone()).collect())
+            .collect();
+        let start = Watch::start();
+        let mut rebuilt = Vec::with_capacity(object.len());
+        for (part, packets) in given.into_iter().enumerate() {
+            let mut decoder =
+                SourceBlockDecoder::new(part as u8, &parts.config, parts.bytes as u64);
+            rebuilt.extend(decoder.decode(packets).expect("enough"));
+        }
+        let seconds = start.stop();
+        assert!(rebuilt == object, "a wrong object");
+        seconds
+    })
+}
+
+/// Runs all in turn and prints every sample.
+fn interleave(samples: Vec<(String, Sample)>, rounds: usize, bytes: usize) {
+    println!("name,round,seconds,processor_seconds,mb_per_second,mb_per_processor_second");
+    let mut samples = samples;
+    // The first round warms up.
+    for round in 0..=rounds {
+        for (name, sample) in &mut samples {
+            let Seconds(wall, processor) = sample();
+            let speed = |seconds: f64| bytes as f64 / seconds / 1e6;
+            if round > 0 {
+                let (fast, busy) = (speed(wall), speed(processor));
+                println!("{name},{round},{wall:.6},{processor:.6},{fast:.1},{busy:.1}");
+            }
+        }
+    }
+}
+
+pub fn peers(spec: &str, rounds: usize, block: usize) {
+    let object = object(DATA * block);
+    let samples: Vec<(String, Sample)> = vec![
+        ("encode paritas".into(), paritas_encode(spec, object.clone())),
+        ("encode raptorq".into(), raptorq_encode(object.clone())),
+        ("decode paritas".into(), paritas_decode(spec, object.clone(), false)),
+        ("decode paritas into memory at hand".into(), paritas_decode(spec, object.clone(), true)),
+        ("decode raptorq".into(), raptorq_decode(object.clone())),
+    ];
+    interleave(samples, rounds, object.len());
+}
+
+/// What one of the evaluation's tables of throughput measured.
+struct Setup {
+    name: String,
+    spec: String,
+    options: LtOptions,
+}
+
+/// Decoding of 5 k blocks in random order, with just as many as it takes: every variant, and inactivation.
+pub fn variants(c: &str, delta: &str, rounds: usize, block: usize) {
+    let object = object(DATA * block);
+    let samples = setups(c, delta).into_iter().map(|setup| {
+        let sample = decode_until_ready(&setup, object.clone());
+        (setup.name, sample)
+    });
+    interleave(samples.collect(), rounds, object.len());
+}
+
+fn setups(c: &str, delta: &str) -> Vec<Setup> {
+    let scalar = KernelChoice::Only(Kernel::Scalar);
+    let paper =
+        |variant: &str| format!("lt:k={DATA},n={},c={c},delta={delta},variant={variant}", 5 * DATA);
+    let setup = |name: String, spec: String, method, kernel| {
+        let options = LtOptions { method, kernel, ..options() };
+        Setup { name, spec, options }
+    };
+    let mut setups = vec![
+        setup("table 3: greedy, 64-bit XOR".into(), paper("plain"), Method::Greedy, scalar),
+        setup("table 4: lazy, 64-bit XOR".into(), paper("plain"), Method::Lazy, scalar),
+    ];
+    for (variant, _, table, _) in crate::simulate::variants() {
+        let name = format!("table {table}: {variant}");
+        setups.push(setup(name, paper(variant), Method::Lazy, KernelChoice::Auto));
+    }
+    for (variant, blocks) in
+        [("plain", 5 * DATA), ("uniform", 5 * DATA), ("uniform", DATA * 6 / 5 + 1)]
+    {
+        let spec = format!("lt:k={DATA},n={blocks},c=0.01,delta=1,variant={variant}");
+        let name = format!("inactivation: {variant} n={blocks} c=0.01 delta=1");
+        setups.push(setup(name, spec, Method::Inactivation, KernelChoice::Auto));
+    }
+    setups
+}
+
+fn decode_until_ready(setup: &Setup, object: Vec<u8>) -> Sample {
+    let code = code(&setup.spec);
+    let order = order(code.blocks(), 1);
+    let mut solver = Decoder::new(&code.graph().expect("a graph"), setup.options.method);
+    let needed = 1 + order.iter().position(|&b| solver.push(b).expect("a block")).expect("enough");
+    let order = order[..needed].to_vec();
+    let encoder = LtEncoder::new(code.clone(), options()).expect("an encoder");
+    let mut blocks = vec![vec![0; object.len() / DATA]; needed];
+    let mut targets: Vec<&mut [u8]> = blocks.iter_mut().map(Vec::as_mut_slice).collect();
+    encoder.encode_into(&object, &order, &mut targets).expect("encode");
+    let info = LtInfo::unchecked(code, object.len() as u64, blocks[0].len()).expect("info");
+    let (options, mut rebuilt) = (setup.options, vec![0; object.len()]);
+    Box::new(move || {
+        rebuilt.fill(0xEE);
+        let start = Watch::start();
+        let mut decoder = LtDecoder::new(&info, options).expect("a decoder");
+        for (&number, bytes) in order.iter().zip(&blocks) {
+            decoder.push(LtBlock { number, bytes: &bytes[..] }).expect("a block");
+        }
+        decoder.reconstruct(&mut rebuilt).expect("enough");
+        let seconds = start.stop();
+        assert!(rebuilt == object, "a wrong object");
+        seconds
+    })
+}

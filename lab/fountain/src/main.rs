@@ -1,0 +1,35 @@
+//! LT codes in the lab: throughput side by side with the `raptorq` crate, and the figures of the 2004
+//! evaluation. `lab/lt.py` runs it and prints tables.
+//!
+//! ```text
+//! fountain bench SPEC ROUNDS KIB       encode and decode, raptorq's as well, in interleaved rounds
+//! fountain variants C DELTA ROUNDS KIB throughput of every variant of the evaluation, interleaved
+//! fountain tables RUNS                 averages of the evaluation's tables, by simulation of graphs
+//! fountain curve RUNS                  blocks needed against XORs, of many distributions
+//! fountain freedom RUNS                how robust the variants are
+//! fountain system RUNS                 network against computation (section VIII)
+//! ```
+//!
+//! Everything printed is CSV.
+
+mod bench;
+#[path = "../../../crates/core/tests/common/printed.rs"]
+mod printed;
+mod simulate;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let number = |text: &str| text.parse::<usize>().expect("a number");
+    match words[..] {
+        ["bench", spec, rounds, kib] => bench::peers(spec, number(rounds), number(kib) << 10),
+        ["variants", c, delta, rounds, kib] => {
+            bench::variants(c, delta, number(rounds), number(kib) << 10);
+        }
+        ["tables", runs] => simulate::tables(number(runs)),
+        ["curve", runs] => simulate::curve(number(runs)),
+        ["freedom", runs] => simulate::freedom(number(runs)),
+        ["system", runs] => simulate::system(number(runs)),
+        _ => panic!("see the top of lab/fountain/src/main.rs for what it takes"),
+    }
+}
