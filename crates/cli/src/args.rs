@@ -241,12 +241,13 @@ Examples:
 
 Reads only the part of what is stored that the new parity is made from, each block by its checksum:
 (m2 - m)(k + m) symbols of every k m2, or all data where that is less. Where shards are missing or
-damaged, others are read in their place. No file is changed, and until all new ones are complete none
-has a name: killed at any moment, the object is as safe as it was, and promoting again completes it.
-What is promoted already is left alone, with exit 0; a code that has no second stage is exit 3.
+damaged, others are read in their place. No file is changed, and until all new ones are complete
+none has a name: killed at any moment, the object is as safe as it was, and promoting again
+completes it. What is promoted already is left alone, with exit 0; a code that has no second stage
+is exit 3.
 JSON: one line an object, type \"promote\", object, name, code, stage, stages, length, tolerance,
-read_bytes (of blocks), read_payload_bytes (checksums apart), damaged_segments, missing [index], seconds,
-added [{index, stage, path}], warnings.")]
+read_bytes (of blocks), read_payload_bytes (checksums apart), damaged_segments, missing [index],
+seconds, added [{index, stage, path}], warnings.")]
 pub struct Promote {
     /// Shards, or folders of shards.
     #[arg(required = true)]

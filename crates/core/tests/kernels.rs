@@ -7,8 +7,8 @@ mod common;
 use common::{as_slices, code, fill};
 use paritas::plan::interpret::interpret;
 use paritas::{
-    Buffer, Codec, CodecOptions, Kernel, KernelChoice, Order, Pass, PlanOptions, Role, Split,
-    Stores, can_compile,
+    Buffer, CellId, Code, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Order, Pass,
+    PlanOptions, Role, Split, Stores, can_compile,
 };
 use paritas_reference as reference;
 
@@ -23,25 +23,33 @@ fn cells_of(shard: &[u8], rows: usize, packet: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// The parity nodes of the first stage, which is what encoding makes.
+fn parity_nodes(codec: &Codec) -> Vec<NodeId> {
+    let code = codec.code();
+    code.nodes_at(1).into_iter().filter(|&node| !code.holds_data(node)).collect()
+}
+
 /// What the interpreter makes of data shards, as parity shards.
 fn interpreted(codec: &Codec, data: &[Vec<u8>], options: PlanOptions) -> Vec<Vec<u8>> {
-    let code = codec.code();
-    let (have, want) = (code.stored(Role::Data), code.stored(Role::Parity));
+    let (code, packet) = (codec.code(), codec.packet());
+    let (have, want) = (code.stored(Role::Data), code.made_in(1));
     let plan = code.schedule_with(&have, &want, options).unwrap();
     let rows = codec.buffer_cells(0).len();
-    let cells: Vec<Vec<u8>> =
-        data.iter().flat_map(|shard| cells_of(shard, rows, codec.packet())).collect();
-    let inputs: Vec<&[u8]> = plan.inputs().iter().map(|cell| &cells[cell.index()][..]).collect();
+    let nodes: Vec<Vec<Vec<u8>>> = data.iter().map(|shard| cells_of(shard, rows, packet)).collect();
+    let input = |&cell: &CellId| {
+        let place = code.cell(cell).place.unwrap();
+        &nodes[place.node.index()][place.row][..]
+    };
+    let inputs: Vec<&[u8]> = plan.inputs().iter().map(input).collect();
     let outputs = interpret(plan.schedule(), &inputs).unwrap();
-    outputs
-        .chunks(rows)
-        .map(|node| {
-            let stripes = node[0].len() / codec.packet();
-            let piece =
-                |s: usize, cell: &Vec<u8>| cell[s * codec.packet()..][..codec.packet()].to_vec();
-            (0..stripes).flat_map(|s| node.iter().flat_map(move |cell| piece(s, cell))).collect()
-        })
-        .collect()
+    let made = |cell| &outputs[plan.outputs().iter().position(|&output| output == cell).unwrap()];
+    let shard = |node| {
+        let cells: Vec<&Vec<u8>> = code.node_cells(node).iter().map(|&cell| made(cell)).collect();
+        let strip =
+            |s: usize| cells.iter().flat_map(move |cell| cell[s * packet..][..packet].to_vec());
+        (0..data[0].len() / (rows * packet)).flat_map(strip).collect()
+    };
+    parity_nodes(codec).into_iter().map(shard).collect()
 }
 
 /// Encodes with canaries round every parity shard.
@@ -70,9 +78,10 @@ fn assert_no_fallback(codec: &Codec) {
 
 fn reference_parity(spec: &str, data: &[Vec<u8>], packet: usize) -> Vec<Vec<u8>> {
     let code = code(spec);
-    let pinned = |name: &str| -> Vec<u64> {
-        code.pin().entries().find(|(n, _)| *n == name).unwrap().1.to_vec()
-    };
+    if code.stages() > 1 {
+        return reference_group(&code, data, packet);
+    }
+    let pinned = |name: &str| pinned(&code, name);
     let name = code.spec().family();
     if name == "rdp" {
         return reference::array::rdp(pinned("prime")[0] as usize, data, packet).into();
@@ -80,6 +89,16 @@ fn reference_parity(spec: &str, data: &[Vec<u8>], packet: usize) -> Vec<Vec<u8>>
     if name == "evenodd" {
         return reference::array::evenodd(pinned("prime")[0] as usize, data, packet).into();
     }
+    reference_cauchy(&code, "", data, packet)
+}
+
+fn pinned(code: &Code, name: &str) -> Vec<u64> {
+    code.pin().entries().find(|(n, _)| *n == name).unwrap().1.to_vec()
+}
+
+/// Parity by a Cauchy matrix that a code has among its pinned numbers.
+fn reference_cauchy(code: &Code, bar: &str, data: &[Vec<u8>], packet: usize) -> Vec<Vec<u8>> {
+    let pinned = |name: &str| pinned(code, &format!("{bar}{name}"));
     let w: u32 = code.spec().text("w").unwrap().parse().unwrap();
     let field = reference::field::Field::new(w, pinned("polynomial")[0]);
     let mut matrix = reference::matrix::cauchy(&field, &pinned("points"), data.len());
@@ -91,7 +110,29 @@ fn reference_parity(spec: &str, data: &[Vec<u8>], packet: usize) -> Vec<Vec<u8>>
     reference::packets::encode(&field, &matrix, data, packet)
 }
 
-const SPECS: [&str; 8] = [
+/// The parity of stage one of a group, not interleaved.
+fn reference_group(code: &Code, data: &[Vec<u8>], packet: usize) -> Vec<Vec<u8>> {
+    let number = |key| code.spec().text(key).unwrap().parse::<usize>().unwrap();
+    let [k, m, m2] = ["k", "m", "m2"].map(number);
+    let strip = code.lane_rows() * packet;
+    let symbol = |shard: &Vec<u8>, stripe: usize| -> Vec<u8> {
+        shard.chunks(strip).skip(stripe).step_by(m2).flatten().copied().collect()
+    };
+    let stripes: Vec<Vec<Vec<u8>>> =
+        (0..m2).map(|stripe| data.iter().map(|shard| symbol(shard, stripe)).collect()).collect();
+    let shape = reference::dpg::Shape { k, m, m2, interleave: reference::dpg::Interleave::None };
+    let c = |data: &[Vec<u8>]| reference_cauchy(code, "", data, packet);
+    let bar = |data: &[Vec<u8>]| reference_cauchy(code, "bar-", data, packet);
+    let nodes = reference::dpg::nodes(shape, &c, &bar, &stripes);
+    let shard = |symbols: &Vec<reference::dpg::Stored>| -> Vec<u8> {
+        let group =
+            |g: usize| symbols.iter().flat_map(move |s| s.bytes[g * strip..][..strip].to_vec());
+        (0..data[0].len() / (m2 * strip)).flat_map(group).collect()
+    };
+    nodes[k..k + m].iter().map(shard).collect()
+}
+
+const SPECS: [&str; 9] = [
     "4+2",
     "cauchy:k=10,m=4",
     "cauchy:k=3,m=3,w=8",
@@ -100,6 +141,7 @@ const SPECS: [&str; 8] = [
     "rdp:k=6",
     "rdp:k=3",
     "evenodd:k=5",
+    "bbdpg:k=3,m=2,m2=3",
 ];
 
 #[test]
@@ -122,7 +164,7 @@ fn check(spec: &str, packet: usize, stripes: usize) {
     let plain = codec(KernelChoice::Only(Kernel::Scalar), Pass::Direct, Order::Parity);
     let nodes = plain.code().nodes();
     let k = nodes.filter(|&node| plain.code().holds_data(node)).count();
-    let parity = plain.code().node_count() - k;
+    let parity = parity_nodes(&plain).len();
     let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, stripes * plain.strip())).collect();
     let expected = reference_parity(spec, &data, packet);
     for pass in [Pass::Direct, Pass::Smart, Pass::Unweighted, Pass::Weighted, Pass::Slp] {
@@ -157,7 +199,7 @@ fn stores_past_the_cache_change_nothing() {
             };
             let plain = codec(Stores::Cached, KernelChoice::Only(Kernel::Scalar));
             let k = plain.code().nodes().filter(|&node| plain.code().holds_data(node)).count();
-            let parity = plain.code().node_count() - k;
+            let parity = parity_nodes(&plain).len();
             let data: Vec<Vec<u8>> =
                 (0..k).map(|node| fill(node, stripes * plain.strip())).collect();
             let expected = encoded(&plain, &data, parity, 0);
