@@ -244,7 +244,7 @@ impl Code {
         options: PlanOptions,
     ) -> Result<Plan> {
         let wanted: Vec<CellId> = want.iter().filter(|&cell| !have.contains(cell)).collect();
-        if let Some(plan) = self.graph_plan(have, &wanted) {
+        if let Some(plan) = self.graph_plan(have, &wanted, options.reads) {
             return plan;
         }
         let narrowed = match options.reads {

@@ -1,15 +1,15 @@
 //! The general question, for LT codes: cells wanted from cells at hand.
 //!
 //! With all data at hand, wanted blocks are their rows. Without any, the data is solved for by
-//! inactivation from the first blocks that suffice, and wanted blocks follow from it. So it is all data
-//! or none: what fewer blocks determine by chance is not looked for.
+//! inactivation, from all blocks or, where few are to be read, from the first that suffice; wanted blocks
+//! follow from it. So it is all data or none: what fewer blocks determine by chance is not looked for.
 
 use crate::define::cells::{CellId, CellSet, Code};
 use crate::define::lt::Graph;
 use crate::error::Result;
-use crate::plan::Plan;
 use crate::plan::lt::{Decoder, Method};
 use crate::plan::schedule::{Op, Schedule, Slot};
+use crate::plan::{Plan, Reads};
 
 impl Code {
     /// The plan for an LT code's wanted cells; `None` where only some of the data is at hand, and for
@@ -18,22 +18,23 @@ impl Code {
         &self,
         have: &CellSet,
         wanted: &[CellId],
+        reads: Reads,
     ) -> Option<Result<Plan>> {
         let graph = self.graph()?;
         let known = (0..graph.data()).filter(|&data| have.contains(graph.data_cell(data))).count();
         match known {
-            0 => Some(decode(graph, have).and_then(|plan| complete(graph, plan, wanted))),
+            0 => Some(decode(graph, have, reads).and_then(|plan| complete(graph, plan, wanted))),
             all if all == graph.data() => Some(encode(graph, wanted)),
             _ => None,
         }
     }
 }
 
-/// The data from the first blocks at hand that determine it.
-fn decode(graph: &Graph, have: &CellSet) -> Result<Plan> {
+/// The data from blocks at hand. More of them than determine it make for fewer XORs.
+fn decode(graph: &Graph, have: &CellSet, reads: Reads) -> Result<Plan> {
     let mut decoder = Decoder::new(graph, Method::Inactivation);
     for block in (0..graph.blocks()).filter(|&block| have.contains(graph.block_cell(block))) {
-        if decoder.push(block)? {
+        if decoder.push(block)? && reads == Reads::Fewest {
             break;
         }
     }

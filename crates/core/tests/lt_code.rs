@@ -1,0 +1,140 @@
+//! LT codes as codes: whatever is asked of one, as a schedule and of a codec over blocks.
+
+use paritas::define::erasure::{Losses, combinations};
+use paritas::plan::interpret::interpret;
+use paritas::{
+    Buffer, BufferLayout, CellId, CellSet, Code, Codec, CodecOptions, ErrorKind, NodeId,
+    PlanOptions, Reads,
+};
+
+const SPECS: [&str; 5] = [
+    "lt:k=12,n=20,nodes=5,seed=3",
+    "lt:k=12,n=21,nodes=5,variant=originals",
+    "lt:k=12,n=24,nodes=6,variant=uniform+decodable",
+    "lt:k=1,n=3,nodes=3",
+    "lt:k=5,n=14,nodes=7,c=0.4,variant=originals+singles+coverage",
+];
+
+fn code(spec: &str) -> Code {
+    Code::new(&spec.parse().unwrap()).unwrap()
+}
+
+/// Every cell of the code, for blocks of so many bytes.
+fn cells(code: &Code, length: usize) -> Vec<Vec<u8>> {
+    let data = |i: usize| (0..length).map(|at| (at * 7 + i * 41 + at * i) as u8).collect();
+    let data: Vec<Vec<u8>> = (0..code.data_cells().len()).map(data).collect();
+    let sum = |cell: CellId| {
+        let mut sum = vec![0; length];
+        for &i in code.row(cell) {
+            sum.iter_mut().zip(&data[i as usize]).for_each(|(sum, byte)| *sum ^= byte);
+        }
+        sum
+    };
+    code.cells().map(sum).collect()
+}
+
+/// All data and the blocks of lost nodes, from those of all others: right, or refused exactly where
+/// elimination over the generator's rows finds too few of them.
+#[test]
+fn losses_are_made_good_where_rows_allow() {
+    let (mut made, mut refused) = (0, 0);
+    for spec in SPECS {
+        let code = code(spec);
+        let values = cells(&code, 3);
+        let every = (1..code.node_count()).flat_map(|count| combinations(code.node_count(), count));
+        for lost in every {
+            let lost: Vec<NodeId> = lost.into_iter().map(NodeId::new).collect();
+            let have = code.cells_of(code.nodes().filter(|node| !lost.contains(node)));
+            let mut want = code.cells_of(lost.iter().copied());
+            code.data_cells().iter().step_by(2).for_each(|&data| want.insert(data));
+            for reads in [Reads::Any, Reads::Fewest] {
+                let options = PlanOptions { reads, ..PlanOptions::default() };
+                match code.schedule_with(&have, &want, options) {
+                    Ok(plan) => {
+                        assert!(plan.inputs().iter().all(|&input| have.contains(input)));
+                        let inputs = plan.inputs().iter().map(|i| &values[i.index()][..]);
+                        let outputs = interpret(plan.schedule(), &inputs.collect::<Vec<_>>());
+                        let wanted = plan.outputs().iter().map(|o| values[o.index()].clone());
+                        assert_eq!(outputs.unwrap(), wanted.collect::<Vec<_>>(), "{spec} {lost:?}");
+                        made += 1;
+                    }
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::NotEnough);
+                        let rows = Losses::of_nodes(&code, &lost);
+                        assert!(!rows.is_solvable(), "{spec} without {lost:?}: {error}");
+                        refused += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(made > 100 && refused > 50, "{made} made, {refused} refused");
+}
+
+/// Some of the data at hand and some wanted, which no store asks.
+#[test]
+fn a_part_of_the_data_helps() {
+    let code = code(SPECS[0]);
+    let data = code.data_cells();
+    let mut have = code.cells_of(code.nodes().take(3));
+    data[..6].iter().for_each(|&cell| have.insert(cell));
+    let want = CellSet::from_cells(code.cell_count(), data.iter().copied());
+    let plan = code.schedule(&have, &want).unwrap();
+    let values = cells(&code, 2);
+    let inputs: Vec<&[u8]> = plan.inputs().iter().map(|i| &values[i.index()][..]).collect();
+    for (output, made) in plan.outputs().iter().zip(interpret(plan.schedule(), &inputs).unwrap()) {
+        assert_eq!(made, values[output.index()]);
+    }
+}
+
+/// The codec runs down blocks of any length, and answers the same question twice.
+#[test]
+fn blocks_of_any_length() {
+    for spec in SPECS {
+        let options = CodecOptions { layout: BufferLayout::Lane, ..CodecOptions::default() };
+        let codec = Codec::new(code(spec), options).unwrap();
+        let code = codec.code();
+        let data = CellSet::from_cells(code.cell_count(), code.data_cells().iter().copied());
+        let blocks = code.cells_of(code.nodes());
+        for length in [1, 63, 64, 1000, 1000] {
+            let values = cells(code, length);
+            for (have, want) in [(&data, &blocks), (&blocks, &data)] {
+                let mut buffers: Vec<Vec<u8>> =
+                    (0..codec.buffer_count())
+                        .map(|buffer| codec.buffer_cells(buffer)[0])
+                        .map(|c| {
+                            if have.contains(c) {
+                                values[c.index()].clone()
+                            } else {
+                                vec![0; length]
+                            }
+                        })
+                        .collect();
+                let mut call: Vec<Buffer<'_>> = buffers
+                    .iter_mut()
+                    .enumerate()
+                    .map(|(number, bytes)| match have.contains(codec.buffer_cells(number)[0]) {
+                        true => Buffer::Source(bytes),
+                        false => Buffer::Target(bytes),
+                    })
+                    .collect();
+                codec.compute(have, want, &mut call).unwrap();
+                for (number, bytes) in buffers.iter().enumerate() {
+                    let cell = codec.buffer_cells(number)[0];
+                    assert_eq!(bytes, &values[cell.index()], "{spec}, {length} bytes, {cell:?}");
+                }
+            }
+        }
+        let few = code.cells_of([]);
+        assert!(!codec.solvable(&few, &data) && codec.solvable(&blocks, &data));
+        let mut nothing: Vec<Buffer<'_>> = Vec::new();
+        assert_eq!(
+            codec.compute(&few, &data, &mut nothing).unwrap_err().kind(),
+            ErrorKind::NotEnough
+        );
+        assert_eq!(
+            codec.compute(&data, &blocks, &mut nothing).unwrap_err().kind(),
+            ErrorKind::Length
+        );
+    }
+}
