@@ -11,7 +11,7 @@
 //! column, from sums of many equations, and the rest by zigzag.) Before the first such step the
 //! known cells of every equation become one cell, its *syndrome*: published decoders do so too,
 //! because a syndrome is used many times. For EVENODD with 11 columns that takes 210 XORs on average
-//! where elimination alone took 258, for STAR 343 where it took 555; minimal-density codes, of which
+//! where elimination alone took 258, for STAR 342 where it took 555; minimal-density codes, of which
 //! nothing is peeled at first, gain a fifth.
 
 use std::cmp::Reverse;
