@@ -182,7 +182,7 @@ Example:
 Of an LT code, tolerable_losses is what is likely: losses of so many shards have been tried out.
 Exits with the worst of all objects found. JSON: one line an object, type \"verify\", object, name,
 code, length, status (intact, repairable, lost), tolerable_losses, digest_ok, seconds, shards [{index,
-state, path, bad_lanes, first_bad_offset, notes}], lost_ranges [{start, end}]; of an LT code also blocks (of
+state, path, bad_lanes, first_bad_offset, notes}], lost_ranges [{start, end}]. Of an LT code also blocks (of
 a segment), good_blocks (in the segment with the fewest), likely_needed (more blocks, where one is lost).")]
 pub struct Verify {
     /// Shards, or folders of shards.
