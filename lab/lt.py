@@ -8,9 +8,10 @@
     lab/lt.py variants [--rounds 5] [--kib 128] [--c 1.4] [--delta 0.2]   tables 3, 4, 7, 8, 10, 12, 14, 16
     lab/lt.py peers [--rounds 20] [--kib 128] [--spec lt:…]               encode and decode beside raptorq
 
-Everything runs in lab/fountain, which this builds. Raw output goes to lab/records/. The first five of the
-paper's figures are theirs on two 2.4 GHz Xeons of 2003; only ratios between variants compare. `peers` and
-`variants` interleave their samples on one core; medians are over rounds, ratios within each.
+Everything runs in lab/fountain, which this builds. Raw output goes to lab/records/. `peers` and `variants` interleave
+their samples on one core and check every answer; medians are over rounds, ratios within each, both on the wall and by
+processor time, which a loaded machine disturbs less. The paper's speeds are those of two 2.4 GHz Xeons; only
+ratios between its variants compare.
 """
 
 import argparse

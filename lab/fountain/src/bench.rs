@@ -242,8 +242,8 @@ fn setups(c: &str, delta: &str) -> Vec<Setup> {
         Setup { name, spec, options }
     };
     let mut setups = vec![
-        setup("table 3: greedy, 64-bit XOR".into(), paper("plain"), Method::Greedy, scalar),
-        setup("table 4: lazy, 64-bit XOR".into(), paper("plain"), Method::Lazy, scalar),
+        setup("table 3: greedy with 64-bit XOR".into(), paper("plain"), Method::Greedy, scalar),
+        setup("table 4: lazy with 64-bit XOR".into(), paper("plain"), Method::Lazy, scalar),
     ];
     for (variant, _, table, _) in crate::simulate::variants() {
         let name = format!("table {table}: {variant}");
