@@ -189,7 +189,7 @@ Exits with the worst of all objects found. An object that has not been promoted 
 promoting would add; once any file of a later stage is there, all of them are expected.
 JSON: one line an object, type \"verify\", object, name, code, stage, stages, length, status (intact,
 repairable, lost), tolerable_losses, digest_ok, seconds, shards [{index, stage, state, path, bad_lanes,
-first_bad_offset, notes}], lost_ranges [{start, end}]; of an LT code also blocks (of a segment), good_blocks
+first_bad_offset, notes}], lost_ranges [{start, end}]. Of an LT code also blocks (of a segment), good_blocks
 (in the segment with the fewest), likely_needed (more blocks, where one is lost).")]
 pub struct Verify {
     /// Shards, or folders of shards.
