@@ -360,17 +360,19 @@ fn reduce_rows(rows: &mut Rows, options: PlanOptions) {
         Pass::Unweighted => matching::extract_matchings(rows, Preference::None),
         Pass::Weighted => matching::extract_matchings(rows, Preference::Sparse),
         Pass::Slp => {
-            slp::extract_pairs(rows, None);
-            fuse::fuse(rows, options.objective);
-            let PlanOptions { objective, rounds, .. } = options;
-            let mut refine = |objective| {
-                refine::refine(rows, Effort { objective, rounds: rounds.unwrap_or(0), seed: SEED });
-            };
             // What is slow to count is made small from where counting quickly leads.
-            if let Objective::Fused(_) = objective {
-                refine(Objective::Total);
+            let PlanOptions { objective, rounds, .. } = options;
+            let first = match objective {
+                Objective::Fused(_) => Objective::Total,
+                other => other,
+            };
+            slp::extract_pairs(rows, None);
+            fuse::fuse(rows, first);
+            let effort = Effort { objective: first, rounds: rounds.unwrap_or(0), seed: SEED };
+            refine::refine(rows, effort);
+            if objective != first {
+                refine::refine(rows, Effort { objective, ..effort });
             }
-            refine(objective);
         }
     }
 }
