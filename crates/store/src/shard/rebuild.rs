@@ -23,26 +23,37 @@ use crate::shard::segment::Segment;
 use crate::shard::sources::Sources;
 use crate::shard::verify::{DigestCheck, ShardState};
 
+/// What came of reading little.
+pub(super) enum Attempt {
+    /// The missing part is made.
+    Made(RepairReport),
+    /// More is wrong than one missing part, which was found after so many bytes of blocks.
+    GivenUp {
+        /// The bytes of blocks that were read.
+        read_bytes: u64,
+    },
+}
+
 /// Rebuilds the only missing part, or nothing where more than that is wrong, as far as is seen.
 pub(super) fn rebuild_missing(
     object: &Object,
     job: &RepairJob,
     progress: Progress<'_>,
-) -> Result<Option<RepairReport>> {
-    let Some(part) = only_missing(object) else { return Ok(None) };
+) -> Result<Attempt> {
+    let Some(part) = only_missing(object) else { return Ok(Attempt::GivenUp { read_bytes: 0 }) };
     let sources = Sources::open(object)?;
     let others = (0..object.parts().len()).filter(|&other| other != part);
     let needed = needed_buffers(&object.geometry, others, &[part])?;
     let targets = Targets::new(object, job.to.as_slice()).choose(&[part])?;
-    let Some((path, _)) = targets.first().cloned() else { return Ok(None) };
+    let path = targets.first().map(|(path, _)| path.clone()).unwrap_or_default();
     let rebuilds = Rebuild::create_all(object, targets, &[part])?;
     let give_up = |_: &mut Segment<'_>, _| Ok(false);
     if !make_from(&sources, &needed, &rebuilds, job.threads, progress, give_up)? {
-        return Ok(None);
+        return Ok(Attempt::GivenUp { read_bytes: sources.read_bytes() });
     }
     let read_bytes = sources.read_bytes();
     Rebuild::commit(rebuilds, &sources, job.sync)?;
-    Ok(Some(RepairReport {
+    Ok(Attempt::Made(RepairReport {
         repaired: vec![RepairedShard::new(object, part, &path, ShardState::Missing)],
         before: None,
         digest: DigestCheck::Unchecked,

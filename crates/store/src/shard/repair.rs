@@ -17,7 +17,7 @@ use crate::shard::geometry::Part;
 use crate::shard::names;
 use crate::shard::object::Object;
 use crate::shard::place::{Pending, Replace, allow_open_files, commit, directory_of, rename_new};
-use crate::shard::rebuild::rebuild_missing;
+use crate::shard::rebuild::{Attempt, rebuild_missing};
 use crate::shard::recognise::recognise;
 use crate::shard::segment::{BlockId, Segment};
 use crate::shard::sources::{Depth, Sources};
@@ -73,10 +73,12 @@ pub struct RepairedShard {
 /// [`ErrorKind::TooFewShards`] and [`ErrorKind::DigestMismatch`] when the object is beyond repair,
 /// and nothing has been touched; [`ErrorKind::Io`].
 pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Result<RepairReport> {
-    if job.fewest_reads
-        && let Some(report) = rebuild_missing(object, job, progress)?
-    {
-        return Ok(report);
+    let mut read_bytes = 0;
+    if job.fewest_reads {
+        match rebuild_missing(object, job, progress)? {
+            Attempt::Made(report) => return Ok(report),
+            Attempt::GivenUp { read_bytes: in_vain } => read_bytes = in_vain,
+        }
     }
     let before = verify(object, job.threads, progress)?;
     if before.status == Status::Lost {
@@ -96,7 +98,7 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
         .zip(paths.zip(was))
         .map(|(&part, (path, was))| RepairedShard::new(object, part, path, was))
         .collect();
-    let mut read_bytes = before.read_bytes;
+    read_bytes += before.read_bytes;
     if !bad.is_empty() {
         read_bytes += rewrite(object, job, targets, &bad, progress)?;
     }
