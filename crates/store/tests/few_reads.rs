@@ -75,9 +75,10 @@ fn mend_a_loss_and_damage(mend: impl Fn(&Object) -> RepairReport) -> u64 {
     fs::remove_file(&paths[0]).unwrap();
     let intact = fs::read(&paths[1]).unwrap();
     let mut damaged = intact.clone();
-    let blocks = 3 * whole.block_bytes(1) as usize;
-    let footer = whole.part_length(1).unwrap() as usize - blocks;
-    damaged[footer / 2..footer / 2 + blocks].iter_mut().for_each(|byte| *byte ^= 1);
+    // The last of three blocks, which stand after the front header: 24 bytes and its body.
+    let front = 24 + u32::from_le_bytes(intact[12..16].try_into().unwrap()) as usize;
+    let block = whole.block_bytes(1) as usize;
+    damaged[front + 2 * block..front + 3 * block].iter_mut().for_each(|byte| *byte ^= 1);
     fs::write(&paths[1], damaged).unwrap();
     let report = mend(&only(directory.path()));
     assert_eq!((report.repaired.len(), report.digest), (2, DigestCheck::Right));
