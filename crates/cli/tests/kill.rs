@@ -376,11 +376,16 @@ fn encode_force() {
 fn repair() {
     let _alone = alone();
     let mut scene = Scene::new(3, "4+2", LENGTH);
+    report("repair", kill_repairs(&mut scene));
+}
+
+/// Encodes, and kills repairs of what was harmed.
+fn kill_repairs(scene: &mut Scene) -> (usize, usize) {
     let whole = scene.encoded();
     let arguments = scene.repair();
     let bad = RefCell::new(Vec::new());
-    let kills = kill_at_random(
-        &mut scene,
+    kill_at_random(
+        scene,
         KILLS,
         &arguments,
         |scene| {
@@ -388,8 +393,7 @@ fn repair() {
             *bad.borrow_mut() = scene.harm(&whole, 2);
         },
         |scene| scene.check_repair(&whole, &bad.borrow()),
-    );
-    report("repair", kills);
+    )
 }
 
 /// The same for an LT code, whose shards are remade from blocks of all others.
@@ -406,20 +410,7 @@ fn lt_encode_and_repair() {
         |scene| scene.check_fresh_encode(),
     );
     report("encode of an LT code", kills);
-    let whole = scene.encoded();
-    let arguments = scene.repair();
-    let bad = RefCell::new(Vec::new());
-    let kills = kill_at_random(
-        &mut scene,
-        KILLS,
-        &arguments,
-        |scene| {
-            scene.restore(&whole);
-            *bad.borrow_mut() = scene.harm(&whole, 2);
-        },
-        |scene| scene.check_repair(&whole, &bad.borrow()),
-    );
-    report("repair of an LT code", kills);
+    report("repair of an LT code", kill_repairs(&mut scene));
 }
 
 #[test]
