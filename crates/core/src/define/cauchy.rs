@@ -98,7 +98,7 @@ impl CauchyMatrix {
     }
 
     /// The same matrix with more rows, m in all, scaled as normalisation scales them: of the points
-    /// that are left (the first [`CANDIDATES`]) those whose rows have the fewest ones.
+    /// that are left (the first 256) those whose rows have the fewest ones.
     ///
     /// # Errors
     /// When too few points are left, or m is less than the rows that there are.
