@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::define::cells::{CellId, CellSet, Code, NodeId, Role};
 use crate::error::{Error, Result};
-use crate::plan::PlanOptions;
+use crate::plan::{Plan, PlanOptions};
 use crate::run::kernel::{Buffer, Executable, Stores};
 use crate::run::parallel::{BYTES_A_THREAD, Split, Threads};
 use crate::run::program::{Location, Program};
@@ -352,7 +352,7 @@ impl Codec {
     ) -> Result<Option<String>> {
         match self.word_kernel() {
             Some(_) => Ok(None),
-            None => Ok(kernel.listing(&self.bind(have, want)?)),
+            None => Ok(kernel.listing(&self.bind(self.plan(have, want)?)?)),
         }
     }
 
@@ -407,7 +407,7 @@ impl Codec {
     ) -> Result<Executable> {
         match self.word_kernel() {
             Some(kernel) => self.compile_words(kernel, have, want),
-            None => self.compile(&self.bind(have, want)?.over_columns(columns)?),
+            None => self.compile(&self.bind(self.plan(have, want)?)?.over_columns(columns)?),
         }
     }
 
@@ -415,8 +415,11 @@ impl Codec {
         self.kernel().compile(program, self.compiling())
     }
 
-    fn bind(&self, have: &CellSet, want: &CellSet) -> Result<Program> {
-        let plan = self.code.schedule_with(have, want, self.options.plan)?;
+    fn plan(&self, have: &CellSet, want: &CellSet) -> Result<Plan> {
+        self.code.schedule_with(have, want, self.options.plan)
+    }
+
+    fn bind(&self, plan: Plan) -> Result<Program> {
         let locate = |cells: &[CellId]| -> Vec<Location> {
             cells.iter().map(|cell| self.layout.locations[cell.index()]).collect()
         };

@@ -48,16 +48,29 @@ impl Codec {
         if self.word_kernel().is_some() {
             return self.compile_part(have, want, self.packet_bytes());
         }
-        let program = self.bind(have, want)?;
-        let is_apart = !want.iter().any(|cell| have.contains(cell));
-        let parts = self.parts_in_registers(want, Cost::of(program.schedule()));
-        let Some(parts) = parts.filter(|_| is_apart) else {
+        let plan = self.plan(have, want)?;
+        let ranks: Vec<usize> = plan.inputs().iter().map(|&cell| self.last_lane(cell)).collect();
+        let program = self.bind(plan)?;
+        // Parts in turn read an input after others have written outputs.
+        if want.iter().any(|cell| have.contains(cell)) {
+            return self.compile(&program);
+        }
+        if let Some((pieces, kept)) = program.in_pieces(&ranks)? {
+            let pieces: Result<_> = pieces.iter().map(|piece| self.compile(piece)).collect();
+            return Executable::of_parts(pieces?, Turns::ByTiles { kept });
+        }
+        let Some(parts) = self.parts_in_registers(want, Cost::of(program.schedule())) else {
             return self.compile(&program);
         };
         let shares = self.shares(want, parts).into_iter();
         let parts: Result<_> =
             shares.map(|share| self.compile_part(have, &share, self.packet_bytes())).collect();
-        Executable::of_parts(parts?, Turns::ByTiles)
+        Executable::of_parts(parts?, Turns::ByTiles { kept: 0 })
+    }
+
+    /// The last lane of data that a cell depends on. In a group of stripes it tells the stripe.
+    fn last_lane(&self, cell: CellId) -> usize {
+        self.code.row(cell).last().map_or(0, |&data| data as usize / self.code.lane_rows())
     }
 
     /// In how many parts a long schedule runs faster, if it does: with whole nodes in each, as many as the

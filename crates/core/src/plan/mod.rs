@@ -20,6 +20,7 @@ pub mod cost;
 pub mod interpret;
 pub mod lt;
 pub mod optimise;
+pub(crate) mod pieces;
 mod reads;
 pub mod registers;
 pub mod schedule;

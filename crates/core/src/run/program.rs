@@ -6,13 +6,15 @@
 //! packet only, so that several can share a packet among them.
 
 use std::collections::HashSet;
+use std::iter::repeat_n;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::plan::pieces::{self, Piece, Value};
 use crate::plan::schedule::{Schedule, Slot};
 
 /// Which packet of every strip of which buffer a cell is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location {
     /// The buffer's number in the call.
     pub buffer: usize,
@@ -54,7 +56,13 @@ impl Footprint {
 
     fn overwrites(&self, other: &Self) -> bool {
         let written: HashSet<&Location> = self.written.iter().collect();
-        other.read.iter().chain(&other.written).any(|cell| written.contains(cell))
+        other.written.iter().any(|cell| written.contains(cell)) || self.feeds(other)
+    }
+
+    /// Whether the other reads what this one writes.
+    pub(crate) fn feeds(&self, other: &Self) -> bool {
+        let written: HashSet<&Location> = self.written.iter().collect();
+        other.read.iter().any(|cell| written.contains(cell))
     }
 }
 
@@ -98,6 +106,35 @@ impl Program {
             return Err(Error::length(format!("packets of {packet} bytes have no {columns:?}")));
         }
         Ok(Self { columns, ..self })
+    }
+
+    /// The programs that do the same in turn, where the schedule is long and comes apart, and the number
+    /// of buffers that they have besides: in those they keep values for each other. For `ranks` of
+    /// inputs see [`pieces::cut`].
+    ///
+    /// # Errors
+    /// None that a valid program causes.
+    pub(crate) fn in_pieces(&self, ranks: &[usize]) -> Result<Option<(Vec<Self>, usize)>> {
+        let Some((pieces, kept)) = pieces::cut(&self.schedule, ranks)? else { return Ok(None) };
+        // Compiled code goes over strips of one length.
+        let strip = self.inputs.first().map_or(1, |input| self.rows[input.buffer]);
+        let more = kept.div_ceil(strip);
+        let rows: Vec<usize> = self.rows.iter().copied().chain(repeat_n(strip, more)).collect();
+        let locate = |value: &Value| match *value {
+            Value::Input(n) => self.inputs[n as usize],
+            Value::Output(n) => self.outputs[n as usize],
+            Value::Kept(n) => {
+                Location { buffer: self.rows.len() + n as usize / strip, row: n as usize % strip }
+            }
+        };
+        let bind = |Piece { schedule, inputs, outputs }: Piece| {
+            let inputs = inputs.iter().map(locate).collect();
+            let outputs = outputs.iter().map(locate).collect();
+            let whole = Self::new(schedule, inputs, outputs, rows.clone(), self.packet)?;
+            whole.over_columns(self.columns())
+        };
+        let pieces = pieces.into_iter().map(bind).collect::<Result<_>>()?;
+        Ok(Some((pieces, more)))
     }
 
     /// The schedule.

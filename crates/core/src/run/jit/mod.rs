@@ -24,6 +24,7 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+use std::collections::BTreeSet;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -36,7 +37,7 @@ use crate::plan::schedule::Slot;
 use crate::run::jit::assemble::{Assembler, Isa, LINE, PREFETCH_DISTANCE, Variant, Walk};
 use crate::run::jit::exec_memory::ExecutableMemory;
 use crate::run::kernel::{Compiled, Memory};
-use crate::run::program::Program;
+use crate::run::program::{Footprint, Location, Program};
 use crate::run::select::Compiling;
 
 /// The most steps of one vector that are compiled. Code that outgrows the instruction cache still
@@ -55,7 +56,10 @@ const PLAIN: Variant = Variant { past_cache: false, stage_inputs: false, prefetc
 const PAGE: usize = 4096;
 
 /// The lines that a set of the first-level cache holds at least, on the processors of today.
-const WAYS: u16 = 8;
+const WAYS: usize = 8;
+
+/// Its sets, as far as they follow from the address within a page.
+const SETS: usize = PAGE / LINE;
 
 /// Why a program was not compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,9 +99,13 @@ struct Code {
     plain: Function,
     /// The others, in the order of [`Code::function`], each compiled when it is first needed.
     others: [OnceLock<Option<Function>>; 3],
-    /// The buffers that are used, and those that are written.
-    used: Vec<usize>,
+    /// Sets of the first-level cache that a body touches if the buffer of that number begins at the first:
+    /// a bit each, and a further entry where it touches one again.
+    sets: Vec<(usize, u64)>,
+    /// The buffers that are written.
     outputs: Vec<usize>,
+    /// Whether so many buffers are read that prefetching them may pay.
+    is_wide: bool,
 }
 
 /// How a program's packets are cut into bodies.
@@ -215,14 +223,16 @@ impl Code {
     fn compile(program: &Program, isa: Isa) -> Result<Self, Refusal> {
         let shape = Shape::of(program, isa).ok_or(Refusal::Shape)?;
         let plain = Function::compile(program, isa, shape, PLAIN)?;
-        let used = (0..program.rows().len()).filter(|&b| program.access(b) != (false, false));
-        let mut outputs: Vec<usize> = (0..program.schedule().outputs())
-            .filter_map(|n| program.location(Slot::Output(n as u32)))
-            .map(|location| location.buffer)
-            .collect();
-        outputs.sort_unstable();
-        outputs.dedup();
-        Ok(Self { shape, plain, others: Default::default(), used: used.collect(), outputs })
+        let Footprint { read, written, .. } = program.footprint();
+        let buffers = |cells: &[Location]| -> BTreeSet<usize> {
+            cells.iter().map(|cell| cell.buffer).collect()
+        };
+        let (sources, targets) = (buffers(&read), buffers(&written));
+        let is_wide = sources.difference(&targets).count() >= PREFETCH_FROM;
+        let touched: BTreeSet<Location> = read.into_iter().chain(written).collect();
+        let sets = sets_by_buffer(program, &touched);
+        let outputs = targets.into_iter().collect();
+        Ok(Self { shape, plain, others: Default::default(), sets, outputs, is_wide })
     }
 
     /// What suits this call's memory.
@@ -235,9 +245,9 @@ impl Code {
     ) -> Variant {
         let past_cache =
             memory.past_cache(strips(program)) && self.lines_are_whole(program, pointers);
-        let stage_inputs = self.lines_compete(program, pointers);
-        let wide = self.used.len() - self.outputs.len() >= PREFETCH_FROM;
-        Variant { past_cache, stage_inputs, prefetch: prefetch && past_cache && wide }
+        let stage_inputs = self.lines_compete(pointers);
+        let prefetch = prefetch && past_cache && self.is_wide;
+        Variant { past_cache, stage_inputs, prefetch }
     }
 
     /// The code of a variant, or where that cannot be made the plain one's.
@@ -254,17 +264,20 @@ impl Code {
 
     /// Whether the lines that one body touches are more than some set of the first-level cache
     /// holds. Sets follow from the address within a page.
-    fn lines_compete(&self, program: &Program, pointers: &[*mut u8]) -> bool {
-        let mut sets = [0_u16; PAGE / LINE];
-        for &buffer in &self.used {
-            let first = pointers[buffer].addr() / LINE;
-            let lines = program.strip(buffer).div_ceil(LINE).min(sets.len());
-            for line in first..first + lines {
-                let set = &mut sets[line % (PAGE / LINE)];
-                *set = set.saturating_add(1);
+    fn lines_compete(&self, pointers: &[*mut u8]) -> bool {
+        // A number a set, bit by bit; what no longer fits into it stays in `beyond`.
+        let (mut counts, mut beyond) = ([0_u64; WAYS.ilog2() as usize], 0);
+        let mut full = 0;
+        for &(buffer, sets) in &self.sets {
+            let first = pointers[buffer].addr() / LINE % SETS;
+            let mut carry = sets.rotate_left(first as u32);
+            beyond |= full & carry;
+            for bits in &mut counts {
+                (*bits, carry) = (*bits ^ carry, *bits & carry);
             }
+            full |= carry;
         }
-        sets.into_iter().max().unwrap_or(0) > WAYS
+        beyond != 0
     }
 
     /// Whether every body writes whole cache lines.
@@ -277,6 +290,20 @@ impl Code {
             whole(pointers[buffer].addr()) && (self.shape.is_flat() || strips)
         })
     }
+}
+
+/// The sets of the first-level cache that these packets of a body lie in, as [`Code`] keeps them.
+fn sets_by_buffer(program: &Program, touched: &BTreeSet<Location>) -> Vec<(usize, u64)> {
+    let mut sets: Vec<(usize, u64)> = Vec::new();
+    for &location in touched {
+        let set = 1 << (program.offset(location) / LINE % SETS);
+        match sets.iter_mut().rev().find(|(buffer, of)| *buffer == location.buffer && of & set == 0)
+        {
+            Some((_, of)) => *of |= set,
+            None => sets.push((location.buffer, set)),
+        }
+    }
+    sets
 }
 
 /// The bytes of one stripe of all buffers.

@@ -1,0 +1,428 @@
+//! Cutting a long schedule into pieces that run in turn.
+//!
+//! Straight-line code of thousands of operations outgrows the instruction cache, and its intermediates the
+//! registers. Where a schedule is about things that have little to do with each other, as the stripes
+//! of a group of delayed parity generation are, it is cut between them: inputs are put into an order in which those of
+//! a stripe are neighbours, an operation belongs where the last input is that it depends on, and a cut is made
+//! where little is passed on from one side to the other. What an operation takes of an earlier piece is summed up
+//! there, kept, and added to the rest.
+//!
+//! BB-DPG (16, 4, 8) as one program encodes at 12 GB/s on AVX-512, slower than eight stripes with all
+//! eight parities by themselves; in pieces at 24.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::plan::cost::Cost;
+use crate::plan::schedule::{Op, Schedule, Slot};
+
+/// Schedules up to this `total` stay whole.
+const WHOLE: usize = 600;
+
+/// What is cut is joined again up to this `total`: one piece after the other in one program keeps its values in
+/// registers, and its code in the cache of decoded instructions. (On AVX-512, in cache, (10, 4, 6) with
+/// 1510 encodes at 64 GB/s in one program and 43 in six, (12, 3, 6) with 1944 at 29 and 42.)
+const JOINED: usize = 1600;
+
+/// A cut may be crossed by one operation for so many operands of the smaller side.
+const OPERANDS_A_CROSSING: usize = 8;
+
+/// No side of a cut has less than this part of the operands: else what is cut off is the end of a code of one
+/// stripe.
+const MOST_UNEVEN: usize = 8;
+
+/// A value that a piece takes from outside or leaves there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Value {
+    /// An input of the whole schedule.
+    Input(u32),
+    /// An output of it.
+    Output(u32),
+    /// What one piece keeps for another, by number.
+    Kept(u32),
+}
+
+/// A part of a schedule, with what its inputs and outputs are.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) schedule: Schedule,
+    pub(crate) inputs: Vec<Value>,
+    pub(crate) outputs: Vec<Value>,
+}
+
+/// The pieces of a long schedule in the order in which they run, with the number of values kept between
+/// them; `None` where it is better left as it is. Cuts are made between inputs in the order of their
+/// `ranks`.
+///
+/// # Errors
+/// None that a valid schedule causes.
+pub(crate) fn cut(schedule: &Schedule, ranks: &[usize]) -> Result<Option<(Vec<Piece>, usize)>> {
+    if !schedule.is_single_assignment() || Cost::of(schedule).total <= WHOLE {
+        return Ok(None);
+    }
+    let (by_rank, positions) = sorted(ranks);
+    let mut cuts = Vec::new();
+    Places::new(schedule, &by_rank, &positions).cut(0..schedule.inputs(), &mut cuts);
+    if cuts.is_empty() {
+        return Ok(None);
+    }
+    let mut cutting = Cutting::new(cuts, positions);
+    schedule.ops().iter().for_each(|op| cutting.place(op));
+    cutting.join();
+    cutting.pieces().map(Some)
+}
+
+/// The ranks in order, and the place of each input in this order.
+fn sorted(ranks: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let mut inputs: Vec<usize> = (0..ranks.len()).collect();
+    inputs.sort_by_key(|&input| ranks[input]);
+    let mut positions = vec![0; ranks.len()];
+    inputs.iter().enumerate().for_each(|(position, &input)| positions[input] = position);
+    (inputs.into_iter().map(|input| ranks[input]).collect(), positions)
+}
+
+/// A source of an operation: where it is made, that is the last position that it depends on, and whether
+/// it is an input, which any piece can read.
+type Origin = (usize, bool);
+
+/// Per operation the origins of its sources, ascending.
+fn origins(schedule: &Schedule, positions: &[usize]) -> Vec<Vec<Origin>> {
+    let mut of_made: HashMap<Slot, usize> = HashMap::new();
+    let of_op = |op: &Op| {
+        let of_source = |source: &Slot| match source {
+            Slot::Input(n) => (positions[*n as usize], true),
+            made => (of_made.get(made).copied().unwrap_or(0), false),
+        };
+        let mut origins: Vec<Origin> = op.sources.iter().map(of_source).collect();
+        origins.sort_unstable();
+        of_made.insert(op.target, origins.last().map_or(0, |&(last, _)| last));
+        origins
+    };
+    schedule.ops().iter().map(of_op).collect()
+}
+
+/// What of a schedule lies before each place between positions, or goes across it.
+struct Places {
+    /// Whether it is a place between ranks.
+    is_between: Vec<bool>,
+    /// Operands before it; those of operations that are wholly before it; and outputs that are.
+    operands: Vec<usize>,
+    done: Vec<usize>,
+    outputs: Vec<usize>,
+    /// Operations behind it to which what is before it contributes more than an input.
+    crossing: Vec<usize>,
+}
+
+impl Places {
+    fn new(schedule: &Schedule, by_rank: &[usize], positions: &[usize]) -> Self {
+        let count = schedule.inputs() + 1;
+        let is_between = (0..count)
+            .map(|at| at > 0 && at < by_rank.len() && by_rank[at - 1] != by_rank[at])
+            .collect();
+        let (mut operands, mut done, mut outputs) =
+            (vec![0; count], vec![0; count], vec![0; count]);
+        let (mut enter, mut leave) = (vec![0; count], vec![0; count]);
+        for (op, origins) in schedule.ops().iter().zip(origins(schedule, positions)) {
+            let Some(&(last, _)) = origins.last() else { continue };
+            let first = match origins[..] {
+                [(_, true), (second, _), ..] => second,
+                _ => origins[0].0,
+            };
+            enter[first + 1] += 1;
+            leave[last + 1] += 1;
+            outputs[last + 1] += usize::from(matches!(op.target, Slot::Output(_)));
+            done[last + 1] += origins.len();
+            origins.iter().for_each(|&(position, _)| operands[position + 1] += 1);
+        }
+        let totals = |counts: Vec<usize>| -> Vec<usize> {
+            let add = |total: &mut usize, count| {
+                *total += count;
+                Some(*total)
+            };
+            counts.into_iter().scan(0, add).collect()
+        };
+        let (enter, leave) = (totals(enter), totals(leave));
+        let crossing = enter.iter().zip(&leave).map(|(enter, leave)| enter - leave).collect();
+        Self {
+            is_between,
+            operands: totals(operands),
+            done: totals(done),
+            outputs: totals(outputs),
+            crossing,
+        }
+    }
+
+    /// Adds the places at which a range is best cut, ascending.
+    fn cut(&self, range: Range<usize>, cuts: &mut Vec<usize>) {
+        let places = range.start + 1..range.end;
+        let least = (self.operands[range.end] - self.operands[range.start]) / MOST_UNEVEN;
+        let is_cut = |&place: &usize| {
+            let before = |of: &[usize]| of[place] - of[range.start];
+            let behind = |of: &[usize]| of[range.end] - of[place];
+            let operands = before(&self.done).min(behind(&self.operands));
+            let outputs = before(&self.outputs).min(behind(&self.outputs));
+            // In one stripe all outputs are made of what is on both sides.
+            let crossing = self.crossing[place];
+            let pays = operands >= least.max(OPERANDS_A_CROSSING * crossing);
+            self.is_between[place] && pays && crossing <= 2 * outputs
+        };
+        let best = places.filter(is_cut).min_by_key(|&place| self.crossing[place]);
+        if let Some(place) = best {
+            self.cut(range.start..place, cuts);
+            cuts.push(place);
+            self.cut(place..range.end, cuts);
+        }
+    }
+}
+
+/// What an operation reads while pieces are being made.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Source {
+    Input(u32),
+    /// What some operation makes, by number.
+    Made(usize),
+}
+
+/// An operation: the number of what is made, and its sources.
+type Making = (usize, Vec<Source>);
+
+struct Cutting {
+    cuts: Vec<usize>,
+    positions: Vec<usize>,
+    /// Operations by piece.
+    pieces: Vec<Vec<Making>>,
+    /// Of everything made, its piece and the output that it is.
+    made: Vec<(usize, Option<u32>)>,
+    numbers: HashMap<Slot, usize>,
+}
+
+impl Cutting {
+    fn new(cuts: Vec<usize>, positions: Vec<usize>) -> Self {
+        let pieces = vec![Vec::new(); cuts.len() + 1];
+        Self { cuts, positions, pieces, made: Vec::new(), numbers: HashMap::new() }
+    }
+
+    /// Puts an operation into the last piece that it depends on, and what it takes of others, where that
+    /// is more than one value, into those.
+    fn place(&mut self, op: &Op) {
+        let mut by_piece: BTreeMap<usize, Vec<Source>> = BTreeMap::new();
+        for slot in &op.sources {
+            let source = match (slot, self.numbers.get(slot)) {
+                (Slot::Input(n), _) => Source::Input(*n),
+                (_, number) => Source::Made(number.copied().unwrap_or_default()),
+            };
+            by_piece.entry(self.piece_of(source)).or_default().push(source);
+        }
+        let (last, mut sources) = by_piece.pop_last().unwrap_or_default();
+        for (piece, of_piece) in by_piece {
+            match of_piece[..] {
+                [single] => sources.push(single),
+                _ => sources.push(Source::Made(self.make(piece, of_piece, None))),
+            }
+        }
+        let output = if let Slot::Output(n) = op.target { Some(n) } else { None };
+        let number = self.make(last, sources, output);
+        self.numbers.insert(op.target, number);
+    }
+
+    fn piece_of(&self, source: Source) -> usize {
+        match source {
+            Source::Input(n) => {
+                let position = self.positions[n as usize];
+                self.cuts.partition_point(|&cut| cut <= position)
+            }
+            Source::Made(number) => self.made[number].0,
+        }
+    }
+
+    fn make(&mut self, piece: usize, sources: Vec<Source>, output: Option<u32>) -> usize {
+        let number = self.made.len();
+        self.made.push((piece, output));
+        self.pieces[piece].push((number, sources));
+        number
+    }
+
+    /// Puts pieces together as long as they are short.
+    fn join(&mut self) {
+        let mut joined: Vec<(usize, Vec<Making>)> = Vec::new();
+        // Into which each of them goes.
+        let mut places = Vec::with_capacity(self.pieces.len());
+        for ops in std::mem::take(&mut self.pieces) {
+            let operands: usize = ops.iter().map(|(_, sources)| sources.len()).sum();
+            match joined.last_mut().filter(|(others, _)| others + operands <= JOINED) {
+                Some((total, all)) => {
+                    *total += operands;
+                    all.extend(ops);
+                }
+                None => joined.push((operands, ops)),
+            }
+            places.push(joined.len() - 1);
+        }
+        self.made.iter_mut().for_each(|(piece, _)| *piece = places[*piece]);
+        self.pieces = joined.into_iter().map(|(_, ops)| ops).collect();
+    }
+
+    /// The pieces that do anything, and how many values they keep for each other.
+    fn pieces(self) -> Result<(Vec<Piece>, usize)> {
+        let mut kept: HashMap<usize, u32> = HashMap::new();
+        for (piece, ops) in self.pieces.iter().enumerate() {
+            for source in ops.iter().flat_map(|(_, sources)| sources) {
+                if let &Source::Made(number) = source
+                    && self.made[number].0 != piece
+                    && self.made[number].1.is_none()
+                {
+                    let next = kept.len() as u32;
+                    kept.entry(number).or_insert(next);
+                }
+            }
+        }
+        let value = |source: Source| match source {
+            Source::Input(n) => Some(Value::Input(n)),
+            Source::Made(number) => match self.made[number].1 {
+                Some(output) => Some(Value::Output(output)),
+                None => kept.get(&number).map(|&number| Value::Kept(number)),
+            },
+        };
+        let busy = self.pieces.iter().filter(|ops| !ops.is_empty());
+        let pieces = busy.map(|ops| piece(ops, &value)).collect::<Result<Vec<_>>>()?;
+        Ok((pieces, kept.len()))
+    }
+}
+
+/// A piece of its own from its operations; `value` says what of the world outside something is.
+fn piece(ops: &[Making], value: &dyn Fn(Source) -> Option<Value>) -> Result<Piece> {
+    let mut slots: HashMap<Source, Slot> = HashMap::new();
+    let (mut inputs, mut outputs, mut temps) = (Vec::new(), Vec::new(), 0);
+    for &(number, _) in ops {
+        let made = Source::Made(number);
+        let slot = match value(made) {
+            Some(outside) => {
+                outputs.push(outside);
+                Slot::Output(outputs.len() as u32 - 1)
+            }
+            None => {
+                temps += 1;
+                Slot::Temp(temps - 1)
+            }
+        };
+        slots.insert(made, slot);
+    }
+    let mut schedule = Vec::with_capacity(ops.len());
+    for (number, sources) in ops {
+        let mut slot = |source: &Source| {
+            *slots.entry(*source).or_insert_with(|| {
+                inputs.extend(value(*source));
+                Slot::Input(inputs.len() as u32 - 1)
+            })
+        };
+        let sources = sources.iter().map(&mut slot).collect();
+        schedule.push(Op::assign(slot(&Source::Made(*number)), sources));
+    }
+    let schedule = Schedule::new(inputs.len(), temps as usize, outputs.len(), schedule)?;
+    Ok(Piece { schedule, inputs, outputs })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::define::cells::{CellId, CellSet, Code, Role};
+    use crate::plan::interpret::interpret;
+
+    /// Runs pieces on bytes and returns the outputs.
+    fn run(pieces: &[Piece], kept: usize, inputs: &[Vec<u8>], outputs: usize) -> Vec<Vec<u8>> {
+        let (mut outside, mut between) = (vec![Vec::new(); outputs], vec![Vec::new(); kept]);
+        for Piece { schedule, inputs: taken, outputs: left } in pieces {
+            let given: Vec<&[u8]> = taken
+                .iter()
+                .map(|value| match *value {
+                    Value::Input(n) => &inputs[n as usize][..],
+                    Value::Output(n) => &outside[n as usize][..],
+                    Value::Kept(n) => &between[n as usize][..],
+                })
+                .collect();
+            let made = interpret(schedule, &given).unwrap();
+            for (value, bytes) in left.iter().zip(made) {
+                match *value {
+                    Value::Output(n) => outside[n as usize] = bytes,
+                    Value::Kept(n) => between[n as usize] = bytes,
+                    Value::Input(_) => panic!("an input is made"),
+                }
+            }
+        }
+        outside
+    }
+
+    /// A question's schedule and the ranks of its inputs, and what it is cut into.
+    struct Cut {
+        schedule: Schedule,
+        pieces: Option<(Vec<Piece>, usize)>,
+    }
+
+    impl Cut {
+        fn of(code: &Code, (have, want): (CellSet, CellSet)) -> Self {
+            let plan = code.schedule(&have, &want).unwrap();
+            let last = |&cell: &CellId| *code.row(cell).last().unwrap() as usize;
+            let ranks: Vec<usize> =
+                plan.inputs().iter().map(|cell| last(cell) / code.lane_rows()).collect();
+            let schedule = plan.into_schedule();
+            Self { pieces: cut(&schedule, &ranks).unwrap(), schedule }
+        }
+
+        fn totals(&self) -> Vec<usize> {
+            let pieces = self.pieces.iter().flat_map(|(pieces, _)| pieces);
+            pieces.map(|piece| Cost::of(&piece.schedule).total).collect()
+        }
+
+        /// Whether the pieces compute what the schedule does.
+        fn is_right(&self) -> bool {
+            let Some((pieces, kept)) = &self.pieces else { return true };
+            let fill = |i: usize| (0..9).map(|b| (31 * i + 7 * b * b + i * i) as u8).collect();
+            let inputs: Vec<Vec<u8>> = (0..self.schedule.inputs()).map(fill).collect();
+            let given: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+            let expected = interpret(&self.schedule, &given).unwrap();
+            run(pieces, *kept, &inputs, self.schedule.outputs()) == expected
+        }
+    }
+
+    fn encoding(code: &Code) -> (CellSet, CellSet) {
+        (code.stored(Role::Data), code.made_in(1))
+    }
+
+    fn worst_loss(code: &Code) -> (CellSet, CellSet) {
+        let mut have = code.cells_of(code.nodes());
+        let lost = code.cells_of(code.nodes().take(code.tolerance()));
+        lost.iter().for_each(|cell| have.remove(cell));
+        (have, lost)
+    }
+
+    #[test]
+    fn groups_are_cut_between_stripes_and_compute_the_same() {
+        for (spec, most) in [
+            ("bbdpg:k=9,m=3,m2=5", [1, 1]),
+            ("bbdpg:k=12,m=3,m2=6", [2, 3]),
+            ("dpg:k=12,m=3,m2=6,interleave=first", [2, 3]),
+            ("dpg:k=12,m=3,m2=6,interleave=all", [2, 3]),
+            ("bbdpg:k=16,m=4,m2=8", [4, 8]),
+        ] {
+            let code = Code::new(&spec.parse().unwrap()).unwrap();
+            for (question, most) in [encoding(&code), worst_loss(&code)].into_iter().zip(most) {
+                let cut = Cut::of(&code, question);
+                assert!(cut.is_right(), "{spec}");
+                assert!((1..=most).contains(&cut.totals().len()), "{spec}: {:?}", cut.totals());
+                assert!(cut.totals().iter().all(|&total| total <= JOINED + 100), "{spec}");
+            }
+            let promotion = code.promotion(2).unwrap();
+            assert!(Cut::of(&code, (promotion.reads, promotion.makes)).is_right(), "{spec}");
+        }
+    }
+
+    #[test]
+    fn codes_of_one_stripe_stay_whole() {
+        for spec in ["20+4", "24+8", "32+16", "cauchy:k=10,m=4,w=8", "star:k=31", "rdp:k=30"] {
+            let code = Code::new(&spec.parse().unwrap()).unwrap();
+            let cut = Cut::of(&code, encoding(&code));
+            assert!(cut.pieces.is_none(), "{spec}: {:?}", cut.totals());
+        }
+    }
+}
