@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::run::kernel::crew::{Seat, Wanted, with_helpers};
 
 /// How a call's work is split over threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -62,8 +63,8 @@ impl std::str::FromStr for Split {
     }
 }
 
-/// What a thread should at least have to do unless a machine's tuning says otherwise: below it, waking
-/// one costs more than it saves.
+/// What a thread should at least have to do, for it to be woken, unless a machine's tuning says otherwise:
+/// below it, waking one costs more than it saves.
 pub const BYTES_A_THREAD: usize = 1 << 20;
 
 /// How many threads may be used for a call, and how many bytes of buffers each should have at least.
@@ -74,9 +75,12 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// The number of threads for so many bytes.
-    fn count(self, bytes: usize) -> usize {
-        thread_count(self.most).min(bytes / self.bytes_each.max(1)).max(1)
+    /// The helpers that so many bytes could do with.
+    fn wanted(self, bytes: usize) -> Wanted {
+        let most = thread_count(self.most) - 1;
+        let helpers = |bytes_each: usize| (bytes / bytes_each.max(1)).saturating_sub(1).min(most);
+        let asleep = helpers(self.bytes_each);
+        Wanted { awake: helpers(BYTES_A_STEP).max(asleep), asleep }
     }
 }
 
@@ -85,7 +89,8 @@ pub(crate) fn thread_count(threads: usize) -> usize {
     if threads == 0 { rayon::current_num_threads() } else { threads }
 }
 
-/// What a thread takes at a time, at least: enough for the kernel to be under way.
+/// What a thread takes at a time, at least: enough for the kernel to be under way, and for a thread that is
+/// awake anyway to be called.
 const BYTES_A_STEP: usize = 128 * 1024;
 
 /// In how many steps a thread takes its share: so many that none waits long for another, so few that
@@ -106,51 +111,49 @@ impl Share {
     }
 }
 
-/// Runs `work` over ranges that make up `0..stripes`; the caller's thread is one of those that do. `bytes` is how much memory all stripes touch together.
+/// Runs `work` over ranges that make up `0..stripes`; the caller's thread is one of those that do.
+/// `bytes` is how much memory all stripes touch together.
 pub(crate) fn over_stripes(
     stripes: usize,
     bytes: usize,
     threads: Threads,
     work: impl Fn(Range<usize>) + Sync,
 ) {
-    let threads = threads.count(bytes).min(stripes);
-    if threads <= 1 {
+    let wanted = threads.wanted(bytes).at_most(stripes.saturating_sub(1));
+    let threads = wanted.awake + 1;
+    if threads == 1 {
         return work(0..stripes);
     }
     let bound = |thread: usize| stripes * thread / threads;
     let share = |thread| Share { next: AtomicUsize::new(bound(thread)), end: bound(thread + 1) };
     let shares: Vec<Share> = (0..threads).map(share).collect();
     let step = (stripes / (bytes / BYTES_A_STEP).max(1).min(threads * STEPS_A_SHARE)).max(1);
-    let run = |own: usize| {
-        let (before, from_own) = shares.split_at(own);
+    with_helpers(wanted, &|Seat { number, helpers }| {
+        if helpers == 0 {
+            return work(0..stripes);
+        }
+        let (before, from_own) = shares.split_at(number);
         for share in from_own.iter().chain(before) {
             while let Some(range) = share.take(step) {
                 work(range);
             }
         }
-    };
-    on_threads(0..threads, run);
+    });
 }
 
-/// Runs `work` on every part, each on a thread of its own if more than one is to be used.
+/// Runs `work` on every part, each on a thread of its own if there are so many.
 pub(crate) fn over_parts<T: Sync>(
     parts: &[T],
     bytes: usize,
     threads: Threads,
     work: impl Fn(&T) + Sync,
 ) {
-    if threads.count(bytes) == 1 {
-        return parts.iter().for_each(work);
-    }
-    on_threads(0..parts.len(), |part| work(&parts[part]));
-}
-
-/// Runs `work` for every number, the first on the caller's thread.
-fn on_threads(numbers: Range<usize>, work: impl Fn(usize) + Sync) {
-    rayon::in_place_scope(|scope| {
-        let work = &work;
-        numbers.clone().skip(1).for_each(|number| scope.spawn(move |_| work(number)));
-        numbers.take(1).for_each(work);
+    let next = AtomicUsize::new(0);
+    let wanted = threads.wanted(bytes).at_most(parts.len().saturating_sub(1));
+    with_helpers(wanted, &|_| {
+        while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+            work(part);
+        }
     });
 }
 

@@ -10,6 +10,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod blocks;
+pub(crate) mod crew;
 mod generic;
 pub(crate) mod vector;
 
