@@ -5,7 +5,6 @@ use std::arch::aarch64::*;
 use std::ops::Range;
 
 use crate::run::kernel::Memory;
-use crate::run::kernel::vector::Vector;
 use crate::run::words::engine::Engine;
 use crate::run::words::multiplier::{ByteMap, Multiplier, NibbleTables, Register};
 
