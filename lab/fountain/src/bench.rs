@@ -16,7 +16,9 @@ use std::time::Instant;
 
 use cpu_time::ThreadTime;
 use paritas::plan::lt::{Decoder, Method};
-use paritas::{Kernel, KernelChoice, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions};
+use paritas::{
+    Kernel, KernelChoice, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions, Pages,
+};
 use raptorq::{
     EncodingPacket, ObjectTransmissionInformation, SourceBlockDecoder, SourceBlockEncoder,
     SourceBlockEncodingPlan,
@@ -77,21 +79,18 @@ fn code(spec: &str) -> LtCode {
     LtCode::new(&spec.parse().expect("a spec")).expect("a code")
 }
 
-/// Blocks of one allocation each, as a program would hold them.
-fn encode(encoder: &LtEncoder, object: &[u8], blocks: &mut [Vec<u8>]) {
-    let numbers: Vec<usize> = (0..blocks.len()).collect();
-    let mut targets: Vec<&mut [u8]> = blocks.iter_mut().map(Vec::as_mut_slice).collect();
-    encoder.encode_into(object, &numbers, &mut targets).expect("encode");
-}
-
 /// Encoding, into memory that is at hand.
 fn paritas_encode(spec: &str, object: Vec<u8>) -> Sample {
     let code = code(spec);
-    let mut blocks = vec![vec![0xEE; object.len() / DATA]; code.blocks()];
+    let bytes = object.len() / DATA;
+    let mut memory = Pages::zeroed(code.blocks() * bytes).expect("memory");
     Box::new(move || {
+        memory.fill(0xEE);
         let start = Watch::start();
         let encoder = LtEncoder::new(code.clone(), options()).expect("an encoder");
-        encode(&encoder, &object, &mut blocks);
+        let mut blocks: Vec<&mut [u8]> = memory.chunks_exact_mut(bytes).collect();
+        let numbers: Vec<usize> = (0..blocks.len()).collect();
+        encoder.encode_into(&object, &numbers, &mut blocks).expect("encode");
         start.stop()
     })
 }
@@ -109,27 +108,35 @@ fn paritas_encode_new(spec: &str, object: Vec<u8>) -> Sample {
     })
 }
 
+/// Where a decoder's blocks and its result are.
+#[derive(Clone, Copy)]
+struct Places {
+    /// Each block in an allocation of its own, as they may come from a network; else as the encoder returned them.
+    apart: bool,
+    /// The object goes into memory that was used before.
+    at_hand: bool,
+}
+
 /// Decoding in a new order each time, from 1.05 k of the code's blocks.
-fn paritas_decode(spec: &str, object: Vec<u8>, reused: bool) -> Sample {
-    let code = code(spec);
-    let mut blocks = vec![vec![0; object.len() / DATA]; code.blocks()];
-    let encoder = LtEncoder::new(code.clone(), options()).expect("an encoder");
-    encode(&encoder, &object, &mut blocks);
-    let info = LtInfo::unchecked(code, object.len() as u64, blocks[0].len()).expect("info");
+fn paritas_decode(spec: &str, object: Vec<u8>, places: Places) -> Sample {
+    let encoder = LtEncoder::new(code(spec), options()).expect("an encoder");
+    let (_, made) = encoder.encode(&object).expect("blocks");
+    let info = LtInfo::unchecked(code(spec), object.len() as u64, made.block_bytes());
+    let info = info.expect("info");
+    let apart: Vec<Vec<u8>> = made.iter().map(|block| block.bytes.to_vec()).collect();
     let mut round = 0;
-    let mut kept = vec![0; if reused { object.len() } else { 0 }];
+    let mut kept = Pages::zeroed(object.len()).expect("memory");
     Box::new(move || {
         round += 1;
-        let order = order(blocks.len(), round);
-        if reused {
-            kept.fill(0xEE);
-        }
+        let order = order(made.count(), round);
+        kept.fill(0xEE);
         let start = Watch::start();
         let mut decoder = LtDecoder::new(&info, options()).expect("a decoder");
         for &number in &order[..KEPT] {
-            decoder.push(LtBlock { number, bytes: &blocks[number][..] }).expect("a block");
+            let bytes = if places.apart { &apart[number] } else { made.get(number).expect("made") };
+            decoder.push(LtBlock { number, bytes }).expect("a block");
         }
-        let new = match reused {
+        let new = match places.at_hand {
             true => decoder.reconstruct_into(&mut kept).map(|()| None),
             false => decoder.reconstruct().map(Some),
         };
@@ -268,14 +275,20 @@ fn interleave(samples: Vec<(String, Sample)>, rounds: usize, bytes: usize) {
 
 pub fn peers(spec: &str, rounds: usize, block: usize) {
     let object = object(DATA * block);
+    let decode = |apart, at_hand| {
+        let places = Places { apart, at_hand };
+        paritas_decode(spec, object.clone(), places)
+    };
     let samples: Vec<(String, Sample)> = vec![
         ("encode paritas into new memory".into(), paritas_encode_new(spec, object.clone())),
         ("encode raptorq into new memory".into(), raptorq("encode", block)),
         ("encode paritas at hand".into(), paritas_encode(spec, object.clone())),
         ("encode raptorq at hand".into(), elsewhere("encode", block)),
-        ("decode paritas into new memory".into(), paritas_decode(spec, object.clone(), false)),
+        ("decode paritas into new memory".into(), decode(false, false)),
+        ("decode paritas into new memory (blocks apart)".into(), decode(true, false)),
         ("decode raptorq into new memory".into(), raptorq("decode", block)),
-        ("decode paritas at hand".into(), paritas_decode(spec, object.clone(), true)),
+        ("decode paritas at hand".into(), decode(false, true)),
+        ("decode paritas at hand (blocks apart)".into(), decode(true, true)),
         ("decode raptorq at hand".into(), elsewhere("decode", block)),
     ];
     interleave(samples, rounds, object.len());

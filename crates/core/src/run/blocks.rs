@@ -283,6 +283,7 @@ const INPUT: u32 = 1 << 31;
 mod tests {
     use super::*;
     use crate::plan::interpret::interpret;
+    use crate::plan::lt::{Decoder, Method};
     use crate::run::kernel::{Stores, blocks};
     use crate::run::parallel::Threads;
     use crate::run::select::Kernel;
@@ -339,6 +340,34 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Every input is fetched once, before it is read, and at a rate that follows the work.
+    #[test]
+    fn inputs_are_fetched_at_an_even_rate() {
+        let code = crate::LtCode::new(&"lt:k=200,n=300,c=0.01,delta=1".parse().unwrap()).unwrap();
+        let graph = code.graph().unwrap();
+        let mut decoder = Decoder::new(&graph, Method::Inactivation);
+        assert!((20..300).any(|block| decoder.push(block).unwrap()));
+        let decoding = decoder.plan().unwrap().into_schedule();
+        let encoding = graph.encode().unwrap().into_schedule();
+        for schedule in [PROGRAM.parse().unwrap(), decoding, encoding] {
+            let program = BlockProgram::new(&schedule).unwrap();
+            let work = |steps: &[Step]| steps.iter().map(Step::work).sum::<u64>() as f64;
+            let inputs = program.reading_order().len();
+            let (mut fetched, mut read) = (0, 0);
+            for (number, step) in program.steps().iter().enumerate() {
+                let sources = step.sources.start as usize..step.sources.end as usize;
+                let sources = program.operands()[sources].iter();
+                read += sources.filter(|&&source| source as usize >= program.cells()).count();
+                fetched += step.fetches as usize;
+                assert!(program.ahead() + fetched >= read + AHEAD, "step {number}");
+                let due = work(&program.steps()[..=number]) / work(program.steps());
+                assert!((fetched as f64 - due * inputs as f64).abs() <= 1.0, "step {number}");
+            }
+            assert_eq!((fetched, read), (inputs, inputs));
+            assert!(program.ahead() <= inputs + AHEAD);
         }
     }
 
