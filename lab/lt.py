@@ -97,7 +97,10 @@ def show(rows: list[dict], base) -> None:
 def peers(args) -> None:
     rows = fountain("bench", args.spec, args.rounds, args.kib)
     print(f"{args.spec}, 1024 blocks of {args.kib} KiB, one thread, {args.rounds} interleaved rounds; ratios to raptorq\n")
-    show(rows, lambda name: f"{name.split()[0]} raptorq")
+    show(rows, lambda name: name.replace("paritas", "raptorq").split(" (")[0])
+    print("\nOurs into memory at hand, beside raptorq into new memory\n")
+    show([row for row in rows if "paritas at hand" in row["name"] or "raptorq into new memory" in row["name"]],
+         lambda name: f"{name.split()[0]} raptorq into new memory")
 
 
 def variants(args) -> None:

@@ -127,6 +127,7 @@ impl From<paritas::Error> for Failure {
             | paritas::ErrorKind::Parameters
             | paritas::ErrorKind::Kernel => Exit::Arguments,
             paritas::ErrorKind::NotEnough => Exit::Lost,
+            paritas::ErrorKind::Memory => Exit::Memory,
             _ => Exit::Internal,
         };
         Self { exit, message: error.to_string() }

@@ -3,7 +3,7 @@
 //! Every message names the thing that is wrong and the number, and where there is one, the nearest
 //! thing that would be right. Callers that must tell errors apart use [`Error::kind`].
 
-use std::fmt;
+use std::{fmt, io};
 
 /// Everything that can go wrong between a code's name and its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub enum ErrorKind {
     Schedule,
     /// A kernel was asked for that this processor cannot run.
     Kernel,
+    /// The operating system has not as much memory.
+    Memory,
 }
 
 /// The crate's result type.
@@ -67,6 +69,12 @@ impl Error {
 
     pub(crate) fn kernel(message: impl Into<String>) -> Self {
         Self { kind: ErrorKind::Kernel, message: message.into() }
+    }
+
+    /// The operating system's refusal of so many bytes.
+    pub(crate) fn memory(bytes: usize, source: &io::Error) -> Self {
+        let message = format!("there is no memory for {bytes} bytes: {source}");
+        Self { kind: ErrorKind::Memory, message }
     }
 }
 

@@ -3,16 +3,20 @@
 //! The shape is that of the evaluation's appendix (Uyeda, Xia and Chien 2004), in the words of this
 //! library: [`LtEncoder::encode`] makes n blocks and an [`LtInfo`]; an [`LtDecoder`] made from that
 //! takes blocks in any order until [`LtDecoder::push`] says that they suffice; then
-//! [`LtDecoder::reconstruct`] writes the object. There is no state but these values.
+//! [`LtDecoder::reconstruct`] returns the object. There is no state but these values. What is
+//! returned lies in large pages ([`Pages`]); who has memory at hand gives it to [`LtEncoder::encode_into`] and
+//! [`LtDecoder::reconstruct_into`].
 //!
 //! The graph is solved first, which touches no block; the schedule is then run tile by tile down all
 //! blocks at once, on several threads, so that each block is read once and each part of the object
 //! written once (`run/blocks.rs`).
 
+mod blocks;
 mod info;
 mod metadata;
 
-pub use info::{LtBlock, LtInfo};
+pub use blocks::{LtBlock, LtBlocks};
+pub use info::LtInfo;
 
 use crate::define::lt::{Graph, LtCode};
 use crate::error::{Error, Result};
@@ -20,7 +24,8 @@ use crate::plan::Plan;
 use crate::plan::lt::{Decoder, Method};
 use crate::plan::schedule::Schedule;
 use crate::run::blocks::BlockProgram;
-use crate::run::kernel::{Stores, blocks};
+use crate::run::kernel::{self, Stores};
+use crate::run::pages::Pages;
 use crate::run::parallel::{BYTES_A_THREAD, Threads};
 use crate::run::select::KernelChoice;
 
@@ -59,10 +64,10 @@ impl LtOptions {
         outputs: &mut [Option<&mut [u8]>],
     ) -> Result<()> {
         let program = BlockProgram::new(schedule)?;
-        let kernel = self.kernel.resolve(PACKET);
-        let runner = kernel.block_runner().ok_or_else(|| kernel.unavailable())?;
+        let chosen = self.kernel.resolve(PACKET);
+        let runner = chosen.block_runner().ok_or_else(|| chosen.unavailable())?;
         let threads = Threads { most: self.threads, bytes_each: BYTES_A_THREAD };
-        blocks::run(&program, runner, inputs, outputs, threads, self.stores)
+        kernel::blocks::run(&program, runner, inputs, outputs, threads, self.stores)
     }
 }
 
@@ -75,14 +80,12 @@ impl LtOptions {
 /// let (info, blocks) = LtEncoder::new(code, LtOptions::default())?.encode(&object)?;
 ///
 /// let mut decoder = LtDecoder::new(&info, LtOptions::default())?;
-/// for block in blocks.into_iter().rev() {
+/// for block in blocks.iter().rev() {
 ///     if decoder.push(block)? {
 ///         break;
 ///     }
 /// }
-/// let mut rebuilt = vec![0; object.len()];
-/// decoder.reconstruct(&mut rebuilt)?;
-/// assert_eq!(rebuilt, object);
+/// assert_eq!(&decoder.reconstruct()?[..], object);
 /// # Ok::<(), paritas::Error>(())
 /// ```
 #[derive(Debug)]
@@ -115,16 +118,13 @@ impl LtEncoder {
     /// All blocks of an object, and what a decoder must know of them.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Length`] when the object is empty.
-    pub fn encode(&self, object: &[u8]) -> Result<(LtInfo, Vec<LtBlock>)> {
+    /// [`crate::ErrorKind::Length`] when the object is empty; [`crate::ErrorKind::Memory`].
+    pub fn encode(&self, object: &[u8]) -> Result<(LtInfo, LtBlocks)> {
         let bytes = block_bytes(object.len(), self.code.data())?;
-        let mut blocks = vec![vec![0; bytes]; self.code.blocks()];
-        let numbers: Vec<usize> = (0..blocks.len()).collect();
-        let mut targets: Vec<&mut [u8]> = blocks.iter_mut().map(Vec::as_mut_slice).collect();
-        self.encode_into(object, &numbers, &mut targets)?;
+        let mut blocks = LtBlocks::zeroed(self.code.blocks(), bytes)?;
+        let numbers: Vec<usize> = (0..blocks.count()).collect();
+        self.encode_into(object, &numbers, &mut blocks.targets())?;
         let info = LtInfo::new(self.code.clone(), object.len(), &blocks);
-        let numbered = blocks.into_iter().enumerate();
-        let blocks = numbered.map(|(number, bytes)| LtBlock { number, bytes }).collect();
         Ok((info, blocks))
     }
 
@@ -259,12 +259,26 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
         self.solver.plan()
     }
 
-    /// Writes the object, whose length `object` has.
+    /// The object, in new memory.
     ///
     /// # Errors
     /// [`crate::ErrorKind::NotEnough`] when the blocks taken do not suffice: the message says how many
-    /// more likely will. [`crate::ErrorKind::Length`] when `object` has another length.
-    pub fn reconstruct(&self, object: &mut [u8]) -> Result<()> {
+    /// more likely will. [`crate::ErrorKind::Memory`].
+    pub fn reconstruct(&self) -> Result<Pages> {
+        let bytes = usize::try_from(self.info.object_bytes()).map_err(|_| {
+            Error::length(format!("no memory holds {} bytes", self.info.object_bytes()))
+        })?;
+        let mut object = Pages::zeroed(bytes)?;
+        self.reconstruct_into(&mut object)?;
+        Ok(object)
+    }
+
+    /// The same, into memory of the caller's, which has the object's length. That is faster where the
+    /// memory has been used before, because the system need not clear it.
+    ///
+    /// # Errors
+    /// As [`LtDecoder::reconstruct`]; [`crate::ErrorKind::Length`] when `object` has another length.
+    pub fn reconstruct_into(&self, object: &mut [u8]) -> Result<()> {
         if object.len() as u64 != self.info.object_bytes() {
             return Err(Error::length(format!(
                 "the object has {} bytes, not {}",

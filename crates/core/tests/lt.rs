@@ -1,10 +1,10 @@
 //! LT codes: graphs, and the schedules of their decoders.
 
-use paritas::ErrorKind;
 use paritas::define::bitmatrix::BitMatrix;
 use paritas::define::lt::{Graph, Originals, Parameters, Peeling, Selection, Soliton, Variant};
 use paritas::plan::interpret::interpret;
 use paritas::plan::lt::{Decoder, Method};
+use paritas::{ErrorKind, Slot};
 
 /// The numbers below `count` in an order that `seed` gives, by a generator of the test's own
 /// (Marsaglia's xorshift).
@@ -334,5 +334,28 @@ fn inactivation_succeeds_exactly_at_full_rank() {
                 break;
             }
         }
+    }
+}
+
+/// What is set aside costs each other data block a correction, never a second reading of blocks: with every block
+/// more that is there, down to where peeling alone suffices.
+#[test]
+fn inactivation_reads_no_block_twice() {
+    for (seed, more) in (0..4).flat_map(|seed| [0, 5, 20, 300].map(|more| (seed, more))) {
+        let graph = Graph::new(&small(200, 600, seed as u64, PLAIN)).unwrap();
+        let mut decoder = Decoder::new(&graph, Method::Inactivation);
+        let mut blocks = order(600, seed).into_iter();
+        assert!(blocks.any(|block| decoder.push(block).unwrap()));
+        assert!(blocks.take(more).all(|block| decoder.push(block).unwrap()));
+        assert_decodes(&graph, &decoder);
+        let plan = decoder.plan().unwrap();
+        let mut reads = vec![0; plan.inputs().len()];
+        for source in plan.schedule().ops().iter().flat_map(|op| &op.sources) {
+            if let Slot::Input(input) = source {
+                reads[*input as usize] += 1;
+            }
+        }
+        assert!(reads.iter().all(|&count| count == 1), "seed {seed}, {more} more");
+        assert_eq!(reads.len(), 200, "as many blocks as there are unknowns");
     }
 }

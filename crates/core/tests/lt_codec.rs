@@ -18,7 +18,14 @@ fn encode(spec: &str, length: usize) -> (Vec<u8>, LtInfo, Vec<LtBlock>) {
     let object = object(length);
     let encoder = LtEncoder::new(code(spec), LtOptions::default()).unwrap();
     let (info, blocks) = encoder.encode(&object).unwrap();
-    (object, info, blocks)
+    assert_eq!(blocks.count(), info.blocks());
+    assert_eq!(
+        (blocks.get(0).unwrap().len(), blocks.get(info.blocks())),
+        (info.block_bytes(), None)
+    );
+    let owned =
+        |block: LtBlock<&[u8]>| LtBlock { number: block.number, bytes: block.bytes.to_vec() };
+    (object, info, blocks.iter().map(owned).collect())
 }
 
 /// The blocks in an order that begins anywhere and jumps.
@@ -35,7 +42,8 @@ fn decode(info: &LtInfo, blocks: &[LtBlock], options: LtOptions) -> Vec<u8> {
     let mut decoder = LtDecoder::new(info, options).unwrap();
     assert!(scattered(blocks).into_iter().any(|block| decoder.push(block).unwrap()));
     let mut rebuilt = vec![0xEE; info.object_bytes() as usize];
-    decoder.reconstruct(&mut rebuilt).unwrap();
+    decoder.reconstruct_into(&mut rebuilt).unwrap();
+    assert_eq!(*decoder.reconstruct().unwrap(), rebuilt);
     rebuilt
 }
 
@@ -127,9 +135,9 @@ fn foreign_and_damaged_blocks_are_refused() {
         assert_eq!(decoder.push(block).unwrap(), ready, "a second time it changes nothing");
     }
     let mut rebuilt = vec![0; object.len()];
-    decoder.reconstruct(&mut rebuilt).unwrap();
+    decoder.reconstruct_into(&mut rebuilt).unwrap();
     assert_eq!(rebuilt, object);
-    assert_eq!(decoder.reconstruct(&mut rebuilt[1..]).unwrap_err().kind(), ErrorKind::Length);
+    assert_eq!(decoder.reconstruct_into(&mut rebuilt[1..]).unwrap_err().kind(), ErrorKind::Length);
 }
 
 #[test]
@@ -138,7 +146,7 @@ fn too_few_blocks_say_how_many_more() {
     let mut decoder = LtDecoder::new(&info, LtOptions::default()).unwrap();
     blocks[..50].iter().for_each(|block| assert!(!decoder.push(block.clone()).unwrap()));
     let mut rebuilt = vec![0; object.len()];
-    let error = decoder.reconstruct(&mut rebuilt).unwrap_err();
+    let error = decoder.reconstruct_into(&mut rebuilt).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotEnough);
     let more = decoder.likely_needed().unwrap();
     assert!((50..70).contains(&more), "{more}");
@@ -146,13 +154,14 @@ fn too_few_blocks_say_how_many_more() {
         format!("50 blocks do not determine 100 data blocks; likely {more} more are needed");
     assert_eq!(error.to_string(), expected);
     assert!(rebuilt.iter().all(|&byte| byte == 0), "nothing was written");
+    assert_eq!(decoder.reconstruct().unwrap_err(), error);
 
     let (_, info, blocks) = encode("lt:k=100,n=110,c=0.1", 100 * 8);
     let mut decoder =
         LtDecoder::new(&info, LtOptions { method: Method::Greedy, ..LtOptions::default() });
     let decoder = decoder.as_mut().unwrap();
     assert!(!blocks.into_iter().any(|block| decoder.push(block).unwrap()));
-    let error = decoder.reconstruct(&mut rebuilt).unwrap_err().to_string();
+    let error = decoder.reconstruct_into(&mut rebuilt).unwrap_err().to_string();
     assert!(error.ends_with("even all 110 would not suffice"), "{error}");
 }
 
@@ -167,7 +176,7 @@ fn unchecked_blocks_are_borrowed() {
         decoder.push(LtBlock { number: *number, bytes: bytes.as_slice() }).unwrap();
     }
     let mut rebuilt = vec![0; object.len()];
-    decoder.reconstruct(&mut rebuilt).unwrap();
+    decoder.reconstruct_into(&mut rebuilt).unwrap();
     assert_eq!(rebuilt, object);
     assert!(LtInfo::unchecked(code("lt:k=30,n=90"), 12_345, 411).is_err());
     assert!(LtInfo::unchecked(code("lt:k=30,n=90"), 0, 411).is_err());
@@ -184,7 +193,7 @@ fn the_largest_code_decodes() {
         decoder.push(block).unwrap();
     }
     let mut rebuilt = vec![0; object.len()];
-    decoder.reconstruct(&mut rebuilt).unwrap();
+    decoder.reconstruct_into(&mut rebuilt).unwrap();
     assert_eq!(rebuilt, object);
 }
 

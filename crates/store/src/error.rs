@@ -88,6 +88,7 @@ impl From<paritas::Error> for Error {
     fn from(error: paritas::Error) -> Self {
         let kind = match error.kind() {
             paritas::ErrorKind::Spec | paritas::ErrorKind::Parameters => ErrorKind::Parameters,
+            paritas::ErrorKind::Memory => ErrorKind::Memory,
             _ => ErrorKind::Core,
         };
         Self::new(kind, error.to_string())

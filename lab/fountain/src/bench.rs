@@ -4,12 +4,21 @@
 //! drawing the graph, solving it, and the bytes; checksums are switched off, since raptorq has none.
 //! The object is 1024 blocks. raptorq's symbols have at most 65,535 bytes, so that a larger
 //! block is two of its symbols, in two of its source blocks of 1024.
+//!
+//! raptorq allocates what it returns, and so do [`LtEncoder::encode`] (with checksums, which it always makes) and
+//! [`LtDecoder::reconstruct`]: these are the samples "into new memory". The samples "at hand" leave out what the system takes
+//! to give memory: ours write to memory that was used before, and raptorq runs in a process of its own whose
+//! allocator keeps all it ever had.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use cpu_time::ThreadTime;
 use paritas::plan::lt::{Decoder, Method};
-use paritas::{Kernel, KernelChoice, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions};
+use paritas::{
+    Kernel, KernelChoice, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions, Pages,
+};
 use raptorq::{
     EncodingPacket, ObjectTransmissionInformation, SourceBlockDecoder, SourceBlockEncoder,
     SourceBlockEncodingPlan,
@@ -70,50 +79,69 @@ fn code(spec: &str) -> LtCode {
     LtCode::new(&spec.parse().expect("a spec")).expect("a code")
 }
 
-/// Blocks of one allocation each, as a program would hold them.
-fn encode(encoder: &LtEncoder, object: &[u8], blocks: &mut [Vec<u8>]) {
-    let numbers: Vec<usize> = (0..blocks.len()).collect();
-    let mut targets: Vec<&mut [u8]> = blocks.iter_mut().map(Vec::as_mut_slice).collect();
-    encoder.encode_into(object, &numbers, &mut targets).expect("encode");
-}
-
 /// Encoding, into memory that is at hand.
 fn paritas_encode(spec: &str, object: Vec<u8>) -> Sample {
     let code = code(spec);
-    let mut blocks = vec![vec![0xEE; object.len() / DATA]; code.blocks()];
+    let bytes = object.len() / DATA;
+    let mut memory = Pages::zeroed(code.blocks() * bytes).expect("memory");
     Box::new(move || {
+        memory.fill(0xEE);
         let start = Watch::start();
         let encoder = LtEncoder::new(code.clone(), options()).expect("an encoder");
-        encode(&encoder, &object, &mut blocks);
+        let mut blocks: Vec<&mut [u8]> = memory.chunks_exact_mut(bytes).collect();
+        let numbers: Vec<usize> = (0..blocks.len()).collect();
+        encoder.encode_into(&object, &numbers, &mut blocks).expect("encode");
         start.stop()
     })
 }
 
-/// Decoding in a new order each time, from 1.05 k of the code's blocks.
-fn paritas_decode(spec: &str, object: Vec<u8>, reused: bool) -> Sample {
+/// Encoding by the call that returns the blocks.
+fn paritas_encode_new(spec: &str, object: Vec<u8>) -> Sample {
     let code = code(spec);
-    let mut blocks = vec![vec![0; object.len() / DATA]; code.blocks()];
-    let encoder = LtEncoder::new(code.clone(), options()).expect("an encoder");
-    encode(&encoder, &object, &mut blocks);
-    let info = LtInfo::unchecked(code, object.len() as u64, blocks[0].len()).expect("info");
+    Box::new(move || {
+        let start = Watch::start();
+        let encoder = LtEncoder::new(code.clone(), options()).expect("an encoder");
+        let (info, blocks) = encoder.encode(&object).expect("blocks");
+        let seconds = start.stop();
+        assert_eq!(blocks.count(), info.blocks());
+        seconds
+    })
+}
+
+/// Where a decoder's blocks and its result are.
+#[derive(Clone, Copy)]
+struct Places {
+    /// Each block in an allocation of its own, as they may come from a network; else as the encoder returned them.
+    apart: bool,
+    /// The object goes into memory that was used before.
+    at_hand: bool,
+}
+
+/// Decoding in a new order each time, from 1.05 k of the code's blocks.
+fn paritas_decode(spec: &str, object: Vec<u8>, places: Places) -> Sample {
+    let encoder = LtEncoder::new(code(spec), options()).expect("an encoder");
+    let (_, made) = encoder.encode(&object).expect("blocks");
+    let info = LtInfo::unchecked(code(spec), object.len() as u64, made.block_bytes());
+    let info = info.expect("info");
+    let apart: Vec<Vec<u8>> = made.iter().map(|block| block.bytes.to_vec()).collect();
     let mut round = 0;
-    let mut kept = vec![0; if reused { object.len() } else { 0 }];
+    let mut kept = Pages::zeroed(object.len()).expect("memory");
     Box::new(move || {
         round += 1;
-        let order = order(blocks.len(), round);
-        if reused {
-            kept.fill(0xEE);
-        }
+        let order = order(made.count(), round);
+        kept.fill(0xEE);
         let start = Watch::start();
         let mut decoder = LtDecoder::new(&info, options()).expect("a decoder");
         for &number in &order[..KEPT] {
-            decoder.push(LtBlock { number, bytes: &blocks[number][..] }).expect("a block");
+            let bytes = if places.apart { &apart[number] } else { made.get(number).expect("made") };
+            decoder.push(LtBlock { number, bytes }).expect("a block");
         }
-        let mut fresh = vec![0; if reused { 0 } else { object.len() }];
-        let target = if reused { &mut kept } else { &mut fresh };
-        decoder.reconstruct(target).expect("enough");
+        let new = match places.at_hand {
+            true => decoder.reconstruct_into(&mut kept).map(|()| None),
+            false => decoder.reconstruct().map(Some),
+        };
         let seconds = start.stop();
-        assert!(*target == object, "a wrong object");
+        assert!(new.expect("enough").as_deref().unwrap_or(&kept) == object, "a wrong object");
         seconds
     })
 }
@@ -187,6 +215,47 @@ fn raptorq_decode(object: Vec<u8>) -> Sample {
     })
 }
 
+/// raptorq's sample of a kind.
+fn raptorq(kind: &str, block: usize) -> Sample {
+    match kind {
+        "encode" => raptorq_encode(object(DATA * block)),
+        "decode" => raptorq_decode(object(DATA * block)),
+        _ => panic!("raptorq encodes and decodes"),
+    }
+}
+
+/// Takes raptorq's sample whenever a line comes, and prints its seconds: the other side of [`elsewhere`].
+pub fn serve(kind: &str, block: usize) {
+    let mut sample = raptorq(kind, block);
+    for line in std::io::stdin().lines() {
+        line.expect("a line");
+        let Seconds(wall, processor) = sample();
+        println!("{wall} {processor}");
+    }
+}
+
+/// raptorq's sample in a process whose allocator (that of glibc) takes all memory from one heap and gives none back, so
+/// that after the first sample there are no page faults.
+fn elsewhere(kind: &str, block: usize) -> Sample {
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["raptorq", kind, &(block >> 10).to_string()])
+        .env("MALLOC_MMAP_MAX_", "0")
+        .env("MALLOC_TRIM_THRESHOLD_", (64_u64 << 30).to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a process");
+    let mut questions = child.stdin.take().expect("a pipe");
+    let mut answers = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    Box::new(move || {
+        writeln!(questions).expect("a question");
+        let line = answers.next().expect("an answer").expect("a line");
+        let mut seconds = line.split(' ').map(|word| word.parse().expect("seconds"));
+        let mut next = || seconds.next().expect("two numbers");
+        Seconds(next(), next())
+    })
+}
+
 /// Runs all in turn and prints every sample.
 fn interleave(samples: Vec<(String, Sample)>, rounds: usize, bytes: usize) {
     println!("name,round,seconds,processor_seconds,mb_per_second,mb_per_processor_second");
@@ -206,12 +275,21 @@ fn interleave(samples: Vec<(String, Sample)>, rounds: usize, bytes: usize) {
 
 pub fn peers(spec: &str, rounds: usize, block: usize) {
     let object = object(DATA * block);
+    let decode = |apart, at_hand| {
+        let places = Places { apart, at_hand };
+        paritas_decode(spec, object.clone(), places)
+    };
     let samples: Vec<(String, Sample)> = vec![
-        ("encode paritas".into(), paritas_encode(spec, object.clone())),
-        ("encode raptorq".into(), raptorq_encode(object.clone())),
-        ("decode paritas".into(), paritas_decode(spec, object.clone(), false)),
-        ("decode paritas into memory at hand".into(), paritas_decode(spec, object.clone(), true)),
-        ("decode raptorq".into(), raptorq_decode(object.clone())),
+        ("encode paritas into new memory".into(), paritas_encode_new(spec, object.clone())),
+        ("encode raptorq into new memory".into(), raptorq("encode", block)),
+        ("encode paritas at hand".into(), paritas_encode(spec, object.clone())),
+        ("encode raptorq at hand".into(), elsewhere("encode", block)),
+        ("decode paritas into new memory".into(), decode(false, false)),
+        ("decode paritas into new memory (blocks apart)".into(), decode(true, false)),
+        ("decode raptorq into new memory".into(), raptorq("decode", block)),
+        ("decode paritas at hand".into(), decode(false, true)),
+        ("decode paritas at hand (blocks apart)".into(), decode(true, true)),
+        ("decode raptorq at hand".into(), elsewhere("decode", block)),
     ];
     interleave(samples, rounds, object.len());
 }
@@ -278,7 +356,7 @@ fn decode_until_ready(setup: &Setup, object: Vec<u8>) -> Sample {
         for (&number, bytes) in order.iter().zip(&blocks) {
             decoder.push(LtBlock { number, bytes: &bytes[..] }).expect("a block");
         }
-        decoder.reconstruct(&mut rebuilt).expect("enough");
+        decoder.reconstruct_into(&mut rebuilt).expect("enough");
         let seconds = start.stop();
         assert!(rebuilt == object, "a wrong object");
         seconds

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! fountain bench SPEC ROUNDS KIB       encode and decode, raptorq's as well, in interleaved rounds
+//! fountain raptorq encode|decode KIB   raptorq's sample for every line of input (bench runs this)
 //! fountain variants C DELTA ROUNDS KIB throughput of every variant of the evaluation, interleaved
 //! fountain tables RUNS                 averages of the evaluation's tables, by simulation of graphs
 //! fountain curve RUNS                  blocks needed against XORs, of many distributions
@@ -23,6 +24,7 @@ fn main() {
     let number = |text: &str| text.parse::<usize>().expect("a number");
     match words[..] {
         ["bench", spec, rounds, kib] => bench::peers(spec, number(rounds), number(kib) << 10),
+        ["raptorq", kind, kib] => bench::serve(kind, number(kib) << 10),
         ["variants", c, delta, rounds, kib] => {
             bench::variants(c, delta, number(rounds), number(kib) << 10);
         }

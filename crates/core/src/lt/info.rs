@@ -8,15 +8,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 
 use crate::define::lt::{Graph, LtCode};
 use crate::error::{Error, Result};
-
-/// A block and its number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LtBlock<B = Vec<u8>> {
-    /// From 0 to n - 1.
-    pub number: usize,
-    /// Its bytes.
-    pub bytes: B,
-}
+use crate::lt::LtBlocks;
 
 /// What a decoder must know of an object's blocks.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,9 +23,9 @@ pub struct LtInfo {
 }
 
 impl LtInfo {
-    pub(super) fn new(code: LtCode, object: usize, blocks: &[Vec<u8>]) -> Self {
-        let block_bytes = blocks.first().map_or(0, Vec::len);
-        let checksums = (0_u64..).zip(blocks).map(|(number, block)| checksum(number, block));
+    pub(super) fn new(code: LtCode, object: usize, blocks: &LtBlocks) -> Self {
+        let block_bytes = blocks.block_bytes();
+        let checksums = blocks.iter().map(|block| checksum(block.number as u64, block.bytes));
         let checksums = checksums.collect();
         Self { code, graph: None, object_bytes: object as u64, block_bytes, checksums }
     }

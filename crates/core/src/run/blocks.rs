@@ -3,14 +3,22 @@
 //! Every value that is read after it was made gets a *cell* of the kernel's scratch, as long as it is
 //! needed; so do inputs that are read more than once, which a step of their own copies there. So
 //! the scratch holds few cells, and each block in memory is touched once.
+//!
+//! A schedule reads most of its inputs early and writes most of its outputs late. Memory is kept busy
+//! throughout by *pacing*: steps have inputs fetched at an even rate, in proportion to their work, so far ahead
+//! that each has come when it is read; while a tile ends, the first inputs of the next one are fetched.
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::plan::schedule::{Op, Schedule, Slot};
 
-/// What all cells of a tile may fill together: most of a usual second-level cache.
-const SCRATCH_BYTES: usize = 768 * 1024;
+/// What all cells of a tile may fill together: a usual second-level cache. Fewer bytes would leave more room
+/// in it for inputs that were fetched, but shorter tiles cost more.
+const SCRATCH_BYTES: usize = 1024 * 1024;
+
+/// How many inputs ahead of the one in use memory is fetched at least.
+const AHEAD: usize = 4;
 
 /// Bytes of each block in a tile, at least and at most: what the widest registers sum side by side, so that
 /// an operation's pointers are looked up once, and a page.
@@ -23,8 +31,16 @@ pub(crate) struct Step {
     pub(crate) sources: Range<u32>,
     pub(crate) cell: Option<u32>,
     pub(crate) output: Option<u32>,
-    /// How many of the sources are inputs (each is read by one step only).
-    pub(crate) first_reads: u32,
+    /// How many inputs are fetched before it, in the order of reading.
+    pub(crate) fetches: u32,
+}
+
+impl Step {
+    /// Cells and blocks that are read or written.
+    fn work(&self) -> u64 {
+        let targets = [self.cell, self.output].into_iter().flatten().count();
+        self.sources.len() as u64 + targets as u64
+    }
 }
 
 /// A schedule in the form that the kernel runs.
@@ -37,6 +53,7 @@ pub(crate) struct BlockProgram {
     inputs: usize,
     outputs: usize,
     reading_order: Vec<u32>,
+    ahead: usize,
 }
 
 impl BlockProgram {
@@ -79,6 +96,11 @@ impl BlockProgram {
         &self.reading_order
     }
 
+    /// How many inputs have been fetched before the first step.
+    pub(crate) fn ahead(&self) -> usize {
+        self.ahead
+    }
+
     /// Bytes of each block in a tile.
     pub(crate) fn tile(&self) -> usize {
         let fitting = SCRATCH_BYTES / self.cells().max(1);
@@ -102,6 +124,8 @@ struct Layout<'s> {
     /// Inputs, temporaries and outputs, in this order.
     uses: Vec<Use>,
     free: Vec<u32>,
+    /// Per step, how many inputs it reads; each is read by one step only.
+    reads: Vec<u32>,
     program: BlockProgram,
 }
 
@@ -112,6 +136,7 @@ impl<'s> Layout<'s> {
             schedule,
             uses: vec![Use::default(); values],
             free: Vec::new(),
+            reads: Vec::new(),
             program: BlockProgram {
                 inputs: schedule.inputs(),
                 outputs: schedule.outputs(),
@@ -150,7 +175,7 @@ impl<'s> Layout<'s> {
             self.stage(source);
         }
         let start = self.program.operands.len() as u32;
-        let first_reads = op.sources.iter().map(|&source| self.read(source)).sum();
+        let reads = op.sources.iter().map(|&source| self.read(source)).sum();
         if op.accumulate {
             self.read(op.target);
         }
@@ -163,7 +188,12 @@ impl<'s> Layout<'s> {
             Slot::Output(output) => Some(output),
             Slot::Input(_) | Slot::Temp(_) => None,
         };
-        self.program.steps.push(Step { sources, cell, output, first_reads });
+        self.step(Step { sources, cell, output, fetches: 0 }, reads);
+    }
+
+    fn step(&mut self, step: Step, reads: u32) {
+        self.program.steps.push(step);
+        self.reads.push(reads);
     }
 
     /// Copies an input that is read more than once into a cell, the first time.
@@ -178,7 +208,7 @@ impl<'s> Layout<'s> {
         let start = self.program.operands.len() as u32;
         self.read_input(input);
         let sources = start..start + 1;
-        self.program.steps.push(Step { sources, cell: Some(cell), output: None, first_reads: 1 });
+        self.step(Step { sources, cell: Some(cell), output: None, fetches: 0 }, 1);
     }
 
     /// Adds an operand, and says how many inputs that reads.
@@ -225,8 +255,25 @@ impl<'s> Layout<'s> {
         let cells = program.cells;
         let inputs = program.operands.iter_mut().filter(|operand| **operand & INPUT != 0);
         inputs.for_each(|operand| *operand = (*operand ^ INPUT) + cells);
+        program.ahead = pace(&mut program.steps, &self.reads);
         program
     }
+}
+
+/// Spreads the fetching of the inputs over the steps by their work, and says how many must have been fetched before
+/// the first, so that each is before it is read.
+fn pace(steps: &mut [Step], reads: &[u32]) -> usize {
+    let inputs: u64 = reads.iter().copied().map(u64::from).sum();
+    let work: u64 = steps.iter().map(Step::work).sum();
+    let (mut done, mut fetched, mut read, mut ahead) = (0, 0, 0, 0);
+    for (step, &reads) in steps.iter_mut().zip(reads) {
+        done += step.work();
+        let due = inputs * done / work.max(1);
+        step.fetches = (due - fetched) as u32;
+        (fetched, read) = (due, read + u64::from(reads));
+        ahead = ahead.max(read.saturating_sub(fetched));
+    }
+    ahead as usize + AHEAD
 }
 
 /// Marks an operand as an input; schedules have at most 2^24 of each kind.
@@ -236,6 +283,7 @@ const INPUT: u32 = 1 << 31;
 mod tests {
     use super::*;
     use crate::plan::interpret::interpret;
+    use crate::plan::lt::{Decoder, Method};
     use crate::run::kernel::{Stores, blocks};
     use crate::run::parallel::Threads;
     use crate::run::select::Kernel;
@@ -292,6 +340,34 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Every input is fetched once, before it is read, and at a rate that follows the work.
+    #[test]
+    fn inputs_are_fetched_at_an_even_rate() {
+        let code = crate::LtCode::new(&"lt:k=200,n=300,c=0.01,delta=1".parse().unwrap()).unwrap();
+        let graph = code.graph().unwrap();
+        let mut decoder = Decoder::new(&graph, Method::Inactivation);
+        assert!((20..300).any(|block| decoder.push(block).unwrap()));
+        let decoding = decoder.plan().unwrap().into_schedule();
+        let encoding = graph.encode().unwrap().into_schedule();
+        for schedule in [PROGRAM.parse().unwrap(), decoding, encoding] {
+            let program = BlockProgram::new(&schedule).unwrap();
+            let work = |steps: &[Step]| steps.iter().map(Step::work).sum::<u64>() as f64;
+            let inputs = program.reading_order().len();
+            let (mut fetched, mut read) = (0, 0);
+            for (number, step) in program.steps().iter().enumerate() {
+                let sources = step.sources.start as usize..step.sources.end as usize;
+                let sources = program.operands()[sources].iter();
+                read += sources.filter(|&&source| source as usize >= program.cells()).count();
+                fetched += step.fetches as usize;
+                assert!(program.ahead() + fetched >= read + AHEAD, "step {number}");
+                let due = work(&program.steps()[..=number]) / work(program.steps());
+                assert!((fetched as f64 - due * inputs as f64).abs() <= 1.0, "step {number}");
+            }
+            assert_eq!((fetched, read), (inputs, inputs));
+            assert!(program.ahead() <= inputs + AHEAD);
         }
     }
 

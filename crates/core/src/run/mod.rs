@@ -9,6 +9,7 @@
 pub(crate) mod blocks;
 pub(crate) mod jit;
 pub mod kernel;
+pub(crate) mod pages;
 pub(crate) mod parallel;
 pub mod program;
 pub mod select;

@@ -15,9 +15,14 @@
 //! of the lowest degrees first. With a few more blocks than are needed far fewer XORs suffice, half as many
 //! at 1.05 k for k = 1024, because fewer unknowns are set aside, and sparser rows used.
 //!
-//! The program computes, in this order, what peeling gives with all inactive data blocks taken as zero,
-//! as far as it is needed; the equations; the inactive data blocks; and the rest as the lazy decoder
-//! does, from sparse rows again, which takes fewer XORs than adding dense sums would.
+//! The program computes, in this order, the *constants*: what peeling gives with all inactive data blocks
+//! taken as zero, as far as it is needed; the equations; the inactive data blocks; and the rest. A data block
+//! without a constant is made from its row, as the lazy decoder does. One with a constant is that and its
+//! *correction*, the sum of inactive data blocks in it, which is the XOR of the corrections of
+//! its row's other data blocks: they are fewer than the row, since data blocks free of inactive ones have none, and
+//! many are the same. No block received is read twice.
+
+use std::collections::{HashMap, HashSet};
 
 use crate::define::bitmatrix::Echelon;
 use crate::define::lt::{Graph, Peeling};
@@ -220,11 +225,77 @@ impl<'r> Solution<'r> {
         slot
     }
 
+    /// The data blocks that depend on inactive ones, in the order in which they were found.
     fn rest(&mut self) {
+        let mut corrections = self.corrections();
         for found in self.peeling.found() {
-            if let (Some(block), false) = (found.block, self.is_free(found.data)) {
-                self.program.solve(found.data, block);
+            let Some(block) = found.block.filter(|_| !self.is_free(found.data)) else { continue };
+            match self.constants[found.data as usize] {
+                None => self.program.solve(found.data, block),
+                Some(constant) => self.correct(found.data, block, constant, &mut corrections),
             }
         }
+    }
+
+    /// The inactive data blocks are their own corrections.
+    fn corrections(&self) -> Corrections<'r> {
+        let constants = self.peeling.found().iter().filter(|found| {
+            self.constants[found.data as usize].is_some() && !self.is_free(found.data)
+        });
+        let read = constants.filter_map(|found| Some(self.others(found.data, found.block?)));
+        let wanted = read.flatten().map(|other| self.residue.sum(other)).collect();
+        let inactive = self.residue.inactive.iter();
+        let made = inactive.map(|&data| (self.residue.sum(data), Slot::Output(data))).collect();
+        Corrections { wanted, made }
+    }
+
+    /// The data blocks of a row but one, without those that have no correction.
+    fn others(&self, data: u32, block: u32) -> impl Iterator<Item = u32> {
+        let row = self.residue.graph.row(block).iter().copied();
+        row.filter(move |&other| other != data && !self.is_free(other))
+    }
+
+    /// Makes a data block from its constant and the corrections of its row.
+    fn correct(
+        &mut self,
+        data: u32,
+        block: u32,
+        constant: Slot,
+        corrections: &mut Corrections<'r>,
+    ) {
+        let sum = self.residue.sum(data);
+        let mut sources = match corrections.made.get(sum) {
+            Some(&made) => vec![made],
+            None => corrections.add_up(self.others(data, block).map(|d| self.residue.sum(d))),
+        };
+        if sources.len() > 1 && corrections.wanted.contains(sum) {
+            let correction = self.program.temp();
+            corrections.made.insert(sum, correction);
+            let sources = std::mem::replace(&mut sources, vec![correction]);
+            self.program.ops.push(Op::assign(correction, sources));
+        }
+        sources.insert(0, constant);
+        self.program.ops.push(Op::assign(Slot::Output(data), sources));
+    }
+}
+
+/// Sums of inactive data blocks, by which of them are in it.
+struct Corrections<'r> {
+    /// Those that others are made from.
+    wanted: HashSet<&'r [u64]>,
+    made: HashMap<&'r [u64], Slot>,
+}
+
+impl Corrections<'_> {
+    /// The corrections whose XOR is that of all these, which are made; what comes twice cancels.
+    fn add_up<'s>(&self, sums: impl Iterator<Item = &'s [u64]>) -> Vec<Slot> {
+        let mut total: Vec<Slot> = Vec::new();
+        for slot in sums.filter_map(|sum| self.made.get(sum).copied()) {
+            match total.iter().position(|&other| other == slot) {
+                Some(place) => drop(total.swap_remove(place)),
+                None => total.push(slot),
+            }
+        }
+        total
     }
 }

@@ -4,8 +4,9 @@
 //! *tile* of all blocks, some hundred bytes of each, before the next tile begins. Whatever is needed again
 //! lies in a scratch that fits into the second-level cache: blocks at equal distances, as in one large
 //! object, would compete for the same few sets of it. So memory is read once and written once, past the
-//! cache where that pays. Inputs are fetched some steps ahead, because a processor's own
-//! prefetching does not see streams that are left after so few lines.
+//! cache where that pays. Inputs are fetched into the second-level cache long before they are read, because a processor's own
+//! prefetching does not see streams that are left after so few lines, and because a tile's reads from memory and
+//! its writes to it would else take turns.
 
 use std::ops::Range;
 
@@ -14,9 +15,6 @@ use crate::run::blocks::{BlockProgram, Step};
 use crate::run::kernel::Stores;
 use crate::run::kernel::vector::{Streaming, Vector};
 use crate::run::parallel::{self, Threads};
-
-/// How many inputs ahead of the one in use memory is fetched.
-const AHEAD: usize = 4;
 
 /// Vectors that are summed side by side.
 const LANES: usize = 4;
@@ -151,13 +149,16 @@ pub(super) unsafe fn run_tiles<V: Streaming>(
     let cells = (0..program.cells()).map(|cell| start.wrapping_add(cell * blocks.tile));
     let mut places: Vec<*mut u8> = cells.collect();
     places.resize(program.cells() + blocks.inputs.len(), std::ptr::null_mut());
-    for tile in tiles {
-        let range = blocks.range(tile);
+    let mut current = blocks.range(tiles.start);
+    (0..program.ahead()).for_each(|number| fetch::<V>(program, blocks, number, &current));
+    for tile in tiles.clone() {
+        let next = if tile + 1 < tiles.end { blocks.range(tile + 1) } else { 0..0 };
         let at = places[program.cells()..].iter_mut().zip(&blocks.inputs);
-        at.for_each(|(place, input)| *place = input.wrapping_add(range.start).cast_mut());
+        at.for_each(|(place, input)| *place = input.wrapping_add(current.start).cast_mut());
         // SAFETY: cells have a tile's bytes each in the scratch, and inputs the range's behind their
         // places; the caller vouches for the rest.
-        unsafe { run_tile::<V>(program, blocks, &places, range) };
+        unsafe { run_tile::<V>(program, blocks, &places, &current, &next) };
+        current = next;
     }
     // SAFETY: the caller vouches for the instruction set.
     unsafe { V::fence() };
@@ -170,14 +171,19 @@ unsafe fn run_tile<V: Streaming>(
     program: &BlockProgram,
     blocks: &Blocks,
     places: &[*mut u8],
-    range: Range<usize>,
+    range: &Range<usize>,
+    next: &Range<usize>,
 ) {
-    let mut fetched = AHEAD;
+    let inputs = program.reading_order().len();
+    let mut fetched = program.ahead();
     for step in program.steps() {
-        for _ in 0..step.first_reads {
-            fetch::<V>(program, blocks, fetched, &range);
-            fetched += 1;
+        for number in fetched..fetched + step.fetches as usize {
+            match number.checked_sub(inputs) {
+                None => fetch::<V>(program, blocks, number, range),
+                Some(number) => fetch::<V>(program, blocks, number, next),
+            }
         }
+        fetched += step.fetches as usize;
         let sources = &program.operands()[step.sources.start as usize..step.sources.end as usize];
         let targets = Targets::new(step, blocks, places, range.start);
         if targets.cell.is_null() && targets.output.is_null() {
@@ -188,7 +194,7 @@ unsafe fn run_tile<V: Streaming>(
     }
 }
 
-/// Has the input fetched that is the `number`th to be read; after the last come the next tile's.
+/// Has the input fetched that is the `number`th to be read, if there is one.
 #[inline(always)]
 fn fetch<V: Streaming>(
     program: &BlockProgram,
@@ -196,11 +202,12 @@ fn fetch<V: Streaming>(
     number: usize,
     range: &Range<usize>,
 ) {
-    let order = program.reading_order();
-    let round = usize::from(number >= order.len());
-    let Some(&input) = order.get(number - round * order.len()) else { return };
-    let start = blocks.inputs[input as usize].wrapping_add(range.start + round * blocks.tile);
-    (0..range.len()).step_by(LINE).for_each(|line| V::prefetch(start.wrapping_add(line)));
+    let Some(&input) = program.reading_order().get(number) else { return };
+    let start = blocks.inputs[input as usize].wrapping_add(range.start);
+    // From the beginning of its first line: else that of the last byte might be missed.
+    let before = start as usize % LINE;
+    let lines = (0..before + range.len()).step_by(LINE);
+    lines.for_each(|line| V::prefetch(start.wrapping_sub(before).wrapping_add(line)));
 }
 
 /// Where a step's result goes.

@@ -90,6 +90,6 @@ unsafe impl Streaming for __m128i {
     #[inline(always)]
     fn prefetch(from: *const u8) {
         // SAFETY: a prefetch of any address is harmless.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
     }
 }

@@ -46,8 +46,8 @@ pub(crate) unsafe trait Streaming: Vector {
     /// The processor has the instruction set.
     unsafe fn fence();
 
-    /// Has the line of an address fetched into the cache, where there is an instruction for it; the
-    /// address need not be valid.
+    /// Has the line of an address fetched into the second-level cache, where there is an instruction for it;
+    /// the address need not be valid.
     #[inline(always)]
     fn prefetch(from: *const u8) {
         let _ = from;

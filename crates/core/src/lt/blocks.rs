@@ -1,0 +1,65 @@
+//! Blocks in memory: one with its number, and all that an encoder made.
+
+use crate::error::{Error, Result};
+use crate::run::pages::Pages;
+
+const LINE: usize = 64;
+
+/// A block and its number. `B` is what holds its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LtBlock<B = Vec<u8>> {
+    /// From 0 to n - 1.
+    pub number: usize,
+    /// Its bytes.
+    pub bytes: B,
+}
+
+/// All blocks of an object, from 0 to n - 1, in memory of their own.
+#[derive(Debug)]
+pub struct LtBlocks {
+    memory: Pages,
+    count: usize,
+    bytes: usize,
+    /// From one block to the next: an odd number of cache lines, since the same places of blocks at a large power of
+    /// two apart would share few sets of the caches.
+    stride: usize,
+}
+
+impl LtBlocks {
+    /// Zeros, so many blocks of so many bytes, of which there is at least one.
+    pub(super) fn zeroed(count: usize, bytes: usize) -> Result<Self> {
+        let too_many = || {
+            Error::length(format!("{count} blocks of {bytes} bytes are more than memory can be"))
+        };
+        let stride = (bytes.div_ceil(LINE) | 1).checked_mul(LINE).ok_or_else(too_many)?;
+        let memory = Pages::zeroed(count.checked_mul(stride).ok_or_else(too_many)?)?;
+        Ok(Self { memory, count, bytes, stride })
+    }
+
+    /// The number of blocks, n.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The length of every block.
+    pub fn block_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// A block by number; none where it is n or more.
+    pub fn get(&self, number: usize) -> Option<&[u8]> {
+        (number < self.count).then(|| &self.memory[number * self.stride..][..self.bytes])
+    }
+
+    /// The blocks in order, with their numbers.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = LtBlock<&[u8]>> + ExactSizeIterator {
+        let blocks = self.memory.chunks_exact(self.stride).enumerate();
+        blocks.map(|(number, block)| LtBlock { number, bytes: &block[..self.bytes] })
+    }
+
+    /// The blocks in order, to be written.
+    pub(super) fn targets(&mut self) -> Vec<&mut [u8]> {
+        let blocks = self.memory.chunks_exact_mut(self.stride);
+        blocks.map(|block| &mut block[..self.bytes]).collect()
+    }
+}
