@@ -162,12 +162,12 @@ fn point(name: &str, variant: Variant, blocks: usize, c: f64, delta: f64, runs: 
 
 /// What a spec that says no more than k and n should stand for: blocks needed and XORs of some distributions,
 /// over many k and n, of graphs of several seeds.
-pub fn defaults(runs: usize, most: usize) {
+pub fn defaults(runs: usize, data: &[usize]) {
     println!(
         "k,n,variant,c,delta,mean_degree,runs,average,q999,most,failed,xors_a_block,xors_at_1.05,seconds"
     );
     let uniform = Variant { selection: Selection::Uniform, ..PLAIN };
-    for k in [4, 16, 64, 256, 1024, 8192, 65536].into_iter().filter(|&k| k <= most) {
+    for &k in data {
         for blocks in [(6 * k).div_ceil(5), 2 * k, 5 * k] {
             let entrants = DEFAULTS.map(|(c, delta)| (uniform, c, delta));
             for (variant, c, delta) in [(PLAIN, 0.1, 0.5)].into_iter().chain(entrants) {
@@ -182,14 +182,14 @@ pub fn defaults(runs: usize, most: usize) {
 
 /// Values of C and delta that might be a default.
 const DEFAULTS: [(f64, f64); 8] = [
-    (0.01, 1.0),
-    (0.02, 1.0),
-    (0.03, 0.5),
-    (0.05, 1.0),
+    (0.005, 0.01),
+    (0.01, 0.1),
+    (0.01, 0.01),
+    (0.02, 0.1),
+    (0.02, 0.01),
+    (0.03, 0.1),
     (0.05, 0.5),
     (0.1, 0.5),
-    (0.05, 0.01),
-    (0.2, 0.5),
 ];
 
 struct Candidate {
