@@ -13,7 +13,7 @@ use common::{
 };
 
 const CODE: &str = "lt:k=64,n=112,nodes=8";
-const CANONICAL: &str = "lt:k=64,n=112,nodes=8,c=0.1,delta=0.5,variant=plain,seed=0";
+const CANONICAL: &str = "lt:k=64,n=112,nodes=8,c=0.1,delta=0.5,variant=uniform,seed=0";
 
 /// An object of some segments and its shards.
 struct Scene {

@@ -91,7 +91,7 @@ fn decisions_are_remembered_and_forgotten() {
     let of_blocks = |line: &&Value| line["about"].as_str().unwrap().starts_with("lt:");
     let of_blocks: Vec<&Value> = decisions.iter().filter(of_blocks).collect();
     assert!(of_blocks.len() == 1 && of_blocks[0]["question"] == "kernel", "{of_blocks:?}");
-    let lt = "lt:k=64,n=112,nodes=16,c=0.1,delta=0.5,variant=plain,seed=0";
+    let lt = "lt:k=64,n=112,nodes=16,c=0.1,delta=0.5,variant=uniform,seed=0";
     assert_eq!(tuning["tuning"]["codes"][lt]["kernel"], of_blocks[0]["chosen"], "{tuning}");
     assert!(!of_blocks[0]["chosen"].as_str().unwrap().starts_with("jit"), "{of_blocks:?}");
     assert_eq!(tuning["path"], home.tuning().to_str().unwrap());

@@ -1,4 +1,4 @@
-//! An LT code by name: `lt:k=1024,n=2048,nodes=16,c=0.1,delta=0.5,variant=plain,seed=0`.
+//! An LT code by name: `lt:k=1024,n=2048,nodes=16,c=0.03,delta=0.1,variant=uniform,seed=0`.
 //!
 //! The name says all that a graph is drawn from. What is computed in floating point, the
 //! distribution, and what was searched for, a decodable graph, is in the [`Pin`] besides; a reader
