@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! fountain bench SPEC ROUNDS KIB       encode and decode, raptorq's as well, in interleaved rounds
-//! fountain variants C DELTA ROUNDS KIB throughput of every variant of the evaluation, interleaved
+//! fountain variants C,C,… DELTA,DELTA,… ROUNDS KIB   throughput of every variant of the evaluation, cell by cell
 //! fountain tables RUNS                 averages of the evaluation's tables, by simulation of graphs
 //! fountain curve RUNS                  blocks needed against XORs, of many distributions
 //! fountain defaults RUNS K,K,…         what distributions need over many k and n

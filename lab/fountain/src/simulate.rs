@@ -180,17 +180,8 @@ pub fn defaults(runs: usize, data: &[usize]) {
     }
 }
 
-/// Values of C and delta that might be a default.
-const DEFAULTS: [(f64, f64); 8] = [
-    (0.005, 0.01),
-    (0.01, 0.1),
-    (0.01, 0.01),
-    (0.02, 0.1),
-    (0.02, 0.01),
-    (0.03, 0.1),
-    (0.05, 0.5),
-    (0.1, 0.5),
-];
+/// The default for k of 256 and more, that for fewer, and others between few XORs and few blocks.
+const DEFAULTS: [(f64, f64); 5] = [(0.03, 0.1), (0.1, 0.5), (0.01, 1.0), (0.02, 0.1), (0.02, 0.01)];
 
 struct Candidate {
     soliton: Soliton,
