@@ -21,7 +21,7 @@ use crate::shard::format::describe;
 const SIMULATED_BLOCKS: usize = 1 << 21;
 
 /// The same times k, for larger ones: then it is elimination that takes the time.
-const SIMULATED_PAIRS: usize = 1 << 34;
+const SIMULATED_PAIRS: usize = 1 << 35;
 
 /// The runs of a simulation, at least and at most. A thousand tell the 99.9th percentile; with many data blocks
 /// receptions hardly differ, and few tell what there is to be told.
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn runs_fall_with_the_size() {
         let sizes = [1, 1024, 4096, 8192, 16384, 32768, 65536];
-        assert_eq!(sizes.map(runs), [2000, 2000, 512, 256, 64, 16, 8]);
+        assert_eq!(sizes.map(runs), [2000, 2000, 512, 256, 128, 32, 8]);
     }
 
     #[test]
