@@ -9,7 +9,8 @@
     lab/lt.py variants [--rounds 3] [--kib 128] [--c 1,1.1,…] [--delta 0.1,…] [--cells]   tables 3, 4, 7, 8, 10, 12, 14, 16
     lab/lt.py peers [--rounds 20] [--kib 128] [--spec lt:…]               encode and decode beside raptorq
 
-Everything runs in lab/fountain, which this builds. Raw output goes to lab/records/. `peers` and `variants` interleave
+Everything runs in lab/fountain, which this builds. Raw output goes to lab/records/, unless arguments make a run
+another than usual. `peers` and `variants` interleave
 their samples on one core and check every answer; medians are over rounds, ratios within each, both on the wall and by
 processor time, which a loaded machine disturbs less. The paper's speeds are those of two 2.4 GHz Xeons; only
 ratios between its variants compare.
@@ -43,8 +44,8 @@ TABLE_18 = [(0.06, 0.1, 1, 10.03576), (0.07, 1.2, 1, 4.815068), (0.08, 1.4, 0.5,
             (0.8, 100, 0.00005, 1.958965), (0.9, 100, 0.1, 1.940646)]
 
 
-def fountain(*words) -> list[dict]:
-    """Runs lab/fountain, keeps what it prints, and reads it."""
+def fountain(args, *words) -> list[dict]:
+    """Runs lab/fountain, keeps what it prints (of a run that is as long as usual), and reads it."""
     target = ROOT / "target" / "fountain"
     build = ["cargo", "build", "--release", "--quiet", "--target-dir", target]
     subprocess.run(build, cwd=HERE / "fountain", check=True)
@@ -52,7 +53,8 @@ def fountain(*words) -> list[dict]:
     command = [*core, target / "release" / "fountain", *map(str, words)]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     name = f"lt-{words[0]}-{datetime.date.today().isoformat()}.csv"
-    (ROOT / "lab" / "records" / name).write_text(text)
+    if args.is_usual:
+        (ROOT / "lab" / "records" / name).write_text(text)
     return list(csv.DictReader(text.splitlines()))
 
 
@@ -64,7 +66,7 @@ def paper() -> dict:
 def tables(args) -> None:
     theirs = paper()
     deviations = collections.defaultdict(list)
-    for row in fountain("tables", args.runs):
+    for row in fountain(args, "tables", args.runs):
         # "lazy" is Paritas' own schedule, where table 6 is that of the decoder as printed.
         key = ("6" if row["table"] == "lazy" else row["table"], float(row["c"]), float(row["delta"]))
         deviations[row["table"]].append((float(row["value"]) / theirs[key] - 1, *key[1:], float(row["value"]), theirs[key]))
@@ -101,7 +103,7 @@ def show(rows: list[dict], base) -> None:
 
 
 def peers(args) -> None:
-    rows = fountain("bench", args.spec, args.rounds, args.kib)
+    rows = fountain(args, "bench", args.spec, args.rounds, args.kib)
     print(f"{args.spec}, 1024 blocks of {args.kib} KiB, one thread, {args.rounds} interleaved rounds; ratios to raptorq\n")
     show(rows, lambda name: f"{name.split()[0]} raptorq")
 
@@ -118,7 +120,7 @@ def by_cell(rows: list[dict], column: str) -> dict[tuple[str, str, Cell], list[f
 
 
 def variants(args) -> None:
-    rows = fountain("variants", args.c, args.delta, args.rounds, args.kib)
+    rows = fountain(args, "variants", args.c, args.delta, args.rounds, args.kib)
     print(f"1024 blocks of {args.kib} KiB, one thread, {args.rounds} rounds a cell, all tables of a cell in turns; medians of rounds\n")
     grid = [row for row in rows if row["table"] in THROUGHPUT]
     over_all_cells(grid)
@@ -173,7 +175,7 @@ def summary(rows: list[dict]) -> None:
 
 
 def system(args) -> None:
-    rows = fountain("system", args.runs)
+    rows = fountain(args, "system", args.runs)
     by_ratio = collections.defaultdict(list)
     for row in rows:
         by_ratio[float(row["ratio"])].append({key: float(value) for key, value in row.items()})
@@ -187,6 +189,8 @@ def system(args) -> None:
             c, delta, degree = theirs[ratio]
             same = [cell["done"] for cell in cells if (cell["c"], cell["delta"]) == (c, delta)]
             line += f" {c:g}, {delta:g} ({degree:.2f}) | {same[0]:.3f} |" if same else f" {c:g}, {delta:g} | - |"
+        else:
+            line += " - | - |"
         print(line)
     print("\nThroughput of the system at its best parameters, MB/s")
     fastest = {ratio: min(cell["done"] for cell in cells) for ratio, cells in by_ratio.items()}
@@ -204,11 +208,11 @@ def markdown(rows: list[dict]) -> None:
 
 
 def plain(args) -> None:
-    markdown(fountain(args.what, args.runs))
+    markdown(fountain(args, args.what, args.runs))
 
 
 def defaults(args) -> None:
-    markdown(fountain("defaults", args.runs, args.k))
+    markdown(fountain(args, "defaults", args.runs, args.k))
 
 
 def main() -> None:
@@ -235,6 +239,8 @@ def main() -> None:
             command.add_argument("--delta", default=DELTA)
             command.add_argument("--cells", action="store_true", help="every cell of every table, too")
     args = parser.parse_args()
+    usual = vars(parser.parse_args([args.what]))
+    args.is_usual = all(value == usual[key] for key, value in vars(args).items() if key != "cells")
     args.run(args)
 
 
