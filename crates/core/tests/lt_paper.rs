@@ -218,7 +218,7 @@ fn every_cell_of_every_table() {
     tables_1_and_2(WHOLE, (0.005, 0.02));
     table_5(WHOLE, (0.01, 0.03));
     table_6(WHOLE, (0.03, 0.04));
-    variants(WHOLE, (0.015, 0.05));
+    variants(WHOLE, (0.03, 0.06));
 }
 
 /// The distribution that suits inactivation: 1.02 k blocks on average, and 1.05 k practically always.
