@@ -238,10 +238,7 @@ impl Blocks {
         let start = Instant::now();
         let codec = Codec::new(code, options)?;
         let (cells, known) = (codec.code().cell_count(), codec.code().data_cells());
-        let mut buffers = vec![0; cells];
-        for buffer in 0..codec.buffer_count() {
-            codec.buffer_cells(buffer).iter().for_each(|cell| buffers[cell.index()] = buffer);
-        }
+        let buffers = buffers_by_cell(&codec);
         let block_cells = numbers.iter().map(|number| CellId::new(known.len() + number));
         let data_set = CellSet::from_cells(cells, known.iter().copied());
         let block_set = CellSet::from_cells(cells, block_cells.clone());
@@ -252,7 +249,6 @@ impl Blocks {
         let data_buffers = known.iter().map(|cell| buffers[cell.index()]).collect();
         let block_buffers = block_cells.map(|cell| buffers[cell.index()]).collect();
         let user_bytes = known.len() * place.bytes;
-        let first_seconds = 0.0;
         let mut made = Self {
             codec,
             operation,
@@ -263,12 +259,21 @@ impl Blocks {
             data,
             blocks,
             user_bytes,
-            first_seconds,
+            first_seconds: 0.0,
         };
         made.run()?;
         made.first_seconds = start.elapsed().as_secs_f64();
         Ok(made)
     }
+}
+
+/// Per cell, the buffer that it is.
+fn buffers_by_cell(codec: &Codec) -> Vec<usize> {
+    let mut buffers = vec![0; codec.code().cell_count()];
+    for buffer in 0..codec.buffer_count() {
+        codec.buffer_cells(buffer).iter().for_each(|cell| buffers[cell.index()] = buffer);
+    }
+    buffers
 }
 
 impl Subject for Blocks {
