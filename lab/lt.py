@@ -5,10 +5,12 @@
     lab/lt.py system [--runs 20]                    table 18 and the throughput figures of section VIII
     lab/lt.py curve [--runs 1000]                   blocks needed against XORs and failures
     lab/lt.py freedom [--runs 1000]                 how robust the variants are
-    lab/lt.py variants [--rounds 5] [--kib 128] [--c 1.4] [--delta 0.2]   tables 3, 4, 7, 8, 10, 12, 14, 16
+    lab/lt.py defaults [--runs 1000] [--k 4,16,…]   what the default distribution and others need
+    lab/lt.py variants [--rounds 3] [--kib 128] [--c 1,1.1,…] [--delta 0.1,…] [--cells]   tables 3, 4, 7, 8, 10, 12, 14, 16
     lab/lt.py peers [--rounds 20] [--kib 128] [--spec lt:…]               encode and decode beside raptorq
 
-Everything runs in lab/fountain, which this builds. Raw output goes to lab/records/. `peers` and `variants` interleave
+Everything runs in lab/fountain, which this builds. Raw output goes to lab/records/, unless arguments make a run
+another than usual. `peers` and `variants` interleave
 their samples on one core and check every answer; medians are over rounds, ratios within each, both on the wall and by
 processor time, which a loaded machine disturbs less. The paper's speeds are those of two 2.4 GHz Xeons; only
 ratios between its variants compare.
@@ -28,8 +30,13 @@ ROOT = HERE.parent
 PAPER = ROOT / "crates" / "core" / "tests" / "lt_paper.csv"
 # Average blocks of k = 1024 within 1.05 k, and the fewest XORs; see docs/lt.md.
 SPEC = "lt:k=1024,n=1229,c=0.01,delta=1,variant=uniform"
-THROUGHPUT = {"3": "greedy", "4": "lazy", "7": "plain", "8": "originals", "10": "coverage",
+# The tables of throughput: the variant, what they are called, and the tables of the blocks that they need.
+THROUGHPUT = {"3": "plain", "4": "plain", "7": "plain", "8": "originals", "10": "coverage",
               "12": "originals+singles+coverage", "14": "coverage+decodable", "16": "uniform+decodable"}
+NAMES = {"3": "greedy, 64-bit XOR", "4": "lazy, 64-bit XOR", "7": "lazy", "8": "with originals", "10": "coverage threshold",
+         "12": "originals, singles, coverage threshold", "14": "coverage threshold, decodable", "16": "uniform, decodable"}
+NEEDED = {"3": "1", "4": "1", "7": "1", "8": "9", "10": "11", "12": "13", "14": "15", "16": "17"}
+C, DELTA = "1,1.1,1.2,1.3,1.4,1.5,1.7", "0.1,0.2,0.5,0.7,1"
 # Table 18: net2comp, C, delta, average degree.
 TABLE_18 = [(0.06, 0.1, 1, 10.03576), (0.07, 1.2, 1, 4.815068), (0.08, 1.4, 0.5, 4.000171), (0.09, 1.6, 1, 4.025548),
             (0.1, 1.4, 0.5, 4.000171), (0.2, 2, 1, 3.799221), (0.3, 2, 0.2, 2.864407), (0.4, 1.9, 0.05, 2.690313),
@@ -37,8 +44,8 @@ TABLE_18 = [(0.06, 0.1, 1, 10.03576), (0.07, 1.2, 1, 4.815068), (0.08, 1.4, 0.5,
             (0.8, 100, 0.00005, 1.958965), (0.9, 100, 0.1, 1.940646)]
 
 
-def fountain(*words) -> list[dict]:
-    """Runs lab/fountain, keeps what it prints, and reads it."""
+def fountain(args, *words) -> list[dict]:
+    """Runs lab/fountain, keeps what it prints (of a run that is as long as usual), and reads it."""
     target = ROOT / "target" / "fountain"
     build = ["cargo", "build", "--release", "--quiet", "--target-dir", target]
     subprocess.run(build, cwd=HERE / "fountain", check=True)
@@ -46,7 +53,8 @@ def fountain(*words) -> list[dict]:
     command = [*core, target / "release" / "fountain", *map(str, words)]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     name = f"lt-{words[0]}-{datetime.date.today().isoformat()}.csv"
-    (ROOT / "lab" / "records" / name).write_text(text)
+    if args.is_usual:
+        (ROOT / "lab" / "records" / name).write_text(text)
     return list(csv.DictReader(text.splitlines()))
 
 
@@ -58,7 +66,7 @@ def paper() -> dict:
 def tables(args) -> None:
     theirs = paper()
     deviations = collections.defaultdict(list)
-    for row in fountain("tables", args.runs):
+    for row in fountain(args, "tables", args.runs):
         # "lazy" is Paritas' own schedule, where table 6 is that of the decoder as printed.
         key = ("6" if row["table"] == "lazy" else row["table"], float(row["c"]), float(row["delta"]))
         deviations[row["table"]].append((float(row["value"]) / theirs[key] - 1, *key[1:], float(row["value"]), theirs[key]))
@@ -95,7 +103,7 @@ def show(rows: list[dict], base) -> None:
 
 
 def peers(args) -> None:
-    rows = fountain("bench", args.spec, args.rounds, args.kib)
+    rows = fountain(args, "bench", args.spec, args.rounds, args.kib)
     print(f"{args.spec}, 1024 blocks of {args.kib} KiB, one thread, {args.rounds} interleaved rounds; ratios to raptorq\n")
     show(rows, lambda name: name.replace("paritas", "raptorq").split(" (")[0])
     print("\nOurs into memory at hand, beside raptorq into new memory\n")
@@ -103,18 +111,74 @@ def peers(args) -> None:
          lambda name: f"{name.split()[0]} raptorq into new memory")
 
 
+Cell = tuple[float, float]
+
+
+def by_cell(rows: list[dict], column: str) -> dict[tuple[str, str, Cell], list[float]]:
+    """The samples of a table's cell, round by round."""
+    samples = collections.defaultdict(list)
+    for row in rows:
+        samples[row["table"], row["variant"], (float(row["c"]), float(row["delta"]))].append(float(row[column]))
+    return samples
+
+
 def variants(args) -> None:
-    rows = fountain("variants", args.c, args.delta, args.rounds, args.kib)
-    print(f"C = {args.c}, delta = {args.delta}, 1024 blocks of {args.kib} KiB, one thread; ratios to table 7\n")
-    show(rows, lambda _: "table 7: plain")
-    cell = (float(args.c), float(args.delta))
-    theirs = {t: v for t in THROUGHPUT if (v := paper().get((t, *cell)))}
-    print("\nTheirs, as ratios to table 7: " + ", ".join(
-        f"table {t} ({THROUGHPUT[t]}) {v / theirs['7']:.2f}" for t, v in theirs.items()))
+    rows = fountain(args, "variants", args.c, args.delta, args.rounds, args.kib)
+    print(f"1024 blocks of {args.kib} KiB, one thread, {args.rounds} rounds a cell, all tables of a cell in turns; medians of rounds\n")
+    grid = [row for row in rows if row["table"] in THROUGHPUT]
+    over_all_cells(grid)
+    for table in THROUGHPUT if args.cells else []:
+        one_table(table, grid)
+    summary(rows)
+
+
+def over_all_cells(rows: list[dict]) -> None:
+    """Averages over cells; ratios to table 7 within each round of each cell."""
+    theirs, wall, busy = paper(), by_cell(rows, "mb_per_second"), by_cell(rows, "mb_per_processor_second")
+    print("| table | cells | MB/s, average (slowest to fastest cell) | MB per second of processor time | ratio to table 7 (processor) "
+          "| theirs, MB/s | theirs, ratio |\n|" + " --- |" * 7)
+    for table, variant in THROUGHPUT.items():
+        cells = [cell for number, _, cell in wall if number == table]
+        if not cells:
+            continue
+        speed = [statistics.median(wall[table, variant, cell]) for cell in cells]
+        processor = [statistics.median(busy[table, variant, cell]) for cell in cells]
+        ratio = [statistics.median(a / b for a, b in zip(busy[table, variant, cell], busy["7", "plain", cell])) for cell in cells]
+        known = [cell for cell in cells if (table, *cell) in theirs]
+        their, base = ([theirs[number, *cell] for cell in known] for number in (table, "7"))
+        print(f"| {table} {NAMES[table]} | {len(cells)} | {statistics.mean(speed):.0f} ({min(speed):.0f} to {max(speed):.0f}) "
+              f"| {statistics.mean(processor):.0f} ({min(processor):.0f} to {max(processor):.0f}) | {statistics.mean(ratio):.2f} | "
+              + (f"{statistics.mean(their):.0f} | {statistics.mean(a / b for a, b in zip(their, base)):.2f} |" if known else "- | - |"))
+
+
+def one_table(table: str, rows: list[dict]) -> None:
+    """A table as the paper prints it, each cell beside its own."""
+    theirs, wall = paper(), by_cell([row for row in rows if row["table"] == table], "mb_per_second")
+    c, delta = (sorted({cell[i] for _, _, cell in wall}) for i in (0, 1))
+    print(f"\nTable {table}, {NAMES[table]}: MB/s, ours / theirs\n\n| delta, C | " + " | ".join(f"{x:g}" for x in c) + " |\n|" + " --- |" * (len(c) + 1))
+    for d in delta:
+        line = (f"{statistics.median(wall[table, THROUGHPUT[table], (x, d)]):.0f} / {theirs.get((table, x, d), float('nan')):.0f}" for x in c)
+        print(f"| {d:g} | " + " | ".join(line) + " |")
+
+
+def summary(rows: list[dict]) -> None:
+    """Section X: all variants at C = 1.4, delta = 0.2, speed and blocks; extremes; inactivation."""
+    theirs = paper()
+    chosen = [row for row in rows if row["table"] not in THROUGHPUT or (float(row["c"]), float(row["delta"])) == (1.4, 0.2)]
+    print("\nSection X: C = 1.4, delta = 0.2, and what is beside it\n")
+    print("| what | C, delta | blocks received | MB/s, median (min to max) | theirs: blocks, MB/s |\n|" + " --- |" * 5)
+    blocks = by_cell(chosen, "blocks")
+    for (table, variant, cell), speed in by_cell(chosen, "mb_per_second").items():
+        their = "-"
+        if table in THROUGHPUT:
+            their = f"{theirs[NEEDED[table], *cell]:.2f} k, {theirs[table, *cell]:.0f}"
+        name = f"{table} {NAMES[table]}" if table in NAMES else f"{table}: {variant}"
+        print(f"| {name} | {cell[0]:g}, {cell[1]:g} | {blocks[table, variant, cell][0] / 1024:.3f} k | {statistics.median(speed):.0f} "
+              f"({min(speed):.0f} to {max(speed):.0f}) | {their} |")
 
 
 def system(args) -> None:
-    rows = fountain("system", args.runs)
+    rows = fountain(args, "system", args.runs)
     by_ratio = collections.defaultdict(list)
     for row in rows:
         by_ratio[float(row["ratio"])].append({key: float(value) for key, value in row.items()})
@@ -128,6 +192,8 @@ def system(args) -> None:
             c, delta, degree = theirs[ratio]
             same = [cell["done"] for cell in cells if (cell["c"], cell["delta"]) == (c, delta)]
             line += f" {c:g}, {delta:g} ({degree:.2f}) | {same[0]:.3f} |" if same else f" {c:g}, {delta:g} | - |"
+        else:
+            line += " - | - |"
         print(line)
     print("\nThroughput of the system at its best parameters, MB/s")
     fastest = {ratio: min(cell["done"] for cell in cells) for ratio, cells in by_ratio.items()}
@@ -138,31 +204,61 @@ def system(args) -> None:
         print(f"- {what}: " + ", ".join("{:.0f} gives {:.0f}".format(*speed(ratio)) for ratio in sorted(fastest)))
 
 
-def plain(args) -> None:
-    rows = fountain(args.what, args.runs)
+def markdown(rows: list[dict]) -> None:
     print("| " + " | ".join(rows[0]) + " |\n|" + " --- |" * len(rows[0]))
     for row in rows:
         print("| " + " | ".join(row.values()) + " |")
 
 
+def plain(args) -> None:
+    markdown(fountain(args, args.what, args.runs))
+
+
+def defaults(args) -> None:
+    rows = fountain(args, "defaults", args.runs, args.k)
+    by_code = {(int(r["k"]), int(r["n"]), r["variant"], float(r["c"]), float(r["delta"])): r for r in rows}
+    others = [("plain", 0.1, 0.5), ("uniform", 0.01, 1.0), ("uniform", 0.02, 0.1), ("uniform", 0.02, 0.01)]
+    print("Blocks needed as a multiple of k: average, 99.9 %; XORs a data block with 1.05 k, or as many as it takes\n")
+    print("| k | n | the default | " + " | ".join(f"`{v}`, {c:g}, {d:g}" for v, c, d in others) + " |\n|" + " --- |" * (3 + len(others)))
+    for k, n in dict.fromkeys((k, n) for k, n, *_ in by_code):
+        default = ("uniform", 0.03, 0.1) if k >= 256 else ("uniform", 0.1, 0.5)
+        cells = (needs(by_code[k, n, *distribution]) for distribution in [default, *others])
+        print(f"| {k} | {n} | " + " | ".join(cells) + " |")
+
+
+def needs(row: dict) -> str:
+    """Where more than one in a thousand never decodes, how many."""
+    failed = int(row["failed"]) / int(row["runs"])
+    tail = f"never: {failed:.1%}" if row["q999"] == "NaN" else f"{float(row['q999']):.3f}"
+    return f"{float(row['average']):.3f}, {tail}; {float(row['xors_at_1.05']):.1f}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="what", required=True)
-    for name, run, runs in [("tables", tables, 100), ("system", system, 20), ("curve", plain, 1000), ("freedom", plain, 1000)]:
+    for name, run, runs in [("tables", tables, 100), ("system", system, 20), ("curve", plain, 1000), ("freedom", plain, 1000),
+                            ("defaults", defaults, 1000)]:
         command = commands.add_parser(name)
         command.set_defaults(run=run)
         command.add_argument("--runs", type=int, default=runs)
         if name == "tables":
             command.add_argument("--cells", action="store_true", help="every cell, too")
-    for name, run, rounds in [("peers", peers, 20), ("variants", variants, 5)]:
+        if name == "defaults":
+            command.add_argument("--k", default="4,16,64,256,1024,8192,65536", help="numbers of data blocks")
+    for name, run, rounds in [("peers", peers, 20), ("variants", variants, 3)]:
         command = commands.add_parser(name)
         command.set_defaults(run=run)
         command.add_argument("--rounds", type=int, default=rounds)
         command.add_argument("--kib", type=int, default=128)
-        command.add_argument("--spec", default=SPEC)
-        command.add_argument("--c", default="1.4")
-        command.add_argument("--delta", default="0.2")
+        if name == "peers":
+            command.add_argument("--spec", default=SPEC)
+        else:
+            command.add_argument("--c", default=C)
+            command.add_argument("--delta", default=DELTA)
+            command.add_argument("--cells", action="store_true", help="every cell of every table, too")
     args = parser.parse_args()
+    usual = vars(parser.parse_args([args.what]))
+    args.is_usual = all(value == usual[key] for key, value in vars(args).items() if key != "cells")
     args.run(args)
 
 

@@ -272,8 +272,9 @@ Reads headers only; `verify` checks the contents. JSON: one line an object, type
 code, stage, stages, layout, packet, length, digest, shard_count (after the last stage), tolerance (in
 this one), shards [{index, stage, files [{path, header, footer}]}], missing. Of an LT code tolerance is null, and
 reception says how many blocks of the shards that were found it takes, as multiples of k: blocks,
-average, p999 (99.9th percentile), runs, failures. That is simulated, and remembered in the user's
-cache directory.")]
+average, p999 (99.9th percentile; the most, where runs are fewer than a thousand), runs (2000, or fewer where
+k is above 1024, so that it takes some seconds at most), failures. That is simulated, and remembered in the
+user's cache directory.")]
 pub struct Info {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -681,13 +682,18 @@ Examples:
   paritas bench --code 10+4 --op encode
   paritas bench --code rdp:k=6 --op decode --set dram --threads 1
   paritas bench --code bbdpg:k=6,m=2,m2=4 --op promote
+  paritas bench --code lt:k=1024,n=1229 --op decode --reception 1.05 --set dram
 
 GB/s is k x shard bytes / seconds / 10^9 for every operation (an update counts the whole stripes it
 keeps right). The roofline is, in the same process and with the same kernel, the speed of reading as
 many streams and writing as many with one XOR for each byte read. Answers are checked before they
-are timed. JSON: type \"bench\", code, op, stage, set_bytes, shard_bytes, align, packet, kernel, threads, split, reps, kept,
+are timed. Of an LT code, GB/s is k x block bytes; decode makes all data from blocks received in random
+order, the graph being solved once, in the first run, as for the segments of a file; the roofline reads
+k blocks. It has no --op update, and neither --packet, --pass, --cost nor --split make a difference.
+JSON: type \"bench\", code, op, stage, set_bytes, shard_bytes, align, packet, kernel, threads, split, reps, kept,
 gbps_median, gbps_min, gbps_max, roofline_gbps, roofline_fraction,
-first_seconds (of the first run, which plans and compiles).")]
+first_seconds (of the first run, which plans and compiles). Of an LT code packet and split are null, and there
+are block_bytes, blocks (made or received), reception (these as a multiple of k) and seed (both null for encode).")]
 pub struct Bench {
     /// The code.
     #[arg(long, value_name = "SPEC")]
@@ -698,9 +704,17 @@ pub struct Bench {
     /// For decode, the stage after which nodes are lost [default: the last].
     #[arg(long, value_name = "N")]
     pub stage: Option<u8>,
-    /// All shards together: cache (512 KiB), dram (256 MiB), or a number of bytes.
+    /// All shards together, of an LT code all blocks and data: cache (512 KiB), dram (256 MiB), or a number
+    /// of bytes.
     #[arg(long, default_value = "cache", value_name = "cache|dram|BYTES", value_parser = parse_set)]
     pub set: usize,
+    /// For decode of an LT code, how many blocks are received, as a multiple of k [default: as many as it
+    /// takes, and 1.05 at least].
+    #[arg(long, value_name = "MULTIPLE", value_parser = parse_reception)]
+    pub reception: Option<f64>,
+    /// For decode of an LT code, which blocks are received [default: 1].
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     /// The bytes of a packet.
     #[arg(long, default_value_t = paritas::DEFAULT_PACKET, value_name = "BYTES")]
     pub packet: usize,
@@ -735,6 +749,7 @@ pub struct Bench {
 Examples:
   paritas tune
   paritas tune 17+3 rdp:k=10
+  paritas tune lt:k=1024,n=1536          which kernel runs its blocks; there is no other choice
   paritas tune --forget
 
 JSON: a line of type \"decision\" for each: question, about, chosen, choices [{name, gbps}];
@@ -756,6 +771,13 @@ pub type SplitChoice = Option<Split>;
 
 fn parse_split(text: &str) -> Result<SplitChoice, paritas::Error> {
     if text == "auto" { Ok(None) } else { text.parse().map(Some) }
+}
+
+fn parse_reception(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(multiple) if (1.0..=1e6).contains(&multiple) => Ok(multiple),
+        _ => Err(format!("`{text}` is not a multiple of k from 1 on")),
+    }
 }
 
 fn parse_set(text: &str) -> Result<usize, String> {

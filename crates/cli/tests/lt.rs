@@ -13,7 +13,7 @@ use common::{
 };
 
 const CODE: &str = "lt:k=64,n=112,nodes=8";
-const CANONICAL: &str = "lt:k=64,n=112,nodes=8,c=0.1,delta=0.5,variant=plain,seed=0";
+const CANONICAL: &str = "lt:k=64,n=112,nodes=8,c=0.1,delta=0.5,variant=uniform,seed=0";
 
 /// An object of some segments and its shards.
 struct Scene {
@@ -148,6 +148,41 @@ fn schedules_of_graphs() {
     run(args!["schedule", CODE, "--erase", "0,1,2,3,4,5"]).expect(exit::LOST);
 }
 
+/// What is measured is what was asked for, by every kernel and at every distance of blocks.
+#[test]
+fn bench_encodes_and_decodes() {
+    let bench = |more: &[&str]| {
+        let settings = ["bench", "--code", CODE, "--set", "65536", "--reps", "3", "--json"];
+        let report = run([&settings[..], more].concat()).expect(exit::DONE).result();
+        let speed = |field: &str| report[field].as_f64().unwrap();
+        let (low, median, high) = (speed("gbps_min"), speed("gbps_median"), speed("gbps_max"));
+        assert!(0.0 < low && low <= median && median <= high, "{report}");
+        assert!((speed("roofline_fraction") - median / speed("roofline_gbps")).abs() < 1e-6);
+        assert!(speed("first_seconds") > 0.0);
+        assert_eq!((&report["code"], &report["packet"]), (&CANONICAL.into(), &Value::Null));
+        report
+    };
+    let encode = bench(&[]);
+    assert_eq!((&encode["op"], &encode["blocks"]), (&"encode".into(), &112.into()));
+    assert_eq!((&encode["reception"], &encode["seed"]), (&Value::Null, &Value::Null));
+    // 65536 bytes for 64 data blocks and 112 blocks, in whole lines; a node has 14 blocks.
+    assert_eq!((&encode["block_bytes"], &encode["shard_bytes"]), (&320.into(), &4480.into()));
+    let decode = bench(&["--op", "decode", "--reception", "1.3", "--seed", "7"]);
+    assert_eq!((&decode["blocks"], &decode["seed"]), (&83.into(), &7.into()));
+    assert_eq!(
+        (&decode["reception"], &decode["block_bytes"]),
+        (&(83.0 / 64.0).into(), &384.into())
+    );
+    let enough = bench(&["--op", "decode", "--align", "page", "--threads", "2"]);
+    assert!((67..=112).contains(&enough["blocks"].as_u64().unwrap()), "{enough}");
+    assert_eq!(bench(&["--kernel", "scalar", "--op", "decode"])["kernel"], "scalar");
+    // Compiled kernels stand for the tiled ones on the same registers.
+    assert!(!bench(&["--kernel", "auto"])["kernel"].as_str().unwrap().starts_with("jit"));
+    let text = run(["bench", "--code", CODE, "--op", "decode", "--set", "65536", "--reps", "1"]);
+    let text = text.expect(exit::DONE).text();
+    assert!(text.contains(" k) of 384 bytes") || text.contains(" k) of 448 bytes"), "{text}");
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let yard = tempfile::tempdir().unwrap();
@@ -167,8 +202,28 @@ fn what_cannot_be_is_refused() {
     ] {
         refused(&args!["encode", &file, "--out", out, "--code", code], part);
     }
-    refused(&args!["bench", "--code", CODE], "bench measures codes that keep the data");
-    refused(&args!["tune", CODE, "--dry-run"], "is not tuned");
+    for (flags, part) in [
+        (&["--op", "update"][..], "stores no data that could change"),
+        (&["--op", "promote"], "has only one stage"),
+        (&["--op", "decode", "--stage", "2"], "stages 1 to 1"),
+        (&["--op", "decode", "--reception", "1"], "64 blocks; with seed 1 it takes "),
+        (&["--op", "decode", "--reception", "2"], "128 blocks; with seed 1 it takes "),
+        (&["--op", "decode", "--reception", "0.9"], "not a multiple of k from 1 on"),
+        (&["--seed", "2"], "are for --op decode"),
+        (&["--packet", "32"], "--packet: there is no choice"),
+        (&["--pass", "direct"], "--pass: there is no choice"),
+        (&["--cost", "xors"], "--cost: there is no choice"),
+        (&["--split", "node"], "--split: there is no choice"),
+    ] {
+        let bench = args!["bench", "--code", CODE].into_iter();
+        refused(&bench.chain(flags.iter().map(Into::into)).collect::<Vec<_>>(), part);
+    }
+    let rdp = ["bench", "--code", "rdp:k=4", "--reception", "1.1"].map(Into::into);
+    refused(&rdp, "rdp:k=4,p=5 is no LT code");
+    refused(
+        &args!["bench", "--code", "lt:k=64,n=64,c=100", "--op", "decode"],
+        "not even all 64 blocks",
+    );
     refused(&args!["schedule", CODE, "--asm"], "not compiled");
     refused(&args!["schedule", CODE, "--search", "sa"], "only Cauchy matrices");
     let folder = yard.path().join("shards");

@@ -554,6 +554,17 @@ fn bench_of_a_vertical_code() {
 }
 
 #[test]
+fn bench_of_an_lt_code() {
+    for operation in ["encode", "decode"] {
+        let settings = ["--set", "65536", "--reps", "3", "--json", "--op", operation];
+        let report = run([&["bench", "--code", "lt:k=16,n=40"][..], &settings].concat());
+        let report = report.expect(exit::DONE).result();
+        check_bench(&report);
+        check_report("bench", "bench", &report, &["block_bytes", "blocks", "reception", "seed"]);
+    }
+}
+
+#[test]
 fn doctor() {
     let report = run(["doctor", "--json"]).expect(exit::DONE).result();
     check_report("doctor", "doctor", &report, &["kernel", "kernels"]);

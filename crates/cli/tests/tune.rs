@@ -48,10 +48,14 @@ impl Home {
 fn decisions_are_remembered_and_forgotten() {
     let home = Home::new();
     assert!(!home.is_tuned());
-    let dry = home.run(&args!["tune", "4+2", "--dry-run", "--json"]).expect(exit::DONE);
+    let dry = args!["tune", "lt:k=16,n=40", "--dry-run", "--json"];
+    let dry = home.run(&dry).expect(exit::DONE);
     assert!(!home.tuning().exists());
+    // What holds for other codes is measured where none of them is named, too.
+    assert!(dry.results().iter().any(|line| line["about"].as_str().unwrap().starts_with("cauchy")));
 
-    let lines = home.run(&args!["tune", "4+2", "--json"]).expect(exit::DONE).results();
+    let tune = args!["tune", "4+2", "lt:k=64,n=112", "--json"];
+    let lines = home.run(&tune).expect(exit::DONE).results();
     let (tuning, decisions) = lines.split_last().unwrap();
     // An XOR reads memory once more, where a copy reads and writes.
     let weight = decisions.iter().find(|line| line["question"] == "weight of an XOR").unwrap();
@@ -83,6 +87,13 @@ fn decisions_are_remembered_and_forgotten() {
     }
     assert_eq!(tuning["type"], "tuning");
     assert!(tuning["tuning"]["codes"]["cauchy:k=4,m=2,w=3"].is_object(), "{tuning}");
+    // Of an LT code there is only the kernel to choose, which says nothing of those of other codes.
+    let of_blocks = |line: &&Value| line["about"].as_str().unwrap().starts_with("lt:");
+    let of_blocks: Vec<&Value> = decisions.iter().filter(of_blocks).collect();
+    assert!(of_blocks.len() == 1 && of_blocks[0]["question"] == "kernel", "{of_blocks:?}");
+    let lt = "lt:k=64,n=112,nodes=16,c=0.1,delta=0.5,variant=uniform,seed=0";
+    assert_eq!(tuning["tuning"]["codes"][lt]["kernel"], of_blocks[0]["chosen"], "{tuning}");
+    assert!(!of_blocks[0]["chosen"].as_str().unwrap().starts_with("jit"), "{of_blocks:?}");
     assert_eq!(tuning["path"], home.tuning().to_str().unwrap());
     assert!(home.is_tuned());
 

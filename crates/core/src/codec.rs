@@ -170,9 +170,10 @@ impl Codec {
         self.options.split
     }
 
-    /// The name of the kernel that runs, in either layout.
+    /// The name of the kernel that runs, in either layout; for blocks of an LT code the tiled one.
     pub fn kernel_name(&self) -> &'static str {
-        self.word_kernel().map_or_else(|| self.kernel().name(), WordKernel::name)
+        let kernel = if self.has_blocks() { self.kernel().tiled() } else { self.kernel() };
+        self.word_kernel().map_or_else(|| kernel.name(), WordKernel::name)
     }
 
     /// The kernel that runs in the packet layout.

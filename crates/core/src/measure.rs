@@ -124,6 +124,42 @@ impl Shard {
     }
 }
 
+/// Memory of many shards of one length, at equal distances.
+#[derive(Debug)]
+pub struct Shards {
+    memory: Shard,
+    length: usize,
+    stride: usize,
+}
+
+impl Shards {
+    /// Memory of `count` shards of `length` bytes, the first at a page's begin, each `stride` bytes (but no
+    /// less than its length) after the one before; nothing when the system has not as much.
+    pub fn new(count: usize, length: usize, stride: usize) -> Option<Self> {
+        let stride = stride.max(length).max(1);
+        let memory = Shard::new(count.checked_mul(stride)?, 0)?;
+        Some(Self { memory, length, stride })
+    }
+
+    /// Fills each with other bytes of no short period.
+    pub fn fill(&mut self) {
+        for (seed, shard) in self.iter_mut().enumerate() {
+            shard.iter_mut().zip(pattern(seed)).for_each(|(to, from)| *to = from);
+        }
+    }
+
+    /// The bytes of each.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.memory.bytes().chunks_exact(self.stride).map(|shard| &shard[..self.length])
+    }
+
+    /// The bytes of each, to be written.
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut [u8]> {
+        let chunks = self.memory.bytes_mut().chunks_exact_mut(self.stride);
+        chunks.map(|shard| &mut shard[..self.length])
+    }
+}
+
 fn pattern(seed: usize) -> impl Iterator<Item = u8> {
     (0..).map(move |i: usize| ((i % 251) * 7 + seed * 31 + i / 251 * 3) as u8)
 }
@@ -178,6 +214,21 @@ mod tests {
             assert!(!shard.is_filled(3));
         }
         assert!(Shard::new(usize::MAX, 0).is_none());
+    }
+
+    #[test]
+    fn many_shards_lie_at_equal_distances() {
+        let mut shards = Shards::new(5, 100, 192).unwrap();
+        shards.fill();
+        let starts: Vec<usize> = shards.iter().map(|shard| shard.as_ptr().addr()).collect();
+        assert!(starts[0].is_multiple_of(PAGE) && starts.windows(2).all(|w| w[1] - w[0] == 192));
+        assert!(shards.iter().all(|shard| shard.len() == 100));
+        let first: Vec<u8> = shards.iter().map(|shard| shard[0]).collect();
+        assert_eq!(first, [0, 31, 62, 93, 124]);
+        shards.iter_mut().for_each(|shard| shard.fill(7));
+        assert!(shards.iter().all(|shard| shard.iter().all(|&byte| byte == 7)));
+        assert_eq!(Shards::new(3, 64, 0).unwrap().iter().len(), 3);
+        assert!(Shards::new(usize::MAX, 64, 64).is_none());
     }
 
     #[test]

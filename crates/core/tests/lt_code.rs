@@ -3,7 +3,7 @@
 use paritas::define::erasure::{Losses, combinations};
 use paritas::plan::interpret::interpret;
 use paritas::{
-    Buffer, BufferLayout, CellId, CellSet, Code, Codec, CodecOptions, ErrorKind, NodeId,
+    Buffer, BufferLayout, CellId, CellSet, Code, Codec, CodecOptions, Cost, ErrorKind, NodeId,
     PlanOptions, Reads,
 };
 
@@ -84,6 +84,20 @@ fn a_part_of_the_data_helps() {
     let inputs: Vec<&[u8]> = plan.inputs().iter().map(|i| &values[i.index()][..]).collect();
     for (output, made) in plan.outputs().iter().zip(interpret(plan.schedule(), &inputs).unwrap()) {
         assert_eq!(made, values[output.index()]);
+    }
+}
+
+/// Data blocks that are among the blocks are copied, whatever else is at hand.
+#[test]
+fn originals_take_no_xor() {
+    let code = code("lt:k=20,n=50,nodes=5,variant=originals");
+    let graph = code.graph().unwrap();
+    let originals = (0..20).map(|block| graph.block_cell(block));
+    let originals = CellSet::from_cells(code.cell_count(), originals);
+    let data = CellSet::from_cells(code.cell_count(), code.data_cells().iter().copied());
+    for have in [originals, code.cells_of(code.nodes())] {
+        let cost = Cost::of(code.schedule(&have, &data).unwrap().schedule());
+        assert_eq!((cost.xors, cost.copies), (0, 20));
     }
 }
 

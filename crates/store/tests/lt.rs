@@ -15,8 +15,9 @@ use paritas_store::{
 };
 
 /// All variants, alone and combined, and the smallest codes there are.
-const SPECS: [&str; 12] = [
+const SPECS: [&str; 13] = [
     "lt:k=20,n=40,nodes=5",
+    "lt:k=20,n=40,nodes=5,variant=plain",
     "lt:k=20,n=50,nodes=7,c=0.3,variant=originals",
     "lt:k=20,n=50,nodes=7,variant=originals+singles",
     "lt:k=20,n=40,nodes=4,variant=coverage,coverage=4",
@@ -124,6 +125,27 @@ fn any_blocks_that_are_enough() {
     assert_eq!(get(&object).unwrap().0, bytes);
     mend(&object).unwrap();
     assert!(files(directory.path()) == whole);
+}
+
+/// Where all data is among the blocks at hand, no other block is read; where one of these is damaged, others
+/// stand in for it.
+#[test]
+fn originals_are_read_alone() {
+    let spec = "lt:k=20,n=50,nodes=7,c=0.3,variant=originals";
+    let directory = tempfile::tempdir().unwrap();
+    let bytes = content(4 * 160);
+    let report = put(&small_job(spec, directory.path()), &bytes);
+    let whole = files(directory.path());
+    (0..4).for_each(|segment| harm(&report.shards, spec, segment, 20..50));
+    let (decoded, found) = get(&only(directory.path())).unwrap();
+    assert!(decoded == bytes && found.damaged.is_empty(), "{found:?}");
+    restore(directory.path(), &whole);
+    harm(&report.shards, spec, 2, [3, 19].into_iter());
+    let (decoded, found) = get(&only(directory.path())).unwrap();
+    assert!(decoded == bytes && found.damaged.iter().any(|file| file.shard == 3), "{found:?}");
+    fs::remove_file(&report.shards[6]).unwrap();
+    let (decoded, found) = get(&only(directory.path())).unwrap();
+    assert!(decoded == bytes && found.missing == [6], "{found:?}");
 }
 
 /// Blocks that are lost one by one: right bytes, until it says how many are likely needed.

@@ -271,19 +271,31 @@ const CASES: [Case; 30] = [
         5000,
         |paths| remove(&paths[1..3]),
     ),
-    ("lt-plain", "an LT code; three segments", "lt:k=10,n=24,nodes=6", 1500, |_| {}),
+    (
+        "lt-plain",
+        "an LT code; three segments",
+        "lt:k=10,n=24,nodes=6,c=0.1,delta=0.5,variant=plain,seed=0",
+        1500,
+        |_| {},
+    ),
     (
         "lt-originals",
         "data blocks among the blocks; shards of different lengths",
-        "lt:k=10,n=27,nodes=5,c=0.3,variant=originals",
+        "lt:k=10,n=27,nodes=5,c=0.3,delta=0.5,variant=originals,seed=0",
         900,
         |_| {},
     ),
-    ("lt-one", "copies of one data block", "lt:k=1,n=3", 100, |_| {}),
+    (
+        "lt-one",
+        "copies of one data block",
+        "lt:k=1,n=3,c=0.1,delta=0.5,variant=plain,seed=0",
+        100,
+        |_| {},
+    ),
     (
         "lt-damaged",
         "two shards are missing, and a block of every other one is damaged",
-        "lt:k=10,n=36,nodes=6,variant=uniform+decodable",
+        "lt:k=10,n=36,nodes=6,c=0.1,delta=0.5,variant=uniform+decodable,seed=0",
         1000,
         |paths| {
             remove(&paths[..2]);

@@ -4,9 +4,10 @@
 //! ```text
 //! fountain bench SPEC ROUNDS KIB       encode and decode, raptorq's as well, in interleaved rounds
 //! fountain raptorq encode|decode KIB   raptorq's sample for every line of input (bench runs this)
-//! fountain variants C DELTA ROUNDS KIB throughput of every variant of the evaluation, interleaved
+//! fountain variants C,C,… DELTA,DELTA,… ROUNDS KIB   throughput of every variant of the evaluation, cell by cell
 //! fountain tables RUNS                 averages of the evaluation's tables, by simulation of graphs
 //! fountain curve RUNS                  blocks needed against XORs, of many distributions
+//! fountain defaults RUNS K,K,…         what distributions need over many k and n
 //! fountain freedom RUNS                how robust the variants are
 //! fountain system RUNS                 network against computation (section VIII)
 //! ```
@@ -30,6 +31,10 @@ fn main() {
         }
         ["tables", runs] => simulate::tables(number(runs)),
         ["curve", runs] => simulate::curve(number(runs)),
+        ["defaults", runs, data] => {
+            let data: Vec<usize> = data.split(',').map(number).collect();
+            simulate::defaults(number(runs), &data);
+        }
         ["freedom", runs] => simulate::freedom(number(runs)),
         ["system", runs] => simulate::system(number(runs)),
         _ => panic!("see the top of lab/fountain/src/main.rs for what it takes"),

@@ -1,8 +1,11 @@
 //! The evaluation's figures by simulation, which looks at graphs and touches no byte.
 
+use std::time::Instant;
+
 use paritas::Cost;
 use paritas::define::lt::{Graph, Originals, Parameters, Selection, Soliton, Variant};
 use paritas::plan::lt::{Balance, Decoder, Freedom, Method, Reception};
+use rayon::prelude::*;
 
 use crate::bench::order;
 use crate::printed::Printed;
@@ -154,6 +157,85 @@ fn point(name: &str, variant: Variant, blocks: usize, c: f64, delta: f64, runs: 
             xors(0),
             if method == Method::Inactivation { xors(DATA * 105 / 100) } else { "-".to_owned() },
         );
+    }
+}
+
+/// What a spec that says no more than k and n should stand for: blocks needed and XORs of some distributions,
+/// over many k and n, of graphs of several seeds.
+pub fn defaults(runs: usize, data: &[usize]) {
+    println!(
+        "k,n,variant,c,delta,mean_degree,runs,average,q999,most,failed,xors_a_block,xors_at_1.05,seconds"
+    );
+    let uniform = Variant { selection: Selection::Uniform, ..PLAIN };
+    for &k in data {
+        for blocks in [(6 * k).div_ceil(5), 2 * k, 5 * k] {
+            let entrants = DEFAULTS.map(|(c, delta)| (uniform, c, delta));
+            for (variant, c, delta) in [(PLAIN, 0.1, 0.5)].into_iter().chain(entrants) {
+                // As many data blocks in all, whatever k is.
+                let runs = (runs << 10).div_ceil(k).clamp(4, 10 * runs);
+                let soliton = Soliton::robust(k, c, delta).expect("a distribution");
+                Candidate { soliton, blocks, variant }.print(c, delta, runs);
+            }
+        }
+    }
+}
+
+/// The default for k of 256 and more, that for fewer, and others between few XORs and few blocks.
+const DEFAULTS: [(f64, f64); 5] = [(0.03, 0.1), (0.1, 0.5), (0.01, 1.0), (0.02, 0.1), (0.02, 0.01)];
+
+struct Candidate {
+    soliton: Soliton,
+    blocks: usize,
+    variant: Variant,
+}
+
+/// One reception: blocks that it took, and XORs a block with those, and with 1.05 k if there are as many.
+type Received = (usize, f64, f64);
+
+impl Candidate {
+    fn print(&self, c: f64, delta: f64, runs: usize) {
+        let start = Instant::now();
+        let received: Vec<Option<Received>> =
+            (0..runs).into_par_iter().map(|seed| self.receive(seed)).collect();
+        let seconds = start.elapsed().as_secs_f64() / runs as f64;
+        let mut received: Vec<Received> = received.into_iter().flatten().collect();
+        received.sort_by_key(|&(needed, ..)| needed);
+        let k = self.soliton.data() as f64;
+        // Runs in which all blocks are too few count as more than any other.
+        let rank = (0.999 * runs as f64).ceil() as usize - 1;
+        let of_k = |one: Option<&Received>| one.map_or(f64::NAN, |&(needed, ..)| needed as f64 / k);
+        let mean = |value: fn(&Received) -> f64| {
+            received.iter().map(value).sum::<f64>() / received.len() as f64
+        };
+        let variant = if self.variant == PLAIN { "plain" } else { "uniform" };
+        println!(
+            "{k},{},{variant},{c},{delta},{:.3},{runs},{:.4},{:.4},{:.4},{},{:.3},{:.3},{seconds:.6}",
+            self.blocks,
+            self.soliton.mean(),
+            mean(|&(needed, ..)| needed as f64) / k,
+            of_k(received.get(rank)),
+            of_k(received.last()),
+            runs - received.len(),
+            mean(|&(_, just, _)| just),
+            mean(|&(_, _, more)| more),
+        );
+    }
+
+    fn receive(&self, seed: usize) -> Option<Received> {
+        let &Self { soliton, blocks, variant } = self;
+        let graph = Graph::new(&Parameters { soliton, blocks, seed: seed as u64, variant });
+        let graph = graph.expect("a graph");
+        let mut decoder = Decoder::new(&graph, Method::Inactivation);
+        let mut coming = order(blocks, seed).into_iter();
+        coming.by_ref().find(|&block| decoder.push(block).expect("a block"))?;
+        let k = soliton.data();
+        let xors = |decoder: &Decoder| {
+            Cost::of(decoder.plan().expect("enough").schedule()).xors as f64 / k as f64
+        };
+        let (needed, just) = (decoder.received(), xors(&decoder));
+        let more = (k * 105 / 100).saturating_sub(needed);
+        coming.take(more).for_each(|block| _ = decoder.push(block).expect("a block"));
+        Some((needed, just, xors(&decoder)))
     }
 }
 

@@ -1,5 +1,7 @@
 //! `paritas bench`: how fast a code runs here, beside what memory and one XOR a byte allow.
 
+mod blocks;
+
 use std::time::Instant;
 
 use paritas::measure::{Samples, Shard, repeat};
@@ -8,7 +10,7 @@ use paritas::{
     Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Pass,
     PlanOptions, Role, Spec, Tuning,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::{Align, Bench, CostName, Operation};
 use crate::commands::Outcome;
@@ -27,51 +29,99 @@ const STAGGER: usize = 5 * LINE;
 /// Measures and reports.
 pub fn run(args: &Bench, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
-    let spec = code.spec().to_string();
     if code.graph().is_some() {
-        return Err(Failure::arguments(format!(
-            "{spec}: bench measures codes that keep the data; time `encode` and `decode` instead"
-        )));
+        return blocks::run(code, args, output);
+    }
+    if args.reception.is_some() || args.seed.is_some() {
+        let spec = code.spec();
+        return Err(Failure::arguments(format!("--reception and --seed: {spec} is no LT code")));
     }
     let mut subject = Workload::new(code, args)?;
     subject.check(args)?;
     let mut roofline = subject.roofline(args)?;
+    let measured = measure(&mut subject, &mut roofline, args)?;
+    subject.codec.fallback().iter().for_each(|why| output.warn(why));
+    let facts = json!({
+        "stage": subject.stage, "shard_bytes": subject.shard, "packet": args.packet,
+        "split": subject.codec.split().name(),
+    });
+    let what = format!("packet {}, shards of {} bytes", args.packet, subject.shard);
+    measured.report(args, output, facts, &what);
+    Ok(Exit::Done)
+}
+
+/// What is measured: an operation over memory that was filled, checked and run once.
+trait Subject {
+    fn run(&mut self) -> Result<(), Failure>;
+
+    fn codec(&self) -> &Codec;
+
+    fn user_bytes(&self) -> usize;
+
+    /// The time of the first run, in which the schedule was planned and compiled.
+    fn first_seconds(&self) -> f64;
+}
+
+/// Runs both in turns.
+fn measure(
+    subject: &mut dyn Subject,
+    roofline: &mut dyn Subject,
+    args: &Bench,
+) -> Result<Measured, Failure> {
     let (mut samples, mut limits) = (Samples::default(), Samples::default());
     for _ in 0..args.reps {
         samples.take(|| repeat(SAMPLE_SECONDS, || subject.run()))?;
         limits.take(|| repeat(SAMPLE_SECONDS, || roofline.run()))?;
     }
-    let speed = Speed::new(&samples, subject.user_bytes())?;
-    let limit = Speed::new(&limits, subject.user_bytes())?;
-    let fraction = speed.median / limit.median;
-    let kernel = subject.codec.kernel_name();
-    subject.codec.fallback().iter().for_each(|why| output.warn(why));
-    let operation = format!("{:?}", args.op).to_lowercase();
-    let align = format!("{:?}", args.align).to_lowercase();
-    let value = json!({
-        "type": "bench", "code": spec, "op": operation, "stage": subject.stage,
-        "set_bytes": args.set,
-        "shard_bytes": subject.shard, "align": align, "packet": args.packet, "kernel": kernel,
-        "threads": args.threads, "split": subject.codec.split().name(), "reps": args.reps, "kept": speed.kept,
-        "gbps_median": speed.median, "gbps_min": speed.min, "gbps_max": speed.max,
-        "roofline_gbps": limit.median, "roofline_fraction": fraction, "first_seconds": subject.first_seconds,
-    });
-    output.result(value, || {
-        format!(
-            "{spec} {operation}: {:.2} GB/s (from {:.2} to {:.2}), {:.0} % of the roofline {:.2}; \
-             kernel {kernel}, packet {}, shards of {} bytes; {} of {} samples kept",
-            speed.median,
-            speed.min,
-            speed.max,
-            100.0 * fraction,
-            limit.median,
-            args.packet,
-            subject.shard,
-            speed.kept,
-            args.reps
-        )
-    });
-    Ok(Exit::Done)
+    Ok(Measured {
+        spec: subject.codec().code().spec().to_string(),
+        kernel: subject.codec().kernel_name(),
+        speed: Speed::new(&samples, subject.user_bytes())?,
+        limit: Speed::new(&limits, subject.user_bytes())?,
+        first_seconds: subject.first_seconds(),
+    })
+}
+
+/// What came out.
+struct Measured {
+    spec: String,
+    kernel: &'static str,
+    speed: Speed,
+    limit: Speed,
+    first_seconds: f64,
+}
+
+impl Measured {
+    /// Reports it, with more `facts` for JSON, and `what` was measured for people.
+    fn report(&self, args: &Bench, output: &Output, facts: Value, what: &str) {
+        let Self { spec, kernel, speed, limit, first_seconds } = self;
+        let fraction = speed.median / limit.median;
+        let operation = format!("{:?}", args.op).to_lowercase();
+        let align = format!("{:?}", args.align).to_lowercase();
+        let mut value = json!({
+            "type": "bench", "code": spec, "op": operation, "set_bytes": args.set, "align": align,
+            "kernel": kernel, "threads": args.threads, "reps": args.reps, "kept": speed.kept,
+            "gbps_median": speed.median, "gbps_min": speed.min, "gbps_max": speed.max,
+            "roofline_gbps": limit.median, "roofline_fraction": fraction,
+            "first_seconds": first_seconds,
+        });
+        if let (Some(value), Value::Object(facts)) = (value.as_object_mut(), facts) {
+            value.extend(facts);
+        }
+        output.result(value, || {
+            format!(
+                "{spec} {operation}: {:.2} GB/s (from {:.2} to {:.2}), {:.0} % of the roofline {:.2}; \
+                 kernel {kernel}, {what}; {} of {} samples kept",
+                speed.median,
+                speed.min,
+                speed.max,
+                100.0 * fraction,
+                limit.median,
+                speed.kept,
+                args.reps
+            )
+        });
+    }
 }
 
 /// GB/s of the samples that count.
@@ -103,7 +153,6 @@ struct Workload {
     /// For decoding, which nodes are lost; for updating, the first is the changed one.
     lost: Vec<usize>,
     changed: Shard,
-    /// The time of the first run, in which the schedule was planned and compiled.
     first_seconds: f64,
 }
 
@@ -124,6 +173,29 @@ fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     let plan = PlanOptions { pass, objective, ..tuned.plan };
     let (packet, threads) = (args.packet, args.threads);
     Ok(CodecOptions { packet, threads, split, plan, ..tuned })
+}
+
+impl Subject for Workload {
+    fn run(&mut self) -> Result<(), Failure> {
+        match self.operation {
+            Operation::Encode => self.encode(),
+            Operation::Decode => self.decode(),
+            Operation::Update => self.update(),
+            Operation::Promote => self.promote(),
+        }
+    }
+
+    fn codec(&self) -> &Codec {
+        &self.codec
+    }
+
+    fn user_bytes(&self) -> usize {
+        self.data_shards() * self.shard
+    }
+
+    fn first_seconds(&self) -> f64 {
+        self.first_seconds
+    }
 }
 
 impl Workload {
@@ -167,10 +239,6 @@ impl Workload {
         Ok(workload)
     }
 
-    fn user_bytes(&self) -> usize {
-        self.data_shards() * self.shard
-    }
-
     /// How many whole shards the user's data would fill: the data nodes, unless they hold parity too.
     fn data_shards(&self) -> usize {
         let code = self.codec.code();
@@ -211,15 +279,6 @@ impl Workload {
             });
         }
         Ok(self.codec.promote(2, &mut buffers)?)
-    }
-
-    fn run(&mut self) -> Result<(), Failure> {
-        match self.operation {
-            Operation::Encode => self.encode(),
-            Operation::Decode => self.decode(),
-            Operation::Update => self.update(),
-            Operation::Promote => self.promote(),
-        }
     }
 
     fn decode(&mut self) -> Result<(), Failure> {

@@ -152,12 +152,13 @@ pub fn reception_text(report: &ReceptionReport) -> String {
         return format!("the {blocks} blocks at hand are not enough");
     };
     let p999 = p999.map_or("more than there are".to_owned(), |p999| format!("{p999:.3} k"));
+    let share = if *runs < 1000 { "all" } else { "99.9 %" };
     let failed = match failures {
         0 => String::new(),
         _ => format!(", {failures} without success"),
     };
     format!(
-        "of {blocks} blocks in random order {average:.3} k are enough on average, {p999} in 99.9 % of \
+        "of {blocks} blocks in random order {average:.3} k are enough on average, {p999} in {share} of \
          {runs} simulations{failed}"
     )
 }

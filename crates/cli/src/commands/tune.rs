@@ -1,7 +1,7 @@
 //! `paritas tune`: which settings are fastest on this machine, measured once and remembered.
 
+use paritas::Spec;
 use paritas::tune::{self, Finding, Tuning, USUAL_CODES};
-use paritas::{Code, Spec};
 use serde_json::json;
 
 use crate::args::Tune;
@@ -16,7 +16,6 @@ pub fn run(args: &Tune, output: &Output) -> Outcome {
     }
     let usual = || USUAL_CODES.iter().map(|code| code.parse()).collect::<Result<Vec<Spec>, _>>();
     let codes = if args.codes.is_empty() { usual()? } else { args.codes.clone() };
-    codes.iter().try_for_each(expect_packets)?;
     let tuning = tune::measure(&codes, |finding| report(finding, output))?;
     if args.dry_run {
         return Ok(Exit::Done);
@@ -25,14 +24,6 @@ pub fn run(args: &Tune, output: &Output) -> Outcome {
     let value = json!({"type": "tuning", "path": path.display().to_string(), "tuning": tuning});
     output.result(value, || format!("remembered in {}", path.display()));
     Ok(Exit::Done)
-}
-
-/// LT codes run down whole blocks, in one way.
-fn expect_packets(spec: &Spec) -> Result<(), Failure> {
-    match Code::new(spec)?.graph() {
-        Some(_) => Err(Failure::arguments(format!("{spec}: an LT code is not tuned"))),
-        None => Ok(()),
-    }
 }
 
 fn forget(output: &Output) -> Outcome {

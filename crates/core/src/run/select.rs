@@ -181,7 +181,7 @@ impl Kernel {
     }
 
     /// The tiled kernel on the same registers, which serves where a compiled one does not.
-    fn tiled(self) -> Self {
+    pub(crate) fn tiled(self) -> Self {
         match self {
             Self::JitAvx2 | Self::JitAvx512Vl => Self::Avx2,
             Self::JitAvx512 => Self::Avx512,

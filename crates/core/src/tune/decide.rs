@@ -32,6 +32,9 @@ const CACHE_SET: usize = 512 << 10;
 /// The bytes for what is measured from memory, and between threads: enough work to wake one for.
 const MEMORY_SET: usize = 64 << 20;
 
+/// The bytes of all data and blocks of an LT code: what a segment of a file has.
+const LT_SET: usize = 8 << 20;
+
 /// How many nodes are added to weigh an XOR against a copy, in packets of how many bytes.
 const WEIGHED_NODES: usize = 4;
 const WEIGHED_PACKET: usize = 4 << 10;
@@ -87,9 +90,13 @@ fn packet_kernels(
     let kernels: Vec<Kernel> =
         Kernel::available().filter(|kernel| kernel.suits(plain().packet)).collect();
     let built_in = kernels.len() - 1;
-    let mut tuned = BTreeMap::new();
+    let (graphs, mut codes) = split_by_graph(codes)?;
+    let mut tuned = graph_kernels(&graphs, decide)?;
+    if codes.is_empty() {
+        codes.push(TYPICAL.parse()?);
+    }
     let mut speeds = vec![0.0; kernels.len()];
-    for spec in codes {
+    for spec in &codes {
         let mut contest = Contest::new("kernel", spec, CACHE_SET)?;
         for &kernel in &kernels {
             contest.enter(kernel, with_kernel(kernel))?;
@@ -113,6 +120,37 @@ fn packet_kernels(
     let winner = overall.winner(built_in, GAIN);
     decide(overall, winner);
     Ok((kernels[winner], tuned))
+}
+
+/// LT codes, and the others.
+fn split_by_graph(codes: &[Spec]) -> Result<(Vec<Spec>, Vec<Spec>)> {
+    let (mut graphs, mut others) = (Vec::new(), Vec::new());
+    for spec in codes {
+        let of_its_kind =
+            if Code::new(spec)?.graph().is_some() { &mut graphs } else { &mut others };
+        of_its_kind.push(spec.clone());
+    }
+    Ok((graphs, others))
+}
+
+/// The best kernel for each LT code. Nothing else is to be chosen: a graph is solved in one way, and its blocks
+/// are run by tiled kernels, so these speeds say nothing of other codes.
+fn graph_kernels(codes: &[Spec], decide: &mut Decide<'_>) -> Result<BTreeMap<String, CodeTuning>> {
+    let tiled: Vec<Kernel> =
+        Kernel::available().filter(|kernel| kernel.tiled() == *kernel).collect();
+    let mut tuned = BTreeMap::new();
+    for spec in codes {
+        let mut contest = Contest::new("kernel", spec, LT_SET)?;
+        for &kernel in &tiled {
+            contest.enter(kernel, with_kernel(kernel))?;
+        }
+        let ranking = contest.run()?;
+        let winner = ranking.winner(tiled.len() - 1, GAIN);
+        decide(ranking, winner);
+        let tuning = CodeTuning { kernel: tiled[winner], pass: Pass::default() };
+        tuned.insert(Code::new(spec)?.spec().to_string(), tuning);
+    }
+    Ok(tuned)
 }
 
 fn with_kernel(kernel: Kernel) -> CodecOptions {

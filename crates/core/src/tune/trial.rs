@@ -1,10 +1,11 @@
 //! A contest: codecs that do the same work on the same memory, in turns.
 
-use crate::codec::{Codec, CodecOptions};
-use crate::define::cells::Code;
+use crate::codec::{BufferLayout, Codec, CodecOptions};
+use crate::define::cells::{CellSet, Code};
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
-use crate::measure::{Samples, Shard, repeat};
+use crate::measure::{Samples, Shards, repeat};
+use crate::run::kernel::Buffer;
 use crate::tune::Finding;
 
 /// The least seconds of a sample.
@@ -13,11 +14,12 @@ const SAMPLE_SECONDS: f64 = 0.0004;
 /// How many samples each entrant gives.
 const ROUNDS: usize = 21;
 
-/// The bytes of a cache line, and how far shards are shifted against each other.
+/// The bytes of a cache line, and how far shards are shifted against each other in their pages.
 const LINE: usize = 64;
 const STAGGER: usize = 5 * LINE;
+const PAGE: usize = 4096;
 
-/// Codecs for one code, and the shards that they encode.
+/// Codecs for one code, and the shards that they encode: of an LT code all data and all blocks.
 pub(super) struct Contest {
     question: &'static str,
     about: String,
@@ -56,6 +58,9 @@ impl Contest {
     /// # Errors
     /// When they do not serve this code.
     pub(super) fn enter(&mut self, name: impl ToString, options: CodecOptions) -> Result<()> {
+        // Blocks of LT codes are buffers of their own, as in files.
+        let blocks = self.code.graph().map(|_| BufferLayout::Lane);
+        let options = CodecOptions { layout: blocks.unwrap_or(options.layout), ..options };
         let codec = Codec::new(self.code.clone(), options)?;
         self.entrants.push(Entrant { name: name.to_string(), codec, samples: Samples::default() });
         Ok(())
@@ -66,36 +71,63 @@ impl Contest {
     /// # Errors
     /// When there is no memory for the shards.
     pub(super) fn run(mut self) -> Result<Ranking> {
-        let nodes = self.code.node_count();
-        let k = self.code.nodes().filter(|&node| self.code.holds_data(node)).count();
+        let Some(first) = self.entrants.first() else { return Ok(self.ranking(0)) };
+        let (count, data) = (first.codec.buffer_count(), first.codec.data_buffers().len());
         let strip = self.entrants.iter().map(|entrant| entrant.codec.strip()).max().unwrap_or(1);
         let unit = if strip.is_multiple_of(LINE) { strip } else { strip * LINE };
-        let length = (self.set / nodes / unit).max(1) * unit;
-        let mut shards = Vec::with_capacity(nodes);
-        for node in 0..nodes {
-            let mut shard = Shard::new(length, node * STAGGER).ok_or_else(|| no_memory(length))?;
-            shard.fill(node);
-            shards.push(shard);
-        }
-        let (data, parity) = shards.split_at_mut(k);
-        let data: Vec<&[u8]> = data.iter().map(Shard::bytes).collect();
-        let mut parity: Vec<&mut [u8]> = parity.iter_mut().map(Shard::bytes_mut).collect();
+        let length = (self.set / count / unit).max(1) * unit;
+        // Thousands of blocks would be mostly gaps if each began on a page of its own.
+        let room = if self.code.graph().is_some() { length } else { length.next_multiple_of(PAGE) };
+        let place = Shards::new(count, length, room + STAGGER);
+        let mut shards = place.ok_or_else(|| no_memory(length))?;
+        shards.fill();
+        let mut encoding = Encoding::new(&first.codec, &mut shards);
         // The first round plans and compiles.
         for entrant in &self.entrants {
-            entrant.codec.encode(&data, &mut parity)?;
+            encoding.run(&entrant.codec)?;
         }
         for _ in 0..ROUNDS {
             for Entrant { codec, samples, .. } in &mut self.entrants {
-                let encode = || codec.encode(&data, &mut parity);
-                samples.take(|| repeat(SAMPLE_SECONDS, encode))?;
+                samples.take(|| repeat(SAMPLE_SECONDS, || encoding.run(codec)))?;
             }
         }
+        Ok(self.ranking(data * length))
+    }
+
+    /// The speeds over so many bytes of user data.
+    fn ranking(self, bytes: usize) -> Ranking {
         let speed = |entrant: &Entrant| {
             let seconds = entrant.samples.spread().map_or(f64::INFINITY, |spread| spread.median);
-            (k * length) as f64 / seconds / 1e9
+            bytes as f64 / seconds / 1e9
         };
         let choices = self.entrants.iter().map(|one| (one.name.clone(), speed(one))).collect();
-        Ok(Ranking { question: self.question, about: self.about, choices })
+        Ranking { question: self.question, about: self.about, choices }
+    }
+}
+
+/// What all entrants do: everything that is not data, from all data.
+struct Encoding<'s> {
+    data: CellSet,
+    parity: CellSet,
+    buffers: Vec<Buffer<'s>>,
+}
+
+impl<'s> Encoding<'s> {
+    fn new(codec: &Codec, shards: &'s mut Shards) -> Self {
+        let code = codec.code();
+        let data = CellSet::from_cells(code.cell_count(), code.data_cells().iter().copied());
+        let parity = code.made_in(1);
+        let is_made = |number| codec.buffer_cells(number).iter().any(|&cell| parity.contains(cell));
+        let buffer = |(number, shard): (usize, &'s mut [u8])| match is_made(number) {
+            true => Buffer::Target(shard),
+            false => Buffer::Source(shard),
+        };
+        let buffers = shards.iter_mut().enumerate().map(buffer).collect();
+        Self { data, parity, buffers }
+    }
+
+    fn run(&mut self, codec: &Codec) -> Result<()> {
+        codec.compute(&self.data, &self.parity, &mut self.buffers)
     }
 }
 

@@ -140,6 +140,19 @@ impl Geometry {
         1 << most.ilog2()
     }
 
+    /// Of an LT code with the data among its blocks, the buffers of these, ascending.
+    pub fn originals(&self) -> Option<Vec<usize>> {
+        let graph = self.code().graph()?;
+        let mut copies: Vec<Option<CellId>> = vec![None; graph.data()];
+        for block in 0..graph.blocks() {
+            if let Ok(&[data]) = graph.neighbours(block) {
+                copies[data as usize].get_or_insert(graph.block_cell(block));
+            }
+        }
+        let copies: Option<Vec<CellId>> = copies.into_iter().collect();
+        copies.map(|cells| self.buffers_of(&cells))
+    }
+
     /// Refuses a graph that is of no use.
     ///
     /// # Errors
@@ -151,7 +164,7 @@ impl Geometry {
             return Ok(());
         }
         Err(Error::parameters(format!(
-            "{}: not even all blocks together determine the data; take another seed, more blocks, or a              variant with decodable",
+            "{}: not even all blocks together determine the data; take another seed, more blocks, or a variant with decodable",
             code.spec()
         )))
     }

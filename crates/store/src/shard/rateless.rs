@@ -16,11 +16,16 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::shard::format::describe;
 
-/// How many blocks are solved for in all the runs of a simulation: about a second's worth.
+/// How many blocks are solved for in all the runs of a simulation: a second's worth or two, up to
+/// k = 8192.
 const SIMULATED_BLOCKS: usize = 1 << 21;
 
-/// The runs of a simulation, at least and at most. A thousand tell the 99.9th percentile.
-const RUNS: (usize, usize) = (40, 2000);
+/// The same times k, for larger ones: then it is elimination that takes the time.
+const SIMULATED_PAIRS: usize = 1 << 35;
+
+/// The runs of a simulation, at least and at most. A thousand tell the 99.9th percentile; with many data blocks
+/// receptions hardly differ, and few tell what there is to be told.
+const RUNS: (usize, usize) = (8, 2000);
 
 /// How many blocks are solved for in trying out losses of a number of shards.
 const TRIED_BLOCKS: usize = 1 << 16;
@@ -51,7 +56,7 @@ pub struct ReceptionReport {
 /// None, for shards that the code has.
 pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport>> {
     let Some(graph) = code.graph() else { return Ok(None) };
-    let runs = (SIMULATED_BLOCKS / graph.data()).clamp(RUNS.0, RUNS.1);
+    let runs = runs(graph.data());
     let memory = memory(code, shards, runs);
     let text = memory.as_ref().and_then(|path| fs::read_to_string(path).ok());
     if let Some(known) = text.and_then(|text| serde_json::from_str(&text).ok()) {
@@ -70,6 +75,11 @@ pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport
     };
     memory.iter().for_each(|path| remember(path, &report));
     Ok(Some(report))
+}
+
+/// How many runs a simulation with so many data blocks has.
+fn runs(data: usize) -> usize {
+    (SIMULATED_BLOCKS / data).min(SIMULATED_PAIRS / data / data).clamp(RUNS.0, RUNS.1)
 }
 
 /// Where a simulation is remembered.
@@ -195,6 +205,13 @@ mod tests {
         let most = tolerance(graph(&code), 16, &all);
         assert!((1..=8).contains(&most), "{most}");
         assert_eq!(tolerance(graph(&code), 16, &all[..63]), 0);
+    }
+
+    /// Few enough for large codes that nobody has to wait long.
+    #[test]
+    fn runs_fall_with_the_size() {
+        let sizes = [1, 1024, 4096, 8192, 16384, 32768, 65536];
+        assert_eq!(sizes.map(runs), [2000, 2000, 512, 256, 128, 32, 8]);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(crate) struct Sources<'a> {
     order: Vec<usize>,
     /// Per part that the object has in its stage, its files.
     files: Vec<Vec<Source<'a>>>,
+    /// Of an LT code with the data among its blocks, the buffers of these, if each has a file.
+    originals: Option<Vec<usize>>,
 }
 
 /// One file.
@@ -117,16 +119,26 @@ impl<'a> Sources<'a> {
         let geometry = &*object.geometry;
         let mut order = geometry.parts_data_first();
         order.retain(|&part| part < files.len());
-        Ok(Self { object, geometry, extent, order, files })
+        let has_file = |&buffer: &usize| {
+            let part = (0..files.len()).find(|&p| geometry.part_buffers(p).contains(&buffer));
+            part.is_some_and(|part| !files[part].is_empty())
+        };
+        let originals = geometry.originals().filter(|buffers| buffers.iter().all(has_file));
+        Ok(Self { object, geometry, extent, order, files, originals })
     }
 
     /// Reads what is needed to have all of a segment's data, taking data from where it is stored
-    /// if it can be, or with [`Depth::Everything`] simply everything.
+    /// if it can be (also as blocks of an LT code), or with [`Depth::Everything`] simply everything.
     ///
     /// # Errors
     /// [`crate::ErrorKind::TooFewShards`] when that is not enough; everything has been read then.
     pub fn load(&self, segment: &mut Segment<'_>, number: u64, depth: Depth) -> Result<()> {
         segment.begin(self.geometry.stripes_of(&self.extent, number));
+        if let (Some(originals), Depth::Enough) = (&self.originals, depth)
+            && self.load_buffers(segment, number, originals)
+        {
+            return Ok(());
+        }
         for &part in &self.order {
             // Data comes first, so that nothing is lost by asking only when the order leaves it.
             if depth == Depth::Enough && !self.geometry.holds_data(part) && segment.is_solvable() {

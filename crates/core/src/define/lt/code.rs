@@ -1,4 +1,4 @@
-//! An LT code by name: `lt:k=1024,n=2048,nodes=16,c=0.1,delta=0.5,variant=plain,seed=0`.
+//! An LT code by name: `lt:k=1024,n=2048,nodes=16,c=0.03,delta=0.1,variant=uniform,seed=0`.
 //!
 //! The name says all that a graph is drawn from. What is computed in floating point, the
 //! distribution, and what was searched for, a decodable graph, is in the [`Pin`] besides; a reader
@@ -20,8 +20,16 @@ const DEFAULT_NODES: usize = 16;
 /// The most nodes.
 const MAX_NODES: usize = 1 << 16;
 
-const DEFAULT_C: f64 = 0.1;
-const DEFAULT_DELTA: f64 = 0.5;
+/// c and delta unless a spec says otherwise, for k below [`LARGE`] and from there on: what keeps the
+/// average and the 99.9th percentile of blocks needed small for any n at few XORs (`docs/lt.md`).
+const DEFAULT_DISTRIBUTIONS: [(f64, f64); 2] = [(0.1, 0.5), (0.03, 0.1)];
+const LARGE: usize = 256;
+/// The graph unless a spec says otherwise: random neighbours leave some data block in too few
+/// blocks, which uniform coverage does not.
+const DEFAULT_VARIANT: &str = "uniform";
+/// How many seeds are tried where a spec says none. With few blocks it is likely that a graph is of no use;
+/// with more than [`LARGE`] data blocks, and some more blocks than these, it is not.
+const TRIED_SEEDS: u64 = 64;
 /// The paper's threshold (section VII.2).
 const DEFAULT_COVERAGE: usize = 3;
 
@@ -39,7 +47,9 @@ pub struct LtCode {
 
 impl LtCode {
     /// The code that a spec names. `k` and `n` are needed; `nodes` is 16 by default (or n, if that is
-    /// less), `c` 0.1, `delta` 0.5, `seed` 0. `variant` is `plain`, or of these parts joined by `+`:
+    /// less), `c` and `delta` 0.03 and 0.1 (0.1 and 0.5 where k is below 256), `seed` 0, or where k is up to 256 the
+    /// first of 0 to 63 with which all blocks together determine the data. `variant` is `uniform` by default; it
+    /// is `plain`, or of these parts joined by `+`:
     ///
     /// - `originals`: the first k blocks are the data blocks, and no other has degree 1; with `singles`
     ///   others may;
@@ -51,12 +61,29 @@ impl LtCode {
     /// When a parameter is missing, unknown or out of range, or no decodable graph is found.
     pub fn new(spec: &Spec) -> Result<Self> {
         let mut code = Self::parse(spec)?;
+        if spec.text("seed").is_none() && code.data() <= LARGE {
+            code.parameters.seed = code.useful_seed()?;
+        }
         if code.parameters.variant.decodable {
             code.attempt = Graph::new(&code.parameters)?.attempt();
         } else {
             code.parameters.check()?;
         }
         Ok(code)
+    }
+
+    /// The first seed whose graph determines the data; 0 if none of those that are tried does.
+    fn useful_seed(&self) -> Result<u64> {
+        if self.blocks() < self.data() || self.parameters.variant.decodable {
+            return Ok(0);
+        }
+        for seed in 0..TRIED_SEEDS {
+            let graph = Graph::new(&Parameters { seed, ..self.parameters })?;
+            if graph.has_full_rank() {
+                return Ok(seed);
+            }
+        }
+        Ok(0)
     }
 
     /// The code of a canonical spec and the pin that was stored with it.
@@ -97,7 +124,8 @@ impl LtCode {
         limit("n", blocks, MAX_BLOCKS)?;
         let nodes = spec.number("nodes")?.unwrap_or(DEFAULT_NODES.min(blocks));
         limit("nodes", nodes, blocks.min(MAX_NODES))?;
-        let (c, delta) = (decimal(spec, "c", DEFAULT_C)?, decimal(spec, "delta", DEFAULT_DELTA)?);
+        let (c, delta) = DEFAULT_DISTRIBUTIONS[usize::from(data >= LARGE)];
+        let (c, delta) = (decimal(spec, "c", c)?, decimal(spec, "delta", delta)?);
         let soliton = Soliton::robust(data, c, delta)?;
         let seed = spec.number("seed")?.unwrap_or(0) as u64;
         let parameters = Parameters { soliton, blocks, seed, variant: variant(spec)? };
@@ -183,7 +211,7 @@ fn decimal(spec: &Spec, key: &str, default: f64) -> Result<f64> {
 }
 
 fn variant(spec: &Spec) -> Result<Variant> {
-    let text = spec.text("variant").unwrap_or("plain");
+    let text = spec.text("variant").unwrap_or(DEFAULT_VARIANT);
     let wrong = || {
         Error::spec(format!(
             "variant={text} is plain, or one or several of originals or originals+singles, \
@@ -248,7 +276,13 @@ mod tests {
     #[test]
     fn specs_print_in_one_form() {
         for (text, canonical) in [
-            ("lt:k=4,n=8", "lt:k=4,n=8,nodes=8,c=0.1,delta=0.5,variant=plain,seed=0"),
+            ("lt:k=4,n=8", "lt:k=4,n=8,nodes=8,c=0.1,delta=0.5,variant=uniform,seed=0"),
+            ("lt:k=255,n=300", "lt:k=255,n=300,nodes=16,c=0.1,delta=0.5,variant=uniform,seed=0"),
+            ("lt:k=256,n=300", "lt:k=256,n=300,nodes=16,c=0.03,delta=0.1,variant=uniform,seed=0"),
+            (
+                "lt:k=65536,n=70000,variant=plain",
+                "lt:k=65536,n=70000,nodes=16,c=0.03,delta=0.1,variant=plain,seed=0",
+            ),
             (
                 "lt:seed=7,variant=originals+singles+coverage,delta=0.50,c=.1,nodes=2,n=40,k=4",
                 "lt:k=4,n=40,nodes=2,c=0.1,delta=0.5,variant=originals+singles+coverage,coverage=3,seed=7",
@@ -267,6 +301,28 @@ mod tests {
             assert_eq!(code(canonical).unwrap(), made);
             assert_eq!(LtCode::rebuild(&made.spec(), &made.pin()).unwrap(), made);
         }
+    }
+
+    /// A code of few blocks often has a graph that is of no use; the default is one that is.
+    #[test]
+    fn default_seeds_are_useful() {
+        let mut other_seeds = 0;
+        for (k, n) in
+            (1..=40_usize).flat_map(|k| [k, k + 1, k + k.div_ceil(5), 2 * k].map(|n| (k, n)))
+        {
+            let made = code(&format!("lt:k={k},n={n}")).unwrap();
+            assert!(made.graph().unwrap().has_full_rank(), "{}", made.spec());
+            let seed = made.parameters().seed;
+            for earlier in 0..seed {
+                let other = code(&format!("lt:k={k},n={n},seed={earlier}")).unwrap();
+                assert!(!other.graph().unwrap().has_full_rank(), "{}", other.spec());
+            }
+            assert_eq!(code(&made.spec().to_string()).unwrap(), made);
+            other_seeds += usize::from(seed > 0);
+        }
+        assert!((20..120).contains(&other_seeds), "{other_seeds}");
+        // None will do, so the first stays, and whoever stores blocks says so.
+        assert_eq!(code("lt:k=64,n=64,c=100").unwrap().parameters().seed, 0);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::define::bitmatrix::Echelon;
 use crate::define::lt::generator::{Generator, Purpose};
 use crate::define::lt::peeling::Peeling;
 use crate::define::lt::soliton::{MAX_DATA_BLOCKS, Thresholds};
@@ -152,6 +153,18 @@ impl Graph {
     pub(crate) fn row(&self, block: u32) -> &[u32] {
         let block = block as usize;
         &self.neighbours[self.starts[block] as usize..self.starts[block + 1] as usize]
+    }
+
+    /// Whether all blocks together determine the data, by dense elimination: for few data blocks.
+    pub(super) fn has_full_rank(&self) -> bool {
+        let mut echelon = Echelon::new(self.data);
+        (0..self.blocks() as u32).any(|block| {
+            let mut row = vec![0; self.data.div_ceil(64)];
+            self.row(block).iter().for_each(|&data| row[data as usize / 64] |= 1 << (data % 64));
+            // A dependent row changes nothing.
+            let _ = echelon.insert(&row);
+            echelon.rank() == self.data
+        })
     }
 
     /// Whether all blocks together can be peeled.

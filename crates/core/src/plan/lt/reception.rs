@@ -42,8 +42,7 @@ impl Reception {
         seed: u64,
     ) -> Result<Self> {
         let run = |run| {
-            let mut order = blocks.to_vec();
-            Chance::of_part(seed, run).shuffle(&mut order);
+            let order = Self::order(blocks, seed, run);
             let mut decoder = Decoder::new(graph, method);
             for block in order {
                 if decoder.push(block)? {
@@ -56,6 +55,13 @@ impl Reception {
         let mut needed: Vec<usize> = needed?.into_iter().flatten().collect();
         needed.sort_unstable();
         Ok(Self { data: graph.data(), needed, runs })
+    }
+
+    /// The order in which some blocks come in one run, counted from 0, of the simulation of a seed.
+    pub fn order(blocks: &[usize], seed: u64, run: usize) -> Vec<usize> {
+        let mut order = blocks.to_vec();
+        Chance::of_part(seed, run).shuffle(&mut order);
+        order
     }
 
     /// The runs in which all blocks together did not suffice.

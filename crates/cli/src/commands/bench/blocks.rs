@@ -1,0 +1,307 @@
+//! LT codes: all blocks from the data, and the data from blocks received in random order, as files do it.
+//!
+//! Blocks are buffers of their own and stored apart from the data. The graph is solved once, in the first
+//! run; what is measured is running the schedule down the blocks. A file asks so too: its segments
+//! mostly miss the same blocks.
+
+use std::time::Instant;
+
+use paritas::define::lt::Graph;
+use paritas::measure::Shards;
+use paritas::plan::lt::{Decoder, Method, Reception};
+use paritas::{
+    Buffer, BufferLayout, CellId, CellSet, Code, CodeBuilder, Codec, CodecOptions, DEFAULT_PACKET,
+    Kernel, KernelChoice, Spec,
+};
+use serde_json::json;
+
+use crate::args::{Align, Bench, CostName, Operation};
+use crate::commands::Outcome;
+use crate::commands::bench::{LINE, STAGGER, Subject, measure, options, stage};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+
+/// How many blocks are received at least, as a multiple of k, unless it is said.
+const RECEPTION: f64 = 1.05;
+
+/// Which order blocks come in unless it is said.
+const SEED: u64 = 1;
+
+/// The bytes of a page.
+const PAGE: usize = 4096;
+
+/// Measures and reports.
+pub(super) fn run(code: Code, args: &Bench, output: &Output) -> Outcome {
+    expect_suitable(&code, args)?;
+    let Some(graph) = code.graph().cloned() else {
+        return Err(Failure::internal(format!("{} has no graph", code.spec())));
+    };
+    let options = CodecOptions { layout: BufferLayout::Lane, ..options(&code, args)? };
+    let numbers = match args.op {
+        Operation::Decode => received(&graph, args)?,
+        _ => (0..graph.blocks()).collect(),
+    };
+    let place = Place::new(graph.data() + numbers.len(), args);
+    let made = if args.op == Operation::Decode { graph.data() } else { numbers.len() };
+    let mut roofline = roofline(&code, &graph, made, options.clone(), place)?;
+    let mut subject = checked(code, options, &numbers, args, place)?;
+    let measured = measure(&mut subject, &mut roofline, args)?;
+    let count = numbers.len();
+    let reception = (args.op == Operation::Decode).then(|| count as f64 / graph.data() as f64);
+    let shard = graph.blocks().div_ceil(subject.codec.code().node_count()) * place.bytes;
+    let facts = json!({
+        "stage": 1, "shard_bytes": shard, "packet": null, "split": null, "block_bytes": place.bytes,
+        "blocks": count, "reception": reception,
+        "seed": reception.map(|_| args.seed.unwrap_or(SEED)),
+    });
+    let what = match reception {
+        Some(multiple) => format!("from {count} blocks ({multiple:.4} k)"),
+        None => format!("{count} blocks"),
+    };
+    measured.report(args, output, facts, &format!("{what} of {} bytes", place.bytes));
+    Ok(Exit::Done)
+}
+
+/// Refuses what an LT code cannot do, and what makes no difference to it.
+fn expect_suitable(code: &Code, args: &Bench) -> Result<(), Failure> {
+    let spec = code.spec();
+    stage(code, args)?;
+    if args.op == Operation::Update {
+        return Err(Failure::arguments(format!(
+            "--op update: {spec} stores no data that could change; measure encode"
+        )));
+    }
+    if args.op == Operation::Encode && (args.reception.is_some() || args.seed.is_some()) {
+        return Err(Failure::arguments("--reception and --seed are for --op decode"));
+    }
+    let given = [
+        ("--packet", args.packet != DEFAULT_PACKET),
+        ("--pass", args.pass.is_some()),
+        ("--cost", args.cost != CostName::Total),
+        ("--split", args.split.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => Err(Failure::arguments(format!(
+            "{flag}: there is no choice with {spec}; schedules of LT codes are run down whole blocks"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The blocks that come, in their order: so many times k as is asked for, or else as many as it takes and
+/// 1.05 k at least, if there are as many.
+fn received(graph: &Graph, args: &Bench) -> Result<Vec<usize>, Failure> {
+    let (data, all) = (graph.data(), graph.blocks());
+    let seed = args.seed.unwrap_or(SEED);
+    let mut order = Reception::order(&(0..all).collect::<Vec<_>>(), seed, 0);
+    let mut decoder = Decoder::new(graph, Method::Inactivation);
+    let last = order.iter().position(|&block| matches!(decoder.push(block), Ok(true)));
+    let Some(needed) = last.map(|place| place + 1) else {
+        return Err(Failure::arguments(format!("not even all {all} blocks determine the data")));
+    };
+    let blocks = |multiple: f64| (multiple * data as f64 + 1e-9) as usize;
+    let count = args.reception.map_or_else(|| blocks(RECEPTION).clamp(needed, all), blocks);
+    if !(needed..=all).contains(&count) {
+        return Err(Failure::arguments(format!(
+            "--reception: {count} blocks; with seed {seed} it takes {needed}, which is {:.4} k, and there \
+             are {all}",
+            needed as f64 / data as f64
+        )));
+    }
+    order.truncate(count);
+    Ok(order)
+}
+
+/// Where blocks lie in memory.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// The bytes of a block: whole cache lines.
+    bytes: usize,
+    /// From one to the next.
+    stride: usize,
+}
+
+impl Place {
+    /// For so many blocks.
+    fn new(count: usize, args: &Bench) -> Self {
+        let bytes = (args.set / count / LINE).max(1) * LINE;
+        let stride = match args.align {
+            Align::Staggered => bytes + STAGGER,
+            Align::Page => bytes.next_multiple_of(PAGE),
+        };
+        Self { bytes, stride }
+    }
+
+    fn shards(self, count: usize) -> Result<Shards, Failure> {
+        let shards = Shards::new(count, self.bytes, self.stride);
+        shards.ok_or_else(|| Failure::memory(count.saturating_mul(self.stride)))
+    }
+}
+
+/// What is to be measured, run once, with an answer that is right: blocks as the plainest kernel makes them,
+/// or the data that they were made from.
+fn checked(
+    code: Code,
+    options: CodecOptions,
+    numbers: &[usize],
+    args: &Bench,
+    place: Place,
+) -> Result<Blocks, Failure> {
+    let scalar = CodecOptions { kernel: KernelChoice::Only(Kernel::Scalar), ..options.clone() };
+    let Blocks { data, blocks, .. } = Blocks::encode(code.clone(), scalar, numbers, place)?;
+    let (subject, is_right) = match args.op {
+        Operation::Decode => {
+            let subject = Blocks::decode(code, options, numbers, blocks, place)?;
+            let is_right = subject.data.iter().eq(data.iter());
+            (subject, is_right)
+        }
+        _ => {
+            let subject = Blocks::encode(code, options, numbers, place)?;
+            let is_right = subject.blocks.iter().eq(blocks.iter());
+            (subject, is_right)
+        }
+    };
+    let kernel = subject.codec.kernel_name();
+    match is_right {
+        true => Ok(subject),
+        false => Err(Failure::internal(format!("{kernel} computes wrong; not measured"))),
+    }
+}
+
+/// As many blocks written as the operation writes, of k that are read once each.
+fn roofline(
+    code: &Code,
+    graph: &Graph,
+    made: usize,
+    options: CodecOptions,
+    place: Place,
+) -> Result<Blocks, Failure> {
+    let data = graph.data();
+    let sources = |block: usize| (block % data..data).step_by(made).map(|n| n as u32).collect();
+    let rows: Vec<Vec<u32>> = (0..made).map(sources).collect();
+    let mut builder = CodeBuilder::new(code.node_count().min(made));
+    builder.graph(&Graph::from_neighbours(data, &rows)?);
+    let code = builder.finish(Spec::new("roofline"), 0)?;
+    Blocks::encode(code, options, &(0..made).collect::<Vec<_>>(), place)
+}
+
+/// An operation over data and blocks in memory.
+struct Blocks {
+    codec: Codec,
+    operation: Operation,
+    have: CellSet,
+    want: CellSet,
+    /// The buffers of the data, and of the blocks that take part.
+    data_buffers: Vec<usize>,
+    block_buffers: Vec<usize>,
+    data: Shards,
+    blocks: Shards,
+    user_bytes: usize,
+    /// The time of the first run, in which the graph was solved.
+    first_seconds: f64,
+}
+
+impl Blocks {
+    /// Blocks of these numbers, made from data.
+    fn encode(
+        code: Code,
+        options: CodecOptions,
+        numbers: &[usize],
+        place: Place,
+    ) -> Result<Self, Failure> {
+        let mut data = place.shards(code.data_cells().len())?;
+        data.fill();
+        let blocks = place.shards(numbers.len())?;
+        Self::new(code, options, Operation::Encode, numbers, (data, blocks), place)
+    }
+
+    /// Data from blocks of these numbers.
+    fn decode(
+        code: Code,
+        options: CodecOptions,
+        numbers: &[usize],
+        blocks: Shards,
+        place: Place,
+    ) -> Result<Self, Failure> {
+        let data = place.shards(code.data_cells().len())?;
+        Self::new(code, options, Operation::Decode, numbers, (data, blocks), place)
+    }
+
+    fn new(
+        code: Code,
+        options: CodecOptions,
+        operation: Operation,
+        numbers: &[usize],
+        (data, blocks): (Shards, Shards),
+        place: Place,
+    ) -> Result<Self, Failure> {
+        let start = Instant::now();
+        let codec = Codec::new(code, options)?;
+        let (cells, known) = (codec.code().cell_count(), codec.code().data_cells());
+        let buffers = buffers_by_cell(&codec);
+        let block_cells = numbers.iter().map(|number| CellId::new(known.len() + number));
+        let data_set = CellSet::from_cells(cells, known.iter().copied());
+        let block_set = CellSet::from_cells(cells, block_cells.clone());
+        let (have, want) = match operation {
+            Operation::Decode => (block_set, data_set),
+            _ => (data_set, block_set),
+        };
+        let data_buffers = known.iter().map(|cell| buffers[cell.index()]).collect();
+        let block_buffers = block_cells.map(|cell| buffers[cell.index()]).collect();
+        let user_bytes = known.len() * place.bytes;
+        let mut made = Self {
+            codec,
+            operation,
+            have,
+            want,
+            data_buffers,
+            block_buffers,
+            data,
+            blocks,
+            user_bytes,
+            first_seconds: 0.0,
+        };
+        made.run()?;
+        made.first_seconds = start.elapsed().as_secs_f64();
+        Ok(made)
+    }
+}
+
+/// Per cell, the buffer that it is.
+fn buffers_by_cell(codec: &Codec) -> Vec<usize> {
+    let mut buffers = vec![0; codec.code().cell_count()];
+    for buffer in 0..codec.buffer_count() {
+        codec.buffer_cells(buffer).iter().for_each(|cell| buffers[cell.index()] = buffer);
+    }
+    buffers
+}
+
+impl Subject for Blocks {
+    fn run(&mut self) -> Result<(), Failure> {
+        let mut buffers: Vec<Buffer<'_>> = Vec::new();
+        buffers.resize_with(self.codec.buffer_count(), Buffer::default);
+        let ((from, sources), (to, targets)) = match self.operation {
+            Operation::Decode => {
+                ((&self.block_buffers, &self.blocks), (&self.data_buffers, &mut self.data))
+            }
+            _ => ((&self.data_buffers, &self.data), (&self.block_buffers, &mut self.blocks)),
+        };
+        from.iter().zip(sources.iter()).for_each(|(&b, bytes)| buffers[b] = Buffer::Source(bytes));
+        to.iter()
+            .zip(targets.iter_mut())
+            .for_each(|(&b, bytes)| buffers[b] = Buffer::Target(bytes));
+        Ok(self.codec.compute(&self.have, &self.want, &mut buffers)?)
+    }
+
+    fn codec(&self) -> &Codec {
+        &self.codec
+    }
+
+    fn user_bytes(&self) -> usize {
+        self.user_bytes
+    }
+
+    fn first_seconds(&self) -> f64 {
+        self.first_seconds
+    }
+}
