@@ -73,8 +73,8 @@ pub struct CodecOptions {
     pub sums: Sums,
     /// How results are stored.
     pub stores: Stores,
-    /// Whether compiled kernels prefetch wide stripes (of 17 streams and more) that are stored past the
-    /// cache. It helps some processors, and costs others a third.
+    /// Whether compiled kernels prefetch wide stripes (of 17 streams and more, with which the processor's own
+    /// prefetchers lose track) that are stored past the cache.
     pub prefetch: bool,
     /// Which passes plan.
     pub plan: PlanOptions,
@@ -92,7 +92,7 @@ impl Default for CodecOptions {
             word_kernel: None,
             sums: Sums::default(),
             stores: Stores::default(),
-            prefetch: false,
+            prefetch: true,
             plan: PlanOptions::default(),
         }
     }

@@ -42,13 +42,26 @@ const STACK: X = X(31);
 /// What is saved on the stack: x19 to x28, then d8 to d15.
 const FRAME: u32 = 8 * (10 + 8);
 
-/// The furthest vector and address that one load or store reaches: 12 bits of its own size.
-const REACH_VECTOR: usize = 4095 * 16;
-const REACH_ADDRESS: usize = 4095 * 8;
-/// The furthest that a pair of vectors reaches: 7 bits with sign.
-const REACH_PAIR: usize = 63 * 16;
-/// The furthest that a prefetch reaches: 9 bits with sign, in bytes.
-const REACH_PREFETCH: usize = 255;
+/// Which offsets an instruction can have: so many multiples of a unit.
+#[derive(Clone, Copy)]
+struct Reach {
+    most: usize,
+    unit: usize,
+}
+
+impl Reach {
+    /// Loads and stores of a vector and of an address: 12 bits, in units of their own size.
+    const VECTOR: Self = Self { most: 4095, unit: 16 };
+    const ADDRESS: Self = Self { most: 4095, unit: 8 };
+    /// Those of a pair of vectors: 7 bits with sign.
+    const PAIR: Self = Self { most: 63, unit: 16 };
+    /// A prefetch: 9 bits with sign, in bytes.
+    const PREFETCH: Self = Self { most: 255, unit: 1 };
+
+    fn has(self, offset: usize) -> bool {
+        offset.is_multiple_of(self.unit) && offset / self.unit <= self.most
+    }
+}
 
 /// The bytes of a vector.
 const VECTOR: usize = 16;
@@ -191,7 +204,7 @@ impl Translator {
         if way != other || !neighbours || (way == Way::Load && a == b) {
             return false;
         }
-        let at = self.at(place, REACH_PAIR);
+        let at = self.at(place, Reach::PAIR);
         self.push(match way {
             Way::Load => Made::LoadPair([a, b], at),
             Way::Store => Made::StorePair([a, b], at),
@@ -209,13 +222,13 @@ impl Translator {
             Instruction::AdvanceFetched { place, bytes } => {
                 self.load_address(PASSING, place);
                 self.add(PASSING, PASSING, bytes);
-                let at = self.at(place, REACH_ADDRESS);
+                let at = self.at(place, Reach::ADDRESS);
                 self.push(Made::StoreAddress(PASSING, at));
             }
             Instruction::Count(count) => self.set(INNER, count),
             Instruction::Repeat { counter, to } => self.repeat(counter, starts[to]),
             Instruction::Prefetch(place) => {
-                let at = self.at(place, REACH_PREFETCH);
+                let at = self.at(place, Reach::PREFETCH);
                 self.push(Made::Prefetch(at));
             }
             Instruction::Step(step) => self.step(step),
@@ -266,26 +279,26 @@ impl Translator {
     }
 
     fn load(&mut self, to: Register, from: Place) {
-        let at = self.at(from, REACH_VECTOR);
+        let at = self.at(from, Reach::VECTOR);
         self.push(Made::LoadVector(to, at));
     }
 
     /// A single vector, past the cache or not: the hint is for pairs only.
     fn store(&mut self, from: Register, to: Place) {
-        let at = self.at(to, REACH_VECTOR);
+        let at = self.at(to, Reach::VECTOR);
         self.push(Made::StoreVector(from, at));
     }
 
     fn load_address(&mut self, to: X, from: Place) {
-        let at = self.at(from, REACH_ADDRESS);
+        let at = self.at(from, Reach::ADDRESS);
         self.push(Made::LoadAddress(to, at));
     }
 
-    /// An address for an instruction that reaches so far. Offsets are multiples of what the
-    /// instruction moves, as it demands.
-    fn at(&mut self, place: Place, reach: usize) -> At {
+    /// An address for an instruction of such a reach. (Rows of a packet that is no whole number of vectors
+    /// lie at odd offsets.)
+    fn at(&mut self, place: Place, reach: Reach) -> At {
         let base = general(place.base);
-        if place.offset <= reach {
+        if reach.has(place.offset) {
             return At { base, offset: place.offset as u32 };
         }
         self.add(FAR, base, place.offset);
@@ -406,7 +419,7 @@ impl fmt::Display for Made {
             Self::Xor3 { to: Register(to), a: Register(a), b: Register(b) } => {
                 write!(f, "eor3 v{to}.16b, v{to}.16b, v{a}.16b, v{b}.16b")
             }
-            Self::Prefetch(at) => write!(f, "prfum pldl1keep, {at}"),
+            Self::Prefetch(at) => write!(f, "prfum pldl2keep, {at}"),
             Self::LoadAddress(to, at) => write!(f, "ldr {to}, {at}"),
             Self::StoreAddress(from, at) => write!(f, "str {from}, {at}"),
             Self::Save([a, b], offset) => write!(f, "stp {a}, {b}, {}", stack(offset)),
@@ -470,7 +483,7 @@ impl Made {
                 emit!(eor3 V(to).B16, V(to).B16, V(a).B16, V(b).B16);
             }
             Self::Prefetch(At { base: X(base), offset }) => {
-                emit!(prfum 0, [XSP(base), offset as i32]);
+                emit!(prfum 2, [XSP(base), offset as i32]);
             }
             Self::LoadAddress(X(to), At { base: X(base), offset }) => {
                 emit!(ldr X(to), [XSP(base), offset]);

@@ -39,8 +39,9 @@ pub(crate) enum Isa {
 /// The bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// How far ahead software prefetch reaches, in bytes of each stream.
-pub(crate) const PREFETCH_DISTANCE: usize = 1024;
+/// How far ahead software prefetch reaches, in bytes of each stream: into the second-level cache, because so
+/// much of so many streams is more than the first one holds.
+pub(crate) const PREFETCH_DISTANCE: usize = 2048;
 
 impl Isa {
     /// The bytes of a vector.

@@ -160,7 +160,7 @@ impl Machine {
             Opcode::RETURN => return Ok(Flow::Return),
             Opcode::SFENCE => self.check_whole_lines()?,
             Opcode::VZEROUPPER => self.registers.fill(None),
-            Opcode::PREFETCH0 => self.counts.prefetches += self.prefetch(a)?,
+            Opcode::PREFETCH1 => self.counts.prefetches += self.prefetch(a)?,
             _ => self.execute_vector(instruction)?,
         }
         Ok(Flow::Next)

@@ -163,7 +163,7 @@ impl<'a> Translator<'a> {
             }
             Instruction::Repeat { counter, to } => self.repeat(counter, to),
             Instruction::Prefetch(place) => {
-                self.push(Made::with1(Code::Prefetcht0_m8, memory(place)))
+                self.push(Made::with1(Code::Prefetcht1_m8, memory(place)))
             }
             Instruction::Step(step) => self.step(step),
             Instruction::StorePastCache { from, to } => {

@@ -189,7 +189,7 @@ impl Machine {
                 Opcode::MOVI,
                 [Op::SIMDRegisterElements(Simd::Q, to, Simd::D), Op::Imm64(0), Op::Nothing, _],
             ) => self.vector[usize::from(to)].clear(),
-            (Opcode::PRFUM, [Op::PrefetchOp(0), at, Op::Nothing, _]) => {
+            (Opcode::PRFUM, [Op::PrefetchOp(2), at, Op::Nothing, _]) => {
                 assert!(self.address(at) >= BUFFERS);
             }
             (Opcode::LDR, [to, at, Op::Nothing, _]) => self.load(to, self.address(at)),
@@ -435,6 +435,9 @@ fn far_places_are_reached() {
         65_536,
         69_632,
         1 << 20,
+        1000,
+        2055,
+        (1 << 16) + 8,
         (1 << 24) - 16,
         1 << 24,
         (1 << 24) + 4112,
