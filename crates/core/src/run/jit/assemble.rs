@@ -41,7 +41,7 @@ pub(crate) const LINE: usize = 64;
 
 /// How far ahead software prefetch reaches, in bytes of each stream: into the second-level cache, because so
 /// much of so many streams is more than the first one holds.
-pub(crate) const PREFETCH_DISTANCE: usize = 2048;
+pub(crate) const PREFETCH_DISTANCE: usize = 1024;
 
 impl Isa {
     /// The bytes of a vector.

@@ -46,7 +46,7 @@ use crate::run::select::Compiling;
 const MAX_STEPS: usize = 128 * 1024;
 
 /// Wide stripes: from this many streams that are only read on, processors' own prefetchers lose track. (On
-/// Zen 4, from memory, 16+4 runs at 24 GB/s without and 17 with prefetching, 17+3 at 16 and 18, 20+4 at 12
+/// Zen 4, from memory, 16+4 runs at 24 GB/s without and 17 with prefetching, 17+3 at 16 and 19, 20+4 at 12
 /// and 17.)
 const PREFETCH_FROM: usize = 17;
 
