@@ -239,7 +239,12 @@ fn sync_files(files: &[Pending]) -> Result<()> {
 }
 
 fn sync_directories(files: &[Pending]) -> Result<()> {
-    let mut directories: Vec<&Path> = files.iter().map(|f| directory_of(&f.target)).collect();
+    sync_directories_of(files.iter().map(|file| file.target.as_path()))
+}
+
+/// Makes the names of these files last.
+pub(crate) fn sync_directories_of<'a>(files: impl Iterator<Item = &'a Path>) -> Result<()> {
+    let mut directories: Vec<&Path> = files.map(directory_of).collect();
     directories.sort_unstable();
     directories.dedup();
     directories.into_iter().try_for_each(|directory| {

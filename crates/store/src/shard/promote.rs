@@ -17,7 +17,7 @@ use crate::shard::Progress;
 use crate::shard::encode::shared_directories;
 use crate::shard::geometry::Part;
 use crate::shard::object::Object;
-use crate::shard::place::directory_of;
+use crate::shard::place::{directory_of, sync_directories_of};
 use crate::shard::rebuild::{make_from, needed_buffers};
 use crate::shard::repair::{Rebuild, Targets, name_one};
 use crate::shard::sources::{Depth, Sources};
@@ -80,6 +80,9 @@ pub fn promote(object: &Object, job: &PromoteJob, progress: Progress<'_>) -> Res
     let stage = next_stage(object);
     let mut report = PromoteReport::new(object, stage);
     name_parts(object, stage, &mut report)?;
+    if job.sync {
+        sync_directories_of(report.added.iter().map(|part| part.path.as_path()))?;
+    }
     let parts = object.geometry.parts_in(stage);
     let missing: Vec<usize> = parts.filter(|&part| object.parts[part].is_empty()).collect();
     if !missing.is_empty() {

@@ -16,7 +16,9 @@ use crate::shard::format::Digest;
 use crate::shard::geometry::Part;
 use crate::shard::names;
 use crate::shard::object::Object;
-use crate::shard::place::{Pending, Replace, allow_open_files, commit, directory_of, rename_new};
+use crate::shard::place::{
+    Pending, Replace, allow_open_files, commit, directory_of, rename_new, sync_directories_of,
+};
 use crate::shard::rebuild::{Attempt, rebuild_missing};
 use crate::shard::recognise::recognise;
 use crate::shard::segment::{BlockId, Segment};
@@ -102,7 +104,11 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
     if !bad.is_empty() {
         read_bytes += rewrite(object, job, targets, &bad, progress)?;
     }
-    repaired.extend(name_unnamed(object, &before)?);
+    let named = name_unnamed(object, &before)?;
+    if job.sync {
+        sync_directories_of(named.iter().map(|shard| shard.path.as_path()))?;
+    }
+    repaired.extend(named);
     let digest = before.digest;
     Ok(RepairReport { repaired, before: Some(before), digest, read_bytes })
 }
