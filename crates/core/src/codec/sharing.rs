@@ -1,7 +1,7 @@
 //! Programs that share out the work of a question, each making some of the wanted cells or running
 //! over some columns of all packets. Threads do so when they do not split it by stripes; and a
-//! schedule whose code would outgrow the processor's instruction cache becomes several that are run in turn, a
-//! tile of stripes at a time.
+//! schedule whose code would outgrow the processor's instruction cache becomes several, cut between stripes
+//! or by outputs, that are run in turn, a tile of stripes at a time.
 //!
 //! Words of a field have neither rows nor columns that could be handled apart; codes in the word
 //! layout are split by node or else by stripe.
