@@ -36,7 +36,7 @@ use crate::plan::registers::Allocation;
 use crate::plan::schedule::Slot;
 use crate::run::jit::assemble::{Assembler, Isa, LINE, PREFETCH_DISTANCE, Variant, Walk};
 use crate::run::jit::exec_memory::ExecutableMemory;
-use crate::run::kernel::{Compiled, Memory};
+use crate::run::kernel::{Compiled, Line, Memory};
 use crate::run::program::{Footprint, Location, Program};
 use crate::run::select::Compiling;
 
@@ -470,8 +470,3 @@ impl Function {
 
 /// The lines of scratch that a call takes from its stack; more come from the heap.
 const SCRATCH_ON_STACK: usize = 64;
-
-/// A cache line of scratch.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line([u8; LINE]);

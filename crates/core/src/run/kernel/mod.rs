@@ -185,10 +185,10 @@ struct Part {
     feeds: bool,
 }
 
-/// A cache line of what parts keep for each other.
+/// A cache line of memory for temporaries, or for what parts keep for each other.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Line([u8; LINE]);
+pub(crate) struct Line(pub(crate) [u8; LINE]);
 
 /// The bytes of a cache line.
 const LINE: usize = 64;
