@@ -4,41 +4,33 @@
 //! schedule for a question is planned and compiled once and kept. [`Codec::encode`],
 //! [`Codec::reconstruct`] and [`Codec::update`] say the same in the words of their use.
 
-mod blocks;
-mod sharing;
+mod cache;
+mod explain;
+mod prepared;
 mod stages;
-mod words;
 
-use std::collections::{HashMap, VecDeque};
-use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
 use crate::define::cells::{CellId, CellSet, Code, NodeId, Role};
 use crate::error::{Error, Result};
-use crate::plan::{Plan, PlanOptions};
-use crate::run::kernel::{Buffer, Executable, Stores};
-use crate::run::parallel::{BYTES_A_THREAD, Split, Threads};
-use crate::run::program::{Location, Program};
-use crate::run::select::{Compiling, Kernel, KernelChoice};
-use crate::run::words::select::WordKernel;
+use crate::limits::{BYTES_A_THREAD, KEPT_LT_PROGRAMS, KEPT_PROGRAMS};
+use crate::plan::PlanOptions;
+use crate::plan::blocks::BlockProgram;
+use crate::plan::execution::{Execution, Planner, Shares};
+use crate::plan::layout::{BufferLayout, Layout};
+use crate::run::blocks;
+use crate::run::buffers::{Buffer, Stores};
+use crate::run::dispatch::{Kernel, KernelChoice, Serving, WordKernel};
+use crate::run::executable::Executable;
+use crate::run::threads::{Split, Threads, thread_count};
+use cache::{Cache, Question};
+pub use explain::{Explanation, ExplainedPart};
+pub use prepared::Prepared;
 
 /// The packet size of files and the default of codecs, in bytes.
 pub const DEFAULT_PACKET: usize = 64;
-
-/// How many compiled programs a codec keeps; the oldest goes first.
-const KEPT_PROGRAMS: usize = 256;
-
-/// What a buffer of a call is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BufferLayout {
-    /// One buffer a node: strips of all its rows.
-    #[default]
-    Node,
-    /// One buffer for each lane of each node (see [`Code::lane_rows`]).
-    Lane,
-}
 
 /// How a codec in the word layout computes sums in which nothing is multiplied, such as plain parity
 /// and what it gives back.
@@ -125,20 +117,20 @@ pub struct Codec {
     code: Code,
     options: CodecOptions,
     layout: Layout,
+    serving: Serving,
     encoding: Encoding,
-    programs: Mutex<Programs>,
-    answers: Mutex<blocks::Answers>,
+    programs: Cache,
 }
 
 impl Codec {
     /// A codec for a code.
     ///
     /// # Errors
-    /// When the packet is empty or larger than 2^30 bytes, or the kernel is not available.
+    /// If the packet is empty or larger than 2^30 bytes, or the kernel is not available.
     pub fn new(code: Code, options: CodecOptions) -> Result<Self> {
         if options.packet == 0 || options.packet > 1 << 30 {
             return Err(Error::parameters(format!(
-                "packet = {}: a packet has 1 to 2^30 bytes",
+                "packet: must be 1 to 2^30 bytes; got {}",
                 options.packet
             )));
         }
@@ -149,10 +141,19 @@ impl Codec {
         if let Some(kernel) = options.word_kernel.filter(|kernel| !kernel.is_available()) {
             return Err(kernel.unavailable());
         }
-        let layout = Layout::new(&code, options.layout);
-        let (programs, answers) = (Mutex::default(), Mutex::default());
-        let encoding = Encoding::new(&code);
-        Ok(Self { code, options, layout, encoding, programs, answers })
+        let layout = Layout::new(&code, options.layout, options.packet);
+        let kept = if code.graph().is_some() { KEPT_LT_PROGRAMS } else { KEPT_PROGRAMS };
+        let (encoding, programs) = (Encoding::new(&code), Cache::new(kept));
+        let serving = match code.symbols() {
+            Some(_) => {
+                let chosen = WordKernel::resolve(options.kernel);
+                let by_name = options.word_kernel.is_some() || options.kernel.is_by_name();
+                let kernel = options.word_kernel.unwrap_or(chosen);
+                Serving::words(kernel, by_name, options.prefetch)
+            }
+            None => Serving::packets(options.kernel, kernel, options.prefetch),
+        };
+        Ok(Self { code, options, layout, serving, encoding, programs })
     }
 
     /// The code.
@@ -184,16 +185,28 @@ impl Codec {
     /// Why another kernel had to serve than [`Codec::kernel`], if that has happened: the system
     /// forbids executable memory, or compiled code was found to compute wrong.
     pub fn fallback(&self) -> Option<String> {
-        let programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        let why = programs.by_question.values().find_map(|program| program.fallback())?;
-        Some(format!("{} cannot serve: {why}", self.kernel()))
+        let why = self.programs.find_map(Executable::fallback)?;
+        Some(format!("{} cannot serve: {why}", self.kernel_name()))
     }
 
-    /// The bytes of the largest strip; a shard of every node is a whole number of strips. In the word
-    /// layout, unless buffers are lanes, a strip is one word.
+    /// The kernel that runs words, if the code is in the word layout.
+    fn word_kernel(&self) -> Option<WordKernel> {
+        let chosen = || WordKernel::resolve(self.options.kernel);
+        self.code.symbols().map(|_| self.options.word_kernel.unwrap_or_else(chosen))
+    }
+
+    /// The bytes of the largest strip: what a shard grows by from one whole stripe to the next. In
+    /// the word layout, unless buffers are lanes, a strip is one word.
+    ///
+    /// A shard need not be a whole number of strips. A buffer of `rows` rows may have any multiple
+    /// of `rows` bytes; what is left behind the last whole strip is a strip of shorter packets.
     pub fn strip(&self) -> usize {
-        if let Some(strip) = self.word_strip() {
-            return strip;
+        if let Some(symbols) = self.code.symbols() {
+            let w = symbols.field().width() as usize;
+            return match self.options.layout {
+                BufferLayout::Node => w / 8,
+                BufferLayout::Lane => w * self.options.packet,
+            };
         }
         let rows = self.layout.cells.iter().map(Vec::len).max().unwrap_or(0);
         rows * self.options.packet
@@ -205,8 +218,8 @@ impl Codec {
         self.layout.cells.len()
     }
 
-    /// The cells of a buffer by row. A buffer has `stripes · rows · packet` bytes; in the word layout,
-    /// `stripes · strip`.
+    /// The cells of a buffer by row. A buffer has `rows · length` bytes, where `length` is the same
+    /// for all buffers; in the word layout, `length` bytes.
     ///
     /// # Panics
     /// When there is no such buffer.
@@ -241,16 +254,14 @@ impl Codec {
         want: &CellSet,
         buffers: &mut [Buffer<'_>],
     ) -> Result<()> {
+        let buffers = buffers.iter_mut().map(Buffer::reborrow).enumerate();
         self.answer(&Question::compute(have, want), buffers)
     }
 
     /// Whether the cells of `want` can be made from those of `have`. The schedule is planned and
     /// kept, so that asking costs nothing when it is run afterwards.
     pub fn solvable(&self, have: &CellSet, want: &CellSet) -> bool {
-        match self.has_blocks() {
-            true => self.block_answer(have, want).is_ok(),
-            false => self.program(&Question::compute(have, want)).is_ok(),
-        }
+        self.program(&Question::compute(have, want)).is_ok()
     }
 
     /// Makes all parity from all data: `data` and `parity` are the shards of the nodes that hold
@@ -261,14 +272,11 @@ impl Codec {
     /// When a count or length is wrong. Codes with data and parity on one node are encoded by
     /// [`Codec::encode_nodes`].
     pub fn encode(&self, data: &[&[u8]], parity: &mut [&mut [u8]]) -> Result<()> {
-        self.expect_node_buffers()?;
-        let (sources, targets) = self.encoding.shards.split(&self.code)?;
-        self.expect_count("data", data.len(), sources.len())?;
-        self.expect_count("parity", parity.len(), targets.len())?;
-        let mut buffers: Vec<Buffer<'_>> = self.absent();
-        sources.iter().zip(data).for_each(|(n, d)| buffers[n.index()] = Buffer::Source(d));
-        targets.iter().zip(parity).for_each(|(n, p)| buffers[n.index()] = Buffer::Target(p));
-        self.answer(&self.encoding.question, &mut buffers)
+        if let Some(prepared) = self.encoding.prepared.get() {
+            return prepared.run(data, parity);
+        }
+        let prepared = self.encoder()?;
+        self.encoding.prepared.get_or_init(|| prepared).run(data, parity)
     }
 
     /// Makes all parity from all data, in shards that hold both: `nodes` are all shards, their
@@ -279,11 +287,11 @@ impl Codec {
     /// When a count or length is wrong.
     pub fn encode_nodes(&self, nodes: &mut [&mut [u8]]) -> Result<()> {
         self.expect_node_buffers()?;
-        self.expect_count("node", nodes.len(), self.encoding.standing.len())?;
-        let mut buffers = self.absent();
-        let standing = self.encoding.standing.iter();
-        standing.zip(nodes).for_each(|(n, node)| buffers[n.index()] = Buffer::Target(node));
-        self.answer(&self.encoding.question, &mut buffers)
+        let standing = &self.encoding.standing;
+        self.expect_count("node", nodes.len(), standing.len())?;
+        let nodes = nodes.iter_mut().map(|node| Buffer::Target(node));
+        let numbers = standing.iter().map(|node| node.index());
+        self.answer(&self.encoding.question, numbers.zip(nodes))
     }
 
     /// Makes the shards that are [`Buffer::Target`] from those that are [`Buffer::Source`], all stages
@@ -308,129 +316,79 @@ impl Codec {
         new: &[u8],
         parity: &mut [&mut [u8]],
     ) -> Result<()> {
-        self.expect_node_buffers()?;
-        let shards = Shards::new(&self.code, self.code.stages());
-        let (sources, targets) = shards.split(&self.code)?;
-        if sources.binary_search(&node).is_err() {
-            return Err(Error::length(format!("node {} holds no data", node.index())));
-        }
-        self.expect_count("parity", parity.len(), targets.len())?;
-        let mut buffers = vec![Buffer::Source(old), Buffer::Source(new)];
-        buffers.extend(parity.iter_mut().map(|shard| Buffer::Target(shard)));
-        self.answer(&Question::Update(node), &mut buffers)
+        self.updater(node)?.run(&[old, new], parity)
     }
 
-    fn update_program(&self, node: NodeId, targets: &[NodeId]) -> Result<Program> {
-        let parity = self.code.cells_of(targets.iter().copied());
-        let (schedule, touched) = self.code.schedule_update(node, &parity, self.options.plan)?;
-        let rows = self.code.node_cells(node).len();
-        let old_and_new =
-            (0..2 * rows).map(|cell| Location { buffer: cell / rows, row: cell % rows });
-        let outputs: Vec<Location> = touched
-            .iter()
-            .filter_map(|&cell| self.code.cell(cell).place)
-            .map(|place| {
-                let number = targets.iter().position(|&target| target == place.node);
-                Location { buffer: 2 + number.unwrap_or(0), row: place.row }
-            })
-            .collect();
-        let inputs = old_and_new.chain(outputs.iter().copied()).collect();
-        let nodes = [node, node].into_iter().chain(targets.iter().copied());
-        let strips = nodes.map(|node| self.code.node_cells(node).len()).collect();
-        Program::new(schedule, inputs, outputs, strips, self.options.packet)
-    }
-
-    /// The machine code that a kernel makes for a question, an instruction a line; `None` where it
-    /// is not a compiled one or does not serve. This processor need not have the kernel.
-    ///
-    /// # Errors
-    /// As [`Codec::compute`].
-    pub fn listing(
+    /// Answers a question over buffers, each with its number.
+    fn answer<'b>(
         &self,
-        kernel: Kernel,
-        have: &CellSet,
-        want: &CellSet,
-    ) -> Result<Option<String>> {
-        match self.word_kernel() {
-            Some(_) => Ok(None),
-            None => Ok(kernel.listing(&self.bind(self.plan(have, want)?)?)),
-        }
-    }
-
-    fn compiling(&self) -> Compiling {
-        let patience = self.options.kernel.patience();
-        Compiling { patience, prefetch: self.options.prefetch }
-    }
-
-    fn threads(&self) -> Threads {
-        Threads { most: self.options.threads, bytes_each: self.options.bytes_a_thread }
-    }
-
-    fn answer(&self, question: &Question, buffers: &mut [Buffer<'_>]) -> Result<()> {
-        if let (Question::Compute(have, want), true) = (question, self.has_blocks()) {
-            return self.compute_blocks(have, want, buffers);
-        }
+        question: &Question,
+        buffers: impl IntoIterator<Item = (usize, Buffer<'b>)>,
+    ) -> Result<()> {
         self.program(question)?.run(buffers, self.threads(), self.options.stores)
     }
 
     /// The program for a question: one that is kept, or a new one.
     fn program(&self, question: &Question) -> Result<Arc<Executable>> {
-        let programs = || self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = programs().by_question.get(question) {
-            return Ok(Arc::clone(found));
-        }
-        // Planned outside the lock: two threads may plan the same question, which is harmless.
-        let executable = Arc::new(self.prepare(question)?);
-        programs().insert(question.clone(), Arc::clone(&executable));
-        Ok(executable)
+        self.programs.get(question, || self.prepare(question))
     }
 
     fn prepare(&self, question: &Question) -> Result<Executable> {
-        match *question {
-            Question::Compute(ref have, ref want) => self.compile_shared(have, want),
+        if let (Question::Compute(have, want), true) = (question, self.has_blocks()) {
+            return self.prepare_blocks(have, want);
+        }
+        self.serving.prepare(self.execution(question)?)
+    }
+
+    /// Plans a question to the end.
+    fn execution(&self, question: &Question) -> Result<Execution> {
+        match question {
+            Question::Compute(have, want) => self.planner().compute(have, want),
             Question::Update(node) => {
                 let shards = Shards::new(&self.code, self.code.stages());
                 let (_, targets) = shards.split(&self.code)?;
-                match self.word_kernel() {
-                    Some(kernel) => self.compile_word_update(kernel, node, targets),
-                    None => self.compile(&self.update_program(node, targets)?),
-                }
+                self.planner().update(*node, targets)
             }
         }
     }
 
-    /// Compiles a question, over some columns of the packets.
-    fn compile_part(
-        &self,
-        have: &CellSet,
-        want: &CellSet,
-        columns: Range<usize>,
-    ) -> Result<Executable> {
-        match self.word_kernel() {
-            Some(kernel) => self.compile_words(kernel, have, want),
-            None => self.compile(&self.bind(self.plan(have, want)?)?.over_columns(columns)?),
+    fn planner(&self) -> Planner<'_> {
+        let threads = || thread_count(self.options.threads);
+        Planner {
+            code: &self.code,
+            layout: &self.layout,
+            target: self.serving.target(),
+            shares: match self.options.split {
+                Split::Stripe => Shares::Stripes,
+                Split::Node => Shares::Nodes(threads()),
+                Split::Columns => Shares::Columns(threads()),
+                Split::Rows => Shares::Rows(threads()),
+            },
+            options: self.options.plan,
         }
     }
 
-    fn compile(&self, program: &Program) -> Result<Executable> {
-        self.kernel().compile(program, self.compiling())
+    /// Whether buffers are the blocks of an LT code, whose schedules are run down whole blocks.
+    fn has_blocks(&self) -> bool {
+        self.code.graph().is_some() && self.layout.cells.iter().all(|cells| cells.len() == 1)
     }
 
-    fn plan(&self, have: &CellSet, want: &CellSet) -> Result<Plan> {
-        self.code.schedule_with(have, want, self.options.plan)
-    }
-
-    fn bind(&self, plan: Plan) -> Result<Program> {
-        let locate = |cells: &[CellId]| -> Vec<Location> {
-            cells.iter().map(|cell| self.layout.locations[cell.index()]).collect()
+    /// Solves an LT code's graph. That costs more than running a small segment, and an object's
+    /// segments mostly miss the same blocks: answers are kept, also those that say no.
+    fn prepare_blocks(&self, have: &CellSet, want: &CellSet) -> Result<Executable> {
+        let plan = self.code.schedule_with(have, want, self.options.plan)?;
+        let locate = |cells: &[CellId]| -> Vec<usize> {
+            cells.iter().map(|cell| self.layout.locations[cell.index()].buffer).collect()
         };
         let (inputs, outputs) = (locate(plan.inputs()), locate(plan.outputs()));
-        let rows = self.layout.cells.iter().map(Vec::len).collect();
-        Program::new(plan.into_schedule(), inputs, outputs, rows, self.options.packet)
+        let program = BlockProgram::new(plan.schedule())?;
+        let kernel = self.kernel();
+        let runners = kernel.runners().ok_or_else(|| kernel.unavailable())?;
+        blocks::prepare(program, runners, inputs, outputs, self.buffer_count())
     }
 
-    fn absent<'a>(&self) -> Vec<Buffer<'a>> {
-        (0..self.buffer_count()).map(|_| Buffer::Absent).collect()
+    fn threads(&self) -> Threads {
+        Threads { most: self.options.threads, bytes_each: self.options.bytes_a_thread }
     }
 
     fn expect_node_buffers(&self) -> Result<()> {
@@ -451,43 +409,6 @@ impl Codec {
     }
 }
 
-/// Which cells lie where.
-#[derive(Debug)]
-struct Layout {
-    /// Per buffer, its cells by row.
-    cells: Vec<Vec<CellId>>,
-    /// Per cell, its place; auxiliary cells have none and are never asked for.
-    locations: Vec<Location>,
-    /// The buffers with data.
-    data: Vec<usize>,
-}
-
-impl Layout {
-    fn new(code: &Code, layout: BufferLayout) -> Self {
-        let mut cells: Vec<Vec<CellId>> = Vec::new();
-        for node in code.nodes() {
-            let rows = code.node_cells(node);
-            let rows_a_buffer = match layout {
-                BufferLayout::Node => rows.len(),
-                BufferLayout::Lane => code.lane_rows(),
-            };
-            cells.extend(rows.chunks(rows_a_buffer).map(<[CellId]>::to_vec));
-        }
-        let unplaced = code.data_cells().iter().filter(|&&cell| code.cell(cell).place.is_none());
-        cells.extend(unplaced.map(|&cell| vec![cell]));
-        let mut locations = vec![Location { buffer: 0, row: 0 }; code.cell_count()];
-        for (buffer, cells) in cells.iter().enumerate() {
-            for (row, cell) in cells.iter().enumerate() {
-                locations[cell.index()] = Location { buffer, row };
-            }
-        }
-        let mut data: Vec<usize> =
-            code.data_cells().iter().map(|cell| locations[cell.index()].buffer).collect();
-        data.dedup();
-        Self { cells, locations, data }
-    }
-}
-
 /// What encoding a code takes, found once.
 #[derive(Debug)]
 struct Encoding {
@@ -495,12 +416,15 @@ struct Encoding {
     /// The nodes that stand then.
     standing: Vec<NodeId>,
     shards: Shards,
+    /// The question prepared, once it has been asked.
+    prepared: OnceLock<Prepared>,
 }
 
 impl Encoding {
     fn new(code: &Code) -> Self {
         let question = Question::compute(&code.stored(Role::Data), &code.made_in(1));
-        Self { question, standing: code.nodes_at(1), shards: Shards::new(code, 1) }
+        let (standing, shards) = (code.nodes_at(1), Shards::new(code, 1));
+        Self { question, standing, shards, prepared: OnceLock::new() }
     }
 }
 
@@ -532,42 +456,5 @@ impl Shards {
                 node.index()
             ))),
         }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Question {
-    Compute(CellSet, CellSet),
-    Update(NodeId),
-}
-
-impl Question {
-    fn compute(have: &CellSet, want: &CellSet) -> Self {
-        Self::Compute(have.clone(), want.clone())
-    }
-}
-
-#[derive(Default)]
-struct Programs {
-    by_question: HashMap<Question, Arc<Executable>>,
-    oldest_first: VecDeque<Question>,
-}
-
-impl Programs {
-    fn insert(&mut self, question: Question, executable: Arc<Executable>) {
-        if self.by_question.insert(question.clone(), executable).is_none() {
-            self.oldest_first.push_back(question);
-        }
-        if self.oldest_first.len() > KEPT_PROGRAMS
-            && let Some(oldest) = self.oldest_first.pop_front()
-        {
-            self.by_question.remove(&oldest);
-        }
-    }
-}
-
-impl std::fmt::Debug for Programs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} programs", self.by_question.len())
     }
 }

@@ -32,6 +32,8 @@ pub enum ErrorKind {
     Kernel,
     /// The operating system has not as much memory.
     Memory,
+    /// A fault of this crate that was noticed before it could do harm.
+    Internal,
 }
 
 /// The crate's result type.
@@ -69,6 +71,10 @@ impl Error {
 
     pub(crate) fn kernel(message: impl Into<String>) -> Self {
         Self { kind: ErrorKind::Kernel, message: message.into() }
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Internal, message: message.into() }
     }
 
     /// The operating system's refusal of so many bytes.

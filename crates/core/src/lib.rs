@@ -4,7 +4,7 @@
 //!   ([`Code`]).
 //! - A **schedule** is a straight-line XOR program that computes wanted cells from cells at hand
 //!   ([`Schedule`]).
-//! - A **kernel** runs a schedule over bytes ([`run`]).
+//! - A **kernel** runs a schedule over bytes ([`Codec`], [`Kernel`]).
 //!
 //! Encoding, decoding, degraded reads, repair and parity updates are all one question,
 //! [`Code::schedule`]. The modules below stand in the order in which data flows.
@@ -12,14 +12,17 @@
 pub mod define;
 pub mod measure;
 pub mod plan;
-pub mod run;
 pub mod tune;
 
 mod codec;
 mod error;
+mod limits;
 mod lt;
+mod run;
 
-pub use codec::{BufferLayout, Codec, CodecOptions, DEFAULT_PACKET, Sums};
+pub use codec::{
+    Codec, CodecOptions, DEFAULT_PACKET, ExplainedPart, Explanation, Prepared, Sums,
+};
 pub use define::cauchy::CauchyMatrix;
 pub use define::cells::{Cell, CellId, CellSet, Code, CodeBuilder, NodeId, Pin, Place, Role};
 pub use define::code::{FAMILIES, Family};
@@ -31,12 +34,12 @@ pub use error::{Error, ErrorKind, Result};
 pub use lt::{LtBlock, LtBlocks, LtDecoder, LtEncoder, LtInfo, LtOptions};
 pub use plan::combination::Combination;
 pub use plan::cost::{Cost, Objective};
+pub use plan::layout::BufferLayout;
 pub use plan::schedule::{Op, Schedule, Slot};
 pub use plan::search;
 pub use plan::{Order, Pass, Plan, PlanOptions, Reads};
-pub use run::kernel::{Buffer, Stores};
+pub use run::buffers::{Buffer, Stores};
+pub use run::dispatch::{Kernel, KernelChoice, WordKernel, can_compile};
 pub use run::pages::Pages;
-pub use run::parallel::Split;
-pub use run::select::{Kernel, KernelChoice, can_compile};
-pub use run::words::select::WordKernel;
+pub use run::threads::Split;
 pub use tune::Tuning;

@@ -21,13 +21,15 @@ pub use info::LtInfo;
 use crate::define::lt::{Graph, LtCode};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
+use crate::limits::BYTES_A_THREAD;
+use crate::plan::blocks::BlockProgram;
 use crate::plan::lt::{Decoder, Method};
 use crate::plan::schedule::Schedule;
-use crate::run::blocks::BlockProgram;
-use crate::run::kernel::{self, Stores};
+use crate::run;
+use crate::run::buffers::{Buffer, Stores};
+use crate::run::dispatch::KernelChoice;
 use crate::run::pages::Pages;
-use crate::run::parallel::{BYTES_A_THREAD, Threads};
-use crate::run::select::KernelChoice;
+use crate::run::threads::Threads;
 
 /// The packet that a kernel is chosen for.
 const PACKET: usize = 64;
@@ -65,9 +67,18 @@ impl LtOptions {
     ) -> Result<()> {
         let program = BlockProgram::new(schedule)?;
         let chosen = self.kernel.resolve(PACKET);
-        let runner = chosen.block_runner().ok_or_else(|| chosen.unavailable())?;
+        let runners = chosen.runners().ok_or_else(|| chosen.unavailable())?;
         let threads = Threads { most: self.threads, bytes_each: BYTES_A_THREAD };
-        kernel::blocks::run(&program, runner, inputs, outputs, threads, self.stores)
+        let (read, made) = (inputs.len(), outputs.len());
+        let numbers = (0..read).collect();
+        let executable =
+            run::blocks::prepare(program, runners, numbers, (read..read + made).collect(), read + made)?;
+        let inputs = inputs.iter().map(|input| Buffer::Source(input));
+        let outputs = outputs.iter_mut().map(|output| match output {
+            Some(output) => Buffer::Target(output),
+            None => Buffer::Absent,
+        });
+        executable.run(inputs.chain(outputs).enumerate(), threads, self.stores)
     }
 }
 

@@ -24,10 +24,9 @@ use crate::codec::{CodecOptions, Sums};
 use crate::define::spec::Spec;
 use crate::plan::Pass;
 use crate::plan::cost::Objective;
-use crate::run::kernel::Stores;
-use crate::run::parallel::Split;
-use crate::run::select::{Kernel, KernelChoice};
-use crate::run::words::select::WordKernel;
+use crate::run::buffers::Stores;
+use crate::run::threads::Split;
+use crate::run::dispatch::{Kernel, KernelChoice, WordKernel};
 
 pub use decide::measure;
 

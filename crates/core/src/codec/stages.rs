@@ -3,7 +3,7 @@
 use crate::codec::Codec;
 use crate::define::cells::{CellId, CellSet};
 use crate::error::{Error, Result};
-use crate::run::kernel::Buffer;
+use crate::run::buffers::Buffer;
 
 impl Codec {
     /// Makes the cells of a stage after the first, from just those that [`Code::promotion`] says:

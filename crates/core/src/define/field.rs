@@ -143,9 +143,55 @@ impl Field {
             .sum()
     }
 
+    /// Multiplication by `factor`, prepared for many words.
+    pub(crate) fn multiples_of(self, factor: u32) -> Multiples {
+        let mut images = [0; 32];
+        let bits = &mut images[..self.width as usize];
+        bits.iter_mut().enumerate().for_each(|(bit, image)| {
+            *image = self.multiply(factor, 1 << bit);
+        });
+        Multiples { images, word: self.width as usize / 8 }
+    }
+
     /// The element x, by which columns of a bit matrix step (1 in the field of two elements).
     fn generator(self) -> u32 {
         if self.width == 1 { 1 } else { 2 }
+    }
+}
+
+/// Multiplication by a constant, which is a linear map of a word's bits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Multiples {
+    /// The products of the constant and each bit of a word.
+    images: [u32; 32],
+    /// The bytes of a word.
+    word: usize,
+}
+
+impl Multiples {
+    /// The product of the constant and bit `bit` of a word.
+    pub(crate) fn image(&self, bit: usize) -> u32 {
+        self.images[bit]
+    }
+
+    /// The product of the constant and a word.
+    pub(crate) fn of(&self, word: u32) -> u32 {
+        let (mut product, mut left) = (0, word);
+        while left != 0 {
+            product ^= self.images[left.trailing_zeros() as usize];
+            left &= left - 1;
+        }
+        product
+    }
+
+    /// Adds the multiples of little-endian words of 8, 16 or 32 bits to others.
+    pub(crate) fn add(&self, words: &[u8], sums: &mut [u8]) {
+        for (word, sum) in words.chunks_exact(self.word).zip(sums.chunks_exact_mut(self.word)) {
+            let mut bytes = [0; 4];
+            bytes[..self.word].copy_from_slice(word);
+            let product = self.of(u32::from_le_bytes(bytes)).to_le_bytes();
+            sum.iter_mut().zip(product).for_each(|(sum, byte)| *sum ^= byte);
+        }
     }
 }
 

@@ -12,8 +12,6 @@ use crate::define::cells::{Code, NodeId};
 use crate::define::field::Field;
 use crate::define::symbols::SymbolMatrix;
 use crate::error::{Error, Result};
-use crate::plan::optimise::direct;
-use crate::plan::schedule::Schedule;
 
 /// Wanted symbols as sums of multiples of symbols at hand, the same for every word of their nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,17 +62,9 @@ impl Combination {
         &self.coefficients[output * self.inputs.len()..][..self.inputs.len()]
     }
 
-    /// The same as XORs, where no factor is other than zero and one.
-    pub fn plain_sums(&self) -> Option<Schedule> {
-        if self.coefficients.iter().any(|&factor| factor > 1) {
-            return None;
-        }
-        let support = |output: usize| -> Vec<usize> {
-            let row = self.coefficients(output).iter();
-            row.enumerate().filter(|(_, factor)| **factor == 1).map(|(input, _)| input).collect()
-        };
-        let supports: Vec<Vec<usize>> = (0..self.outputs.len()).map(support).collect();
-        direct::schedule(self.inputs.len(), &supports).ok()
+    /// The factors of all outputs' sums, a row each.
+    pub(crate) fn rows(&self) -> Vec<Vec<u32>> {
+        (0..self.outputs.len()).map(|output| self.coefficients(output).to_vec()).collect()
     }
 }
 

@@ -3,9 +3,9 @@
 //! Papers count differently; every figure here says which it is. `total` is the dissertation's "XOR
 //! and copy": it copies the first source of every cell and XORs the others, so that an operation
 //! costs its number of sources. What a compiled kernel loads and stores follows from register
-//! allocation and is counted there ([`crate::plan::registers`]).
+//! allocation and is counted there ([`crate::plan::steps::Allocation`]).
 
-use crate::plan::registers::{Allocation, Machine};
+use crate::plan::machine::Machine;
 use crate::plan::schedule::Schedule;
 
 /// The counts of one schedule.
@@ -73,15 +73,6 @@ impl Objective {
 
     /// The dissertation's cost.
     pub const WEIGHTED: Self = Self::Weighted(Self::PRINTED_WEIGHT);
-
-    /// The figure of a schedule.
-    pub(crate) fn of_schedule(self, schedule: &Schedule) -> Figure {
-        let cost = Cost::of(schedule);
-        let Self::Fused(machine) = self else { return self.of(&cost) };
-        // What adds to cells is not compiled.
-        let allocation = Allocation::of_operations(schedule, machine);
-        allocation.map_or((u64::MAX, 0), |made| (made.cost() as u64, cost.total as u64))
-    }
 
     /// The figure of a schedule of these counts, before registers are allocated.
     pub(crate) fn of(self, cost: &Cost) -> Figure {

@@ -1,4 +1,4 @@
-//! The oracle: runs a schedule one byte at a time, with no regard for speed.
+//! The oracle: runs a schedule cell by cell, with no regard for speed.
 //!
 //! Every kernel must give what this gives.
 
@@ -8,31 +8,42 @@ use crate::plan::schedule::{Schedule, Slot};
 /// Runs a schedule over cells of equal length and returns its outputs.
 ///
 /// # Errors
-/// When the number of inputs is not the schedule's, or their lengths differ.
+/// If the number of inputs is not the schedule's, their lengths differ, or these are not whole
+/// words.
 pub fn interpret(schedule: &Schedule, inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
     let length = inputs.first().map_or(0, |cell| cell.len());
-    if inputs.len() != schedule.inputs() || inputs.iter().any(|cell| cell.len() != length) {
+    let word = schedule.word();
+    if inputs.len() != schedule.inputs()
+        || inputs.iter().any(|cell| cell.len() != length)
+        || !length.is_multiple_of(word)
+    {
         return Err(Error::length(format!(
-            "the schedule has {} inputs, which must be given with equal lengths",
+            "the schedule has {} inputs, which must be given with equal lengths in words of {word} \
+             bytes",
             schedule.inputs()
         )));
     }
     let mut temps = vec![vec![0; length]; schedule.temps()];
     let mut outputs = vec![vec![0; length]; schedule.outputs()];
     for op in schedule.ops() {
-        for byte in 0..length {
-            let read = |slot: Slot| match slot {
-                Slot::Input(n) => inputs[n as usize][byte],
-                Slot::Temp(n) => temps[n as usize][byte],
-                Slot::Output(n) => outputs[n as usize][byte],
+        let mut sum = vec![0; length];
+        for &source in op.sources.iter().chain(op.accumulate.then_some(&op.target)) {
+            let cell = match source {
+                Slot::Input(n) => inputs[n as usize],
+                Slot::Temp(n) => &temps[n as usize],
+                Slot::Output(n) => &outputs[n as usize],
             };
-            let start = if op.accumulate { read(op.target) } else { 0 };
-            let value = op.sources.iter().fold(start, |sum, &source| sum ^ read(source));
-            match op.target {
-                Slot::Temp(n) => temps[n as usize][byte] = value,
-                Slot::Output(n) => outputs[n as usize][byte] = value,
-                Slot::Input(_) => unreachable!("a checked schedule writes no input"),
-            }
+            sum.iter_mut().zip(cell).for_each(|(sum, byte)| *sum ^= byte);
+        }
+        if let Some(field) = schedule.field().filter(|_| op.factor != 1) {
+            let mut product = vec![0; length];
+            field.multiples_of(op.factor).add(&sum, &mut product);
+            sum = product;
+        }
+        match op.target {
+            Slot::Temp(n) => temps[n as usize] = sum,
+            Slot::Output(n) => outputs[n as usize] = sum,
+            Slot::Input(_) => unreachable!("a checked schedule writes no input"),
         }
     }
     Ok(outputs)
@@ -51,5 +62,17 @@ mod tests {
         assert_eq!(outputs, [vec![7, 112], vec![1, 16], vec![0, 0]]);
         assert!(interpret(&schedule, &[&[1], &[2]]).is_err());
         assert!(interpret(&schedule, &[&[1], &[2], &[]]).is_err());
+    }
+
+    /// Doubling 0x80 shifts the top bit out and adds 0x1D; the words of two bytes are little-endian.
+    #[test]
+    fn words_are_multiplied() {
+        let text = "inputs 2 temps 1 outputs 1 field 8 0x11d\nt0 = 2 * (i0 ^ i1)\no0 = t0 ^ i0\n";
+        let outputs = interpret(&text.parse().unwrap(), &[&[0x80, 1], &[0, 2]]).unwrap();
+        assert_eq!(outputs, [vec![0x1D ^ 0x80, 6 ^ 1]]);
+        let text = "inputs 1 temps 0 outputs 1 field 16 0x1100b\no0 = 2 * i0\n";
+        let outputs = interpret(&text.parse().unwrap(), &[&[0x80, 0x80]]).unwrap();
+        assert_eq!(outputs, [vec![0x0B, 0x11]]);
+        assert!(interpret(&text.parse().unwrap(), &[&[1]]).is_err());
     }
 }

@@ -14,20 +14,32 @@
 //! Safe code only, and nothing here knows about memory: a [`Schedule`] names numbered inputs,
 //! temporaries and outputs; a [`Plan`] says which cells they are.
 
+pub(crate) mod allocate;
+pub mod arrange;
+pub(crate) mod blocks;
 mod chance;
 pub mod combination;
 pub mod cost;
+pub(crate) mod execution;
 pub mod interpret;
+pub(crate) mod layout;
+pub(crate) mod lower;
 pub mod lt;
+pub mod machine;
 pub mod optimise;
 pub(crate) mod pieces;
+pub(crate) mod products;
+pub(crate) mod program;
+mod prove;
 mod reads;
-pub mod registers;
 pub mod schedule;
 pub mod search;
+pub mod steps;
 mod structure;
 mod syndrome;
 mod text;
+pub(crate) mod variants;
+pub mod vector;
 
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +51,7 @@ use crate::plan::optimise::matching::{self, Preference};
 use crate::plan::optimise::refine::{self, Effort};
 use crate::plan::optimise::rows::Rows;
 use crate::plan::optimise::{direct, fuse, order, slp, smart};
-use crate::plan::registers::Machine;
+use crate::plan::machine::Machine;
 use crate::plan::schedule::Schedule;
 
 /// The largest number of sources (sum over wanted cells) that `slp` is tried on by itself; beyond
@@ -107,7 +119,7 @@ pub enum Order {
     Parity,
     /// Sources one after the other, each added wherever it is used (Luo, Xu and Plank 2009).
     Data,
-    /// The one in which a compiled kernel runs it on this machine ([`registers::arranged`]), which may
+    /// The one in which a compiled kernel runs it on this machine ([`arrange::arranged`]), which may
     /// compute by other operations.
     Fused(Machine),
 }
@@ -267,7 +279,7 @@ impl Code {
         if let Some(equations) = structured {
             plans.push(plan(&equations)?);
         }
-        let figure = |plan: &Plan| options.objective.of_schedule(plan.schedule());
+        let figure = |plan: &Plan| arrange::figure(options.objective, plan.schedule());
         let cheapest = plans.into_iter().min_by_key(figure);
         cheapest.ok_or_else(|| Error::schedule("no equations to plan from"))
     }
@@ -350,7 +362,7 @@ fn reduce(start: Schedule, streams: &[usize], options: PlanOptions) -> Result<Sc
     match options.order {
         Order::Parity => Ok(reduced),
         Order::Data => order::data_first(&reduced),
-        Order::Fused(machine) => registers::arranged(&reduced, streams, machine),
+        Order::Fused(machine) => Ok(arrange::arranged(&reduced, streams, machine)?.schedule),
     }
 }
 

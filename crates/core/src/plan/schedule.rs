@@ -3,11 +3,19 @@
 //! Operations are `target = source ^ source ^ …` over inputs (`i0`, `i1`, …), temporaries (`t0`,
 //! …) and outputs (`o0`, …). A target may also be added to, `target ^= source ^ …`, once it has a
 //! value; data-first orders need that, the passes do not. An operation without sources makes a
-//! cell of zeros. Schedules are only made through [`Schedule::new`], which checks them, so every
-//! kernel may rely on what is said here.
+//! cell of zeros.
+//!
+//! In the word layout a cell holds words of GF(2^w), and an operation may multiply its sum by a
+//! constant, `target = factor * (source ^ …)`. Such a schedule names its field
+//! ([`Schedule::over`]); everything else is the same for packets and words.
+//!
+//! Schedules are only made through [`Schedule::new`] and [`Schedule::over`], which check them, so
+//! every kernel may rely on what is said here.
 
 use std::fmt;
 
+use crate::define::field::Field;
+use crate::define::symbols::WORD_WIDTHS;
 use crate::error::{Error, Result};
 
 /// The most inputs, temporaries or outputs that a schedule may have.
@@ -47,6 +55,8 @@ pub struct Op {
     pub target: Slot,
     /// Whether the sources are added to what the target holds, instead of replacing it.
     pub accumulate: bool,
+    /// The element of the schedule's field that the sum is multiplied by; 1 in packet schedules.
+    pub factor: u32,
     /// What is XORed; no slot twice, and not the target itself.
     pub sources: Vec<Slot>,
 }
@@ -54,12 +64,17 @@ pub struct Op {
 impl Op {
     /// `target = sources[0] ^ sources[1] ^ …`
     pub fn assign(target: Slot, sources: Vec<Slot>) -> Self {
-        Self { target, accumulate: false, sources }
+        Self { target, accumulate: false, factor: 1, sources }
+    }
+
+    /// `target = factor * (sources[0] ^ sources[1] ^ …)`
+    pub fn multiply(target: Slot, factor: u32, sources: Vec<Slot>) -> Self {
+        Self { target, accumulate: false, factor, sources }
     }
 
     /// `target ^= sources[0] ^ sources[1] ^ …`
     pub fn add(target: Slot, sources: Vec<Slot>) -> Self {
-        Self { target, accumulate: true, sources }
+        Self { target, accumulate: true, factor: 1, sources }
     }
 }
 
@@ -70,22 +85,52 @@ pub struct Schedule {
     temps: usize,
     outputs: usize,
     ops: Vec<Op>,
+    field: Option<Field>,
 }
 
 impl Schedule {
-    /// Checks and takes a list of operations.
+    /// Checks and takes a list of operations that only XOR.
     ///
     /// # Errors
-    /// When an operation writes an input, reads what has no value yet, names a slot out of range or
-    /// twice, assigns what is assigned already, or adds to what is not; when an output is never
-    /// assigned. The message gives the operation's number, from 0.
+    /// If an operation writes an input, reads what has no value yet, names a slot out of range or
+    /// twice, assigns what is assigned already, adds to what is not, or multiplies; if an output is
+    /// never assigned. The message gives the operation's number, from 0.
     pub fn new(inputs: usize, temps: usize, outputs: usize, ops: Vec<Op>) -> Result<Self> {
+        Self::checked(inputs, temps, outputs, ops, None)
+    }
+
+    /// Checks and takes a list of operations on words of `field`, which may multiply.
+    ///
+    /// # Errors
+    /// As [`Schedule::new`]; also if words of the field do not have 8, 16 or 32 bits, a factor is
+    /// not an element of it, or an operation adds a multiple to its target.
+    pub fn over(
+        field: Field,
+        inputs: usize,
+        temps: usize,
+        outputs: usize,
+        ops: Vec<Op>,
+    ) -> Result<Self> {
+        if !WORD_WIDTHS.contains(&(field.width() as usize)) {
+            let w = field.width();
+            return Err(Error::schedule(format!("words must have w = 8, 16 or 32 bits; got {w}")));
+        }
+        Self::checked(inputs, temps, outputs, ops, Some(field))
+    }
+
+    fn checked(
+        inputs: usize,
+        temps: usize,
+        outputs: usize,
+        ops: Vec<Op>,
+        field: Option<Field>,
+    ) -> Result<Self> {
         if inputs.max(temps).max(outputs) > MAX_SLOTS {
             return Err(Error::schedule(format!(
                 "a schedule has at most {MAX_SLOTS} cells a kind"
             )));
         }
-        let schedule = Self { inputs, temps, outputs, ops };
+        let schedule = Self { inputs, temps, outputs, ops, field };
         schedule.validate()?;
         Ok(schedule)
     }
@@ -110,9 +155,30 @@ impl Schedule {
         &self.ops
     }
 
-    /// Whether every target is assigned once and never added to, as the passes require.
+    /// The field of the words, or `None` where cells are packets.
+    pub fn field(&self) -> Option<Field> {
+        self.field
+    }
+
+    /// The bytes of a word: 1 where cells are packets.
+    pub fn word(&self) -> usize {
+        self.field.map_or(1, |field| field.width() as usize / 8)
+    }
+
+    /// Whether every target is assigned once and never added to.
     pub fn is_single_assignment(&self) -> bool {
         self.ops.iter().all(|op| !op.accumulate)
+    }
+
+    /// Refuses what the passes do not work on.
+    ///
+    /// # Errors
+    /// If an operation adds to its target, or cells hold words.
+    pub(crate) fn require_single_assignment(&self) -> Result<()> {
+        if self.is_single_assignment() && self.field.is_none() {
+            return Ok(());
+        }
+        Err(Error::schedule("passes work on schedules of packets without `^=`"))
     }
 
     /// Whether output `output` may lie in the same memory as input `input`: nothing reads the
@@ -151,6 +217,9 @@ impl Schedule {
                 return Err(format!("{source} is read before it is assigned"));
             }
         }
+        if op.factor != 1 {
+            self.validate_factor(op)?;
+        }
         if matches!(op.target, Slot::Input(_)) {
             return Err(format!("{} is an input and cannot be written", op.target));
         }
@@ -161,6 +230,18 @@ impl Schedule {
                 assigned.mark(op.target);
                 Ok(())
             }
+        }
+    }
+
+    fn validate_factor(&self, op: &Op) -> Result<(), String> {
+        let factor = op.factor;
+        match self.field {
+            None => Err(format!("packets are not multiplied; got the factor {factor}")),
+            Some(field) if !field.contains(factor.into()) => {
+                Err(format!("a factor must be below {}; got {factor}", field.size()))
+            }
+            Some(_) if op.accumulate => Err("a multiple is added to its target".to_owned()),
+            Some(_) => Ok(()),
         }
     }
 
@@ -216,9 +297,23 @@ mod tests {
             ("o0 = i0\no0 ^= o0", "operation 1: o0 is made from itself"),
             ("t0 = i0", "o0 is never assigned"),
             ("t7 = i0\no0 = i0", "t7 is out of range"),
+            ("o0 = 2 * i0", "operation 0: packets are not multiplied; got the factor 2"),
         ] {
             let message = error(&format!("{head}{body}"));
             assert!(message.contains(part), "{body}: {message}");
+        }
+    }
+
+    #[test]
+    fn factors_are_elements_of_the_field() {
+        for (head, body, part) in [
+            ("field 8 0x11d", "o0 = 256 * i0", "a factor must be below 256; got 256"),
+            ("field 8 0x11d", "o0 = i0\no0 ^= 2 * i1", "a multiple is added"),
+            ("field 4 0x13", "o0 = 3 * i0", "words must have w = 8, 16 or 32 bits; got 4"),
+            ("field 8 0x100", "o0 = i0", "not irreducible"),
+        ] {
+            let message = error(&format!("inputs 2 temps 0 outputs 1 {head}\n{body}"));
+            assert!(message.contains(part), "{head} {body}: {message}");
         }
     }
 

@@ -9,31 +9,44 @@
 //! ```
 //!
 //! The first line declares how many cells of each kind there are; `= 0` makes a cell of zeros.
+//! Where cells hold words, the line also names the field by its width and polynomial, and a sum may
+//! be multiplied:
+//!
+//! ```text
+//! inputs 2 temps 1 outputs 1 field 8 0x11d
+//! t0 = 2 * (i0 ^ i1)
+//! o0 = i0 ^ t0
+//! ```
 
 use std::fmt;
 use std::str::FromStr;
 
+use crate::define::field::Field;
 use crate::error::{Error, Result};
 use crate::plan::schedule::{Op, Schedule, Slot};
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (inputs, temps, outputs) = (self.inputs(), self.temps(), self.outputs());
-        writeln!(f, "inputs {inputs} temps {temps} outputs {outputs}")?;
+        write!(f, "inputs {inputs} temps {temps} outputs {outputs}")?;
+        if let Some(field) = self.field() {
+            write!(f, " field {} {:#x}", field.width(), field.polynomial())?;
+        }
+        writeln!(f)?;
         self.ops().iter().try_for_each(|op| writeln!(f, "{op}"))
     }
 }
 
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.target, if self.accumulate { "^=" } else { "=" })?;
-        if self.sources.is_empty() {
-            return f.write_str(" 0");
+        let assign = if self.accumulate { "^=" } else { "=" };
+        let names: Vec<String> = self.sources.iter().map(Slot::to_string).collect();
+        let sum = if names.is_empty() { "0".to_owned() } else { names.join(" ^ ") };
+        match (self.factor, names.len()) {
+            (1, _) => write!(f, "{} {assign} {sum}", self.target),
+            (factor, 0 | 1) => write!(f, "{} {assign} {factor} * {sum}", self.target),
+            (factor, _) => write!(f, "{} {assign} {factor} * ({sum})", self.target),
         }
-        for (i, source) in self.sources.iter().enumerate() {
-            write!(f, "{}{source}", if i == 0 { " " } else { " ^ " })?;
-        }
-        Ok(())
     }
 }
 
@@ -49,12 +62,27 @@ impl FromStr for Schedule {
         let (number, head) = lines
             .next()
             .ok_or_else(|| Error::schedule("the text is empty; it begins with `inputs N …`"))?;
-        let [inputs, temps, outputs] = parse_head(head).ok_or_else(|| wrong_line(number, head))?;
+        let Head { cells: [inputs, temps, outputs], field } =
+            parse_head(head).ok_or_else(|| wrong_line(number, head))?;
         let ops = lines
             .map(|(number, line)| parse_op(line).ok_or_else(|| wrong_line(number, line)))
             .collect::<Result<Vec<Op>>>()?;
-        Self::new(inputs, temps, outputs, ops)
+        match field {
+            None => Self::new(inputs, temps, outputs, ops),
+            Some((width, polynomial)) => {
+                let field = Field::with_polynomial(width, polynomial)?;
+                Self::over(field, inputs, temps, outputs, ops)
+            }
+        }
     }
+}
+
+/// What the first line declares.
+struct Head {
+    /// How many inputs, temporaries and outputs there are.
+    cells: [usize; 3],
+    /// Width and polynomial of the field.
+    field: Option<(u32, u64)>,
 }
 
 fn wrong_line(number: usize, line: &str) -> Error {
@@ -65,14 +93,23 @@ fn wrong_line(number: usize, line: &str) -> Error {
     ))
 }
 
-fn parse_head(line: &str) -> Option<[usize; 3]> {
+fn parse_head(line: &str) -> Option<Head> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    match words[..] {
-        ["inputs", inputs, "temps", temps, "outputs", outputs] => {
-            Some([parse_number(inputs)?, parse_number(temps)?, parse_number(outputs)?])
+    let ["inputs", inputs, "temps", temps, "outputs", outputs, ref rest @ ..] = words[..] else {
+        return None;
+    };
+    let cells = [parse_number(inputs)?, parse_number(temps)?, parse_number(outputs)?];
+    let field = match *rest {
+        [] => None,
+        ["field", width, polynomial] => {
+            let digits = polynomial.strip_prefix("0x")?;
+            let plain = digits.bytes().all(|b| b.is_ascii_hexdigit());
+            let polynomial = u64::from_str_radix(digits, 16).ok().filter(|_| plain)?;
+            Some((parse_number(width)?, polynomial))
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(Head { cells, field })
 }
 
 fn parse_op(line: &str) -> Option<Op> {
@@ -82,13 +119,18 @@ fn parse_op(line: &str) -> Option<Op> {
         None => (left, false),
     };
     let target = parse_slot(target.trim())?;
-    let sources = match right.trim() {
+    let (factor, sum) = match right.split_once('*') {
+        Some((factor, sum)) => (parse_number(factor.trim())?, sum.trim()),
+        None => (1, right.trim()),
+    };
+    let inner = sum.strip_prefix('(').and_then(|sum| sum.strip_suffix(')'));
+    let sources = match inner.unwrap_or(sum).trim() {
         "0" if !accumulate => Vec::new(),
         sources => {
             sources.split('^').map(|source| parse_slot(source.trim())).collect::<Option<_>>()?
         }
     };
-    Some(Op { target, accumulate, sources })
+    Some(Op { target, accumulate, factor, sources })
 }
 
 fn parse_number<T: FromStr>(digits: &str) -> Option<T> {
@@ -116,6 +158,9 @@ mod tests {
         let text = "inputs 4 temps 1 outputs 3\nt0 = i0 ^ i1\no0 = t0 ^ i2\no1 = i3\no1 ^= i2 ^ t0\no2 = 0\n";
         let schedule: Schedule = text.parse().unwrap();
         assert_eq!(schedule.to_string(), text);
+        let words = "inputs 2 temps 1 outputs 2 field 8 0x11d\n\
+                     t0 = 2 * (i0 ^ i1)\no0 = 255 * t0\no1 = i0 ^ t0\n";
+        assert_eq!(words.parse::<Schedule>().unwrap().to_string(), words);
         let loose = "# a comment\n\n inputs 1  temps 0 outputs 1 \no0=i0# end";
         assert_eq!(loose.parse::<Schedule>().unwrap().ops().len(), 1);
     }
@@ -127,7 +172,10 @@ mod tests {
             ("inputs 1", "line 1"),
             ("inputs 1 temps 0 outputs -1", "line 1"),
             ("inputs +1 temps 0 outputs 1", "line 1"),
+            ("inputs 1 temps 0 outputs 1 field 8", "line 1"),
+            ("inputs 1 temps 0 outputs 1 field 8 0x+1d", "line 1"),
             ("inputs 1 temps 0 outputs 1\no0 = x0", "line 2"),
+            ("inputs 1 temps 0 outputs 1 field 8 0x11d\no0 = 2 * (i0", "line 2"),
             ("inputs 1 temps 0 outputs 1\n\no0 = i0 ^", "line 3"),
             ("inputs 1 temps 0 outputs 1\no0 = i99999999999", "line 2"),
             ("inputs 99999999 temps 0 outputs 1\no0 = i0", "at most"),
@@ -144,7 +192,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_like_a_schedule_panics(body in "([iot][0-3] ?\\^?= ?[iot0-3^ ]{0,12}\n){0,6}") {
+        fn nothing_like_a_schedule_panics(body in "([iot][0-3] ?\\^?= ?[iot0-3^* ()]{0,12}\n){0,6}") {
             let _ = format!("inputs 3 temps 3 outputs 3\n{body}").parse::<Schedule>();
         }
     }

@@ -1,397 +1,319 @@
-//! A schedule over long blocks, laid out for [`kernel::blocks`](crate::run::kernel::blocks).
+//! Long blocks: one pass over memory, tile by tile.
 //!
-//! Every value that is read after it was made gets a *cell* of the kernel's scratch, as long as it is
-//! needed; so do inputs that are read more than once, which a step of their own copies there. So
-//! the scratch holds few cells, and each block in memory is touched once.
-//!
-//! A schedule reads most of its inputs early and writes most of its outputs late. Memory is kept busy
-//! throughout by *pacing*: steps have inputs fetched at an even rate, in proportion to their work, so far ahead
-//! that each has come when it is read; while a tile ends, the first inputs of the next one are fetched.
+//! A program over thousands of blocks of many kilobytes (see [`crate::plan::blocks`]) is run on a
+//! *tile* of all blocks, some hundred bytes of each, before the next tile begins. Whatever is needed again
+//! lies in a scratch that fits into the second-level cache: blocks at equal distances, as in one large
+//! object, would compete for the same few sets of it. So memory is read once and written once, by
+//! non-temporal stores where that pays. Inputs are fetched into the second-level cache long before they are read, because a processor's own
+//! prefetching does not see streams that are left after so few lines, and because a tile's reads from memory and
+//! its writes to it would else take turns.
+
+#![allow(unsafe_code)]
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::plan::schedule::{Op, Schedule, Slot};
+use crate::plan::blocks::{BlockProgram, Step};
+use crate::plan::machine::LINE;
+use crate::run::buffers::{Memory, PreparedKernel};
+use crate::run::executable::Executable;
+use crate::run::tiled::Runners;
+use crate::run::tiled::vector::{Streaming, Vector};
 
-/// What all cells of a tile may fill together: a usual second-level cache. Fewer bytes would leave more room
-/// in it for inputs that were fetched, but shorter tiles cost more.
-const SCRATCH_BYTES: usize = 1024 * 1024;
+/// Vectors that are summed side by side.
+const LANES: usize = 4;
 
-/// How many inputs ahead of the one in use memory is fetched at least.
-const AHEAD: usize = 4;
-
-/// Bytes of each block in a tile, at least and at most: what the widest registers sum side by side, so that
-/// an operation's pointers are looked up once, and a page.
-const TILE: Range<usize> = 512..4096;
-
-/// One operation: what it reads, and where the sum goes.
-#[derive(Debug)]
-pub(crate) struct Step {
-    /// In [`BlockProgram::operands`]; at least one.
-    pub(crate) sources: Range<u32>,
-    pub(crate) cell: Option<u32>,
-    pub(crate) output: Option<u32>,
-    /// How many inputs are fetched before it, in the order of reading.
-    pub(crate) fetches: u32,
-}
-
-impl Step {
-    /// Cells and blocks that are read or written.
-    fn work(&self) -> u64 {
-        let targets = [self.cell, self.output].into_iter().flatten().count();
-        self.sources.len() as u64 + targets as u64
-    }
-}
-
-/// A schedule in the form that the kernel runs.
-#[derive(Debug, Default)]
-pub(crate) struct BlockProgram {
-    steps: Vec<Step>,
-    /// Cells by number, and inputs by number behind them.
-    operands: Vec<u32>,
-    cells: u32,
-    inputs: usize,
-    outputs: usize,
-    reading_order: Vec<u32>,
-    ahead: usize,
-}
-
-impl BlockProgram {
-    /// Lays out a schedule.
-    ///
-    /// # Errors
-    /// When an operation has no sources, which no block of an LT code has.
-    pub(crate) fn new(schedule: &Schedule) -> Result<Self> {
-        if let Some(op) = schedule.ops().iter().find(|op| op.sources.is_empty()) {
-            return Err(Error::schedule(format!("{} is made from nothing", op.target)));
-        }
-        let mut layout = Layout::new(schedule);
-        schedule.ops().iter().enumerate().for_each(|(number, op)| layout.add(number, op));
-        Ok(layout.finish())
-    }
-
-    pub(crate) fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    pub(crate) fn operands(&self) -> &[u32] {
-        &self.operands
-    }
-
-    /// The number of cells.
-    pub(crate) fn cells(&self) -> usize {
-        self.cells as usize
-    }
-
-    pub(crate) fn inputs(&self) -> usize {
-        self.inputs
-    }
-
-    pub(crate) fn outputs(&self) -> usize {
-        self.outputs
-    }
-
-    /// The inputs as they are read.
-    pub(crate) fn reading_order(&self) -> &[u32] {
-        &self.reading_order
-    }
-
-    /// How many inputs have been fetched before the first step.
-    pub(crate) fn ahead(&self) -> usize {
-        self.ahead
-    }
-
-    /// Bytes of each block in a tile.
-    pub(crate) fn tile(&self) -> usize {
-        let fitting = SCRATCH_BYTES / self.cells().max(1);
-        (fitting / TILE.start * TILE.start).clamp(TILE.start, TILE.end)
-    }
-}
-
-/// How a value is used.
-#[derive(Debug, Clone, Copy, Default)]
-struct Use {
-    /// How often it is read; being added to counts.
-    reads: u32,
-    /// The last operation that reads it.
-    last: usize,
-    cell: Option<u32>,
-}
-
-/// A program under construction.
-struct Layout<'s> {
-    schedule: &'s Schedule,
-    /// Inputs, temporaries and outputs, in this order.
-    uses: Vec<Use>,
-    free: Vec<u32>,
-    /// Per step, how many inputs it reads; each is read by one step only.
-    reads: Vec<u32>,
+/// A program with the buffers that its inputs and outputs lie in.
+struct BlockKernel {
     program: BlockProgram,
+    runners: Runners,
+    inputs: Vec<usize>,
+    outputs: Vec<usize>,
 }
 
-impl<'s> Layout<'s> {
-    fn new(schedule: &'s Schedule) -> Self {
-        let values = schedule.inputs() + schedule.temps() + schedule.outputs();
-        let mut layout = Self {
-            schedule,
-            uses: vec![Use::default(); values],
-            free: Vec::new(),
-            reads: Vec::new(),
-            program: BlockProgram {
-                inputs: schedule.inputs(),
-                outputs: schedule.outputs(),
-                ..BlockProgram::default()
-            },
+/// Prepares a program whose input `n` is buffer `inputs[n]` of a call and whose output `n` is buffer
+/// `outputs[n]`, or is left out where that buffer is absent.
+///
+/// # Errors
+/// If the counts differ, or there is no such buffer.
+pub(crate) fn prepare(
+    program: BlockProgram,
+    runners: Runners,
+    inputs: Vec<usize>,
+    outputs: Vec<usize>,
+    buffers: usize,
+) -> Result<Executable> {
+    if (inputs.len(), outputs.len()) != (program.inputs(), program.outputs()) {
+        return Err(Error::length(format!(
+            "{} blocks are given to make {}, but the program makes {} from {}",
+            inputs.len(),
+            outputs.len(),
+            program.outputs(),
+            program.inputs()
+        )));
+    }
+    if let Some(buffer) = inputs.iter().chain(&outputs).find(|&&buffer| buffer >= buffers) {
+        return Err(Error::length(format!("buffer {buffer} does not exist; there are {buffers}")));
+    }
+    let (read, written, grain) = (inputs.clone(), outputs.clone(), program.tile());
+    let kernel = Box::new(BlockKernel { program, runners, inputs, outputs });
+    Ok(Executable::of_blocks(kernel, buffers, read, written, grain))
+}
+
+impl PreparedKernel for BlockKernel {
+    unsafe fn run(&self, memory: &Memory<'_>, bytes: Range<usize>) {
+        let blocks = Blocks::new(self, memory, bytes);
+        // SAFETY: `prepare` compared the counts; the caller vouches for the buffers and the bytes.
+        // There are runners only where the processor has what they need.
+        unsafe { (self.runners.blocks)(&self.program, &blocks) };
+    }
+}
+
+/// The memory of one call.
+pub(crate) struct Blocks {
+    inputs: Vec<*const u8>,
+    /// Null where the caller does not want the block.
+    outputs: Vec<*mut u8>,
+    bytes: Range<usize>,
+    tile: usize,
+    /// By how many bytes the first tile is shorter, so that the others begin on lines of the
+    /// outputs.
+    skew: usize,
+    nontemporal: bool,
+}
+
+impl Blocks {
+    fn new(kernel: &BlockKernel, memory: &Memory<'_>, bytes: Range<usize>) -> Self {
+        let outputs: Vec<*mut u8> =
+            kernel.outputs.iter().map(|&output| memory.pointer(output)).collect();
+        let skew = common_misalignment(&outputs, bytes.start);
+        Self {
+            inputs: kernel.inputs.iter().map(|&n| memory.pointer(n).cast_const()).collect(),
+            outputs,
+            bytes,
+            tile: kernel.program.tile(),
+            skew: skew.unwrap_or(0),
+            nontemporal: memory.nontemporal && skew.is_some(),
+        }
+    }
+
+    fn tiles(&self) -> usize {
+        (self.bytes.len() + self.skew).div_ceil(self.tile)
+    }
+
+    /// The bytes of a tile.
+    fn range(&self, tile: usize) -> Range<usize> {
+        let bound = |tile: usize| {
+            self.bytes.start + (tile * self.tile).saturating_sub(self.skew).min(self.bytes.len())
         };
-        for (number, op) in schedule.ops().iter().enumerate() {
-            for slot in op.sources.iter().chain(op.accumulate.then_some(&op.target)) {
-                let used = layout.used(*slot);
-                (used.reads, used.last) = (used.reads + 1, number);
+        bound(tile)..bound(tile + 1)
+    }
+}
+
+/// How far behind the beginning of a line byte `start` of all outputs lies, if they agree.
+fn common_misalignment(outputs: &[*mut u8], start: usize) -> Option<usize> {
+    let outputs = outputs.iter().filter(|output| !output.is_null());
+    let mut all = outputs.map(|output| output.wrapping_add(start).addr() % LINE);
+    let first = all.next().unwrap_or(0);
+    all.all(|other| other == first).then_some(first)
+}
+
+/// The kernel, for every vector type.
+///
+/// # Safety
+/// As [`Runners::blocks`].
+#[inline(always)]
+pub(super) unsafe fn run_tiles<V: Streaming>(
+    program: &BlockProgram,
+    blocks: &Blocks,
+) {
+    let tiles = 0..blocks.tiles();
+    let mut scratch = vec![[0_u64; LINE / 8]; program.cells() * blocks.tile / LINE + 1];
+    let start = scratch.as_mut_ptr().cast::<u8>();
+    let start = start.wrapping_add(start.align_offset(LINE));
+    let cells = (0..program.cells()).map(|cell| start.wrapping_add(cell * blocks.tile));
+    let mut places: Vec<*mut u8> = cells.collect();
+    places.resize(program.cells() + blocks.inputs.len(), std::ptr::null_mut());
+    let mut current = blocks.range(tiles.start);
+    (0..program.ahead()).for_each(|number| fetch::<V>(program, blocks, number, &current));
+    for tile in tiles.clone() {
+        let next = if tile + 1 < tiles.end { blocks.range(tile + 1) } else { 0..0 };
+        let at = places[program.cells()..].iter_mut().zip(&blocks.inputs);
+        at.for_each(|(place, input)| *place = input.wrapping_add(current.start).cast_mut());
+        // SAFETY: cells have a tile's bytes each in the scratch, and inputs the range's behind their
+        // places; the caller vouches for the rest.
+        unsafe { run_tile::<V>(program, blocks, &places, &current, &next) };
+        current = next;
+    }
+    // SAFETY: the caller vouches for the instruction set.
+    unsafe { V::fence() };
+}
+
+/// # Safety
+/// As [`Runners::blocks`]; `places` are valid for the bytes of the range.
+#[inline(always)]
+unsafe fn run_tile<V: Streaming>(
+    program: &BlockProgram,
+    blocks: &Blocks,
+    places: &[*mut u8],
+    range: &Range<usize>,
+    next: &Range<usize>,
+) {
+    let inputs = program.reading_order().len();
+    let mut fetched = program.ahead();
+    for step in program.steps() {
+        for number in fetched..fetched + step.fetches as usize {
+            match number.checked_sub(inputs) {
+                None => fetch::<V>(program, blocks, number, range),
+                Some(number) => fetch::<V>(program, blocks, number, next),
             }
         }
-        layout
-    }
-
-    fn used(&mut self, slot: Slot) -> &mut Use {
-        let before = match slot {
-            Slot::Input(_) => 0,
-            Slot::Temp(_) => self.schedule.inputs(),
-            Slot::Output(_) => self.schedule.inputs() + self.schedule.temps(),
-        };
-        let (Slot::Input(n) | Slot::Temp(n) | Slot::Output(n)) = slot;
-        &mut self.uses[before + n as usize]
-    }
-
-    /// A free cell.
-    fn cell(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
-            self.program.cells += 1;
-            self.program.cells - 1
-        })
-    }
-
-    fn add(&mut self, number: usize, op: &Op) {
-        for &source in &op.sources {
-            self.stage(source);
+        fetched += step.fetches as usize;
+        let sources = &program.operands()[step.sources.start as usize..step.sources.end as usize];
+        let targets = Targets::new(step, blocks, places, range.start);
+        if targets.cell.is_null() && targets.output.is_null() {
+            continue;
         }
-        let start = self.program.operands.len() as u32;
-        let reads = op.sources.iter().map(|&source| self.read(source)).sum();
-        if op.accumulate {
-            self.read(op.target);
+        // SAFETY: a program's operands and targets are among its places and outputs.
+        unsafe { xor_all::<V>(&targets, sources, places, range.len()) };
+    }
+}
+
+/// Has the input fetched that is the `number`th to be read, if there is one.
+#[inline(always)]
+fn fetch<V: Streaming>(
+    program: &BlockProgram,
+    blocks: &Blocks,
+    number: usize,
+    range: &Range<usize>,
+) {
+    let Some(&input) = program.reading_order().get(number) else { return };
+    let start = blocks.inputs[input as usize].wrapping_add(range.start);
+    // From the beginning of its first line: else that of the last byte might be missed.
+    let before = start as usize % LINE;
+    let lines = (0..before + range.len()).step_by(LINE);
+    lines.for_each(|line| V::prefetch(start.wrapping_sub(before).wrapping_add(line)));
+}
+
+/// Where a step's result goes.
+struct Targets {
+    cell: *mut u8,
+    output: *mut u8,
+    nontemporal: bool,
+}
+
+impl Targets {
+    #[inline(always)]
+    fn new(step: &Step, blocks: &Blocks, places: &[*mut u8], start: usize) -> Self {
+        let output = step.output.map(|output| blocks.outputs[output as usize]);
+        let output = output.filter(|output| !output.is_null());
+        Self {
+            cell: step.cell.map_or(std::ptr::null_mut(), |cell| places[cell as usize]),
+            output: output.map_or(std::ptr::null_mut(), |output| output.wrapping_add(start)),
+            nontemporal: blocks.nontemporal,
         }
-        let sources = start..self.program.operands.len() as u32;
-        for &source in op.sources.iter().chain(op.accumulate.then_some(&op.target)) {
-            self.release(source, number);
-        }
-        let cell = self.target_cell(op.target, number);
-        let output = match op.target {
-            Slot::Output(output) => Some(output),
-            Slot::Input(_) | Slot::Temp(_) => None,
-        };
-        self.step(Step { sources, cell, output, fetches: 0 }, reads);
     }
 
-    fn step(&mut self, step: Step, reads: u32) {
-        self.program.steps.push(step);
-        self.reads.push(reads);
-    }
-
-    /// Copies an input that is read more than once into a cell, the first time.
-    fn stage(&mut self, slot: Slot) {
-        let Slot::Input(input) = slot else { return };
-        let used = *self.used(slot);
-        if used.reads < 2 || used.cell.is_some() {
-            return;
-        }
-        let cell = self.cell();
-        self.used(slot).cell = Some(cell);
-        let start = self.program.operands.len() as u32;
-        self.read_input(input);
-        let sources = start..start + 1;
-        self.step(Step { sources, cell: Some(cell), output: None, fetches: 0 }, 1);
-    }
-
-    /// Adds an operand, and says how many inputs that reads.
-    fn read(&mut self, slot: Slot) -> u32 {
-        match (self.used(slot).cell, slot) {
-            (Some(cell), _) => self.program.operands.push(cell),
-            (None, Slot::Input(input)) => {
-                self.read_input(input);
-                return 1;
+    /// # Safety
+    /// The targets are valid for a vector at `at`.
+    #[inline(always)]
+    unsafe fn store<V: Vector>(&self, vector: V, at: usize) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if !self.cell.is_null() {
+                vector.store(self.cell.add(at));
             }
-            // A schedule's temporaries and outputs have values, and cells, when they are read.
-            (None, Slot::Temp(_) | Slot::Output(_)) => {}
-        }
-        0
-    }
-
-    /// Until the number of cells is known, inputs are marked by the highest bit.
-    fn read_input(&mut self, input: u32) {
-        self.program.operands.push(input | INPUT);
-        self.program.reading_order.push(input);
-    }
-
-    fn release(&mut self, slot: Slot, number: usize) {
-        let used = self.used(slot);
-        if used.last == number
-            && let Some(cell) = used.cell.take()
-        {
-            self.free.push(cell);
+            if !self.output.is_null() {
+                vector.store(self.output.add(at));
+            }
         }
     }
 
-    fn target_cell(&mut self, target: Slot, number: usize) -> Option<u32> {
-        let used = *self.used(target);
-        if used.reads == 0 || used.last <= number {
-            return None;
-        }
-        let cell = used.cell.unwrap_or_else(|| self.cell());
-        self.used(target).cell = Some(cell);
-        Some(cell)
-    }
-
-    fn finish(self) -> BlockProgram {
-        let mut program = self.program;
-        let cells = program.cells;
-        let inputs = program.operands.iter_mut().filter(|operand| **operand & INPUT != 0);
-        inputs.for_each(|operand| *operand = (*operand ^ INPUT) + cells);
-        program.ahead = pace(&mut program.steps, &self.reads);
-        program
-    }
-}
-
-/// Spreads the fetching of the inputs over the steps by their work, and says how many must have been fetched before
-/// the first, so that each is before it is read.
-fn pace(steps: &mut [Step], reads: &[u32]) -> usize {
-    let inputs: u64 = reads.iter().copied().map(u64::from).sum();
-    let work: u64 = steps.iter().map(Step::work).sum();
-    let (mut done, mut fetched, mut read, mut ahead) = (0, 0, 0, 0);
-    for (step, &reads) in steps.iter_mut().zip(reads) {
-        done += step.work();
-        let due = inputs * done / work.max(1);
-        step.fetches = (due - fetched) as u32;
-        (fetched, read) = (due, read + u64::from(reads));
-        ahead = ahead.max(read.saturating_sub(fetched));
-    }
-    ahead as usize + AHEAD
-}
-
-/// Marks an operand as an input; schedules have at most 2^24 of each kind.
-const INPUT: u32 = 1 << 31;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::interpret::interpret;
-    use crate::plan::lt::{Decoder, Method};
-    use crate::run::kernel::{Stores, blocks};
-    use crate::run::parallel::Threads;
-    use crate::run::select::Kernel;
-
-    /// Inputs that are read once and twice, cells that are used again, a sum that grows, an output that
-    /// is read, and one that is not.
-    const PROGRAM: &str = "inputs 4 temps 3 outputs 3\nt0 = i0 ^ i1\no0 = t0 ^ i2\nt1 = o0 ^ i1 ^ i3\n\
-                           t0 ^= i1\no1 = t0 ^ t1\nt2 = o1\no2 = t2 ^ o0 ^ i1\n";
-
-    fn fill(blocks: usize, length: usize) -> Vec<Vec<u8>> {
-        let byte = |block: usize| move |at: usize| (at % 251 * 7 + block * 31) as u8;
-        (0..blocks).map(|block| (0..length).map(byte(block)).collect()).collect()
-    }
-
-    /// Every kernel, length, alignment and way to store gives what the interpreter gives, and writes
-    /// nothing else.
-    #[test]
-    fn blocks_are_those_of_the_interpreter() {
-        let schedule: Schedule = PROGRAM.parse().unwrap();
-        let program = BlockProgram::new(&schedule).unwrap();
-        assert!(program.cells() < 7, "cells are used again");
-        for kernel in Kernel::available() {
-            let Some(runner) = kernel.block_runner() else { continue };
-            for length in [1, 7, 63, 64, 65, 511, 512, 4096, 4097, 9000, 20_001] {
-                let data = fill(4, length);
-                let inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
-                let expected = interpret(&schedule, &inputs).unwrap();
-                for (shift, stores) in
-                    [(0, Stores::PastCache), (1, Stores::PastCache), (0, Stores::Cached)]
-                {
-                    let mut made = vec![vec![0xEE_u8; length + 200]; 3];
-                    let starts: Vec<usize> = made
-                        .iter()
-                        .enumerate()
-                        .map(|(i, m)| m.as_ptr().align_offset(64) + 13 + shift * i)
-                        .collect();
-                    let mut targets: Vec<Option<&mut [u8]>> = made
-                        .iter_mut()
-                        .zip(&starts)
-                        .map(|(m, &start)| Some(&mut m[start..start + length]))
-                        .collect();
-                    targets[1] = None;
-                    let threads = Threads { most: 2, bytes_each: 1 };
-                    blocks::run(&program, runner, &inputs, &mut targets, threads, stores).unwrap();
-                    for (i, (made, start)) in made.iter().zip(starts).enumerate() {
-                        let wanted = if i == 1 { vec![0xEE; length] } else { expected[i].clone() };
-                        assert_eq!(
-                            made[start..start + length],
-                            wanted,
-                            "{kernel} {length} {shift}"
-                        );
-                        let mut around = made[..start].iter().chain(&made[start + length..]);
-                        assert!(around.all(|&byte| byte == 0xEE), "{kernel} {length} {shift}");
-                    }
+    /// As [`Targets::store`], of several vectors; by non-temporal stores where whole lines are stored.
+    ///
+    /// # Safety
+    /// The targets are valid for the vectors at `at`; where the outputs are aligned to lines, that
+    /// is a line's beginning.
+    #[inline(always)]
+    unsafe fn store_lanes<V: Streaming>(&self, vectors: [V; LANES], at: usize) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if !self.cell.is_null() {
+                for (lane, vector) in vectors.into_iter().enumerate() {
+                    vector.store(self.cell.add(at + lane * V::BYTES));
                 }
             }
-        }
-    }
-
-    /// Every input is fetched once, before it is read, and at a rate that follows the work.
-    #[test]
-    fn inputs_are_fetched_at_an_even_rate() {
-        let code = crate::LtCode::new(&"lt:k=200,n=300,c=0.01,delta=1".parse().unwrap()).unwrap();
-        let graph = code.graph().unwrap();
-        let mut decoder = Decoder::new(&graph, Method::Inactivation);
-        assert!((20..300).any(|block| decoder.push(block).unwrap()));
-        let decoding = decoder.plan().unwrap().into_schedule();
-        let encoding = graph.encode().unwrap().into_schedule();
-        for schedule in [PROGRAM.parse().unwrap(), decoding, encoding] {
-            let program = BlockProgram::new(&schedule).unwrap();
-            let work = |steps: &[Step]| steps.iter().map(Step::work).sum::<u64>() as f64;
-            let inputs = program.reading_order().len();
-            let (mut fetched, mut read) = (0, 0);
-            for (number, step) in program.steps().iter().enumerate() {
-                let sources = step.sources.start as usize..step.sources.end as usize;
-                let sources = program.operands()[sources].iter();
-                read += sources.filter(|&&source| source as usize >= program.cells()).count();
-                fetched += step.fetches as usize;
-                assert!(program.ahead() + fetched >= read + AHEAD, "step {number}");
-                let due = work(&program.steps()[..=number]) / work(program.steps());
-                assert!((fetched as f64 - due * inputs as f64).abs() <= 1.0, "step {number}");
+            if self.output.is_null() {
+                return;
             }
-            assert_eq!((fetched, read), (inputs, inputs));
-            assert!(program.ahead() <= inputs + AHEAD);
+            let aligned = (self.output as usize + at).is_multiple_of(LINE);
+            for (lane, vector) in vectors.into_iter().enumerate() {
+                let to = self.output.add(at + lane * V::BYTES);
+                if self.nontemporal && aligned { vector.stream(to) } else { vector.store(to) }
+            }
         }
     }
+}
 
-    #[test]
-    fn blocks_that_do_not_fit_are_refused() {
-        let program = BlockProgram::new(&PROGRAM.parse().unwrap()).unwrap();
-        let runner = Kernel::Scalar.block_runner().unwrap();
-        let threads = Threads { most: 1, bytes_each: 1 };
-        let data = fill(4, 10);
-        let mut inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
-        let mut none = [None, None, None];
-        let run = |inputs: &[&[u8]], outputs: &mut [Option<&mut [u8]>]| {
-            blocks::run(&program, runner, inputs, outputs, threads, Stores::Cached)
-        };
-        assert!(run(&inputs, &mut none).is_ok());
-        assert!(run(&inputs[..3], &mut none).is_err());
-        assert!(run(&inputs, &mut none[..2]).is_err());
-        let mut long = [0; 11];
-        none[2] = Some(&mut long);
-        assert!(run(&inputs, &mut none).is_err());
-        none[2] = None;
-        inputs[3] = &data[3][..9];
-        assert!(run(&inputs, &mut none).is_err());
-        let nothing: Schedule = "inputs 1 temps 0 outputs 1\no0 = 0\n".parse().unwrap();
-        assert!(BlockProgram::new(&nothing).is_err());
+/// # Safety
+/// The operands are among the places, and these and the targets valid for `length` bytes.
+#[inline(always)]
+unsafe fn xor_all<V: Streaming>(
+    targets: &Targets,
+    sources: &[u32],
+    places: &[*mut u8],
+    length: usize,
+) {
+    let mut at = 0;
+    // SAFETY: `at` plus the bytes touched never exceeds `length`.
+    unsafe {
+        while at + LANES * V::BYTES <= length {
+            targets.store_lanes(sum_lanes::<V>(sources, places, at), at);
+            at += LANES * V::BYTES;
+        }
+        while at + V::BYTES <= length {
+            targets.store(sum::<V>(sources, places, at), at);
+            at += V::BYTES;
+        }
+        while at + 8 <= length {
+            targets.store(sum::<u64>(sources, places, at), at);
+            at += 8;
+        }
+        while at < length {
+            targets.store(sum::<u8>(sources, places, at), at);
+            at += 1;
+        }
+    }
+}
+
+/// # Safety
+/// The operands are among the places, which are valid for [`LANES`] vectors at `at`.
+#[inline(always)]
+unsafe fn sum_lanes<V: Vector>(sources: &[u32], places: &[*mut u8], at: usize) -> [V; LANES] {
+    // SAFETY: the caller's contract; a program's steps have a source.
+    unsafe {
+        let start = |source: u32| places.get_unchecked(source as usize).add(at);
+        let (&first, rest) = sources.split_first().unwrap_unchecked();
+        let first = start(first);
+        let mut sums: [V; LANES] = std::array::from_fn(|lane| V::load(first.add(lane * V::BYTES)));
+        for &source in rest {
+            let from = start(source);
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                *sum = sum.xor(V::load(from.add(lane * V::BYTES)));
+            }
+        }
+        sums
+    }
+}
+
+/// # Safety
+/// As [`sum_lanes`], for one vector.
+#[inline(always)]
+unsafe fn sum<V: Vector>(sources: &[u32], places: &[*mut u8], at: usize) -> V {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let load = |source: u32| V::load(places.get_unchecked(source as usize).add(at));
+        let (&first, rest) = sources.split_first().unwrap_unchecked();
+        rest.iter().fold(load(first), |sum, &source| sum.xor(load(source)))
     }
 }

@@ -1,18 +1,18 @@
-//! DO IT: schedules over bytes.
+//! DO IT: plans over bytes.
 //!
-//! A [`Program`](program::Program) is a schedule bound to buffers: which packet of which buffer
-//! each input and output is. A kernel compiles a program once and runs it over any number of
-//! stripes. [`select`] is the one place that knows which kernels this processor has;
-//! `parallel` splits stripes over threads. All `unsafe` is below
-//! [`kernel`], [`words`] and `jit`.
+//! A plan arrives here as an [`Execution`](crate::plan::execution::Execution): programs bound to
+//! buffers, with the instructions of every variant. A kernel prepares each program once and runs it
+//! over any number of stripes. [`dispatch`] is the one place that knows which kernels this processor
+//! has; [`executable`] checks the buffers of a call and gives stripes to [`threads`]. All `unsafe`
+//! of the crate is in this folder.
 
 pub(crate) mod blocks;
+pub(crate) mod buffers;
+pub(crate) mod dispatch;
+pub(crate) mod executable;
 pub(crate) mod jit;
-pub mod kernel;
 pub(crate) mod pages;
-pub(crate) mod parallel;
-pub mod program;
-pub mod select;
 #[cfg(test)]
 mod tests;
-pub mod words;
+pub(crate) mod threads;
+pub(crate) mod tiled;

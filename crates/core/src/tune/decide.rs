@@ -7,10 +7,10 @@ use crate::define::cells::Code;
 use crate::define::spec::Spec;
 use crate::error::Result;
 use crate::plan::Pass;
-use crate::run::kernel::{CACHE_BYTES, Stores};
-use crate::run::parallel::{BYTES_A_THREAD, Split};
-use crate::run::select::{Kernel, KernelChoice};
-use crate::run::words::select::WordKernel;
+use crate::limits::{BYTES_A_THREAD, NONTEMPORAL_FROM as CACHE_BYTES};
+use crate::run::buffers::Stores;
+use crate::run::threads::Split;
+use crate::run::dispatch::{Kernel, KernelChoice, WordKernel};
 use crate::tune::trial::{Contest, Ranking};
 use crate::tune::{CodeTuning, Finding, Tuning, processor};
 

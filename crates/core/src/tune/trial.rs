@@ -1,11 +1,12 @@
 //! A contest: codecs that do the same work on the same memory, in turns.
 
-use crate::codec::{BufferLayout, Codec, CodecOptions};
+use crate::codec::{Codec, CodecOptions};
+use crate::plan::layout::BufferLayout;
 use crate::define::cells::{CellSet, Code};
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
 use crate::measure::{Samples, Shards, repeat};
-use crate::run::kernel::Buffer;
+use crate::run::buffers::Buffer;
 use crate::tune::Finding;
 
 /// The least seconds of a sample.

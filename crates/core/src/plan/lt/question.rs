@@ -69,6 +69,7 @@ fn complete(graph: &Graph, plan: Plan, wanted: &[CellId]) -> Result<Plan> {
     let moved = |op: &Op| Op {
         target: placed(op.target),
         accumulate: op.accumulate,
+        factor: op.factor,
         sources: op.sources.iter().map(|&source| placed(source)).collect(),
     };
     let mut ops: Vec<Op> = decoding.ops().iter().map(moved).collect();

@@ -13,7 +13,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::error::Result;
-use crate::plan::optimise::order::require_single_assignment;
 use crate::plan::schedule::{Op, Schedule, Slot};
 
 /// From this many packets of a stream on an output takes sums of pairs.
@@ -24,7 +23,7 @@ const PAIRS_FROM: usize = 3;
 /// # Errors
 /// When the schedule is not single-assignment.
 pub(crate) fn by_source(schedule: &Schedule, streams: &[usize]) -> Result<Schedule> {
-    require_single_assignment(schedule)?;
+    schedule.require_single_assignment()?;
     let mut inputs: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (input, &stream) in streams.iter().enumerate().take(schedule.inputs()) {
         inputs.entry(stream).or_default().push(input);

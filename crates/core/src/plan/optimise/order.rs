@@ -25,7 +25,7 @@ pub fn parity_first(schedule: &Schedule) -> Result<Schedule> {
 /// # Errors
 /// When the schedule is not single-assignment.
 pub fn data_first(schedule: &Schedule) -> Result<Schedule> {
-    require_single_assignment(schedule)?;
+    schedule.require_single_assignment()?;
     let mut flow = Flow::new(schedule);
     flow.start_empty_operations();
     (0..schedule.inputs()).for_each(|input| flow.complete(Slot::Input(input as u32)));
@@ -38,7 +38,7 @@ pub fn data_first(schedule: &Schedule) -> Result<Schedule> {
 /// # Errors
 /// When the schedule is not single-assignment.
 pub fn few_live(schedule: &Schedule) -> Result<Schedule> {
-    require_single_assignment(schedule)?;
+    schedule.require_single_assignment()?;
     let mut uses: HashMap<Slot, usize> = HashMap::new();
     for op in schedule.ops() {
         op.sources.iter().for_each(|&source| *uses.entry(source).or_default() += 1);
@@ -68,13 +68,6 @@ pub fn few_live(schedule: &Schedule) -> Result<Schedule> {
         ops.push(op.clone());
     }
     Schedule::new(schedule.inputs(), schedule.temps(), schedule.outputs(), ops)
-}
-
-pub(crate) fn require_single_assignment(schedule: &Schedule) -> Result<()> {
-    if schedule.is_single_assignment() {
-        return Ok(());
-    }
-    Err(Error::schedule("passes work on schedules without `^=`"))
 }
 
 struct Flow<'a> {
@@ -111,7 +104,9 @@ impl<'a> Flow<'a> {
             for number in uses {
                 let target = self.schedule.ops()[number].target;
                 let first = !std::mem::replace(&mut self.started[number], true);
-                self.ops.push(Op { target, accumulate: !first, sources: vec![slot] });
+                let sources = vec![slot];
+                let op = if first { Op::assign(target, sources) } else { Op::add(target, sources) };
+                self.ops.push(op);
                 self.missing[number] -= 1;
                 if self.missing[number] == 0 {
                     completed.push(target);

@@ -5,7 +5,8 @@
 //! rewritten; [`Rows::schedule`] finds one, drops what nothing needs and numbers temporaries as they
 //! come.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::plan::arrange;
 use crate::plan::cost::{Cost, Figure, Objective};
 use crate::plan::schedule::{Op, Schedule, Slot};
 
@@ -28,9 +29,7 @@ impl Rows {
     /// # Errors
     /// When it is not single-assignment.
     pub(crate) fn new(schedule: &Schedule) -> Result<Self> {
-        if !schedule.is_single_assignment() {
-            return Err(Error::schedule("passes work on schedules without `^=`"));
-        }
+        schedule.require_single_assignment()?;
         let (inputs, outputs) = (schedule.inputs(), schedule.outputs());
         let column = |slot: Slot| match slot {
             Slot::Input(n) => n,
@@ -178,7 +177,7 @@ impl Rows {
     pub(crate) fn figure(&self, objective: Objective) -> Figure {
         match objective {
             Objective::Fused(_) => {
-                self.schedule().map_or((u64::MAX, 0), |made| objective.of_schedule(&made))
+                self.schedule().map_or((u64::MAX, 0), |made| arrange::figure(objective, &made))
             }
             _ => objective.of(&self.cost()),
         }

@@ -1,10 +1,10 @@
 //! Machine code for AArch64: NEON, and the three-input XOR of the SHA-3 instructions.
 //!
-//! An instruction of [`assemble`](crate::run::jit::assemble) becomes one of the processor's, or a
+//! An [`Instruction`] becomes one of the processor's, or a
 //! few: an offset that does not fit the instruction is added to a register first. Neighbouring
 //! vectors that move one after the other, as they do to and from the scratch, move as a pair.
 //!
-//! Stores past the cache are pairs with the non-temporal hint (STNP). It is no more than a hint; what
+//! Non-temporal stores are pairs with the non-temporal hint (STNP). It is no more than a hint; what
 //! counts more is the order that [`assemble`](crate::run::jit::assemble) gives them, whole lines one
 //! after the other, because that is what these processors recognise as a stream that need not be
 //! read before it is written. Unlike x86-64's, such stores are ordered no more weakly than others,
@@ -17,8 +17,9 @@
 
 use std::fmt;
 
-use crate::plan::registers::{Operand, Register, Step};
-use crate::run::jit::assemble::{Base, Counter, Instruction, Place};
+use crate::plan::steps::{Operand, Register, Step};
+use crate::plan::vector::{Map, Pair};
+use crate::run::jit::instruction::{Base, Counter, Instruction, Place};
 
 /// A general register; 31 is the stack pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,8 @@ const FAR: X = X(16);
 /// A buffer's address on its way through `pointers`.
 const PASSING: X = X(17);
 const FIRST_SAVED: u8 = 19;
+/// Where the constants begin, in functions that have any: the last register for an address.
+const CONSTANTS: X = X(28);
 const STACK: X = X(31);
 
 /// What is saved on the stack: x19 to x28, then d8 to d15.
@@ -80,7 +83,7 @@ enum Made {
     StoreVector(Register, At),
     LoadPair([Register; 2], At),
     StorePair([Register; 2], At),
-    StorePairPastCache([Register; 2], At),
+    StorePairNontemporal([Register; 2], At),
     Zero(Register),
     Copy {
         to: Register,
@@ -96,6 +99,37 @@ enum Made {
         to: Register,
         a: Register,
         b: Register,
+    },
+    And {
+        to: Register,
+        a: Register,
+        b: Register,
+    },
+    /// Bytes of `table` that the bytes of `index` number.
+    Lookup {
+        to: Register,
+        table: Register,
+        index: Register,
+    },
+    /// The bytes of two vectors in another order.
+    Permute {
+        how: Permutation,
+        to: Register,
+        a: Register,
+        b: Register,
+    },
+    /// Shifts elements of this many bytes.
+    Shift {
+        how: Shift,
+        bytes: u8,
+        to: Register,
+        a: Register,
+        bits: u8,
+    },
+    /// `to` = the address that is this many bytes before the function.
+    FindConstants {
+        to: X,
+        before: usize,
     },
     Prefetch(At),
     LoadAddress(X, At),
@@ -149,30 +183,80 @@ enum Made {
     Return,
 }
 
-/// The bytes of instructions.
+/// How the bytes of two vectors are put into another order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Permutation {
+    Even,
+    Odd,
+    InterleaveLow,
+    InterleaveHigh,
+}
+
+impl Permutation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Even => "uzp1",
+            Self::Odd => "uzp2",
+            Self::InterleaveLow => "zip1",
+            Self::InterleaveHigh => "zip2",
+        }
+    }
+}
+
+/// How elements are shifted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shift {
+    Left,
+    Right,
+    /// To the right, copies of the top bit coming in.
+    Sign,
+}
+
+impl Shift {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Left => "shl",
+            Self::Right => "ushr",
+            Self::Sign => "sshr",
+        }
+    }
+}
+
+/// The name of an arrangement of elements of this many bytes.
+fn arrangement(bytes: u8) -> &'static str {
+    match bytes {
+        1 => "16b",
+        2 => "8h",
+        _ => "4s",
+    }
+}
+
+/// The bytes of instructions that stand `entry` bytes behind the first constant.
 #[cfg(any(target_arch = "aarch64", test))]
-pub(crate) fn encode(instructions: &[Instruction]) -> Vec<u8> {
+pub(crate) fn encode(instructions: &[Instruction], entry: usize) -> Vec<u8> {
     let mut code = dynasmrt::SimpleAssembler::new();
-    for (number, made) in Translator::translate(instructions).into_iter().enumerate() {
+    for (number, made) in Translator::translate(instructions, entry).into_iter().enumerate() {
         made.encode(number, &mut code);
     }
     code.finalize()
 }
 
 /// Instructions as text, one a line; a jump's target is an instruction's number, from 0.
-pub(crate) fn list(instructions: &[Instruction]) -> String {
-    let made = Translator::translate(instructions);
+pub(crate) fn list(instructions: &[Instruction], entry: usize) -> String {
+    let made = Translator::translate(instructions, entry);
     made.iter().enumerate().map(|(number, made)| format!("{number:5}  {made}\n")).collect()
 }
 
 /// Turns instructions into the processor's.
 struct Translator {
+    /// The bytes of the constants, which stand before the function.
+    entry: usize,
     made: Vec<Made>,
 }
 
 impl Translator {
-    fn translate(instructions: &[Instruction]) -> Vec<Made> {
-        let mut translator = Self { made: Vec::new() };
+    fn translate(instructions: &[Instruction], entry: usize) -> Vec<Made> {
+        let mut translator = Self { entry, made: Vec::new() };
         // Per instruction, the number of the first one that it became.
         let mut starts = Vec::with_capacity(instructions.len());
         let mut rest = instructions;
@@ -208,7 +292,7 @@ impl Translator {
         self.push(match way {
             Way::Load => Made::LoadPair([a, b], at),
             Way::Store => Made::StorePair([a, b], at),
-            Way::StorePastCache => Made::StorePairPastCache([a, b], at),
+            Way::StoreNontemporal => Made::StorePairNontemporal([a, b], at),
         });
         true
     }
@@ -216,6 +300,9 @@ impl Translator {
     fn instruction(&mut self, instruction: Instruction, starts: &[usize]) {
         match instruction {
             Instruction::Enter => self.enter(),
+            Instruction::FindConstants => {
+                self.push(Made::FindConstants { to: CONSTANTS, before: self.before() });
+            }
             Instruction::Leave { .. } => self.leave(),
             Instruction::Fetch { to, from } => self.load_address(general(to), from),
             Instruction::Advance { base, bytes } => self.add(general(base), general(base), bytes),
@@ -232,8 +319,13 @@ impl Translator {
                 self.push(Made::Prefetch(at));
             }
             Instruction::Step(step) => self.step(step),
-            Instruction::StorePastCache { from, to } => self.store(from, to),
+            Instruction::StoreNontemporal { from, to } => self.store(from, to),
         }
+    }
+
+    /// How many bytes lie between the first constant and the next instruction.
+    fn before(&self) -> usize {
+        self.entry + 4 * self.made.len()
     }
 
     fn enter(&mut self) {
@@ -274,6 +366,8 @@ impl Translator {
                 let b = in_register(b);
                 self.push(Made::Xor3 { to, a, b });
             }
+            Step::Map { to, map, a } => self.push(mapped(to, map, a)),
+            Step::Pair { to, pair, a, b } => self.push(paired(to, pair, a, in_register(b))),
             Step::Store { from, to } => self.store(from, to),
         }
     }
@@ -333,12 +427,35 @@ impl Translator {
     }
 }
 
+fn mapped(to: Register, map: Map, a: Register) -> Made {
+    let shift = |how, bytes, bits| Made::Shift { how, bytes, to, a, bits };
+    match map {
+        Map::ShiftBytes(bits) => shift(Shift::Right, 1, bits),
+        Map::ShiftWords(bits) => shift(Shift::Right, 2, bits),
+        Map::Sign(bytes) => shift(Shift::Sign, bytes, 8 * bytes - 1),
+        Map::Twice(bytes) => shift(Shift::Left, bytes, 1),
+    }
+}
+
+fn paired(to: Register, pair: Pair, a: Register, b: Register) -> Made {
+    let permute = |how| Made::Permute { how, to, a, b };
+    match pair {
+        Pair::And => Made::And { to, a, b },
+        Pair::Lookup => Made::Lookup { to, table: b, index: a },
+        Pair::Even => permute(Permutation::Even),
+        Pair::Odd => permute(Permutation::Odd),
+        Pair::InterleaveLow => permute(Permutation::InterleaveLow),
+        Pair::InterleaveHigh => permute(Permutation::InterleaveHigh),
+        Pair::Affine | Pair::Greater | Pair::Pack => unreachable!("AArch64 has no {pair:?}"),
+    }
+}
+
 /// How a vector moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Load,
     Store,
-    StorePastCache,
+    StoreNontemporal,
 }
 
 /// What an instruction moves between a register and memory, if that is all that it does.
@@ -348,7 +465,7 @@ fn moved(instruction: Instruction) -> Option<(Way, Register, Place)> {
             Some((Way::Load, to, from))
         }
         Instruction::Step(Step::Store { from, to }) => Some((Way::Store, from, to)),
-        Instruction::StorePastCache { from, to } => Some((Way::StorePastCache, from, to)),
+        Instruction::StoreNontemporal { from, to } => Some((Way::StoreNontemporal, from, to)),
         _ => None,
     }
 }
@@ -365,6 +482,7 @@ fn general(base: Base) -> X {
     match base {
         Base::Pointers => POINTERS,
         Base::Scratch => SCRATCH,
+        Base::Constants => CONSTANTS,
         Base::Buffer(number) if number < FREE_ADDRESSES => X(FIRST_ADDRESS + number),
         Base::Buffer(number) => X(FIRST_SAVED + number - FREE_ADDRESSES),
     }
@@ -406,7 +524,7 @@ impl fmt::Display for Made {
             Self::StoreVector(Register(from), at) => write!(f, "str q{from}, {at}"),
             Self::LoadPair([Register(a), Register(b)], at) => write!(f, "ldp q{a}, q{b}, {at}"),
             Self::StorePair([Register(a), Register(b)], at) => write!(f, "stp q{a}, q{b}, {at}"),
-            Self::StorePairPastCache([Register(a), Register(b)], at) => {
+            Self::StorePairNontemporal([Register(a), Register(b)], at) => {
                 write!(f, "stnp q{a}, q{b}, {at}")
             }
             Self::Zero(Register(to)) => write!(f, "movi v{to}.2d, #0x0"),
@@ -419,6 +537,20 @@ impl fmt::Display for Made {
             Self::Xor3 { to: Register(to), a: Register(a), b: Register(b) } => {
                 write!(f, "eor3 v{to}.16b, v{to}.16b, v{a}.16b, v{b}.16b")
             }
+            Self::And { to: Register(to), a: Register(a), b: Register(b) } => {
+                write!(f, "and v{to}.16b, v{a}.16b, v{b}.16b")
+            }
+            Self::Lookup { to: Register(to), table: Register(table), index: Register(index) } => {
+                write!(f, "tbl v{to}.16b, {{v{table}.16b}}, v{index}.16b")
+            }
+            Self::Permute { how, to: Register(to), a: Register(a), b: Register(b) } => {
+                write!(f, "{} v{to}.16b, v{a}.16b, v{b}.16b", how.name())
+            }
+            Self::Shift { how, bytes, to: Register(to), a: Register(a), bits } => {
+                let (name, elements) = (how.name(), arrangement(bytes));
+                write!(f, "{name} v{to}.{elements}, v{a}.{elements}, #{bits:#x}")
+            }
+            Self::FindConstants { to, before } => write!(f, "adr {to}, $-{before:#x}"),
             Self::Prefetch(at) => write!(f, "prfum pldl2keep, {at}"),
             Self::LoadAddress(to, at) => write!(f, "ldr {to}, {at}"),
             Self::StoreAddress(from, at) => write!(f, "str {from}, {at}"),
@@ -469,7 +601,7 @@ impl Made {
             Self::StorePair([Register(a), Register(b)], At { base: X(base), offset }) => {
                 emit!(stp Q(a), Q(b), [XSP(base), offset as i32]);
             }
-            Self::StorePairPastCache([Register(a), Register(b)], At { base: X(base), offset }) => {
+            Self::StorePairNontemporal([Register(a), Register(b)], At { base: X(base), offset }) => {
                 emit!(stnp Q(a), Q(b), [XSP(base), offset as i32]);
             }
             Self::Zero(Register(to)) => emit!(movi V(to).D2, 0),
@@ -482,6 +614,34 @@ impl Made {
             Self::Xor3 { to: Register(to), a: Register(a), b: Register(b) } => {
                 emit!(eor3 V(to).B16, V(to).B16, V(a).B16, V(b).B16);
             }
+            Self::And { to: Register(to), a: Register(a), b: Register(b) } => {
+                emit!(and V(to).B16, V(a).B16, V(b).B16);
+            }
+            Self::Lookup { to: Register(to), table: Register(table), index: Register(index) } => {
+                emit!(tbl V(to).B16, {V(table).B16}, V(index).B16);
+            }
+            Self::Permute { how, to: Register(to), a: Register(a), b: Register(b) } => match how {
+                Permutation::Even => emit!(uzp1 V(to).B16, V(a).B16, V(b).B16),
+                Permutation::Odd => emit!(uzp2 V(to).B16, V(a).B16, V(b).B16),
+                Permutation::InterleaveLow => emit!(zip1 V(to).B16, V(a).B16, V(b).B16),
+                Permutation::InterleaveHigh => emit!(zip2 V(to).B16, V(a).B16, V(b).B16),
+            },
+            Self::Shift { how, bytes, to: Register(to), a: Register(a), bits } => {
+                let bits = u32::from(bits);
+                match (how, bytes) {
+                    (Shift::Left, 1) => emit!(shl V(to).B16, V(a).B16, bits),
+                    (Shift::Left, 2) => emit!(shl V(to).H8, V(a).H8, bits),
+                    (Shift::Left, _) => emit!(shl V(to).S4, V(a).S4, bits),
+                    (Shift::Right, 1) => emit!(ushr V(to).B16, V(a).B16, bits),
+                    (Shift::Right, 2) => emit!(ushr V(to).H8, V(a).H8, bits),
+                    (Shift::Right, _) => emit!(ushr V(to).S4, V(a).S4, bits),
+                    (Shift::Sign, 1) => emit!(sshr V(to).B16, V(a).B16, bits),
+                    (Shift::Sign, 2) => emit!(sshr V(to).H8, V(a).H8, bits),
+                    (Shift::Sign, _) => emit!(sshr V(to).S4, V(a).S4, bits),
+                }
+            }
+            // A function's constants fill less than the mebibyte that the instruction reaches.
+            Self::FindConstants { to: X(to), before } => emit!(adr X(to), -(before as i32)),
             Self::Prefetch(At { base: X(base), offset }) => {
                 emit!(prfum 2, [XSP(base), offset as i32]);
             }

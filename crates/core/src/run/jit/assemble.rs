@@ -2,203 +2,39 @@
 //!
 //! It is `fn(pointers, count, scratch)`: `pointers` are the buffers' addresses, which it advances
 //! in place; `count` is how often the body runs, at least once. The body is the whole schedule on
-//! one vector of every packet, or on several where several make a cache line. Buffers' addresses
+//! one vector of every packet, or on several where several make a cache line. Its constants, which
+//! words are multiplied by, stand before the code. Buffers' addresses
 //! stay in general registers and are advanced by additions, so that loads need no index register;
 //! where there are more buffers than registers, the least used ones are fetched from `pointers`
 //! when needed.
 //!
-//! Stores that bypass the cache must write whole lines. Where a vector is a part of a line, outputs
+//! Non-temporal stores must write whole lines. Where a vector is a part of a line, outputs
 //! go to the scratch first, and from there to memory in address order at the end of the body.
 //!
 //! What is decided here holds for every processor. `x86_64` and `aarch64` turn one of these
 //! instructions into one or a few of theirs, and know registers, calling conventions and how far an
 //! offset reaches.
 
-use crate::plan::registers::{Allocation, Machine, Memory, Operand, Register, Step};
+use crate::limits::PREFETCH_DISTANCE;
+use crate::plan::machine::LINE;
+use crate::plan::program::Program;
 use crate::plan::schedule::Slot;
-use crate::run::jit::aarch64;
-#[cfg(target_arch = "x86_64")]
-use crate::run::jit::x86_64;
-use crate::run::program::Program;
+use crate::plan::steps::{Allocation, Memory, Operand, Register, Step};
+use crate::plan::variants::{Variant, Walk};
+use crate::run::jit::instruction::{Base, Counter, Instruction, Place};
+use crate::run::jit::isa::Isa;
 
-/// An instruction set that the assembler can target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Isa {
-    /// 16 registers of 32 bytes.
-    Avx2,
-    /// 32 registers of 32 bytes and three-input XOR.
-    Avx512Vl,
-    /// 32 registers of 64 bytes and three-input XOR.
-    Avx512,
-    /// 32 registers of 16 bytes, loaded and stored in pairs; no memory operands.
-    Neon,
-    /// As [`Isa::Neon`], and three-input XOR.
-    NeonSha3,
-}
-
-/// The bytes of a cache line.
-pub(crate) const LINE: usize = 64;
-
-/// How far ahead software prefetch reaches, in bytes of each stream: into the second-level cache, because so
-/// much of so many streams is more than the first one holds.
-pub(crate) const PREFETCH_DISTANCE: usize = 1024;
-
-impl Isa {
-    /// The bytes of a vector.
-    pub(crate) fn vector(self) -> usize {
-        match self {
-            Self::Neon | Self::NeonSha3 => 16,
-            Self::Avx2 | Self::Avx512Vl => 32,
-            Self::Avx512 => 64,
-        }
-    }
-
-    /// What register allocation must know.
-    pub(crate) fn machine(self, past_cache: bool) -> Machine {
-        Machine {
-            registers: self.registers(),
-            ternary: matches!(self, Self::Avx512Vl | Self::Avx512 | Self::NeonSha3),
-            memory_operands: !self.is_aarch64(),
-            outputs_readable: !past_cache,
-        }
-    }
-
-    /// The number of vector registers.
-    pub(crate) fn registers(self) -> usize {
-        if self == Self::Avx2 { 16 } else { 32 }
-    }
-
-    /// How many general registers may hold buffers' addresses.
-    fn addresses(self) -> u8 {
-        if self.is_aarch64() { 22 } else { 11 }
-    }
-
-    /// How many inputs are copied to the scratch at once: a line's where vectors move in pairs.
-    fn copied_together(self) -> usize {
-        if self.is_aarch64() { LINE / self.vector() } else { 1 }
-    }
-
-    fn is_aarch64(self) -> bool {
-        matches!(self, Self::Neon | Self::NeonSha3)
-    }
-
-    /// The bytes of instructions.
-    ///
-    /// # Errors
-    /// When this build has no assembler for the instruction set, or an instruction cannot be
-    /// encoded, which would be a bug here.
-    fn encode(self, instructions: &[Instruction]) -> Result<Vec<u8>, String> {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(codes) = self.codes() {
-            return x86_64::encode(codes, instructions).map_err(|error| error.to_string());
-        }
-        #[cfg(any(target_arch = "aarch64", test))]
-        if self.is_aarch64() {
-            return Ok(aarch64::encode(instructions));
-        }
-        Err(self.foreign(instructions))
-    }
-
-    /// Instructions as text, a line each, or an error as for [`Isa::encode`].
-    fn list(self, instructions: &[Instruction]) -> Result<String, String> {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(codes) = self.codes() {
-            return x86_64::list(codes, instructions).map_err(|error| error.to_string());
-        }
-        if self.is_aarch64() {
-            return Ok(aarch64::list(instructions));
-        }
-        Err(self.foreign(instructions))
-    }
-
-    fn foreign(self, instructions: &[Instruction]) -> String {
-        let (count, here) = (instructions.len(), std::env::consts::ARCH);
-        format!("{count} instructions are for {self:?}, for which there is no assembler on {here}")
-    }
-}
-
-/// A general register that holds an address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Base {
-    /// The argument `pointers`.
-    Pointers,
-    /// The argument `scratch`.
-    Scratch,
-    /// One of those for buffers' addresses, from 0.
-    Buffer(u8),
-}
-
-/// An address in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
-    pub(crate) base: Base,
-    /// In bytes from the base.
-    pub(crate) offset: usize,
-}
-
-/// A general register that counts bodies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Counter {
-    /// The argument `count`.
-    Outer,
-    /// The bodies that are left in a packet.
-    Inner,
-}
-
-/// One instruction of the function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Instruction {
-    /// Saves the registers that the caller wants back.
-    Enter,
-    /// Restores them and returns.
-    Leave {
-        /// Whether there were stores past the cache.
-        past_cache: bool,
-    },
-    /// `to = *from`, an address.
-    Fetch { to: Base, from: Place },
-    /// `base += bytes`
-    Advance { base: Base, bytes: usize },
-    /// `*place += bytes`, an address.
-    AdvanceFetched { place: Place, bytes: usize },
-    /// `inner = count`
-    Count(usize),
-    /// `counter -= 1; if counter != 0 { goto the instruction of number to }`
-    Repeat { counter: Counter, to: usize },
-    /// Has a line fetched to the cache.
-    Prefetch(Place),
-    /// What register allocation says.
-    Step(Step<Place>),
-    /// Stores a vector past the cache.
-    StorePastCache { from: Register, to: Place },
-}
-
-/// How the body walks over memory, in bytes and counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Walk {
-    /// Vectors of each packet that one body handles: 1, or as many as make a line.
-    pub(crate) unroll: usize,
-    /// Bodies in a packet.
-    pub(crate) inner: usize,
-    /// From one packet's first byte to that of the next stripe.
-    pub(crate) strip: usize,
-}
-
-/// How the body reads and writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Variant {
-    /// Stores bypass the cache.
-    pub(crate) past_cache: bool,
-    /// Inputs are copied to the scratch first, stream by stream, each line once. For buffers whose
-    /// addresses compete for the same sets of the first-level cache: a line that is read again
-    /// later in the body would be gone by then.
-    pub(crate) stage_inputs: bool,
-    /// Inputs are fetched into the cache some lines ahead.
-    pub(crate) prefetch: bool,
+/// A function, and what it needs.
+pub(crate) struct Assembled {
+    pub(crate) instructions: Vec<Instruction>,
+    /// The bytes of the constants, which stand before the code.
+    pub(crate) constants: Vec<u8>,
+    /// The bytes of scratch.
+    pub(crate) scratch: usize,
 }
 
 /// Writes the function of an allocation.
-pub(crate) struct Assembler<'a> {
+struct Assembler<'a> {
     isa: Isa,
     program: &'a Program,
     allocation: &'a Allocation,
@@ -208,47 +44,42 @@ pub(crate) struct Assembler<'a> {
     instructions: Vec<Instruction>,
 }
 
-impl<'a> Assembler<'a> {
-    pub(crate) fn new(
-        isa: Isa,
-        program: &'a Program,
-        allocation: &'a Allocation,
-        walk: Walk,
-        variant: Variant,
-    ) -> Self {
-        let addresses = Addresses::new(program, allocation, isa.addresses());
-        let instructions = Vec::new();
-        Self { isa, program, allocation, walk, variant, addresses, instructions }
+/// The function of an allocation.
+pub(crate) fn assemble(
+    isa: Isa,
+    program: &Program,
+    allocation: &Allocation,
+    walk: Walk,
+    variant: Variant,
+) -> Assembled {
+    let has_constants = !allocation.constants.is_empty();
+    let addresses = Addresses::new(program, allocation, isa.addresses(has_constants));
+    let assembler =
+        Assembler { isa, program, allocation, walk, variant, addresses, instructions: Vec::new() };
+    let repeats = isa.constant_bytes() / 16;
+    let constants = allocation.constants.iter().flat_map(|constant| constant.repeat(repeats));
+    Assembled {
+        constants: constants.collect(),
+        scratch: assembler.scratch_bytes(),
+        instructions: assembler.function(),
     }
+}
 
+impl Assembler<'_> {
     /// Bytes of scratch that the code needs.
-    pub(crate) fn scratch_bytes(&self) -> usize {
+    fn scratch_bytes(&self) -> usize {
         let schedule = self.program.schedule();
         let outputs = if self.stages_outputs() { schedule.outputs() } else { 0 };
         let inputs = if self.variant.stage_inputs { schedule.inputs() } else { 0 };
-        (self.allocation.scratch + (outputs + inputs) * self.walk.unroll) * self.isa.vector()
-    }
-
-    /// The function's bytes.
-    ///
-    /// # Errors
-    /// When this build has no assembler for the instruction set, or an instruction cannot be
-    /// encoded, which would be a bug here.
-    pub(crate) fn assemble(self) -> Result<Vec<u8>, String> {
-        self.isa.encode(&self.function())
-    }
-
-    /// The function as text, an instruction a line; a jump's target is an instruction's number,
-    /// from 0.
-    ///
-    /// # Errors
-    /// As [`Assembler::assemble`].
-    pub(crate) fn listing(self) -> Result<String, String> {
-        self.isa.list(&self.function())
+        let staged = (outputs + inputs) * self.allocation.group * self.walk.unroll;
+        (self.allocation.scratch + staged) * self.isa.vector()
     }
 
     fn function(mut self) -> Vec<Instruction> {
         self.push(Instruction::Enter);
+        if !self.allocation.constants.is_empty() {
+            self.push(Instruction::FindConstants);
+        }
         for (buffer, to) in self.addresses.resident.clone() {
             self.push(Instruction::Fetch { to, from: pointer(buffer) });
         }
@@ -258,7 +89,7 @@ impl<'a> Assembler<'a> {
         }
         let inner = self.instructions.len();
         self.body();
-        let body = self.walk.unroll * self.isa.vector();
+        let body = self.walk.unroll * self.allocation.group * self.isa.vector();
         if self.walk.inner > 1 {
             self.advance(body);
             self.push(Instruction::Repeat { counter: Counter::Inner, to: inner });
@@ -267,7 +98,7 @@ impl<'a> Assembler<'a> {
             self.advance(self.walk.strip);
         }
         self.push(Instruction::Repeat { counter: Counter::Outer, to: outer });
-        self.push(Instruction::Leave { past_cache: self.variant.past_cache });
+        self.push(Instruction::Leave { nontemporal: self.variant.nontemporal });
         self.instructions
     }
 
@@ -308,11 +139,13 @@ impl<'a> Assembler<'a> {
         if !self.variant.prefetch {
             return;
         }
-        let inputs = self.allocation.inputs_read().into_iter();
-        let mut lines: Vec<(usize, usize)> = inputs
-            .filter_map(|n| self.program.location(Slot::Input(n)))
-            .map(|l| (l.buffer, self.program.offset(l) / LINE * LINE))
-            .collect();
+        let mut lines: Vec<(usize, usize)> = Vec::new();
+        for input in self.allocation.inputs_read() {
+            for column in 0..self.walk.unroll {
+                let (buffer, offset) = self.position(Memory::Input(input), column);
+                lines.push((buffer, offset / LINE * LINE));
+            }
+        }
         lines.sort_unstable();
         lines.dedup();
         for (buffer, offset) in lines {
@@ -322,11 +155,11 @@ impl<'a> Assembler<'a> {
     }
 
     fn step(&mut self, step: Step, column: usize) {
-        let past_cache = self.variant.past_cache && !self.stages_outputs();
+        let nontemporal = self.variant.nontemporal && !self.stages_outputs();
         let is_output = matches!(step, Step::Store { to: Memory::Output(_), .. });
         let instruction = match step.map(|memory| self.memory(memory, column)) {
-            Step::Store { from, to } if past_cache && is_output => {
-                Instruction::StorePastCache { from, to }
+            Step::Store { from, to } if nontemporal && is_output => {
+                Instruction::StoreNontemporal { from, to }
             }
             step => Instruction::Step(step),
         };
@@ -341,23 +174,28 @@ impl<'a> Assembler<'a> {
             Memory::Output(n) if self.stages_outputs() => {
                 self.scratch(self.staged_output(n as usize, column))
             }
-            Memory::Input(n) => self.cell(Slot::Input(n), column),
-            Memory::Output(n) => self.cell(Slot::Output(n), column),
+            Memory::Input(_) | Memory::Output(_) => {
+                let (buffer, offset) = self.position(memory, column);
+                self.place(buffer, offset)
+            }
             Memory::Scratch(n) => self.scratch(n as usize),
+            Memory::Constant(n) => {
+                Place { base: Base::Constants, offset: n as usize * self.isa.constant_bytes() }
+            }
         }
     }
 
-    fn cell(&mut self, slot: Slot, column: usize) -> Place {
-        let (buffer, offset) = self.position(slot, column);
-        self.place(buffer, offset)
-    }
-
-    /// The buffer of an input or output, and the offset in its strip.
-    fn position(&self, slot: Slot, column: usize) -> (usize, usize) {
+    /// The buffer of a vector of an input or output, and the offset in its strip.
+    fn position(&self, memory: Memory, column: usize) -> (usize, usize) {
+        let group = self.allocation.group;
+        let Some((slot, part)) = cell(memory, group) else {
+            unreachable!("only inputs and outputs lie in buffers")
+        };
         let Some(location) = self.program.location(slot) else {
             unreachable!("inputs and outputs have locations")
         };
-        (location.buffer, self.program.offset(location) + column * self.isa.vector())
+        let vectors = column * group + part;
+        (location.buffer, self.program.offset(location) + vectors * self.isa.vector())
     }
 
     fn scratch(&self, number: usize) -> Place {
@@ -366,7 +204,7 @@ impl<'a> Assembler<'a> {
 
     /// Whether outputs pass through the scratch, to be stored as whole lines.
     fn stages_outputs(&self) -> bool {
-        self.variant.past_cache && self.isa.vector() < LINE
+        self.variant.nontemporal && self.isa.vector() < LINE
     }
 
     /// The scratch vector of an output.
@@ -377,7 +215,7 @@ impl<'a> Assembler<'a> {
     /// The scratch vector of an input.
     fn staged_input(&self, input: usize, column: usize) -> usize {
         let outputs = if self.stages_outputs() { self.program.schedule().outputs() } else { 0 };
-        self.staged_output(outputs + input, column)
+        self.staged_output(outputs * self.allocation.group + input, column)
     }
 
     /// Copies all inputs to the scratch in the order of their addresses. Registers hold nothing yet.
@@ -385,7 +223,7 @@ impl<'a> Assembler<'a> {
         let mut vectors: Vec<((usize, usize), usize)> = Vec::new();
         for input in self.allocation.inputs_read() {
             for column in 0..self.walk.unroll {
-                let from = self.position(Slot::Input(input), column);
+                let from = self.position(Memory::Input(input), column);
                 vectors.push((from, self.staged_input(input as usize, column)));
             }
         }
@@ -407,9 +245,9 @@ impl<'a> Assembler<'a> {
     /// Copies all outputs from the scratch in the order of their addresses, line by line.
     fn copy_staged_outputs(&mut self) {
         let mut vectors: Vec<((usize, usize), usize)> = Vec::new();
-        for output in 0..self.program.schedule().outputs() {
+        for output in 0..self.program.schedule().outputs() * self.allocation.group {
             for column in 0..self.walk.unroll {
-                let to = self.position(Slot::Output(output as u32), column);
+                let to = self.position(Memory::Output(output as u32), column);
                 vectors.push((to, self.staged_output(output, column)));
             }
         }
@@ -422,7 +260,7 @@ impl<'a> Assembler<'a> {
             }
             for (&((buffer, offset), _), from) in line {
                 let to = self.place(buffer, offset);
-                self.push(Instruction::StorePastCache { from, to });
+                self.push(Instruction::StoreNontemporal { from, to });
             }
         }
     }
@@ -434,6 +272,16 @@ impl<'a> Assembler<'a> {
             self.push(Instruction::Fetch { to: base, from: pointer(buffer) });
         }
         Place { base, offset }
+    }
+}
+
+/// The input or output that a vector belongs to, and its number among the `group` of that cell.
+fn cell(memory: Memory, group: usize) -> Option<(Slot, usize)> {
+    let number = |n: u32| (n / group as u32, n as usize % group);
+    match memory {
+        Memory::Input(n) => Some((Slot::Input(number(n).0), number(n).1)),
+        Memory::Output(n) => Some((Slot::Output(number(n).0), number(n).1)),
+        Memory::Scratch(_) | Memory::Constant(_) => None,
     }
 }
 
@@ -456,12 +304,8 @@ impl Addresses {
     fn new(program: &Program, allocation: &Allocation, registers: u8) -> Self {
         let mut uses = vec![0_usize; program.rows().len()];
         let mut count = |memory: Memory| {
-            let slot = match memory {
-                Memory::Input(n) => Slot::Input(n),
-                Memory::Output(n) => Slot::Output(n),
-                Memory::Scratch(_) => return,
-            };
-            if let Some(location) = program.location(slot) {
+            let location = cell(memory, allocation.group).map(|(slot, _)| program.location(slot));
+            if let Some(Some(location)) = location {
                 uses[location.buffer] += 1;
             }
         };

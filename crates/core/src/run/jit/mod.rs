@@ -1,10 +1,8 @@
-//! The compiled kernel: a schedule as straight-line machine code.
+//! The compiled kernel: a plan as straight-line machine code.
 //!
-//! [`plan::registers`](crate::plan::registers) decides what happens in registers, [`assemble`]
-//! makes the function of it, `x86_64` and [`aarch64`] write that for their processors,
-//! [`exec_memory`] makes it executable. One pass over memory runs the whole schedule on one vector
-//! of every packet, temporaries in registers. Sets that outgrow the cache run a second variant whose
-//! stores bypass it.
+//! The plan says what happens in registers ([`Variants`]); [`assemble`] makes a function of it,
+//! [`encode`] writes that for the processor, [`exec_memory`] makes it executable. One pass over memory
+//! runs the whole schedule on one vector of every packet, temporaries in registers.
 //!
 //! Compiling takes half a millisecond for 10+4, in which the tiled kernel runs over some megabytes;
 //! so unless a compiled kernel is asked for by name, it is made when that many have been run over.
@@ -18,55 +16,34 @@ mod aarch64;
 pub(crate) mod assemble;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod decoded;
+pub(crate) mod encode;
 pub(crate) mod exec_memory;
+pub(crate) mod instruction;
+pub(crate) mod isa;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
-use std::collections::BTreeSet;
-use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::error;
 use crate::plan::interpret::interpret;
-use crate::plan::registers::Allocation;
+use crate::plan::machine::LINE;
+use crate::plan::program::Program;
 use crate::plan::schedule::Slot;
-use crate::run::jit::assemble::{Assembler, Isa, LINE, PREFETCH_DISTANCE, Variant, Walk};
+use crate::plan::variants::{Shape, Variant, Variants, greatest_common_divisor};
+use crate::run::buffers::{Line, Memory, Pointers, PreparedKernel, Scratch};
+use crate::run::jit::assemble::{Assembled, assemble};
 use crate::run::jit::exec_memory::ExecutableMemory;
-use crate::run::kernel::{Compiled, Line, Memory};
-use crate::run::program::{Footprint, Location, Program};
-use crate::run::select::Compiling;
-
-/// The most steps of one vector that are compiled. Code that outgrows the instruction cache still
-/// runs four times as fast as tiles (measured up to 100+28, 35,000 steps); beyond, compiling takes
-/// seconds.
-const MAX_STEPS: usize = 128 * 1024;
-
-/// Wide stripes: from this many streams that are only read on, processors' own prefetchers lose track. (On
-/// Zen 4, from memory, 16+4 runs at 24 GB/s without and 17 with prefetching, 17+3 at 16 and 19, 20+4 at 12
-/// and 17.)
-const PREFETCH_FROM: usize = 17;
-
-/// The variant that serves unless there is a reason for another.
-const PLAIN: Variant = Variant { past_cache: false, stage_inputs: false, prefetch: false };
-
-/// The bytes of a page: addresses that far apart fall into one set of the first-level cache.
-const PAGE: usize = 4096;
-
-/// The lines that a set of the first-level cache holds at least, on the processors of today.
-const WAYS: usize = 8;
-
-/// Its sets, as far as they follow from the address within a page.
-const SETS: usize = PAGE / LINE;
+use crate::run::jit::isa::Isa;
 
 /// Why a program was not compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The program has a shape that the compiler does not serve; tiled kernels do, as planned.
-    Shape,
+enum Refusal {
+    /// The plan has no instructions for it, for this reason.
+    Unplanned(String),
     /// The system forbids executable memory, for this reason.
     Forbidden(String),
     /// The compiled code computed wrong.
@@ -82,67 +59,45 @@ pub(crate) fn probe() -> Result<(), String> {
     ExecutableMemory::new(&[0; LINE]).map(|_| ()).map_err(|error| error.to_string())
 }
 
+/// How and when programs are compiled.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Compiling {
+    /// How many bytes a program runs over before it is compiled.
+    pub(crate) after: usize,
+    /// Whether wide stripes from memory are prefetched by instructions.
+    pub(crate) prefetch: bool,
+}
+
 /// A program that is compiled once enough bytes have asked for it, and run by the tiled kernel until
 /// then or where compiling fails.
 pub(crate) struct Jit {
-    program: Program,
+    variants: Variants,
     isa: Isa,
-    tiled: Box<dyn Compiled>,
+    tiled: Box<dyn PreparedKernel>,
     how: Compiling,
+    /// The bytes of a stripe of all buffers.
+    stripe: usize,
     bytes: AtomicUsize,
     code: OnceLock<Result<Code, Refusal>>,
 }
 
-/// A program compiled for an instruction set.
+/// The compiled functions of a program.
 struct Code {
-    shape: Shape,
-    /// The variant that is compiled first and tells whether compiling works.
+    /// That of [`Variant::PLAIN`], which is compiled first and tells whether compiling works.
     plain: Function,
-    /// The others, in the order of [`Code::function`], each compiled when it is first needed.
-    others: [OnceLock<Option<Function>>; 3],
-    /// Sets of the first-level cache that a body touches if the buffer of that number begins at the first:
-    /// a bit each, and a further entry where it touches one again.
-    sets: Vec<(usize, u64)>,
-    /// The buffers that are written.
-    outputs: Vec<usize>,
-    /// Whether so many buffers are read that prefetching them may pay.
-    is_wide: bool,
+    /// Those of the others, in the order of [`number`], each compiled when it is first needed.
+    others: [OnceLock<Option<Function>>; 7],
 }
 
-/// How a program's packets are cut into bodies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    /// Every buffer is one stream of packets: stripes are merged.
-    Flat {
-        /// Bytes of one body.
-        body: usize,
-    },
-    /// Strips of several packets, each a whole number of vectors.
-    Strips(Walk),
+/// A number from 0 for every variant but the plain one.
+fn number(variant: Variant) -> Option<usize> {
+    let Variant { nontemporal, stage_inputs, prefetch } = variant;
+    let number =
+        usize::from(nontemporal) + 2 * usize::from(stage_inputs) + 4 * usize::from(prefetch);
+    number.checked_sub(1)
 }
 
-impl Isa {
-    /// Whether this processor has it.
-    pub(crate) fn is_available(self) -> bool {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => is_x86_feature_detected!("avx2"),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vl => {
-                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl")
-            }
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => is_x86_feature_detected!("avx512f"),
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
-            #[cfg(target_arch = "aarch64")]
-            Self::NeonSha3 => std::arch::is_aarch64_feature_detected!("sha3"),
-            _ => false,
-        }
-    }
-}
-
-/// What [`Assembler`] makes, in the calling convention that it follows.
+/// What [`assemble`] makes, in the calling convention that it follows.
 #[cfg(target_arch = "x86_64")]
 type Entry = unsafe extern "sysv64" fn(*mut *mut u8, usize, *mut u8);
 #[cfg(not(target_arch = "x86_64"))]
@@ -150,57 +105,69 @@ type Entry = unsafe extern "C" fn(*mut *mut u8, usize, *mut u8);
 
 struct Function {
     memory: ExecutableMemory,
+    entry: usize,
     scratch: usize,
 }
 
 impl Jit {
-    /// A program for an instruction set, `None` where the processor lacks it. `tiled` runs what is not
-    /// compiled.
+    /// A program for an instruction set, `None` where the processor lacks it. `tiled` runs what is
+    /// not compiled.
     pub(crate) fn prepare(
-        program: &Program,
+        variants: Variants,
         isa: Isa,
-        tiled: Option<Box<dyn Compiled>>,
+        tiled: Box<dyn PreparedKernel>,
         how: Compiling,
-    ) -> Option<Box<dyn Compiled>> {
-        let tiled = tiled.filter(|_| isa.is_available())?;
-        let (program, bytes, code) = (program.clone(), AtomicUsize::new(0), OnceLock::new());
-        Some(Box::new(Self { program, isa, tiled, how, bytes, code }))
-    }
-
-    /// The code of the variant with cached stores, an instruction a line.
-    pub(crate) fn listing(program: &Program, isa: Isa) -> Option<String> {
-        let shape = Shape::of(program, isa)?;
-        let (allocation, _) = allocate(program, isa, PLAIN).ok()?;
-        let assembler = Assembler::new(isa, program, &allocation, shape.walk(isa), PLAIN);
-        assembler.listing().ok()
+    ) -> Option<Box<dyn PreparedKernel>> {
+        if !isa.is_available() {
+            return None;
+        }
+        let program = variants.program();
+        let stripe = (0..program.rows().len()).map(|buffer| program.strip(buffer)).sum();
+        let (bytes, code) = (AtomicUsize::new(0), OnceLock::new());
+        Some(Box::new(Self { variants, isa, tiled, how, stripe, bytes, code }))
     }
 
     /// The compiled code, if it is time for it and there is any.
     fn code(&self, stripes: usize) -> Option<&Code> {
-        let bytes = stripes * strips(&self.program);
+        if let Some(code) = self.code.get() {
+            return code.as_ref().ok();
+        }
+        let bytes = stripes * self.stripe;
         let total = self.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        if total < self.how.patience {
+        if total < self.how.after {
             return None;
         }
-        self.code.get_or_init(|| Code::compile(&self.program, self.isa)).as_ref().ok()
+        self.code.get_or_init(|| Code::compile(&self.variants, self.isa)).as_ref().ok()
+    }
+
+    /// The function that suits a call's memory, or where that cannot be made the plain one.
+    fn function<'c>(&self, code: &'c Code, memory: &Memory<'_>, starts: &[*mut u8]) -> &'c Function {
+        let start = |buffer: usize| starts[buffer].addr();
+        let variant = self.variants.choose(start, memory.nontemporal, self.how.prefetch);
+        let Some(number) = number(variant) else { return &code.plain };
+        let compile = || Function::compile(&self.variants, self.isa, variant).ok();
+        code.others[number].get_or_init(compile).as_ref().unwrap_or(&code.plain)
     }
 }
 
-impl Compiled for Jit {
-    unsafe fn run(&self, memory: &Memory, stripes: Range<usize>) {
+impl PreparedKernel for Jit {
+    unsafe fn run(&self, memory: &Memory<'_>, stripes: Range<usize>) {
         let mut rest = stripes.clone();
         if let Some(code) = self.code(stripes.len()) {
-            let (count, covered) = code.shape.bodies(stripes.len(), self.program.packet());
+            let program = self.variants.program();
+            let shape = self.variants.shape();
+            let (count, covered) = shape.bodies(stripes.len(), program.packet());
             if count > 0 {
-                let buffers = 0..self.program.rows().len();
-                let mut pointers: Vec<*mut u8> = buffers
-                    .map(|b| memory.pointer(b).wrapping_add(stripes.start * self.program.strip(b)))
-                    .collect();
-                let variant = code.variant(&self.program, memory, &pointers, self.how.prefetch);
-                let function = code.function(&self.program, self.isa, variant);
+                let mut pointers = Pointers::null(program.rows().len());
+                let pointers = pointers.slice();
+                for (buffer, pointer) in pointers.iter_mut().enumerate() {
+                    let start = stripes.start * program.strip(buffer);
+                    *pointer = memory.pointer(buffer).wrapping_add(start);
+                }
+                let function = self.function(code, memory, pointers);
                 // SAFETY: the caller vouches for the buffers of all stripes; `count` bodies stay
                 // within the first `covered` of them; `prepare` asked for the instruction set.
-                unsafe { function.call(&mut pointers, count) };
+                unsafe { function.call(pointers, count) };
             }
             rest.start += covered;
         }
@@ -212,188 +179,46 @@ impl Compiled for Jit {
 
     fn fallback(&self) -> Option<String> {
         match self.code.get()?.as_ref().err()? {
-            Refusal::Shape => None,
-            Refusal::Forbidden(why) => Some(why.clone()),
+            Refusal::Unplanned(why) | Refusal::Forbidden(why) => Some(why.clone()),
             Refusal::Wrong => Some("its code computes wrong on this processor".to_owned()),
         }
     }
 }
 
 impl Code {
-    /// Compiles and tries a program.
-    fn compile(program: &Program, isa: Isa) -> Result<Self, Refusal> {
-        let shape = Shape::of(program, isa).ok_or(Refusal::Shape)?;
-        let plain = Function::compile(program, isa, shape, PLAIN)?;
-        let Footprint { read, written, .. } = program.footprint();
-        let buffers = |cells: &[Location]| -> BTreeSet<usize> {
-            cells.iter().map(|cell| cell.buffer).collect()
-        };
-        let (sources, targets) = (buffers(&read), buffers(&written));
-        let is_wide = sources.difference(&targets).count() >= PREFETCH_FROM;
-        let touched: BTreeSet<Location> = read.into_iter().chain(written).collect();
-        let sets = sets_by_buffer(program, &touched);
-        let outputs = targets.into_iter().collect();
-        Ok(Self { shape, plain, others: Default::default(), sets, outputs, is_wide })
-    }
-
-    /// What suits this call's memory.
-    fn variant(
-        &self,
-        program: &Program,
-        memory: &Memory,
-        pointers: &[*mut u8],
-        prefetch: bool,
-    ) -> Variant {
-        let past_cache =
-            memory.past_cache(strips(program)) && self.lines_are_whole(program, pointers);
-        let stage_inputs = self.lines_compete(pointers);
-        let prefetch = prefetch && past_cache && self.is_wide;
-        Variant { past_cache, stage_inputs, prefetch }
-    }
-
-    /// The code of a variant, or where that cannot be made the plain one's.
-    fn function(&self, program: &Program, isa: Isa, variant: Variant) -> &Function {
-        let other = match (variant.past_cache, variant.stage_inputs) {
-            (false, false) => return &self.plain,
-            (true, false) => &self.others[0],
-            (false, true) => &self.others[1],
-            (true, true) => &self.others[2],
-        };
-        let compile = || Function::compile(program, isa, self.shape, variant).ok();
-        other.get_or_init(compile).as_ref().unwrap_or(&self.plain)
-    }
-
-    /// Whether the lines that one body touches are more than some set of the first-level cache
-    /// holds. Sets follow from the address within a page.
-    fn lines_compete(&self, pointers: &[*mut u8]) -> bool {
-        // A number a set, bit by bit; what no longer fits into it stays in `beyond`.
-        let (mut counts, mut beyond) = ([0_u64; WAYS.ilog2() as usize], 0);
-        let mut full = 0;
-        for &(buffer, sets) in &self.sets {
-            let first = pointers[buffer].addr() / LINE % SETS;
-            let mut carry = sets.rotate_left(first as u32);
-            beyond |= full & carry;
-            for bits in &mut counts {
-                (*bits, carry) = (*bits ^ carry, *bits & carry);
-            }
-            full |= carry;
-        }
-        beyond != 0
-    }
-
-    /// Whether every body writes whole cache lines.
-    fn lines_are_whole(&self, program: &Program, pointers: &[*mut u8]) -> bool {
-        let whole = |bytes: usize| bytes.is_multiple_of(LINE);
-        self.outputs.iter().all(|&buffer| {
-            let columns = program.columns();
-            let packets = whole(program.packet()) && whole(columns.start) && whole(columns.end);
-            let strips = whole(program.strip(buffer)) && packets;
-            whole(pointers[buffer].addr()) && (self.shape.is_flat() || strips)
-        })
+    fn compile(variants: &Variants, isa: Isa) -> Result<Self, Refusal> {
+        let plain = Function::compile(variants, isa, Variant::PLAIN)?;
+        Ok(Self { plain, others: Default::default() })
     }
 }
 
-/// The sets of the first-level cache that these packets of a body lie in, as [`Code`] keeps them.
-fn sets_by_buffer(program: &Program, touched: &BTreeSet<Location>) -> Vec<(usize, u64)> {
-    let mut sets: Vec<(usize, u64)> = Vec::new();
-    for &location in touched {
-        let set = 1 << (program.offset(location) / LINE % SETS);
-        match sets.iter_mut().rev().find(|(buffer, of)| *buffer == location.buffer && of & set == 0)
-        {
-            Some((_, of)) => *of |= set,
-            None => sets.push((location.buffer, set)),
-        }
-    }
-    sets
+/// The function of a variant, before it is encoded.
+///
+/// # Errors
+/// If the plan has no instructions for it.
+fn assembled(variants: &Variants, isa: Isa, variant: Variant) -> Result<Assembled, Refusal> {
+    let planned = variants.planned(variant);
+    let planned = planned.map_err(|error| Refusal::Unplanned(error.to_string()))?;
+    let allocation = &planned.arranged.allocation;
+    let walk = variants.shape().walk(allocation.group * isa.vector());
+    let variant = Variant { stage_inputs: planned.stage_inputs, ..variant };
+    Ok(assemble(isa, variants.program(), allocation, walk, variant))
 }
 
-/// The bytes of one stripe of all buffers.
-fn strips(program: &Program) -> usize {
-    program.rows().iter().sum::<usize>() * program.packet()
-}
-
-impl Shape {
-    fn of(program: &Program, isa: Isa) -> Option<Self> {
-        let (packet, vector) = (program.packet(), isa.vector());
-        let columns = program.columns().len();
-        let used = (0..program.rows().len()).filter(|&b| program.access(b) != (false, false));
-        let mut rows: Vec<usize> = used.map(|buffer| program.rows()[buffer]).collect();
-        rows.dedup();
-        let [rows] = rows[..] else { return None };
-        let largest_displacement = rows * packet + PREFETCH_DISTANCE;
-        let ops = program.schedule().ops();
-        let steps: usize = ops.iter().map(|op| op.sources.len() + 1).sum();
-        if steps > MAX_STEPS || largest_displacement > i32::MAX as usize {
-            return None;
-        }
-        if program.is_flat() {
-            return Some(Self::Flat { body: LINE.max(vector) });
-        }
-        if !columns.is_multiple_of(vector) {
-            return None;
-        }
-        let vectors = columns / vector;
-        let wanted = (LINE / vector).max(1);
-        let unroll = if vectors.is_multiple_of(wanted) { wanted } else { 1 };
-        Some(Self::Strips(Walk { unroll, inner: vectors / unroll, strip: rows * packet }))
-    }
-
-    fn is_flat(self) -> bool {
-        matches!(self, Self::Flat { .. })
-    }
-
-    fn walk(self, isa: Isa) -> Walk {
-        match self {
-            Self::Flat { body } => Walk { unroll: body / isa.vector(), inner: 1, strip: body },
-            Self::Strips(walk) => walk,
-        }
-    }
-
-    /// How often the function's outer loop runs for so many stripes, and how many stripes that
-    /// covers.
-    fn bodies(self, stripes: usize, packet: usize) -> (usize, usize) {
-        match self {
-            Self::Strips(_) => (stripes, stripes),
-            Self::Flat { body } => {
-                // The most stripes whose packets together are a whole number of bodies.
-                let step = body / greatest_common_divisor(body, packet);
-                let covered = stripes / step * step;
-                (covered * packet / body, covered)
-            }
-        }
-    }
-}
-
-/// The instructions for a variant. Inputs need no staging where they can be read once instead.
-fn allocate(program: &Program, isa: Isa, variant: Variant) -> error::Result<(Allocation, Variant)> {
-    let (schedule, streams) = (program.schedule(), program.streams());
-    let machine = isa.machine(variant.past_cache);
-    if variant.stage_inputs
-        && let Some(allocation) = Allocation::reading_once(schedule, &streams, machine)
-    {
-        return Ok((allocation, Variant { stage_inputs: false, ..variant }));
-    }
-    Ok((Allocation::best(schedule, &streams, machine)?, variant))
-}
-
-fn greatest_common_divisor(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+/// The machine code of a variant, an instruction a line; the processor need not have the
+/// instruction set.
+pub(crate) fn listing(variants: &Variants, isa: Isa, variant: Variant) -> Option<String> {
+    encode::list(isa, &assembled(variants, isa, variant).ok()?).ok()
 }
 
 impl Function {
-    fn compile(
-        program: &Program,
-        isa: Isa,
-        shape: Shape,
-        variant: Variant,
-    ) -> Result<Self, Refusal> {
-        let (allocation, variant) = allocate(program, isa, variant).map_err(|_| Refusal::Shape)?;
-        let assembler = Assembler::new(isa, program, &allocation, shape.walk(isa), variant);
-        let scratch = assembler.scratch_bytes();
-        let code = assembler.assemble().map_err(Refusal::Forbidden)?;
-        let memory = ExecutableMemory::new(&code);
+    fn compile(variants: &Variants, isa: Isa, variant: Variant) -> Result<Self, Refusal> {
+        let assembled = assembled(variants, isa, variant)?;
+        let code = encode::encode(isa, &assembled).map_err(Refusal::Forbidden)?;
+        let memory = ExecutableMemory::new(&code.bytes);
         let memory = memory.map_err(|error| Refusal::Forbidden(error.to_string()))?;
-        let function = Self { memory, scratch };
+        let function = Self { memory, entry: code.entry, scratch: assembled.scratch };
+        let (program, shape) = (variants.program(), variants.shape());
         if function.is_right(program, shape) { Ok(function) } else { Err(Refusal::Wrong) }
     }
 
@@ -401,21 +226,14 @@ impl Function {
     /// The pointers are the program's buffers, valid for what `count` bodies read and write; the
     /// processor has the instruction set; `count` is not 0.
     unsafe fn call(&self, pointers: &mut [*mut u8], count: usize) {
-        let lines = self.scratch.div_ceil(LINE);
-        let mut on_stack = [const { MaybeUninit::<Line>::uninit() }; SCRATCH_ON_STACK];
-        let mut on_heap = Vec::new();
-        let scratch = if lines <= on_stack.len() {
-            on_stack.as_mut_ptr()
-        } else {
-            on_heap.resize(lines, MaybeUninit::new(Line([0; LINE])));
-            on_heap.as_mut_ptr()
-        };
-        // SAFETY: the memory holds a function of this type, made by `Assembler`, which touches
-        // what the caller vouches for, `pointers`, and `scratch_bytes` bytes of scratch, of which it
+        let mut scratch = Scratch::new(self.scratch);
+        // SAFETY: the memory holds a function of this type, made by `assemble`, which touches
+        // what the caller vouches for, `pointers`, and `scratch` bytes of scratch, of which it
         // reads only what it has written.
         unsafe {
-            let entry = std::mem::transmute::<*const u8, Entry>(self.memory.start());
-            entry(pointers.as_mut_ptr(), count, scratch.cast());
+            let entry = self.memory.start().add(self.entry);
+            let entry = std::mem::transmute::<*const u8, Entry>(entry);
+            entry(pointers.as_mut_ptr(), count, scratch.start());
         }
     }
 
@@ -467,6 +285,3 @@ impl Function {
             .all(|n| schedule.inputs() == 0 || cell(&bytes, Slot::Output(n as u32)) == expected[n])
     }
 }
-
-/// The lines of scratch that a call takes from its stack; more come from the heap.
-const SCRATCH_ON_STACK: usize = 64;

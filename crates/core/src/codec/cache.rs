@@ -1,0 +1,83 @@
+//! The programs that a codec keeps, by question.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::define::cells::{CellSet, NodeId};
+use crate::error::Result;
+use crate::run::executable::Executable;
+
+/// What a codec may be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Question {
+    /// To make the second cells from the first.
+    Compute(CellSet, CellSet),
+    /// To bring parity up to date after this node changed.
+    Update(NodeId),
+}
+
+impl Question {
+    pub(super) fn compute(have: &CellSet, want: &CellSet) -> Self {
+        Self::Compute(have.clone(), want.clone())
+    }
+}
+
+type Answer = Result<Arc<Executable>>;
+
+/// Answers by question, those that say no included; the oldest goes first.
+pub(super) struct Cache {
+    most: usize,
+    answers: Mutex<Answers>,
+}
+
+#[derive(Default)]
+struct Answers {
+    by_question: HashMap<Question, Answer>,
+    oldest_first: VecDeque<Question>,
+}
+
+impl Cache {
+    /// A cache of at most `most` answers.
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, answers: Mutex::default() }
+    }
+
+    /// The answer to a question: one that is kept, or what `prepare` gives.
+    pub(super) fn get(
+        &self,
+        question: &Question,
+        prepare: impl FnOnce() -> Result<Executable>,
+    ) -> Answer {
+        if let Some(found) = self.answers().by_question.get(question) {
+            return found.clone();
+        }
+        // Prepared outside the lock: two threads may answer the same question, which is harmless.
+        let answer = prepare().map(Arc::new);
+        let mut answers = self.answers();
+        if answers.by_question.insert(question.clone(), answer.clone()).is_none() {
+            answers.oldest_first.push_back(question.clone());
+        }
+        if answers.oldest_first.len() > self.most
+            && let Some(oldest) = answers.oldest_first.pop_front()
+        {
+            answers.by_question.remove(&oldest);
+        }
+        answer
+    }
+
+    /// The first that is found of any program.
+    pub(super) fn find_map<T>(&self, find: impl Fn(&Executable) -> Option<T>) -> Option<T> {
+        self.answers().by_question.values().flatten().find_map(|program| find(program))
+    }
+
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} programs", self.answers().by_question.len())
+    }
+}

@@ -1,0 +1,431 @@
+//! Registers: which values of a vector program stay in registers and which are read from memory.
+//!
+//! A compiled kernel runs a whole schedule on one vector of every packet. This module decides, for
+//! a machine with a given number of registers, where each value is, and counts what that costs.
+//! Inputs and constants are memory operands and never spilled; one that is used again soon is kept
+//! in a register while there is room, because loads are what these kernels are short of. When room
+//! runs out, the value whose next use is furthest away goes (Belady's rule), those first that
+//! memory already holds; a temporary that memory does not hold is stored to a scratch.
+//!
+//! A machine without memory operands loads an operation's before it XORs them, as many at a time as
+//! there are free registers, so that a processor which runs instructions in order does not wait for
+//! each. As many registers as one instruction needs operands are set aside for that, so that nothing
+//! need be spilled to make room.
+
+use std::collections::VecDeque;
+
+use crate::plan::machine::Machine;
+use crate::plan::steps::{Allocation, Memory, Operand, Register, Step};
+use crate::plan::vector::{Pair, Value, VectorOp, VectorProgram, Work};
+
+/// The allocation of a vector program in the order in which it stands.
+pub(crate) fn allocate(program: &VectorProgram, machine: Machine) -> Allocation {
+    let mut allocator = Allocator::new(program, machine);
+    program.ops.iter().for_each(|op| allocator.operation(op));
+    allocator.finish()
+}
+
+/// Where a value is while instructions are made.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    register: Option<Register>,
+    memory: Option<Memory>,
+}
+
+/// The operations that use each value, in order.
+struct Uses {
+    /// Positions of operations, those of one value after those of another.
+    positions: Vec<u32>,
+    /// Per value, where its next use and the end of its uses are in `positions`.
+    next: Vec<u32>,
+    end: Vec<u32>,
+}
+
+impl Uses {
+    fn new(program: &VectorProgram) -> Self {
+        let mut counts = vec![0; program.values()];
+        let sources = |op: &VectorOp| -> Vec<usize> {
+            op.work.sources().iter().map(|&source| program.number(source)).collect()
+        };
+        for op in &program.ops {
+            sources(op).into_iter().for_each(|value| counts[value] += 1);
+        }
+        let mut total = 0;
+        let starts = counts.iter().map(|count| {
+            total += count;
+            total - count
+        });
+        let next: Vec<u32> = starts.collect();
+        let mut end = next.clone();
+        let mut positions = vec![0; total as usize];
+        for (position, op) in program.ops.iter().enumerate() {
+            for value in sources(op) {
+                positions[end[value] as usize] = position as u32;
+                end[value] += 1;
+            }
+        }
+        Self { positions, next, end }
+    }
+
+    /// The position of the operation that uses a value next, if any does.
+    fn next(&self, value: usize) -> Option<u32> {
+        let next = self.next[value];
+        (next < self.end[value]).then(|| self.positions[next as usize])
+    }
+}
+
+struct Allocator<'a> {
+    program: &'a VectorProgram,
+    machine: Machine,
+    held: Vec<Held>,
+    uses: Uses,
+    /// Per register, the value in it.
+    holder: Vec<Option<Value>>,
+    pinned: Vec<bool>,
+    free_scratch: Vec<u32>,
+    scratch: u32,
+    steps: Vec<Step>,
+}
+
+impl<'a> Allocator<'a> {
+    fn new(program: &'a VectorProgram, machine: Machine) -> Self {
+        let mut held = vec![Held::default(); program.values()];
+        let inputs = (0..program.inputs as u32).map(|n| (Value::Input(n), Memory::Input(n)));
+        let constants = 0..program.constants.len() as u32;
+        let constants = constants.map(|n| (Value::Constant(n), Memory::Constant(n)));
+        for (value, memory) in inputs.chain(constants) {
+            held[program.number(value)].memory = Some(memory);
+        }
+        Self {
+            program,
+            machine,
+            held,
+            uses: Uses::new(program),
+            holder: vec![None; machine.values()],
+            pinned: vec![false; machine.values()],
+            free_scratch: Vec::new(),
+            scratch: 0,
+            steps: Vec::new(),
+        }
+    }
+
+    fn operation(&mut self, op: &VectorOp) {
+        let sources = op.work.sources();
+        for &source in sources {
+            let number = self.program.number(source);
+            self.uses.next[number] += 1;
+        }
+        sources.iter().for_each(|&source| self.pin(source));
+        sources.iter().for_each(|&source| self.keep_if_used_again(source));
+        let to = match &op.work {
+            Work::Xor(sources) => self.xor(sources),
+            &Work::Map(map, a) => {
+                let a = self.bring(a);
+                let to = self.result_register(sources);
+                self.steps.push(Step::Map { to, map, a });
+                to
+            }
+            &Work::Pair(pair, [a, b]) => self.pair(pair, a, b),
+        };
+        sources.iter().for_each(|&source| self.release(source));
+        self.define(op.target, to);
+        self.pinned.fill(false);
+    }
+
+    fn xor(&mut self, sources: &[Value]) -> Register {
+        let to = self.result_register(sources);
+        self.combine(to, sources);
+        to
+    }
+
+    fn pair(&mut self, pair: Pair, a: Value, b: Value) -> Register {
+        let first = self.bring(a);
+        let in_memory = self.held(b).memory.filter(|_| {
+            self.held(b).register.is_none()
+                && self.machine.memory_operands
+                && pair.reads_memory()
+        });
+        let second = match in_memory {
+            Some(memory) => Operand::Memory(memory),
+            None => Operand::Register(self.bring(b)),
+        };
+        // What looks up is seldom needed longer than its table, whose register takes the result.
+        let sources = if pair == Pair::Lookup { [b, a] } else { [a, b] };
+        let to = self.result_register(&sources);
+        self.steps.push(Step::Pair { to, pair, a: first, b: second });
+        to
+    }
+
+    fn finish(self) -> Allocation {
+        let loads = self.steps.iter().filter(|step| step.reads().is_some()).count();
+        let stores = self.steps.iter().filter(|s| matches!(s, Step::Store { .. })).count();
+        Allocation {
+            scratch: self.scratch as usize,
+            loads,
+            stores,
+            steps: self.steps,
+            group: self.program.group,
+            constants: self.program.constants.clone(),
+        }
+    }
+
+    fn held(&self, value: Value) -> Held {
+        self.held[self.program.number(value)]
+    }
+
+    fn held_mut(&mut self, value: Value) -> &mut Held {
+        &mut self.held[self.program.number(value)]
+    }
+
+    fn next_use(&self, value: Value) -> Option<u32> {
+        self.uses.next(self.program.number(value))
+    }
+
+    fn pin(&mut self, value: Value) {
+        if let Some(Register(number)) = self.held(value).register {
+            self.pinned[usize::from(number)] = true;
+        }
+    }
+
+    /// Loads a value that memory holds into a register, if it is used again and a register is
+    /// free or holds something that memory also holds and that is used later still.
+    fn keep_if_used_again(&mut self, value: Value) {
+        let Held { register: None, memory: Some(memory) } = self.held(value) else { return };
+        let Some(next) = self.next_use(value) else { return };
+        let free = self.holder.iter().filter(|holder| holder.is_none()).count();
+        let register = match (free, self.clean_victim()) {
+            (2.., _) => self.free_register(),
+            (_, Some((register, later))) if later > next && free > 0 => Some(register),
+            _ => None,
+        };
+        let Some(register) = register else { return };
+        self.load(register, value, memory);
+    }
+
+    /// The register that a value is in, or into which it is loaded.
+    fn bring(&mut self, value: Value) -> Register {
+        match self.held(value) {
+            Held { register: Some(register), .. } => register,
+            Held { memory: Some(memory), .. } => {
+                let register = self.free_register().unwrap_or_else(|| self.victim());
+                self.load(register, value, memory);
+                register
+            }
+            // A program's operations read only what has been made.
+            Held { .. } => Register(0),
+        }
+    }
+
+    fn load(&mut self, register: Register, value: Value, memory: Memory) {
+        self.evict(register);
+        self.steps.push(Step::Load { to: register, from: Operand::Memory(memory) });
+        self.hold(register, value);
+    }
+
+    /// A register for the result: that of a source which is not used again, a free one, or one
+    /// that is made free.
+    fn result_register(&mut self, sources: &[Value]) -> Register {
+        let dying = sources.iter().filter(|&&source| self.next_use(source).is_none());
+        let in_place = dying.into_iter().find_map(|&source| self.held(source).register);
+        if let Some(register) = in_place.or_else(|| self.free_register()) {
+            return register;
+        }
+        let register = self.victim();
+        self.evict(register);
+        register
+    }
+
+    /// The register whose value had best go. With every register pinned by one operation's
+    /// sources, any source may go: it is read from the register first when it stands first, and from
+    /// memory otherwise.
+    fn victim(&self) -> Register {
+        let victim = self.clean_victim().or_else(|| self.furthest(|_| true));
+        victim.map_or(Register(0), |(register, _)| register)
+    }
+
+    fn free_register(&self) -> Option<Register> {
+        self.holder.iter().position(Option::is_none).map(|number| Register(number as u8))
+    }
+
+    fn clean_victim(&self) -> Option<(Register, u32)> {
+        self.furthest(|value| self.held(value).memory.is_some())
+    }
+
+    /// The unpinned register whose value is used furthest in the future, with that use.
+    fn furthest(&self, allowed: impl Fn(Value) -> bool) -> Option<(Register, u32)> {
+        self.holder
+            .iter()
+            .enumerate()
+            .filter(|&(number, _)| !self.pinned[number])
+            .filter_map(|(number, holder)| holder.map(|value| (number, value)))
+            .filter(|&(_, value)| allowed(value))
+            .map(|(number, value)| {
+                (Register(number as u8), self.next_use(value).unwrap_or(u32::MAX))
+            })
+            .max_by_key(|&(register, next)| (next, std::cmp::Reverse(register)))
+    }
+
+    /// Frees a register, storing its value to the scratch where memory does not hold it.
+    fn evict(&mut self, register: Register) {
+        let number = usize::from(register.0);
+        let Some(value) = self.holder[number].take() else { return };
+        if self.held(value).memory.is_none() {
+            let place = self.free_scratch.pop().unwrap_or_else(|| {
+                self.scratch += 1;
+                self.scratch - 1
+            });
+            let memory = Memory::Scratch(place);
+            self.steps.push(Step::Store { from: register, to: memory });
+            self.held_mut(value).memory = Some(memory);
+        }
+        self.held_mut(value).register = None;
+    }
+
+    fn hold(&mut self, register: Register, value: Value) {
+        let number = usize::from(register.0);
+        self.holder[number] = Some(value);
+        self.pinned[number] = true;
+        self.held_mut(value).register = Some(register);
+    }
+
+    /// Emits the XOR of the sources into `to`.
+    fn combine(&mut self, to: Register, sources: &[Value]) {
+        let mut registers = VecDeque::new();
+        let mut memories = VecDeque::new();
+        for &source in sources {
+            match self.held(source) {
+                Held { register: Some(register), .. } => registers.push_back(register),
+                Held { memory: Some(memory), .. } => memories.push_back(memory),
+                Held { .. } => {}
+            }
+        }
+        // What stands in `to` is overwritten by the first instruction, so it is read there.
+        let has_value = registers.contains(&to);
+        registers.retain(|&register| register != to);
+        let operands = Operands { to, has_value, registers, memories };
+        let ternary = self.machine.ternary;
+        if self.machine.memory_operands {
+            operands.emit(ternary, &mut self.steps);
+        } else {
+            let temporaries = self.temporaries(to);
+            operands.emit_with_loads(&temporaries, ternary, &mut self.steps);
+        }
+    }
+
+    /// The registers that hold nothing while `to` is made.
+    fn temporaries(&self, to: Register) -> Vec<Register> {
+        (0..self.machine.registers)
+            .filter(|&number| self.holder.get(number).is_none_or(Option::is_none))
+            .map(|number| Register(number as u8))
+            .filter(|&register| register != to)
+            .collect()
+    }
+
+    /// Forgets a source that is not used again.
+    fn release(&mut self, value: Value) {
+        if self.next_use(value).is_some() {
+            return;
+        }
+        let Held { register, memory } = std::mem::take(self.held_mut(value));
+        if let Some(Register(number)) = register {
+            self.holder[usize::from(number)] = None;
+        }
+        if let Some(Memory::Scratch(place)) = memory {
+            self.free_scratch.push(place);
+        }
+    }
+
+    fn define(&mut self, target: Value, register: Register) {
+        let mut held = Held::default();
+        if let Value::Output(n) = target {
+            self.steps.push(Step::Store { from: register, to: Memory::Output(n) });
+            held.memory = self.machine.outputs_readable.then_some(Memory::Output(n));
+        }
+        if self.next_use(target).is_some() {
+            *self.held_mut(target) = held;
+            self.hold(register, target);
+        }
+    }
+}
+
+/// The operands of one XOR, by where they are.
+struct Operands {
+    /// Where the result goes.
+    to: Register,
+    /// Whether one of the operands stands there already.
+    has_value: bool,
+    registers: VecDeque<Register>,
+    memories: VecDeque<Memory>,
+}
+
+impl Operands {
+    /// Emits the XOR on a machine with memory operands.
+    fn emit(mut self, ternary: bool, steps: &mut Vec<Step>) {
+        self.xor(ternary, steps);
+    }
+
+    /// As [`Operands::emit`] on a machine that must load what memory holds: to `to` while it has
+    /// no value, and to the temporaries, over and over.
+    fn emit_with_loads(mut self, temporaries: &[Register], ternary: bool, steps: &mut Vec<Step>) {
+        if !self.has_value
+            && let Some(from) = self.memory()
+        {
+            steps.push(Step::Load { to: self.to, from });
+            self.has_value = true;
+        }
+        let memories: Vec<Memory> = std::mem::take(&mut self.memories).into();
+        for together in memories.chunks(temporaries.len().max(1)) {
+            for (&to, &memory) in temporaries.iter().zip(together) {
+                steps.push(Step::Load { to, from: Operand::Memory(memory) });
+                self.registers.push_back(to);
+            }
+            self.xor(ternary, steps);
+        }
+        self.xor(ternary, steps);
+    }
+
+    /// XORs all operands at hand into `to`.
+    fn xor(&mut self, ternary: bool, steps: &mut Vec<Step>) {
+        if !self.has_value {
+            steps.push(self.first_step());
+            self.has_value = true;
+        }
+        steps.extend(std::iter::from_fn(|| self.next_step(ternary)));
+    }
+
+    /// Gives `to` a first value.
+    fn first_step(&mut self) -> Step {
+        let to = self.to;
+        let Some(a) = self.registers.pop_front() else {
+            return match self.memory() {
+                Some(from) => Step::Load { to, from },
+                None => Step::Zero { to },
+            };
+        };
+        match self.memory().or_else(|| self.register()) {
+            Some(b) => Step::Xor { to, a, b },
+            None => Step::Load { to, from: Operand::Register(a) },
+        }
+    }
+
+    /// Adds one or two operands to `to`, unless there are none.
+    fn next_step(&mut self, ternary: bool) -> Option<Step> {
+        let to = self.to;
+        if ternary && let Some(a) = self.registers.pop_front() {
+            return Some(match self.memory().or_else(|| self.register()) {
+                Some(b) => Step::Xor3 { to, a, b },
+                None => Step::Xor { to, a: to, b: Operand::Register(a) },
+            });
+        }
+        let b = self.register().or_else(|| self.memory());
+        b.map(|b| Step::Xor { to, a: to, b })
+    }
+
+    fn register(&mut self) -> Option<Operand> {
+        self.registers.pop_front().map(Operand::Register)
+    }
+
+    fn memory(&mut self) -> Option<Operand> {
+        self.memories.pop_front().map(Operand::Memory)
+    }
+}

@@ -1,0 +1,387 @@
+//! A schedule over long blocks, laid out for the kernel that runs it tile by tile.
+//!
+//! Every value that is read after it was made gets a *cell* of the kernel's scratch, as long as it is
+//! needed; so do inputs that are read more than once, which a step of their own copies there. So
+//! the scratch holds few cells, and each block in memory is touched once.
+//!
+//! A schedule reads most of its inputs early and writes most of its outputs late. Memory is kept busy
+//! throughout by *pacing*: steps have inputs fetched at an even rate, in proportion to their work, so far ahead
+//! that each has come when it is read; while a tile ends, the first inputs of the next one are fetched.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::limits::{BLOCK_SCRATCH_BYTES, BLOCK_TILE, BLOCKS_AHEAD};
+use crate::plan::schedule::{Op, Schedule, Slot};
+
+/// One operation: what it reads, and where the sum goes.
+#[derive(Debug)]
+pub(crate) struct Step {
+    /// In [`BlockProgram::operands`]; at least one.
+    pub(crate) sources: Range<u32>,
+    pub(crate) cell: Option<u32>,
+    pub(crate) output: Option<u32>,
+    /// How many inputs are fetched before it, in the order of reading.
+    pub(crate) fetches: u32,
+}
+
+impl Step {
+    /// Cells and blocks that are read or written.
+    fn work(&self) -> u64 {
+        let targets = [self.cell, self.output].into_iter().flatten().count();
+        self.sources.len() as u64 + targets as u64
+    }
+}
+
+/// A schedule in the form that the kernel runs.
+#[derive(Debug, Default)]
+pub(crate) struct BlockProgram {
+    steps: Vec<Step>,
+    /// Cells by number, and inputs by number behind them.
+    operands: Vec<u32>,
+    cells: u32,
+    inputs: usize,
+    outputs: usize,
+    reading_order: Vec<u32>,
+    ahead: usize,
+}
+
+impl BlockProgram {
+    /// Lays out a schedule.
+    ///
+    /// # Errors
+    /// When an operation has no sources, which no block of an LT code has.
+    pub(crate) fn new(schedule: &Schedule) -> Result<Self> {
+        if let Some(op) = schedule.ops().iter().find(|op| op.sources.is_empty()) {
+            return Err(Error::schedule(format!("{} is made from nothing", op.target)));
+        }
+        let mut layout = Layout::new(schedule);
+        schedule.ops().iter().enumerate().for_each(|(number, op)| layout.add(number, op));
+        Ok(layout.finish())
+    }
+
+    pub(crate) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    pub(crate) fn operands(&self) -> &[u32] {
+        &self.operands
+    }
+
+    /// The number of cells.
+    pub(crate) fn cells(&self) -> usize {
+        self.cells as usize
+    }
+
+    pub(crate) fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    pub(crate) fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// The inputs as they are read.
+    pub(crate) fn reading_order(&self) -> &[u32] {
+        &self.reading_order
+    }
+
+    /// How many inputs have been fetched before the first step.
+    pub(crate) fn ahead(&self) -> usize {
+        self.ahead
+    }
+
+    /// Bytes of each block in a tile.
+    pub(crate) fn tile(&self) -> usize {
+        let fitting = BLOCK_SCRATCH_BYTES / self.cells().max(1);
+        (fitting / BLOCK_TILE.start * BLOCK_TILE.start).clamp(BLOCK_TILE.start, BLOCK_TILE.end)
+    }
+}
+
+/// How a value is used.
+#[derive(Debug, Clone, Copy, Default)]
+struct Use {
+    /// How often it is read; being added to counts.
+    reads: u32,
+    /// The last operation that reads it.
+    last: usize,
+    cell: Option<u32>,
+}
+
+/// A program under construction.
+struct Layout<'s> {
+    schedule: &'s Schedule,
+    /// Inputs, temporaries and outputs, in this order.
+    uses: Vec<Use>,
+    free: Vec<u32>,
+    /// Per step, how many inputs it reads; each is read by one step only.
+    reads: Vec<u32>,
+    program: BlockProgram,
+}
+
+impl<'s> Layout<'s> {
+    fn new(schedule: &'s Schedule) -> Self {
+        let values = schedule.inputs() + schedule.temps() + schedule.outputs();
+        let mut layout = Self {
+            schedule,
+            uses: vec![Use::default(); values],
+            free: Vec::new(),
+            reads: Vec::new(),
+            program: BlockProgram {
+                inputs: schedule.inputs(),
+                outputs: schedule.outputs(),
+                ..BlockProgram::default()
+            },
+        };
+        for (number, op) in schedule.ops().iter().enumerate() {
+            for slot in op.sources.iter().chain(op.accumulate.then_some(&op.target)) {
+                let used = layout.used(*slot);
+                (used.reads, used.last) = (used.reads + 1, number);
+            }
+        }
+        layout
+    }
+
+    fn used(&mut self, slot: Slot) -> &mut Use {
+        let before = match slot {
+            Slot::Input(_) => 0,
+            Slot::Temp(_) => self.schedule.inputs(),
+            Slot::Output(_) => self.schedule.inputs() + self.schedule.temps(),
+        };
+        let (Slot::Input(n) | Slot::Temp(n) | Slot::Output(n)) = slot;
+        &mut self.uses[before + n as usize]
+    }
+
+    /// A free cell.
+    fn cell(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.program.cells += 1;
+            self.program.cells - 1
+        })
+    }
+
+    fn add(&mut self, number: usize, op: &Op) {
+        for &source in &op.sources {
+            self.stage(source);
+        }
+        let start = self.program.operands.len() as u32;
+        let reads = op.sources.iter().map(|&source| self.read(source)).sum();
+        if op.accumulate {
+            self.read(op.target);
+        }
+        let sources = start..self.program.operands.len() as u32;
+        for &source in op.sources.iter().chain(op.accumulate.then_some(&op.target)) {
+            self.release(source, number);
+        }
+        let cell = self.target_cell(op.target, number);
+        let output = match op.target {
+            Slot::Output(output) => Some(output),
+            Slot::Input(_) | Slot::Temp(_) => None,
+        };
+        self.step(Step { sources, cell, output, fetches: 0 }, reads);
+    }
+
+    fn step(&mut self, step: Step, reads: u32) {
+        self.program.steps.push(step);
+        self.reads.push(reads);
+    }
+
+    /// Copies an input that is read more than once into a cell, the first time.
+    fn stage(&mut self, slot: Slot) {
+        let Slot::Input(input) = slot else { return };
+        let used = *self.used(slot);
+        if used.reads < 2 || used.cell.is_some() {
+            return;
+        }
+        let cell = self.cell();
+        self.used(slot).cell = Some(cell);
+        let start = self.program.operands.len() as u32;
+        self.read_input(input);
+        let sources = start..start + 1;
+        self.step(Step { sources, cell: Some(cell), output: None, fetches: 0 }, 1);
+    }
+
+    /// Adds an operand, and says how many inputs that reads.
+    fn read(&mut self, slot: Slot) -> u32 {
+        match (self.used(slot).cell, slot) {
+            (Some(cell), _) => self.program.operands.push(cell),
+            (None, Slot::Input(input)) => {
+                self.read_input(input);
+                return 1;
+            }
+            // A schedule's temporaries and outputs have values, and cells, when they are read.
+            (None, Slot::Temp(_) | Slot::Output(_)) => {}
+        }
+        0
+    }
+
+    /// Until the number of cells is known, inputs are marked by the highest bit.
+    fn read_input(&mut self, input: u32) {
+        self.program.operands.push(input | INPUT);
+        self.program.reading_order.push(input);
+    }
+
+    fn release(&mut self, slot: Slot, number: usize) {
+        let used = self.used(slot);
+        if used.last == number
+            && let Some(cell) = used.cell.take()
+        {
+            self.free.push(cell);
+        }
+    }
+
+    fn target_cell(&mut self, target: Slot, number: usize) -> Option<u32> {
+        let used = *self.used(target);
+        if used.reads == 0 || used.last <= number {
+            return None;
+        }
+        let cell = used.cell.unwrap_or_else(|| self.cell());
+        self.used(target).cell = Some(cell);
+        Some(cell)
+    }
+
+    fn finish(self) -> BlockProgram {
+        let mut program = self.program;
+        let cells = program.cells;
+        let inputs = program.operands.iter_mut().filter(|operand| **operand & INPUT != 0);
+        inputs.for_each(|operand| *operand = (*operand ^ INPUT) + cells);
+        program.ahead = pace(&mut program.steps, &self.reads);
+        program
+    }
+}
+
+/// Spreads the fetching of the inputs over the steps by their work, and says how many must have been fetched before
+/// the first, so that each is before it is read.
+fn pace(steps: &mut [Step], reads: &[u32]) -> usize {
+    let inputs: u64 = reads.iter().copied().map(u64::from).sum();
+    let work: u64 = steps.iter().map(Step::work).sum();
+    let (mut done, mut fetched, mut read, mut ahead) = (0, 0, 0, 0);
+    for (step, &reads) in steps.iter_mut().zip(reads) {
+        done += step.work();
+        let due = inputs * done / work.max(1);
+        step.fetches = (due - fetched) as u32;
+        (fetched, read) = (due, read + u64::from(reads));
+        ahead = ahead.max(read.saturating_sub(fetched));
+    }
+    ahead as usize + BLOCKS_AHEAD
+}
+
+/// Marks an operand as an input; schedules have at most 2^24 of each kind.
+const INPUT: u32 = 1 << 31;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::interpret::interpret;
+    use crate::plan::lt::{Decoder, Method};
+    use crate::run::kernel::{Stores, blocks};
+    use crate::run::parallel::Threads;
+    use crate::run::select::Kernel;
+
+    /// Inputs that are read once and twice, cells that are used again, a sum that grows, an output that
+    /// is read, and one that is not.
+    const PROGRAM: &str = "inputs 4 temps 3 outputs 3\nt0 = i0 ^ i1\no0 = t0 ^ i2\nt1 = o0 ^ i1 ^ i3\n\
+                           t0 ^= i1\no1 = t0 ^ t1\nt2 = o1\no2 = t2 ^ o0 ^ i1\n";
+
+    fn fill(blocks: usize, length: usize) -> Vec<Vec<u8>> {
+        let byte = |block: usize| move |at: usize| (at % 251 * 7 + block * 31) as u8;
+        (0..blocks).map(|block| (0..length).map(byte(block)).collect()).collect()
+    }
+
+    /// Every kernel, length, alignment and way to store gives what the interpreter gives, and writes
+    /// nothing else.
+    #[test]
+    fn blocks_are_those_of_the_interpreter() {
+        let schedule: Schedule = PROGRAM.parse().unwrap();
+        let program = BlockProgram::new(&schedule).unwrap();
+        assert!(program.cells() < 7, "cells are used again");
+        for kernel in Kernel::available() {
+            let Some(runner) = kernel.block_runner() else { continue };
+            for length in [1, 7, 63, 64, 65, 511, 512, 4096, 4097, 9000, 20_001] {
+                let data = fill(4, length);
+                let inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+                let expected = interpret(&schedule, &inputs).unwrap();
+                for (shift, stores) in
+                    [(0, Stores::PastCache), (1, Stores::PastCache), (0, Stores::Cached)]
+                {
+                    let mut made = vec![vec![0xEE_u8; length + 200]; 3];
+                    let starts: Vec<usize> = made
+                        .iter()
+                        .enumerate()
+                        .map(|(i, m)| m.as_ptr().align_offset(64) + 13 + shift * i)
+                        .collect();
+                    let mut targets: Vec<Option<&mut [u8]>> = made
+                        .iter_mut()
+                        .zip(&starts)
+                        .map(|(m, &start)| Some(&mut m[start..start + length]))
+                        .collect();
+                    targets[1] = None;
+                    let threads = Threads { most: 2, bytes_each: 1 };
+                    blocks::run(&program, runner, &inputs, &mut targets, threads, stores).unwrap();
+                    for (i, (made, start)) in made.iter().zip(starts).enumerate() {
+                        let wanted = if i == 1 { vec![0xEE; length] } else { expected[i].clone() };
+                        assert_eq!(
+                            made[start..start + length],
+                            wanted,
+                            "{kernel} {length} {shift}"
+                        );
+                        let mut around = made[..start].iter().chain(&made[start + length..]);
+                        assert!(around.all(|&byte| byte == 0xEE), "{kernel} {length} {shift}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Every input is fetched once, before it is read, and at a rate that follows the work.
+    #[test]
+    fn inputs_are_fetched_at_an_even_rate() {
+        let code = crate::LtCode::new(&"lt:k=200,n=300,c=0.01,delta=1".parse().unwrap()).unwrap();
+        let graph = code.graph().unwrap();
+        let mut decoder = Decoder::new(&graph, Method::Inactivation);
+        assert!((20..300).any(|block| decoder.push(block).unwrap()));
+        let decoding = decoder.plan().unwrap().into_schedule();
+        let encoding = graph.encode().unwrap().into_schedule();
+        for schedule in [PROGRAM.parse().unwrap(), decoding, encoding] {
+            let program = BlockProgram::new(&schedule).unwrap();
+            let work = |steps: &[Step]| steps.iter().map(Step::work).sum::<u64>() as f64;
+            let inputs = program.reading_order().len();
+            let (mut fetched, mut read) = (0, 0);
+            for (number, step) in program.steps().iter().enumerate() {
+                let sources = step.sources.start as usize..step.sources.end as usize;
+                let sources = program.operands()[sources].iter();
+                read += sources.filter(|&&source| source as usize >= program.cells()).count();
+                fetched += step.fetches as usize;
+                assert!(program.ahead() + fetched >= read + BLOCKS_AHEAD, "step {number}");
+                let due = work(&program.steps()[..=number]) / work(program.steps());
+                assert!((fetched as f64 - due * inputs as f64).abs() <= 1.0, "step {number}");
+            }
+            assert_eq!((fetched, read), (inputs, inputs));
+            assert!(program.ahead() <= inputs + BLOCKS_AHEAD);
+        }
+    }
+
+    #[test]
+    fn blocks_that_do_not_fit_are_refused() {
+        let program = BlockProgram::new(&PROGRAM.parse().unwrap()).unwrap();
+        let runner = Kernel::Scalar.block_runner().unwrap();
+        let threads = Threads { most: 1, bytes_each: 1 };
+        let data = fill(4, 10);
+        let mut inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+        let mut none = [None, None, None];
+        let run = |inputs: &[&[u8]], outputs: &mut [Option<&mut [u8]>]| {
+            blocks::run(&program, runner, inputs, outputs, threads, Stores::Cached)
+        };
+        assert!(run(&inputs, &mut none).is_ok());
+        assert!(run(&inputs[..3], &mut none).is_err());
+        assert!(run(&inputs, &mut none[..2]).is_err());
+        let mut long = [0; 11];
+        none[2] = Some(&mut long);
+        assert!(run(&inputs, &mut none).is_err());
+        none[2] = None;
+        inputs[3] = &data[3][..9];
+        assert!(run(&inputs, &mut none).is_err());
+        let nothing: Schedule = "inputs 1 temps 0 outputs 1\no0 = 0\n".parse().unwrap();
+        assert!(BlockProgram::new(&nothing).is_err());
+    }
+}

@@ -1,0 +1,426 @@
+//! Executions: what is executed for a question, down to the last instruction.
+//!
+//! Planning ends here. An [`Execution`] is one program, or several that share out the work of a
+//! question: threads that do not split it by stripes have a program each; and a schedule whose code
+//! would outgrow the processor's instruction cache, or whose sums would outgrow its registers,
+//! becomes several that run in turn, a tile of stripes at a time. Each program has the instructions
+//! of every variant that may run ([`Variants`]). `run` translates and executes; it decides nothing
+//! that changes what is computed or in which order.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::define::cells::{CellId, CellSet, Code, NodeId};
+use crate::error::{Error, Result};
+use crate::limits::{LONG_SCHEDULE, PRODUCTS_A_PART};
+use crate::plan::cost::Cost;
+use crate::plan::layout::Layout;
+use crate::plan::machine::{LINE, Machine};
+use crate::plan::products::{self, Rows};
+use crate::plan::program::{Location, Program};
+use crate::plan::variants::{Target, Variants};
+use crate::plan::{Plan, PlanOptions, prove};
+
+/// How a call's work is shared out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shares {
+    /// By stripes: every thread runs the same programs.
+    Stripes,
+    /// By bytes of every packet, in whole cache lines, this many shares at most.
+    Columns(usize),
+    /// By the nodes that are made.
+    Nodes(usize),
+    /// By the rows of the nodes that are made.
+    Rows(usize),
+}
+
+/// How parts follow each other, where there are several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turns {
+    /// Each is run over all stripes, by a thread of its own if there are threads.
+    SideBySide,
+    /// Every thread has stripes of its own and runs all parts over them in turn, some stripes at a
+    /// time that stay in the cache meanwhile. The last `kept` buffers are not the caller's: they
+    /// hold what parts leave for later ones.
+    ByTiles {
+        /// The number of these buffers.
+        kept: usize,
+    },
+}
+
+/// A program with all its variants.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) program: Arc<Program>,
+    /// How it is compiled, where it can be.
+    pub(crate) variants: Option<Variants>,
+    /// Whether a later part reads what this one writes, so that it had better stay in the cache.
+    pub(crate) feeds: bool,
+}
+
+/// What is executed for a question.
+#[derive(Debug)]
+pub(crate) struct Execution {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) turns: Turns,
+}
+
+impl Execution {
+    /// Several programs for the same buffers, or one.
+    ///
+    /// # Errors
+    /// If their buffers differ, side by side one writes what another touches, or in turn one reads
+    /// of the kept buffers what no earlier one writes.
+    fn new(programs: Vec<Program>, turns: Turns, target: Option<Target>) -> Result<Self> {
+        let footprints: Vec<_> = programs.iter().map(Program::footprint).collect();
+        let buffers = footprints.first().map_or(0, |footprint| footprint.strips.len());
+        let own = match turns {
+            Turns::SideBySide => buffers,
+            Turns::ByTiles { kept } => buffers.saturating_sub(kept),
+        };
+        let mut left: HashSet<Location> = HashSet::new();
+        let mut parts = Vec::with_capacity(programs.len());
+        for (number, program) in programs.into_iter().enumerate() {
+            let (footprint, later) = (&footprints[number], &footprints[number + 1..]);
+            let lacks = |cell: &Location| cell.buffer >= own && !left.contains(cell);
+            if !later.iter().all(|other| other.strips == footprint.strips)
+                || turns == Turns::SideBySide && later.iter().any(|o| !o.is_apart_from(footprint))
+                || footprint.read.iter().any(lacks)
+            {
+                return Err(Error::length(format!("part {number} of the work meets another")));
+            }
+            left.extend(&footprint.written);
+            let program = Arc::new(program);
+            parts.push(Part {
+                variants: target.and_then(|target| Variants::new(&program, target)),
+                feeds: later.iter().any(|other| footprint.feeds(other)),
+                program,
+            });
+        }
+        Ok(Self { parts, turns })
+    }
+
+    /// One program.
+    pub(crate) fn of_program(program: Program, target: Option<Target>) -> Result<Self> {
+        Self::new(vec![program], Turns::SideBySide, target)
+    }
+}
+
+/// Plans executions of one code over buffers of one layout.
+pub(crate) struct Planner<'a> {
+    pub(crate) code: &'a Code,
+    pub(crate) layout: &'a Layout,
+    /// What the programs are compiled for, if they are.
+    pub(crate) target: Option<Target>,
+    pub(crate) shares: Shares,
+    pub(crate) options: PlanOptions,
+}
+
+impl Planner<'_> {
+    /// What makes the cells of `want` from those of `have`.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::NotEnough`] if some wanted cells are not determined.
+    pub(crate) fn compute(&self, have: &CellSet, want: &CellSet) -> Result<Execution> {
+        if self.code.symbols().is_some() {
+            return self.compute_words(have, want);
+        }
+        let whole = 0..self.layout.packet;
+        let programs: Result<Vec<Program>> = match self.shares {
+            Shares::Stripes => return self.compute_whole(have, want),
+            Shares::Columns(shares) => {
+                let ranges = column_ranges(self.layout.packet, shares).into_iter();
+                ranges.map(|range| self.part(have, want, range)).collect()
+            }
+            Shares::Nodes(shares) | Shares::Rows(shares) => {
+                let shares = self.dealt(want, shares).into_iter();
+                shares.map(|share| self.part(have, &share, whole.clone())).collect()
+            }
+        };
+        Execution::new(programs?, Turns::SideBySide, self.target)
+    }
+
+    /// What brings parity up to date after data node `node` changed: buffers are the node's old and
+    /// new content, then the shards of `targets`.
+    ///
+    /// # Errors
+    /// If no parity depends on the node.
+    pub(crate) fn update(&self, node: NodeId, targets: &[NodeId]) -> Result<Execution> {
+        if self.code.symbols().is_some() {
+            return self.update_words(node, targets);
+        }
+        let parity = self.code.cells_of(targets.iter().copied());
+        let (schedule, touched) = self.code.schedule_update(node, &parity, self.options)?;
+        let rows = self.code.node_cells(node).len();
+        let old_and_new =
+            (0..2 * rows).map(|cell| Location { buffer: cell / rows, row: cell % rows });
+        let outputs: Vec<Location> = touched
+            .iter()
+            .filter_map(|&cell| self.code.cell(cell).place)
+            .map(|place| {
+                let number = targets.iter().position(|&target| target == place.node);
+                Location { buffer: 2 + number.unwrap_or(0), row: place.row }
+            })
+            .collect();
+        let inputs = old_and_new.chain(outputs.iter().copied()).collect();
+        let nodes = [node, node].into_iter().chain(targets.iter().copied());
+        let strips = nodes.map(|node| self.code.node_cells(node).len()).collect();
+        let program = Program::new(schedule, inputs, outputs, strips, self.layout.packet)?;
+        Execution::of_program(program, self.target)
+    }
+
+    /// A question whose work is split by stripes.
+    fn compute_whole(&self, have: &CellSet, want: &CellSet) -> Result<Execution> {
+        let plan = self.plan(have, want)?;
+        let ranks: Vec<usize> = plan.inputs().iter().map(|&cell| self.last_lane(cell)).collect();
+        let program = self.bind(plan)?;
+        // Parts in turn read an input after others have written outputs.
+        if want.iter().any(|cell| have.contains(cell)) {
+            return Execution::of_program(program, self.target);
+        }
+        if let Some((pieces, kept)) = program.in_pieces(&ranks)? {
+            return Execution::new(pieces, Turns::ByTiles { kept }, self.target);
+        }
+        let Some(parts) = self.parts_in_registers(want, Cost::of(program.schedule())) else {
+            return Execution::of_program(program, self.target);
+        };
+        let shares = self.dealt(want, parts).into_iter();
+        let parts = shares.map(|share| self.part(have, &share, 0..self.layout.packet));
+        Execution::new(parts.collect::<Result<_>>()?, Turns::ByTiles { kept: 0 }, self.target)
+    }
+
+    /// The program that makes some of the wanted cells, over some columns of the packets.
+    fn part(&self, have: &CellSet, want: &CellSet, columns: Range<usize>) -> Result<Program> {
+        self.bind(self.plan(have, want)?)?.over_columns(columns)
+    }
+
+    /// A plan, proved.
+    fn plan(&self, have: &CellSet, want: &CellSet) -> Result<Plan> {
+        let plan = self.code.schedule_with(have, want, self.options)?;
+        prove::plan(self.code, plan.schedule(), plan.inputs(), plan.outputs())?;
+        Ok(plan)
+    }
+
+    fn bind(&self, plan: Plan) -> Result<Program> {
+        let locate = |cells: &[CellId]| -> Vec<Location> {
+            cells.iter().map(|cell| self.layout.locations[cell.index()]).collect()
+        };
+        let (inputs, outputs) = (locate(plan.inputs()), locate(plan.outputs()));
+        let rows = self.layout.rows.clone();
+        Program::new(plan.into_schedule(), inputs, outputs, rows, self.layout.packet)
+    }
+
+    /// The last lane of data that a cell depends on. In a group of stripes it tells the stripe.
+    fn last_lane(&self, cell: CellId) -> usize {
+        self.code.row(cell).last().map_or(0, |&data| data as usize / self.code.lane_rows())
+    }
+
+    /// In how many parts a long schedule runs faster, if it does: with whole nodes in each, as many
+    /// as the machine's registers hold.
+    fn parts_in_registers(&self, want: &CellSet, cost: Cost) -> Option<usize> {
+        let machine = self.target?.machine;
+        let pays = machine.ternary && machine.registers >= 32 && cost.total > LONG_SCHEDULE;
+        let held = pays.then_some(machine.registers - 8)?;
+        let nodes = self.groups(want);
+        let cells = nodes.iter().map(Vec::len).max()?;
+        let parts = nodes.len().div_ceil(held / cells.min(held));
+        (cells <= held && parts > 1).then_some(parts)
+    }
+
+    /// The wanted cells in `parts` shares at most: whole nodes, or rows of the same number, dealt
+    /// out in turn.
+    fn dealt(&self, want: &CellSet, parts: usize) -> Vec<CellSet> {
+        let groups = self.groups(want);
+        let parts = parts.min(groups.len()).max(1);
+        let mut shares = vec![CellSet::new(self.code.cell_count()); parts];
+        for (number, cells) in groups.into_iter().enumerate() {
+            cells.into_iter().for_each(|cell| shares[number % parts].insert(cell));
+        }
+        shares
+    }
+
+    /// The wanted cells of each node, or those of each row.
+    fn groups(&self, want: &CellSet) -> Vec<Vec<CellId>> {
+        let mut groups: BTreeMap<usize, Vec<CellId>> = BTreeMap::new();
+        for cell in want.iter() {
+            let place = self.code.cell(cell).place;
+            let group = place.map_or(0, |place| match self.shares {
+                Shares::Rows(_) => place.row,
+                _ => place.node.index(),
+            });
+            groups.entry(group).or_default().push(cell);
+        }
+        groups.into_values().collect()
+    }
+
+    /// A question about a code in the word layout. Words of a field have neither rows nor columns
+    /// that could be handled apart; the work is split by node or else by stripe.
+    fn compute_words(&self, have: &CellSet, want: &CellSet) -> Result<Execution> {
+        let (have, want) = (self.whole_nodes(have)?, self.whole_nodes(want)?);
+        let combination = self.code.combination(&have, &want)?;
+        let buffers =
+            |nodes: &[NodeId]| -> Vec<usize> { nodes.iter().map(|node| node.index()).collect() };
+        let words = Words {
+            rows: Rows {
+                field: combination.field(),
+                inputs: combination.inputs().len(),
+                coefficients: combination.rows(),
+            },
+            inputs: buffers(combination.inputs()),
+            outputs: buffers(combination.outputs()),
+            buffers: self.layout.rows.len(),
+            in_place: false,
+        };
+        let (parts, turns) = match self.shares {
+            Shares::Nodes(shares) => (words.shares(shares), Turns::SideBySide),
+            _ => (words.parts(self.machine()), Turns::ByTiles { kept: 0 }),
+        };
+        self.execute_words(&parts, turns)
+    }
+
+    fn update_words(&self, node: NodeId, targets: &[NodeId]) -> Result<Execution> {
+        let combination = self.code.combination_update(node, targets)?;
+        let buffer = |output: &NodeId| 2 + targets.iter().take_while(|&t| t != output).count();
+        let words = Words {
+            rows: Rows {
+                field: combination.field(),
+                inputs: 2,
+                coefficients: combination.rows(),
+            },
+            inputs: vec![0, 1],
+            outputs: combination.outputs().iter().map(buffer).collect(),
+            buffers: 2 + targets.len(),
+            in_place: true,
+        };
+        self.execute_words(&words.parts(self.machine()), Turns::ByTiles { kept: 0 })
+    }
+
+    fn execute_words(&self, parts: &[Words], turns: Turns) -> Result<Execution> {
+        let programs: Vec<Program> =
+            parts.iter().map(|words| words.program(self.machine())).collect::<Result<_>>()?;
+        let turns = if programs.len() == 1 { Turns::SideBySide } else { turns };
+        Execution::new(programs, turns, self.target)
+    }
+
+    /// The machine whose order of operations is planned; without a compiled kernel, any.
+    fn machine(&self) -> Machine {
+        self.target.map_or(Machine::AVX2, |target| target.machine)
+    }
+
+    /// The nodes whose cells these are.
+    fn whole_nodes(&self, cells: &CellSet) -> Result<Vec<NodeId>> {
+        let mut nodes = Vec::new();
+        for node in self.code.nodes() {
+            let all = self.code.node_cells(node);
+            match all.iter().filter(|&&cell| cells.contains(cell)).count() {
+                0 => {}
+                count if count == all.len() => nodes.push(node),
+                count => {
+                    return Err(Error::parameters(format!(
+                        "{}: words are not divided, but {count} of the {} cells of node {} are \
+                         asked for",
+                        self.code.spec(),
+                        all.len(),
+                        node.index()
+                    )));
+                }
+            }
+        }
+        Ok(nodes)
+    }
+}
+
+/// Sums of products of whole buffers of words.
+struct Words {
+    rows: Rows,
+    /// The buffers of inputs and outputs.
+    inputs: Vec<usize>,
+    outputs: Vec<usize>,
+    /// The number of all buffers.
+    buffers: usize,
+    /// Whether the sums are added to what the outputs hold.
+    in_place: bool,
+}
+
+impl Words {
+    /// In shares for threads, each making some outputs.
+    fn shares(&self, shares: usize) -> Vec<Self> {
+        let size = self.outputs.len().div_ceil(shares.max(1)).max(1);
+        self.chunks(size, self.inputs.len())
+    }
+
+    /// In parts whose sums stay in registers and whose code stays in the instruction cache.
+    fn parts(&self, machine: Machine) -> Vec<Self> {
+        let word = self.rows.field.width() as usize / 8;
+        let most = products::outputs_held(machine, word);
+        let groups = self.outputs.len().div_ceil(most).max(1);
+        // Even numbers, because pairs of outputs share products.
+        let size = self.outputs.len().div_ceil(groups).next_multiple_of(2).min(most).max(1);
+        let inputs = (PRODUCTS_A_PART / (size * word * word)).max(2);
+        self.chunks(size, inputs)
+    }
+
+    /// In parts of at most `outputs` outputs and `inputs` inputs. Those of the same outputs follow
+    /// each other, and all but the first add to what is there.
+    fn chunks(&self, outputs: usize, inputs: usize) -> Vec<Self> {
+        let mut parts = Vec::new();
+        let all: Vec<usize> = (0..self.outputs.len()).collect();
+        let columns: Vec<usize> = (0..self.inputs.len()).collect();
+        for outputs in all.chunks(outputs) {
+            let used = |&&input: &&usize| {
+                outputs.iter().any(|&output| self.rows.coefficients[output][input] != 0)
+            };
+            let columns: Vec<usize> = columns.iter().filter(used).copied().collect();
+            let mut groups: Vec<&[usize]> = columns.chunks(inputs).collect();
+            if groups.is_empty() {
+                groups.push(&[]);
+            }
+            for (number, columns) in groups.into_iter().enumerate() {
+                let coefficients = outputs.iter().map(|&output| {
+                    columns.iter().map(|&input| self.rows.coefficients[output][input]).collect()
+                });
+                parts.push(Self {
+                    rows: Rows {
+                        field: self.rows.field,
+                        inputs: columns.len(),
+                        coefficients: coefficients.collect(),
+                    },
+                    inputs: columns.iter().map(|&input| self.inputs[input]).collect(),
+                    outputs: outputs.iter().map(|&output| self.outputs[output]).collect(),
+                    buffers: self.buffers,
+                    in_place: self.in_place || number > 0,
+                });
+            }
+        }
+        parts
+    }
+
+    /// The program, proved.
+    fn program(&self, machine: Machine) -> Result<Program> {
+        let mut inputs = self.inputs.clone();
+        let mut coefficients = self.rows.coefficients.clone();
+        if self.in_place {
+            inputs.extend(&self.outputs);
+            for (output, row) in coefficients.iter_mut().enumerate() {
+                row.extend((0..self.outputs.len()).map(|n| u32::from(n == output)));
+            }
+        }
+        let rows = Rows { field: self.rows.field, inputs: inputs.len(), coefficients };
+        let schedule = rows.schedule(machine)?;
+        prove::rows(&rows, &schedule)?;
+        let place = |&buffer: &usize| Location { buffer, row: 0 };
+        let (inputs, outputs) =
+            (inputs.iter().map(place).collect(), self.outputs.iter().map(place).collect());
+        Program::new(schedule, inputs, outputs, vec![1; self.buffers], LINE)
+    }
+}
+
+/// The columns of each share of a packet: whole lines, as evenly as possible, so that no two threads
+/// write the same cache line.
+fn column_ranges(packet: usize, shares: usize) -> Vec<Range<usize>> {
+    let lines = packet.div_ceil(LINE);
+    let pieces = shares.min(lines);
+    let bound = |piece: usize| (lines * piece / pieces * LINE).min(packet);
+    (0..pieces).map(|piece| bound(piece)..bound(piece + 1)).collect()
+}

@@ -1,0 +1,63 @@
+//! Layouts: which cells lie in which buffer of a call.
+
+use serde::{Deserialize, Serialize};
+
+use crate::define::cells::{CellId, Code};
+use crate::plan::machine::LINE;
+use crate::plan::program::Location;
+
+/// What a buffer of a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BufferLayout {
+    /// One buffer a node: strips of all its rows.
+    #[default]
+    Node,
+    /// One buffer for each lane of each node (see [`Code::lane_rows`]).
+    Lane,
+}
+
+/// Which cells lie where.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// Per buffer, its cells by row.
+    pub(crate) cells: Vec<Vec<CellId>>,
+    /// Per cell, its place; auxiliary cells have none and are never asked for.
+    pub(crate) locations: Vec<Location>,
+    /// The buffers with data, in the order of the user's bytes.
+    pub(crate) data: Vec<usize>,
+    /// Per buffer, the rows of its strips: in the word layout a buffer is one row of words.
+    pub(crate) rows: Vec<usize>,
+    /// The bytes of a packet; in the word layout a cache line.
+    pub(crate) packet: usize,
+}
+
+impl Layout {
+    pub(crate) fn new(code: &Code, layout: BufferLayout, packet: usize) -> Self {
+        let mut cells: Vec<Vec<CellId>> = Vec::new();
+        for node in code.nodes() {
+            let rows = code.node_cells(node);
+            let rows_a_buffer = match layout {
+                BufferLayout::Node => rows.len(),
+                BufferLayout::Lane => code.lane_rows(),
+            };
+            cells.extend(rows.chunks(rows_a_buffer).map(<[CellId]>::to_vec));
+        }
+        let unplaced = code.data_cells().iter().filter(|&&cell| code.cell(cell).place.is_none());
+        cells.extend(unplaced.map(|&cell| vec![cell]));
+        let mut locations = vec![Location { buffer: 0, row: 0 }; code.cell_count()];
+        for (buffer, cells) in cells.iter().enumerate() {
+            for (row, cell) in cells.iter().enumerate() {
+                locations[cell.index()] = Location { buffer, row };
+            }
+        }
+        let mut data: Vec<usize> =
+            code.data_cells().iter().map(|cell| locations[cell.index()].buffer).collect();
+        data.dedup();
+        let (rows, packet) = match code.symbols() {
+            Some(_) => (vec![1; cells.len()], LINE),
+            None => (cells.iter().map(Vec::len).collect(), packet),
+        };
+        Self { cells, locations, data, rows, packet }
+    }
+}

@@ -1,0 +1,490 @@
+//! Lowering: a schedule as operations on the vectors of one machine.
+//!
+//! Packets need none: an XOR of cells is an XOR of vectors. For words this module says how to
+//! multiply by a constant.
+//!
+//! To multiply by a constant of GF(2^(8N)) is a linear map of a word's bits. Cut into bytes it is N
+//! by N linear maps of bytes: byte `to` of a product is the sum over `from` of a map of byte `from`
+//! of the word ([`ByteMap`]). Words are stored with their bytes side by side, so N vectors of them
+//! are pulled apart into N *planes*, plane p holding byte p of every word, and put together again
+//! before they are stored; words of four bytes in two rounds of pairs. (Plank, Greenan and Miller,
+//! *Screaming fast Galois field arithmetic using Intel SIMD instructions*, FAST 2013, call words so
+//! arranged in memory the alternate mapping; here it exists in registers alone.) With N = 1 nothing
+//! is rearranged.
+//!
+//! A machine maps bytes in one of two ways. With GFNI a map is a matrix of 8 by 8 bits. Elsewhere it
+//! is two tables of 16 bytes, one for the low half of a byte and one for the high half; the halves
+//! of a cell are cut out once for all its products, and the halves of a sum of two cells are the
+//! sums of their halves.
+//!
+//! A schedule whose only factor is 2, as Horner's rule for P and Q of RAID-6 gives, leaves words as
+//! they lie: doubling is a shift and, where the top bit falls out, the XOR of the polynomial's tail
+//! (H. Peter Anvin, *The mathematics of RAID-6*).
+
+use std::collections::HashMap;
+
+use crate::define::field::Field;
+use crate::error::{Error, Result};
+use crate::plan::machine::{Machine, Multiplier};
+use crate::plan::schedule::{Op, Schedule, Slot};
+use crate::plan::vector::{LANE, Lane, Map, Pair, Value, VectorOp, VectorProgram, Work};
+
+/// The vector program that a schedule is on a machine, operation by operation in the schedule's
+/// order.
+///
+/// # Errors
+/// If an operation adds to its target, which compiled kernels do not do.
+pub(crate) fn lower(schedule: &Schedule, machine: Machine) -> Result<VectorProgram> {
+    if !schedule.is_single_assignment() {
+        return Err(Error::schedule("schedules with `^=` are not compiled"));
+    }
+    match schedule.field() {
+        None => Ok(packets(schedule)),
+        Some(field) => Ok(Lowering::new(schedule, field, machine).run()),
+    }
+}
+
+/// Slots are vectors and sums are XORs.
+fn packets(schedule: &Schedule) -> VectorProgram {
+    let value = |slot: &Slot| match *slot {
+        Slot::Input(n) => Value::Input(n),
+        Slot::Temp(n) => Value::Temp(n),
+        Slot::Output(n) => Value::Output(n),
+    };
+    let op = |op: &Op| VectorOp {
+        target: value(&op.target),
+        work: Work::Xor(op.sources.iter().map(value).collect()),
+    };
+    VectorProgram {
+        group: 1,
+        inputs: schedule.inputs(),
+        temps: schedule.temps(),
+        outputs: schedule.outputs(),
+        constants: Vec::new(),
+        ops: schedule.ops().iter().map(op).collect(),
+    }
+}
+
+/// A linear map of bytes, by the images of its eight bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ByteMap(pub(crate) [u8; 8]);
+
+impl ByteMap {
+    /// How byte `to` of a word times `factor` depends on byte `from` of the word.
+    pub(crate) fn of_product(field: Field, factor: u32, to: usize, from: usize) -> Self {
+        let image = |bit: usize| field.multiply(factor, 1 << (8 * from + bit));
+        Self(std::array::from_fn(|bit| (image(bit) >> (8 * to)) as u8))
+    }
+
+    /// What the map makes of a byte.
+    pub(crate) fn apply(self, byte: u8) -> u8 {
+        let bits = (0..8).filter(|bit| byte >> bit & 1 == 1);
+        bits.fold(0, |sum, bit| sum ^ self.0[bit])
+    }
+
+    /// The images of the 16 values of a byte's low half, and of its high half.
+    pub(crate) fn tables(self) -> [Lane; 2] {
+        let low = std::array::from_fn(|value| self.apply(value as u8));
+        [low, std::array::from_fn(|value| self.apply((value as u8) << 4))]
+    }
+
+    /// The map as `gf2p8affineqb` takes it: bit i of a product is the parity of a byte and row i,
+    /// and row i is byte 7 - i of the matrix.
+    pub(crate) fn matrix(self) -> [u8; 8] {
+        let bit = |r: usize, column: usize| (self.0[column] >> r & 1) << column;
+        let row = |r: usize| (0..8).fold(0, |bits, column| bits | bit(r, column));
+        std::array::from_fn(|byte| row(7 - byte))
+    }
+}
+
+/// A pattern repeated to the length of a constant.
+fn repeated(pattern: &[u8]) -> Lane {
+    std::array::from_fn(|n| pattern[n % pattern.len()])
+}
+
+/// A vector that may still be a sum of several.
+type Sum = Vec<Value>;
+
+/// What lowering knows of a slot of the schedule.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    /// Per plane, the vectors whose XOR it is; nothing before it is needed.
+    planes: Option<Vec<Sum>>,
+    /// Per plane, its low and high halves, once they are needed.
+    halves: Option<Vec<[Value; 2]>>,
+}
+
+/// How a temporary is made and used.
+#[derive(Debug, Clone, Copy, Default)]
+struct Facts {
+    /// The position of the operation that makes it.
+    maker: usize,
+    /// The position of the first operation that uses it.
+    first_use: usize,
+    /// How many operations use it, and how many of these only multiply it.
+    uses: usize,
+    multiplied: usize,
+}
+
+impl Facts {
+    /// The facts about each temporary of a schedule.
+    fn of(schedule: &Schedule) -> Vec<Self> {
+        let mut facts = vec![Self::default(); schedule.temps()];
+        for (position, op) in schedule.ops().iter().enumerate() {
+            if let Slot::Temp(n) = op.target {
+                facts[n as usize].maker = position;
+            }
+            for source in &op.sources {
+                if let Slot::Temp(n) = source {
+                    let fact = &mut facts[*n as usize];
+                    if fact.uses == 0 {
+                        fact.first_use = position;
+                    }
+                    fact.uses += 1;
+                    fact.multiplied += usize::from(op.factor != 1 && op.sources.len() == 1);
+                }
+            }
+        }
+        facts
+    }
+}
+
+struct Lowering<'a> {
+    schedule: &'a Schedule,
+    field: Field,
+    machine: Machine,
+    /// Whether words stay as they lie in memory.
+    whole: bool,
+    inputs: Vec<Known>,
+    temps: Vec<Known>,
+    outputs: Vec<Known>,
+    /// Per temporary, what is known beforehand.
+    facts: Vec<Facts>,
+    constants: HashMap<Lane, u32>,
+    program: VectorProgram,
+}
+
+impl<'a> Lowering<'a> {
+    fn new(schedule: &'a Schedule, field: Field, machine: Machine) -> Self {
+        let whole = schedule.ops().iter().all(|op| op.factor <= 2);
+        let affine_bytes = machine.multiplier == Multiplier::Affine && schedule.word() == 1;
+        let whole = whole && !affine_bytes && is_doubled_once(schedule);
+        let group = if whole { 1 } else { schedule.word() };
+        let known = |count| vec![Known::default(); count];
+        Self {
+            schedule,
+            field,
+            machine,
+            whole,
+            inputs: known(schedule.inputs()),
+            temps: known(schedule.temps()),
+            outputs: known(schedule.outputs()),
+            facts: Facts::of(schedule),
+            constants: HashMap::new(),
+            program: VectorProgram {
+                group,
+                inputs: schedule.inputs() * group,
+                temps: 0,
+                outputs: schedule.outputs() * group,
+                constants: Vec::new(),
+                ops: Vec::new(),
+            },
+        }
+    }
+
+    fn run(mut self) -> VectorProgram {
+        let ops = self.schedule.ops();
+        for (position, op) in ops.iter().enumerate() {
+            if self.deferred(op.target).is_some() {
+                continue;
+            }
+            let planes = match op.factor {
+                1 => self.sum(&op.sources),
+                _ => self.product(op),
+            };
+            let joins = op.factor != 1 && self.is_used_soon(op.target, position);
+            let planes = if joins { planes } else { self.make(op.target, planes) };
+            self.known_mut(op.target).planes = Some(planes);
+        }
+        self.program
+    }
+
+    fn known_mut(&mut self, slot: Slot) -> &mut Known {
+        match slot {
+            Slot::Input(n) => &mut self.inputs[n as usize],
+            Slot::Temp(n) => &mut self.temps[n as usize],
+            Slot::Output(n) => &mut self.outputs[n as usize],
+        }
+    }
+
+    /// The sources of a sum that is only ever multiplied, so that its halves may be all that is
+    /// needed of it; it is made when it is first used.
+    fn deferred(&self, slot: Slot) -> Option<&'a [Slot]> {
+        let Slot::Temp(n) = slot else { return None };
+        let Facts { maker, uses, multiplied, .. } = self.facts[n as usize];
+        let op = &self.schedule.ops()[maker];
+        (op.factor == 1 && uses == multiplied).then_some(&op.sources[..])
+    }
+
+    /// Whether a product is used once, and so soon that it need not be summed up before: by the
+    /// next operation but one, or by the next sum.
+    fn is_used_soon(&self, slot: Slot, position: usize) -> bool {
+        let Slot::Temp(n) = slot else { return false };
+        let Facts { first_use, uses, .. } = self.facts[n as usize];
+        let between = &self.schedule.ops()[position + 1..first_use.max(position + 1)];
+        uses == 1 && (between.len() < 2 || between.iter().all(|op| op.factor != 1))
+    }
+
+    fn temp(&mut self, work: Work) -> Value {
+        let target = Value::Temp(self.program.temps as u32);
+        self.program.temps += 1;
+        self.program.ops.push(VectorOp { target, work });
+        target
+    }
+
+    fn map(&mut self, map: Map, a: Value) -> Value {
+        self.temp(Work::Map(map, a))
+    }
+
+    fn pair(&mut self, pair: Pair, a: Value, b: Value) -> Value {
+        self.temp(Work::Pair(pair, [a, b]))
+    }
+
+    fn constant(&mut self, pattern: &[u8]) -> Value {
+        let bytes = repeated(pattern);
+        let constants = &mut self.program.constants;
+        let number = *self.constants.entry(bytes).or_insert_with(|| {
+            constants.push(bytes);
+            constants.len() as u32 - 1
+        });
+        Value::Constant(number)
+    }
+
+    /// Makes the planes of a slot, and stores them where it is an output.
+    fn make(&mut self, target: Slot, planes: Vec<Sum>) -> Vec<Sum> {
+        let group = self.program.group as u32;
+        if let (Slot::Output(n), [sum]) = (target, &planes[..]) {
+            let target = Value::Output(n);
+            self.program.ops.push(VectorOp { target, work: Work::Xor(sum.clone()) });
+            return vec![vec![target]];
+        }
+        let mut made: Vec<Value> =
+            planes.into_iter().map(|sum| self.temp(Work::Xor(sum))).collect();
+        let planes = made.iter().map(|&value| vec![value]).collect();
+        if let Slot::Output(n) = target {
+            self.join(&mut made);
+            for (value, part) in made.into_iter().zip(0..) {
+                let target = Value::Output(n * group + part);
+                self.program.ops.push(VectorOp { target, work: Work::Xor(vec![value]) });
+            }
+        }
+        planes
+    }
+
+    /// The planes of the sum of some slots.
+    fn sum(&mut self, sources: &[Slot]) -> Vec<Sum> {
+        let mut sums = vec![Sum::new(); self.program.group];
+        for &source in sources {
+            for (sum, plane) in sums.iter_mut().zip(self.planes(source)) {
+                sum.extend(plane);
+            }
+        }
+        sums
+    }
+
+    /// The planes of a slot, pulled apart or summed up when they are first needed.
+    fn planes(&mut self, slot: Slot) -> Vec<Sum> {
+        if let Some(planes) = &self.known_mut(slot).planes {
+            return planes.clone();
+        }
+        let planes = match slot {
+            Slot::Input(n) => {
+                let group = self.program.group as u32;
+                let mut vectors: Vec<Value> =
+                    (0..group).map(|part| Value::Input(n * group + part)).collect();
+                self.separate(&mut vectors);
+                vectors.into_iter().map(|plane| vec![plane]).collect()
+            }
+            deferred => {
+                let sources = self.deferred(deferred).unwrap_or_default();
+                let sums = self.sum(sources);
+                self.make(deferred, sums)
+            }
+        };
+        self.known_mut(slot).planes = Some(planes.clone());
+        planes
+    }
+
+    /// The planes of a slot, one vector each.
+    fn vectors(&mut self, slot: Slot) -> Vec<Value> {
+        let planes = self.planes(slot);
+        if planes.iter().all(|plane| plane.len() == 1) {
+            return planes.concat();
+        }
+        let made = self.make(slot, planes);
+        self.known_mut(slot).planes = Some(made.clone());
+        made.concat()
+    }
+
+    /// The planes of a multiple of a sum.
+    fn product(&mut self, op: &Op) -> Vec<Sum> {
+        let group = self.program.group;
+        if op.factor == 0 || op.sources.is_empty() {
+            return vec![Sum::new(); group];
+        }
+        let single = match op.sources[..] {
+            [single] => Some(single),
+            _ => None,
+        };
+        if self.whole {
+            let sum = self.sum(&op.sources).swap_remove(0);
+            return vec![self.doubled(sum)];
+        }
+        if self.machine.multiplier == Multiplier::Affine {
+            let vectors = match single {
+                Some(slot) => self.vectors(slot),
+                None => self.sum(&op.sources).into_iter().map(|sum| self.single(sum)).collect(),
+            };
+            return self.by_matrices(op.factor, &vectors);
+        }
+        let halves = match single {
+            Some(slot) => self.halves(slot),
+            None => self.sum(&op.sources).into_iter().map(|sum| self.cut(sum)).collect(),
+        };
+        self.by_tables(op.factor, &halves)
+    }
+
+    /// One vector for a sum.
+    fn single(&mut self, sum: Sum) -> Value {
+        match sum[..] {
+            [value] => value,
+            _ => self.temp(Work::Xor(sum)),
+        }
+    }
+
+    fn by_matrices(&mut self, factor: u32, planes: &[Value]) -> Vec<Sum> {
+        let mut products = vec![Sum::new(); planes.len()];
+        for (to, product) in products.iter_mut().enumerate() {
+            for (from, &plane) in planes.iter().enumerate() {
+                let map = ByteMap::of_product(self.field, factor, to, from);
+                if map.0 != [0; 8] {
+                    let matrix = self.constant(&map.matrix());
+                    product.push(self.pair(Pair::Affine, plane, matrix));
+                }
+            }
+        }
+        products
+    }
+
+    fn by_tables(&mut self, factor: u32, halves: &[[Value; 2]]) -> Vec<Sum> {
+        let mut products = vec![Sum::new(); halves.len()];
+        for (to, product) in products.iter_mut().enumerate() {
+            for (from, &halves) in halves.iter().enumerate() {
+                let tables = ByteMap::of_product(self.field, factor, to, from).tables();
+                for (half, table) in halves.into_iter().zip(tables) {
+                    if table != [0; LANE] {
+                        let table = self.constant(&table);
+                        product.push(self.pair(Pair::Lookup, half, table));
+                    }
+                }
+            }
+        }
+        products
+    }
+
+    /// The halves of all planes of a slot. Those of a sum whose sources have been cut are sums.
+    fn halves(&mut self, slot: Slot) -> Vec<[Value; 2]> {
+        if let Some(halves) = &self.known_mut(slot).halves {
+            return halves.clone();
+        }
+        let sources = self.deferred(slot).unwrap_or_default();
+        let cut: Option<Vec<Vec<[Value; 2]>>> =
+            sources.iter().map(|&source| self.known_mut(source).halves.clone()).collect();
+        let halves: Vec<[Value; 2]> = match cut {
+            Some(cut) if cut.len() > 1 => (0..self.program.group)
+                .map(|plane| {
+                    [0, 1].map(|half| {
+                        let sum = cut.iter().map(|halves| halves[plane][half]).collect();
+                        self.temp(Work::Xor(sum))
+                    })
+                })
+                .collect(),
+            _ => self.planes(slot).into_iter().map(|plane| self.cut(plane)).collect(),
+        };
+        self.known_mut(slot).halves = Some(halves.clone());
+        halves
+    }
+
+    /// The low and the high half of every byte.
+    fn cut(&mut self, sum: Sum) -> [Value; 2] {
+        let bytes = self.single(sum);
+        let mask = self.constant(&[0x0F]);
+        let low = self.pair(Pair::And, bytes, mask);
+        if self.machine.multiplier == Multiplier::ShuffleNeon {
+            return [low, self.map(Map::ShiftBytes(4), bytes)];
+        }
+        let shifted = self.map(Map::ShiftWords(4), bytes);
+        [low, self.pair(Pair::And, shifted, mask)]
+    }
+
+    /// Twice a sum, word by word as they lie, as the sum of two vectors.
+    fn doubled(&mut self, sum: Sum) -> Sum {
+        let words = self.single(sum);
+        let bytes = self.schedule.word();
+        let tail = self.constant(&self.field.polynomial().to_le_bytes()[..bytes]);
+        let by_comparing = bytes == 1 && self.machine.multiplier == Multiplier::Shuffle;
+        let sign = if by_comparing {
+            let zero = self.constant(&[0]);
+            self.pair(Pair::Greater, zero, words)
+        } else {
+            self.map(Map::Sign(bytes as u8), words)
+        };
+        let shifted = self.map(Map::Twice(bytes as u8), words);
+        vec![shifted, self.pair(Pair::And, sign, tail)]
+    }
+
+    /// Pulls the vectors of a cell apart into planes.
+    fn separate(&mut self, vectors: &mut [Value]) {
+        let pairs = rounds(vectors.len());
+        for (a, b) in pairs {
+            [vectors[a], vectors[b]] = self.separate_pair(vectors[a], vectors[b]);
+        }
+    }
+
+    /// Undoes [`Lowering::separate`].
+    fn join(&mut self, vectors: &mut [Value]) {
+        for (a, b) in rounds(vectors.len()).into_iter().rev() {
+            let low = self.pair(Pair::InterleaveLow, vectors[a], vectors[b]);
+            vectors[b] = self.pair(Pair::InterleaveHigh, vectors[a], vectors[b]);
+            vectors[a] = low;
+        }
+    }
+
+    /// The bytes at even places of two vectors, and those at odd places.
+    fn separate_pair(&mut self, a: Value, b: Value) -> [Value; 2] {
+        if self.machine.multiplier == Multiplier::ShuffleNeon {
+            return [self.pair(Pair::Even, a, b), self.pair(Pair::Odd, a, b)];
+        }
+        let mask = self.constant(&[0xFF, 0]);
+        let even = [a, b].map(|vector| self.pair(Pair::And, vector, mask));
+        let odd = [a, b].map(|vector| self.map(Map::ShiftWords(8), vector));
+        [even, odd].map(|[a, b]| self.pair(Pair::Pack, a, b))
+    }
+}
+
+/// The pairs of `count` vectors that are separated, round by round: neighbours first, so that even
+/// ones hold the bytes 0 and 2 of words of four and odd ones 1 and 3, then those.
+fn rounds(count: usize) -> Vec<(usize, usize)> {
+    match count {
+        4 => vec![(0, 1), (2, 3), (0, 2), (1, 3)],
+        2 => vec![(0, 1)],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether no slot is doubled twice, so that nothing is gained by keeping its halves.
+fn is_doubled_once(schedule: &Schedule) -> bool {
+    let mut doubled = std::collections::HashSet::new();
+    let products = schedule.ops().iter().filter(|op| op.factor == 2);
+    products.flat_map(|op| &op.sources).all(|source| doubled.insert(*source))
+}

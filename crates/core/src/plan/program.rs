@@ -1,0 +1,230 @@
+//! A schedule bound to memory: where its cells lie in the buffers of a call.
+//!
+//! A buffer is a run of strips, and a strip is `rows` packets. So the cell of row `r` of stripe `s`
+//! begins at byte `(s · rows + r) · packet` of its buffer. A buffer may be a whole node (its rows
+//! interleaved strip by strip), or one lane of a node. A program may be about some *columns* of every
+//! packet only, so that several can share a packet among them.
+
+use std::collections::{HashMap, HashSet};
+use std::iter::repeat_n;
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::plan::pieces::{self, Piece, Value};
+use crate::plan::schedule::{Schedule, Slot};
+
+/// Which packet of every strip of which buffer a cell is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Location {
+    /// The buffer's number in the call.
+    pub buffer: usize,
+    /// The row in the buffer's strips.
+    pub row: usize,
+}
+
+/// A schedule with the locations of its inputs and outputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    schedule: Schedule,
+    inputs: Vec<Location>,
+    outputs: Vec<Location>,
+    /// Per buffer, the rows of its strips.
+    rows: Vec<usize>,
+    packet: usize,
+    columns: Range<usize>,
+}
+
+/// Which bytes of the buffers of a call a program touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Footprint {
+    /// Per buffer, the bytes of a strip.
+    pub(crate) strips: Vec<usize>,
+    /// The cells that are read, and those that are written.
+    pub(crate) read: Vec<Location>,
+    pub(crate) written: Vec<Location>,
+    /// Which bytes of each of these cells.
+    pub(crate) columns: Range<usize>,
+}
+
+impl Footprint {
+    /// Whether one may run while the other does: neither writes what the other touches.
+    pub(crate) fn is_apart_from(&self, other: &Self) -> bool {
+        let columns = &self.columns;
+        let meet = columns.start < other.columns.end && other.columns.start < columns.end;
+        !meet || !self.overwrites(other) && !other.overwrites(self)
+    }
+
+    fn overwrites(&self, other: &Self) -> bool {
+        let written: HashSet<&Location> = self.written.iter().collect();
+        other.written.iter().any(|cell| written.contains(cell)) || self.feeds(other)
+    }
+
+    /// Whether the other reads what this one writes.
+    pub(crate) fn feeds(&self, other: &Self) -> bool {
+        let written: HashSet<&Location> = self.written.iter().collect();
+        other.read.iter().any(|cell| written.contains(cell))
+    }
+}
+
+impl Program {
+    /// Binds a schedule. `rows[b]` is the number of packets in a strip of buffer `b`, `packet`
+    /// their bytes.
+    ///
+    /// # Errors
+    /// When counts differ, a location is outside its buffer, two outputs lie in one place, an
+    /// output lies where an input is still read after it, or the packet is empty.
+    pub fn new(
+        schedule: Schedule,
+        inputs: Vec<Location>,
+        outputs: Vec<Location>,
+        rows: Vec<usize>,
+        packet: usize,
+    ) -> Result<Self> {
+        if schedule.inputs() != inputs.len() || schedule.outputs() != outputs.len() || packet == 0 {
+            return Err(Error::length(format!(
+                "a program needs {} input and {} output locations and a packet of at least a byte",
+                schedule.inputs(),
+                schedule.outputs()
+            )));
+        }
+        let outside = |l: &&Location| rows.get(l.buffer).is_none_or(|&rows| l.row >= rows);
+        if let Some(Location { buffer, row }) = inputs.iter().chain(&outputs).find(outside) {
+            return Err(Error::length(format!("row {row} of buffer {buffer} does not exist")));
+        }
+        let program = Self { schedule, inputs, outputs, rows, packet, columns: 0..packet };
+        program.check_sharing()?;
+        Ok(program)
+    }
+
+    /// The same for some bytes of every packet only.
+    ///
+    /// # Errors
+    /// When there are no such bytes.
+    pub fn over_columns(self, columns: Range<usize>) -> Result<Self> {
+        if columns.is_empty() || columns.end > self.packet {
+            let packet = self.packet;
+            return Err(Error::length(format!("packets of {packet} bytes have no {columns:?}")));
+        }
+        Ok(Self { columns, ..self })
+    }
+
+    /// The programs that do the same in turn, where the schedule is long and comes apart, and the number
+    /// of buffers that they have besides: in those they keep values for each other. For `ranks` of
+    /// inputs see [`pieces::cut`].
+    ///
+    /// # Errors
+    /// None that a valid program causes.
+    pub(crate) fn in_pieces(&self, ranks: &[usize]) -> Result<Option<(Vec<Self>, usize)>> {
+        let Some((pieces, kept)) = pieces::cut(&self.schedule, ranks)? else { return Ok(None) };
+        // Compiled code goes over strips of one length.
+        let strip = self.inputs.first().map_or(1, |input| self.rows[input.buffer]);
+        let more = kept.div_ceil(strip);
+        let rows: Vec<usize> = self.rows.iter().copied().chain(repeat_n(strip, more)).collect();
+        let locate = |value: &Value| match *value {
+            Value::Input(n) => self.inputs[n as usize],
+            Value::Output(n) => self.outputs[n as usize],
+            Value::Kept(n) => {
+                Location { buffer: self.rows.len() + n as usize / strip, row: n as usize % strip }
+            }
+        };
+        let bind = |Piece { schedule, inputs, outputs }: Piece| {
+            let inputs = inputs.iter().map(locate).collect();
+            let outputs = outputs.iter().map(locate).collect();
+            let whole = Self::new(schedule, inputs, outputs, rows.clone(), self.packet)?;
+            whole.over_columns(self.columns())
+        };
+        let pieces = pieces.into_iter().map(bind).collect::<Result<_>>()?;
+        Ok(Some((pieces, more)))
+    }
+
+    /// The schedule.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// The bytes of a packet.
+    pub fn packet(&self) -> usize {
+        self.packet
+    }
+
+    /// The bytes of every packet that the program is about.
+    pub fn columns(&self) -> Range<usize> {
+        self.columns.clone()
+    }
+
+    /// Where in its strip the program's part of a packet begins.
+    pub fn offset(&self, location: Location) -> usize {
+        location.row * self.packet + self.columns.start
+    }
+
+    /// The number of packets in a strip of each buffer.
+    pub fn rows(&self) -> &[usize] {
+        &self.rows
+    }
+
+    /// Where an input or output lies; `None` for temporaries.
+    pub fn location(&self, slot: Slot) -> Option<Location> {
+        match slot {
+            Slot::Input(n) => Some(self.inputs[n as usize]),
+            Slot::Output(n) => Some(self.outputs[n as usize]),
+            Slot::Temp(_) => None,
+        }
+    }
+
+    /// The bytes of one strip of a buffer.
+    pub fn strip(&self, buffer: usize) -> usize {
+        self.rows[buffer] * self.packet
+    }
+
+    /// Whether a buffer is read, and whether it is written.
+    pub(crate) fn access(&self, buffer: usize) -> (bool, bool) {
+        let in_buffer = |locations: &[Location]| locations.iter().any(|l| l.buffer == buffer);
+        (in_buffer(&self.inputs), in_buffer(&self.outputs))
+    }
+
+    /// Pairs of an input and the output that takes its place.
+    pub(crate) fn shared(&self) -> Vec<(usize, usize)> {
+        let outputs: HashMap<Location, usize> = self.outputs.iter().copied().zip(0..).collect();
+        let inputs = self.inputs.iter().enumerate();
+        inputs.filter_map(|(input, place)| Some((input, *outputs.get(place)?))).collect()
+    }
+
+    /// The buffer that each input lies in.
+    pub(crate) fn streams(&self) -> Vec<usize> {
+        self.inputs.iter().map(|location| location.buffer).collect()
+    }
+
+    /// Whether all buffers in use are single streams of packets, each handled whole.
+    pub(crate) fn is_flat(&self) -> bool {
+        let mut used = (0..self.rows.len()).filter(|&buffer| self.access(buffer) != (false, false));
+        self.columns == (0..self.packet) && used.all(|buffer| self.rows[buffer] == 1)
+    }
+
+    /// What the program touches.
+    pub(crate) fn footprint(&self) -> Footprint {
+        Footprint {
+            strips: (0..self.rows.len()).map(|buffer| self.strip(buffer)).collect(),
+            read: self.inputs.clone(),
+            written: self.outputs.clone(),
+            columns: self.columns(),
+        }
+    }
+
+    fn check_sharing(&self) -> Result<()> {
+        let mut seen = HashMap::new();
+        for (output, location) in self.outputs.iter().enumerate() {
+            if seen.insert(*location, output).is_some() {
+                return Err(Error::length(format!("two outputs lie at {location:?}")));
+            }
+        }
+        for (input, location) in self.inputs.iter().enumerate() {
+            let shared = seen.get(location);
+            if shared.is_some_and(|&output| !self.schedule.may_share(input, output)) {
+                return Err(Error::length(format!(
+                    "input {input} at {location:?} is read after it is overwritten"
+                )));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! Proofs: what a plan computes is compared with what it should, before it is used.
+//!
+//! A plan is linear, so it is right for all bytes if it is right for a basis. It is run on *symbols*:
+//! data cell `n` has a one in bit `n` of its symbol and zeros elsewhere, and every cell must come out
+//! as its generator row says. Plans over more cells than a symbol has bits ([`SYMBOL_BITS`]) are run
+//! on as many random vectors instead: what is wrong about a cell is a sum of cells that is not zero
+//! for all data, and each random vector misses it with a chance of one half at most, so all together
+//! miss it with a chance of 2^-1024 for packets and, a word being a vector, 2^-256 for words. The
+//! vectors are the same in every process; a planner knows nothing of them.
+//!
+//! The instructions that are made of a schedule are compared with it in the same way
+//! ([`allocation`]), on the operations of [`vector`](crate::plan::vector).
+
+use crate::define::cells::{CellId, Code};
+use crate::error::{Error, Result};
+use crate::limits::{PROOF_WORDS, SYMBOL_BITS};
+use crate::plan::chance::Chance;
+use crate::plan::interpret::interpret;
+use crate::plan::products::Rows;
+use crate::plan::schedule::Schedule;
+use crate::plan::steps::{Allocation, Memory, Operand, Register, Step};
+use crate::plan::vector::{LANE, Lane};
+
+/// The seed of the random vectors.
+const SEED: u64 = 0x70_7276;
+
+/// Compares what a schedule makes of cells with the code's generator: input `n` is `inputs[n]`,
+/// output `n` should be `outputs[n]`.
+///
+/// # Errors
+/// If an output is another cell than it should be, which would be a bug of a planner.
+pub(crate) fn plan(
+    code: &Code,
+    schedule: &Schedule,
+    inputs: &[CellId],
+    outputs: &[CellId],
+) -> Result<()> {
+    let data = symbols(code.data_cells().len());
+    let cell = |cell: &CellId| {
+        let mut sum = vec![0; data.first().map_or(0, Vec::len)];
+        for &position in code.row(*cell) {
+            xor(&mut sum, &data[position as usize]);
+        }
+        sum
+    };
+    let cells: Vec<Vec<u8>> = inputs.iter().map(cell).collect();
+    let made = interpret(schedule, &slices(&cells))?;
+    match outputs.iter().zip(made).find(|(output, made)| cell(output) != *made) {
+        None => Ok(()),
+        Some((&output, _)) => Err(wrong(&format!(
+            "{}: a planned schedule computes cell {} wrong",
+            code.spec(),
+            code.cell_name(output)
+        ))),
+    }
+}
+
+/// Compares what a schedule over words makes of inputs with sums of products.
+///
+/// # Errors
+/// If an output differs, which would be a bug of a planner.
+pub(crate) fn rows(rows: &Rows, schedule: &Schedule) -> Result<()> {
+    let cells = words(rows.inputs, schedule.word());
+    let made = interpret(schedule, &slices(&cells))?;
+    for (row, made) in rows.coefficients.iter().zip(made) {
+        let mut sum = vec![0; made.len()];
+        for (&factor, cell) in row.iter().zip(&cells) {
+            rows.field.multiples_of(factor).add(cell, &mut sum);
+        }
+        if sum != made {
+            return Err(wrong("a planned schedule over words computes a wrong sum of products"));
+        }
+    }
+    Ok(())
+}
+
+/// Compares what instructions make of vectors with what their schedule makes. `shared` are pairs of
+/// an input and the output that takes its place in memory.
+///
+/// # Errors
+/// If an output differs, which would be a bug of a pass.
+pub(crate) fn allocation(
+    schedule: &Schedule,
+    shared: &[(usize, usize)],
+    allocation: &Allocation,
+) -> Result<()> {
+    let run = LANE * allocation.group;
+    let mut inputs = match schedule.field() {
+        None => symbols(schedule.inputs()),
+        Some(_) => words(schedule.inputs(), schedule.word()),
+    };
+    inputs.iter_mut().for_each(|cell| cell.resize(cell.len().next_multiple_of(run), 0));
+    let expected = interpret(schedule, &slices(&inputs))?;
+    let length = inputs.first().map_or(0, Vec::len);
+    for start in (0..length).step_by(run) {
+        let made = Registers::run(allocation, shared, &inputs, start, schedule.outputs());
+        let right = |(n, made): (usize, &[Lane])| made.concat() == expected[n][start..start + run];
+        if !made.chunks(allocation.group).enumerate().all(right) {
+            return Err(wrong("the instructions of a program compute other bytes than its schedule"));
+        }
+    }
+    Ok(())
+}
+
+fn xor(sum: &mut [u8], cell: &[u8]) {
+    sum.iter_mut().zip(cell).for_each(|(sum, byte)| *sum ^= byte);
+}
+
+fn wrong(what: &str) -> Error {
+    Error::internal(format!("{what}; it is not used"))
+}
+
+fn slices(cells: &[Vec<u8>]) -> Vec<&[u8]> {
+    cells.iter().map(Vec::as_slice).collect()
+}
+
+/// What stands for cells of packets: a bit for each of them, or random bits.
+fn symbols(cells: usize) -> Vec<Vec<u8>> {
+    if cells > SYMBOL_BITS {
+        return random(cells, SYMBOL_BITS / 8);
+    }
+    let unit = |cell: usize| {
+        let mut symbol = vec![0; cells.div_ceil(8)];
+        symbol[cell / 8] = 1 << (cell % 8);
+        symbol
+    };
+    (0..cells).map(unit).collect()
+}
+
+/// What stands for cells of words of `word` bytes: a word for each bit of each of them, in which just
+/// this bit is set, or random words.
+fn words(cells: usize, word: usize) -> Vec<Vec<u8>> {
+    let bits = 8 * word;
+    if cells * bits > PROOF_WORDS {
+        return random(cells, PROOF_WORDS * word);
+    }
+    let units = |cell: usize| {
+        let mut words = vec![0; cells * bits * word];
+        for bit in 0..bits {
+            words[(cell * bits + bit) * word + bit / 8] = 1 << (bit % 8);
+        }
+        words
+    };
+    (0..cells).map(units).collect()
+}
+
+fn random(cells: usize, bytes: usize) -> Vec<Vec<u8>> {
+    let mut chance = Chance::new(SEED);
+    let mut cell = || (0..bytes).map(|_| chance.below(256) as u8).collect();
+    (0..cells).map(|_| cell()).collect()
+}
+
+/// The state of a machine that runs instructions on 16 bytes of every vector.
+struct Registers<'a> {
+    constants: &'a [Lane],
+    shared: &'a [(usize, usize)],
+    group: usize,
+    registers: [Lane; 32],
+    inputs: Vec<Lane>,
+    scratch: Vec<Lane>,
+    outputs: Vec<Lane>,
+}
+
+impl<'a> Registers<'a> {
+    /// Runs instructions from byte `start` of the inputs on.
+    fn run(
+        allocation: &'a Allocation,
+        shared: &'a [(usize, usize)],
+        inputs: &[Vec<u8>],
+        start: usize,
+        outputs: usize,
+    ) -> Vec<Lane> {
+        let Allocation { group, ref constants, scratch, .. } = *allocation;
+        let lanes = |cell: &Vec<u8>| -> Vec<Lane> {
+            let (lanes, _) = cell[start..start + group * LANE].as_chunks();
+            lanes.to_vec()
+        };
+        let mut machine = Self {
+            constants,
+            shared,
+            group,
+            registers: [[0; LANE]; 32],
+            inputs: inputs.iter().flat_map(lanes).collect(),
+            scratch: vec![[0; LANE]; scratch],
+            outputs: vec![[0; LANE]; outputs * group],
+        };
+        allocation.steps.iter().for_each(|step| machine.step(step));
+        machine.outputs
+    }
+
+    fn register(&self, Register(number): Register) -> Lane {
+        self.registers[usize::from(number)]
+    }
+
+    fn read(&self, operand: Operand) -> Lane {
+        match operand {
+            Operand::Register(register) => self.register(register),
+            Operand::Memory(Memory::Input(n)) => self.inputs[n as usize],
+            Operand::Memory(Memory::Output(n)) => self.outputs[n as usize],
+            Operand::Memory(Memory::Scratch(n)) => self.scratch[n as usize],
+            Operand::Memory(Memory::Constant(n)) => self.constants[n as usize],
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        let xor = |a: Lane, b: Lane| std::array::from_fn(|n| a[n] ^ b[n]);
+        let (to, value) = match *step {
+            Step::Zero { to } => (to, [0; LANE]),
+            Step::Load { to, from } => (to, self.read(from)),
+            Step::Xor { to, a, b } => (to, xor(self.register(a), self.read(b))),
+            Step::Xor3 { to, a, b } => {
+                (to, xor(self.register(to), xor(self.register(a), self.read(b))))
+            }
+            Step::Map { to, map, a } => (to, map.apply(self.register(a))),
+            Step::Pair { to, pair, a, b } => (to, pair.apply(self.register(a), self.read(b))),
+            Step::Store { from, to } => return self.store(to, self.register(from)),
+        };
+        self.registers[usize::from(to.0)] = value;
+    }
+
+    fn store(&mut self, to: Memory, value: Lane) {
+        match to {
+            Memory::Output(n) => {
+                let (output, part) = (n as usize / self.group, n as usize % self.group);
+                self.outputs[n as usize] = value;
+                for &(input, _) in self.shared.iter().filter(|&&(_, shared)| shared == output) {
+                    self.inputs[input * self.group + part] = value;
+                }
+            }
+            Memory::Scratch(n) => self.scratch[n as usize] = value,
+            Memory::Input(_) | Memory::Constant(_) => {}
+        }
+    }
+}

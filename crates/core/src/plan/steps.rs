@@ -1,0 +1,172 @@
+//! Steps: the vector instructions that a plan consists of in the end.
+//!
+//! A step is one instruction of a machine with registers, or what comes close to one on every
+//! machine that is served. [`allocate`](crate::plan::allocate) makes steps of a vector program;
+//! `run/jit` writes each as machine code, without choosing anything.
+
+use crate::plan::vector::{Map, Pair};
+
+/// A vector register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Register(pub u8);
+
+/// A vector in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Memory {
+    /// The current vector of an input.
+    Input(u32),
+    /// The current vector of an output.
+    Output(u32),
+    /// A vector of the scratch.
+    Scratch(u32),
+    /// A constant of the program.
+    Constant(u32),
+}
+
+/// What an instruction reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operand<M = Memory> {
+    /// A register.
+    Register(Register),
+    /// Memory.
+    Memory(M),
+}
+
+/// One vector instruction; `M` says what in memory it reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Step<M = Memory> {
+    /// `to = 0`
+    Zero {
+        /// The register that is written.
+        to: Register,
+    },
+    /// `to = from`
+    Load {
+        /// The register that is written.
+        to: Register,
+        /// What is read.
+        from: Operand<M>,
+    },
+    /// `to = a ^ b`
+    Xor {
+        /// The register that is written.
+        to: Register,
+        /// The first source.
+        a: Register,
+        /// The second source.
+        b: Operand<M>,
+    },
+    /// `to ^= a ^ b`
+    Xor3 {
+        /// The register that is added to.
+        to: Register,
+        /// The first source.
+        a: Register,
+        /// The second source.
+        b: Operand<M>,
+    },
+    /// `to = map(a)`
+    Map {
+        /// The register that is written.
+        to: Register,
+        /// What is done.
+        map: Map,
+        /// The source.
+        a: Register,
+    },
+    /// `to = pair(a, b)`
+    Pair {
+        /// The register that is written.
+        to: Register,
+        /// What is done.
+        pair: Pair,
+        /// The first source.
+        a: Register,
+        /// The second source.
+        b: Operand<M>,
+    },
+    /// `to = from`
+    Store {
+        /// The register that is read.
+        from: Register,
+        /// The vector that is written.
+        to: M,
+    },
+}
+
+impl<M> Operand<M> {
+    fn map<N>(self, place: impl FnOnce(M) -> N) -> Operand<N> {
+        match self {
+            Self::Register(register) => Operand::Register(register),
+            Self::Memory(memory) => Operand::Memory(place(memory)),
+        }
+    }
+}
+
+impl<M> Step<M> {
+    /// The same instruction with its memory said in another way.
+    pub fn map<N>(self, place: impl FnOnce(M) -> N) -> Step<N> {
+        match self {
+            Self::Zero { to } => Step::Zero { to },
+            Self::Load { to, from } => Step::Load { to, from: from.map(place) },
+            Self::Xor { to, a, b } => Step::Xor { to, a, b: b.map(place) },
+            Self::Xor3 { to, a, b } => Step::Xor3 { to, a, b: b.map(place) },
+            Self::Map { to, map, a } => Step::Map { to, map, a },
+            Self::Pair { to, pair, a, b } => Step::Pair { to, pair, a, b: b.map(place) },
+            Self::Store { from, to } => Step::Store { from, to: place(to) },
+        }
+    }
+}
+
+impl Step {
+    /// The memory that the instruction reads.
+    pub fn reads(&self) -> Option<Memory> {
+        match *self {
+            Self::Load { from: Operand::Memory(memory), .. }
+            | Self::Xor { b: Operand::Memory(memory), .. }
+            | Self::Xor3 { b: Operand::Memory(memory), .. }
+            | Self::Pair { b: Operand::Memory(memory), .. } => Some(memory),
+            _ => None,
+        }
+    }
+}
+
+/// A schedule's instructions for one run: `group` consecutive vectors of every cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allocation {
+    /// The instructions.
+    pub steps: Vec<Step>,
+    /// Vectors of scratch.
+    pub scratch: usize,
+    /// Vectors that are loaded.
+    pub loads: usize,
+    /// Vectors that are stored.
+    pub stores: usize,
+    /// The consecutive vectors of each cell: `Memory::Input(n)` is vector `n % group` of input
+    /// `n / group`, and likewise for outputs.
+    pub group: usize,
+    /// The constants, each to be repeated over a whole vector.
+    pub constants: Vec<[u8; 16]>,
+}
+
+impl Allocation {
+    /// The inputs' vectors that are read, ascending; a schedule may leave some out.
+    pub(crate) fn inputs_read(&self) -> Vec<u32> {
+        let read = |step: &Step| match step.reads() {
+            Some(Memory::Input(n)) => Some(n),
+            _ => None,
+        };
+        let mut inputs: Vec<u32> = self.steps.iter().filter_map(read).collect();
+        inputs.sort_unstable();
+        inputs.dedup();
+        inputs
+    }
+
+    /// Loads and stores, a store counting as two: processors load two or three vectors a cycle and
+    /// store one. Of the instructions, memory's among them, so many run beside these that each
+    /// counts as a quarter of a load (which ranks the orders of 6+3, 10+4 and 20+4 as they were
+    /// measured).
+    pub(crate) fn cost(&self) -> usize {
+        4 * (self.loads + 2 * self.stores) + self.steps.len()
+    }
+}

@@ -1,0 +1,277 @@
+//! Variants: the ways in which one program may be compiled, and the rule that chooses for a call.
+//!
+//! What is best depends on where the buffers of a call lie and how large they are. Sets that outgrow
+//! the cache run with non-temporal stores, wide ones with prefetching; and where lines of the buffers
+//! compete for the same sets of the first-level cache, as those of page-aligned shards do, every
+//! input is read once, or copied to the scratch first where registers do not suffice for that.
+//! [`Variants`] holds the instructions of each variant, made and proved when they are first asked
+//! for, and [`Variants::choose`] is the rule. `paritas schedule` asks the same questions as a codec.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use crate::error::{Error, Result};
+use crate::limits::{CACHE_WAYS, COMPILED_STEPS, PAGE, PREFETCH_DISTANCE, PREFETCHED_STREAMS};
+use crate::plan::arrange::{self, Arranged};
+use crate::plan::machine::{LINE, Machine};
+use crate::plan::program::{Footprint, Location, Program};
+use crate::plan::prove;
+
+/// What a program is compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Target {
+    pub(crate) machine: Machine,
+    /// The bytes of a vector register.
+    pub(crate) vector: usize,
+}
+
+/// How a run reads and writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Variant {
+    /// Stores are non-temporal.
+    pub(crate) nontemporal: bool,
+    /// Inputs are copied to the scratch first, stream by stream, each line once. For buffers whose
+    /// addresses compete for the same sets of the first-level cache: a line that is read again
+    /// later in the body would be gone by then.
+    pub(crate) stage_inputs: bool,
+    /// Inputs are fetched into the cache some lines ahead.
+    pub(crate) prefetch: bool,
+}
+
+impl Variant {
+    /// The variant that serves unless there is a reason for another.
+    pub(crate) const PLAIN: Self =
+        Self { nontemporal: false, stage_inputs: false, prefetch: false };
+}
+
+/// How the body of a compiled function walks over memory, in bytes and counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Walk {
+    /// Runs of the instructions in one body, each on the next vectors of every packet: as many as
+    /// make a line, or 1.
+    pub(crate) unroll: usize,
+    /// Bodies in a packet.
+    pub(crate) inner: usize,
+    /// From one packet's first byte to that of the next stripe.
+    pub(crate) strip: usize,
+}
+
+/// How a program's packets are cut into bodies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Every buffer is one stream of packets: stripes are merged.
+    Flat {
+        /// The bytes of one body.
+        body: usize,
+    },
+    /// Strips of several packets, each a whole number of vectors.
+    Strips(Walk),
+}
+
+/// A program as a compiled kernel runs it.
+#[derive(Debug)]
+pub(crate) struct Variants {
+    program: Arc<Program>,
+    target: Target,
+    shape: Shape,
+    /// The bits of the first-level cache's sets that a body touches, for a buffer of that number
+    /// that begins at the first set; a further entry where it touches a set again.
+    sets: Vec<(usize, u64)>,
+    /// The buffers that are written.
+    outputs: Vec<usize>,
+    /// Whether so many streams are read that prefetching them may pay.
+    is_wide: bool,
+    /// By [`place`] of the variant.
+    planned: [OnceLock<Result<Planned>>; 4],
+}
+
+/// The instructions of a variant.
+#[derive(Debug, Clone)]
+pub(crate) struct Planned {
+    pub(crate) arranged: Arranged,
+    /// Whether inputs have to be staged: not where the instructions read each of them once.
+    pub(crate) stage_inputs: bool,
+}
+
+impl Variants {
+    /// The variants of a program, or `None` where it has a shape that no compiled kernel serves.
+    pub(crate) fn new(program: &Arc<Program>, target: Target) -> Option<Self> {
+        let shape = Shape::of(program, target)?;
+        let Footprint { read, written, .. } = program.footprint();
+        let buffers = |cells: &[Location]| -> BTreeSet<usize> {
+            cells.iter().map(|cell| cell.buffer).collect()
+        };
+        let (sources, targets) = (buffers(&read), buffers(&written));
+        let touched: BTreeSet<Location> = read.into_iter().chain(written).collect();
+        Some(Self {
+            shape,
+            sets: sets_by_buffer(program, &touched),
+            is_wide: sources.difference(&targets).count() >= PREFETCHED_STREAMS,
+            outputs: targets.into_iter().collect(),
+            planned: [const { OnceLock::new() }; 4],
+            program: Arc::clone(program),
+            target,
+        })
+    }
+
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// What suits a call: `starts` are the addresses of its buffers, `nontemporal` says whether it
+    /// outgrows the cache, `prefetch` whether prefetching is allowed.
+    pub(crate) fn choose(
+        &self,
+        starts: impl Fn(usize) -> usize,
+        nontemporal: bool,
+        prefetch: bool,
+    ) -> Variant {
+        let nontemporal = nontemporal && self.lines_are_whole(&starts);
+        Variant {
+            nontemporal,
+            stage_inputs: self.lines_compete(&starts),
+            prefetch: prefetch && nontemporal && self.is_wide,
+        }
+    }
+
+    /// The instructions of a variant, which have been proved to compute the program.
+    ///
+    /// # Errors
+    /// If the program cannot be compiled, or its proof fails.
+    pub(crate) fn planned(&self, variant: Variant) -> Result<&Planned> {
+        let plan = || {
+            let planned = self.plan(variant)?;
+            let (schedule, shared) = (self.program.schedule(), self.program.shared());
+            prove::allocation(schedule, &shared, &planned.arranged.allocation)?;
+            Ok(planned)
+        };
+        self.planned[place(variant)].get_or_init(plan).as_ref().map_err(Error::clone)
+    }
+
+    fn plan(&self, variant: Variant) -> Result<Planned> {
+        let (schedule, streams) = (self.program.schedule(), self.program.streams());
+        let machine =
+            Machine { outputs_readable: !variant.nontemporal, ..self.target.machine };
+        if variant.stage_inputs
+            && let Some(arranged) = arrange::reading_once(schedule, &streams, machine)
+        {
+            return Ok(Planned { arranged, stage_inputs: false });
+        }
+        let arranged = arrange::arranged(schedule, &streams, machine)?;
+        Ok(Planned { arranged, stage_inputs: variant.stage_inputs })
+    }
+
+    /// Whether the lines that one body touches are more than some set of the first-level cache
+    /// holds. Sets follow from the address within a page.
+    fn lines_compete(&self, starts: &impl Fn(usize) -> usize) -> bool {
+        // A number a set, bit by bit; what no longer fits into it stays in `beyond`.
+        let (mut counts, mut beyond) = ([0_u64; CACHE_WAYS.ilog2() as usize], 0);
+        let mut full = 0;
+        for &(buffer, sets) in &self.sets {
+            let first = starts(buffer) / LINE % SETS;
+            let mut carry = sets.rotate_left(first as u32);
+            beyond |= full & carry;
+            for bits in &mut counts {
+                (*bits, carry) = (*bits ^ carry, *bits & carry);
+            }
+            full |= carry;
+        }
+        beyond != 0
+    }
+
+    /// Whether every body writes whole cache lines.
+    fn lines_are_whole(&self, starts: &impl Fn(usize) -> usize) -> bool {
+        let whole = |bytes: usize| bytes.is_multiple_of(LINE);
+        let program = &self.program;
+        self.outputs.iter().all(|&buffer| {
+            let columns = program.columns();
+            let packets = whole(program.packet()) && whole(columns.start) && whole(columns.end);
+            let strips = whole(program.strip(buffer)) && packets;
+            whole(starts(buffer)) && (self.shape.is_flat() || strips)
+        })
+    }
+}
+
+/// Where the instructions of a variant are kept; prefetching does not change them.
+fn place(variant: Variant) -> usize {
+    usize::from(variant.nontemporal) + 2 * usize::from(variant.stage_inputs)
+}
+
+/// The sets of the first-level cache, as far as they follow from the address within a page.
+const SETS: usize = PAGE / LINE;
+
+/// The sets of the first-level cache that these packets of a body lie in, as [`Variants`] keeps
+/// them.
+fn sets_by_buffer(program: &Program, touched: &BTreeSet<Location>) -> Vec<(usize, u64)> {
+    let mut sets: Vec<(usize, u64)> = Vec::new();
+    for &location in touched {
+        let set = 1 << (program.offset(location) / LINE % SETS);
+        match sets.iter_mut().rev().find(|(buffer, of)| *buffer == location.buffer && of & set == 0)
+        {
+            Some((_, of)) => *of |= set,
+            None => sets.push((location.buffer, set)),
+        }
+    }
+    sets
+}
+
+impl Shape {
+    fn of(program: &Program, target: Target) -> Option<Self> {
+        let (packet, vector) = (program.packet(), target.vector);
+        let columns = program.columns().len();
+        let used = (0..program.rows().len()).filter(|&b| program.access(b) != (false, false));
+        let mut rows: Vec<usize> = used.map(|buffer| program.rows()[buffer]).collect();
+        rows.dedup();
+        let [rows] = rows[..] else { return None };
+        let largest_displacement = rows * packet + PREFETCH_DISTANCE;
+        let schedule = program.schedule();
+        let steps: usize = schedule.ops().iter().map(|op| op.sources.len() + 1).sum();
+        if steps > COMPILED_STEPS || largest_displacement > i32::MAX as usize {
+            return None;
+        }
+        if program.is_flat() {
+            return Some(Self::Flat { body: LINE.max(schedule.word() * vector) });
+        }
+        if !columns.is_multiple_of(vector) {
+            return None;
+        }
+        let vectors = columns / vector;
+        let wanted = (LINE / vector).max(1);
+        let unroll = if vectors.is_multiple_of(wanted) { wanted } else { 1 };
+        Some(Self::Strips(Walk { unroll, inner: vectors / unroll, strip: rows * packet }))
+    }
+
+    fn is_flat(self) -> bool {
+        matches!(self, Self::Flat { .. })
+    }
+
+    /// The walk of a function whose instructions run over `run` consecutive bytes of each packet.
+    pub(crate) fn walk(self, run: usize) -> Walk {
+        match self {
+            Self::Flat { body } => Walk { unroll: body / run, inner: 1, strip: body },
+            Self::Strips(walk) => walk,
+        }
+    }
+
+    /// How often the function's outer loop runs for `stripes` stripes of packets of `packet` bytes,
+    /// and how many stripes that covers.
+    pub(crate) fn bodies(self, stripes: usize, packet: usize) -> (usize, usize) {
+        match self {
+            Self::Strips(_) => (stripes, stripes),
+            Self::Flat { body } => {
+                // The most stripes whose packets together are a whole number of bodies.
+                let step = body / greatest_common_divisor(body, packet);
+                let covered = stripes / step * step;
+                (covered * packet / body, covered)
+            }
+        }
+    }
+}
+
+pub(crate) fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}

@@ -1,0 +1,395 @@
+//! Which kernels there are, which this processor has, and which one serves.
+//!
+//! The only place that asks the processor what it can do.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::limits::{COMPILED_AFTER, WORDS_COMPILED_AFTER};
+use crate::plan::execution::{Execution, Part};
+use crate::plan::machine::Machine;
+use crate::plan::variants::{Target, Variant, Variants};
+use crate::run::buffers::PreparedKernel;
+use crate::run::executable::Executable;
+use crate::run::jit::isa::Isa;
+use crate::run::jit::{self, Compiling, Jit};
+use crate::run::tiled::{self, Runners, Tiled};
+
+/// A kernel by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Kernel {
+    /// Tiled, 64-bit words.
+    Scalar,
+    /// Tiled, SSE2.
+    Sse2,
+    /// Tiled, AVX2.
+    Avx2,
+    /// Tiled, AVX-512.
+    Avx512,
+    /// Tiled, NEON.
+    Neon,
+    /// Compiled, AVX2.
+    JitAvx2,
+    /// Compiled, AVX-512 on 32-byte vectors.
+    JitAvx512Vl,
+    /// Compiled, AVX-512 on 64-byte vectors.
+    JitAvx512,
+    /// Compiled, NEON.
+    JitNeon,
+    /// Compiled, NEON with the three-input XOR of the SHA-3 instructions.
+    JitNeonSha3,
+}
+
+/// A kernel of the word layout by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum WordKernel {
+    /// Tiled, 64-bit registers.
+    Scalar,
+    /// Compiled: tables, SSSE3.
+    Ssse3,
+    /// Compiled: tables, NEON.
+    Neon,
+    /// Compiled: tables, AVX2.
+    Avx2,
+    /// Compiled: tables, AVX-512.
+    Avx512,
+    /// Compiled: bit matrices, 32-byte registers.
+    Gfni256,
+    /// Compiled: bit matrices, 64-byte registers.
+    Gfni512,
+}
+
+impl WordKernel {
+    /// All word kernels, the slowest first.
+    pub const ALL: [Self; 7] = [
+        Self::Scalar,
+        Self::Ssse3,
+        Self::Neon,
+        Self::Avx2,
+        Self::Avx512,
+        Self::Gfni256,
+        Self::Gfni512,
+    ];
+
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "words-scalar",
+            Self::Ssse3 => "words-ssse3",
+            Self::Neon => "words-neon",
+            Self::Avx2 => "words-avx2",
+            Self::Avx512 => "words-avx512",
+            Self::Gfni256 => "words-gfni-avx2",
+            Self::Gfni512 => "words-gfni-avx512",
+        }
+    }
+
+    /// Whether this processor can run it.
+    pub fn is_available(self) -> bool {
+        self.isa().is_none_or(Isa::is_available)
+    }
+
+    /// The word kernels that this processor can run, the slowest first.
+    pub fn available() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|kernel| kernel.is_available())
+    }
+
+    /// The fastest one that this processor can run.
+    pub fn best() -> Self {
+        Self::available().last().unwrap_or(Self::Scalar)
+    }
+
+    /// The word kernel that stands for a choice among the kernels of the packet layout: the best
+    /// one that needs no more of the processor than the chosen kernel's generation has.
+    pub(crate) fn resolve(choice: KernelChoice) -> Self {
+        let KernelChoice::Only(kernel) = choice else { return Self::best() };
+        let most = match kernel {
+            Kernel::Scalar => Self::Scalar,
+            Kernel::Sse2 => Self::Ssse3,
+            Kernel::Avx2 | Kernel::JitAvx2 => Self::Avx2,
+            _ => return Self::best(),
+        };
+        if most.is_available() { most } else { Self::Scalar }
+    }
+
+    /// The instruction set that it is compiled for.
+    pub(crate) fn isa(self) -> Option<Isa> {
+        match self {
+            Self::Scalar => None,
+            Self::Ssse3 => Some(Isa::Ssse3),
+            Self::Neon => Some(Isa::Neon),
+            Self::Avx2 => Some(Isa::Avx2),
+            Self::Avx512 => Some(Isa::Avx512Bw),
+            Self::Gfni256 => Some(Isa::Avx2Gfni),
+            Self::Gfni512 => Some(Isa::Avx512Gfni),
+        }
+    }
+
+    /// The tiled kernel that serves until a program has been compiled.
+    fn tiled(self) -> Kernel {
+        match self {
+            Self::Scalar => Kernel::Scalar,
+            Self::Ssse3 => Kernel::Sse2,
+            Self::Neon => Kernel::Neon,
+            Self::Avx2 | Self::Gfni256 => Kernel::Avx2,
+            Self::Avx512 | Self::Gfni512 => Kernel::Avx512,
+        }
+    }
+
+    /// The error for a kernel that this processor cannot run.
+    pub(crate) fn unavailable(self) -> Error {
+        let names: Vec<&str> = Self::available().map(Self::name).collect();
+        let names = names.join(", ");
+        Error::kernel(format!("this processor has no {self} kernel; it has {names}"))
+    }
+}
+
+impl fmt::Display for WordKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The kernel that serves a codec, and how: what plans are made for, and what prepares them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Serving {
+    /// What programs are compiled for, if they are.
+    isa: Option<Isa>,
+    /// What runs them before, and where compiling fails.
+    tiled: Kernel,
+    how: Compiling,
+}
+
+impl Serving {
+    /// A kernel for packets. One that is asked for by name compiles at once.
+    pub(crate) fn packets(choice: KernelChoice, kernel: Kernel, prefetch: bool) -> Self {
+        let after = if choice.is_by_name() { 0 } else { COMPILED_AFTER };
+        let how = Compiling { after, prefetch };
+        Self { isa: kernel.isa(), tiled: kernel.tiled(), how }
+    }
+
+    /// A kernel for words; likewise.
+    pub(crate) fn words(kernel: WordKernel, by_name: bool, prefetch: bool) -> Self {
+        let after = if by_name { 0 } else { WORDS_COMPILED_AFTER };
+        let how = Compiling { after, prefetch };
+        Self { isa: kernel.isa(), tiled: kernel.tiled(), how }
+    }
+
+    /// What plans are made for.
+    pub(crate) fn target(self) -> Option<Target> {
+        self.isa.map(Isa::target)
+    }
+
+    /// Prepares what has been planned.
+    ///
+    /// # Errors
+    /// If the processor lacks what the kernel needs.
+    pub(crate) fn prepare(self, execution: Execution) -> Result<Executable> {
+        Executable::new(execution, |part| self.prepare_part(part))
+    }
+
+    fn prepare_part(self, Part { program, variants, .. }: Part) -> Result<Box<dyn PreparedKernel>> {
+        let unavailable = || self.tiled.unavailable();
+        let runners = self.tiled.runners().ok_or_else(unavailable)?;
+        let tiled = Box::new(Tiled::new(&program, runners));
+        match (self.isa, variants) {
+            (Some(isa), Some(variants)) => {
+                Jit::prepare(variants, isa, tiled, self.how).ok_or_else(unavailable)
+            }
+            _ => Ok(tiled),
+        }
+    }
+
+    /// The machine code of a variant of a program, an instruction a line; the processor need not
+    /// have the kernel.
+    pub(crate) fn listing(self, variants: &Variants, variant: Variant) -> Option<String> {
+        jit::listing(variants, self.isa?, variant)
+    }
+}
+
+/// What a caller may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum KernelChoice {
+    /// The best one for the program.
+    #[default]
+    Auto,
+    /// This one where it suits the packets, else the best one.
+    Prefer(Kernel),
+    /// This one, or an error.
+    Only(Kernel),
+}
+
+impl Kernel {
+    /// All kernels, the plainest first.
+    pub const ALL: [Self; 10] = [
+        Self::Scalar,
+        Self::Sse2,
+        Self::Avx2,
+        Self::Avx512,
+        Self::Neon,
+        Self::JitAvx2,
+        Self::JitAvx512Vl,
+        Self::JitAvx512,
+        Self::JitNeon,
+        Self::JitNeonSha3,
+    ];
+
+    /// The name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Sse2 => "sse2",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+            Self::Neon => "neon",
+            Self::JitAvx2 => "jit-avx2",
+            Self::JitAvx512Vl => "jit-avx512vl",
+            Self::JitAvx512 => "jit-avx512",
+            Self::JitNeon => "jit-neon",
+            Self::JitNeonSha3 => "jit-neon-sha3",
+        }
+    }
+
+    /// Whether this processor can run it.
+    pub fn is_available(self) -> bool {
+        match self.isa() {
+            Some(isa) => isa.is_available(),
+            None => self.runners().is_some(),
+        }
+    }
+
+    /// The kernels that this processor can run, the plainest first.
+    pub fn available() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|kernel| kernel.is_available())
+    }
+
+    /// The bytes of a vector register.
+    pub fn vector_bytes(self) -> usize {
+        match self {
+            Self::Scalar => 8,
+            Self::Sse2 | Self::Neon | Self::JitNeon | Self::JitNeonSha3 => 16,
+            Self::Avx2 | Self::JitAvx2 | Self::JitAvx512Vl => 32,
+            Self::Avx512 | Self::JitAvx512 => 64,
+        }
+    }
+
+    /// The widest available kernel whose registers fill packets of this size without a rest, or
+    /// the plainest one.
+    pub fn best(packet: usize) -> Self {
+        Self::available().filter(|kernel| kernel.suits(packet)).last().unwrap_or(Self::Scalar)
+    }
+
+    /// Whether its registers fill packets of this size without a rest.
+    pub fn suits(self, packet: usize) -> bool {
+        packet.is_multiple_of(self.vector_bytes())
+    }
+
+    /// The tiled kernels on the same registers, `None` where the processor lacks them.
+    pub(crate) fn runners(self) -> Option<Runners> {
+        match self.tiled() {
+            Self::Scalar => tiled::scalar::runners(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse2 => tiled::sse2::runners(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => tiled::avx2::runners(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => tiled::avx512::runners(),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => tiled::neon::runners(),
+            _ => None,
+        }
+    }
+
+    /// The tiled kernel on the same registers, which serves where a compiled one does not.
+    pub(crate) fn tiled(self) -> Self {
+        match self {
+            Self::JitAvx2 | Self::JitAvx512Vl => Self::Avx2,
+            Self::JitAvx512 => Self::Avx512,
+            Self::JitNeon | Self::JitNeonSha3 => Self::Neon,
+            tiled => tiled,
+        }
+    }
+
+    /// The instruction set of a compiled kernel.
+    pub(crate) fn isa(self) -> Option<Isa> {
+        match self {
+            Self::JitAvx2 => Some(Isa::Avx2),
+            Self::JitAvx512Vl => Some(Isa::Avx512Vl),
+            Self::JitAvx512 => Some(Isa::Avx512),
+            Self::JitNeon => Some(Isa::Neon),
+            Self::JitNeonSha3 => Some(Isa::NeonSha3),
+            _ => None,
+        }
+    }
+
+    /// What planning knows of the machine, for kernels that are compiled.
+    pub fn machine(self) -> Option<Machine> {
+        self.isa().map(|isa| isa.target().machine)
+    }
+
+    /// The error for a kernel that this processor cannot run.
+    pub(crate) fn unavailable(self) -> Error {
+        let names: Vec<&str> = Self::available().map(Self::name).collect();
+        let names = names.join(", ");
+        Error::kernel(format!("this processor has no {self} kernel; it has {names}"))
+    }
+}
+
+/// Whether this process may run compiled kernels.
+///
+/// # Errors
+/// The reason why not: the system's, or that there are none for this architecture.
+pub fn can_compile() -> Result<(), String> {
+    jit::probe()
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl KernelChoice {
+    /// Whether a kernel was asked for by name, so that no other may serve.
+    pub(crate) fn is_by_name(self) -> bool {
+        matches!(self, Self::Only(_))
+    }
+
+    /// The kernel that serves packets of this size.
+    pub fn resolve(self, packet: usize) -> Kernel {
+        match self {
+            Self::Prefer(kernel) if kernel.suits(packet) && kernel.is_available() => kernel,
+            Self::Auto | Self::Prefer(_) => Kernel::best(packet),
+            Self::Only(kernel) => kernel,
+        }
+    }
+}
+
+impl FromStr for KernelChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        if text == "jit" {
+            let compiled = |kernel: &Kernel| kernel.name().starts_with("jit-");
+            return match Kernel::available().filter(compiled).last() {
+                Some(kernel) => Ok(Self::Only(kernel)),
+                None => Err(Error::kernel("this processor has no jit kernel")),
+            };
+        }
+        let found = Kernel::ALL.into_iter().find(|kernel| kernel.name() == text);
+        found.map(Self::Only).ok_or_else(|| {
+            let names = Kernel::ALL.map(Kernel::name).join(", ");
+            Error::kernel(format!("there is no kernel `{text}`; there are auto, jit, {names}"))
+        })
+    }
+}

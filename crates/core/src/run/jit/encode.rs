@@ -1,0 +1,53 @@
+//! Instructions for the processor that an instruction set belongs to.
+
+use crate::run::jit::aarch64;
+use crate::run::jit::assemble::Assembled;
+use crate::run::jit::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::run::jit::x86_64;
+
+/// Machine code: a function's constants, then its instructions.
+pub(crate) struct MachineCode {
+    pub(crate) bytes: Vec<u8>,
+    /// Where the first instruction is.
+    pub(crate) entry: usize,
+}
+
+/// The machine code of a function.
+///
+/// # Errors
+/// If this build has no assembler for the instruction set, or an instruction cannot be encoded,
+/// which would be a bug here.
+pub(crate) fn encode(isa: Isa, function: &Assembled) -> Result<MachineCode, String> {
+    let Assembled { instructions, constants, .. } = function;
+    let entry = constants.len();
+    let code = match isa.is_aarch64() {
+        #[cfg(any(target_arch = "aarch64", test))]
+        true => aarch64::encode(instructions, entry),
+        #[cfg(target_arch = "x86_64")]
+        false => x86_64::encode(isa, instructions, entry).map_err(|error| error.to_string())?,
+        #[allow(unreachable_patterns, reason = "what remains depends on the target")]
+        _ => return Err(foreign(isa)),
+    };
+    Ok(MachineCode { bytes: [&constants[..], &code].concat(), entry })
+}
+
+/// A function as text, an instruction a line; a jump's target is an instruction's number, from 0.
+///
+/// # Errors
+/// As [`encode`].
+pub(crate) fn list(isa: Isa, function: &Assembled) -> Result<String, String> {
+    let Assembled { instructions, constants, .. } = function;
+    let entry = constants.len();
+    match isa.is_aarch64() {
+        true => Ok(aarch64::list(instructions, entry)),
+        #[cfg(target_arch = "x86_64")]
+        false => x86_64::list(isa, instructions, entry).map_err(|error| error.to_string()),
+        #[allow(unreachable_patterns, reason = "what remains depends on the target")]
+        _ => Err(foreign(isa)),
+    }
+}
+
+fn foreign(isa: Isa) -> String {
+    format!("there is no assembler for {isa:?} on {}", std::env::consts::ARCH)
+}

@@ -1,0 +1,313 @@
+//! Helpers: threads that lend a hand with a call.
+//!
+//! Waking a thread takes longer than encoding half a megabyte. So who has helped looks out for more
+//! work for a while (it spins) before it goes back to rayon's pool, and calls that follow each other
+//! closely find their helpers awake. No call waits for a helper to come: the work is there to be taken,
+//! the caller takes it too, and whoever is late finds it done.
+
+#![allow(unsafe_code)]
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread::yield_now;
+use std::time::{Duration, Instant};
+
+/// How long a helper looks out for more.
+const LOOKOUT: Duration = Duration::from_micros(100);
+
+/// Calls of which each begins so soon after the last one has ended are a row, for which it pays to wake
+/// helpers even if it does not for one of them.
+const ROW: Duration = Duration::from_micros(20);
+
+/// Looks between two looks at the clock, or before a thread lets others run.
+const LOOKS: usize = 64;
+
+/// How many helpers a call could do with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    /// If they are awake.
+    pub(crate) awake: usize,
+    /// If they have to be woken.
+    pub(crate) asleep: usize,
+}
+
+impl Wanted {
+    /// Not more than so many.
+    pub(crate) fn at_most(self, most: usize) -> Self {
+        Self { awake: self.awake.min(most), asleep: self.asleep.min(most) }
+    }
+}
+
+/// Who works.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seat {
+    /// 0 is the caller; helpers count from 1.
+    pub(crate) number: usize,
+    /// How many helpers may come.
+    pub(crate) helpers: usize,
+}
+
+/// Calls `work` from seat 0, and from further ones on helpers, each once at most. It is for `work` to see
+/// that all gets done by those who come. None is at work any more when this returns.
+pub(crate) fn with_helpers(wanted: Wanted, work: &(dyn Fn(Seat) + Sync)) {
+    let crew = &*CREW;
+    let lookouts = crew.lookouts.load(Ordering::Relaxed);
+    let waking = if crew.is_in_a_row() { wanted.awake } else { wanted.asleep };
+    let helpers = wanted.awake.min(lookouts).max(waking);
+    let posted = (helpers > 0).then(|| crew.post(work, helpers));
+    crew.wake(helpers.saturating_sub(lookouts));
+    work(Seat { number: 0, helpers });
+    drop(posted);
+    crew.note_end();
+}
+
+static CREW: LazyLock<Crew> = LazyLock::new(|| Crew {
+    jobs: Mutex::new(Vec::new()),
+    posts: AtomicUsize::new(0),
+    members: AtomicUsize::new(0),
+    lookouts: AtomicUsize::new(0),
+    start: Instant::now(),
+    last_end: AtomicU64::new(0),
+});
+
+struct Crew {
+    jobs: Mutex<Vec<Arc<Job>>>,
+    /// How many jobs there have been.
+    posts: AtomicUsize,
+    /// How many helpers are awake or on their way, and how many are awake without work.
+    members: AtomicUsize,
+    lookouts: AtomicUsize,
+    /// When the last call ended, in nanoseconds since `start`.
+    start: Instant,
+    last_end: AtomicU64,
+}
+
+impl Crew {
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn note_end(&self) {
+        self.last_end.store(self.now(), Ordering::Relaxed);
+    }
+
+    fn is_in_a_row(&self) -> bool {
+        let since = self.now().saturating_sub(self.last_end.load(Ordering::Relaxed));
+        u128::from(since) < ROW.as_nanos()
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, Vec<Arc<Job>>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets helpers in until what is returned is dropped.
+    fn post<'a>(&'a self, work: &'a (dyn Fn(Seat) + Sync), helpers: usize) -> Posted<'a> {
+        // SAFETY: only the lifetime is changed. `Job::help` follows the pointer only between coming in
+        // and going out, and `Posted`, which does not outlive `work`, lets no one in from its drop on
+        // and waits there until all are out.
+        let work = unsafe {
+            std::mem::transmute::<*const (dyn Fn(Seat) + Sync + 'a), *const (dyn Fn(Seat) + Sync)>(
+                work,
+            )
+        };
+        let job = Arc::new(Job {
+            work,
+            helpers,
+            seats: AtomicUsize::new(0),
+            inside: AtomicUsize::new(0),
+        });
+        self.jobs().push(Arc::clone(&job));
+        self.posts.fetch_add(1, Ordering::Release);
+        Posted { crew: self, job }
+    }
+
+    /// Calls more helpers, as long as there is a processor for each beside the caller's.
+    fn wake(&self, helpers: usize) {
+        let most = rayon::current_num_threads() - 1;
+        let one_more = |members| (members < most).then_some(members + 1);
+        for _ in 0..helpers {
+            let joins = self.members.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+            if joins.is_err() {
+                return;
+            }
+            rayon::spawn(|| {
+                CREW.help();
+                CREW.members.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+    }
+
+    /// A helper's life: all jobs that there are, then those that come while it looks out.
+    fn help(&self) {
+        loop {
+            let seen = self.posts.load(Ordering::Acquire);
+            while let Some((job, seat)) = self.next_seat() {
+                job.help(seat);
+            }
+            self.lookouts.fetch_add(1, Ordering::Relaxed);
+            let has_more = self.look_out(seen);
+            self.lookouts.fetch_sub(1, Ordering::Relaxed);
+            if !has_more {
+                return;
+            }
+        }
+    }
+
+    fn next_seat(&self) -> Option<(Arc<Job>, Seat)> {
+        self.jobs().iter().find_map(|job| job.seat().map(|seat| (Arc::clone(job), seat)))
+    }
+
+    /// Whether there is a job that had not been `seen`.
+    fn look_out(&self, seen: usize) -> bool {
+        let start = Instant::now();
+        while start.elapsed() < LOOKOUT {
+            for _ in 0..LOOKS {
+                if self.posts.load(Ordering::Acquire) != seen {
+                    return true;
+                }
+                spin_loop();
+            }
+        }
+        false
+    }
+}
+
+/// Work that helpers may take part in.
+struct Job {
+    work: *const (dyn Fn(Seat) + Sync),
+    /// How many helpers there is work for, and how many have taken a seat.
+    helpers: usize,
+    seats: AtomicUsize,
+    /// How many are in, and whether it is closed.
+    inside: AtomicUsize,
+}
+
+/// The bit of `Job::inside` that says that no one may come in any more.
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
+// SAFETY: `work` may be called on any thread, and is only under the rules of `Job::help`.
+unsafe impl Send for Job {}
+// SAFETY: as above.
+unsafe impl Sync for Job {}
+
+impl Job {
+    /// A seat, if there is one left.
+    fn seat(&self) -> Option<Seat> {
+        let number = self.seats.fetch_add(1, Ordering::Relaxed) + 1;
+        (number <= self.helpers).then_some(Seat { number, helpers: self.helpers })
+    }
+
+    /// Works from a seat, unless it is too late.
+    fn help(&self, seat: Seat) {
+        let inside = Inside::enter(&self.inside);
+        if inside.is_open {
+            // SAFETY: `Posted` keeps what `work` points to until this thread has left.
+            unsafe { (*self.work)(seat) };
+        }
+    }
+}
+
+/// A thread's presence in a job, until it is dropped.
+struct Inside<'a> {
+    count: &'a AtomicUsize,
+    is_open: bool,
+}
+
+impl<'a> Inside<'a> {
+    fn enter(count: &'a AtomicUsize) -> Self {
+        let is_open = count.fetch_add(1, Ordering::Acquire) & CLOSED == 0;
+        Self { count, is_open }
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// A job that helpers can find. Dropping it, also in a panic, closes it and waits for those inside.
+struct Posted<'a> {
+    crew: &'a Crew,
+    job: Arc<Job>,
+}
+
+impl Drop for Posted<'_> {
+    fn drop(&mut self) {
+        self.crew.jobs().retain(|job| !Arc::ptr_eq(job, &self.job));
+        let inside = &self.job.inside;
+        inside.fetch_or(CLOSED, Ordering::AcqRel);
+        for look in 1_usize.. {
+            if inside.load(Ordering::Acquire) == CLOSED {
+                return;
+            }
+            if look.is_multiple_of(LOOKS) { yield_now() } else { spin_loop() }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_done_once_whoever_comes() {
+        for wanted in [(0, 0), (1, 0), (1, 1), (3, 3), (50, 50)] {
+            for tasks in [0, 1, 7, 1000] {
+                let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+                let seen = Mutex::new(Vec::new());
+                let work = |seat: Seat| {
+                    seen.lock().unwrap().push(seat.number);
+                    while next.fetch_add(1, Ordering::Relaxed) < tasks {
+                        done.fetch_add(1, Ordering::Relaxed);
+                    }
+                };
+                with_helpers(Wanted { awake: wanted.0, asleep: wanted.1 }, &work);
+                assert_eq!(done.into_inner(), tasks);
+                let mut seen = seen.into_inner().unwrap();
+                seen.sort_unstable();
+                assert!(seen[0] == 0 && seen.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
+                assert!(seen.len() <= wanted.0 + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn callers_on_many_threads_do_not_mix() {
+        std::thread::scope(|scope| {
+            for caller in 0..8_usize {
+                scope.spawn(move || {
+                    for round in 0..500 {
+                        let sum = AtomicUsize::new(0);
+                        let left = AtomicUsize::new(20);
+                        let work = |_: Seat| {
+                            let take = |left: usize| left.checked_sub(1);
+                            while left
+                                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
+                                .is_ok()
+                            {
+                                sum.fetch_add(caller + round, Ordering::Relaxed);
+                            }
+                        };
+                        with_helpers(Wanted { awake: 2, asleep: 2 }, &work);
+                        assert_eq!(sum.into_inner(), 20 * (caller + round));
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_panic_of_the_caller_leaves_no_one_inside() {
+        let payload = std::panic::catch_unwind(|| {
+            let local = vec![7_u8; 1000];
+            let work = |seat: Seat| {
+                assert!(local.iter().all(|&byte| byte == 7));
+                assert!(seat.number != 0, "the caller gives up");
+            };
+            with_helpers(Wanted { awake: 1, asleep: 1 }, &work);
+        });
+        assert!(payload.is_err());
+    }
+}

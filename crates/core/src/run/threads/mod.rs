@@ -1,0 +1,176 @@
+//! Threads: who does which part of the work.
+//!
+//! A call's work can be split in four ways (Jugan, *Multi-threaded erasure coding in Jerasure*): by
+//! stripe, by node that is made, by columns of the packets, or by packet rows. By stripe every thread
+//! runs the same program over a part of each buffer, whatever the number of threads, and reads and
+//! writes nothing that another does. In the other ways every thread has a program of its own, over
+//! whole buffers; by node and by row all threads read all sources, and XORs that programs could share
+//! are done by each.
+
+pub(crate) mod helpers;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::limits::{BYTES_A_STEP, STEPS_A_SHARE};
+use crate::run::threads::helpers::{Seat, Wanted, with_helpers};
+
+/// How a call's work is split over threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Split {
+    /// Every thread takes some stripes.
+    #[default]
+    Stripe,
+    /// Every thread makes some of the nodes.
+    Node,
+    /// Every thread takes some bytes of every packet, in whole cache lines.
+    Columns,
+    /// Every thread makes some rows of every node.
+    Rows,
+}
+
+impl Split {
+    /// All ways.
+    pub const ALL: [Self; 4] = [Self::Stripe, Self::Node, Self::Columns, Self::Rows];
+
+    /// The name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stripe => "stripe",
+            Self::Node => "node",
+            Self::Columns => "columns",
+            Self::Rows => "rows",
+        }
+    }
+}
+
+impl std::fmt::Display for Split {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Split {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|split| split.name() == text);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::parameters(format!("there is no split `{text}`; there are {names}"))
+        })
+    }
+}
+
+/// How many threads may be used for a call, and how many bytes of buffers each should have at least.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Threads {
+    pub(crate) most: usize,
+    pub(crate) bytes_each: usize,
+}
+
+impl Threads {
+    /// The helpers that so many bytes could do with.
+    fn wanted(self, bytes: usize) -> Wanted {
+        let most = thread_count(self.most) - 1;
+        let helpers = |bytes_each: usize| (bytes / bytes_each.max(1)).saturating_sub(1).min(most);
+        let asleep = helpers(self.bytes_each);
+        Wanted { awake: helpers(BYTES_A_STEP).max(asleep), asleep }
+    }
+}
+
+/// The number of threads that `threads` stands for; 0 means the machine's.
+pub(crate) fn thread_count(threads: usize) -> usize {
+    if threads == 0 { rayon::current_num_threads() } else { threads }
+}
+
+/// A thread's stripes. When it is done with its own it takes of the others', whose threads may have
+/// been slow to wake.
+struct Share {
+    next: AtomicUsize,
+    end: usize,
+}
+
+impl Share {
+    fn take(&self, step: usize) -> Option<Range<usize>> {
+        let start = self.next.fetch_add(step, Ordering::Relaxed);
+        (start < self.end).then(|| start..(start + step).min(self.end))
+    }
+}
+
+/// Runs `work` over ranges that make up `0..stripes` and begin at multiples of `grain`; the caller's
+/// thread is one of those that do. `bytes` is how much memory all stripes touch together.
+pub(crate) fn over_stripes(
+    stripes: usize,
+    grain: usize,
+    bytes: usize,
+    threads: Threads,
+    work: impl Fn(Range<usize>) + Sync,
+) {
+    if bytes < 2 * BYTES_A_STEP || threads.most == 1 {
+        return work(0..stripes);
+    }
+    let grains = stripes.div_ceil(grain);
+    let wanted = threads.wanted(bytes).at_most(grains.saturating_sub(1));
+    let threads = wanted.awake + 1;
+    if threads == 1 {
+        return work(0..stripes);
+    }
+    let work = |range: Range<usize>| work(range.start * grain..stripes.min(range.end * grain));
+    let bound = |thread: usize| grains * thread / threads;
+    let share = |thread| Share { next: AtomicUsize::new(bound(thread)), end: bound(thread + 1) };
+    let shares: Vec<Share> = (0..threads).map(share).collect();
+    let step = (grains / (bytes / BYTES_A_STEP).max(1).min(threads * STEPS_A_SHARE)).max(1);
+    with_helpers(wanted, &|Seat { number, helpers }| {
+        if helpers == 0 {
+            return work(0..grains);
+        }
+        let (before, from_own) = shares.split_at(number);
+        for share in from_own.iter().chain(before) {
+            while let Some(range) = share.take(step) {
+                work(range);
+            }
+        }
+    });
+}
+
+/// Runs `work` on every part, each on a thread of its own if there are so many.
+pub(crate) fn over_parts<T: Sync>(
+    parts: &[T],
+    bytes: usize,
+    threads: Threads,
+    work: impl Fn(&T) + Sync,
+) {
+    let next = AtomicUsize::new(0);
+    let wanted = threads.wanted(bytes).at_most(parts.len().saturating_sub(1));
+    with_helpers(wanted, &|_| {
+        while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+            work(part);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn every_stripe_once() {
+        for (stripes, threads) in [(0, 1), (1, 8), (7, 3), (1000, 0), (5, 64), (100_000, 2)] {
+            let seen = Mutex::new(vec![0; stripes]);
+            let threads = Threads { most: threads, bytes_each: 1 << 20 };
+            for grain in [1, 64] {
+                over_stripes(stripes, grain, 1 << 40, threads, |range| {
+                    assert!(range.start.is_multiple_of(grain));
+                    range.for_each(|stripe| seen.lock().unwrap()[stripe] += 1);
+                });
+            }
+            assert!(seen.into_inner().unwrap().iter().all(|&count| count == 2));
+        }
+    }
+}

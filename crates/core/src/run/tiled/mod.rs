@@ -1,0 +1,64 @@
+//! Tiled kernels: schedules run operation by operation, on any machine.
+//!
+//! They serve until a program has been compiled, and wherever nothing may be compiled. Each is one
+//! algorithm ([`generic`], and for LT codes [`blocks`](crate::run::blocks)) over the
+//! [`vector::Vector`] trait; an instruction set is a thin facade that enables its features round
+//! them.
+
+#![allow(unsafe_code)]
+
+pub(crate) mod generic;
+pub(crate) mod vector;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
+pub(crate) mod scalar;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod sse2;
+
+use std::ops::Range;
+
+use crate::plan::blocks::BlockProgram;
+use crate::plan::program::Program;
+use crate::run::blocks::Blocks;
+use crate::run::buffers::{Memory, PreparedKernel};
+use crate::run::tiled::generic::Tiles;
+
+/// The tiled kernels of an instruction set. There are some only where the processor has it.
+#[derive(Clone, Copy)]
+pub(crate) struct Runners {
+    /// Runs a program over a range of stripes.
+    ///
+    /// Its safety contract is that of [`PreparedKernel::run`].
+    pub(crate) tiles: unsafe fn(&Tiles, &Memory<'_>, Range<usize>),
+    /// Runs a program over long blocks.
+    ///
+    /// Its safety contract: inputs and outputs are as many as the program's, and each is valid for
+    /// the bytes of the blocks or, an output, null; nobody else touches these bytes of the outputs,
+    /// nor writes those of the inputs.
+    pub(crate) blocks: unsafe fn(&BlockProgram, &Blocks),
+}
+
+/// A program prepared for a tiled kernel.
+pub(crate) struct Tiled {
+    program: Tiles,
+    runners: Runners,
+}
+
+impl Tiled {
+    pub(crate) fn new(program: &Program, runners: Runners) -> Self {
+        Self { program: Tiles::new(program), runners }
+    }
+}
+
+impl PreparedKernel for Tiled {
+    unsafe fn run(&self, memory: &Memory<'_>, stripes: Range<usize>) {
+        // SAFETY: the caller's contract; there are runners only where the processor has what they
+        // need.
+        unsafe { (self.runners.tiles)(&self.program, memory, stripes) }
+    }
+}

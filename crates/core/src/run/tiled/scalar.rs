@@ -1,0 +1,28 @@
+//! The tiled kernels on 64-bit words: they run anywhere.
+
+use std::ops::Range;
+
+use crate::plan::blocks::BlockProgram;
+use crate::run::blocks::{Blocks, run_tiles};
+use crate::run::buffers::Memory;
+use crate::run::tiled::Runners;
+use crate::run::tiled::generic::Tiles;
+
+/// The kernels.
+pub(crate) fn runners() -> Option<Runners> {
+    Some(Runners { tiles, blocks })
+}
+
+/// # Safety
+/// As [`Runners::tiles`].
+unsafe fn tiles(program: &Tiles, memory: &Memory<'_>, stripes: Range<usize>) {
+    // SAFETY: the caller's contract; words need no features.
+    unsafe { program.run::<u64>(memory, stripes) }
+}
+
+/// # Safety
+/// As [`Runners::blocks`].
+unsafe fn blocks(program: &BlockProgram, blocks: &Blocks) {
+    // SAFETY: the caller's contract; words need no features.
+    unsafe { run_tiles::<u64>(program, blocks) }
+}

@@ -1,0 +1,108 @@
+//! What an instruction set must offer for the tiled kernels.
+
+/// A register of bytes that can be loaded, XORed and stored.
+///
+/// # Safety
+/// `BYTES` is the size of the type, loads and stores touch exactly that many bytes and need no
+/// alignment. The methods may only be called where the processor has the instruction set; they
+/// are meant to be inlined into functions with the matching `target_feature`.
+pub(crate) unsafe trait Vector: Copy {
+    /// The bytes of a register.
+    const BYTES: usize;
+
+    /// # Safety
+    /// `from` is valid for reading `BYTES`.
+    unsafe fn load(from: *const u8) -> Self;
+
+    /// # Safety
+    /// `to` is valid for writing `BYTES`.
+    unsafe fn store(self, to: *mut u8);
+
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn xor(self, other: Self) -> Self;
+}
+
+/// A vector that can be stored by a non-temporal store.
+///
+/// # Safety
+/// All zero bytes are a vector of zeros. `stream` writes just the vector's bytes. The methods may
+/// only be called where the processor has the instruction set; they are meant to be inlined into
+/// functions with the matching `target_feature`.
+pub(crate) unsafe trait Streaming: Vector {
+    /// Stores by a non-temporal store, if there is one.
+    ///
+    /// # Safety
+    /// `to` is valid for writing a vector and aligned to the bytes of one, or to a cache line where
+    /// a vector is longer.
+    unsafe fn stream(self, to: *mut u8);
+
+    /// Makes what was streamed visible to other threads before anything that follows.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn fence();
+
+    /// Has the line of an address fetched into the second-level cache, where there is an instruction for it;
+    /// the address need not be valid.
+    #[inline(always)]
+    fn prefetch(from: *const u8) {
+        let _ = from;
+    }
+}
+
+// SAFETY: eight bytes, read and written unaligned; every processor has the instructions.
+unsafe impl Vector for u64 {
+    const BYTES: usize = 8;
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller vouches for eight readable bytes.
+        unsafe { from.cast::<u64>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller vouches for eight writable bytes.
+        unsafe { to.cast::<u64>().write_unaligned(self) }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        self ^ other
+    }
+}
+
+// SAFETY: one byte.
+unsafe impl Vector for u8 {
+    const BYTES: usize = 1;
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller vouches for a readable byte.
+        unsafe { from.read() }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller vouches for a writable byte.
+        unsafe { to.write(self) }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        self ^ other
+    }
+}
+
+// SAFETY: a store touches eight bytes.
+unsafe impl Streaming for u64 {
+    #[inline(always)]
+    unsafe fn stream(self, to: *mut u8) {
+        // SAFETY: the caller vouches for the bytes.
+        unsafe { self.store(to) }
+    }
+
+    #[inline(always)]
+    unsafe fn fence() {}
+}
