@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use paritas::plan::registers::Machine;
+use paritas::plan::machine::Machine;
 use paritas::{KernelChoice, Objective, Order, Pass, Spec, Split, Tuning};
 use paritas_store::foreign::Format;
 
@@ -541,7 +541,13 @@ Examples:
   paritas schedule rdp:k=10 --erase 0 --fewest-reads     75 packets, where one parity alone takes 100
   paritas schedule bbdpg:k=6,m=2,m2=4 --stage 2          what promotion reads and computes
   paritas schedule lt:k=64,n=128 --erase 0,1,2           by peeling and inactivation
+  paritas schedule backblaze:k=6,m=3 --set 4096 --text   what runs, over words of GF(2^8)
+  paritas schedule 10+4 --set dram --align 4096 --asm    what runs on page-aligned shards from memory
 
+With --set or --align the report is about what a codec runs in a call whose shards have that many bytes
+together and begin at multiples of that many bytes: its parts in turn, the order of their operations, how
+they read and store. (The tiled kernel runs the schedule as it was planned until some megabytes have asked
+for it, and wherever nothing may be compiled.) --asm alone means --set cache.
 Counts, over operations `cell = xor(sources)`, temporaries included: ones (of the bit matrix), xors
 (sum of fan-in - 1), copies (one an operation), total (xors + copies, the sum of fan-ins), ops, temps,
 ternary (sum of ceil((fan-in - 1) / 2)), instructions, loads and stores (of the compiled kernel, for
@@ -553,7 +559,9 @@ points; its result is the code that is reported. The same seed and evaluations g
 whatever the number of threads.
 JSON: type \"schedule\", code, erased, stage, pass, order, cost, weight (null unless cost is weighted), fewest_reads,
 kernel (whose instructions are counted), the counts, plan_seconds (null after a search),
-search (method, seed, evaluations; null without), and with --text: text, with --asm: asm.")]
+search (method, seed, evaluations; null without), and with --text: text, with --asm: asm. With --set, --align or
+--asm also runs: kernel, set_bytes, align, nontemporal, in_turn, parts [{inputs, outputs (of each its shard and
+row), stages_inputs, prefetches, instructions, loads, stores (null if not compiled), text, asm}].")]
 pub struct Schedule {
     /// The code.
     pub spec: Spec,
@@ -607,6 +615,12 @@ pub struct Schedule {
     /// Print the machine code that a compiled kernel makes of it.
     #[arg(long)]
     pub asm: bool,
+    /// Report what runs in a call whose shards have this many bytes together.
+    #[arg(long, value_name = "cache|dram|BYTES", value_parser = parse_set)]
+    pub set: Option<usize>,
+    /// Report what runs where shards begin at multiples of this many bytes [default: 64].
+    #[arg(long, value_name = "BYTES")]
+    pub align: Option<usize>,
     /// The compiled kernel whose instructions are counted and listed, and that is meant by `fused`; this
     /// processor need not have it [default: jit-avx2, or with --asm the best one here].
     #[arg(long, value_name = "KERNEL")]

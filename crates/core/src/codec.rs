@@ -20,13 +20,14 @@ use crate::plan::PlanOptions;
 use crate::plan::blocks::BlockProgram;
 use crate::plan::execution::{Execution, Planner, Shares};
 use crate::plan::layout::{BufferLayout, Layout};
+use crate::plan::variants::Target;
 use crate::run::blocks;
 use crate::run::buffers::{Buffer, Stores};
 use crate::run::dispatch::{Kernel, KernelChoice, Serving, WordKernel};
 use crate::run::executable::Executable;
 use crate::run::threads::{Split, Threads, thread_count};
 use cache::{Cache, Question};
-pub use explain::{Explanation, ExplainedPart};
+pub use explain::{Call, ExplainedPart, Explanation};
 pub use prepared::Prepared;
 
 /// The packet size of files and the default of codecs, in bytes.
@@ -342,22 +343,28 @@ impl Codec {
 
     /// Plans a question to the end.
     fn execution(&self, question: &Question) -> Result<Execution> {
+        self.execution_for(question, self.serving.target())
+    }
+
+    /// The same for any machine.
+    fn execution_for(&self, question: &Question, target: Option<Target>) -> Result<Execution> {
+        let planner = self.planner(target);
         match question {
-            Question::Compute(have, want) => self.planner().compute(have, want),
+            Question::Compute(have, want) => planner.compute(have, want),
             Question::Update(node) => {
                 let shards = Shards::new(&self.code, self.code.stages());
                 let (_, targets) = shards.split(&self.code)?;
-                self.planner().update(*node, targets)
+                planner.update(*node, targets)
             }
         }
     }
 
-    fn planner(&self) -> Planner<'_> {
+    fn planner(&self, target: Option<Target>) -> Planner<'_> {
         let threads = || thread_count(self.options.threads);
         Planner {
             code: &self.code,
             layout: &self.layout,
-            target: self.serving.target(),
+            target,
             shares: match self.options.split {
                 Split::Stripe => Shares::Stripes,
                 Split::Node => Shares::Nodes(threads()),

@@ -21,7 +21,7 @@ mod lt;
 mod run;
 
 pub use codec::{
-    Codec, CodecOptions, DEFAULT_PACKET, ExplainedPart, Explanation, Prepared, Sums,
+    Call, Codec, CodecOptions, DEFAULT_PACKET, ExplainedPart, Explanation, Prepared, Sums,
 };
 pub use define::cauchy::CauchyMatrix;
 pub use define::cells::{Cell, CellId, CellSet, Code, CodeBuilder, NodeId, Pin, Place, Role};

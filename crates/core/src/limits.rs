@@ -49,8 +49,9 @@ pub(crate) const PRODUCTS_A_PART: usize = 1536;
 /// cells, random vectors beyond. Proving 10+4 takes some 20 microseconds.
 pub(crate) const SYMBOL_BITS: usize = 1024;
 
-/// The words on which plans of words are proved, likewise.
-pub(crate) const PROOF_WORDS: usize = 256;
+/// The random words on which plans of words are proved; those of at most as many bits of data are
+/// proved on a word for each of them too.
+pub(crate) const PROOF_WORDS: usize = 128;
 
 /// Vectors of 64 bytes of scratch that a call takes from its stack; more come from the heap.
 pub(crate) const LINES_ON_STACK: usize = 64;

@@ -7,7 +7,7 @@ mod common;
 use common::{as_slices, code, fill};
 use paritas::plan::interpret::interpret;
 use paritas::{
-    Buffer, CellId, Code, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Order, Pass,
+    Buffer, Call, CellId, Code, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Order, Pass,
     PlanOptions, Role, Split, Stores, can_compile,
 };
 use paritas_reference as reference;
@@ -339,7 +339,10 @@ fn unavailable_kernels_are_refused() {
 fn code_is_listed_for_other_processors() {
     let codec = common::codec("4+2", 64, KernelChoice::Auto);
     let (have, want) = (codec.code().stored(Role::Data), codec.code().stored(Role::Parity));
-    let listing = |kernel| codec.listing(kernel, &have, &want).unwrap();
+    let listing = |kernel| {
+        let call = Call { bytes: 1 << 19, align: 64, kernel: Some(kernel) };
+        codec.explain(&have, &want, &call).unwrap().parts[0].listing.clone()
+    };
     let plain = listing(Kernel::JitNeon).unwrap();
     assert!(plain.contains("eor v") && !plain.contains("eor3"), "{plain}");
     assert!(listing(Kernel::JitNeonSha3).unwrap().contains("eor3 v"));

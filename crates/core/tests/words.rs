@@ -589,7 +589,7 @@ fn lanes_hold_plain_words() {
             Source(short),
             Source(short),
             Target(&mut [0; 959]),
-            Target(&mut [0; 959]),
+            Target(&mut [0; 960]),
         ],
     );
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Length);
@@ -604,7 +604,7 @@ fn symbols_are_not_divided() {
     let want = code.stored(Role::Parity);
     let error = codec.compute(&have, &want, &mut []).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Parameters);
-    assert!(error.to_string().contains("of node 1 there are 7 of 8 cells"), "{error}");
+    assert!(error.to_string().contains("7 of the 8 cells of node 1"), "{error}");
     assert!(!codec.solvable(&have, &want));
     assert!(codec.solvable(&code.stored(Role::Data), &CellSet::new(code.cell_count())));
 }
@@ -615,7 +615,7 @@ fn wrong_buffers_are_refused() {
     let shard = vec![0; 100];
     let (mut p, mut q) = (vec![0; 100], vec![0; 101]);
     let error = codec.encode(&[&shard, &shard], &mut [&mut p, &mut q]).unwrap_err();
-    assert!(error.to_string().contains("buffer 3 has 101 bytes, not 100 strips of 1"), "{error}");
+    assert!(error.to_string().contains("buffer 3 must have 100 bytes, as others do; got 101"), "{error}");
 }
 
 /// A kernel of the packet layout stands for the word kernel on the same registers.

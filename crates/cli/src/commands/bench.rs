@@ -5,7 +5,7 @@ mod blocks;
 use std::time::Instant;
 
 use paritas::measure::{Samples, Shard, repeat};
-use paritas::plan::registers::Machine;
+use paritas::plan::machine::Machine;
 use paritas::{
     Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Pass,
     PlanOptions, Role, Spec, Tuning,

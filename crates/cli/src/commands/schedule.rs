@@ -3,11 +3,13 @@
 use std::time::Instant;
 
 use clap::ValueEnum;
-use paritas::plan::registers::{Allocation, Machine};
+use paritas::plan::arrange;
+use paritas::plan::machine::Machine;
+use paritas::plan::steps::Allocation;
 use paritas::search::{Crossover, Found, Limit, Method, Problem};
 use paritas::{
-    CauchyMatrix, CellId, CellSet, Code, Codec, CodecOptions, Cost, DEFAULT_PACKET, Kernel,
-    KernelChoice, Plan, PlanOptions, Reads,
+    BufferLayout, Call, CauchyMatrix, CellId, CellSet, Code, Codec, CodecOptions, Cost,
+    DEFAULT_PACKET, ExplainedPart, Explanation, Kernel, KernelChoice, Plan, PlanOptions, Reads,
 };
 use serde_json::{Value, json};
 
@@ -40,10 +42,9 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
         let spec = code.spec();
         return Err(Failure::arguments(format!("--asm: the schedules of {spec} are not compiled")));
     }
-    let asm =
-        if args.asm { Some(listing(kernel, code.clone(), options, (&have, &want))?) } else { None };
+    let runs = runs(args, &code, options, (&have, &want))?;
     let executed = executed(&plan, &code, machine)?;
-    let report = Report { args, stage, code, plan, search, seconds, asm, kernel, executed };
+    let report = Report { args, stage, code, plan, search, seconds, runs, kernel, executed };
     output.result(report.json(), || report.text());
     Ok(Exit::Done)
 }
@@ -68,9 +69,15 @@ struct Report<'a> {
     plan: Plan,
     search: Option<Value>,
     seconds: Option<f64>,
-    asm: Option<String>,
+    runs: Option<Runs>,
     kernel: Kernel,
     executed: Option<Allocation>,
+}
+
+/// What a codec runs, and in which call.
+struct Runs {
+    call: Call,
+    explanation: Explanation,
 }
 
 impl Report<'_> {
@@ -97,8 +104,11 @@ impl Report<'_> {
         if args.text {
             value["text"] = json!(plan.schedule().to_string());
         }
-        if let Some(asm) = &self.asm {
-            value["asm"] = json!(asm);
+        if let Some(runs) = &self.runs {
+            if args.asm {
+                value["asm"] = json!(runs.listing());
+            }
+            value["runs"] = runs.json(args);
         }
         value
     }
@@ -130,10 +140,10 @@ impl Report<'_> {
         if let Some(weight) = self.weight() {
             text.push_str(&format!("  an XOR was taken for {weight} copies\n"));
         }
-        if args.text {
+        if args.text && self.runs.is_none() {
             text.push_str(&format!("\n{}", plan.schedule()));
         }
-        self.asm.iter().for_each(|asm| text.push_str(&format!("\n{asm}")));
+        self.runs.iter().for_each(|runs| text.push_str(&runs.text(args)));
         text
     }
 }
@@ -193,18 +203,109 @@ fn search(
     Ok((found, report))
 }
 
-/// The machine code for the question, over whole nodes with packets of the default size.
-fn listing(
-    kernel: Kernel,
-    code: Code,
+/// What a codec with these options runs over whole shards, if that is asked for.
+fn runs(
+    args: &Schedule,
+    code: &Code,
     plan: PlanOptions,
     (have, want): (&CellSet, &CellSet),
-) -> Result<String, Failure> {
-    let codec = Codec::new(code, CodecOptions { plan, ..Default::default() })?;
-    codec.listing(kernel, have, want)?.ok_or_else(|| {
-        Failure::arguments(format!("--asm: the {kernel} kernel compiles no machine code for this"))
-    })
+) -> Result<Option<Runs>, Failure> {
+    if !args.asm && args.set.is_none() && args.align.is_none() {
+        return Ok(None);
+    }
+    // Of an LT code every block is a buffer.
+    let layout = code.graph().map_or(BufferLayout::Node, |_| BufferLayout::Lane);
+    let options = CodecOptions { plan, layout, ..CodecOptions::default() };
+    let codec = Codec::new(code.clone(), options)?;
+    let compiled = || Some("jit".parse::<KernelChoice>().ok()?.resolve(DEFAULT_PACKET));
+    let chosen = args.kernel.map(|choice| choice.resolve(DEFAULT_PACKET));
+    let kernel = chosen.or_else(|| compiled().filter(|_| args.asm));
+    let call = Call {
+        bytes: args.set.unwrap_or(CACHE_SET),
+        align: args.align.unwrap_or(DEFAULT_ALIGN),
+        kernel,
+    };
+    let explanation = codec.explain(have, want, &call)?;
+    if args.asm && explanation.parts.iter().any(|part| part.listing.is_none()) {
+        let kernel = explanation.kernel;
+        return Err(Failure::arguments(format!(
+            "--asm: the {kernel} kernel compiles no machine code for this"
+        )));
+    }
+    Ok(Some(Runs { call, explanation }))
 }
+
+impl Runs {
+    /// The machine code of all parts.
+    fn listing(&self) -> String {
+        let listings = self.explanation.parts.iter().filter_map(|part| part.listing.as_deref());
+        listings.collect::<Vec<_>>().join("\n")
+    }
+
+    fn json(&self, args: &Schedule) -> Value {
+        let Self { call, explanation } = self;
+        let part = |part: &ExplainedPart| {
+            let made = part.allocation.as_ref();
+            let mut value = json!({
+                "inputs": part.inputs, "outputs": part.outputs,
+                "stages_inputs": part.stages_inputs, "prefetches": part.prefetches,
+                "instructions": made.map(|made| made.steps.len()),
+                "loads": made.map(|made| made.loads), "stores": made.map(|made| made.stores),
+            });
+            if args.text {
+                value["text"] = json!(part.schedule.to_string());
+            }
+            if args.asm {
+                value["asm"] = json!(part.listing);
+            }
+            value
+        };
+        json!({
+            "kernel": explanation.kernel, "set_bytes": call.bytes, "align": call.align,
+            "nontemporal": explanation.nontemporal, "in_turn": explanation.in_turn,
+            "parts": explanation.parts.iter().map(part).collect::<Vec<_>>(),
+        })
+    }
+
+    fn text(&self, args: &Schedule) -> String {
+        let Self { call, explanation } = self;
+        let Explanation { kernel, parts, in_turn, nontemporal, .. } = explanation;
+        let stores = if *nontemporal { "non-temporal" } else { "cached" };
+        let mut text = format!(
+            "  a call over {} bytes of shards at multiples of {} runs on {kernel} with {stores} stores\n",
+            call.bytes, call.align
+        );
+        for (number, part) in parts.iter().enumerate() {
+            let turn = match (parts.len(), in_turn) {
+                (1, _) => String::new(),
+                (count, true) => format!("part {} of {count}, in turn by tiles: ", number + 1),
+                (count, false) => format!("part {} of {count}, side by side: ", number + 1),
+            };
+            let Cost { xors, ops, temps, .. } = Cost::of(&part.schedule);
+            text.push_str(&format!("  {turn}{ops} operations, {xors} XORs, {temps} temporaries"));
+            if let Some(Allocation { steps, loads, stores, .. }) = &part.allocation {
+                let count = steps.len();
+                text.push_str(&format!("; {count} instructions, {loads} loads, {stores} stores"));
+            }
+            let staged = if part.stages_inputs { "; inputs are copied first" } else { "" };
+            let prefetched = if part.prefetches { "; inputs are prefetched" } else { "" };
+            text.push_str(&format!("{staged}{prefetched}\n"));
+            if args.text {
+                text.push_str(&format!("\n{}", part.schedule));
+            }
+            if let Some(listing) = part.listing.as_ref().filter(|_| args.asm) {
+                text.push_str(&format!("\n{listing}"));
+            }
+        }
+        text
+    }
+}
+
+/// The bytes of all shards where nothing else is said: as `--set cache`.
+const CACHE_SET: usize = 512 << 10;
+
+/// The alignment of shards where nothing else is said: a cache line.
+const DEFAULT_ALIGN: usize = 64;
 
 /// What the compiled kernel executes; schedules that add to cells are not compiled.
 fn executed(
@@ -216,7 +317,8 @@ fn executed(
     if !schedule.is_single_assignment() || code.graph().is_some() {
         return Ok(None);
     }
-    Allocation::best(schedule, &plan.streams(code), machine).map(Some)
+    let arranged = arrange::arranged(schedule, &plan.streams(code), machine)?;
+    Ok(Some(arranged.allocation))
 }
 
 /// The stage that is asked about.

@@ -3,16 +3,45 @@
 use crate::codec::Codec;
 use crate::codec::cache::Question;
 use crate::define::cells::CellSet;
-use crate::error::{Error, Result};
-use crate::plan::execution::Turns;
+use crate::error::Result;
+use crate::plan::execution::{Part, Turns};
+use crate::plan::machine::LINE;
 use crate::plan::program::Location;
 use crate::plan::schedule::{Schedule, Slot};
 use crate::plan::steps::Allocation;
+use crate::run::dispatch::{Kernel, Serving, WordKernel};
+
+/// The call that an [`Explanation`] is about.
+#[derive(Debug, Clone, Copy)]
+pub struct Call {
+    /// The bytes of all buffers together.
+    pub bytes: usize,
+    /// Buffers begin at multiples of this many bytes: 4096 where they begin at pages. Apart from
+    /// that they are shifted against each other by 320 bytes, as `paritas bench` has them.
+    pub align: usize,
+    /// A kernel other than the codec's, which this processor need not have.
+    pub kernel: Option<Kernel>,
+}
+
+impl Call {
+    /// An address that buffer `number` may have.
+    fn start(self, number: usize) -> usize {
+        let align = self.align.max(1);
+        // What begins at less than a line begins within one.
+        let within = if align < LINE { align } else { 0 };
+        number * STAGGER / align * align + within
+    }
+}
+
+/// How far buffers are shifted against each other within their pages.
+const STAGGER: usize = 5 * LINE;
 
 /// What runs for a question over buffers of a given length and place.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Explanation {
+    /// The kernel.
+    pub kernel: &'static str,
     /// The parts, in the order in which they run.
     pub parts: Vec<ExplainedPart>,
     /// Whether the parts run in turn over tiles of stripes; otherwise each runs over all stripes, by
@@ -44,58 +73,99 @@ pub struct ExplainedPart {
 }
 
 impl Codec {
-    /// What runs when the cells of `want` are made from those of `have`, in a call whose buffers
-    /// have `bytes` bytes together and begin at the addresses that `start` gives for their numbers.
+    /// What runs when the cells of `want` are made from those of `have`, once the program has been
+    /// compiled. Until then, and where nothing may be compiled, the tiled kernel runs the schedule
+    /// as it was planned, operation by operation.
     ///
     /// # Errors
-    /// As [`Codec::compute`]; also if buffers are the blocks of an LT code, which have no programs.
-    pub fn explain(
-        &self,
-        have: &CellSet,
-        want: &CellSet,
-        bytes: usize,
-        start: impl Fn(usize) -> usize,
-    ) -> Result<Explanation> {
+    /// As [`Codec::compute`].
+    pub fn explain(&self, have: &CellSet, want: &CellSet, call: &Call) -> Result<Explanation> {
+        let nontemporal = self.options.stores.are_nontemporal(call.bytes);
+        let (serving, kernel) = self.serving_for(call);
         if self.has_blocks() {
-            let spec = self.code.spec();
-            return Err(Error::parameters(format!(
-                "{spec}: the schedules of LT codes are run down whole blocks"
-            )));
+            let part = self.explain_blocks(have, want)?;
+            let kernel = self.kernel_name();
+            return Ok(Explanation { kernel, parts: vec![part], in_turn: false, nontemporal });
         }
-        let execution = self.execution(&Question::compute(have, want))?;
-        let nontemporal = self.options.stores.are_nontemporal(bytes);
-        let parts = execution.parts.into_iter().map(|part| {
-            let locate = |slot| part.program.location(slot).unwrap_or(Location { buffer: 0, row: 0 });
-            let places = |count: usize, slot: fn(u32) -> Slot| {
-                let place = |n| locate(slot(n));
-                (0..count as u32).map(place).map(|place| (place.buffer, place.row)).collect()
-            };
-            let schedule = part.program.schedule();
-            let mut explained = ExplainedPart {
-                inputs: places(schedule.inputs(), Slot::Input),
-                outputs: places(schedule.outputs(), Slot::Output),
-                schedule: schedule.clone(),
-                stages_inputs: false,
-                prefetches: false,
-                allocation: None,
-                listing: None,
-            };
-            if let Some(variants) = &part.variants {
-                let of_call = nontemporal && !part.feeds;
-                let variant = variants.choose(&start, of_call, self.options.prefetch);
-                let planned = variants.planned(variant)?;
-                explained.schedule = planned.arranged.schedule.clone();
-                explained.allocation = Some(planned.arranged.allocation.clone());
-                explained.stages_inputs = planned.stage_inputs;
-                explained.prefetches = variant.prefetch;
-                explained.listing = self.serving.listing(variants, variant);
+        let question = Question::compute(have, want);
+        let execution = self.execution_for(&question, serving.target())?;
+        let in_turn = matches!(execution.turns, Turns::ByTiles { .. });
+        let parts = execution.parts.iter();
+        let parts = parts.map(|part| self.explain_part(part, serving, call, nontemporal));
+        Ok(Explanation { kernel, parts: parts.collect::<Result<_>>()?, in_turn, nontemporal })
+    }
+
+    fn serving_for(&self, call: &Call) -> (Serving, &'static str) {
+        match (call.kernel, self.code.symbols()) {
+            (None, _) => (self.serving, self.kernel_name()),
+            (Some(kernel), None) => {
+                let serving = Serving::packets(self.options.kernel, kernel, self.options.prefetch);
+                (serving, kernel.name())
             }
-            Ok(explained)
-        });
-        Ok(Explanation {
-            parts: parts.collect::<Result<_>>()?,
-            in_turn: matches!(execution.turns, Turns::ByTiles { .. }),
-            nontemporal,
+            (Some(kernel), Some(_)) => {
+                let kernel = WordKernel::like(kernel);
+                (Serving::words(kernel, false, self.options.prefetch), kernel.name())
+            }
+        }
+    }
+
+    fn explain_blocks(&self, have: &CellSet, want: &CellSet) -> Result<ExplainedPart> {
+        let plan = self.code.schedule_with(have, want, self.options.plan)?;
+        let place = |cell: &crate::CellId| {
+            let Location { buffer, row } = self.layout.locations[cell.index()];
+            (buffer, row)
+        };
+        Ok(ExplainedPart {
+            inputs: plan.inputs().iter().map(place).collect(),
+            outputs: plan.outputs().iter().map(place).collect(),
+            ..ExplainedPart::of(plan.into_schedule())
         })
+    }
+
+    fn explain_part(
+        &self,
+        part: &Part,
+        serving: Serving,
+        call: &Call,
+        nontemporal: bool,
+    ) -> Result<ExplainedPart> {
+        let schedule = part.program.schedule();
+        let places = |count: usize, slot: fn(u32) -> Slot| -> Vec<(usize, usize)> {
+            let slots = (0..count as u32).map(slot);
+            let places = slots.filter_map(|slot| part.program.location(slot));
+            places.map(|Location { buffer, row }| (buffer, row)).collect()
+        };
+        let mut explained = ExplainedPart {
+            inputs: places(schedule.inputs(), Slot::Input),
+            outputs: places(schedule.outputs(), Slot::Output),
+            ..ExplainedPart::of(schedule.clone())
+        };
+        if let Some(variants) = &part.variants {
+            let prefetch = self.options.prefetch;
+            let start = |number| call.start(number);
+            let variant = variants.choose(start, nontemporal && !part.feeds, prefetch);
+            let planned = variants.planned(variant)?;
+            explained.schedule = planned.arranged.schedule.clone();
+            explained.allocation = Some(planned.arranged.allocation.clone());
+            explained.stages_inputs = planned.stage_inputs;
+            explained.prefetches = variant.prefetch;
+            explained.listing = serving.listing(variants, variant);
+        }
+        Ok(explained)
+    }
+}
+
+impl ExplainedPart {
+    /// A schedule that is not compiled.
+    fn of(schedule: Schedule) -> Self {
+        Self {
+            schedule,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            stages_inputs: false,
+            prefetches: false,
+            allocation: None,
+            listing: None,
+        }
     }
 }

@@ -93,3 +93,159 @@ fn cheapest(orders: Vec<Schedule>, machine: Machine) -> Result<Arranged> {
     }
     best.ok_or_else(|| Error::schedule("there is no order to run in"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::define::cells::{Code, Role};
+    use crate::define::field::Field;
+    use crate::plan::interpret::interpret;
+    use crate::plan::machine::Multiplier;
+    use crate::plan::products::Rows;
+    use crate::plan::prove;
+    use crate::plan::steps::Operand;
+
+    #[test]
+    fn steps_compute_what_the_schedule_says() {
+        for spec in ["4+2", "10+4", "cauchy:k=6,m=3,w=8", "rdp:k=10", "evenodd:k=5", "20+4"] {
+            let code = Code::new(&spec.parse().unwrap()).unwrap();
+            let plan = code.schedule(&code.stored(Role::Data), &code.stored(Role::Parity)).unwrap();
+            let schedule = plan.schedule();
+            let streams = plan.streams(&code);
+            for machine in machines() {
+                let allocation = arranged(schedule, &streams, machine).unwrap().allocation;
+                assert!(machine.memory_operands || allocation.steps.iter().all(only_loads_read));
+                prove::allocation(schedule, &[], &allocation)
+                    .unwrap_or_else(|error| panic!("{spec} {machine:?}: {error}"));
+            }
+        }
+    }
+
+    fn machines() -> impl Iterator<Item = Machine> {
+        [3, 4, 7, 16, 32].into_iter().flat_map(|registers| {
+            (0..8).map(move |bits| Machine {
+                registers,
+                ternary: bits & 1 != 0,
+                memory_operands: bits & 2 != 0,
+                outputs_readable: bits & 4 != 0,
+                multiplier: Multiplier::Shuffle,
+            })
+        })
+    }
+
+    /// Whether a step fits a machine without memory operands.
+    fn only_loads_read(step: &Step) -> bool {
+        let b = match step {
+            Step::Xor { b, .. } | Step::Xor3 { b, .. } | Step::Pair { b, .. } => Some(b),
+            _ => None,
+        };
+        !matches!(b, Some(Operand::Memory(_)))
+    }
+
+    /// The order that runs fused computes the same, and is allocated as it stands.
+    #[test]
+    fn arranged_schedules_are_what_is_allocated() {
+        for (spec, ternary) in [("10+4", false), ("6+3", true), ("20+4", true)] {
+            let code = Code::new(&spec.parse().unwrap()).unwrap();
+            let plan = code.schedule(&code.stored(Role::Data), &code.stored(Role::Parity)).unwrap();
+            let machine = Machine { ternary, registers: 32, ..Machine::AVX2 };
+            let streams = plan.streams(&code);
+            let Arranged { schedule: arranged, allocation } =
+                arranged(plan.schedule(), &streams, machine).unwrap();
+            assert_eq!(allocate(&lower(&arranged, machine).unwrap(), machine), allocation, "{spec}");
+            let cells: Vec<[u8; 1]> =
+                (0..arranged.inputs()).map(|i| [(i * 89 + 7 + i / 3 * 31) as u8]).collect();
+            let cells: Vec<&[u8]> = cells.iter().map(|cell| &cell[..]).collect();
+            let run = |schedule| interpret(schedule, &cells).unwrap();
+            assert_eq!(run(&arranged), run(plan.schedule()), "{spec}");
+        }
+    }
+
+    /// Sums of products on every machine that multiplies, over words of every width, also where sums
+    /// and operands outgrow the registers.
+    #[test]
+    fn words_are_multiplied_on_every_machine() {
+        for (w, coefficients) in [
+            (8, vec![vec![1, 2, 3], vec![7, 255, 0], vec![9, 9, 1]]),
+            (8, vec![vec![1; 5], vec![1, 2, 4, 8, 16]]),
+            (8, (1..12).map(|r| (0..9).map(|c| (r * 29 + c * 31) % 256).collect()).collect()),
+            (16, vec![vec![1, 40_000, 3], vec![700, 0, 1]]),
+            (16, vec![vec![1; 3], vec![4, 1, 2]]),
+            (32, vec![vec![1 << 31, 77, 1], vec![5, 1 << 17, 3]]),
+        ] {
+            let (field, inputs) = (Field::new(w).unwrap(), coefficients[0].len());
+            let rows = Rows { field, inputs, coefficients };
+            for machine in multiplying_machines() {
+                let schedule = rows.schedule(machine).unwrap();
+                prove::rows(&rows, &schedule).unwrap();
+                let allocation = arranged(&schedule, &[], machine).unwrap().allocation;
+                assert!(machine.memory_operands || allocation.steps.iter().all(only_loads_read));
+                prove::allocation(&schedule, &[], &allocation)
+                    .unwrap_or_else(|error| panic!("w = {w} {machine:?}: {error}\n{schedule}"));
+            }
+        }
+    }
+
+    fn multiplying_machines() -> impl Iterator<Item = Machine> {
+        use Multiplier::*;
+        [
+            (8, false, true, Shuffle),
+            (16, false, true, Shuffle),
+            (16, false, false, Shuffle),
+            (16, false, true, Affine),
+            (32, true, true, Affine),
+            (32, true, true, ShuffleMasked),
+            (32, false, false, ShuffleNeon),
+            (32, true, false, ShuffleNeon),
+        ]
+        .into_iter()
+        .flat_map(|(registers, ternary, memory_operands, multiplier)| {
+            [false, true].map(|outputs_readable| Machine {
+                registers,
+                ternary,
+                memory_operands,
+                outputs_readable,
+                multiplier,
+            })
+        })
+    }
+
+    #[test]
+    fn counts_by_hand() {
+        let text = "inputs 3 temps 1 outputs 2\nt0 = i0 ^ i1\no0 = t0 ^ i2\no1 = t0\n";
+        let arranged = arranged(&text.parse().unwrap(), &[0, 0, 1], Machine::AVX2).unwrap();
+        let allocation = arranged.allocation;
+        assert_eq!((allocation.loads, allocation.stores, allocation.scratch), (3, 2, 0));
+    }
+
+    /// Six inputs of one use: loaded two or three at a time with so few registers, all at once with
+    /// many.
+    #[test]
+    fn loads_come_first_where_xors_read_no_memory() {
+        let schedule =
+            "inputs 6 temps 0 outputs 1\no0 = i0 ^ i1 ^ i2 ^ i3 ^ i4 ^ i5\n".parse().unwrap();
+        let shape = |registers, ternary| -> String {
+            let machine =
+                Machine { registers, ternary, memory_operands: false, ..Machine::AVX2 };
+            let letter = |step: &Step| match step {
+                Step::Zero { .. } => '0',
+                Step::Load { .. } => 'L',
+                Step::Xor { .. } => 'X',
+                Step::Xor3 { .. } => '3',
+                Step::Map { .. } | Step::Pair { .. } => '?',
+                Step::Store { .. } => 'S',
+            };
+            arranged(&schedule, &[0; 6], machine)
+                .unwrap()
+                .allocation
+                .steps
+                .iter()
+                .map(letter)
+                .collect()
+        };
+        assert_eq!(shape(3, false), "LLLXXLLXXLXS");
+        assert_eq!(shape(3, true), "LLL3LL3LXS");
+        assert_eq!(shape(32, false), "LLLLLLXXXXXS");
+        assert_eq!(shape(32, true), "LLLLLL33XS");
+    }
+}

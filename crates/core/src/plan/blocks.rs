@@ -50,8 +50,11 @@ impl BlockProgram {
     /// Lays out a schedule.
     ///
     /// # Errors
-    /// When an operation has no sources, which no block of an LT code has.
+    /// If an operation has no sources, which no block of an LT code has, or cells hold words.
     pub(crate) fn new(schedule: &Schedule) -> Result<Self> {
+        if schedule.field().is_some() {
+            return Err(Error::schedule("long blocks are not multiplied"));
+        }
         if let Some(op) = schedule.ops().iter().find(|op| op.sources.is_empty()) {
             return Err(Error::schedule(format!("{} is made from nothing", op.target)));
         }
@@ -272,66 +275,12 @@ const INPUT: u32 = 1 << 31;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::interpret::interpret;
     use crate::plan::lt::{Decoder, Method};
-    use crate::run::kernel::{Stores, blocks};
-    use crate::run::parallel::Threads;
-    use crate::run::select::Kernel;
 
     /// Inputs that are read once and twice, cells that are used again, a sum that grows, an output that
     /// is read, and one that is not.
     const PROGRAM: &str = "inputs 4 temps 3 outputs 3\nt0 = i0 ^ i1\no0 = t0 ^ i2\nt1 = o0 ^ i1 ^ i3\n\
                            t0 ^= i1\no1 = t0 ^ t1\nt2 = o1\no2 = t2 ^ o0 ^ i1\n";
-
-    fn fill(blocks: usize, length: usize) -> Vec<Vec<u8>> {
-        let byte = |block: usize| move |at: usize| (at % 251 * 7 + block * 31) as u8;
-        (0..blocks).map(|block| (0..length).map(byte(block)).collect()).collect()
-    }
-
-    /// Every kernel, length, alignment and way to store gives what the interpreter gives, and writes
-    /// nothing else.
-    #[test]
-    fn blocks_are_those_of_the_interpreter() {
-        let schedule: Schedule = PROGRAM.parse().unwrap();
-        let program = BlockProgram::new(&schedule).unwrap();
-        assert!(program.cells() < 7, "cells are used again");
-        for kernel in Kernel::available() {
-            let Some(runner) = kernel.block_runner() else { continue };
-            for length in [1, 7, 63, 64, 65, 511, 512, 4096, 4097, 9000, 20_001] {
-                let data = fill(4, length);
-                let inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
-                let expected = interpret(&schedule, &inputs).unwrap();
-                for (shift, stores) in
-                    [(0, Stores::PastCache), (1, Stores::PastCache), (0, Stores::Cached)]
-                {
-                    let mut made = vec![vec![0xEE_u8; length + 200]; 3];
-                    let starts: Vec<usize> = made
-                        .iter()
-                        .enumerate()
-                        .map(|(i, m)| m.as_ptr().align_offset(64) + 13 + shift * i)
-                        .collect();
-                    let mut targets: Vec<Option<&mut [u8]>> = made
-                        .iter_mut()
-                        .zip(&starts)
-                        .map(|(m, &start)| Some(&mut m[start..start + length]))
-                        .collect();
-                    targets[1] = None;
-                    let threads = Threads { most: 2, bytes_each: 1 };
-                    blocks::run(&program, runner, &inputs, &mut targets, threads, stores).unwrap();
-                    for (i, (made, start)) in made.iter().zip(starts).enumerate() {
-                        let wanted = if i == 1 { vec![0xEE; length] } else { expected[i].clone() };
-                        assert_eq!(
-                            made[start..start + length],
-                            wanted,
-                            "{kernel} {length} {shift}"
-                        );
-                        let mut around = made[..start].iter().chain(&made[start + length..]);
-                        assert!(around.all(|&byte| byte == 0xEE), "{kernel} {length} {shift}");
-                    }
-                }
-            }
-        }
-    }
 
     /// Every input is fetched once, before it is read, and at a rate that follows the work.
     #[test]
@@ -362,26 +311,12 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_do_not_fit_are_refused() {
-        let program = BlockProgram::new(&PROGRAM.parse().unwrap()).unwrap();
-        let runner = Kernel::Scalar.block_runner().unwrap();
-        let threads = Threads { most: 1, bytes_each: 1 };
-        let data = fill(4, 10);
-        let mut inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
-        let mut none = [None, None, None];
-        let run = |inputs: &[&[u8]], outputs: &mut [Option<&mut [u8]>]| {
-            blocks::run(&program, runner, inputs, outputs, threads, Stores::Cached)
-        };
-        assert!(run(&inputs, &mut none).is_ok());
-        assert!(run(&inputs[..3], &mut none).is_err());
-        assert!(run(&inputs, &mut none[..2]).is_err());
-        let mut long = [0; 11];
-        none[2] = Some(&mut long);
-        assert!(run(&inputs, &mut none).is_err());
-        none[2] = None;
-        inputs[3] = &data[3][..9];
-        assert!(run(&inputs, &mut none).is_err());
-        let nothing: Schedule = "inputs 1 temps 0 outputs 1\no0 = 0\n".parse().unwrap();
-        assert!(BlockProgram::new(&nothing).is_err());
+    fn what_blocks_are_not_made_of_is_refused() {
+        for text in [
+            "inputs 1 temps 0 outputs 1\no0 = 0\n",
+            "inputs 1 temps 0 outputs 1 field 8 0x11d\no0 = 2 * i0\n",
+        ] {
+            assert!(BlockProgram::new(&text.parse().unwrap()).is_err(), "{text}");
+        }
     }
 }

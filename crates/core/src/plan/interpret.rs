@@ -25,8 +25,9 @@ pub fn interpret(schedule: &Schedule, inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>> 
     }
     let mut temps = vec![vec![0; length]; schedule.temps()];
     let mut outputs = vec![vec![0; length]; schedule.outputs()];
+    let mut sum = vec![0; length];
     for op in schedule.ops() {
-        let mut sum = vec![0; length];
+        sum.fill(0);
         for &source in op.sources.iter().chain(op.accumulate.then_some(&op.target)) {
             let cell = match source {
                 Slot::Input(n) => inputs[n as usize],
@@ -40,11 +41,12 @@ pub fn interpret(schedule: &Schedule, inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>> 
             field.multiples_of(op.factor).add(&sum, &mut product);
             sum = product;
         }
-        match op.target {
-            Slot::Temp(n) => temps[n as usize] = sum,
-            Slot::Output(n) => outputs[n as usize] = sum,
+        let target = match op.target {
+            Slot::Temp(n) => &mut temps[n as usize],
+            Slot::Output(n) => &mut outputs[n as usize],
             Slot::Input(_) => unreachable!("a checked schedule writes no input"),
-        }
+        };
+        std::mem::swap(target, &mut sum);
     }
     Ok(outputs)
 }

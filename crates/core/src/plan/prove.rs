@@ -5,7 +5,7 @@
 //! as its generator row says. Plans over more cells than a symbol has bits ([`SYMBOL_BITS`]) are run
 //! on as many random vectors instead: what is wrong about a cell is a sum of cells that is not zero
 //! for all data, and each random vector misses it with a chance of one half at most, so all together
-//! miss it with a chance of 2^-1024 for packets and, a word being a vector, 2^-256 for words. The
+//! miss it with a chance of 2^-1024 for packets and, a word being a vector, 2^-128 for words. The
 //! vectors are the same in every process; a planner knows nothing of them.
 //!
 //! The instructions that are made of a schedule are compared with it in the same way
@@ -92,10 +92,11 @@ pub(crate) fn allocation(
     inputs.iter_mut().for_each(|cell| cell.resize(cell.len().next_multiple_of(run), 0));
     let expected = interpret(schedule, &slices(&inputs))?;
     let length = inputs.first().map_or(0, Vec::len);
+    let mut machine = Registers::new(allocation, shared, schedule);
     for start in (0..length).step_by(run) {
-        let made = Registers::run(allocation, shared, &inputs, start, schedule.outputs());
-        let right = |(n, made): (usize, &[Lane])| made.concat() == expected[n][start..start + run];
-        if !made.chunks(allocation.group).enumerate().all(right) {
+        machine.run(allocation, &inputs, start);
+        let made = machine.outputs.as_flattened().chunks_exact(run);
+        if made.zip(&expected).any(|(made, right)| made != &right[start..start + run]) {
             return Err(wrong("the instructions of a program compute other bytes than its schedule"));
         }
     }
@@ -127,12 +128,14 @@ fn symbols(cells: usize) -> Vec<Vec<u8>> {
     (0..cells).map(unit).collect()
 }
 
-/// What stands for cells of words of `word` bytes: a word for each bit of each of them, in which just
-/// this bit is set, or random words.
+/// What stands for cells of words of `word` bytes: random words, because instructions that are wrong
+/// need not be linear; and before them, unless these are many, a word for each bit of each cell, in
+/// which just this bit is set.
 fn words(cells: usize, word: usize) -> Vec<Vec<u8>> {
     let bits = 8 * word;
+    let random = random(cells, PROOF_WORDS * word);
     if cells * bits > PROOF_WORDS {
-        return random(cells, PROOF_WORDS * word);
+        return random;
     }
     let units = |cell: usize| {
         let mut words = vec![0; cells * bits * word];
@@ -141,7 +144,7 @@ fn words(cells: usize, word: usize) -> Vec<Vec<u8>> {
         }
         words
     };
-    (0..cells).map(units).collect()
+    random.into_iter().enumerate().map(|(cell, random)| [units(cell), random].concat()).collect()
 }
 
 fn random(cells: usize, bytes: usize) -> Vec<Vec<u8>> {
@@ -162,30 +165,31 @@ struct Registers<'a> {
 }
 
 impl<'a> Registers<'a> {
-    /// Runs instructions from byte `start` of the inputs on.
-    fn run(
+    fn new(
         allocation: &'a Allocation,
         shared: &'a [(usize, usize)],
-        inputs: &[Vec<u8>],
-        start: usize,
-        outputs: usize,
-    ) -> Vec<Lane> {
-        let Allocation { group, ref constants, scratch, .. } = *allocation;
-        let lanes = |cell: &Vec<u8>| -> Vec<Lane> {
-            let (lanes, _) = cell[start..start + group * LANE].as_chunks();
-            lanes.to_vec()
-        };
-        let mut machine = Self {
-            constants,
+        schedule: &Schedule,
+    ) -> Self {
+        let group = allocation.group;
+        Self {
+            constants: &allocation.constants,
             shared,
             group,
             registers: [[0; LANE]; 32],
-            inputs: inputs.iter().flat_map(lanes).collect(),
-            scratch: vec![[0; LANE]; scratch],
-            outputs: vec![[0; LANE]; outputs * group],
-        };
-        allocation.steps.iter().for_each(|step| machine.step(step));
-        machine.outputs
+            inputs: vec![[0; LANE]; schedule.inputs() * group],
+            scratch: vec![[0; LANE]; allocation.scratch],
+            outputs: vec![[0; LANE]; schedule.outputs() * group],
+        }
+    }
+
+    /// Runs instructions from byte `start` of the inputs on.
+    fn run(&mut self, allocation: &Allocation, inputs: &[Vec<u8>], start: usize) {
+        for (cell, lanes) in inputs.iter().zip(self.inputs.chunks_exact_mut(self.group)) {
+            let lanes = lanes.as_flattened_mut();
+            lanes.copy_from_slice(&cell[start..start + lanes.len()]);
+        }
+        self.outputs.fill([0; LANE]);
+        allocation.steps.iter().for_each(|step| self.step(step));
     }
 
     fn register(&self, Register(number): Register) -> Lane {
@@ -230,5 +234,78 @@ impl<'a> Registers<'a> {
             Memory::Scratch(n) => self.scratch[n as usize] = value,
             Memory::Input(_) | Memory::Constant(_) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::define::cells::Role;
+    use crate::define::field::Field;
+    use crate::plan::arrange::arranged;
+    use crate::plan::machine::Machine;
+    use crate::plan::schedule::{Op, Slot};
+
+    fn encoding(spec: &str) -> (Code, crate::plan::Plan) {
+        let code = Code::new(&spec.parse().unwrap()).unwrap();
+        let plan = code.schedule(&code.stored(Role::Data), &code.made_in(1)).unwrap();
+        (code, plan)
+    }
+
+    /// One source more or less in any operation is noticed, on symbols and on random vectors.
+    #[test]
+    fn wrong_schedules_are_noticed() {
+        for spec in ["4+2", "rdp:k=4", "cauchy:k=130,m=1,w=8"] {
+            let (code, right) = encoding(spec);
+            let schedule = right.schedule();
+            plan(&code, schedule, right.inputs(), right.outputs()).unwrap();
+            for wrong in (0..schedule.ops().len()).step_by(3) {
+                let mut ops = schedule.ops().to_vec();
+                let Op { sources, .. } = &mut ops[wrong];
+                match sources.iter().position(|&source| source == Slot::Input(0)) {
+                    Some(place) => drop(sources.remove(place)),
+                    None => sources.push(Slot::Input(0)),
+                }
+                let (inputs, temps, outputs) =
+                    (schedule.inputs(), schedule.temps(), schedule.outputs());
+                let other = Schedule::new(inputs, temps, outputs, ops).unwrap();
+                let error = plan(&code, &other, right.inputs(), right.outputs()).unwrap_err();
+                assert!(error.to_string().contains("computes cell"), "{spec} {wrong}: {error}");
+            }
+        }
+    }
+
+    /// Instructions that are left out are noticed.
+    #[test]
+    fn wrong_instructions_are_noticed() {
+        let rows = Rows {
+            field: Field::new(8).unwrap(),
+            inputs: 3,
+            coefficients: vec![vec![1, 2, 3], vec![4, 5, 6]],
+        };
+        let words = rows.schedule(Machine::AVX2).unwrap();
+        let (_, packets) = encoding("6+3");
+        for schedule in [&words, packets.schedule()] {
+            let right = arranged(schedule, &[], Machine::AVX2).unwrap().allocation;
+            allocation(schedule, &[], &right).unwrap();
+            for step in 0..right.steps.len() {
+                let mut wrong = right.clone();
+                wrong.steps.remove(step);
+                assert!(allocation(schedule, &[], &wrong).is_err(), "step {step}");
+            }
+        }
+    }
+
+    /// An input that is read after the output in its place has been written is noticed.
+    #[test]
+    fn outputs_in_the_place_of_inputs_are_noticed() {
+        let text = "inputs 2 temps 0 outputs 2\no0 = i0 ^ i1\no1 = i0\n";
+        let schedule: Schedule = text.parse().unwrap();
+        let machine = Machine { registers: 3, ..Machine::AVX2 };
+        let made = arranged(&schedule, &[0, 1], machine).unwrap().allocation;
+        let loads_last = |step: &Step| matches!(step, Step::Load { .. });
+        assert!(made.steps.iter().any(loads_last));
+        allocation(&schedule, &[], &made).unwrap();
+        allocation(&schedule, &[(1, 1)], &made).unwrap();
     }
 }

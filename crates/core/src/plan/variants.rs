@@ -230,7 +230,7 @@ impl Shape {
         let largest_displacement = rows * packet + PREFETCH_DISTANCE;
         let schedule = program.schedule();
         let steps: usize = schedule.ops().iter().map(|op| op.sources.len() + 1).sum();
-        if steps > COMPILED_STEPS || largest_displacement > i32::MAX as usize {
+        if !schedule.is_single_assignment() || steps > COMPILED_STEPS || largest_displacement > i32::MAX as usize {
             return None;
         }
         if program.is_flat() {

@@ -164,7 +164,8 @@ impl Pair {
         let turns = |n: usize| if n.is_multiple_of(2) { a[n / 2] } else { b[n / 2] };
         match self {
             Self::And => from_fn(|n| a[n] & b[n]),
-            Self::Lookup => from_fn(|n| if a[n] < 16 { b[usize::from(a[n])] } else { 0 }),
+            // Machines differ in what they make of greater numbers; no right program has any.
+            Self::Lookup => from_fn(|n| b.get(usize::from(a[n])).copied().unwrap_or(0xFF)),
             Self::Affine => from_fn(|n| transformed(a[n], &b[n / 8 * 8..][..8])),
             Self::Greater => from_fn(|n| if a[n] as i8 > b[n] as i8 { 0xFF } else { 0 }),
             Self::Pack | Self::Even => from_fn(|n| both(2 * n)),

@@ -119,6 +119,19 @@ impl WordKernel {
         if most.is_available() { most } else { Self::Scalar }
     }
 
+    /// The word kernel on the registers of a kernel of the packet layout, whether this processor
+    /// has it or not.
+    pub(crate) fn like(kernel: Kernel) -> Self {
+        match kernel {
+            Kernel::Scalar => Self::Scalar,
+            Kernel::Sse2 => Self::Ssse3,
+            Kernel::Avx2 | Kernel::JitAvx2 => Self::Avx2,
+            Kernel::Neon | Kernel::JitNeon | Kernel::JitNeonSha3 => Self::Neon,
+            Kernel::JitAvx512Vl => Self::Gfni256,
+            Kernel::Avx512 | Kernel::JitAvx512 => Self::Gfni512,
+        }
+    }
+
     /// The instruction set that it is compiled for.
     pub(crate) fn isa(self) -> Option<Isa> {
         match self {

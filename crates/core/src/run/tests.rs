@@ -8,10 +8,11 @@ use proptest::sample::{Index, select};
 
 use crate::plan::interpret::interpret;
 use crate::plan::schedule::{Op, Schedule, Slot};
-use crate::run::kernel::{Buffer, Stores};
-use crate::run::parallel::Threads;
-use crate::run::program::{Location, Program};
-use crate::run::select::{Compiling, Kernel};
+use crate::plan::execution::Execution;
+use crate::plan::program::{Location, Program};
+use crate::run::buffers::{Buffer, Stores};
+use crate::run::dispatch::{Kernel, KernelChoice, Serving};
+use crate::run::threads::Threads;
 
 /// Buffers begin so far from a page boundary at least, and as much is left behind them.
 const MARGIN: usize = 64;
@@ -178,7 +179,9 @@ fn after(program: &Program, before: &[Vec<u8>], stripes: usize) -> Vec<Vec<u8>> 
 fn check(program: &Program, layout: &Layout, kernel: Kernel) -> Result<(), TestCaseError> {
     let before = before(program, layout.stripes);
     let after = after(program, &before, layout.stripes);
-    let executable = kernel.compile(program, Compiling { patience: 0, prefetch: false }).unwrap();
+    let serving = Serving::packets(KernelChoice::Only(kernel), kernel, false);
+    let execution = Execution::of_program(program.clone(), serving.target()).unwrap();
+    let executable = serving.prepare(execution).unwrap();
     for stores in [Stores::Cached, Stores::PastCache] {
         let offsets = layout.offsets.iter().cycle();
         let mut memory: Vec<Guarded> = before
@@ -192,8 +195,8 @@ fn check(program: &Program, layout: &Layout, kernel: Kernel) -> Result<(), TestC
             let bytes = &mut guarded.memory[guarded.at.clone()];
             buffers.push(if written { Buffer::Target(bytes) } else { Buffer::Source(bytes) });
         }
-        executable.run(&mut buffers, Threads { most: 1, bytes_each: 1 }, stores).unwrap();
-        drop(buffers);
+        let buffers = buffers.into_iter().enumerate();
+        executable.run(buffers, Threads { most: 1, bytes_each: 1 }, stores).unwrap();
         prop_assert_eq!(executable.fallback(), None);
         for (number, (guarded, after)) in memory.iter().zip(&after).enumerate() {
             let same = guarded.memory[guarded.at.clone()] == **after;

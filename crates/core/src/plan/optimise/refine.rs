@@ -119,7 +119,8 @@ fn length_by(rows: &Rows, row: usize, other: usize) -> usize {
 mod tests {
     use super::*;
     use crate::plan::cost::Cost;
-    use crate::plan::registers::Machine;
+    use crate::plan::arrange::figure;
+    use crate::plan::machine::Machine;
 
     fn effort(objective: Objective, rounds: usize) -> Effort {
         Effort { objective, rounds, seed: 1 }
@@ -155,11 +156,11 @@ mod tests {
         for objective in
             [Objective::Xors, Objective::Total, Objective::WEIGHTED, Objective::Ternary, fused]
         {
-            let mut last = objective.of_schedule(&before).0;
+            let mut last = figure(objective, &before).0;
             for rounds in [0, 1, 10, 100] {
                 let after = pass(&before, effort(objective, rounds)).unwrap();
                 assert_eq!(after, pass(&before, effort(objective, rounds)).unwrap());
-                let cost = objective.of_schedule(&after).0;
+                let cost = figure(objective, &after).0;
                 assert!(cost <= last, "{objective:?}: {rounds} rounds give {cost}, fewer {last}");
                 last = cost;
             }

@@ -618,7 +618,7 @@ impl Made {
                 emit!(and V(to).B16, V(a).B16, V(b).B16);
             }
             Self::Lookup { to: Register(to), table: Register(table), index: Register(index) } => {
-                emit!(tbl V(to).B16, {V(table).B16}, V(index).B16);
+                emit!(tbl V(to).B16, {V(table).B16 * 1}, V(index).B16);
             }
             Self::Permute { how, to: Register(to), a: Register(a), b: Register(b) } => match how {
                 Permutation::Even => emit!(uzp1 V(to).B16, V(a).B16, V(b).B16),
@@ -690,5 +690,3 @@ impl Made {
     }
 }
 
-#[cfg(test)]
-mod tests;
