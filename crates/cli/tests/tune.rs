@@ -60,9 +60,8 @@ fn decisions_are_remembered_and_forgotten() {
     // An XOR reads memory once more, where a copy reads and writes.
     let weight = decisions.iter().find(|line| line["question"] == "weight of an XOR").unwrap();
     let ratio: f64 = weight["chosen"].as_str().unwrap().parse().unwrap();
-    let speeds: Vec<f64> =
-        weight["choices"].as_array().unwrap().iter().map(|c| c["gbps"].as_f64().unwrap()).collect();
-    let expected = ((4.0 * speeds[0] / speeds[1] - 1.0) / 3.0).clamp(0.1, 10.0);
+    let faster = weight["choices"][1]["ratio"].as_f64().unwrap();
+    let expected = ((1.0 / faster - 1.0) / 3.0).clamp(0.1, 10.0);
     assert!((ratio - expected).abs() < 0.001, "{weight}");
     let kept = tuning["tuning"]["xor_weight"].as_f64().unwrap();
     assert!((kept / 1000.0 - ratio).abs() < 0.001, "{tuning}");
@@ -83,7 +82,11 @@ fn decisions_are_remembered_and_forgotten() {
         let is_measured = decision["question"] == "weight of an XOR";
         let is_choice = choices.iter().any(|choice| choice["name"] == decision["chosen"]);
         assert!(is_measured || is_choice, "{decision}");
-        assert!(choices.iter().all(|choice| choice["gbps"].as_f64().unwrap() > 0.0), "{decision}");
+        for choice in choices {
+            let number = |field: &str| choice[field].as_f64().unwrap();
+            assert!(0.0 < number("gbps") && number("gbps") <= number("gbps_p90"), "{decision}");
+            assert!(["ratio_low", "ratio", "ratio_high"].map(number).is_sorted(), "{decision}");
+        }
     }
     assert_eq!(tuning["type"], "tuning");
     assert!(tuning["tuning"]["codes"]["cauchy:k=4,m=2,w=3"].is_object(), "{tuning}");

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::{CodecOptions, Sums};
 use crate::define::spec::Spec;
+use crate::measure::{Pairs, Ratio, Side};
 use crate::plan::Pass;
 use crate::plan::cost::Objective;
 use crate::run::kernel::Stores;
@@ -79,10 +80,37 @@ pub struct Finding {
     pub question: &'static str,
     /// For which code, set of buffers and the like.
     pub about: String,
-    /// All choices with the GB/s of user data that they reach; of a weight, what it is the ratio of.
-    pub choices: Vec<(String, f64)>,
+    /// All choices, each measured in pairs with the built-in one.
+    pub choices: Vec<Choice>,
     /// The one that was taken, or the weight.
     pub chosen: String,
+}
+
+/// A choice, and how fast it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// Its name.
+    pub name: String,
+    /// GB/s of user data, the median of all samples.
+    pub gbps: f64,
+    /// The GB/s that a tenth of the samples reach.
+    pub gbps_p90: f64,
+    /// How many times as fast as the built-in choice it does the same work.
+    pub ratio: Ratio,
+}
+
+impl Choice {
+    /// One side of some pairs, each sample of which was about `bytes` of user data.
+    fn new(name: String, bytes: usize, pairs: &Pairs, side: Side) -> Self {
+        let speed = |seconds: Option<f64>| seconds.map_or(0.0, |s| bytes as f64 / s / 1e9);
+        let spread = pairs.spread(side);
+        Self {
+            name,
+            gbps: speed(spread.map(|spread| spread.median)),
+            gbps_p90: speed(spread.map(|spread| spread.p10)),
+            ratio: pairs.ratio().filter(|_| side == Side::Subject).unwrap_or(Ratio::ONE),
+        }
+    }
 }
 
 impl Tuning {

@@ -1,18 +1,15 @@
-//! A contest: codecs that do the same work on the same memory, in turns.
+//! A contest: codecs that do the same work on the same memory, each in pairs with the built-in choice.
 
 use crate::codec::{BufferLayout, Codec, CodecOptions};
 use crate::define::cells::{CellSet, Code};
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
-use crate::measure::{Samples, Shards, repeat};
+use crate::measure::{Pairs, Ratio, Rounds, Shards, Side, sample};
 use crate::run::kernel::Buffer;
-use crate::tune::Finding;
+use crate::tune::{Choice, Finding};
 
-/// The least seconds of a sample.
-const SAMPLE_SECONDS: f64 = 0.0004;
-
-/// How many samples each entrant gives.
-const ROUNDS: usize = 21;
+/// How many pairs each entrant gives: more than the fewest where the question is still open then.
+pub(super) const ROUNDS: Rounds = Rounds { least: 21, most: 84 };
 
 /// The bytes of a cache line, and how far shards are shifted against each other in their pages.
 const LINE: usize = 64;
@@ -25,28 +22,26 @@ pub(super) struct Contest {
     about: String,
     code: Code,
     set: usize,
-    entrants: Vec<Entrant>,
-}
-
-struct Entrant {
-    name: String,
-    codec: Codec,
-    samples: Samples,
+    entrants: Vec<(String, Codec)>,
 }
 
 /// How a contest ended.
 pub(super) struct Ranking {
     question: &'static str,
     about: String,
-    /// Names and GB/s of user data, in the order of entry.
-    pub(super) choices: Vec<(String, f64)>,
+    /// The entrants in the order of entry.
+    pub(super) choices: Vec<Choice>,
+    /// The number of the built-in choice.
+    base: usize,
+    /// How many times as fast as the built-in choice another must be to be taken.
+    gain: f64,
 }
 
 impl Contest {
     /// A contest over shards that have `set` bytes together.
     ///
     /// # Errors
-    /// When there is no such code.
+    /// If there is no such code.
     pub(super) fn new(question: &'static str, spec: &Spec, set: usize) -> Result<Self> {
         let code = Code::new(spec)?;
         let about = format!("{}, {} KiB", code.spec(), set >> 10);
@@ -56,78 +51,95 @@ impl Contest {
     /// Enters a codec with these options.
     ///
     /// # Errors
-    /// When they do not serve this code.
+    /// If they do not serve this code.
     pub(super) fn enter(&mut self, name: impl ToString, options: CodecOptions) -> Result<()> {
         // Blocks of LT codes are buffers of their own, as in files.
         let blocks = self.code.graph().map(|_| BufferLayout::Lane);
         let options = CodecOptions { layout: blocks.unwrap_or(options.layout), ..options };
-        let codec = Codec::new(self.code.clone(), options)?;
-        self.entrants.push(Entrant { name: name.to_string(), codec, samples: Samples::default() });
+        self.entrants.push((name.to_string(), Codec::new(self.code.clone(), options)?));
         Ok(())
     }
 
-    /// Has all entrants encode in turns.
+    /// Measures every entrant beside entrant `base`, until it is clear whether it is `gain` times as fast.
     ///
     /// # Errors
-    /// When there is no memory for the shards.
-    pub(super) fn run(mut self) -> Result<Ranking> {
-        let Some(first) = self.entrants.first() else { return Ok(self.ranking(0)) };
-        let (count, data) = (first.codec.buffer_count(), first.codec.data_buffers().len());
-        let strip = self.entrants.iter().map(|entrant| entrant.codec.strip()).max().unwrap_or(1);
+    /// If there is no memory for the shards.
+    pub(super) fn run(self, base: usize, gain: f64) -> Result<Ranking> {
+        let Self { question, about, code, set, entrants } = self;
+        let strip = entrants.iter().map(|(_, codec)| codec.strip()).max().unwrap_or(1);
+        let mut choices = Vec::new();
+        if let Some((_, built_in)) = entrants.get(base) {
+            let mut workload = Workload::new(&code, built_in, strip, set)?;
+            for (name, codec) in &entrants {
+                let is_settled = |ratio: &Ratio| ratio.exceeds(gain).is_some();
+                let pairs = workload.compare(codec, built_in, is_settled)?;
+                choices.push(Choice::new(name.clone(), workload.user_bytes, &pairs, Side::Subject));
+            }
+        }
+        Ok(Ranking { question, about, choices, base, gain })
+    }
+}
+
+/// What is encoded, and where.
+pub(super) struct Workload {
+    data: CellSet,
+    parity: CellSet,
+    /// Per buffer, whether it is made.
+    is_made: Vec<bool>,
+    shards: Shards,
+    /// The bytes of user data.
+    pub(super) user_bytes: usize,
+}
+
+impl Workload {
+    /// Shards of whole strips of `strip` bytes for the buffers of `codec`, `set` bytes together.
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub(super) fn new(code: &Code, codec: &Codec, strip: usize, set: usize) -> Result<Self> {
+        let (count, data) = (codec.buffer_count(), codec.data_buffers().len());
         let unit = if strip.is_multiple_of(LINE) { strip } else { strip * LINE };
-        let length = (self.set / count / unit).max(1) * unit;
+        let length = (set / count / unit).max(1) * unit;
         // Thousands of blocks would be mostly gaps if each began on a page of its own.
-        let room = if self.code.graph().is_some() { length } else { length.next_multiple_of(PAGE) };
+        let room = if code.graph().is_some() { length } else { length.next_multiple_of(PAGE) };
         let place = Shards::new(count, length, room + STAGGER);
         let mut shards = place.ok_or_else(|| no_memory(length))?;
         shards.fill();
-        let mut encoding = Encoding::new(&first.codec, &mut shards);
-        // The first round plans and compiles.
-        for entrant in &self.entrants {
-            encoding.run(&entrant.codec)?;
-        }
-        for _ in 0..ROUNDS {
-            for Entrant { codec, samples, .. } in &mut self.entrants {
-                samples.take(|| repeat(SAMPLE_SECONDS, || encoding.run(codec)))?;
-            }
-        }
-        Ok(self.ranking(data * length))
-    }
-
-    /// The speeds over so many bytes of user data.
-    fn ranking(self, bytes: usize) -> Ranking {
-        let speed = |entrant: &Entrant| {
-            let seconds = entrant.samples.spread().map_or(f64::INFINITY, |spread| spread.median);
-            bytes as f64 / seconds / 1e9
-        };
-        let choices = self.entrants.iter().map(|one| (one.name.clone(), speed(one))).collect();
-        Ranking { question: self.question, about: self.about, choices }
-    }
-}
-
-/// What all entrants do: everything that is not data, from all data.
-struct Encoding<'s> {
-    data: CellSet,
-    parity: CellSet,
-    buffers: Vec<Buffer<'s>>,
-}
-
-impl<'s> Encoding<'s> {
-    fn new(codec: &Codec, shards: &'s mut Shards) -> Self {
-        let code = codec.code();
-        let data = CellSet::from_cells(code.cell_count(), code.data_cells().iter().copied());
         let parity = code.made_in(1);
         let is_made = |number| codec.buffer_cells(number).iter().any(|&cell| parity.contains(cell));
-        let buffer = |(number, shard): (usize, &'s mut [u8])| match is_made(number) {
+        let is_made = (0..count).map(is_made).collect();
+        let data_cells = CellSet::from_cells(code.cell_count(), code.data_cells().iter().copied());
+        Ok(Self { data: data_cells, parity, is_made, shards, user_bytes: data * length })
+    }
+
+    /// Has `codec` make everything that is not data from all data.
+    ///
+    /// # Errors
+    /// If `codec` is not for these shards.
+    pub(super) fn run(&mut self, codec: &Codec) -> Result<()> {
+        let buffer = |(&is_made, shard)| match is_made {
             true => Buffer::Target(shard),
             false => Buffer::Source(shard),
         };
-        let buffers = shards.iter_mut().enumerate().map(buffer).collect();
-        Self { data, parity, buffers }
+        let mut buffers: Vec<Buffer<'_>> =
+            self.is_made.iter().zip(self.shards.iter_mut()).map(buffer).collect();
+        codec.compute(&self.data, &self.parity, &mut buffers)
     }
 
-    fn run(&mut self, codec: &Codec) -> Result<()> {
-        codec.compute(&self.data, &self.parity, &mut self.buffers)
+    /// Compares two codecs that do this work.
+    fn compare(
+        &mut self,
+        subject: &Codec,
+        base: &Codec,
+        is_settled: impl Fn(&Ratio) -> bool,
+    ) -> Result<Pairs> {
+        // The first runs plan and compile.
+        self.run(subject)?;
+        self.run(base)?;
+        Pairs::take(ROUNDS, is_settled, |side| match side {
+            Side::Subject => sample(|| self.run(subject)),
+            Side::Base => sample(|| self.run(base)),
+        })
     }
 }
 
@@ -136,23 +148,38 @@ fn no_memory(bytes: usize) -> Error {
 }
 
 impl Ranking {
-    /// Of choices whose speeds come from elsewhere.
-    pub(super) fn new(question: &'static str, about: String, choices: Vec<(String, f64)>) -> Self {
-        Self { question, about, choices }
+    /// A ranking of choices that were compared elsewhere.
+    pub(super) fn new(
+        question: &'static str,
+        about: String,
+        choices: Vec<Choice>,
+        base: usize,
+        gain: f64,
+    ) -> Self {
+        Self { question, about, choices, base, gain }
     }
 
-    /// The number of the fastest; of `preferred`, unless another is faster by the factor `gain`.
-    pub(super) fn winner(&self, preferred: usize, gain: f64) -> usize {
-        let speed = |&entrant: &usize| self.choices[entrant].1;
-        let fastest = (0..self.choices.len()).max_by(|a, b| speed(a).total_cmp(&speed(b)));
-        let better = |entrant: &usize| speed(entrant) > gain * speed(&preferred);
-        fastest.filter(better).unwrap_or(preferred)
+    /// The number of the fastest of those that are clearly faster than the built-in choice by the factor
+    /// asked for; of the built-in choice if there are none.
+    pub(super) fn winner(&self) -> usize {
+        let ratio = |&entrant: &usize| self.choices[entrant].ratio;
+        let better = |entrant: &usize| {
+            *entrant != self.base && ratio(entrant).exceeds(self.gain) == Some(true)
+        };
+        let entrants = (0..self.choices.len()).filter(better);
+        let fastest = entrants.max_by(|a, b| ratio(a).median.total_cmp(&ratio(b).median));
+        fastest.unwrap_or(self.base)
     }
 
-    /// The finding that this one was taken.
-    pub(super) fn finding(self, chosen: usize) -> Finding {
-        let chosen = self.choices[chosen].0.clone();
-        Finding { question: self.question, about: self.about, choices: self.choices, chosen }
+    /// The finding that the winner was taken.
+    pub(super) fn finding(&self) -> Finding {
+        let chosen = self.choices.get(self.winner()).map(|choice| choice.name.clone());
+        Finding {
+            question: self.question,
+            about: self.about.clone(),
+            choices: self.choices.clone(),
+            chosen: chosen.unwrap_or_default(),
+        }
     }
 }
 
@@ -160,16 +187,32 @@ impl Ranking {
 mod tests {
     use super::*;
 
-    fn ranking(speeds: &[f64]) -> Ranking {
-        let choices = speeds.iter().map(|&speed| (speed.to_string(), speed)).collect();
-        Ranking { question: "which", about: String::new(), choices }
+    /// Choices with an interval of 1 % to either side of the given ratios.
+    fn ranking(ratios: &[f64], gain: f64) -> Ranking {
+        let choice = |&median: &f64| Choice {
+            name: median.to_string(),
+            gbps: 10.0,
+            gbps_p90: 11.0,
+            ratio: Ratio { median, low: 0.99 * median, high: 1.01 * median, pairs: 21 },
+        };
+        Ranking::new("which", String::new(), ratios.iter().map(choice).collect(), 0, gain)
     }
 
     #[test]
-    fn a_little_faster_is_not_enough() {
-        assert_eq!(ranking(&[10.0, 10.2, 9.0]).winner(0, 1.03), 0);
-        assert_eq!(ranking(&[10.0, 10.2, 10.4]).winner(0, 1.03), 2);
-        assert_eq!(ranking(&[10.0, 10.2, 9.0]).finding(1).chosen, "10.2");
+    fn only_what_is_clearly_faster_is_taken() {
+        assert_eq!(ranking(&[1.0, 1.02, 0.9], 1.03).winner(), 0);
+        // 3.5 % faster, give or take 1 %.
+        assert_eq!(ranking(&[1.0, 1.035, 0.9], 1.03).winner(), 0);
+        assert_eq!(ranking(&[1.0, 1.05, 1.07, 1.06], 1.03).winner(), 2);
+        assert_eq!(ranking(&[1.0, 1.05], 1.1).winner(), 0);
+        assert_eq!(ranking(&[1.0, 1.2], 1.03).finding().chosen, "1.2");
+    }
+
+    #[test]
+    fn too_few_pairs_change_nothing() {
+        let mut few = ranking(&[1.0, 2.0], 1.03);
+        few.choices[1].ratio.pairs = 3;
+        assert_eq!(few.winner(), 0);
     }
 
     #[test]
@@ -178,7 +221,10 @@ mod tests {
         for packet in [64, 32] {
             contest.enter(packet, CodecOptions { packet, ..CodecOptions::default() }).unwrap();
         }
-        let ranking = contest.run().unwrap();
-        assert!(ranking.choices.iter().all(|(_, speed)| speed.is_finite() && *speed > 0.0));
+        let ranking = contest.run(0, 1.03).unwrap();
+        for Choice { gbps, gbps_p90, ratio, .. } in &ranking.choices {
+            assert!(*gbps > 0.0 && gbps <= gbps_p90 && gbps_p90.is_finite());
+            assert!(ratio.pairs >= ROUNDS.least && ratio.low <= ratio.high);
+        }
     }
 }
