@@ -85,20 +85,19 @@ class Pairs:
         values = (statistics.median(logs), *interval(logs))
         return Ratio(*map(math.exp, values), len(logs))
 
+    def is_open(self, least: int) -> bool:
+        """Whether another pair is to be taken: `least` in any case, then as many again, up to four times in all,
+        while the ratio is noisy."""
+        taken = len(self.pairs)
+        if taken == 0 or taken % least:
+            return True
+        return taken < 4 * least and 4 * least >= FEWEST and self.ratio().is_noisy
+
     def subject(self) -> Spread:
         return spread([subject for subject, _ in self.pairs])
 
     def base(self) -> Spread:
         return spread([base for _, base in self.pairs])
-
-
-def is_open(all_pairs: list[Pairs], least: int) -> bool:
-    """Whether another round is to be taken: `least` in any case, then as many again, up to four times in all,
-    while a ratio is noisy."""
-    taken = min(len(pairs.pairs) for pairs in all_pairs)
-    if taken == 0 or taken % least:
-        return True
-    return taken < 4 * least and 4 * least >= FEWEST and any(pairs.ratio().is_noisy for pairs in all_pairs)
 
 
 def spread(samples: list[float]) -> Spread:

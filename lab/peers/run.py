@@ -190,8 +190,8 @@ def measure(shape: str, comparisons: list[tuple[str, str]], args: argparse.Names
     absent = [variant for variant, peer in peers.items() if not peer.ready]
     taken = {names: pairs.Pairs() for names in comparisons if not set(names) & set(absent)}
     durations = []
-    while taken and pairs.is_open(list(taken.values()), args.rounds):
-        for (subject, base), samples in taken.items():
+    while unsettled := {names: samples for names, samples in taken.items() if samples.is_open(args.rounds)}:
+        for (subject, base), samples in unsettled.items():
             began = time.perf_counter()
             pair = samples.take(peers[subject].sample, peers[base].sample)
             durations.append(1e3 * (time.perf_counter() - began))
