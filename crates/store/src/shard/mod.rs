@@ -28,7 +28,7 @@ pub use decode::{DecodeReport, DecodeTarget, decode};
 pub use encode::{EncodeJob, EncodeReport, encode};
 pub use format::{Digest, ObjectId};
 pub use geometry::{DEFAULT_BLOCK_BYTES, Part};
-pub use object::{Ignored, Inventory, Object, scan};
+pub use object::{Ignored, Inventory, Object, scan, scan_with};
 pub use promote::{AddedPart, PromoteJob, PromoteReport, promote};
 pub use rateless::{ReceptionReport, reception};
 pub use recognise::ShardFile;
