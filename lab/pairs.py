@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Pairs of samples, the ratio that they tell, and how far it can be trusted.
 
-The estimator of `paritas bench` and `paritas tune` for the lab's programs; see crates/core/src/measure/pairs.rs
+The estimator of `paritas bench` and `paritas tune` for the lab's programs; see crates/tune/src/measure/pairs.rs
 for why. A pair is one sample of the subject (what is measured) and one of the base (what it is compared with), back
 to back, in alternating order. vectors/pairs.json holds this module and the other to the same numbers; to check,
 or to write that file anew:

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use paritas::plan::registers::Machine;
-use paritas::{KernelChoice, Objective, Order, Pass, Spec, Split, Tuning};
+use paritas::{KernelChoice, Objective, Order, Pass, Spec, Split};
 use paritas_store::foreign::Format;
 
 const EXIT_CODES: &str = "\
@@ -635,7 +635,7 @@ impl Schedule {
 
     /// How many thousandths of a copy an XOR costs.
     pub fn weight(&self) -> u32 {
-        self.weight.unwrap_or_else(Tuning::xor_weight_here)
+        self.weight.unwrap_or_else(paritas_tune::xor_weight)
     }
 }
 

@@ -10,10 +10,8 @@
 //! [`Code::schedule`]. The modules below stand in the order in which data flows.
 
 pub mod define;
-pub mod measure;
 pub mod plan;
 pub mod run;
-pub mod tune;
 
 mod codec;
 mod error;
@@ -39,4 +37,3 @@ pub use run::pages::Pages;
 pub use run::parallel::Split;
 pub use run::select::{Kernel, KernelChoice, can_compile};
 pub use run::words::select::WordKernel;
-pub use tune::Tuning;

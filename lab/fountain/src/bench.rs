@@ -18,11 +18,11 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use cpu_time::ThreadTime;
-use paritas::measure::{Pairs, Rounds, Side};
 use paritas::plan::lt::{Decoder, Method};
 use paritas::{
     Kernel, KernelChoice, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions, Pages,
 };
+use paritas_tune::measure::{Pairs, Rounds, Side};
 use raptorq::{
     EncodingPacket, ObjectTransmissionInformation, SourceBlockDecoder, SourceBlockEncoder,
     SourceBlockEncodingPlan,

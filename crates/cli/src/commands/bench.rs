@@ -4,12 +4,12 @@ mod blocks;
 
 use std::time::Instant;
 
-use paritas::measure::{Pairs, Ratio, Rounds, Shard, Side, sample};
 use paritas::plan::registers::Machine;
 use paritas::{
     Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Pass,
-    PlanOptions, Role, Spec, Tuning,
+    PlanOptions, Role, Spec,
 };
+use paritas_tune::measure::{Pairs, Ratio, Rounds, Shard, Side, sample};
 use serde_json::{Value, json};
 
 use crate::args::{Align, Bench, CostName, Operation};
@@ -174,7 +174,7 @@ struct Workload {
 /// As tuned, but for what the arguments say.
 fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     let tuned = match args.kernel {
-        KernelChoice::Auto => CodecOptions::for_this_machine(code.spec()),
+        KernelChoice::Auto => paritas_tune::codec_options(code.spec()),
         kernel => CodecOptions { kernel, ..CodecOptions::default() },
     };
     let split = args.split.unwrap_or(tuned.split);
@@ -183,7 +183,7 @@ fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     if machine.is_none() && args.cost == CostName::Fused {
         return Err(Failure::arguments("--cost fused: this kernel is not compiled"));
     }
-    let weight = Tuning::xor_weight_here();
+    let weight = paritas_tune::xor_weight();
     let objective = args.cost.objective(machine.unwrap_or(Machine::AVX2), weight);
     let plan = PlanOptions { pass, objective, ..tuned.plan };
     let (packet, threads) = (args.packet, args.threads);

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use paritas::{Code, CodecOptions};
+use paritas::Code;
 use paritas_store::{EncodeJob, EncodeReport, encode};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use crate::output::{self, Output};
 pub fn run(args: &Encode, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
     let (spec, stages) = (code.spec().to_string(), code.stages());
-    let options = CodecOptions::for_this_machine(code.spec());
+    let options = paritas_tune::codec_options(code.spec());
     let (source, length) = open(&args.file)?;
     let mut job = EncodeJob::new(code, name(args)?, directories(args)?);
     job.length_hint = length;

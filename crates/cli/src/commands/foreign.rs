@@ -1,6 +1,6 @@
 //! `paritas import` and `paritas export`: other tools' fragments become shards, and shards theirs.
 
-use paritas::{Code, CodecOptions};
+use paritas::Code;
 use paritas_store::foreign::{self, ExportJob, Hints};
 use paritas_store::{EncodeJob, Object};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ pub fn import(args: &Import, output: &Output) -> Outcome {
     let mut made: Option<EncodeJob> = None;
     let job = |code: Code, name| {
         let name = args.name.clone().unwrap_or(name);
-        let options = CodecOptions::for_this_machine(code.spec());
+        let options = paritas_tune::codec_options(code.spec());
         let mut job = EncodeJob::new(code, name, vec![args.out.clone()]);
         job.options = options;
         job.force = args.force;

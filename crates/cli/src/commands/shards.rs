@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use paritas::{Code, CodecOptions};
+use paritas::Code;
 use paritas_store::{
     FileReport, Inventory, Object, ReceptionReport, ShardReport, ShardState, scan_with,
 };
@@ -16,7 +16,7 @@ use crate::output::{self, Output};
 /// Looks for shards and warns of what is none: everything that was named, and in folders what has
 /// the ending of a shard.
 pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
-    let inventory = scan_with(paths, CodecOptions::for_this_machine);
+    let inventory = scan_with(paths, paritas_tune::codec_options);
     for ignored in &inventory.ignored {
         let looks_like_one = ignored.path.extension() == Some(OsStr::new("paritas"));
         if ignored.named || looks_like_one {

@@ -1,7 +1,7 @@
 //! `paritas tune`: which settings are fastest on this machine, measured once and remembered.
 
 use paritas::Spec;
-use paritas::tune::{self, Choice, Finding, Tuning, USUAL_CODES};
+use paritas_tune::{Choice, Finding, Tuning, USUAL_CODES};
 use serde_json::{Value, json};
 
 use crate::args::Tune;
@@ -16,7 +16,7 @@ pub fn run(args: &Tune, output: &Output) -> Outcome {
     }
     let usual = || USUAL_CODES.iter().map(|code| code.parse()).collect::<Result<Vec<Spec>, _>>();
     let codes = if args.codes.is_empty() { usual()? } else { args.codes.clone() };
-    let tuning = tune::measure(&codes, |finding| report(finding, output))?;
+    let tuning = paritas_tune::find(&codes, |finding| report(finding, output))?;
     if args.dry_run {
         return Ok(Exit::Done);
     }

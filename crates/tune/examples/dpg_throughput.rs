@@ -2,7 +2,7 @@
 //! without it.
 //!
 //! ```sh
-//! cargo run --release -p paritas --example dpg_throughput -- [REPETITIONS [BYTES]]
+//! cargo run --release -p paritas-tune --example dpg_throughput -- [REPETITIONS [BYTES]]
 //! ```
 //!
 //! For the eight (k, m, m2) of T. Zhou, *Erasure Coding Optimization for Data Storage* (2020), section
@@ -17,8 +17,8 @@
 
 use std::error::Error;
 
-use paritas::measure::{Pairs, Rounds, Shard, Side, sample};
 use paritas::{Buffer, CellSet, Code, Codec, CodecOptions, NodeId, Role};
+use paritas_tune::measure::{Pairs, Rounds, Shard, Side, sample};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 

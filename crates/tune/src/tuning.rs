@@ -1,16 +1,4 @@
-//! Settings that are measured on the machine at hand, and remembered.
-//!
-//! Processors with the same instruction sets differ in which of them is fastest, in how large a set
-//! of buffers pays for stores past the cache, and in what a second thread is worth. [`measure`] finds
-//! out; [`Tuning::remember`] keeps the answer in the user's cache directory, from where
-//! [`CodecOptions::for_this_machine`] takes it. Where nothing was ever measured, the built-in defaults
-//! serve.
-//!
-//! Only *how* bytes are computed is tuned: kernels, schedules, stores, threads and splits. What is
-//! computed, and so stored, never depends on it.
-
-mod decide;
-mod trial;
+//! What was found to be best on a machine, and the options that follow from it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,22 +6,16 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use paritas::{
+    CodecOptions, Kernel, KernelChoice, Objective, Pass, Spec, Split, Stores, Sums, WordKernel,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::codec::{CodecOptions, Sums};
-use crate::define::spec::Spec;
 use crate::measure::{Pairs, Ratio, Side};
-use crate::plan::Pass;
-use crate::plan::cost::Objective;
-use crate::run::kernel::Stores;
-use crate::run::parallel::Split;
-use crate::run::select::{Kernel, KernelChoice};
-use crate::run::words::select::WordKernel;
+use crate::memory::Memory;
 
-pub use decide::measure;
-
-/// The codes that are measured unless others are asked for.
-pub const USUAL_CODES: [&str; 6] = ["4+2", "6+3", "8+3", "10+4", "12+4", "20+4"];
+/// The name under which the tuning is remembered.
+const NAME: &str = "tuning-1";
 
 /// What was found to be best here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +28,7 @@ pub struct Tuning {
     pub word_kernel: WordKernel,
     /// What computes plain sums in the word layout.
     pub sums: Sums,
-    /// From how many bytes of all buffers of a call on results are stored past the cache.
+    /// From how many bytes on, all buffers of a call together, results are written with non-temporal stores.
     pub past_cache_from: usize,
     /// Whether wide stripes are prefetched.
     pub prefetch: bool,
@@ -56,7 +38,7 @@ pub struct Tuning {
     pub bytes_a_thread: usize,
     /// How they share a call's work.
     pub split: Split,
-    /// How many thousandths of the time of copying a packet adding it to another takes, for
+    /// The time of adding a packet to another, in thousandths of that of copying one, for
     /// [`Objective::Weighted`]; the dissertation's where it was not measured.
     #[serde(default = "printed_weight")]
     pub xor_weight: u32,
@@ -101,7 +83,7 @@ pub struct Choice {
 
 impl Choice {
     /// One side of some pairs, each sample of which was about `bytes` of user data.
-    fn new(name: String, bytes: usize, pairs: &Pairs, side: Side) -> Self {
+    pub(crate) fn new(name: String, bytes: usize, pairs: &Pairs, side: Side) -> Self {
         let speed = |seconds: Option<f64>| seconds.map_or(0.0, |s| bytes as f64 / s / 1e9);
         let spread = pairs.spread(side);
         Self {
@@ -114,21 +96,16 @@ impl Choice {
 }
 
 impl Tuning {
-    /// What was remembered for this processor, if anything. Read once a process.
+    /// What was remembered for this processor, if anything. The file is read once a process.
     pub fn remembered() -> Option<&'static Self> {
         static REMEMBERED: OnceLock<Option<Tuning>> = OnceLock::new();
-        REMEMBERED.get_or_init(Self::read).as_ref()
+        let recall = || Self::recall(&Memory::of_user()?, &processor());
+        REMEMBERED.get_or_init(recall).as_ref()
     }
 
-    /// How many thousandths of a copy an XOR costs: as measured, or as printed where nothing was.
-    pub fn xor_weight_here() -> u32 {
-        Self::remembered().map_or(Objective::PRINTED_WEIGHT, |tuning| tuning.xor_weight)
-    }
-
-    fn read() -> Option<Self> {
-        let text = fs::read_to_string(Self::path()?).ok()?;
-        let tuning: Self = serde_json::from_str(&text).ok()?;
-        tuning.fits(&processor()).then_some(tuning)
+    /// What `memory` holds, if it is for `processor`.
+    fn recall(memory: &Memory, processor: &str) -> Option<Self> {
+        memory.recall(NAME).filter(|tuning: &Self| tuning.fits(processor))
     }
 
     /// Whether the tuning is for this processor, and names nothing that it lacks.
@@ -139,36 +116,25 @@ impl Tuning {
             && self.word_kernel.is_available()
     }
 
-    /// Keeps the tuning for later processes; returns where.
+    /// Keeps the tuning in the user's cache directory for later processes; returns its path.
     ///
     /// # Errors
-    /// When there is no cache directory, or it cannot be written.
+    /// If there is no cache directory, or it cannot be written.
     pub fn remember(&self) -> io::Result<PathBuf> {
-        let path = Self::path().ok_or_else(no_directory)?;
-        let directory = path.parent().ok_or_else(no_directory)?;
-        fs::create_dir_all(directory)?;
-        // Under another name first, so that no process reads half of it.
-        let half = directory.join(format!("tuning.{}.tmp", std::process::id()));
-        fs::write(&half, serde_json::to_vec_pretty(self)?)?;
-        fs::rename(&half, &path)?;
-        Ok(path)
+        Memory::of_user().ok_or_else(no_directory)?.remember(NAME, self)
     }
 
     /// Forgets what was remembered; returns whether there was anything.
     ///
     /// # Errors
-    /// When the file cannot be removed.
+    /// If there is no cache directory, or the file cannot be removed.
     pub fn forget() -> io::Result<bool> {
-        match fs::remove_file(Self::path().ok_or_else(no_directory)?) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
+        Memory::of_user().ok_or_else(no_directory)?.forget(NAME)
     }
 
-    /// Where tunings are remembered, if the user has a cache directory.
+    /// Where tunings are remembered; `None` if the user has no cache directory.
     pub fn path() -> Option<PathBuf> {
-        Some(dirs::cache_dir()?.join("paritas").join("tuning-1.json"))
+        Some(Memory::of_user()?.path(NAME))
     }
 
     /// The options for a code, as measured.
@@ -201,15 +167,62 @@ fn no_directory() -> io::Error {
 }
 
 /// The processor's name, as far as the system tells it.
-fn processor() -> String {
+pub(crate) fn processor() -> String {
     let facts = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = facts.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     name.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
 }
 
-impl CodecOptions {
-    /// The options for a code as tuned for this machine, or the defaults where nothing was tuned.
-    pub fn for_this_machine(code: &Spec) -> Self {
-        Tuning::remembered().map_or_else(Self::default, |tuning| tuning.options(code))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tuning() -> Tuning {
+        let of_code = CodeTuning { kernel: Kernel::Scalar, pass: Pass::Direct };
+        Tuning {
+            processor: "this one".to_owned(),
+            kernel: Kernel::best(64),
+            word_kernel: WordKernel::Scalar,
+            sums: Sums::Xor,
+            past_cache_from: 1000,
+            prefetch: false,
+            threads: 3,
+            bytes_a_thread: 77,
+            split: Split::Rows,
+            xor_weight: 725,
+            codes: BTreeMap::from([("cauchy:k=6,m=3,w=4".to_owned(), of_code)]),
+        }
+    }
+
+    #[test]
+    fn options_follow() {
+        let other = tuning().options(&"cauchy:k=4,m=2,w=3".parse().unwrap());
+        let expected = CodecOptions {
+            kernel: KernelChoice::Prefer(Kernel::best(64)),
+            word_kernel: Some(WordKernel::Scalar),
+            sums: Sums::Xor,
+            stores: Stores::PastCacheFrom(1000),
+            prefetch: false,
+            threads: 3,
+            bytes_a_thread: 77,
+            split: Split::Rows,
+            ..CodecOptions::default()
+        };
+        assert_eq!(other, expected);
+        let measured = tuning().options(&"cauchy:k=6,m=3,w=4".parse().unwrap());
+        assert_eq!(measured.kernel, KernelChoice::Prefer(Kernel::Scalar));
+        assert_eq!(measured.plan.pass, Pass::Direct);
+    }
+
+    #[test]
+    fn tunings_of_other_processors_are_ignored() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Memory::at(folder.path());
+        memory.remember(NAME, &tuning()).unwrap();
+        assert_eq!(Tuning::recall(&memory, "this one"), Some(tuning()));
+        assert_eq!(Tuning::recall(&memory, "another"), None);
+        let foreign = if cfg!(target_arch = "x86_64") { Kernel::Neon } else { Kernel::Sse2 };
+        memory.remember(NAME, &Tuning { kernel: foreign, ..tuning() }).unwrap();
+        assert_eq!(Tuning::recall(&memory, "this one"), None);
     }
 }

@@ -2,18 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::codec::{Codec, CodecOptions, Sums};
-use crate::define::cells::Code;
-use crate::define::spec::Spec;
+use paritas::{
+    Code, Codec, CodecOptions, Kernel, KernelChoice, Pass, Spec, Split, Stores, Sums, WordKernel,
+};
+
+use crate::contest::{Contest, ROUNDS, Ranking, Workload};
 use crate::error::Result;
 use crate::measure::{Pairs, Ratio, Side, sample};
-use crate::plan::Pass;
-use crate::run::kernel::{CACHE_BYTES, Stores};
-use crate::run::parallel::{BYTES_A_THREAD, Split};
-use crate::run::select::{Kernel, KernelChoice};
-use crate::run::words::select::WordKernel;
-use crate::tune::trial::{Contest, ROUNDS, Ranking, Workload};
-use crate::tune::{Choice, CodeTuning, Finding, Tuning, processor};
+use crate::tuning::{Choice, CodeTuning, Finding, Tuning, processor};
 
 /// The code that decides what holds for all.
 const TYPICAL: &str = "10+4";
@@ -44,11 +40,11 @@ const WEIGHED_PACKET: usize = 4 << 10;
 /// Gets the result of a contest, reports it, and returns the number of the choice that is taken.
 type Decide<'a> = dyn FnMut(&Ranking) -> usize + 'a;
 
-/// Measures this machine. `report` gets every decision as it falls.
+/// Finds out what is best on this machine, for `codes` and in general. `report` gets every decision as it falls.
 ///
 /// # Errors
-/// When a code is not legal or there is no memory.
-pub fn measure(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> {
+/// If a code is not legal, or if there is no memory.
+pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> {
     let (xor_weight, finding) = xor_weight()?;
     report(&finding);
     let mut decide = |ranking: &Ranking| {
@@ -63,7 +59,7 @@ pub fn measure(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tunin
     let known = Known { kernel, past_cache_from };
     let threads = known.threads(&mut decide)?;
     let (bytes_a_thread, split) = match threads {
-        1 => (BYTES_A_THREAD, Split::default()),
+        1 => (CodecOptions::default().bytes_a_thread, Split::default()),
         _ => (known.bytes_a_thread(&mut decide)?, known.split(threads, &mut decide)?),
     };
     let processor = processor();
@@ -149,7 +145,7 @@ fn split_by_graph(codes: &[Spec]) -> Result<(Vec<Spec>, Vec<Spec>)> {
 /// are run by tiled kernels, so these speeds say nothing of other codes.
 fn graph_kernels(codes: &[Spec], decide: &mut Decide<'_>) -> Result<BTreeMap<String, CodeTuning>> {
     let tiled: Vec<Kernel> =
-        Kernel::available().filter(|kernel| kernel.tiled() == *kernel).collect();
+        Kernel::available().filter(|kernel| kernel.machine().is_none()).collect();
     let mut tuned = BTreeMap::new();
     for spec in codes {
         let mut contest = Contest::new("kernel", spec, LT_SET)?;
@@ -240,6 +236,11 @@ fn plain_sums(kernel: Kernel, decide: &mut Decide<'_>) -> Result<Sums> {
 
 /// The size from which on stores past the cache are faster for all larger ones.
 fn past_cache(kernel: Kernel, decide: &mut Decide<'_>) -> Result<usize> {
+    let built_in = match CodecOptions::default().stores {
+        Stores::PastCacheFrom(bytes) => bytes,
+        Stores::Cached => usize::MAX,
+        Stores::PastCache => 0,
+    };
     let mut from = usize::MAX;
     for megabytes in [256, 64, 32, 16, 8, 4, 2, 1] {
         let set = megabytes << 20;
@@ -247,7 +248,7 @@ fn past_cache(kernel: Kernel, decide: &mut Decide<'_>) -> Result<usize> {
         for (name, stores) in [("cached", Stores::Cached), ("past the cache", Stores::PastCache)] {
             contest.enter(name, CodecOptions { stores, ..with_kernel(kernel) })?;
         }
-        let winner = decide(&contest.run(usize::from(set > CACHE_BYTES), STORES_GAIN)?);
+        let winner = decide(&contest.run(usize::from(set > built_in), STORES_GAIN)?);
         if winner == 0 {
             break;
         }

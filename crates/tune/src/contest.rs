@@ -1,12 +1,10 @@
 //! A contest: codecs that do the same work on the same memory, each in pairs with the built-in choice.
 
-use crate::codec::{BufferLayout, Codec, CodecOptions};
-use crate::define::cells::{CellSet, Code};
-use crate::define::spec::Spec;
+use paritas::{Buffer, BufferLayout, CellSet, Code, Codec, CodecOptions, Spec};
+
 use crate::error::{Error, Result};
 use crate::measure::{Pairs, Ratio, Rounds, Shards, Side, sample};
-use crate::run::kernel::Buffer;
-use crate::tune::{Choice, Finding};
+use crate::tuning::{Choice, Finding};
 
 /// How many pairs each entrant gives: more than the fewest where the question is still open then.
 pub(super) const ROUNDS: Rounds = Rounds { least: 21, most: 84 };
@@ -103,7 +101,7 @@ impl Workload {
         // Thousands of blocks would be mostly gaps if each began on a page of its own.
         let room = if code.graph().is_some() { length } else { length.next_multiple_of(PAGE) };
         let place = Shards::new(count, length, room + STAGGER);
-        let mut shards = place.ok_or_else(|| no_memory(length))?;
+        let mut shards = place.ok_or(Error::Memory(count * (room + STAGGER)))?;
         shards.fill();
         let parity = code.made_in(1);
         let is_made = |number| codec.buffer_cells(number).iter().any(|&cell| parity.contains(cell));
@@ -123,7 +121,7 @@ impl Workload {
         };
         let mut buffers: Vec<Buffer<'_>> =
             self.is_made.iter().zip(self.shards.iter_mut()).map(buffer).collect();
-        codec.compute(&self.data, &self.parity, &mut buffers)
+        Ok(codec.compute(&self.data, &self.parity, &mut buffers)?)
     }
 
     /// Compares two codecs that do this work.
@@ -141,10 +139,6 @@ impl Workload {
             Side::Base => sample(|| self.run(base)),
         })
     }
-}
-
-fn no_memory(bytes: usize) -> Error {
-    Error::length(format!("there is no memory for a shard of {bytes} bytes"))
 }
 
 impl Ranking {
