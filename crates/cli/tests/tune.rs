@@ -153,6 +153,29 @@ fn the_other_commands_follow_and_store_the_same() {
     }
 }
 
+/// How many blocks it takes is simulated once.
+#[test]
+fn simulations_are_remembered() {
+    let home = Home::new();
+    let ask = || {
+        let codes = home.run(&args!["codes", "lt:k=16,n=40", "--json"]);
+        codes.expect(exit::DONE).result()["reception"].clone()
+    };
+    let simulated = ask();
+    assert_eq!(simulated["blocks"], 40);
+    let folder = home.path().join("cache/paritas/reception");
+    let files: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let [file] = &files[..] else { panic!("{files:?}") };
+    let text = fs::read_to_string(file).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), simulated);
+    let average = simulated["average"].to_string();
+    fs::write(file, text.replace(&average, "1.25")).unwrap();
+    assert_eq!(ask()["average"], 1.25);
+    fs::write(file, "{").unwrap();
+    assert_eq!(ask(), simulated);
+}
+
 #[test]
 fn what_does_not_fit_is_ignored() {
     let home = Home::new();

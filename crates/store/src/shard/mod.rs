@@ -30,7 +30,7 @@ pub use format::{Digest, ObjectId};
 pub use geometry::{DEFAULT_BLOCK_BYTES, Part};
 pub use object::{Ignored, Inventory, Object, scan, scan_with};
 pub use promote::{AddedPart, PromoteJob, PromoteReport, promote};
-pub use rateless::{ReceptionReport, reception};
+pub use rateless::{ReceptionReport, reception, reception_key};
 pub use recognise::ShardFile;
 pub use repair::{RepairJob, RepairReport, RepairedShard, repair};
 pub use sources::FileReport;
