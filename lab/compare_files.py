@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Measures whole commands on a file in the page cache: paritas beside zfec, par2 and cp.
 
-    lab/compare_files.py [--bytes 1G] [--rounds 5] [--folder DIR] [--code K+M]
+    lab/compare_files.py [--bytes 1G] [--rounds 20] [--folder DIR] [--code K+M] [--no-par2]
 
-All tools get the same file and make the same redundancy (m/k of its size). They run in interleaved
-rounds in one session, so that a slow moment of the machine meets all of them; par2 creates only in
-the first round, because it takes minutes. Every decoded file is compared with the original before a
-time counts. Reported is the median with the lowest and highest, and the ratio to paritas.
+All tools get the same file and make the same redundancy (m/k of its size). Every command runs in pairs, one of paritas
+and one of the other tool, back to back in alternating order, so that a slow moment of the machine meets both; where
+the ratio stays uncertain, up to four times as many rounds are taken (see pairs.py). par2 creates only once, because it
+takes minutes. Every decoded file is compared with the original before a time counts. Reported are the median and the
+10th percentile of all samples, and the ratio of the pairs.
 
 `cp` copies as many bytes as the encoder writes (for encode) or as the file has (for decode). Times
-are of whole processes without waiting for the disk, except where a line says --sync. The folder decides what is measured: on tmpfs (the default, /dev/shm) the disk
-takes no part. Raw samples go to lab/records/ as CSV with the processor and the commit.
+are of whole processes without waiting for the disk, except where a line says --sync. The folder decides what is measured:
+on tmpfs (the default, /dev/shm) the disk takes no part; it needs room for seven times the file. Raw samples go to
+lab/records/ as CSV with the processor and the commit.
 
 Installs what is missing: zfec from PyPI into a virtual environment, par2 from Debian.
 """
@@ -23,10 +25,12 @@ import os
 import pathlib
 import platform
 import shutil
-import statistics
 import subprocess
 import sys
 import time
+from typing import Callable
+
+import pairs
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -39,7 +43,7 @@ def parse_bytes(text: str) -> int:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bytes", type=parse_bytes, default=1 << 30)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("/dev/shm"))
     parser.add_argument("--code", default="4+2", help="K+M")
     parser.add_argument("--no-par2", action="store_true")
@@ -85,126 +89,154 @@ def fresh(folder: pathlib.Path) -> pathlib.Path:
 
 
 class Bench:
+    """The commands: each method runs one, checks what it made, removes it, and returns the seconds it took."""
+
     def __init__(self, args: argparse.Namespace):
         self.args = args
         self.k, self.m = (int(part) for part in args.code.split("+"))
         self.folder = fresh(args.folder / "paritas-compare")
         self.file = self.folder / "file"
-        self.samples: dict[str, list[float]] = {}
         self.paritas = build_paritas()
         self.zfec, self.zunfec = find_zfec()
         self.par2 = None if args.no_par2 else find_par2()
         with open(self.file, "wb") as file:
             for _ in range(args.bytes >> 20):
                 file.write(os.urandom(1 << 20))
+        self.shards, self.damaged, self.shares = (self.folder / name for name in ("shards", "damaged", "shares"))
+        self.make_shards()
 
-    def sample(self, what: str, command: list) -> None:
-        self.samples.setdefault(what, []).append(run(command, self.folder))
+    def make_shards(self) -> None:
+        """What is decoded: shards of both tools, and links to those of ours that are left after a loss."""
+        run(self.encoding(fresh(self.shards), "--no-sync"), self.folder)
+        fresh(self.damaged)
+        for shard in sorted(self.shards.iterdir())[self.m :]:
+            os.link(shard, self.damaged / shard.name)
+        run(self.sharing(fresh(self.shares)), self.folder)
 
-    def check(self, decoded: pathlib.Path) -> None:
-        if not filecmp.cmp(self.file, decoded, shallow=False):
-            sys.exit(f"{decoded} is not the file that was encoded")
-        decoded.unlink()
+    def encoding(self, out: pathlib.Path, sync: str) -> list:
+        return [self.paritas, "encode", self.file, "--code", self.args.code, "--out", out, sync, "--quiet"]
 
-    def round(self, number: int) -> None:
-        for sync in [False, True]:
-            name, flag = ("paritas --sync", "--sync") if sync else ("paritas", "--no-sync")
-            out = fresh(self.folder / "shards")
-            command = [self.paritas, "encode", self.file, "--code", self.args.code, "--out", out]
-            self.sample(f"encode: {name}", [*command, flag, "--quiet"])
-        self.decode_paritas(out)
+    def sharing(self, out: pathlib.Path) -> list:
+        shape = ["-k", str(self.k), "-m", str(self.k + self.m)]
+        return [self.zfec, "-q", "-f", *shape, "-p", "share", "-d", out, self.file]
+
+    def into(self, command: Callable[[pathlib.Path], list]) -> float:
+        """Runs a command that fills a folder."""
+        out = fresh(self.folder / "out")
+        seconds = run(command(out), self.folder)
         shutil.rmtree(out)
-        self.copy()
-        self.round_zfec()
-        if number == 0 and self.par2:
-            self.round_par2()
+        return seconds
 
-    def decode_paritas(self, shards: pathlib.Path) -> None:
-        """Whole, and with m data shards lost."""
-        decoded = self.folder / "decoded"
-        command = [self.paritas, "decode", shards, "--out", decoded, "--no-sync", "--quiet"]
-        self.sample("decode, nothing lost: paritas", command)
-        self.check(decoded)
-        for shard in sorted(shards.iterdir())[: self.m]:
-            shard.unlink()
-        self.sample(f"decode, {self.m} data shards lost: paritas", command)
-        self.check(decoded)
+    def decoded(self, command: Callable[[pathlib.Path], list]) -> float:
+        """Runs a command that writes the file."""
+        out = self.folder / "decoded"
+        seconds = run(command(out), self.folder)
+        if not filecmp.cmp(self.file, out, shallow=False):
+            sys.exit(f"{out} is not the file that was encoded")
+        out.unlink()
+        return seconds
 
-    def copy(self) -> None:
-        """As many bytes as the encoder writes, into as many files; and the file itself."""
-        n = self.k + self.m
+    def encode(self, sync: str = "--no-sync") -> float:
+        return self.into(lambda out: self.encoding(out, sync))
+
+    def decode(self, shards: pathlib.Path) -> float:
+        return self.decoded(lambda out: [self.paritas, "decode", shards, "--out", out, "--no-sync", "--quiet"])
+
+    def zfec_encode(self) -> float:
+        return self.into(self.sharing)
+
+    def zfec_decode(self, lost: int) -> float:
+        shares = sorted(self.shares.iterdir())[lost : lost + self.k]
+        return self.decoded(lambda out: [self.zunfec, "-f", "-o", out, *shares])
+
+    def par2_create(self) -> float:
+        def command(out: pathlib.Path) -> list:
+            os.link(self.file, out / "file")
+            return [self.par2, "create", "-q", "-q", f"-r{100 * self.m // self.k}", out / "file.par2", out / "file"]
+
+        return self.into(command)
+
+    def copy_shards(self) -> float:
+        """Copies as many bytes as the encoder writes, into as many files."""
         part = self.folder / "part"
         with open(self.file, "rb") as source, open(part, "wb") as target:
             target.write(source.read(self.args.bytes // self.k))
-        out = fresh(self.folder / "copies")
-        script = f"for i in $(seq {n}); do cp '{part}' '{out}'/$i; done"
-        self.sample("encode: cp of the bytes written", ["sh", "-c", script])
+        seconds = self.into(lambda out: ["sh", "-c", f"for i in $(seq {self.k + self.m}); do cp '{part}' '{out}'/$i; done"])
         part.unlink()
-        shutil.rmtree(out)
-        self.sample("decode, nothing lost: cp", ["cp", self.file, self.folder / "copy"])
-        (self.folder / "copy").unlink()
+        return seconds
 
-    def round_zfec(self) -> None:
-        out = fresh(self.folder / "zfec")
-        n = self.k + self.m
-        shape = ["-k", str(self.k), "-m", str(n)]
-        command = [self.zfec, "-q", "-f", *shape, "-p", "share", "-d", out, self.file]
-        self.sample("encode: zfec", command)
-        shares = sorted(out.iterdir())
-        for lost, which in [("nothing lost", shares[: self.k]), (f"{self.m} data shards lost", shares[self.m :])]:
-            decoded = self.folder / "decoded"
-            self.sample(f"decode, {lost}: zfec", [self.zunfec, "-f", "-o", decoded, *which])
-            self.check(decoded)
-        shutil.rmtree(out)
+    def copy_file(self) -> float:
+        return self.decoded(lambda out: ["cp", self.file, out])
 
-    def round_par2(self) -> None:
-        out = fresh(self.folder / "par2")
-        os.link(self.file, out / "file")
-        redundancy = f"-r{100 * self.m // self.k}"
-        command = [self.par2, "create", "-q", "-q", redundancy, out / "file.par2", out / "file"]
-        self.sample("encode: par2", command)
-        shutil.rmtree(out)
 
-    def report(self) -> None:
-        commit = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
-        ).stdout.strip()
-        processor = next(
-            (line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line),
-            platform.machine(),
-        )
-        self.write_record(commit, processor)
-        print(f"{self.args.bytes / 1e9:.2f} GB, code {self.args.code}, {self.args.rounds} rounds, "
-              f"{os.cpu_count()} x {processor}, commit {commit}\n")
-        print("| what | seconds, median (low to high) | x paritas |")
-        print("| --- | --- | --- |")
-        for what, seconds in sorted(self.samples.items()):
-            median = statistics.median(seconds)
-            base = self.samples[what.split(":")[0] + ": paritas"]
-            ratio = median / statistics.median(base)
-            spread = f"{min(seconds):.2f} to {max(seconds):.2f}"
-            print(f"| {what} | {median:.2f} ({spread}) | {ratio:.2f} |")
+Comparison = tuple[str, str, Callable[[], float], str, Callable[[], float]]
 
-    def write_record(self, commit: str, processor: str) -> None:
-        records = ROOT / "lab" / "records"
-        records.mkdir(exist_ok=True)
-        day = datetime.date.today().isoformat()
-        with open(records / f"files-{self.args.code}-{self.args.folder.name}-{day}.csv", "w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["what", "round", "seconds", "bytes", "processor", "commit"])
-            for what, samples in sorted(self.samples.items()):
-                for number, seconds in enumerate(samples):
-                    row = [what, number, f"{seconds:.4f}", self.args.bytes, processor, commit]
-                    writer.writerow(row)
+
+def comparisons(bench: Bench) -> list[Comparison]:
+    """What is compared: the operation, and two names and commands."""
+    whole, damaged = (lambda: bench.decode(bench.shards)), (lambda: bench.decode(bench.damaged))
+    lost = f"decode, {bench.m} data shards lost"
+    return [
+        ("encode", "paritas", bench.encode, "zfec", bench.zfec_encode),
+        ("encode", "paritas", bench.encode, "cp of the bytes written", bench.copy_shards),
+        ("encode", "paritas --sync", lambda: bench.encode("--sync"), "paritas", bench.encode),
+        ("decode, nothing lost", "paritas", whole, "zfec", lambda: bench.zfec_decode(0)),
+        ("decode, nothing lost", "paritas", whole, "cp", bench.copy_file),
+        (lost, "paritas", damaged, "zfec", lambda: bench.zfec_decode(bench.m)),
+        (lost, "paritas", damaged, "cp", bench.copy_file),
+    ]
+
+
+def measure(bench: Bench, rounds: int) -> dict[tuple[str, str, str], pairs.Pairs]:
+    """Samples by operation and names."""
+    all_of_them = comparisons(bench)
+    taken = {(what, ours, theirs): pairs.Pairs() for what, ours, _, theirs, _ in all_of_them}
+    while any(samples.is_open(rounds) for samples in taken.values()):
+        for what, ours, subject, theirs, base in all_of_them:
+            samples = taken[what, ours, theirs]
+            if samples.is_open(rounds):
+                samples.take(subject, base)
+    if bench.par2:
+        once = taken["encode", "paritas", "par2"] = pairs.Pairs()
+        once.take(bench.encode, bench.par2_create)
+    return taken
+
+
+def report(args: argparse.Namespace, taken: dict[tuple[str, str, str], pairs.Pairs]) -> None:
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.strip()
+    processor = next(
+        (line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line),
+        platform.machine(),
+    )
+    write_record(args, taken, commit, processor)
+    print(f"{args.bytes / 1e9:.2f} GB, code {args.code}, {os.cpu_count()} x {processor}, commit {commit}\n")
+    print("| what | ours | seconds, median (p10) | beside | seconds, median (p10) | times as fast (95 %) | pairs |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for (what, ours, theirs), samples in taken.items():
+        subject, base = (f"{side.median:.2f} ({side.p10:.2f})" for side in (samples.subject(), samples.base()))
+        ratio = samples.ratio()
+        print(f"| {what} | {ours} | {subject} | {theirs} | {base} | {ratio} | {ratio.pairs} |")
+
+
+def write_record(args: argparse.Namespace, taken: dict, commit: str, processor: str) -> None:
+    records = ROOT / "lab" / "records"
+    records.mkdir(exist_ok=True)
+    day = datetime.date.today().isoformat()
+    with open(records / f"files-{args.code}-{args.folder.name}-{day}.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["what", "subject", "base", "round", "seconds", "base_seconds", "bytes", "processor", "commit"])
+        for names, samples in taken.items():
+            for number, (ours, theirs) in enumerate(samples.pairs):
+                writer.writerow([*names, number, f"{ours:.4f}", f"{theirs:.4f}", args.bytes, processor, commit])
 
 
 def main() -> None:
     args = arguments()
     bench = Bench(args)
     try:
-        for number in range(args.rounds):
-            bench.round(number)
-        bench.report()
+        report(args, measure(bench, args.rounds))
     finally:
         shutil.rmtree(bench.folder, ignore_errors=True)
 

@@ -13,7 +13,7 @@ with C's T first and C-bar's second. A cell is ours/theirs. BB-DPG is `bbdpg` as
 is `dpg` by default (one searched matrix), DPG w/o opt has the natural points, normalised; (k, m) and
 (k, m2) are m2 stripes of the searched codes. `group` is what the schedule of the whole group takes, which is
 how `bbdpg` is run: coupling then costs less than in the accounting. (Table 4.4, throughputs, is
-`cargo run --release -p paritas --example dpg_throughput`.)
+`cargo run --release -p paritas-tune --example dpg_throughput`.)
 """
 
 import argparse

@@ -6,13 +6,14 @@
     lab/lt.py curve [--runs 1000]                   blocks needed against XORs and failures
     lab/lt.py freedom [--runs 1000]                 how robust the variants are
     lab/lt.py defaults [--runs 1000] [--k 4,16,…]   what the default distribution and others need
-    lab/lt.py variants [--rounds 3] [--kib 128] [--c 1,1.1,…] [--delta 0.1,…] [--cells]   tables 3, 4, 7, 8, 10, 12, 14, 16
+    lab/lt.py variants [--rounds 4] [--kib 128] [--c 1,1.1,…] [--delta 0.1,…] [--cells]   tables 3, 4, 7, 8, 10, 12, 14, 16
     lab/lt.py peers [--rounds 20] [--kib 128] [--spec lt:…]               encode and decode beside raptorq
 
 Everything runs in lab/fountain, which this builds. Raw output goes to lab/records/, unless arguments make a run
-another than usual. `peers` and `variants` interleave
-their samples on one core and check every answer; medians are over rounds, ratios within each, both on the wall and by
-processor time, which a loaded machine disturbs less. The paper's speeds are those of two 2.4 GHz Xeons; only
+another than usual. `peers` and `variants` take
+samples in pairs on one core and check every answer: ours back to back with raptorq's, a variant with table 7. Ratios are
+those of pairs.py, both on the wall and by processor time, which a loaded machine disturbs less; speeds are the median and
+the 90th percentile of all samples. The paper's speeds are those of two 2.4 GHz Xeons; only
 ratios between its variants compare.
 """
 
@@ -24,6 +25,8 @@ import os
 import pathlib
 import statistics
 import subprocess
+
+import pairs
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -83,32 +86,32 @@ def tables(args) -> None:
                 print(f"{table},{c:g},{delta:g},{ours:g},{their:g},{off:+.3f}")
 
 
-def speeds(rows: list[dict], column: str) -> dict:
-    by_name = collections.defaultdict(list)
+def in_pairs(rows: list[dict], seconds: str = "seconds") -> pairs.Pairs:
+    """The pairs of some rows, on the wall or by processor time."""
+    return pairs.Pairs([(float(row[seconds]), float(row["base_" + seconds])) for row in rows])
+
+
+def show(rows: list[dict]) -> None:
+    """A line for each subject and base: speeds, and ratios on the wall and by processor time."""
+    by_names = collections.defaultdict(list)
     for row in rows:
-        by_name[row["name"]].append(float(row[column]))
-    return by_name
+        by_names[row["subject"], row["base"]].append(row)
+    print("| what | MB/s, median (p90) | beside | MB/s, median (p90) | ratio (wall) | ratio (processor) | pairs |\n|" + " --- |" * 7)
+    for (subject, base), rows in by_names.items():
+        wall, busy = in_pairs(rows), in_pairs(rows, "processor_seconds")
+        ours, theirs = (speeds(spread, float(rows[0]["bytes"])) for spread in (wall.subject(), wall.base()))
+        print(f"| {subject} | {ours} | {base} | {theirs} | {wall.ratio()} | {busy.ratio()} | {len(rows)} |")
 
 
-def show(rows: list[dict], base) -> None:
-    """Medians and spread, and the median ratio to the sample of the same round that `base` names."""
-    wall, busy = speeds(rows, "mb_per_second"), speeds(rows, "mb_per_processor_second")
-    print("| what | MB/s, median (min to max) | MB per second of processor time | ratio (wall) | ratio (processor) |")
-    print("| --- | --- | --- | --- | --- |")
-    for name in wall:
-        ratios = [statistics.median(a / b for a, b in zip(of[name], of[base(name)])) for of in (wall, busy)]
-        w, b = wall[name], busy[name]
-        print(f"| {name} | {statistics.median(w):.0f} ({min(w):.0f} to {max(w):.0f}) | {statistics.median(b):.0f} "
-              f"({min(b):.0f} to {max(b):.0f}) | {ratios[0]:.2f} | {ratios[1]:.2f} |")
+def speeds(spread: pairs.Spread, size: float) -> str:
+    """MB/s, median and 90th percentile."""
+    return f"{size / spread.median / 1e6:.0f} ({size / spread.p10 / 1e6:.0f})"
 
 
 def peers(args) -> None:
     rows = fountain(args, "bench", args.spec, args.rounds, args.kib)
-    print(f"{args.spec}, 1024 blocks of {args.kib} KiB, one thread, {args.rounds} interleaved rounds; ratios to raptorq\n")
-    show(rows, lambda name: name.replace("paritas", "raptorq").split(" (")[0])
-    print("\nOurs into memory at hand, beside raptorq into new memory\n")
-    show([row for row in rows if "paritas at hand" in row["name"] or "raptorq into new memory" in row["name"]],
-         lambda name: f"{name.split()[0]} raptorq into new memory")
+    print(f"{args.spec}, 1024 blocks of {args.kib} KiB, one thread; at hand beside new memory is ours beside the only call raptorq has\n")
+    show(rows)
 
 
 Cell = tuple[float, float]
@@ -124,7 +127,7 @@ def by_cell(rows: list[dict], column: str) -> dict[tuple[str, str, Cell], list[f
 
 def variants(args) -> None:
     rows = fountain(args, "variants", args.c, args.delta, args.rounds, args.kib)
-    print(f"1024 blocks of {args.kib} KiB, one thread, {args.rounds} rounds a cell, all tables of a cell in turns; medians of rounds\n")
+    print(f"1024 blocks of {args.kib} KiB, one thread, {args.rounds} pairs a cell with table 7; medians\n")
     grid = [row for row in rows if row["table"] in THROUGHPUT]
     over_all_cells(grid)
     for table in THROUGHPUT if args.cells else []:
@@ -133,22 +136,22 @@ def variants(args) -> None:
 
 
 def over_all_cells(rows: list[dict]) -> None:
-    """Averages over cells; ratios to table 7 within each round of each cell."""
+    """Averages over cells; the ratio to table 7 is that of the pairs of all cells."""
     theirs, wall, busy = paper(), by_cell(rows, "mb_per_second"), by_cell(rows, "mb_per_processor_second")
     print("| table | cells | MB/s, average (slowest to fastest cell) | MB per second of processor time | ratio to table 7 (processor) "
-          "| theirs, MB/s | theirs, ratio |\n|" + " --- |" * 7)
+          "| theirs, MB/s | theirs, ratio (median) |\n|" + " --- |" * 7)
     for table, variant in THROUGHPUT.items():
         cells = [cell for number, _, cell in wall if number == table]
         if not cells:
             continue
         speed = [statistics.median(wall[table, variant, cell]) for cell in cells]
         processor = [statistics.median(busy[table, variant, cell]) for cell in cells]
-        ratio = [statistics.median(a / b for a, b in zip(busy[table, variant, cell], busy["7", "plain", cell])) for cell in cells]
+        ratio = in_pairs([row for row in rows if row["table"] == table], "processor_seconds").ratio()
         known = [cell for cell in cells if (table, *cell) in theirs]
         their, base = ([theirs[number, *cell] for cell in known] for number in (table, "7"))
         print(f"| {table} {NAMES[table]} | {len(cells)} | {statistics.mean(speed):.0f} ({min(speed):.0f} to {max(speed):.0f}) "
-              f"| {statistics.mean(processor):.0f} ({min(processor):.0f} to {max(processor):.0f}) | {statistics.mean(ratio):.2f} | "
-              + (f"{statistics.mean(their):.0f} | {statistics.mean(a / b for a, b in zip(their, base)):.2f} |" if known else "- | - |"))
+              f"| {statistics.mean(processor):.0f} ({min(processor):.0f} to {max(processor):.0f}) | {ratio} | "
+              + (f"{statistics.mean(their):.0f} | {statistics.median(a / b for a, b in zip(their, base)):.2f} |" if known else "- | - |"))
 
 
 def one_table(table: str, rows: list[dict]) -> None:
@@ -245,7 +248,7 @@ def main() -> None:
             command.add_argument("--cells", action="store_true", help="every cell, too")
         if name == "defaults":
             command.add_argument("--k", default="4,16,64,256,1024,8192,65536", help="numbers of data blocks")
-    for name, run, rounds in [("peers", peers, 20), ("variants", variants, 3)]:
+    for name, run, rounds in [("peers", peers, 20), ("variants", variants, 4)]:
         command = commands.add_parser(name)
         command.set_defaults(run=run)
         command.add_argument("--rounds", type=int, default=rounds)

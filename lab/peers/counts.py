@@ -29,7 +29,7 @@ BEFORE, COUNTED = 30, 10
 
 def events(variant: str, k: int, m: int, shard: int, operations: int, args: argparse.Namespace) -> dict:
     """What a whole run with so many operations takes."""
-    program, last = run.command(variant)
+    program, last = run.command(variant, k, m)
     words = [program[0], *map(str, program[1:]), str(k), str(m), str(shard), args.op, args.align, *last]
     with tempfile.NamedTemporaryFile() as out:
         tool = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", *CACHES, f"--cachegrind-out-file={out.name}"]
@@ -45,7 +45,7 @@ def events(variant: str, k: int, m: int, shard: int, operations: int, args: argp
 
 def count(shape: str, variant: str, args: argparse.Namespace) -> None:
     k, m = map(int, shape.split("+"))
-    shard = run.SETS[args.set] // (k + m) // 64 * 64
+    shard = run.shard_bytes(args.set, k, m)
     few, many = (events(variant, k, m, shard, n, args) for n in (BEFORE, BEFORE + COUNTED))
     kib = COUNTED * k * many["shard"] / 1024
     per_kib = {name: (many[name] - few[name]) / kib for name in few if name != "shard"}
@@ -59,14 +59,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shapes", default=run.DEFAULT_SHAPES)
     parser.add_argument("--op", choices=["encode", "decode"], default="encode")
-    parser.add_argument("--set", choices=list(run.SETS), default="cache")
+    parser.add_argument("--set", choices=[*run.SETS, *run.SHARDS], default="cache")
     parser.add_argument("--align", choices=["staggered", "page"], default="staggered")
     parser.add_argument("--variants", default="isal,paritas:jit-avx2")
     args = parser.parse_args()
     run.install()
     if not shutil.which("valgrind"):
         subprocess.run(["apt-get", "install", "-y", "-qq", "valgrind"], check=True)
-    print(f"{args.op}, {run.SETS[args.set] >> 10} KiB, shards {args.align}; per KiB of user data\n")
+    print(f"{args.op}, set {args.set}, shards {args.align}; per KiB of user data\n")
     print("| k+m | library | instructions | loads | stores | lines missed in L1 | least | in L2 | code lines missed |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for shape in args.shapes.split(","):

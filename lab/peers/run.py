@@ -1,23 +1,31 @@
 #!/usr/bin/env python3
-"""Measures Paritas side by side with its peers, in memory, on one core, in interleaved rounds.
+"""Measures Paritas side by side with its peers, in memory, on one core, in pairs.
 
-    lab/peers/run.py [--shapes 10+4,6+3] [--op encode|decode] [--set cache|dram] [--rounds 40]
-                     [--align staggered|page] [--variants paritas,isal,…]
+    lab/peers/run.py [--shapes 10+4,6+3] [--op encode|decode] [--set cache|dram|1k|4k] [--rounds 40]
+                     [--align staggered|page] [--words | --pairs paritas/isal,paritas:jit-avx2/isal:avx2,…]
+                     [--label NAME]
 
 Peers: ISA-L and Jerasure (Debian's packages), klauspost/reedsolomon (Go), reed-solomon-simd and
 reed-solomon-erasure (Rust). Each is a process of its own (see c/peer.h for the protocol) that first proves
-that it decodes what it encodes; then all are sampled in turn, on the same core. `cache` is 512 KiB for all
-shards together, `dram` 256 MiB. GB/s is k x shard bytes / seconds / 10^9.
+that it decodes what it encodes; variants that are to have the same bytes prove that they have. Sets: `cache` is
+512 KiB for all shards together, `dram` 256 MiB, `1k` and `4k` are shards of 1 and 4 KiB; lengths are
+the nearest whole number of strips of Paritas, for every peer that needs no strips of its own. GB/s is k x shard bytes / seconds / 10^9.
 
-Machines like these alternate between a fast and a slow speed by the millisecond, as a neighbour on the
-same core comes and goes. So every sample stands between two runs of a fixed calibration loop, and counts
-only where both ran at full speed (within 4 % of that process's best); the sample's own time is
-never looked at. How many were kept is reported. Raw samples go to lab/records/.
+A variant is a library, perhaps with a detail: `klauspost:avx2` and `isal:avx2` may use no wider instructions;
+`paritas:KERNEL`, `paritas:FAMILY@KERNEL` or `paritas:SPEC@KERNEL` say which kernel and code run. Without --pairs the
+default code is compared with ISA-L and klauspost/reedsolomon, on AVX2 and on the best that the processor has; with
+--words it is the codes that have the peers' bytes (`isal-cauchy`, `backblaze`).
+
+Machines like these alternate between a fast and a slow speed by the millisecond. So every sample of ours stands back to
+back with one of the peer's on the same core, all within a millisecond unless one operation takes longer (how long a
+pair takes is reported), in alternating order, and what counts is the ratio of each pair: see lab/pairs.py.
+Speeds are the median and the 90th percentile of all samples. Raw samples go to lab/records/.
 
 Installs what is missing with apt-get, cargo and go.
 """
 
 import argparse
+import collections
 import csv
 import datetime
 import os
@@ -25,14 +33,27 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent))
+
+import pairs  # noqa: E402
+
 BUILD = ROOT / "target" / "peers"
+# Bytes of all shards together, and of one.
 SETS = {"cache": 512 << 10, "dram": 256 << 20}
-TOLERANCE = 1.04
+SHARDS = {"1k": 1 << 10, "4k": 4 << 10}
 DEFAULT_SHAPES = "6+3,8+3,10+4,12+4,10+6,17+3,20+4"
-DEFAULT_VARIANTS = "isal,klauspost,klauspost:avx2,jerasure,erasure,simd,paritas,paritas:jit-avx2"
+DEFAULT_PAIRS = "paritas:jit-avx2/isal:avx2,paritas:jit-avx2/klauspost:avx2,paritas/isal,paritas/klauspost"
+WORD_PAIRS = ("paritas:isal-cauchy@jit-avx2/isal:avx2,paritas:isal-cauchy@jit-avx2/klauspost:avx2,"
+              "paritas:backblaze@jit-avx2/klauspost:avx2,"
+              "paritas:isal-cauchy@auto/isal,paritas:isal-cauchy@auto/klauspost,paritas:backblaze@auto/klauspost")
+# Whose bytes a library's are.
+BYTES = {"isal": "isal-cauchy", "klauspost": "backblaze", "erasure": "backblaze"}
+# A sample is at least as long as this, in nanoseconds, or one operation.
+SAMPLE = 250_000
 
 
 def install() -> None:
@@ -56,106 +77,150 @@ def install() -> None:
     subprocess.run(["cargo", "build", *target], cwd=HERE / "rust", check=True)
 
 
-def command(variant: str) -> tuple[list, list]:
-    """The program of a variant, and its last argument."""
+def parts(variant: str) -> tuple[str, str, str]:
+    """The library of a variant, the code (for Paritas), and what else is said."""
     name, _, detail = variant.partition(":")
+    code, _, detail = detail.rpartition("@") if name == "paritas" else ("", "", detail)
+    return name, code, detail
+
+
+def command(variant: str, k: int, m: int) -> tuple[list, list]:
+    """The program of a variant, and its last argument."""
+    name, code, detail = parts(variant)
     rust = BUILD / "rust" / "release" / "peers"
     if name == "paritas":
-        # paritas, paritas:KERNEL, or paritas:CODE@KERNEL
-        code, _, kernel = detail.rpartition("@")
-        return [rust], [f"paritas@{code}@{kernel or 'auto'}"]
+        is_family = code and ":" not in code and "+" not in code
+        spec = f"{code}:k={k},m={m}" if is_family else code
+        return [rust], [f"paritas@{spec}@{detail or 'auto'}"]
     if name in ("simd", "erasure"):
         return [rust], [name]
     program = {"isal": "isal", "jerasure": "jerasure", "klauspost": "go"}[name]
     return [BUILD / program], [detail] if detail else []
 
 
-class Peer:
-    """One library at one shape."""
+def shard_bytes(size: str, k: int, m: int) -> int:
+    """The bytes of a shard, before anybody's strips are considered."""
+    return SHARDS[size] if size in SHARDS else SETS[size] // (k + m) // 64 * 64
 
-    def __init__(self, variant: str, k: int, m: int, args: argparse.Namespace):
-        self.variant, self.k, self.shard = variant, k, SETS[args.set] // (k + m) // 64 * 64
-        program, last = command(variant)
-        words = [*program, str(k), str(m), str(self.shard), args.op, args.align, *last]
-        pinned = ["taskset", "-c", str(os.sched_getaffinity(0).copy().pop())]
+
+class Peer:
+    """One library at one shape, in a process of its own."""
+
+    def __init__(self, variant: str, k: int, m: int, shard: int, args: argparse.Namespace):
+        self.variant, self.k, self.shard, self.parity, self.runs = variant, k, shard, "", 1
+        program, last = command(variant, k, m)
+        words = [*program, str(k), str(m), str(shard), args.op, args.align, *last]
+        pinned = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
         environment = {**os.environ, "GOMAXPROCS": "1"}
         self.process = subprocess.Popen(
             [*pinned, *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
-        self.samples: list[tuple[int, int, int]] = []
-        self.runs = 1
         self.ready = self.wait_until_ready()
         if self.ready:
             self.choose_runs()
 
     def wait_until_ready(self) -> bool:
         for line in self.process.stdout:
-            if line.startswith("bytes "):
-                self.shard = int(line.split()[1])
-            elif line.strip() == "ready":
+            word, _, value = line.strip().partition(" ")
+            if word == "bytes":
+                self.shard = int(value)
+            elif word == "parity":
+                self.parity = value
+            elif word == "ready":
                 return True
             else:
                 sys.exit(f"{self.variant}: {line}")
         return False
 
     def choose_runs(self) -> None:
-        """About 400 microseconds a sample, so that the brackets speak for it."""
-        times = [self.sample()[1] for _ in range(3)]
-        self.runs = max(1, 400_000 // max(1, min(times)))
+        """As many as a sample holds: doubled until they take that long."""
+        for _ in range(30):
+            nanoseconds = min(self.sample() for _ in range(3))
+            if nanoseconds * self.runs >= SAMPLE:
+                return
+            self.runs = max(self.runs + 1, min(8 * self.runs, int(SAMPLE / nanoseconds)))
 
-    def sample(self) -> tuple[int, int, int]:
+    def sample(self) -> float:
+        """Nanoseconds of one operation."""
         self.process.stdin.write(f"sample {self.runs}\n")
         self.process.stdin.flush()
-        before, operation, after = map(int, self.process.stdout.readline().split())
-        return before, operation // self.runs, after
+        return int(self.process.stdout.readline()) / self.runs
 
-    def measure(self) -> None:
-        self.samples.append(self.sample())
+    @property
+    def bytes(self) -> tuple[str, int] | None:
+        """Whose bytes the parity has, and its length, if there may be others with the same."""
+        name, code, _ = parts(self.variant)
+        whose = code.partition(":")[0] if name == "paritas" else BYTES.get(name)
+        return (whose, self.shard) if whose in BYTES.values() else None
 
-    def kept(self) -> list[float]:
-        """GB/s of the samples whose brackets both ran at full speed."""
-        best = min(min(before, after) for before, _, after in self.samples)
-        good = [t for before, t, after in self.samples if max(before, after) <= TOLERANCE * best]
-        return [self.k * self.shard / t for t in good]
+    def speeds(self, spread: pairs.Spread) -> str:
+        """GB/s, median and 90th percentile."""
+        return f"{self.k * self.shard / spread.median:.2f} ({self.k * self.shard / spread.p10:.2f})"
 
     def close(self) -> None:
         self.process.stdin.close()
         self.process.wait()
 
 
-def measure(shape: str, args: argparse.Namespace, writer) -> None:
+def start(k: int, m: int, variants: list[str], args: argparse.Namespace) -> dict[str, Peer]:
+    """All that serve this shape; those of Paritas first, whose strips decide the length for all."""
+    length, peers = shard_bytes(args.set, k, m), {}
+    for variant in sorted(variants, key=lambda variant: not variant.startswith("paritas")):
+        peers[variant] = Peer(variant, k, m, length, args)
+        if variant.startswith("paritas") and peers[variant].ready:
+            length = peers[variant].shard
+    expect_same_bytes(peers)
+    return peers
+
+
+def expect_same_bytes(peers: dict[str, Peer]) -> None:
+    by_bytes = collections.defaultdict(set)
+    for peer in peers.values():
+        if peer.ready and peer.bytes:
+            by_bytes[peer.bytes].add(peer.parity)
+    for (whose, _), parities in by_bytes.items():
+        if len(parities) > 1:
+            sys.exit(f"parity of {whose} differs: {[(p.variant, p.parity) for p in peers.values()]}")
+
+
+def measure(shape: str, comparisons: list[tuple[str, str]], args: argparse.Namespace, writer) -> list[float]:
+    """Prints a line for each comparison; returns how long the pairs took, in milliseconds."""
     k, m = map(int, shape.split("+"))
-    peers = [Peer(variant, k, m, args) for variant in args.variants.split(",")]
-    absent = [peer.variant for peer in peers if not peer.ready]
-    peers = [peer for peer in peers if peer.ready]
-    for _ in range(args.rounds):
-        for peer in peers:
-            peer.measure()
-    isal = next((statistics.median(p.kept()) for p in peers if p.variant == "isal" and p.kept()), None)
-    for peer in peers:
-        speeds = peer.kept()
-        for sample in peer.samples:
-            writer.writerow([shape, args.op, args.set, args.align, peer.variant, peer.shard, *sample])
-        if not speeds:
-            print(f"| {shape} | {peer.variant} | no sample was bracketed by full speed | | |")
-            continue
-        median = statistics.median(speeds)
-        ratio = f"{median / isal:.2f}" if isal else "-"
-        print(f"| {shape} | {peer.variant} | {median:.1f} ({min(speeds):.1f} to {max(speeds):.1f}) "
-              f"| {ratio} | {len(speeds)} of {len(peer.samples)} |", flush=True)
+    peers = start(k, m, list(dict.fromkeys(name for names in comparisons for name in names)), args)
+    absent = [variant for variant, peer in peers.items() if not peer.ready]
+    taken = {names: pairs.Pairs() for names in comparisons if not set(names) & set(absent)}
+    durations = []
+    while unsettled := {names: samples for names, samples in taken.items() if samples.is_open(args.rounds)}:
+        for (subject, base), samples in unsettled.items():
+            began = time.perf_counter()
+            pair = samples.take(peers[subject].sample, peers[base].sample)
+            durations.append(1e3 * (time.perf_counter() - began))
+            writer.writerow([shape, args.op, args.set, args.align, subject, base, peers[subject].shard, peers[base].shard,
+                             *(f"{nanoseconds:.1f}" for nanoseconds in pair)])
+    for (subject, base), samples in taken.items():
+        # Lengths may differ where a peer has strips of its own: what is compared are bytes a second.
+        scale = peers[subject].shard / peers[base].shard
+        ratio = pairs.Pairs([(a / scale, b) for a, b in samples.pairs]).ratio()
+        print(f"| {shape} | {peers[subject].shard} | {subject} | {peers[subject].speeds(samples.subject())} | {base} "
+              f"| {peers[base].speeds(samples.base())} | {ratio} | {ratio.verdict} | {ratio.pairs} |", flush=True)
+    for peer in peers.values():
         peer.close()
     for variant in absent:
-        print(f"| {shape} | {variant} | cannot serve this shape | | |")
+        print(f"| {shape} | | {variant} | cannot serve this shape | | | | | |")
+    return durations
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shapes", default=DEFAULT_SHAPES)
     parser.add_argument("--op", choices=["encode", "decode"], default="encode")
-    parser.add_argument("--set", choices=list(SETS), default="cache")
+    parser.add_argument("--set", choices=[*SETS, *SHARDS], default="cache")
     parser.add_argument("--align", choices=["staggered", "page"], default="staggered")
-    parser.add_argument("--variants", default=DEFAULT_VARIANTS)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--pairs", default=DEFAULT_PAIRS, help="OURS/PEER,…")
+    which.add_argument("--words", dest="pairs", action="store_const", const=WORD_PAIRS, help="codes with the peers' bytes")
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--label", default="", help="ends the name of the record")
     return parser.parse_args()
 
 
@@ -167,19 +232,23 @@ def main() -> None:
     ).stdout.strip()
     processor = next(line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line)
     isal = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", "libisal2"], capture_output=True, text=True)
-    print(f"{args.op}, set {args.set} ({SETS[args.set] >> 10} KiB), shards {args.align}, one core of "
+    print(f"{args.op}, set {args.set}, shards {args.align}, one core of "
           f"{processor}, commit {commit}, ISA-L {isal.stdout} (Debian's)\n")
-    print("| k+m | library | GB/s, median (min to max) | x ISA-L | kept |")
-    print("| --- | --- | --- | --- | --- |")
+    print("| k+m | shard | ours | GB/s, median (p90) | peer | GB/s, median (p90) | ratio (95 %) | ours is | pairs |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     records = ROOT / "lab" / "records"
     records.mkdir(exist_ok=True)
-    name = f"peers-{args.op}-{args.set}-{args.align}-{datetime.date.today().isoformat()}.csv"
-    with open(records / name, "w", newline="") as file:
+    words = ["peers", args.op, args.set, args.align, datetime.date.today().isoformat(), args.label]
+    comparisons = [tuple(pair.split("/")) for pair in args.pairs.split(",")]
+    durations = []
+    with open(records / ("-".join(filter(None, words)) + ".csv"), "w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["shape", "op", "set", "align", "variant", "shard_bytes", "before_ns", "ns", "after_ns",
-                         processor, commit])
+        writer.writerow(["shape", "op", "set", "align", "subject", "base", "subject_bytes", "base_bytes", "subject_ns",
+                         "base_ns", processor, commit])
         for shape in args.shapes.split(","):
-            measure(shape, args, writer)
+            durations += measure(shape, comparisons, args, writer)
+    if durations:
+        print(f"\nA pair took {statistics.median(durations):.2f} ms (median)")
 
 
 if __name__ == "__main__":

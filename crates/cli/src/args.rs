@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use paritas::plan::machine::Machine;
-use paritas::{KernelChoice, Objective, Order, Pass, Spec, Split, Tuning};
+use paritas::{KernelChoice, Objective, Order, Pass, Spec, Split};
 use paritas_store::foreign::Format;
 
 const EXIT_CODES: &str = "\
@@ -649,7 +649,7 @@ impl Schedule {
 
     /// How many thousandths of a copy an XOR costs.
     pub fn weight(&self) -> u32 {
-        self.weight.unwrap_or_else(Tuning::xor_weight_here)
+        self.weight.unwrap_or_else(paritas_tune::xor_weight)
     }
 }
 
@@ -701,11 +701,18 @@ Examples:
 GB/s is k x shard bytes / seconds / 10^9 for every operation (an update counts the whole stripes it
 keeps right). The roofline is, in the same process and with the same kernel, the speed of reading as
 many streams and writing as many with one XOR for each byte read. Answers are checked before they
-are timed. Of an LT code, GB/s is k x block bytes; decode makes all data from blocks received in random
+are timed. Code and roofline are measured in pairs, back to back (within a millisecond, unless one run takes
+longer), in alternating order. Speeds are the median and the 90th percentile of all samples; the fraction of
+the roofline is the median over all pairs, with an interval that holds it with 95 % confidence (a bootstrap
+from a fixed seed). Where the interval is wider than a tenth of the fraction, up to four times as many pairs
+are taken; where that does not help, or there are fewer than 20, the figure is called too noisy. Of an LT code, GB/s is k x block bytes; decode makes all data from blocks received in random
 order, the graph being solved once, in the first run, as for the segments of a file; the roofline reads
 k blocks. It has no --op update, and neither --packet, --pass, --cost nor --split make a difference.
-JSON: type \"bench\", code, op, stage, set_bytes, shard_bytes, align, packet, kernel, threads, split, reps, kept,
-gbps_median, gbps_min, gbps_max, roofline_gbps, roofline_fraction,
+JSON: type \"bench\", code, op, stage, set_bytes, shard_bytes, align, packet, kernel, threads, split, reps, kept
+and pairs (how many were taken; none is left out), gbps_median, gbps_p90, gbps_min, gbps_max, roofline_gbps,
+roofline_gbps_p90, roofline_fraction, roofline_fraction_low, roofline_fraction_high, verdict (beside the
+roofline the code is faster, slower, level, or this is too noisy to say), noisy (whether the fraction is
+uncertain),
 first_seconds (of the first run, which plans and compiles). Of an LT code packet and split are null, and there
 are block_bytes, blocks (made or received), reception (these as a multiple of k) and seed (both null for encode).")]
 pub struct Bench {
@@ -750,13 +757,13 @@ pub struct Bench {
     /// How threads share the work: auto, stripe, node, columns or rows; auto is as tuned.
     #[arg(long, default_value = "auto", value_name = "SPLIT", value_parser = parse_split)]
     pub split: SplitChoice,
-    /// How many times to measure.
+    /// How many pairs to measure; more where they differ too much.
     #[arg(long, default_value_t = 41, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub reps: u32,
 }
 
 /// Measures kernels, schedules, stores, threads and splits, and remembers the best in the user's cache
-/// directory, where all commands find them. A choice replaces the built-in default only if it is at
+/// directory, where all commands find them. A choice replaces the built-in default only if it is clearly at
 /// least 3 % faster. What is stored never depends on it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -766,7 +773,11 @@ Examples:
   paritas tune lt:k=1024,n=1536          which kernel runs its blocks; there is no other choice
   paritas tune --forget
 
-JSON: a line of type \"decision\" for each: question, about, chosen, choices [{name, gbps}];
+Every choice is measured in pairs with the built-in default, back to back, in alternating order, and taken
+if the whole interval of the ratio (95 % confidence) is above 1.03, or 1.1 for non-temporal stores. Up to 84
+pairs are taken where that is not clear; then the default stays.
+JSON: a line of type \"decision\" for each: question, about, chosen, choices [{name, gbps and gbps_p90
+(median and 90th percentile of all samples), ratio (to the default), ratio_low, ratio_high, pairs}];
 at the end one of type \"tuning\": path, tuning (or forgotten).")]
 pub struct Tune {
     /// The codes to measure [default: 4+2, 6+3, 8+3, 10+4, 12+4, 20+4].

@@ -134,6 +134,16 @@ impl From<paritas::Error> for Failure {
     }
 }
 
+impl From<paritas_tune::Error> for Failure {
+    fn from(error: paritas_tune::Error) -> Self {
+        match error {
+            paritas_tune::Error::Core(error) => error.into(),
+            paritas_tune::Error::Memory(bytes) => Self::memory(bytes),
+            other => Self::internal(other.to_string()),
+        }
+    }
+}
+
 impl From<paritas_store::Error> for Failure {
     fn from(error: paritas_store::Error) -> Self {
         use paritas_store::ErrorKind;

@@ -155,9 +155,10 @@ fn bench_encodes_and_decodes() {
         let settings = ["bench", "--code", CODE, "--set", "65536", "--reps", "3", "--json"];
         let report = run([&settings[..], more].concat()).expect(exit::DONE).result();
         let speed = |field: &str| report[field].as_f64().unwrap();
-        let (low, median, high) = (speed("gbps_min"), speed("gbps_median"), speed("gbps_max"));
-        assert!(0.0 < low && low <= median && median <= high, "{report}");
-        assert!((speed("roofline_fraction") - median / speed("roofline_gbps")).abs() < 1e-6);
+        let speeds = ["gbps_min", "gbps_median", "gbps_p90", "gbps_max"].map(speed);
+        assert!(0.0 < speeds[0] && speeds.is_sorted(), "{report}");
+        let interval = ["roofline_fraction_low", "roofline_fraction", "roofline_fraction_high"];
+        assert!(interval.map(speed).is_sorted(), "{report}");
         assert!(speed("first_seconds") > 0.0);
         assert_eq!((&report["code"], &report["packet"]), (&CANONICAL.into(), &Value::Null));
         report

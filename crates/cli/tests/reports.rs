@@ -575,19 +575,28 @@ fn doctor() {
 fn check_bench(report: &Value) {
     let fields = [
         "gbps_median",
+        "gbps_p90",
         "gbps_min",
         "gbps_max",
         "roofline_gbps",
+        "roofline_gbps_p90",
         "roofline_fraction",
+        "roofline_fraction_low",
+        "roofline_fraction_high",
+        "pairs",
+        "verdict",
+        "noisy",
         "kernel",
         "packet",
     ];
     check_report("bench", "bench", report, &fields);
     let number = |field: &str| report[field].as_f64().unwrap();
-    let (low, median, high) = (number("gbps_min"), number("gbps_median"), number("gbps_max"));
-    assert!(0.0 < low && low <= median && median <= high, "{report}");
-    let fraction = median / number("roofline_gbps");
-    assert!((fraction - number("roofline_fraction")).abs() < 1e-6, "{report}");
+    let speeds = ["gbps_min", "gbps_median", "gbps_p90", "gbps_max"].map(number);
+    assert!(0.0 < speeds[0] && speeds.is_sorted(), "{report}");
+    let interval = ["roofline_fraction_low", "roofline_fraction", "roofline_fraction_high"];
+    assert!(interval.map(number).is_sorted(), "{report}");
     assert_eq!(report["set_bytes"], 65536);
-    assert_eq!(report["reps"], 3);
+    assert_eq!((&report["reps"], &report["pairs"]), (&3.into(), &3.into()));
+    // Three pairs are too few to say anything.
+    assert_eq!((&report["verdict"], &report["noisy"]), (&"too noisy".into(), &true.into()));
 }

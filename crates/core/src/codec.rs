@@ -33,18 +33,6 @@ pub use prepared::Prepared;
 /// The packet size of files and the default of codecs, in bytes.
 pub const DEFAULT_PACKET: usize = 64;
 
-/// How a codec in the word layout computes sums in which nothing is multiplied, such as plain parity
-/// and what it gives back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sums {
-    /// By the word kernel, as all else.
-    #[default]
-    Words,
-    /// By the kernel of the packet layout.
-    Xor,
-}
-
 /// How a codec is to work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodecOptions {
@@ -62,8 +50,6 @@ pub struct CodecOptions {
     pub kernel: KernelChoice,
     /// Which word kernel runs, whatever `kernel` is, for codes in the word layout.
     pub word_kernel: Option<WordKernel>,
-    /// What computes plain sums, for codes in the word layout.
-    pub sums: Sums,
     /// How results are stored.
     pub stores: Stores,
     /// Whether compiled kernels prefetch wide stripes (of 17 streams and more, with which the processor's own
@@ -83,7 +69,6 @@ impl Default for CodecOptions {
             split: Split::default(),
             kernel: KernelChoice::default(),
             word_kernel: None,
-            sums: Sums::default(),
             stores: Stores::default(),
             prefetch: true,
             plan: PlanOptions::default(),

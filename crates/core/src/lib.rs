@@ -10,9 +10,7 @@
 //! [`Code::schedule`]. The modules below stand in the order in which data flows.
 
 pub mod define;
-pub mod measure;
 pub mod plan;
-pub mod tune;
 
 mod codec;
 mod error;
@@ -20,9 +18,7 @@ mod limits;
 mod lt;
 mod run;
 
-pub use codec::{
-    Call, Codec, CodecOptions, DEFAULT_PACKET, ExplainedPart, Explanation, Prepared, Sums,
-};
+pub use codec::{Call, Codec, CodecOptions, DEFAULT_PACKET, ExplainedPart, Explanation, Prepared};
 pub use define::cauchy::CauchyMatrix;
 pub use define::cells::{Cell, CellId, CellSet, Code, CodeBuilder, NodeId, Pin, Place, Role};
 pub use define::code::{FAMILIES, Family};
@@ -42,4 +38,3 @@ pub use run::buffers::{Buffer, Stores};
 pub use run::dispatch::{Kernel, KernelChoice, WordKernel, can_compile};
 pub use run::pages::Pages;
 pub use run::threads::Split;
-pub use tune::Tuning;

@@ -20,8 +20,8 @@ pub use info::LtInfo;
 
 use crate::define::lt::{Graph, LtCode};
 use crate::error::{Error, Result};
-use crate::plan::Plan;
 use crate::limits::BYTES_A_THREAD;
+use crate::plan::Plan;
 use crate::plan::blocks::BlockProgram;
 use crate::plan::lt::{Decoder, Method};
 use crate::plan::schedule::Schedule;
@@ -71,8 +71,13 @@ impl LtOptions {
         let threads = Threads { most: self.threads, bytes_each: BYTES_A_THREAD };
         let (read, made) = (inputs.len(), outputs.len());
         let numbers = (0..read).collect();
-        let executable =
-            run::blocks::prepare(program, runners, numbers, (read..read + made).collect(), read + made)?;
+        let executable = run::blocks::prepare(
+            program,
+            runners,
+            numbers,
+            (read..read + made).collect(),
+            read + made,
+        )?;
         let inputs = inputs.iter().map(|input| Buffer::Source(input));
         let outputs = outputs.iter_mut().map(|output| match output {
             Some(output) => Buffer::Target(output),

@@ -37,6 +37,12 @@ fn plan_knows_only_define() {
     assert_without("plan", &["crate::run", "crate::codec", "super::run"]);
 }
 
+/// Settings are passed in: no file, no network, no environment.
+#[test]
+fn nothing_is_read_from_the_system() {
+    assert_without(".", &["std::fs", "std::net", "env::var", "env::home", "dirs::"]);
+}
+
 #[test]
 fn unsafe_stays_in_kernels() {
     for folder in ["define", "plan"] {

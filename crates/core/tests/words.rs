@@ -9,7 +9,7 @@ use paritas::define::erasure::combinations;
 use paritas::define::field::Field;
 use paritas::{
     BufferLayout, CellSet, Code, CodeBuilder, Codec, CodecOptions, ErrorKind, Kernel, KernelChoice,
-    NodeId, Role, Spec, Stores, Sums, SymbolMatrix, WordKernel,
+    NodeId, Role, Spec, Stores, SymbolMatrix, WordKernel,
 };
 use paritas_reference as reference;
 
@@ -148,32 +148,6 @@ fn every_kernel_is_the_reference() {
                         assert!(made == expected, "{spec}, {length} bytes, {kernel}, {stores:?}");
                     }
                 }
-            }
-        }
-    }
-}
-
-/// Plain sums as XORs: parity of ones, and a lost shard that it gives back.
-#[test]
-fn plain_sums_are_the_same_as_xors() {
-    for spec in ["isal-rs:k=12,m=1", "isal-rs:k=2,m=1", "raid6:k=9", "isal-cauchy:k=3,m=2"] {
-        let code = code(spec);
-        let k = code.symbols().unwrap().data_nodes();
-        for length in LENGTHS {
-            let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, length)).collect();
-            let expected = reference_parity(&code, &data);
-            for kernel in common::kernels() {
-                let options = CodecOptions { kernel, sums: Sums::Xor, ..options() };
-                let codec = Codec::new(code.clone(), options).unwrap();
-                for misalign in [|_| 0, |node| node * 7 % 64] {
-                    let made = encoded(&codec, &data, misalign);
-                    assert!(made == expected, "{spec}, {length} bytes, {kernel:?}");
-                }
-                let mut back = vec![CANARY; length];
-                let mut shards = vec![Target(&mut back)];
-                shards.extend(data[1..].iter().chain(&expected).map(|s| Source(s)));
-                codec.reconstruct(&mut shards).unwrap();
-                assert!(back == data[0], "{spec}, {length} bytes, {kernel:?}");
             }
         }
     }
@@ -615,7 +589,10 @@ fn wrong_buffers_are_refused() {
     let shard = vec![0; 100];
     let (mut p, mut q) = (vec![0; 100], vec![0; 101]);
     let error = codec.encode(&[&shard, &shard], &mut [&mut p, &mut q]).unwrap_err();
-    assert!(error.to_string().contains("buffer 3 must have 100 bytes, as others do; got 101"), "{error}");
+    assert!(
+        error.to_string().contains("buffer 3 must have 100 bytes, as others do; got 101"),
+        "{error}"
+    );
 }
 
 /// A kernel of the packet layout stands for the word kernel on the same registers.

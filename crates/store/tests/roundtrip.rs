@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::cell::RefCell;
 use std::fs;
 use std::io::Read;
 
@@ -9,7 +10,8 @@ use common::{
     check, code, content, get, get_file, kind, look, only, put, segment_bytes, small_job,
 };
 use paritas::define::erasure::combinations;
-use paritas_store::{DigestCheck, EncodeJob, ErrorKind, Status, encode, scan};
+use paritas::{CodecOptions, Kernel, KernelChoice};
+use paritas_store::{DigestCheck, EncodeJob, ErrorKind, Status, encode, scan, scan_with};
 
 const SPECS: [&str; 11] = [
     "4+2",
@@ -67,6 +69,39 @@ fn default_blocks_come_back() {
         assert_eq!(get(object).unwrap().0, bytes);
         assert_eq!(check(object).tolerable, 0);
     }
+}
+
+/// A kernel that no processor of this architecture has.
+fn impossible() -> CodecOptions {
+    let foreign = if cfg!(target_arch = "x86_64") { Kernel::Neon } else { Kernel::Sse2 };
+    CodecOptions { kernel: KernelChoice::Only(foreign), ..CodecOptions::default() }
+}
+
+/// Codes are run as the caller says, in encoding and in what reads the shards, and store the same.
+#[test]
+fn codes_run_as_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = [directory.path().to_owned()];
+    let job = small_job("4+2", directory.path());
+    let kernel = KernelChoice::Only(Kernel::Scalar);
+    let scalar = CodecOptions { kernel, ..CodecOptions::default() };
+    let refused =
+        encode(&EncodeJob { options: impossible(), ..job.clone() }, &content(1000)[..], &|_| {});
+    assert_eq!(kind(refused), ErrorKind::Core);
+    let shards = |options| {
+        let report = put(&EncodeJob { options, force: true, ..job.clone() }, &content(1000));
+        report.shards.iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(shards(scalar.clone()), shards(CodecOptions::default()));
+
+    let asked = RefCell::new(Vec::new());
+    let inventory = scan_with(&paths, |spec| {
+        asked.borrow_mut().push(spec.to_string());
+        scalar.clone()
+    });
+    assert_eq!(asked.into_inner(), ["cauchy:k=4,m=2,w=3"]);
+    assert_eq!(get(&inventory.objects[0]).unwrap().0, content(1000));
+    assert!(scan_with(&paths, |_| impossible()).objects.is_empty());
 }
 
 #[test]

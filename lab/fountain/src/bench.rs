@@ -10,6 +10,8 @@
 //! to give memory: ours write to memory that was used before, and raptorq runs in a process of its own whose
 //! allocator keeps all it ever had.
 
+use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
@@ -20,6 +22,7 @@ use paritas::plan::lt::{Decoder, Method};
 use paritas::{
     Kernel, KernelChoice, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions, Pages,
 };
+use paritas_tune::measure::{Pairs, Rounds, Side};
 use raptorq::{
     EncodingPacket, ObjectTransmissionInformation, SourceBlockDecoder, SourceBlockEncoder,
     SourceBlockEncodingPlan,
@@ -257,22 +260,42 @@ fn elsewhere(kind: &str, block: usize) -> Sample {
     })
 }
 
-/// Runs all in turn and prints every sample.
-fn interleave(samples: Vec<(String, Sample)>, rounds: usize, bytes: usize) {
-    println!("name,round,seconds,processor_seconds,mb_per_second,mb_per_processor_second");
-    let mut samples = samples;
-    // The first round warms up.
-    for round in 0..=rounds {
-        for (name, sample) in &mut samples {
-            let Seconds(wall, processor) = sample();
-            let speed = |seconds: f64| bytes as f64 / seconds / 1e6;
-            if round > 0 {
-                let (fast, busy) = (speed(wall), speed(processor));
-                println!("{name},{round},{wall:.6},{processor:.6},{fast:.1},{busy:.1}");
-            }
-        }
-    }
+/// Takes pairs of two samples, back to back, in alternating order: at least `rounds`, and up to four times as many
+/// while the ratio on the wall is uncertain.
+fn pairs(
+    rounds: usize,
+    mut sample: impl FnMut(Side) -> Seconds,
+) -> impl Iterator<Item = (Seconds, Seconds)> {
+    // The first runs warm up.
+    sample(Side::Subject);
+    sample(Side::Base);
+    let (mut subject, mut base) = (Vec::new(), Vec::new());
+    let taken = Pairs::take(
+        Rounds::from_least(rounds),
+        |ratio| !ratio.is_noisy(),
+        |side| {
+            let seconds = sample(side);
+            if side == Side::Subject { &mut subject } else { &mut base }.push(seconds);
+            Ok::<_, Infallible>(seconds.0)
+        },
+    );
+    let Ok(_) = taken;
+    subject.into_iter().zip(base)
 }
+
+/// Ours beside raptorq's, each by the same call and from the same memory; and ours into memory at hand beside raptorq's
+/// into new memory, which is what it has a call for.
+const BESIDE: [(&str, &str); 9] = [
+    ("encode paritas into new memory", "encode raptorq into new memory"),
+    ("encode paritas at hand", "encode raptorq at hand"),
+    ("decode paritas into new memory", "decode raptorq into new memory"),
+    ("decode paritas into new memory (blocks apart)", "decode raptorq into new memory"),
+    ("decode paritas at hand", "decode raptorq at hand"),
+    ("decode paritas at hand (blocks apart)", "decode raptorq at hand"),
+    ("encode paritas at hand", "encode raptorq into new memory"),
+    ("decode paritas at hand", "decode raptorq into new memory"),
+    ("decode paritas at hand (blocks apart)", "decode raptorq into new memory"),
+];
 
 pub fn peers(spec: &str, rounds: usize, block: usize) {
     let object = object(DATA * block);
@@ -280,19 +303,34 @@ pub fn peers(spec: &str, rounds: usize, block: usize) {
         let places = Places { apart, at_hand };
         paritas_decode(spec, object.clone(), places)
     };
-    let samples: Vec<(String, Sample)> = vec![
-        ("encode paritas into new memory".into(), paritas_encode_new(spec, object.clone())),
-        ("encode raptorq into new memory".into(), raptorq("encode", block)),
-        ("encode paritas at hand".into(), paritas_encode(spec, object.clone())),
-        ("encode raptorq at hand".into(), elsewhere("encode", block)),
-        ("decode paritas into new memory".into(), decode(false, false)),
-        ("decode paritas into new memory (blocks apart)".into(), decode(true, false)),
-        ("decode raptorq into new memory".into(), raptorq("decode", block)),
-        ("decode paritas at hand".into(), decode(false, true)),
-        ("decode paritas at hand (blocks apart)".into(), decode(true, true)),
-        ("decode raptorq at hand".into(), elsewhere("decode", block)),
-    ];
-    interleave(samples, rounds, object.len());
+    let mut samples: HashMap<&str, Sample> = HashMap::from([
+        ("encode paritas into new memory", paritas_encode_new(spec, object.clone())),
+        ("encode raptorq into new memory", raptorq("encode", block)),
+        ("encode paritas at hand", paritas_encode(spec, object.clone())),
+        ("encode raptorq at hand", elsewhere("encode", block)),
+        ("decode paritas into new memory", decode(false, false)),
+        ("decode paritas into new memory (blocks apart)", decode(true, false)),
+        ("decode raptorq into new memory", raptorq("decode", block)),
+        ("decode paritas at hand", decode(false, true)),
+        ("decode paritas at hand (blocks apart)", decode(true, true)),
+        ("decode raptorq at hand", elsewhere("decode", block)),
+    ]);
+    println!(
+        "subject,base,round,bytes,seconds,base_seconds,processor_seconds,base_processor_seconds"
+    );
+    for (subject, base) in BESIDE {
+        let sample = |side| {
+            let name = if side == Side::Subject { subject } else { base };
+            samples.get_mut(name).expect("a sample")()
+        };
+        for (round, (ours, theirs)) in pairs(rounds, sample).enumerate() {
+            let (Seconds(wall, processor), Seconds(base_wall, base_processor)) = (ours, theirs);
+            println!(
+                "{subject},{base},{round},{},{wall:.6},{base_wall:.6},{processor:.6},{base_processor:.6}",
+                object.len()
+            );
+        }
+    }
 }
 
 /// What one of the evaluation's tables of throughput measured in one of its cells, or something beside it.
@@ -326,11 +364,12 @@ impl Setup {
 }
 
 /// Decoding of 5 k blocks in random order, with just as many as it takes: every variant in every cell, the
-/// extremes that section X tells of, and inactivation. What belongs to one cell is measured in turns.
+/// extremes that section X tells of, and inactivation. In a cell every table is measured in pairs with table 7, the
+/// plain code with the lazy decoder; beside the cells, with the first.
 pub fn variants(c: &str, delta: &str, rounds: usize, block: usize) {
     let object = Rc::new(object(DATA * block));
     println!(
-        "table,variant,c,delta,blocks,round,seconds,processor_seconds,mb_per_second,mb_per_processor_second"
+        "table,variant,c,delta,blocks,round,seconds,base_seconds,processor_seconds,base_processor_seconds,mb_per_second,mb_per_processor_second"
     );
     for delta in delta.split(',') {
         for c in c.split(',') {
@@ -369,7 +408,7 @@ fn beside() -> Vec<Setup> {
     setups
 }
 
-/// Measures in turns and prints every sample but the first of each, which warms up.
+/// Measures each in pairs with the one that is table 7, or else the first, and prints every pair.
 fn compare(setups: Vec<Setup>, object: &Rc<Vec<u8>>, rounds: usize) {
     let mut samples: Vec<(&Setup, usize, Sample)> = Vec::new();
     for setup in &setups {
@@ -384,16 +423,19 @@ fn compare(setups: Vec<Setup>, object: &Rc<Vec<u8>>, rounds: usize) {
         let count = typical.len();
         samples.push((setup, count, decode_until_ready(setup, typical, Rc::clone(object))));
     }
-    for round in 0..=rounds {
-        for (Setup { table, variant, c, delta, .. }, blocks, sample) in &mut samples {
-            let Seconds(wall, processor) = sample();
+    let base = samples.iter().position(|(setup, ..)| setup.table == "7").unwrap_or(0);
+    for subject in 0..samples.len() {
+        let (Setup { table, variant, c, delta, .. }, blocks, _) = samples[subject];
+        let sample = |side| samples[if side == Side::Subject { subject } else { base }].2();
+        for (round, (ours, theirs)) in pairs(rounds, sample).enumerate() {
+            let (Seconds(wall, processor), Seconds(base_wall, base_processor)) = (ours, theirs);
             let speed = |seconds: f64| object.len() as f64 / seconds / 1e6;
-            if round > 0 {
-                let (fast, busy) = (speed(wall), speed(processor));
-                println!(
-                    "{table},{variant},{c},{delta},{blocks},{round},{wall:.6},{processor:.6},{fast:.1},{busy:.1}"
-                );
-            }
+            println!(
+                "{table},{variant},{c},{delta},{blocks},{round},{wall:.6},{base_wall:.6},{processor:.6},\
+                 {base_processor:.6},{:.1},{:.1}",
+                speed(wall),
+                speed(processor)
+            );
         }
     }
 }

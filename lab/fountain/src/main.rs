@@ -2,9 +2,9 @@
 //! evaluation. `lab/lt.py` runs it and prints tables.
 //!
 //! ```text
-//! fountain bench SPEC ROUNDS KIB       encode and decode, raptorq's as well, in interleaved rounds
+//! fountain bench SPEC ROUNDS KIB       encode and decode, in pairs with raptorq's
 //! fountain raptorq encode|decode KIB   raptorq's sample for every line of input (bench runs this)
-//! fountain variants C,C,… DELTA,DELTA,… ROUNDS KIB   throughput of every variant of the evaluation, cell by cell
+//! fountain variants C,C,… DELTA,DELTA,… ROUNDS KIB   throughput of every variant of the evaluation, in pairs with table 7
 //! fountain tables RUNS                 averages of the evaluation's tables, by simulation of graphs
 //! fountain curve RUNS                  blocks needed against XORs, of many distributions
 //! fountain defaults RUNS K,K,…         what distributions need over many k and n

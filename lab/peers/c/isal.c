@@ -1,16 +1,21 @@
-/* ISA-L: ec_encode_data with its Cauchy matrix; raid6_pq_gen where m is 2 and the variant says so. */
+/* ISA-L: ec_encode_data with its Cauchy matrix; raid6_pq_gen where m is 2 and the variant says so. The variants
+ * avx2 and avx512 call the function for that instruction set, instead of the best one that ISA-L chooses. */
 #include <isa-l.h>
 
 #include "peer.h"
 
+/* Exported by the library, but declared in no header. */
+void ec_encode_data_avx512(int, int, int, unsigned char *, unsigned char **, unsigned char **);
+
 static struct peer p;
+static void (*encode_data)(int, int, int, unsigned char *, unsigned char **, unsigned char **) = ec_encode_data;
 static unsigned char matrix[MAX * MAX], tables[MAX * MAX * 32], decode_tables[MAX * MAX * 32];
 static unsigned char *sources[MAX];
 static void *pq[MAX];
 
-static void encode(void) { ec_encode_data(p.bytes, p.k, p.m, tables, p.shards, p.shards + p.k); }
+static void encode(void) { encode_data(p.bytes, p.k, p.m, tables, p.shards, p.shards + p.k); }
 
-static void decode(void) { ec_encode_data(p.bytes, p.k, p.m, decode_tables, sources, p.shards); }
+static void decode(void) { encode_data(p.bytes, p.k, p.m, decode_tables, sources, p.shards); }
 
 static void raid6(void) { pq_gen(p.k + 2, p.bytes, pq); }
 
@@ -25,8 +30,20 @@ static void plan_decode(void) {
     ec_init_tables(p.k, p.m, inverse, decode_tables);
 }
 
+/* Leaves where the processor lacks what the variant asks for. */
+static void choose(const char *variant) {
+    if (!strcmp(variant, "avx2")) {
+        if (!__builtin_cpu_supports("avx2")) exit(3);
+        encode_data = ec_encode_data_avx2;
+    } else if (!strcmp(variant, "avx512")) {
+        if (!__builtin_cpu_supports("avx512bw")) exit(3);
+        encode_data = ec_encode_data_avx512;
+    }
+}
+
 int main(int argc, char **argv) {
     p = peer_start(argv);
+    if (argc > 6) choose(argv[6]);
     gf_gen_cauchy1_matrix(matrix, p.k + p.m, p.k);
     ec_init_tables(p.k, p.m, matrix + p.k * p.k, tables);
     plan_decode();

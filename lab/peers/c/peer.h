@@ -1,10 +1,11 @@
-/* What the C peers share: shards in memory, the calibration kernel, and the protocol with run.py.
+/* What the C peers share: shards in memory and the protocol with run.py.
  *
- * A peer is started with K M SHARD_BYTES OP ALIGN (OP encode or decode, ALIGN staggered or page). It makes
- * shards, checks that decoding what it encoded gives the data back, and prints "ready". Then each
- * line "sample N" makes it run the operation once untimed, because other peers have had the caches since its last
- * sample, and then N times between two runs of the calibration kernel, and print
- * three times in nanoseconds: calibration, operation (all N), calibration. */
+ * A peer is started with K M SHARD_BYTES OP ALIGN (OP encode or decode, ALIGN staggered or page) and perhaps a
+ * detail. It makes shards, prints "bytes N" (their length, if it needs another one), checks that decoding what it
+ * encoded gives the data back, and prints "parity H" (a checksum of its parity, so that run.py can compare codes that
+ * are to have the same bytes) and "ready". Then each line "sample N" makes it run the operation N times and print the
+ * time of all N in nanoseconds. Unless N is 1, one run before them is not timed, because other peers have had
+ * the caches since its last sample. */
 #ifndef PEER_H
 #define PEER_H
 #include <stdint.h>
@@ -22,20 +23,10 @@ struct peer {
     unsigned char *shards[MAX];
 };
 
-static volatile uint64_t sink;
-
 static uint64_t now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* A chain of multiplications that needs nothing but the core: some 40 microseconds. */
-static uint64_t calibrate(void) {
-    uint64_t start = now(), x = 88172645463325252u;
-    for (int i = 0; i < 30000; i++) x = x * 6364136223846793005u + 1442695040888963407u;
-    sink = x;
-    return now() - start;
 }
 
 static struct peer peer_start(char **argv) {
@@ -48,6 +39,14 @@ static struct peer peer_start(char **argv) {
         for (size_t j = 0; j < p.bytes; j++) p.shards[i][j] = (unsigned char)(j % 251 * 7 + i * 31);
     }
     return p;
+}
+
+/* FNV-1a over all parity. */
+static uint64_t peer_parity(const struct peer *p) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (int i = p->k; i < p->k + p->m; i++)
+        for (size_t j = 0; j < p->bytes; j++) hash = (hash ^ p->shards[i][j]) * 0x100000001b3u;
+    return hash;
 }
 
 /* After encoding and losing the first m data shards, `decode` must bring them back. */
@@ -68,7 +67,7 @@ static void peer_check(struct peer *p, void (*encode)(void), void (*decode)(void
         }
         free(copy[i]);
     }
-    printf("ready\n");
+    printf("parity %016llx\nready\n", (unsigned long long)peer_parity(p));
     fflush(stdout);
 }
 
@@ -76,12 +75,10 @@ static void peer_serve(void (*run)(void)) {
     char line[64];
     while (fgets(line, sizeof line, stdin)) {
         int n = atoi(line + strlen("sample "));
-        run();
-        uint64_t before = calibrate(), start = now();
+        if (n > 1) run();
+        uint64_t start = now();
         for (int i = 0; i < n; i++) run();
-        uint64_t operation = now() - start, after = calibrate();
-        printf("%llu %llu %llu\n", (unsigned long long)before, (unsigned long long)operation,
-               (unsigned long long)after);
+        printf("%llu\n", (unsigned long long)(now() - start));
         fflush(stdout);
     }
 }

@@ -17,18 +17,6 @@ import (
 
 const page, stagger = 4096, 320
 
-var sink uint64
-
-func calibrate() int64 {
-	start := time.Now()
-	x := uint64(88172645463325252)
-	for i := 0; i < 30000; i++ {
-		x = x*6364136223846793005 + 1442695040888963407
-	}
-	sink = x
-	return time.Since(start).Nanoseconds()
-}
-
 func shard(index, length int, aligned bool) []byte {
 	memory := make([]byte, length+2*page)
 	start := (page - int(uintptr(unsafe.Pointer(&memory[0]))%page)) % page
@@ -40,6 +28,17 @@ func shard(index, length int, aligned bool) []byte {
 		made[j] = byte(j%251*7 + index*31)
 	}
 	return made
+}
+
+// parity is FNV-1a over all parity.
+func parity(shards [][]byte) uint64 {
+	hash := uint64(0xcbf29ce484222325)
+	for _, shard := range shards {
+		for _, b := range shard {
+			hash = (hash ^ uint64(b)) * 0x100000001b3
+		}
+	}
+	return hash
 }
 
 func must(err error) {
@@ -87,17 +86,17 @@ func main() {
 	if os.Args[4] == "decode" {
 		run = decode
 	}
-	fmt.Println("ready")
+	fmt.Printf("parity %016x\nready\n", parity(shards[k:]))
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		n, _ := strconv.Atoi(strings.Fields(lines.Text())[1])
-		run()
-		before := calibrate()
+		if n > 1 {
+			run()
+		}
 		start := time.Now()
 		for range n {
 			run()
 		}
-		operation := time.Since(start).Nanoseconds()
-		fmt.Println(before, operation, calibrate())
+		fmt.Println(time.Since(start).Nanoseconds())
 	}
 }

@@ -4,21 +4,18 @@ mod blocks;
 
 use std::time::Instant;
 
-use paritas::measure::{Samples, Shard, repeat};
 use paritas::plan::machine::Machine;
 use paritas::{
     Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Pass,
-    PlanOptions, Role, Spec, Tuning,
+    PlanOptions, Role, Spec,
 };
+use paritas_tune::measure::{Pairs, Ratio, Rounds, Shard, Side, sample};
 use serde_json::{Value, json};
 
 use crate::args::{Align, Bench, CostName, Operation};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-
-/// The least time of one sample; shorter runs are repeated within a sample.
-const SAMPLE_SECONDS: f64 = 0.0004;
 
 /// The bytes of a cache line.
 const LINE: usize = 64;
@@ -62,22 +59,29 @@ trait Subject {
     fn first_seconds(&self) -> f64;
 }
 
-/// Runs both in turns.
+/// Runs both in pairs: as many as are asked for, and more while their ratio is uncertain.
 fn measure(
     subject: &mut dyn Subject,
     roofline: &mut dyn Subject,
     args: &Bench,
 ) -> Result<Measured, Failure> {
-    let (mut samples, mut limits) = (Samples::default(), Samples::default());
-    for _ in 0..args.reps {
-        samples.take(|| repeat(SAMPLE_SECONDS, || subject.run()))?;
-        limits.take(|| repeat(SAMPLE_SECONDS, || roofline.run()))?;
-    }
+    let rounds = Rounds::from_least(args.reps as usize);
+    let pairs = Pairs::take(
+        rounds,
+        |ratio| !ratio.is_noisy(),
+        |side| match side {
+            Side::Subject => sample(|| subject.run()),
+            Side::Base => sample(|| roofline.run()),
+        },
+    )?;
+    let nothing = || Failure::internal("nothing was measured");
+    let speed = |side| Speed::new(&pairs, side, subject.user_bytes()).ok_or_else(nothing);
     Ok(Measured {
         spec: subject.codec().code().spec().to_string(),
         kernel: subject.codec().kernel_name(),
-        speed: Speed::new(&samples, subject.user_bytes())?,
-        limit: Speed::new(&limits, subject.user_bytes())?,
+        speed: speed(Side::Subject)?,
+        limit: speed(Side::Base)?,
+        fraction: pairs.ratio().ok_or_else(nothing)?,
         first_seconds: subject.first_seconds(),
     })
 }
@@ -88,56 +92,67 @@ struct Measured {
     kernel: &'static str,
     speed: Speed,
     limit: Speed,
+    /// Of the roofline.
+    fraction: Ratio,
     first_seconds: f64,
 }
 
 impl Measured {
     /// Reports it, with more `facts` for JSON, and `what` was measured for people.
     fn report(&self, args: &Bench, output: &Output, facts: Value, what: &str) {
-        let Self { spec, kernel, speed, limit, first_seconds } = self;
-        let fraction = speed.median / limit.median;
+        let Self { spec, kernel, speed, limit, fraction, first_seconds } = self;
         let operation = format!("{:?}", args.op).to_lowercase();
         let align = format!("{:?}", args.align).to_lowercase();
         let mut value = json!({
             "type": "bench", "code": spec, "op": operation, "set_bytes": args.set, "align": align,
-            "kernel": kernel, "threads": args.threads, "reps": args.reps, "kept": speed.kept,
-            "gbps_median": speed.median, "gbps_min": speed.min, "gbps_max": speed.max,
-            "roofline_gbps": limit.median, "roofline_fraction": fraction,
+            "kernel": kernel, "threads": args.threads, "reps": args.reps, "kept": fraction.pairs,
+            "gbps_median": speed.median, "gbps_p90": speed.p90, "gbps_min": speed.min,
+            "gbps_max": speed.max, "roofline_gbps": limit.median, "roofline_gbps_p90": limit.p90,
+            "roofline_fraction": fraction.median, "roofline_fraction_low": fraction.low,
+            "roofline_fraction_high": fraction.high, "pairs": fraction.pairs,
+            "verdict": fraction.verdict().name(), "noisy": fraction.is_noisy(),
             "first_seconds": first_seconds,
         });
         if let (Some(value), Value::Object(facts)) = (value.as_object_mut(), facts) {
             value.extend(facts);
         }
         output.result(value, || {
+            let Speed { median, p90, min, max } = speed;
             format!(
-                "{spec} {operation}: {:.2} GB/s (from {:.2} to {:.2}), {:.0} % of the roofline {:.2}; \
-                 kernel {kernel}, {what}; {} of {} samples kept",
-                speed.median,
-                speed.min,
-                speed.max,
-                100.0 * fraction,
-                limit.median,
-                speed.kept,
-                args.reps
+                "{spec} {operation}: {median:.2} GB/s (p90 {p90:.2}; from {min:.2} to {max:.2}), {}; \
+                 kernel {kernel}, {what}",
+                self.of_the_roofline(),
             )
         });
     }
+
+    /// How near to the roofline it comes.
+    fn of_the_roofline(&self) -> String {
+        let Ratio { median, low, high, pairs } = self.fraction;
+        let [median, low, high] = [median, low, high].map(|fraction| 100.0 * fraction);
+        let roofline = self.limit.median;
+        let doubt = if self.fraction.is_noisy() { ", too noisy to rely on" } else { "" };
+        format!(
+            "{median:.0} % of the roofline {roofline:.2} ({low:.0} to {high:.0} % by {pairs} pairs{doubt})"
+        )
+    }
 }
 
-/// GB/s of the samples that count.
+/// GB/s of all samples.
 struct Speed {
     median: f64,
+    p90: f64,
     min: f64,
     max: f64,
-    kept: usize,
 }
 
 impl Speed {
-    fn new(samples: &Samples, bytes: usize) -> Result<Self, Failure> {
-        let spread = samples.spread().ok_or_else(|| Failure::internal("nothing was measured"))?;
+    /// The speed of one side of some pairs, each sample of which was about `bytes`.
+    fn new(pairs: &Pairs, side: Side, bytes: usize) -> Option<Self> {
+        let spread = pairs.spread(side)?;
         let speed = |seconds: f64| bytes as f64 / seconds / 1e9;
         let (min, max) = (speed(spread.max), speed(spread.min));
-        Ok(Self { median: speed(spread.median), min, max, kept: spread.kept })
+        Some(Self { median: speed(spread.median), p90: speed(spread.p10), min, max })
     }
 }
 
@@ -159,7 +174,7 @@ struct Workload {
 /// As tuned, but for what the arguments say.
 fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     let tuned = match args.kernel {
-        KernelChoice::Auto => CodecOptions::for_this_machine(code.spec()),
+        KernelChoice::Auto => paritas_tune::codec_options(code.spec()),
         kernel => CodecOptions { kernel, ..CodecOptions::default() },
     };
     let split = args.split.unwrap_or(tuned.split);
@@ -168,7 +183,7 @@ fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     if machine.is_none() && args.cost == CostName::Fused {
         return Err(Failure::arguments("--cost fused: this kernel is not compiled"));
     }
-    let weight = Tuning::xor_weight_here();
+    let weight = paritas_tune::xor_weight();
     let objective = args.cost.objective(machine.unwrap_or(Machine::AVX2), weight);
     let plan = PlanOptions { pass, objective, ..tuned.plan };
     let (packet, threads) = (args.packet, args.threads);

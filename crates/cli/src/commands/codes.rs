@@ -1,7 +1,7 @@
 //! `paritas codes`: the families, or one code.
 
 use paritas::{CellId, Code, FAMILIES, Family, Promotion, Role, Spec};
-use paritas_store::{ReceptionReport, reception};
+use paritas_store::ReceptionReport;
 use serde_json::{Map, Value, json};
 
 use crate::args::Codes;
@@ -91,7 +91,7 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
     figures.add_to(&code, &mut value);
     value["stages"] = (1..=code.stages()).map(|stage| stage_json(&code, stage)).collect();
     let all: Vec<usize> = (0..code.node_count()).collect();
-    let reception = reception(&code, &all)?;
+    let reception = shards::reception(&code, &all)?;
     reception.iter().for_each(|report| value["reception"] = shards::reception_value(report));
     if args.matrix {
         let rows = parity_rows(&code).map(|cell| row_text(&code, cell, "0", "1", ""));

@@ -1,8 +1,7 @@
 //! `paritas doctor`: what this machine offers, and whether every kernel computes right.
 
-use paritas::{
-    Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, Tuning, can_compile,
-};
+use paritas::{Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, can_compile};
+use paritas_tune::Tuning;
 use serde_json::json;
 
 use crate::commands::Outcome;

@@ -18,12 +18,14 @@ use crate::output::{self, Output};
 pub fn run(args: &Encode, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
     let (spec, stages) = (code.spec().to_string(), code.stages());
+    let options = paritas_tune::codec_options(code.spec());
     let (source, length) = open(&args.file)?;
     let mut job = EncodeJob::new(code, name(args)?, directories(args)?);
     job.length_hint = length;
     job.force = args.force;
     job.sync = args.work.is_synced();
     job.threads = args.work.threads;
+    job.options = options;
     let progress = output.progress(length);
     let report = encode(&job, source, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();

@@ -17,7 +17,9 @@ pub fn import(args: &Import, output: &Output) -> Outcome {
     let mut made: Option<EncodeJob> = None;
     let job = |code: Code, name| {
         let name = args.name.clone().unwrap_or(name);
+        let options = paritas_tune::codec_options(code.spec());
         let mut job = EncodeJob::new(code, name, vec![args.out.clone()]);
+        job.options = options;
         job.force = args.force;
         job.sync = args.work.is_synced();
         job.threads = args.work.threads;

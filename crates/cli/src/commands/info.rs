@@ -1,6 +1,6 @@
 //! `paritas info`: what shards say about themselves.
 
-use paritas_store::{Object, Part, ReceptionReport, ShardFile, reception};
+use paritas_store::{Object, Part, ReceptionReport, ShardFile};
 use serde_json::{Value, json};
 
 use crate::args::Info;
@@ -15,7 +15,7 @@ pub fn run(args: &Info, output: &Output) -> Outcome {
         let missing = object.missing();
         let found: Vec<usize> =
             (0..object.shard_count()).filter(|shard| !missing.contains(shard)).collect();
-        let reception = reception(object.code(), &found)?;
+        let reception = shards::reception(object.code(), &found)?;
         let mut value = value(object);
         reception.iter().for_each(|report| value["reception"] = shards::reception_value(report));
         output.result(value, || text(object, reception.as_ref()));

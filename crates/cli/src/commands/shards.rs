@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use paritas::Code;
 use paritas_store::{
-    FileReport, Inventory, Object, ReceptionReport, ShardReport, ShardState, scan,
+    FileReport, Inventory, Object, ReceptionReport, ShardReport, ShardState, reception_key,
+    scan_with,
 };
+use paritas_tune::Memory;
 use serde_json::{Value, json};
 
 use crate::commands::Outcome;
@@ -16,7 +18,7 @@ use crate::output::{self, Output};
 /// Looks for shards and warns of what is none: everything that was named, and in folders what has
 /// the ending of a shard.
 pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
-    let inventory = scan(paths);
+    let inventory = scan_with(paths, paritas_tune::codec_options);
     for ignored in &inventory.ignored {
         let looks_like_one = ignored.path.extension() == Some(OsStr::new("paritas"));
         if ignored.named || looks_like_one {
@@ -135,6 +137,22 @@ pub fn tolerance_text(code: &Code, (tolerable, count): (usize, usize), nodes: &s
         Some(graph) => format!("somewhat more than {} blocks are enough", graph.data()),
         None => format!("any {tolerable} of {count} {nodes} may be lost"),
     }
+}
+
+/// How many blocks of some shards of an LT code it takes: as remembered, or else simulated and remembered. `None`
+/// for other codes.
+pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport>, Failure> {
+    let Some(key) = reception_key(code, shards) else { return Ok(None) };
+    let (name, memory) = (format!("reception/{key}"), Memory::of_user());
+    if let Some(known) = memory.as_ref().and_then(|memory| memory.recall(&name)) {
+        return Ok(Some(known));
+    }
+    let report = paritas_store::reception(code, shards)?;
+    if let (Some(memory), Some(report)) = (memory, &report) {
+        // What cannot be remembered is simulated again the next time.
+        let _ = memory.remember(&name, report);
+    }
+    Ok(report)
 }
 
 /// How many blocks it takes, in JSON.

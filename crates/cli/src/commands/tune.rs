@@ -1,8 +1,8 @@
 //! `paritas tune`: which settings are fastest on this machine, measured once and remembered.
 
 use paritas::Spec;
-use paritas::tune::{self, Finding, Tuning, USUAL_CODES};
-use serde_json::json;
+use paritas_tune::{Choice, Finding, Tuning, USUAL_CODES};
+use serde_json::{Value, json};
 
 use crate::args::Tune;
 use crate::commands::Outcome;
@@ -16,7 +16,7 @@ pub fn run(args: &Tune, output: &Output) -> Outcome {
     }
     let usual = || USUAL_CODES.iter().map(|code| code.parse()).collect::<Result<Vec<Spec>, _>>();
     let codes = if args.codes.is_empty() { usual()? } else { args.codes.clone() };
-    let tuning = tune::measure(&codes, |finding| report(finding, output))?;
+    let tuning = paritas_tune::find(&codes, |finding| report(finding, output))?;
     if args.dry_run {
         return Ok(Exit::Done);
     }
@@ -37,14 +37,25 @@ fn report(finding: &Finding, output: &Output) {
     let Finding { question, about, choices, chosen } = finding;
     let value = json!({
         "type": "decision", "question": question, "about": about, "chosen": chosen,
-        "choices": choices.iter().map(|(name, speed)| json!({"name": name, "gbps": speed}))
-            .collect::<Vec<_>>(),
+        "choices": choices.iter().map(value).collect::<Vec<_>>(),
     });
     output.result(value, || {
-        let mut ranked = choices.clone();
-        ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let ranked: Vec<String> =
-            ranked.iter().map(|(name, speed)| format!("{name} {speed:.1}")).collect();
+        let mut ranked: Vec<&Choice> = choices.iter().collect();
+        ranked.sort_by(|a, b| b.ratio.median.total_cmp(&a.ratio.median));
+        let ranked: Vec<String> = ranked.into_iter().map(text).collect();
         format!("{question} ({about}): {chosen}\n  GB/s: {}", ranked.join(", "))
     });
+}
+
+fn value(choice: &Choice) -> Value {
+    let Choice { name, gbps, gbps_p90, ratio } = choice;
+    json!({
+        "name": name, "gbps": gbps, "gbps_p90": gbps_p90, "ratio": ratio.median,
+        "ratio_low": ratio.low, "ratio_high": ratio.high, "pairs": ratio.pairs,
+    })
+}
+
+fn text(choice: &Choice) -> String {
+    let Choice { name, gbps, ratio, .. } = choice;
+    format!("{name} {gbps:.1} (x {:.2}, {:.2} to {:.2})", ratio.median, ratio.low, ratio.high)
 }

@@ -7,8 +7,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::codec::{Codec, Shards};
 use crate::codec::cache::Question;
+use crate::codec::{Codec, Shards};
 use crate::define::cells::NodeId;
 use crate::error::{Error, Result};
 use crate::run::buffers::{Buffer, Stores};

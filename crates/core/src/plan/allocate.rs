@@ -141,9 +141,7 @@ impl<'a> Allocator<'a> {
     fn pair(&mut self, pair: Pair, a: Value, b: Value) -> Register {
         let first = self.bring(a);
         let in_memory = self.held(b).memory.filter(|_| {
-            self.held(b).register.is_none()
-                && self.machine.memory_operands
-                && pair.reads_memory()
+            self.held(b).register.is_none() && self.machine.memory_operands && pair.reads_memory()
         });
         let second = match in_memory {
             Some(memory) => Operand::Memory(memory),

@@ -152,7 +152,11 @@ mod tests {
             let streams = plan.streams(&code);
             let Arranged { schedule: arranged, allocation } =
                 arranged(plan.schedule(), &streams, machine).unwrap();
-            assert_eq!(allocate(&lower(&arranged, machine).unwrap(), machine), allocation, "{spec}");
+            assert_eq!(
+                allocate(&lower(&arranged, machine).unwrap(), machine),
+                allocation,
+                "{spec}"
+            );
             let cells: Vec<[u8; 1]> =
                 (0..arranged.inputs()).map(|i| [(i * 89 + 7 + i / 3 * 31) as u8]).collect();
             let cells: Vec<&[u8]> = cells.iter().map(|cell| &cell[..]).collect();
@@ -225,8 +229,7 @@ mod tests {
         let schedule =
             "inputs 6 temps 0 outputs 1\no0 = i0 ^ i1 ^ i2 ^ i3 ^ i4 ^ i5\n".parse().unwrap();
         let shape = |registers, ternary| -> String {
-            let machine =
-                Machine { registers, ternary, memory_operands: false, ..Machine::AVX2 };
+            let machine = Machine { registers, ternary, memory_operands: false, ..Machine::AVX2 };
             let letter = |step: &Step| match step {
                 Step::Zero { .. } => '0',
                 Step::Load { .. } => 'L',

@@ -283,11 +283,7 @@ impl Planner<'_> {
         let combination = self.code.combination_update(node, targets)?;
         let buffer = |output: &NodeId| 2 + targets.iter().take_while(|&t| t != output).count();
         let words = Words {
-            rows: Rows {
-                field: combination.field(),
-                inputs: 2,
-                coefficients: combination.rows(),
-            },
+            rows: Rows { field: combination.field(), inputs: 2, coefficients: combination.rows() },
             inputs: vec![0, 1],
             outputs: combination.outputs().iter().map(buffer).collect(),
             buffers: 2 + targets.len(),

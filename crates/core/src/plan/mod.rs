@@ -47,11 +47,11 @@ use crate::define::cells::{CellId, CellSet, Code, NodeId};
 use crate::define::erasure::Losses;
 use crate::error::{Error, Result};
 use crate::plan::cost::Objective;
+use crate::plan::machine::Machine;
 use crate::plan::optimise::matching::{self, Preference};
 use crate::plan::optimise::refine::{self, Effort};
 use crate::plan::optimise::rows::Rows;
 use crate::plan::optimise::{direct, fuse, order, slp, smart};
-use crate::plan::machine::Machine;
 use crate::plan::schedule::Schedule;
 
 /// The largest number of sources (sum over wanted cells) that `slp` is tried on by itself; beyond

@@ -275,9 +275,8 @@ impl Products {
 /// Operands in batches. A machine that XORs three vectors at once but makes one of a product adds
 /// the products of two inputs at a time; elsewhere a product consists of two vectors already.
 fn batches(operands: Vec<Vec<Operand>>, rows: &Rows, machine: Machine) -> Vec<Vec<Operand>> {
-    let pairs_pay = machine.ternary
-        && machine.multiplier == Multiplier::Affine
-        && rows.field.width() == 8;
+    let pairs_pay =
+        machine.ternary && machine.multiplier == Multiplier::Affine && rows.field.width() == 8;
     if pairs_pay {
         operands.chunks(2).map(<[Vec<Operand>]>::concat).collect()
     } else {
@@ -328,8 +327,8 @@ struct Square {
 impl Square {
     /// The cheaper of both ways; one whose coefficients do not repeat crosswise saves nothing.
     fn at(rows: &Rows, row: usize, column: usize) -> Self {
-        let [a, b, c, d] = [(0, 0), (0, 1), (1, 0), (1, 1)]
-            .map(|(r, c)| rows.coefficients[row + r][column + c]);
+        let [a, b, c, d] =
+            [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(r, c)| rows.coefficients[row + r][column + c]);
         let products = |factors: &[u32]| factors.iter().filter(|&&factor| factor > 1).count();
         let before = products(&[a, b, c, d]) as isize;
         let square = |shared: u32, own: [(usize, u32); 2]| Self {
@@ -467,8 +466,8 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::interpret::interpret;
     use crate::plan::cost::Cost;
+    use crate::plan::interpret::interpret;
 
     const MACHINES: [Machine; 2] = [
         Machine::AVX2,

@@ -97,7 +97,9 @@ pub(crate) fn allocation(
         machine.run(allocation, &inputs, start);
         let made = machine.outputs.as_flattened().chunks_exact(run);
         if made.zip(&expected).any(|(made, right)| made != &right[start..start + run]) {
-            return Err(wrong("the instructions of a program compute other bytes than its schedule"));
+            return Err(wrong(
+                "the instructions of a program compute other bytes than its schedule",
+            ));
         }
     }
     Ok(())
@@ -165,11 +167,7 @@ struct Registers<'a> {
 }
 
 impl<'a> Registers<'a> {
-    fn new(
-        allocation: &'a Allocation,
-        shared: &'a [(usize, usize)],
-        schedule: &Schedule,
-    ) -> Self {
+    fn new(allocation: &'a Allocation, shared: &'a [(usize, usize)], schedule: &Schedule) -> Self {
         let group = allocation.group;
         Self {
             constants: &allocation.constants,

@@ -154,8 +154,7 @@ impl Variants {
 
     fn plan(&self, variant: Variant) -> Result<Planned> {
         let (schedule, streams) = (self.program.schedule(), self.program.streams());
-        let machine =
-            Machine { outputs_readable: !variant.nontemporal, ..self.target.machine };
+        let machine = Machine { outputs_readable: !variant.nontemporal, ..self.target.machine };
         if variant.stage_inputs
             && let Some(arranged) = arrange::reading_once(schedule, &streams, machine)
         {
@@ -230,7 +229,10 @@ impl Shape {
         let largest_displacement = rows * packet + PREFETCH_DISTANCE;
         let schedule = program.schedule();
         let steps: usize = schedule.ops().iter().map(|op| op.sources.len() + 1).sum();
-        if !schedule.is_single_assignment() || steps > COMPILED_STEPS || largest_displacement > i32::MAX as usize {
+        if !schedule.is_single_assignment()
+            || steps > COMPILED_STEPS
+            || largest_displacement > i32::MAX as usize
+        {
             return None;
         }
         if program.is_flat() {

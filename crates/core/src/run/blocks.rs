@@ -123,10 +123,7 @@ fn common_misalignment(outputs: &[*mut u8], start: usize) -> Option<usize> {
 /// # Safety
 /// As [`Runners::blocks`].
 #[inline(always)]
-pub(super) unsafe fn run_tiles<V: Streaming>(
-    program: &BlockProgram,
-    blocks: &Blocks,
-) {
+pub(super) unsafe fn run_tiles<V: Streaming>(program: &BlockProgram, blocks: &Blocks) {
     let tiles = 0..blocks.tiles();
     let mut scratch = vec![[0_u64; LINE / 8]; program.cells() * blocks.tile / LINE + 1];
     let start = scratch.as_mut_ptr().cast::<u8>();

@@ -127,7 +127,8 @@ pub(crate) struct Pointers {
 impl Pointers {
     /// `count` null pointers.
     pub(crate) fn null(count: usize) -> Self {
-        let heap = if count > POINTERS_ON_STACK { vec![std::ptr::null_mut(); count] } else { vec![] };
+        let heap =
+            if count > POINTERS_ON_STACK { vec![std::ptr::null_mut(); count] } else { vec![] };
         Self { stack: [std::ptr::null_mut(); POINTERS_ON_STACK], heap, count }
     }
 

@@ -232,7 +232,8 @@ impl Executable {
 
     /// Runs all parts in turn over stripes of memory that [`Executable::check`] has seen.
     fn run_by_tiles(&self, memory: &Memory<'_>, range: Range<usize>) {
-        let strips = self.uses.iter().filter(|used| used.is_used()).map(|used| used.rows * self.packet);
+        let strips =
+            self.uses.iter().filter(|used| used.is_used()).map(|used| used.rows * self.packet);
         let stripe: usize = strips.chain(self.kept.iter().copied()).sum();
         let tile = (TILE_BYTES / stripe.max(1)).clamp(1, range.len().max(1));
         let lines = |strip: &usize| (tile * strip).div_ceil(LINE);
@@ -317,8 +318,7 @@ fn wrong_length(number: usize, length: usize, used: BufferUse, row: usize) -> Er
 /// What the parts do with each buffer, together.
 fn uses_of(parts: &[PlannedPart]) -> Vec<BufferUse> {
     let rows = parts.first().map_or(&[][..], |part| part.program.rows());
-    let unused =
-        |&rows: &usize| BufferUse { rows, read: false, written: false, optional: false };
+    let unused = |&rows: &usize| BufferUse { rows, read: false, written: false, optional: false };
     let mut uses: Vec<BufferUse> = rows.iter().map(unused).collect();
     for program in parts.iter().map(|part| &*part.program) {
         for (number, used) in uses.iter_mut().enumerate() {

@@ -6,10 +6,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use crate::plan::interpret::interpret;
-use crate::plan::schedule::{Op, Schedule, Slot};
 use crate::plan::execution::Execution;
+use crate::plan::interpret::interpret;
 use crate::plan::program::{Location, Program};
+use crate::plan::schedule::{Op, Schedule, Slot};
 use crate::run::buffers::{Buffer, Stores};
 use crate::run::dispatch::{Kernel, KernelChoice, Serving};
 use crate::run::threads::Threads;

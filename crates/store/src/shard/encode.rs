@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use paritas::{Code, DEFAULT_PACKET};
+use paritas::{Code, CodecOptions, DEFAULT_PACKET};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shard::Progress;
@@ -41,6 +41,9 @@ pub struct EncodeJob {
     pub sync: bool,
     /// The number of threads; 0 stands for the machine's.
     pub threads: usize,
+    /// How the code is run on this machine. What is stored does not depend on it; packet, layout and threads are
+    /// those of the job.
+    pub options: CodecOptions,
 }
 
 impl EncodeJob {
@@ -57,6 +60,7 @@ impl EncodeJob {
             force: false,
             sync: true,
             threads: 0,
+            options: CodecOptions::default(),
         }
     }
 }
@@ -129,7 +133,7 @@ fn prepare(job: &EncodeJob) -> Result<(Geometry, Identity)> {
     }
     let (packet, stripes) =
         Geometry::choose(&job.code, job.packet, job.block_bytes, job.length_hint);
-    let geometry = Geometry::new(job.code.clone(), packet, stripes)?;
+    let geometry = Geometry::new(job.code.clone(), packet, stripes, job.options.clone())?;
     geometry.expect_decodable()?;
     let object = job.object.map_or_else(ObjectId::random, Ok)?;
     let mut identity = Identity::new(&job.code, &job.name, object);

@@ -71,22 +71,18 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// The shape of segments of `stripes` stripes.
+    /// The shape of segments of `stripes` stripes of a code that is run as `options` say (all but packet,
+    /// layout and threads).
     ///
     /// # Errors
     /// When a packet would be empty or larger than 1 MiB, or a segment empty or larger than 64 MiB.
-    pub fn new(code: Code, packet: usize, stripes: usize) -> Result<Self> {
+    pub fn new(code: Code, packet: usize, stripes: usize, options: CodecOptions) -> Result<Self> {
         if packet == 0 || packet > MAX_PACKET {
             return Err(Error::parameters(format!(
                 "packets of {packet} bytes; 1 to {MAX_PACKET} are legal"
             )));
         }
-        let options = CodecOptions {
-            packet,
-            layout: BufferLayout::Lane,
-            threads: 1,
-            ..CodecOptions::for_this_machine(code.spec())
-        };
+        let options = CodecOptions { packet, layout: BufferLayout::Lane, threads: 1, ..options };
         let spec = code.spec().to_string();
         let codec = Codec::new(code, options)?;
         let buffers = lanes(&codec);

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use paritas::{Code, Pin, Spec};
+use paritas::{Code, CodecOptions, Pin, Spec};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
@@ -45,8 +45,15 @@ pub struct Object {
     pub(crate) parts: Vec<Vec<ShardFile>>,
 }
 
-/// Looks for shards in files and directories (not in directories below these).
+/// Looks for shards in files and directories (not in directories below these). What reads the objects later runs
+/// their codes as [`CodecOptions::default`] says.
 pub fn scan(paths: &[PathBuf]) -> Inventory {
+    scan_with(paths, |_| CodecOptions::default())
+}
+
+/// Looks for shards as [`scan`] does. What reads the objects later runs their codes as `options` says (all but
+/// packet, layout and threads), which is asked once for each code that is found.
+pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> Inventory {
     let mut gathering = Gathering::default();
     for path in paths {
         match fs::read_dir(path) {
@@ -57,7 +64,7 @@ pub fn scan(paths: &[PathBuf]) -> Inventory {
             Err(_) => gathering.add_file(path, true),
         }
     }
-    gathering.finish()
+    gathering.finish(&options)
 }
 
 impl Inventory {
@@ -335,11 +342,11 @@ impl Gathering {
         }
     }
 
-    fn finish(mut self) -> Inventory {
+    fn finish(mut self, options: Options<'_>) -> Inventory {
         self.add_unnamed();
         let mut objects: Vec<Object> = Vec::new();
         let mut by_identity: HashMap<Identity, Result<usize, String>> = HashMap::new();
-        let mut geometries = Geometries::default();
+        let mut geometries = Geometries { options, known: HashMap::new() };
         for (recognised, named) in std::mem::take(&mut self.found) {
             let Recognised { file, identity, part } = recognised;
             let place = by_identity.entry(identity).or_insert_with_key(|identity| {
@@ -391,23 +398,29 @@ impl Object {
     }
 }
 
+/// How a code is to be run.
+type Options<'o> = &'o dyn Fn(&Spec) -> CodecOptions;
+
 /// The shapes of codes that were rebuilt, so that a directory of many objects costs each code once.
-#[derive(Default)]
-struct Geometries(HashMap<Shape, Result<Arc<Geometry>, String>>);
+struct Geometries<'o> {
+    options: Options<'o>,
+    known: HashMap<Shape, Result<Arc<Geometry>, String>>,
+}
 
 /// All parts of an identity that decide the geometry.
 type Shape = (String, Vec<(String, Vec<u64>)>, Digest, [u32; 3]);
 
-impl Geometries {
+impl Geometries<'_> {
     fn of(&mut self, identity: &Identity) -> Result<Arc<Geometry>, String> {
         let numbers = [identity.packet, identity.stripes, identity.shards];
         let shape = (identity.spec.clone(), identity.pin.clone(), identity.description, numbers);
-        self.0.entry(shape).or_insert_with(|| rebuild(identity).map(Arc::new)).clone()
+        let rebuilt = || rebuild(identity, self.options).map(Arc::new);
+        self.known.entry(shape).or_insert_with(rebuilt).clone()
     }
 }
 
 /// The geometry that an identity pins.
-fn rebuild(identity: &Identity) -> Result<Geometry, String> {
+fn rebuild(identity: &Identity, options: Options<'_>) -> Result<Geometry, String> {
     let spec: Spec = identity.spec.parse().map_err(|error| format!("its code: {error}"))?;
     let pin = identity
         .pin
@@ -425,7 +438,8 @@ fn rebuild(identity: &Identity) -> Result<Geometry, String> {
     if describe(&code) != identity.description {
         return Err(format!("states another generator matrix than {spec} with its pin has"));
     }
-    Geometry::new(code, identity.packet as usize, identity.stripes as usize)
+    let options = options(code.spec());
+    Geometry::new(code, identity.packet as usize, identity.stripes as usize, options)
         .map_err(|error| format!("states what cannot be: {error}"))
 }
 

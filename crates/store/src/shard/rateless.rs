@@ -1,11 +1,8 @@
 //! What is particular to objects of LT codes: nothing is certain about them but by looking at the graph.
 //!
 //! Which losses can be borne is found by trying some, and how many blocks are enough by drawing
-//! them in random order ([`reception`]). The latter takes up to some seconds and is remembered in the
-//! user's cache directory.
-
-use std::fs;
-use std::path::PathBuf;
+//! them in random order ([`reception`]). The latter takes up to some seconds, so callers may want to remember it
+//! ([`reception_key`]).
 
 use paritas::define::erasure::combinations;
 use paritas::define::lt::Graph;
@@ -49,56 +46,41 @@ pub struct ReceptionReport {
     pub failures: usize,
 }
 
-/// How many blocks of some shards of an LT code it takes to have the data, when they come in random
-/// order. Nothing for other codes. Remembered in the user's cache directory, if there is one.
+/// Simulates how many blocks of some shards of an LT code it takes to have the data, when they come in random
+/// order; `None` for other codes.
 ///
 /// # Errors
 /// None, for shards that the code has.
 pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport>> {
     let Some(graph) = code.graph() else { return Ok(None) };
     let runs = runs(graph.data());
-    let memory = memory(code, shards, runs);
-    let text = memory.as_ref().and_then(|path| fs::read_to_string(path).ok());
-    if let Some(known) = text.and_then(|text| serde_json::from_str(&text).ok()) {
-        return Ok(Some(known));
-    }
     let nodes = shards.iter().map(|&shard| NodeId::new(shard));
     let cells = code.cells_of(nodes);
     let blocks: Vec<usize> = cells.iter().map(|cell| cell.index() - graph.data()).collect();
     let simulated = Reception::simulate_among(graph, &blocks, Method::Inactivation, runs, 1)?;
-    let report = ReceptionReport {
+    Ok(Some(ReceptionReport {
         blocks: blocks.len(),
         average: simulated.average(),
         p999: simulated.quantile(0.999),
         runs,
         failures: simulated.failures(),
-    };
-    memory.iter().for_each(|path| remember(path, &report));
-    Ok(Some(report))
+    }))
+}
+
+/// A name under which the report of [`reception`] can be remembered: the same only for the same code, shards and
+/// number of runs. `None` for codes that have no such report.
+pub fn reception_key(code: &Code, shards: &[usize]) -> Option<String> {
+    let runs = runs(code.graph()?.data());
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(describe(code).as_bytes());
+    let numbers = [1, runs].into_iter().chain(shards.iter().copied());
+    numbers.for_each(|number| _ = hasher.update(&(number as u64).to_le_bytes()));
+    Some(hasher.finalize().to_hex()[..32].to_owned())
 }
 
 /// How many runs a simulation with so many data blocks has.
 fn runs(data: usize) -> usize {
     (SIMULATED_BLOCKS / data).min(SIMULATED_PAIRS / data / data).clamp(RUNS.0, RUNS.1)
-}
-
-/// Where a simulation is remembered.
-fn memory(code: &Code, shards: &[usize], runs: usize) -> Option<PathBuf> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(describe(code).as_bytes());
-    let numbers = [1, runs].into_iter().chain(shards.iter().copied());
-    numbers.for_each(|number| _ = hasher.update(&(number as u64).to_le_bytes()));
-    let name = format!("{}.json", &hasher.finalize().to_hex()[..32]);
-    Some(dirs::cache_dir()?.join("paritas").join("reception").join(name))
-}
-
-/// Keeps a report, if that can be done: it can always be had again.
-fn remember(path: &PathBuf, report: &ReceptionReport) {
-    // Under another name first, so that no process reads half of it.
-    let half = path.with_extension(format!("{}.tmp", std::process::id()));
-    let Ok(text) = serde_json::to_string(report) else { return };
-    let _ = path.parent().map_or(Ok(()), fs::create_dir_all);
-    let _ = fs::write(&half, text).and_then(|()| fs::rename(&half, path));
 }
 
 /// How many more blocks are likely needed where these are good; nothing where not even all would do.
@@ -222,10 +204,25 @@ mod tests {
         assert_eq!((report.blocks, report.runs), (128, 2000));
         let (average, p999) = (report.average.unwrap(), report.p999.unwrap());
         assert!(1.0 < average && average < p999 && p999 < 2.0, "{report:?}");
-        // What is remembered is what was found.
         assert_eq!(reception(&code, &shards).unwrap(), Some(report));
         let half = reception(&code, &shards[..7]).unwrap().unwrap();
         assert_eq!((half.blocks, half.average, half.failures), (56, None, 2000));
         assert_eq!(reception(&self::code("4+2"), &[0]).unwrap(), None);
+    }
+
+    #[test]
+    fn keys_tell_codes_and_shards_apart() {
+        let of = |spec: &str, shards: &[usize]| reception_key(&code(spec), shards);
+        let key = of("lt:k=64,n=128,nodes=16", &[0, 1]).unwrap();
+        assert!(key.len() == 32 && key.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        assert_eq!(of("lt:k=64,n=128,nodes=16", &[0, 1]), Some(key.clone()));
+        for (spec, shards) in [
+            ("lt:k=64,n=128,nodes=16", &[0, 2][..]),
+            ("lt:k=64,n=128,nodes=16", &[0]),
+            ("lt:k=64,n=128,nodes=16,seed=9", &[0, 1]),
+        ] {
+            assert_ne!(of(spec, shards), Some(key.clone()), "{spec} {shards:?}");
+        }
+        assert_eq!(of("4+2", &[0]), None);
     }
 }

@@ -1,12 +1,12 @@
 //! Paritas and the Rust peers, with the protocol of c/peer.h. The variant names the library and, for
-//! Paritas, the code and kernel: `paritas@CODE@KERNEL` (an empty
-//! CODE is K+M), `simd`, `erasure`.
+//! Paritas, the code and kernel: `paritas@CODE@KERNEL` (an empty CODE is K+M), `simd`, `erasure`.
+//! Shards of Paritas are whole strips, as many as come nearest to the length asked for.
 
-use std::hint::black_box;
 use std::io::{BufRead, Write};
 use std::time::Instant;
 
 use paritas::{Buffer, Code, Codec, CodecOptions, Spec};
+use reed_solomon_erasure::galois_8::ReedSolomon;
 
 const PAGE: usize = 4096;
 const STAGGER: usize = 320;
@@ -41,40 +41,56 @@ impl AsMut<[u8]> for Shard {
     }
 }
 
+/// One run of what is measured. What a caller can keep from one call to the next is made before.
+type Operation<'a> = Box<dyn FnMut() + 'a>;
+
 trait Peer {
-    fn encode(&mut self, shards: &mut [Shard], k: usize);
+    fn encoding<'a>(&'a self, shards: &'a mut [Shard]) -> Operation<'a>;
     /// Brings back the first `lost` shards.
-    fn decode(&mut self, shards: &mut [Shard], k: usize, lost: usize);
+    fn decoding<'a>(&'a self, shards: &'a mut [Shard], lost: usize) -> Operation<'a>;
 }
 
-impl Peer for Codec {
-    fn encode(&mut self, shards: &mut [Shard], k: usize) {
-        let (data, parity) = shards.split_at_mut(k);
-        let data: Vec<&[u8]> = data.iter().map(AsRef::as_ref).collect();
-        let mut parity: Vec<&mut [u8]> = parity.iter_mut().map(AsMut::as_mut).collect();
-        Codec::encode(self, &data, &mut parity).expect("encode");
+struct Paritas {
+    codec: Codec,
+    k: usize,
+}
+
+/// What an embedder does for each stripe: the only place that says how Paritas is called to encode.
+fn encoding<'a>(
+    codec: &'a Codec,
+    data: Vec<&'a [u8]>,
+    mut parity: Vec<&'a mut [u8]>,
+) -> Operation<'a> {
+    Box::new(move || codec.encode(&data, &mut parity).expect("encode"))
+}
+
+impl Peer for Paritas {
+    fn encoding<'a>(&'a self, shards: &'a mut [Shard]) -> Operation<'a> {
+        let (data, parity) = shards.split_at_mut(self.k);
+        let data = data.iter().map(|shard| shard.as_ref()).collect();
+        encoding(&self.codec, data, parity.iter_mut().map(AsMut::as_mut).collect())
     }
 
-    fn decode(&mut self, shards: &mut [Shard], _: usize, lost: usize) {
+    fn decoding<'a>(&'a self, shards: &'a mut [Shard], lost: usize) -> Operation<'a> {
         let (targets, sources) = shards.split_at_mut(lost);
         let targets = targets.iter_mut().map(|shard| Buffer::Target(shard.as_mut()));
         let sources = sources.iter().map(|shard| Buffer::Source(shard.as_ref()));
         let mut buffers: Vec<Buffer<'_>> = targets.chain(sources).collect();
-        self.reconstruct(&mut buffers).expect("decode");
+        Box::new(move || self.codec.reconstruct(&mut buffers).expect("decode"))
     }
 }
 
-struct Erasure(reed_solomon_erasure::galois_8::ReedSolomon);
-
-impl Peer for Erasure {
-    fn encode(&mut self, shards: &mut [Shard], _: usize) {
-        self.0.encode(shards).expect("encode");
+impl Peer for ReedSolomon {
+    fn encoding<'a>(&'a self, shards: &'a mut [Shard]) -> Operation<'a> {
+        Box::new(|| self.encode(&mut *shards).expect("encode"))
     }
 
-    fn decode(&mut self, shards: &mut [Shard], _: usize, lost: usize) {
-        let mut views: Vec<(&mut [u8], bool)> =
-            shards.iter_mut().enumerate().map(|(i, shard)| (shard.as_mut(), i >= lost)).collect();
-        self.0.reconstruct_data(&mut views).expect("decode");
+    fn decoding<'a>(&'a self, shards: &'a mut [Shard], lost: usize) -> Operation<'a> {
+        Box::new(move || {
+            let mut views: Vec<(&mut [u8], bool)> =
+                shards.iter_mut().enumerate().map(|(i, shard)| (shard.as_mut(), i >= lost)).collect();
+            self.reconstruct_data(&mut views).expect("decode");
+        })
     }
 }
 
@@ -84,40 +100,31 @@ struct Simd {
 }
 
 impl Peer for Simd {
-    fn encode(&mut self, shards: &mut [Shard], k: usize) {
-        let (data, parity) = shards.split_at_mut(k);
-        let made = reed_solomon_simd::encode(self.k, self.m, data.iter()).expect("encode");
-        parity.iter_mut().zip(made).for_each(|(to, from)| to.as_mut().copy_from_slice(&from));
+    fn encoding<'a>(&'a self, shards: &'a mut [Shard]) -> Operation<'a> {
+        Box::new(|| {
+            let (data, parity) = shards.split_at_mut(self.k);
+            let made = reed_solomon_simd::encode(self.k, self.m, data.iter()).expect("encode");
+            parity.iter_mut().zip(made).for_each(|(to, from)| to.as_mut().copy_from_slice(&from));
+        })
     }
 
-    fn decode(&mut self, shards: &mut [Shard], k: usize, lost: usize) {
-        let (data, parity) = shards.split_at(k);
-        let data = data.iter().enumerate().skip(lost);
-        let made = reed_solomon_simd::decode(self.k, self.m, data, parity.iter().enumerate());
-        let made = made.expect("decode");
-        for (index, shard) in made {
-            shards[index].as_mut().copy_from_slice(&shard);
-        }
+    fn decoding<'a>(&'a self, shards: &'a mut [Shard], lost: usize) -> Operation<'a> {
+        Box::new(move || {
+            let (data, parity) = shards.split_at(self.k);
+            let data = data.iter().enumerate().skip(lost);
+            let made = reed_solomon_simd::decode(self.k, self.m, data, parity.iter().enumerate());
+            for (index, shard) in made.expect("decode") {
+                shards[index].as_mut().copy_from_slice(&shard);
+            }
+        })
     }
 }
 
-fn calibrate() -> u128 {
-    let start = Instant::now();
-    let mut x = 88_172_645_463_325_252_u64;
-    for _ in 0..30_000 {
-        x = black_box(x.wrapping_mul(6_364_136_223_846_793_005)).wrapping_add(1_442_695_040_888_963_407);
-    }
-    black_box(x);
-    start.elapsed().as_nanos()
-}
-
+/// The library that a variant names, and the bytes that a shard is to be a multiple of.
 fn peer(variant: &str, k: usize, m: usize) -> (Box<dyn Peer>, usize) {
     let mut parts = variant.split('@');
     match parts.next() {
-        Some("erasure") => {
-            let codec = reed_solomon_erasure::galois_8::ReedSolomon::new(k, m).expect("codec");
-            (Box::new(Erasure(codec)), 1)
-        }
+        Some("erasure") => (Box::new(ReedSolomon::new(k, m).expect("codec")), 1),
         Some("simd") => (Box::new(Simd { k, m }), 64),
         _ => {
             let code = parts.next().filter(|code| !code.is_empty());
@@ -126,8 +133,43 @@ fn peer(variant: &str, k: usize, m: usize) -> (Box<dyn Peer>, usize) {
             let options = CodecOptions { threads: 1, kernel, ..CodecOptions::default() };
             let codec = Codec::new(Code::new(&spec).expect("code"), options).expect("codec");
             let strip = codec.strip();
-            (Box::new(codec), strip)
+            (Box::new(Paritas { codec, k }), strip)
         }
+    }
+}
+
+/// FNV-1a over all parity.
+fn checksum(parity: &[Shard]) -> u64 {
+    let bytes = parity.iter().flat_map(|shard| shard.as_ref());
+    let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// Encodes, and checks that the first `lost` shards come back.
+fn check(peer: &dyn Peer, shards: &mut [Shard], lost: usize) {
+    peer.encoding(shards)();
+    let kept: Vec<Vec<u8>> = shards[..lost].iter().map(|shard| shard.as_ref().to_vec()).collect();
+    shards[..lost].iter_mut().for_each(|shard| shard.as_mut().fill(0xEE));
+    peer.decoding(shards, lost)();
+    if kept.iter().zip(&*shards).any(|(kept, shard)| kept != shard.as_ref()) {
+        println!("wrong: shards did not come back");
+        std::process::exit(1);
+    }
+}
+
+fn serve(mut run: Operation<'_>) {
+    for line in std::io::stdin().lock().lines() {
+        let line = line.expect("input");
+        let n: usize = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("sample N");
+        if n > 1 {
+            run();
+        }
+        let start = Instant::now();
+        for _ in 0..n {
+            run();
+        }
+        println!("{}", start.elapsed().as_nanos());
+        std::io::stdout().flush().expect("output");
     }
 }
 
@@ -135,37 +177,16 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let number = |i: usize| arguments[i].parse::<usize>().expect("a number");
     let (k, m) = (number(1), number(2));
-    let decode = arguments[4] == "decode";
-    let (mut peer, strip) = peer(arguments.get(6).map_or("paritas", |v| v), k, m);
-    let length = (number(3) / strip).max(1) * strip;
-    let mut shards: Vec<Shard> =
-        (0..k + m).map(|i| Shard::new(i, length, arguments[5] == "page")).collect();
-    println!("bytes {length}");
-    peer.encode(&mut shards, k);
+    let (peer, strip) = peer(arguments.get(6).map_or("paritas", |v| v), k, m);
+    let length = ((number(3) + strip / 2) / strip).max(1) * strip;
+    let aligned = arguments[5] == "page";
+    let mut shards: Vec<Shard> = (0..k + m).map(|i| Shard::new(i, length, aligned)).collect();
     let lost = m.min(k);
-    let kept: Vec<Vec<u8>> = shards[..lost].iter().map(|shard| shard.as_ref().to_vec()).collect();
-    shards[..lost].iter_mut().for_each(|shard| shard.as_mut().fill(0xEE));
-    peer.decode(&mut shards, k, lost);
-    if kept.iter().zip(&shards).any(|(kept, shard)| kept != shard.as_ref()) {
-        println!("wrong: shards did not come back");
-        std::process::exit(1);
-    }
-    println!("ready");
-    for line in std::io::stdin().lock().lines() {
-        let line = line.expect("input");
-        let n: usize = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("sample N");
-        let mut run = || match decode {
-            true => peer.decode(&mut shards, k, lost),
-            false => peer.encode(&mut shards, k),
-        };
-        run();
-        let before = calibrate();
-        let start = Instant::now();
-        for _ in 0..n {
-            run();
-        }
-        let operation = start.elapsed().as_nanos();
-        println!("{before} {operation} {}", calibrate());
-        std::io::stdout().flush().expect("output");
+    println!("bytes {length}");
+    check(peer.as_ref(), &mut shards, lost);
+    println!("parity {:016x}\nready", checksum(&shards[k..]));
+    match arguments[4] == "decode" {
+        true => serve(peer.decoding(&mut shards, lost)),
+        false => serve(peer.encoding(&mut shards)),
     }
 }

@@ -7,12 +7,12 @@
 use std::time::Instant;
 
 use paritas::define::lt::Graph;
-use paritas::measure::Shards;
 use paritas::plan::lt::{Decoder, Method, Reception};
 use paritas::{
     Buffer, BufferLayout, CellId, CellSet, Code, CodeBuilder, Codec, CodecOptions, DEFAULT_PACKET,
     Kernel, KernelChoice, Spec,
 };
+use paritas_tune::measure::Shards;
 use serde_json::json;
 
 use crate::args::{Align, Bench, CostName, Operation};

@@ -118,8 +118,8 @@ fn length_by(rows: &Rows, row: usize, other: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::cost::Cost;
     use crate::plan::arrange::figure;
+    use crate::plan::cost::Cost;
     use crate::plan::machine::Machine;
 
     fn effort(objective: Objective, rounds: usize) -> Effort {

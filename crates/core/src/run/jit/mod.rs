@@ -141,7 +141,12 @@ impl Jit {
     }
 
     /// The function that suits a call's memory, or where that cannot be made the plain one.
-    fn function<'c>(&self, code: &'c Code, memory: &Memory<'_>, starts: &[*mut u8]) -> &'c Function {
+    fn function<'c>(
+        &self,
+        code: &'c Code,
+        memory: &Memory<'_>,
+        starts: &[*mut u8],
+    ) -> &'c Function {
         let start = |buffer: usize| starts[buffer].addr();
         let variant = self.variants.choose(start, memory.nontemporal, self.how.prefetch);
         let Some(number) = number(variant) else { return &code.plain };

@@ -168,10 +168,7 @@ const AVX512VL: Codes = Codes {
         Code::EVEX_Vpaddw_ymm_k1z_ymm_ymmm256,
         Code::EVEX_Vpaddd_ymm_k1z_ymm_ymmm256b32,
     ],
-    sign: [
-        Code::EVEX_Vpsraw_ymm_k1z_ymmm256_imm8,
-        Code::EVEX_Vpsrad_ymm_k1z_ymmm256b32_imm8,
-    ],
+    sign: [Code::EVEX_Vpsraw_ymm_k1z_ymmm256_imm8, Code::EVEX_Vpsrad_ymm_k1z_ymmm256b32_imm8],
 };
 
 const AVX512: Codes = Codes {
@@ -197,10 +194,7 @@ const AVX512: Codes = Codes {
         Code::EVEX_Vpaddw_zmm_k1z_zmm_zmmm512,
         Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32,
     ],
-    sign: [
-        Code::EVEX_Vpsraw_zmm_k1z_zmmm512_imm8,
-        Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8,
-    ],
+    sign: [Code::EVEX_Vpsraw_zmm_k1z_zmmm512_imm8, Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8],
 };
 
 fn codes(isa: Isa) -> &'static Codes {
@@ -402,13 +396,7 @@ impl Translator {
     }
 
     /// `to = a` shifted by some bits.
-    fn shift(
-        &mut self,
-        code: Code,
-        to: steps::Register,
-        a: steps::Register,
-        bits: u8,
-    ) -> Outcome {
+    fn shift(&mut self, code: Code, to: steps::Register, a: steps::Register, bits: u8) -> Outcome {
         if self.isa == Isa::Ssse3 {
             if to != a {
                 self.copy(to, a)?;
@@ -435,9 +423,7 @@ impl Translator {
             Pair::Affine => self.affine(to, a, b),
             // The table is the instruction's first source.
             Pair::Lookup => match b {
-                Operand::Register(table) => {
-                    self.binary(lookup, to, table, Operand::Register(a))
-                }
+                Operand::Register(table) => self.binary(lookup, to, table, Operand::Register(a)),
                 Operand::Memory(place) => unreachable!("{place:?} is not loaded"),
             },
             Pair::Even | Pair::Odd => unreachable!("x86-64 packs instead"),

@@ -6,9 +6,9 @@ use std::ops::Range;
 use crate::plan::blocks::BlockProgram;
 use crate::run::blocks::{Blocks, run_tiles};
 use crate::run::buffers::Memory;
+use crate::run::tiled::Runners;
 use crate::run::tiled::generic::Tiles;
 use crate::run::tiled::vector::{Streaming, Vector};
-use crate::run::tiled::Runners;
 
 /// The kernels, where the processor has the instruction set.
 pub(crate) fn runners() -> Option<Runners> {

@@ -2,7 +2,7 @@
 //! without it.
 //!
 //! ```sh
-//! cargo run --release -p paritas --example dpg_throughput -- [REPETITIONS [BYTES]]
+//! cargo run --release -p paritas-tune --example dpg_throughput -- [REPETITIONS [BYTES]]
 //! ```
 //!
 //! For the eight (k, m, m2) of T. Zhou, *Erasure Coding Optimization for Data Storage* (2020), section
@@ -11,14 +11,14 @@
 //! searched matrix, DPG over the natural one, DPG over a finite field (words of 8 bits, `isal-cauchy`, a
 //! stripe after the other, with additions of whole symbols between), and m2 stripes of a (k, m) and of a
 //! (k, m2) code. GB/s are user bytes: k × shard bytes / seconds / 10^9, one thread, all shards together
-//! BYTES (512 KiB unless said otherwise, in cache). All codes run in turn within one process; what is
-//! lost is compared with what was, before it is timed. A line is the median of an operation, BB-DPG in
-//! GB/s with the spread, the others in percent of it; theirs stands below.
+//! BYTES (512 KiB unless said otherwise, in cache). Within one process every code runs in pairs with BB-DPG; what is
+//! lost is compared with what was, before it is timed. A line is one operation: BB-DPG in GB/s (the median and the
+//! 90th percentile), the others in percent of it with an interval, and beside them the dissertation's percentage.
 
 use std::error::Error;
 
-use paritas::measure::{Samples, Shard, Spread, repeat};
 use paritas::{Buffer, CellSet, Code, Codec, CodecOptions, NodeId, Role};
+use paritas_tune::measure::{Pairs, Rounds, Shard, Side, sample};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -36,9 +36,6 @@ const TABLE: [([usize; 4], [&str; 4]); 8] = [
 ];
 
 const OPERATIONS: [&str; 4] = ["enc", "dec1", "gen", "dec2"];
-
-/// The least time of one sample; shorter runs are repeated within a sample.
-const SAMPLE_SECONDS: f64 = 0.0004;
 
 /// What fills lost shards.
 const OTHER: usize = 101;
@@ -84,43 +81,47 @@ fn measure(
     };
     let losses = |operation| if operation == 1 { m } else { m2 };
     for (operation, name) in OPERATIONS.iter().enumerate() {
-        let mut samples = vec![Samples::default(); codes.len()];
-        for (code, subject) in codes.iter_mut().enumerate().filter(|&(c, _)| has(c, operation)) {
+        let lost = losses(operation);
+        for code in (0..6).filter(|&code| has(code, operation)) {
             // What encoding and stage two make is proved by what decoding makes of it.
             if operation % 2 == 1 {
-                subject.lose(losses(operation));
+                codes[code].lose(lost);
             }
-            subject.run(operation, losses(operation))?;
-            subject.expect_data(code, name)?;
+            codes[code].run(operation, lost)?;
+            codes[code].expect_data(code, name)?;
         }
-        for _ in 0..repetitions {
-            for (code, samples) in
-                samples.iter_mut().enumerate().filter(|&(c, _)| has(c, operation))
-            {
-                let subject = &mut codes[code];
-                samples.take(|| {
-                    repeat(SAMPLE_SECONDS, || subject.run(operation, losses(operation)))
-                })?;
-            }
-        }
-        let spreads: Vec<Option<Spread>> = samples.iter().map(Samples::spread).collect();
-        print(&format!("({k}, {m}, {m2})"), name, &spreads, k * shard, theirs[operation]);
+        let mut compare = |code| -> Outcome<Pairs> {
+            let rounds = Rounds::from_least(repetitions);
+            Pairs::take(
+                rounds,
+                |ratio| !ratio.is_noisy(),
+                |side| {
+                    let code = if side == Side::Subject { code } else { 0 };
+                    sample(|| codes[code].run(operation, lost))
+                },
+            )
+        };
+        let pairs = |code| has(code, operation).then(|| compare(code)).transpose();
+        let pairs = (1..6).map(pairs).collect::<Outcome<Vec<Option<Pairs>>>>()?;
+        print(&format!("({k}, {m}, {m2})"), name, &pairs, k * shard, theirs[operation]);
     }
     Ok(())
 }
 
-fn print(code: &str, operation: &str, spreads: &[Option<Spread>], bytes: usize, theirs: &str) {
-    let Some(Some(first)) = spreads.first() else { return };
+/// Prints a line; `pairs` are those of the other codes with BB-DPG, if they have the operation.
+fn print(code: &str, operation: &str, pairs: &[Option<Pairs>], bytes: usize, theirs: &str) {
+    let Some(spread) = pairs.iter().flatten().find_map(|pairs| pairs.spread(Side::Base)) else {
+        return;
+    };
     let speed = |seconds: f64| bytes as f64 / seconds / 1e9;
-    let mut line = format!(
-        "| {code} | {operation} | {:.1} ({:.1} to {:.1})",
-        speed(first.median),
-        speed(first.max),
-        speed(first.min)
-    );
-    for (spread, theirs) in spreads[1..].iter().zip(theirs.split(' ')) {
-        let ratio = spread.map(|spread| format!("{:.0}", 100.0 * first.median / spread.median));
-        line += &ratio.map_or(" | -".to_owned(), |ratio| format!(" | {ratio} / {theirs}"));
+    let mut line =
+        format!("| {code} | {operation} | {:.1} ({:.1})", speed(spread.median), speed(spread.p10));
+    for (pairs, theirs) in pairs.iter().zip(theirs.split(' ')) {
+        let ratio = pairs.as_ref().and_then(Pairs::ratio);
+        line += &ratio.map_or(" | -".to_owned(), |ratio| {
+            let [median, low, high] = [ratio.median, ratio.low, ratio.high].map(|r| 100.0 * r);
+            format!(" | {median:.0} ({low:.0} to {high:.0}) / {theirs}")
+        });
     }
     println!("{line} |");
 }

@@ -2,17 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::codec::{CodecOptions, Sums};
-use crate::define::cells::Code;
-use crate::define::spec::Spec;
+use paritas::{
+    Code, Codec, CodecOptions, Kernel, KernelChoice, Pass, Spec, Split, Stores, WordKernel,
+};
+
+use crate::contest::{Contest, ROUNDS, Ranking, Workload};
 use crate::error::Result;
-use crate::plan::Pass;
-use crate::limits::{BYTES_A_THREAD, NONTEMPORAL_FROM as CACHE_BYTES};
-use crate::run::buffers::Stores;
-use crate::run::threads::Split;
-use crate::run::dispatch::{Kernel, KernelChoice, WordKernel};
-use crate::tune::trial::{Contest, Ranking};
-use crate::tune::{CodeTuning, Finding, Tuning, processor};
+use crate::measure::{Pairs, Ratio, Side, sample};
+use crate::tuning::{Choice, CodeTuning, Finding, Tuning, processor};
 
 /// The code that decides what holds for all.
 const TYPICAL: &str = "10+4";
@@ -20,10 +17,11 @@ const TYPICAL: &str = "10+4";
 /// A code of so many streams that a processor's prefetchers may lose track.
 const WIDE: &str = "20+4";
 
-/// How much faster than the built-in default another choice must be: less is within the noise.
+/// How many times as fast as the built-in default another choice must be, with 95 % confidence, to be
+/// taken: less is not worth being different from other machines.
 const GAIN: f64 = 1.03;
 
-/// The same for stores past the cache: they make whoever uses the results next fetch them from memory.
+/// The same for non-temporal stores: whoever uses the results next has to fetch them from memory.
 const STORES_GAIN: f64 = 1.10;
 
 /// The bytes of all shards together for what is measured in cache.
@@ -39,26 +37,28 @@ const LT_SET: usize = 8 << 20;
 const WEIGHED_NODES: usize = 4;
 const WEIGHED_PACKET: usize = 4 << 10;
 
-/// Gets a contest's result and the number of the choice that was taken.
-type Decide<'a> = dyn FnMut(Ranking, usize) + 'a;
+/// Gets the result of a contest, reports it, and returns the number of the choice that is taken.
+type Decide<'a> = dyn FnMut(&Ranking) -> usize + 'a;
 
-/// Measures this machine. `report` gets every decision as it falls.
+/// Finds out what is best on this machine, for `codes` and in general. `report` gets every decision as it falls.
 ///
 /// # Errors
-/// When a code is not legal or there is no memory.
-pub fn measure(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> {
+/// If a code is not legal, or if there is no memory.
+pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> {
     let (xor_weight, finding) = xor_weight()?;
     report(&finding);
-    let mut decide = |ranking: Ranking, chosen: usize| report(&ranking.finding(chosen));
+    let mut decide = |ranking: &Ranking| {
+        report(&ranking.finding());
+        ranking.winner()
+    };
     let (kernel, codes) = packet_kernels(codes, &mut decide)?;
     let word_kernel = word_kernel(&mut decide)?;
-    let sums = plain_sums(kernel, &mut decide)?;
     let past_cache_from = past_cache(kernel, &mut decide)?;
     let prefetch = prefetch(kernel, &mut decide)?;
     let known = Known { kernel, past_cache_from };
     let threads = known.threads(&mut decide)?;
     let (bytes_a_thread, split) = match threads {
-        1 => (BYTES_A_THREAD, Split::default()),
+        1 => (CodecOptions::default().bytes_a_thread, Split::default()),
         _ => (known.bytes_a_thread(&mut decide)?, known.split(threads, &mut decide)?),
     };
     let processor = processor();
@@ -66,7 +66,6 @@ pub fn measure(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tunin
         processor,
         kernel,
         word_kernel,
-        sums,
         past_cache_from,
         prefetch,
         threads,
@@ -95,31 +94,38 @@ fn packet_kernels(
     if codes.is_empty() {
         codes.push(TYPICAL.parse()?);
     }
-    let mut speeds = vec![0.0; kernels.len()];
+    let mut rankings = Vec::new();
     for spec in &codes {
         let mut contest = Contest::new("kernel", spec, CACHE_SET)?;
         for &kernel in &kernels {
             contest.enter(kernel, with_kernel(kernel))?;
         }
-        let ranking = contest.run()?;
-        for (sum, (_, speed)) in speeds.iter_mut().zip(&ranking.choices) {
-            *sum += speed.ln();
-        }
-        let winner = ranking.winner(built_in, GAIN);
-        decide(ranking, winner);
-        let kernel = kernels[winner];
+        let ranking = contest.run(built_in, GAIN)?;
+        let kernel = kernels[decide(&ranking)];
+        rankings.push(ranking);
         let pass = pass(spec, kernel, decide)?;
         tuned.insert(Code::new(spec)?.spec().to_string(), CodeTuning { kernel, pass });
     }
-    let means = speeds.iter().map(|sum| (sum / codes.len().max(1) as f64).exp());
-    let overall = Ranking::new(
-        "kernel for other codes",
-        "geometric mean".to_owned(),
-        kernels.iter().map(Kernel::to_string).zip(means).collect(),
-    );
-    let winner = overall.winner(built_in, GAIN);
-    decide(overall, winner);
-    Ok((kernels[winner], tuned))
+    let choices = (0..kernels.len()).map(|number| mean(&rankings, number)).collect();
+    let about = "geometric mean".to_owned();
+    let overall = Ranking::new("kernel for other codes", about, choices, built_in, GAIN);
+    Ok((kernels[decide(&overall)], tuned))
+}
+
+/// The geometric mean of what choice `number` reaches in all rankings.
+fn mean(rankings: &[Ranking], number: usize) -> Choice {
+    let choices = || rankings.iter().map(|ranking| &ranking.choices[number]);
+    let mean = |speed: fn(&Choice) -> f64| {
+        let sum: f64 = choices().map(|choice| speed(choice).ln()).sum();
+        (sum / rankings.len().max(1) as f64).exp()
+    };
+    let ratios: Vec<Ratio> = choices().map(|choice| choice.ratio).collect();
+    Choice {
+        name: choices().next().map(|choice| choice.name.clone()).unwrap_or_default(),
+        gbps: mean(|choice| choice.gbps),
+        gbps_p90: mean(|choice| choice.gbps_p90),
+        ratio: Ratio::mean(&ratios),
+    }
 }
 
 /// LT codes, and the others.
@@ -137,16 +143,14 @@ fn split_by_graph(codes: &[Spec]) -> Result<(Vec<Spec>, Vec<Spec>)> {
 /// are run by tiled kernels, so these speeds say nothing of other codes.
 fn graph_kernels(codes: &[Spec], decide: &mut Decide<'_>) -> Result<BTreeMap<String, CodeTuning>> {
     let tiled: Vec<Kernel> =
-        Kernel::available().filter(|kernel| kernel.tiled() == *kernel).collect();
+        Kernel::available().filter(|kernel| kernel.machine().is_none()).collect();
     let mut tuned = BTreeMap::new();
     for spec in codes {
         let mut contest = Contest::new("kernel", spec, LT_SET)?;
         for &kernel in &tiled {
             contest.enter(kernel, with_kernel(kernel))?;
         }
-        let ranking = contest.run()?;
-        let winner = ranking.winner(tiled.len() - 1, GAIN);
-        decide(ranking, winner);
+        let winner = decide(&contest.run(tiled.len() - 1, GAIN)?);
         let tuning = CodeTuning { kernel: tiled[winner], pass: Pass::default() };
         tuned.insert(Code::new(spec)?.spec().to_string(), tuning);
     }
@@ -163,23 +167,38 @@ fn with_kernel(kernel: Kernel) -> CodecOptions {
 fn xor_weight() -> Result<(u32, Finding)> {
     let tiled = Kernel::available().filter(|kernel| kernel.machine().is_none()).last();
     let kernel = tiled.unwrap_or(Kernel::Scalar);
-    let mut choices = Vec::new();
-    let mut seconds_for_parity = |name: &str, k: usize| -> Result<f64> {
-        // As many bytes a node, whatever the number of nodes.
-        let set = (k + 1) * (CACHE_SET / (WEIGHED_NODES + 1));
-        let mut contest = Contest::new("weight", &format!("{k}+1").parse()?, set)?;
-        contest.enter(name, CodecOptions { packet: WEIGHED_PACKET, ..with_kernel(kernel) })?;
-        let (name, gbps) = contest.run()?.choices.swap_remove(0);
-        choices.push((name, gbps));
-        Ok(k as f64 / gbps)
-    };
-    let copy = seconds_for_parity("a copy", 1)?;
-    let all = seconds_for_parity("a copy and XORs", WEIGHED_NODES)?;
-    let weight = ((all - copy) / (WEIGHED_NODES - 1) as f64 / copy).clamp(0.1, 10.0);
+    let options = CodecOptions { packet: WEIGHED_PACKET, ..with_kernel(kernel) };
+    let (copy, mut copying) = plain_parity(1, &options)?;
+    let (all, mut adding) = plain_parity(WEIGHED_NODES, &options)?;
+    let pairs = Pairs::take(
+        ROUNDS,
+        |ratio| !ratio.is_noisy(),
+        |side| match side {
+            Side::Subject => sample(|| adding.run(&all)),
+            Side::Base => sample(|| copying.run(&copy)),
+        },
+    )?;
+    let choices = vec![
+        Choice::new("a copy".to_owned(), copying.user_bytes, &pairs, Side::Base),
+        Choice::new("a copy and XORs".to_owned(), adding.user_bytes, &pairs, Side::Subject),
+    ];
+    let copies = 1.0 / choices[1].ratio.median;
+    let weight = ((copies - 1.0) / (WEIGHED_NODES - 1) as f64).clamp(0.1, 10.0);
     let about = format!("{kernel}, packets of {} KiB", WEIGHED_PACKET >> 10);
     let chosen = format!("{weight:.3}");
     let finding = Finding { question: "weight of an XOR", about, choices, chosen };
     Ok(((1000.0 * weight).round() as u32, finding))
+}
+
+/// A codec for one parity node of `k` data nodes that has run once, and shards that have as many bytes
+/// whatever `k` is.
+fn plain_parity(k: usize, options: &CodecOptions) -> Result<(Codec, Workload)> {
+    let code = Code::new(&format!("{k}+1").parse()?)?;
+    let codec = Codec::new(code.clone(), options.clone())?;
+    let set = (k + 1) * (CACHE_SET / (WEIGHED_NODES + 1));
+    let mut workload = Workload::new(&code, &codec, codec.strip(), set)?;
+    workload.run(&codec)?;
+    Ok((codec, workload))
 }
 
 /// The best way to reduce a code's XORs: fewer of them may mean more temporaries.
@@ -191,9 +210,7 @@ fn pass(spec: &Spec, kernel: Kernel, decide: &mut Decide<'_>) -> Result<Pass> {
         contest.enter(pass, options)?;
     }
     let built_in = Pass::ALL.iter().position(|&pass| pass == Pass::default()).unwrap_or(0);
-    let ranking = contest.run()?;
-    let winner = ranking.winner(built_in, GAIN);
-    decide(ranking, winner);
+    let winner = decide(&contest.run(built_in, GAIN)?);
     Ok(Pass::ALL[winner])
 }
 
@@ -203,24 +220,17 @@ fn word_kernel(decide: &mut Decide<'_>) -> Result<WordKernel> {
     for &kernel in &kernels {
         contest.enter(kernel, CodecOptions { word_kernel: Some(kernel), ..plain() })?;
     }
-    let ranking = contest.run()?;
-    let winner = ranking.winner(kernels.len() - 1, GAIN);
-    decide(ranking, winner);
+    let winner = decide(&contest.run(kernels.len() - 1, GAIN)?);
     Ok(kernels[winner])
-}
-
-fn plain_sums(kernel: Kernel, decide: &mut Decide<'_>) -> Result<Sums> {
-    let mut contest = Contest::new("plain sums of words", &"isal-rs:k=10,m=1".parse()?, CACHE_SET)?;
-    contest.enter("word kernel", plain())?;
-    contest.enter("XORs", CodecOptions { sums: Sums::Xor, ..with_kernel(kernel) })?;
-    let ranking = contest.run()?;
-    let winner = ranking.winner(0, GAIN);
-    decide(ranking, winner);
-    Ok([Sums::Words, Sums::Xor][winner])
 }
 
 /// The size from which on stores past the cache are faster for all larger ones.
 fn past_cache(kernel: Kernel, decide: &mut Decide<'_>) -> Result<usize> {
+    let built_in = match CodecOptions::default().stores {
+        Stores::PastCacheFrom(bytes) => bytes,
+        Stores::Cached => usize::MAX,
+        Stores::PastCache => 0,
+    };
     let mut from = usize::MAX;
     for megabytes in [256, 64, 32, 16, 8, 4, 2, 1] {
         let set = megabytes << 20;
@@ -228,9 +238,7 @@ fn past_cache(kernel: Kernel, decide: &mut Decide<'_>) -> Result<usize> {
         for (name, stores) in [("cached", Stores::Cached), ("past the cache", Stores::PastCache)] {
             contest.enter(name, CodecOptions { stores, ..with_kernel(kernel) })?;
         }
-        let ranking = contest.run()?;
-        let winner = ranking.winner(usize::from(set > CACHE_BYTES), STORES_GAIN);
-        decide(ranking, winner);
+        let winner = decide(&contest.run(usize::from(set > built_in), STORES_GAIN)?);
         if winner == 0 {
             break;
         }
@@ -246,9 +254,7 @@ fn prefetch(kernel: Kernel, decide: &mut Decide<'_>) -> Result<bool> {
         let options = CodecOptions { prefetch, stores: Stores::PastCache, ..with_kernel(kernel) };
         contest.enter(if prefetch { "yes" } else { "no" }, options)?;
     }
-    let ranking = contest.run()?;
-    let winner = ranking.winner(0, GAIN);
-    decide(ranking, winner);
+    let winner = decide(&contest.run(0, GAIN)?);
     Ok(winner == 1)
 }
 
@@ -266,21 +272,18 @@ impl Known {
         CodecOptions { stores, threads, bytes_a_thread: 1, ..with_kernel(self.kernel) }
     }
 
-    /// As few threads as come near to the best speed.
+    /// As few threads as come near to the best speed: each number has to beat the best of those below it.
     fn threads(self, decide: &mut Decide<'_>) -> Result<usize> {
         let most = std::thread::available_parallelism().map_or(1, usize::from);
         let powers = (0..).map(|n| 1 << n).take_while(|&count| count < most);
-        let counts: Vec<usize> = powers.chain([most]).collect();
-        let mut contest = Contest::new("threads", &TYPICAL.parse()?, MEMORY_SET)?;
-        for &threads in &counts {
+        let mut best = 1;
+        for threads in powers.chain([most]).skip_while(|&count| count == 1 && most > 1) {
+            let mut contest = Contest::new("threads", &TYPICAL.parse()?, MEMORY_SET)?;
+            contest.enter(best, self.with(best))?;
             contest.enter(threads, self.with(threads))?;
+            best = [best, threads][decide(&contest.run(0, GAIN)?)];
         }
-        let ranking = contest.run()?;
-        let best = ranking.choices.iter().map(|(_, speed)| *speed).fold(0.0, f64::max);
-        let enough = ranking.choices.iter().position(|(_, speed)| speed * GAIN >= best);
-        let winner = enough.unwrap_or(0);
-        decide(ranking, winner);
-        Ok(counts[winner])
+        Ok(best)
     }
 
     /// Half of the smallest set for which a second thread helps, as for all larger ones.
@@ -291,9 +294,7 @@ impl Known {
             let mut contest = Contest::new("a second thread", &TYPICAL.parse()?, set)?;
             contest.enter("no", self.with(1))?;
             contest.enter("yes", self.with(2))?;
-            let ranking = contest.run()?;
-            let winner = ranking.winner(0, GAIN);
-            decide(ranking, winner);
+            let winner = decide(&contest.run(0, GAIN)?);
             if winner == 0 {
                 break;
             }
@@ -307,9 +308,7 @@ impl Known {
         for split in Split::ALL {
             contest.enter(split, CodecOptions { split, ..self.with(threads) })?;
         }
-        let ranking = contest.run()?;
-        let winner = ranking.winner(0, GAIN);
-        decide(ranking, winner);
+        let winner = decide(&contest.run(0, GAIN)?);
         Ok(Split::ALL[winner])
     }
 }

@@ -1,0 +1,248 @@
+//! A contest: codecs that do the same work on the same memory, each in pairs with the built-in choice.
+
+use std::collections::BTreeMap;
+
+use paritas::{Buffer, BufferLayout, CellSet, Code, Codec, CodecOptions, Spec};
+
+use crate::error::{Error, Result};
+use crate::measure::{Pairs, Ratio, Rounds, Shards, Side, sample};
+use crate::tuning::{Choice, Finding};
+
+/// How many pairs each entrant gives: more than the fewest where the question is still open then.
+pub(super) const ROUNDS: Rounds = Rounds { least: 21, most: 84 };
+
+/// The bytes of a cache line, and how far shards are shifted against each other in their pages.
+const LINE: usize = 64;
+const STAGGER: usize = 5 * LINE;
+const PAGE: usize = 4096;
+
+/// Codecs for one code, and the shards that they encode: of an LT code all data and all blocks.
+pub(super) struct Contest {
+    question: &'static str,
+    about: String,
+    code: Code,
+    set: usize,
+    entrants: Vec<(String, Codec)>,
+}
+
+/// How a contest ended.
+pub(super) struct Ranking {
+    question: &'static str,
+    about: String,
+    /// The entrants in the order of entry.
+    pub(super) choices: Vec<Choice>,
+    /// The number of the built-in choice.
+    base: usize,
+    /// How many times as fast as the built-in choice another must be to be taken.
+    gain: f64,
+}
+
+impl Contest {
+    /// A contest over shards that have `set` bytes together.
+    ///
+    /// # Errors
+    /// If there is no such code.
+    pub(super) fn new(question: &'static str, spec: &Spec, set: usize) -> Result<Self> {
+        let code = Code::new(spec)?;
+        let about = format!("{}, {} KiB", code.spec(), set >> 10);
+        Ok(Self { question, about, code, set, entrants: Vec::new() })
+    }
+
+    /// Enters a codec with these options.
+    ///
+    /// # Errors
+    /// If they do not serve this code.
+    pub(super) fn enter(&mut self, name: impl ToString, options: CodecOptions) -> Result<()> {
+        // Blocks of LT codes are buffers of their own, as in files.
+        let blocks = self.code.graph().map(|_| BufferLayout::Lane);
+        let options = CodecOptions { layout: blocks.unwrap_or(options.layout), ..options };
+        self.entrants.push((name.to_string(), Codec::new(self.code.clone(), options)?));
+        Ok(())
+    }
+
+    /// Measures every other entrant in pairs with entrant `base` (which runs beside itself if it is alone), until
+    /// it is clear whether it is `gain` times as fast.
+    ///
+    /// # Errors
+    /// If there is no memory for the shards.
+    pub(super) fn run(self, base: usize, gain: f64) -> Result<Ranking> {
+        let Self { question, about, code, set, entrants } = self;
+        let strip = entrants.iter().map(|(_, codec)| codec.strip()).max().unwrap_or(1);
+        let Some((_, built_in)) = entrants.get(base) else {
+            return Ok(Ranking { question, about, choices: Vec::new(), base, gain });
+        };
+        let mut workload = Workload::new(&code, built_in, strip, set)?;
+        let is_settled = |ratio: &Ratio| ratio.exceeds(gain).is_some();
+        let mut pairs: BTreeMap<usize, Pairs> = BTreeMap::new();
+        for (number, (_, codec)) in entrants.iter().enumerate() {
+            if number != base || entrants.len() == 1 {
+                pairs.insert(number, workload.compare(codec, built_in, is_settled)?);
+            }
+        }
+        let choice = |(number, (name, _)): (usize, &(String, Codec))| {
+            // The built-in choice has the samples that it gave beside the first of the others.
+            let (pairs, side) = match pairs.get(&number) {
+                Some(pairs) => (pairs, Side::Subject),
+                None => (pairs.values().next()?, Side::Base),
+            };
+            Some(Choice::new(name.clone(), workload.user_bytes, pairs, side))
+        };
+        let choices = entrants.iter().enumerate().filter_map(choice).collect();
+        Ok(Ranking { question, about, choices, base, gain })
+    }
+}
+
+/// What is encoded, and where.
+pub(super) struct Workload {
+    data: CellSet,
+    parity: CellSet,
+    /// Per buffer, whether it is made.
+    is_made: Vec<bool>,
+    shards: Shards,
+    /// The bytes of user data.
+    pub(super) user_bytes: usize,
+}
+
+impl Workload {
+    /// Shards of whole strips of `strip` bytes for the buffers of `codec`, `set` bytes together.
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub(super) fn new(code: &Code, codec: &Codec, strip: usize, set: usize) -> Result<Self> {
+        let (count, data) = (codec.buffer_count(), codec.data_buffers().len());
+        let unit = if strip.is_multiple_of(LINE) { strip } else { strip * LINE };
+        let length = (set / count / unit).max(1) * unit;
+        // Thousands of blocks would be mostly gaps if each began on a page of its own.
+        let room = if code.graph().is_some() { length } else { length.next_multiple_of(PAGE) };
+        let place = Shards::new(count, length, room + STAGGER);
+        let mut shards = place.ok_or(Error::Memory(count * (room + STAGGER)))?;
+        shards.fill();
+        let parity = code.made_in(1);
+        let is_made = |number| codec.buffer_cells(number).iter().any(|&cell| parity.contains(cell));
+        let is_made = (0..count).map(is_made).collect();
+        let data_cells = CellSet::from_cells(code.cell_count(), code.data_cells().iter().copied());
+        Ok(Self { data: data_cells, parity, is_made, shards, user_bytes: data * length })
+    }
+
+    /// Has `codec` make everything that is not data from all data.
+    ///
+    /// # Errors
+    /// If `codec` is not for these shards.
+    pub(super) fn run(&mut self, codec: &Codec) -> Result<()> {
+        let buffer = |(&is_made, shard)| match is_made {
+            true => Buffer::Target(shard),
+            false => Buffer::Source(shard),
+        };
+        let mut buffers: Vec<Buffer<'_>> =
+            self.is_made.iter().zip(self.shards.iter_mut()).map(buffer).collect();
+        Ok(codec.compute(&self.data, &self.parity, &mut buffers)?)
+    }
+
+    /// Compares two codecs that do this work.
+    fn compare(
+        &mut self,
+        subject: &Codec,
+        base: &Codec,
+        is_settled: impl Fn(&Ratio) -> bool,
+    ) -> Result<Pairs> {
+        // The first runs plan and compile.
+        self.run(subject)?;
+        self.run(base)?;
+        Pairs::take(ROUNDS, is_settled, |side| match side {
+            Side::Subject => sample(|| self.run(subject)),
+            Side::Base => sample(|| self.run(base)),
+        })
+    }
+}
+
+impl Ranking {
+    /// A ranking of choices that were compared elsewhere.
+    pub(super) fn new(
+        question: &'static str,
+        about: String,
+        choices: Vec<Choice>,
+        base: usize,
+        gain: f64,
+    ) -> Self {
+        Self { question, about, choices, base, gain }
+    }
+
+    /// The number of the fastest of those that are clearly faster than the built-in choice by the factor
+    /// asked for; of the built-in choice if there are none.
+    pub(super) fn winner(&self) -> usize {
+        let ratio = |&entrant: &usize| self.choices[entrant].ratio;
+        let better = |entrant: &usize| {
+            *entrant != self.base && ratio(entrant).exceeds(self.gain) == Some(true)
+        };
+        let entrants = (0..self.choices.len()).filter(better);
+        let fastest = entrants.max_by(|a, b| ratio(a).median.total_cmp(&ratio(b).median));
+        fastest.unwrap_or(self.base)
+    }
+
+    /// The finding that the winner was taken.
+    pub(super) fn finding(&self) -> Finding {
+        let chosen = self.choices.get(self.winner()).map(|choice| choice.name.clone());
+        Finding {
+            question: self.question,
+            about: self.about.clone(),
+            choices: self.choices.clone(),
+            chosen: chosen.unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Choices with an interval of 1 % to either side of the given ratios.
+    fn ranking(ratios: &[f64], gain: f64) -> Ranking {
+        let choice = |&median: &f64| Choice {
+            name: median.to_string(),
+            gbps: 10.0,
+            gbps_p90: 11.0,
+            ratio: Ratio { median, low: 0.99 * median, high: 1.01 * median, pairs: 21 },
+        };
+        Ranking::new("which", String::new(), ratios.iter().map(choice).collect(), 0, gain)
+    }
+
+    #[test]
+    fn only_what_is_clearly_faster_is_taken() {
+        assert_eq!(ranking(&[1.0, 1.02, 0.9], 1.03).winner(), 0);
+        // 3.5 % faster, give or take 1 %.
+        assert_eq!(ranking(&[1.0, 1.035, 0.9], 1.03).winner(), 0);
+        assert_eq!(ranking(&[1.0, 1.05, 1.07, 1.06], 1.03).winner(), 2);
+        assert_eq!(ranking(&[1.0, 1.05], 1.1).winner(), 0);
+        assert_eq!(ranking(&[1.0, 1.2], 1.03).finding().chosen, "1.2");
+    }
+
+    #[test]
+    fn too_few_pairs_change_nothing() {
+        let mut few = ranking(&[1.0, 2.0], 1.03);
+        few.choices[1].ratio.pairs = 3;
+        assert_eq!(few.winner(), 0);
+    }
+
+    #[test]
+    fn one_entrant_wins() {
+        let mut contest = Contest::new("which", &"4+2".parse().unwrap(), 1 << 16).unwrap();
+        contest.enter("only", CodecOptions::default()).unwrap();
+        let finding = contest.run(0, 1.03).unwrap().finding();
+        assert!(finding.chosen == "only" && finding.choices[0].gbps > 0.0, "{finding:?}");
+    }
+
+    #[test]
+    fn all_encode() {
+        let mut contest = Contest::new("which", &"4+2".parse().unwrap(), 1 << 16).unwrap();
+        for packet in [64, 32] {
+            contest.enter(packet, CodecOptions { packet, ..CodecOptions::default() }).unwrap();
+        }
+        let ranking = contest.run(0, 1.03).unwrap();
+        assert_eq!(ranking.choices[0].ratio, Ratio::ONE);
+        assert!(ranking.choices.len() == 2 && ranking.choices[1].ratio.pairs >= ROUNDS.least);
+        for Choice { gbps, gbps_p90, ratio, .. } in &ranking.choices {
+            assert!(*gbps > 0.0 && gbps <= gbps_p90 && gbps_p90.is_finite());
+            assert!(ratio.low <= ratio.high);
+        }
+    }
+}
