@@ -5,14 +5,14 @@
 //! [`Codec::reconstruct`] and [`Codec::update`] say the same in the words of their use.
 
 mod cache;
-mod explain;
-mod prepared;
+pub(crate) mod explain;
+pub(crate) mod prepared;
 mod stages;
 
 use std::sync::{Arc, OnceLock};
 
-use serde::{Deserialize, Serialize};
-
+use crate::codec::cache::{Cache, Question};
+use crate::codec::prepared::Prepared;
 use crate::define::cells::{CellId, CellSet, Code, NodeId, Role};
 use crate::error::{Error, Result};
 use crate::limits::{BYTES_A_THREAD, KEPT_LT_PROGRAMS, KEPT_PROGRAMS};
@@ -26,9 +26,6 @@ use crate::run::buffers::{Buffer, Stores};
 use crate::run::dispatch::{Kernel, KernelChoice, Serving, WordKernel};
 use crate::run::executable::Executable;
 use crate::run::threads::{Split, Threads, thread_count};
-use cache::{Cache, Question};
-pub use explain::{Call, ExplainedPart, Explanation};
-pub use prepared::Prepared;
 
 /// The packet size of files and the default of codecs, in bytes.
 pub const DEFAULT_PACKET: usize = 64;
@@ -305,6 +302,69 @@ impl Codec {
         self.updater(node)?.run(&[old, new], parity)
     }
 
+    /// Encoding, prepared: sources are the shards of the nodes that hold data, targets those of the
+    /// nodes that do not, in node order, as for [`Codec::encode`].
+    ///
+    /// # Errors
+    /// If a node holds data and parity.
+    pub fn encoder(&self) -> Result<Prepared> {
+        self.expect_node_buffers()?;
+        let (sources, targets) = self.encoding.shards.split(&self.code)?;
+        self.prepared(&self.encoding.question, &numbers(sources), &numbers(targets))
+    }
+
+    /// The reconstruction of lost nodes, prepared: sources are the shards of `present`, targets those
+    /// of `lost`, in the order given. Shards that turn out not to be needed are passed all the same.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::NotEnough`] if the lost nodes are not determined.
+    pub fn reconstructor(&self, present: &[NodeId], lost: &[NodeId]) -> Result<Prepared> {
+        self.expect_node_buffers()?;
+        let nodes = self.code.node_count();
+        if let Some(node) = present.iter().chain(lost).find(|node| node.index() >= nodes) {
+            let (spec, node) = (self.code.spec(), node.index());
+            return Err(Error::parameters(format!(
+                "{spec} has nodes 0 to {}; got {node}",
+                nodes - 1
+            )));
+        }
+        let cells = |nodes: &[NodeId]| self.code.cells_of(nodes.iter().copied());
+        let question = Question::compute(&cells(present), &cells(lost));
+        self.prepared(&question, &numbers(present), &numbers(lost))
+    }
+
+    /// The update of parity after the data shard of `node` changed, prepared: sources are the old and
+    /// the new shard, targets the shards of the nodes that hold no data, in node order, which are
+    /// changed in place.
+    ///
+    /// # Errors
+    /// If the node holds no data, or a node holds data and parity.
+    pub fn updater(&self, node: NodeId) -> Result<Prepared> {
+        self.expect_node_buffers()?;
+        let shards = Shards::new(&self.code, self.code.stages());
+        let (sources, targets) = shards.split(&self.code)?;
+        if sources.binary_search(&node).is_err() {
+            return Err(Error::length(format!("node {} holds no data", node.index())));
+        }
+        let targets: Vec<usize> = (2..).take(targets.len()).collect();
+        self.prepared(&Question::Update(node), &[0, 1], &targets)
+    }
+
+    fn prepared(
+        &self,
+        question: &Question,
+        sources: &[usize],
+        targets: &[usize],
+    ) -> Result<Prepared> {
+        Ok(Prepared {
+            executable: self.program(question)?,
+            sources: sources.into(),
+            targets: targets.into(),
+            threads: self.threads(),
+            stores: self.options.stores,
+        })
+    }
+
     /// Answers a question over buffers, each with its number.
     fn answer<'b>(
         &self,
@@ -399,6 +459,10 @@ impl Codec {
         let spec = self.code.spec();
         Err(Error::length(format!("{spec} needs {needed} {what} shards, {given} are given")))
     }
+}
+
+fn numbers(nodes: &[NodeId]) -> Vec<usize> {
+    nodes.iter().map(|node| node.index()).collect()
 }
 
 /// What encoding a code takes, found once.

@@ -18,7 +18,9 @@ mod limits;
 mod lt;
 mod run;
 
-pub use codec::{Call, Codec, CodecOptions, DEFAULT_PACKET, ExplainedPart, Explanation, Prepared};
+pub use codec::explain::{Call, ExplainedPart, Explanation};
+pub use codec::prepared::Prepared;
+pub use codec::{Codec, CodecOptions, DEFAULT_PACKET};
 pub use define::cauchy::CauchyMatrix;
 pub use define::cells::{Cell, CellId, CellSet, Code, CodeBuilder, NodeId, Pin, Place, Role};
 pub use define::code::{FAMILIES, Family};

@@ -4,6 +4,7 @@
 //! all shards together, "from memory" 64 MiB.
 
 use std::ops::Range;
+use std::time::Duration;
 
 /// Schedules up to this many operations are tried in an order with few live values, which takes time
 /// quadratic in their number.
@@ -14,6 +15,22 @@ pub(crate) const REORDERED_OPERATIONS: usize = 2000;
 /// registers and in code that leaves the instruction cache, than it saves. (AVX-512 on Zen 4: 20+6
 /// with 750 operands is as fast in one way as in the other, 20+8 with 995 faster in groups.)
 pub(crate) const LONG_SCHEDULE: usize = 900;
+
+/// Schedules with at most this many operands are not cut between stripes.
+pub(crate) const PIECES_FROM: usize = 600;
+
+/// What was cut between stripes is joined again up to this many operands: one piece after the other in
+/// one program keeps its values in registers, and its code in the cache of decoded instructions.
+/// (AVX-512 on Zen 4, in cache: the group (10, 4, 6) with 1510 operands encodes at 64 in one program
+/// and 43 in six, (12, 3, 6) with 1944 at 29 and 42.)
+pub(crate) const PIECES_JOINED: usize = 1600;
+
+/// A cut between stripes may be crossed by one operation for this many operands of its smaller side.
+pub(crate) const OPERANDS_A_CROSSING: usize = 8;
+
+/// The smaller side of a cut has at least this fraction of the operands, as a divisor; what is smaller
+/// is the end of a code of one stripe.
+pub(crate) const MOST_UNEVEN_CUT: usize = 8;
 
 /// The bytes of buffers over which parts of a program run in turn: a level-two cache of today.
 /// Smaller tiles do not pay for the parts' code, which is fetched anew for each (128 KiB: 64+16 at
@@ -49,9 +66,9 @@ pub(crate) const PRODUCTS_A_PART: usize = 1536;
 /// cells, random vectors beyond. Proving 10+4 takes some 20 microseconds.
 pub(crate) const SYMBOL_BITS: usize = 1024;
 
-/// The random words on which plans of words are proved; those of at most as many bits of data are
-/// proved on a word for each of them too.
-pub(crate) const PROOF_WORDS: usize = 128;
+/// The bits of data up to which plans of words are proved on a word for each bit; beyond, they are
+/// proved on this many random words.
+pub(crate) const PROOF_WORDS: usize = 256;
 
 /// Vectors of 64 bytes of scratch that a call takes from its stack; more come from the heap.
 pub(crate) const LINES_ON_STACK: usize = 64;
@@ -100,6 +117,17 @@ pub(crate) const BYTES_A_STEP: usize = 128 * 1024;
 /// The steps in which a thread takes its share: enough that none waits long for another, few enough
 /// that the memory's streams are seldom broken (twenty times as many halve the speed from memory).
 pub(crate) const STEPS_A_SHARE: usize = 16;
+
+/// How long a helper thread looks out for more work before it goes back to the pool. Waking it
+/// again takes longer than encoding half a megabyte.
+pub(crate) const LOOKOUT: Duration = Duration::from_micros(100);
+
+/// Two calls less than this apart belong to one burst. Waking helpers costs more than one small call
+/// saves, but pays over a burst.
+pub(crate) const BURST_GAP: Duration = Duration::from_micros(20);
+
+/// Looks at a shared counter between two looks at the clock, or before a thread lets others run.
+pub(crate) const LOOKS: usize = 64;
 
 /// The programs that a codec keeps; the oldest goes first.
 pub(crate) const KEPT_PROGRAMS: usize = 256;

@@ -7,9 +7,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::codec::cache::Question;
-use crate::codec::{Codec, Shards};
-use crate::define::cells::NodeId;
 use crate::error::{Error, Result};
 use crate::run::buffers::{Buffer, Stores};
 use crate::run::executable::Executable;
@@ -29,12 +26,12 @@ use crate::run::threads::Threads;
 /// ```
 #[derive(Clone)]
 pub struct Prepared {
-    executable: Arc<Executable>,
+    pub(super) executable: Arc<Executable>,
     /// The buffers of the sources and of the targets.
-    sources: Arc<[usize]>,
-    targets: Arc<[usize]>,
-    threads: Threads,
-    stores: Stores,
+    pub(super) sources: Arc<[usize]>,
+    pub(super) targets: Arc<[usize]>,
+    pub(super) threads: Threads,
+    pub(super) stores: Stores,
 }
 
 impl Prepared {
@@ -72,73 +69,4 @@ impl fmt::Debug for Prepared {
         let (sources, targets) = (&self.sources, &self.targets);
         f.debug_struct("Prepared").field("sources", sources).field("targets", targets).finish()
     }
-}
-
-impl Codec {
-    /// Encoding, prepared: sources are the shards of the nodes that hold data, targets those of the
-    /// nodes that do not, in node order, as for [`Codec::encode`].
-    ///
-    /// # Errors
-    /// If a node holds data and parity.
-    pub fn encoder(&self) -> Result<Prepared> {
-        self.expect_node_buffers()?;
-        let (sources, targets) = self.encoding.shards.split(&self.code)?;
-        self.prepared(&self.encoding.question, &numbers(sources), &numbers(targets))
-    }
-
-    /// The reconstruction of lost nodes, prepared: sources are the shards of `present`, targets those
-    /// of `lost`, in the order given. Shards that turn out not to be needed are passed all the same.
-    ///
-    /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] if the lost nodes are not determined.
-    pub fn reconstructor(&self, present: &[NodeId], lost: &[NodeId]) -> Result<Prepared> {
-        self.expect_node_buffers()?;
-        let nodes = self.code.node_count();
-        if let Some(node) = present.iter().chain(lost).find(|node| node.index() >= nodes) {
-            let (spec, node) = (self.code.spec(), node.index());
-            return Err(Error::parameters(format!(
-                "{spec} has nodes 0 to {}; got {node}",
-                nodes - 1
-            )));
-        }
-        let cells = |nodes: &[NodeId]| self.code.cells_of(nodes.iter().copied());
-        let question = Question::compute(&cells(present), &cells(lost));
-        self.prepared(&question, &numbers(present), &numbers(lost))
-    }
-
-    /// The update of parity after the data shard of `node` changed, prepared: sources are the old and
-    /// the new shard, targets the shards of the nodes that hold no data, in node order, which are
-    /// changed in place.
-    ///
-    /// # Errors
-    /// If the node holds no data, or a node holds data and parity.
-    pub fn updater(&self, node: NodeId) -> Result<Prepared> {
-        self.expect_node_buffers()?;
-        let shards = Shards::new(&self.code, self.code.stages());
-        let (sources, targets) = shards.split(&self.code)?;
-        if sources.binary_search(&node).is_err() {
-            return Err(Error::length(format!("node {} holds no data", node.index())));
-        }
-        let targets: Vec<usize> = (2..).take(targets.len()).collect();
-        self.prepared(&Question::Update(node), &[0, 1], &targets)
-    }
-
-    fn prepared(
-        &self,
-        question: &Question,
-        sources: &[usize],
-        targets: &[usize],
-    ) -> Result<Prepared> {
-        Ok(Prepared {
-            executable: self.program(question)?,
-            sources: sources.into(),
-            targets: targets.into(),
-            threads: self.threads(),
-            stores: self.options.stores,
-        })
-    }
-}
-
-fn numbers(nodes: &[NodeId]) -> Vec<usize> {
-    nodes.iter().map(|node| node.index()).collect()
 }

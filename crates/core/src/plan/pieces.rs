@@ -14,23 +14,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use crate::error::Result;
+use crate::limits::{MOST_UNEVEN_CUT, OPERANDS_A_CROSSING, PIECES_FROM, PIECES_JOINED};
 use crate::plan::cost::Cost;
 use crate::plan::schedule::{Op, Schedule, Slot};
-
-/// Schedules up to this `total` stay whole.
-const WHOLE: usize = 600;
-
-/// What is cut is joined again up to this `total`: one piece after the other in one program keeps its values in
-/// registers, and its code in the cache of decoded instructions. (On AVX-512, in cache, (10, 4, 6) with
-/// 1510 encodes at 64 GB/s in one program and 43 in six, (12, 3, 6) with 1944 at 29 and 42.)
-const JOINED: usize = 1600;
-
-/// A cut may be crossed by one operation for so many operands of the smaller side.
-const OPERANDS_A_CROSSING: usize = 8;
-
-/// No side of a cut has less than this part of the operands: else what is cut off is the end of a code of one
-/// stripe.
-const MOST_UNEVEN: usize = 8;
 
 /// A value that a piece takes from outside or leaves there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,7 +44,7 @@ pub(crate) struct Piece {
 /// # Errors
 /// None that a valid schedule causes.
 pub(crate) fn cut(schedule: &Schedule, ranks: &[usize]) -> Result<Option<(Vec<Piece>, usize)>> {
-    if !schedule.is_single_assignment() || Cost::of(schedule).total <= WHOLE {
+    if !schedule.is_single_assignment() || Cost::of(schedule).total <= PIECES_FROM {
         return Ok(None);
     }
     let (by_rank, positions) = sorted(ranks);
@@ -110,7 +96,8 @@ struct Places {
     operands: Vec<usize>,
     done: Vec<usize>,
     outputs: Vec<usize>,
-    /// Operations behind it to which what is before it contributes more than an input.
+    /// Operations after the place that read a value computed before it (inputs can be read on either
+    /// side).
     crossing: Vec<usize>,
 }
 
@@ -156,7 +143,7 @@ impl Places {
     /// Adds the places at which a range is best cut, ascending.
     fn cut(&self, range: Range<usize>, cuts: &mut Vec<usize>) {
         let places = range.start + 1..range.end;
-        let least = (self.operands[range.end] - self.operands[range.start]) / MOST_UNEVEN;
+        let least = (self.operands[range.end] - self.operands[range.start]) / MOST_UNEVEN_CUT;
         let is_cut = |&place: &usize| {
             let before = |of: &[usize]| of[place] - of[range.start];
             let behind = |of: &[usize]| of[range.end] - of[place];
@@ -250,7 +237,7 @@ impl Cutting {
         let mut places = Vec::with_capacity(self.pieces.len());
         for ops in std::mem::take(&mut self.pieces) {
             let operands: usize = ops.iter().map(|(_, sources)| sources.len()).sum();
-            match joined.last_mut().filter(|(others, _)| others + operands <= JOINED) {
+            match joined.last_mut().filter(|(others, _)| others + operands <= PIECES_JOINED) {
                 Some((total, all)) => {
                     *total += operands;
                     all.extend(ops);
@@ -410,7 +397,7 @@ mod tests {
                 let cut = Cut::of(&code, question);
                 assert!(cut.is_right(), "{spec}");
                 assert!((1..=most).contains(&cut.totals().len()), "{spec}: {:?}", cut.totals());
-                assert!(cut.totals().iter().all(|&total| total <= JOINED + 100), "{spec}");
+                assert!(cut.totals().iter().all(|&total| total <= PIECES_JOINED + 100), "{spec}");
             }
             let promotion = code.promotion(2).unwrap();
             assert!(Cut::of(&code, (promotion.reads, promotion.makes)).is_right(), "{spec}");

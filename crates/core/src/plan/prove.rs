@@ -5,7 +5,7 @@
 //! as its generator row says. Plans over more cells than a symbol has bits ([`SYMBOL_BITS`]) are run
 //! on as many random vectors instead: what is wrong about a cell is a sum of cells that is not zero
 //! for all data, and each random vector misses it with a chance of one half at most, so all together
-//! miss it with a chance of 2^-1024 for packets and, a word being a vector, 2^-128 for words. The
+//! miss it with a chance of 2^-1024 for packets and, a word being a vector, 2^-256 for words. The
 //! vectors are the same in every process; a planner knows nothing of them.
 //!
 //! The instructions that are made of a schedule are compared with it in the same way
@@ -87,7 +87,7 @@ pub(crate) fn allocation(
     let run = LANE * allocation.group;
     let mut inputs = match schedule.field() {
         None => symbols(schedule.inputs()),
-        Some(_) => words(schedule.inputs(), schedule.word()),
+        Some(_) => words_for_instructions(schedule.inputs(), schedule.word()),
     };
     inputs.iter_mut().for_each(|cell| cell.resize(cell.len().next_multiple_of(run), 0));
     let expected = interpret(schedule, &slices(&inputs))?;
@@ -130,14 +130,12 @@ fn symbols(cells: usize) -> Vec<Vec<u8>> {
     (0..cells).map(unit).collect()
 }
 
-/// What stands for cells of words of `word` bytes: random words, because instructions that are wrong
-/// need not be linear; and before them, unless these are many, a word for each bit of each cell, in
-/// which just this bit is set.
+/// What stands for cells of words of `word` bytes: a word for each bit of each cell, in which just this
+/// bit is set, or random words where these are many.
 fn words(cells: usize, word: usize) -> Vec<Vec<u8>> {
     let bits = 8 * word;
-    let random = random(cells, PROOF_WORDS * word);
     if cells * bits > PROOF_WORDS {
-        return random;
+        return random(cells, PROOF_WORDS * word);
     }
     let units = |cell: usize| {
         let mut words = vec![0; cells * bits * word];
@@ -146,7 +144,15 @@ fn words(cells: usize, word: usize) -> Vec<Vec<u8>> {
         }
         words
     };
-    random.into_iter().enumerate().map(|(cell, random)| [units(cell), random].concat()).collect()
+    (0..cells).map(units).collect()
+}
+
+/// The same with random words behind, because instructions that are wrong need not be linear.
+fn words_for_instructions(cells: usize, word: usize) -> Vec<Vec<u8>> {
+    let mut cells = words(cells, word);
+    let random = random(cells.len(), PROOF_WORDS * word);
+    cells.iter_mut().zip(random).for_each(|(cell, random)| cell.extend(random));
+    cells
 }
 
 fn random(cells: usize, bytes: usize) -> Vec<Vec<u8>> {

@@ -1,9 +1,9 @@
-//! Helpers: threads that lend a hand with a call.
+//! The helper pool: threads that take part in a call.
 //!
-//! Waking a thread takes longer than encoding half a megabyte. So who has helped looks out for more
-//! work for a while (it spins) before it goes back to rayon's pool, and calls that follow each other
-//! closely find their helpers awake. No call waits for a helper to come: the work is there to be taken,
-//! the caller takes it too, and whoever is late finds it done.
+//! Waking a thread takes longer than encoding half a megabyte. So a helper that is done spins for a
+//! while, looking out for more work, before it goes back to rayon's pool; calls in a burst find
+//! their helpers awake. No call waits for a helper to come: the caller works too, and a helper that
+//! is late finds the work done.
 
 #![allow(unsafe_code)]
 
@@ -11,17 +11,9 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::yield_now;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// How long a helper looks out for more.
-const LOOKOUT: Duration = Duration::from_micros(100);
-
-/// Calls of which each begins so soon after the last one has ended are a row, for which it pays to wake
-/// helpers even if it does not for one of them.
-const ROW: Duration = Duration::from_micros(20);
-
-/// Looks between two looks at the clock, or before a thread lets others run.
-const LOOKS: usize = 64;
+use crate::limits::{BURST_GAP, LOOKOUT, LOOKS};
 
 /// How many helpers a call could do with.
 #[derive(Debug, Clone, Copy)]
@@ -33,13 +25,13 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Not more than so many.
+    /// Caps both counts at `most`.
     pub(crate) fn at_most(self, most: usize) -> Self {
         Self { awake: self.awake.min(most), asleep: self.asleep.min(most) }
     }
 }
 
-/// Who works.
+/// Identifies the thread that runs a share: 0 is the caller, helpers count from 1.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seat {
     /// 0 is the caller; helpers count from 1.
@@ -48,21 +40,22 @@ pub(crate) struct Seat {
     pub(crate) helpers: usize,
 }
 
-/// Calls `work` from seat 0, and from further ones on helpers, each once at most. It is for `work` to see
-/// that all gets done by those who come. None is at work any more when this returns.
+/// Calls `work` once for seat 0 on this thread, and at most once for every other seat on helpers.
+/// `work` must get everything done whichever seats are taken. When this returns, no thread is in
+/// `work` any more.
 pub(crate) fn with_helpers(wanted: Wanted, work: &(dyn Fn(Seat) + Sync)) {
-    let crew = &*CREW;
-    let lookouts = crew.lookouts.load(Ordering::Relaxed);
-    let waking = if crew.is_in_a_row() { wanted.awake } else { wanted.asleep };
+    let pool = &*POOL;
+    let lookouts = pool.lookouts.load(Ordering::Relaxed);
+    let waking = if pool.is_in_a_burst() { wanted.awake } else { wanted.asleep };
     let helpers = wanted.awake.min(lookouts).max(waking);
-    let posted = (helpers > 0).then(|| crew.post(work, helpers));
-    crew.wake(helpers.saturating_sub(lookouts));
+    let posted = (helpers > 0).then(|| pool.post(work, helpers));
+    pool.wake(helpers.saturating_sub(lookouts));
     work(Seat { number: 0, helpers });
     drop(posted);
-    crew.note_end();
+    pool.note_end();
 }
 
-static CREW: LazyLock<Crew> = LazyLock::new(|| Crew {
+static POOL: LazyLock<HelperPool> = LazyLock::new(|| HelperPool {
     jobs: Mutex::new(Vec::new()),
     posts: AtomicUsize::new(0),
     members: AtomicUsize::new(0),
@@ -71,7 +64,7 @@ static CREW: LazyLock<Crew> = LazyLock::new(|| Crew {
     last_end: AtomicU64::new(0),
 });
 
-struct Crew {
+struct HelperPool {
     jobs: Mutex<Vec<Arc<Job>>>,
     /// How many jobs there have been.
     posts: AtomicUsize,
@@ -83,7 +76,7 @@ struct Crew {
     last_end: AtomicU64,
 }
 
-impl Crew {
+impl HelperPool {
     fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
@@ -92,9 +85,9 @@ impl Crew {
         self.last_end.store(self.now(), Ordering::Relaxed);
     }
 
-    fn is_in_a_row(&self) -> bool {
+    fn is_in_a_burst(&self) -> bool {
         let since = self.now().saturating_sub(self.last_end.load(Ordering::Relaxed));
-        u128::from(since) < ROW.as_nanos()
+        u128::from(since) < BURST_GAP.as_nanos()
     }
 
     fn jobs(&self) -> MutexGuard<'_, Vec<Arc<Job>>> {
@@ -119,7 +112,7 @@ impl Crew {
         });
         self.jobs().push(Arc::clone(&job));
         self.posts.fetch_add(1, Ordering::Release);
-        Posted { crew: self, job }
+        Posted { pool: self, job }
     }
 
     /// Calls more helpers, as long as there is a processor for each beside the caller's.
@@ -132,8 +125,8 @@ impl Crew {
                 return;
             }
             rayon::spawn(|| {
-                CREW.help();
-                CREW.members.fetch_sub(1, Ordering::Relaxed);
+                POOL.help();
+                POOL.members.fetch_sub(1, Ordering::Relaxed);
             });
         }
     }
@@ -229,13 +222,13 @@ impl Drop for Inside<'_> {
 
 /// A job that helpers can find. Dropping it, also in a panic, closes it and waits for those inside.
 struct Posted<'a> {
-    crew: &'a Crew,
+    pool: &'a HelperPool,
     job: Arc<Job>,
 }
 
 impl Drop for Posted<'_> {
     fn drop(&mut self) {
-        self.crew.jobs().retain(|job| !Arc::ptr_eq(job, &self.job));
+        self.pool.jobs().retain(|job| !Arc::ptr_eq(job, &self.job));
         let inside = &self.job.inside;
         inside.fetch_or(CLOSED, Ordering::AcqRel);
         for look in 1_usize.. {
