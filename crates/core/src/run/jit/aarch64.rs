@@ -615,7 +615,10 @@ impl Made {
             Self::StorePair([Register(a), Register(b)], At { base: X(base), offset }) => {
                 emit!(stp Q(a), Q(b), [XSP(base), offset as i32]);
             }
-            Self::StorePairNontemporal([Register(a), Register(b)], At { base: X(base), offset }) => {
+            Self::StorePairNontemporal(
+                [Register(a), Register(b)],
+                At { base: X(base), offset },
+            ) => {
                 emit!(stnp Q(a), Q(b), [XSP(base), offset as i32]);
             }
             Self::Zero(Register(to)) => emit!(movi V(to).D2, 0),

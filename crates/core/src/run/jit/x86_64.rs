@@ -1,8 +1,8 @@
 //! Machine code for x86-64.
 //!
 //! An [`Instruction`] is one of the processor's, but for the function's begin and end, the sign of
-//! bytes on AVX-512, and what SSE does in place. Constants are addressed relative to the code. iced-x86 encodes them. The calling convention is System V's on every
-//! system.
+//! bytes on AVX-512, and what SSE does in place. Constants are addressed relative to the code.
+//! iced-x86 encodes. The calling convention is System V's on every system.
 
 use iced_x86::{
     Code, Encoder, FastFormatter, IcedError, Instruction as Made, MemoryOperand, Register,
@@ -64,11 +64,7 @@ pub(crate) fn encode(
 ///
 /// # Errors
 /// As [`encode`].
-pub(crate) fn list(
-    isa: Isa,
-    instructions: &[Instruction],
-    _entry: usize,
-) -> Result<String, IcedError> {
+pub(crate) fn list(isa: Isa, instructions: &[Instruction]) -> Result<String, IcedError> {
     let mut formatter = FastFormatter::new();
     let mut listing = String::new();
     for (number, instruction) in Translator::translate(isa, instructions)?.iter().enumerate() {
@@ -168,10 +164,7 @@ const AVX512VL: Codes = Codes {
         Code::EVEX_Vpaddw_ymm_k1z_ymm_ymmm256,
         Code::EVEX_Vpaddd_ymm_k1z_ymm_ymmm256b32,
     ],
-    sign: [
-        Code::EVEX_Vpsraw_ymm_k1z_ymmm256_imm8,
-        Code::EVEX_Vpsrad_ymm_k1z_ymmm256b32_imm8,
-    ],
+    sign: [Code::EVEX_Vpsraw_ymm_k1z_ymmm256_imm8, Code::EVEX_Vpsrad_ymm_k1z_ymmm256b32_imm8],
 };
 
 const AVX512: Codes = Codes {
@@ -197,10 +190,7 @@ const AVX512: Codes = Codes {
         Code::EVEX_Vpaddw_zmm_k1z_zmm_zmmm512,
         Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32,
     ],
-    sign: [
-        Code::EVEX_Vpsraw_zmm_k1z_zmmm512_imm8,
-        Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8,
-    ],
+    sign: [Code::EVEX_Vpsraw_zmm_k1z_zmmm512_imm8, Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8],
 };
 
 fn codes(isa: Isa) -> &'static Codes {
@@ -402,13 +392,7 @@ impl Translator {
     }
 
     /// `to = a` shifted by some bits.
-    fn shift(
-        &mut self,
-        code: Code,
-        to: steps::Register,
-        a: steps::Register,
-        bits: u8,
-    ) -> Outcome {
+    fn shift(&mut self, code: Code, to: steps::Register, a: steps::Register, bits: u8) -> Outcome {
         if self.isa == Isa::Ssse3 {
             if to != a {
                 self.copy(to, a)?;
@@ -435,9 +419,7 @@ impl Translator {
             Pair::Affine => self.affine(to, a, b),
             // The table is the instruction's first source.
             Pair::Lookup => match b {
-                Operand::Register(table) => {
-                    self.binary(lookup, to, table, Operand::Register(a))
-                }
+                Operand::Register(table) => self.binary(lookup, to, table, Operand::Register(a)),
                 Operand::Memory(place) => unreachable!("{place:?} is not loaded"),
             },
             Pair::Even | Pair::Odd => unreachable!("x86-64 packs instead"),
