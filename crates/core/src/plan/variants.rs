@@ -238,7 +238,8 @@ impl Shape {
         if program.is_flat() {
             return Some(Self::Flat { body: LINE.max(schedule.word() * vector) });
         }
-        if !columns.is_multiple_of(vector) {
+        // Words of several bytes come in vectors together, which a walk over strips does not know.
+        if schedule.word() > 1 || !columns.is_multiple_of(vector) {
             return None;
         }
         let vectors = columns / vector;

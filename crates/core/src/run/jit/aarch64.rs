@@ -42,6 +42,9 @@ const FIRST_SAVED: u8 = 19;
 const CONSTANTS: X = X(28);
 const STACK: X = X(31);
 
+/// How many bytes before itself an instruction can address: 21 bits with sign.
+const ADDRESS_REACH: usize = 1 << 20;
+
 /// What is saved on the stack: x19 to x28, then d8 to d15.
 const FRAME: u32 = 8 * (10 + 8);
 
@@ -126,8 +129,8 @@ enum Made {
         a: Register,
         bits: u8,
     },
-    /// `to` = the address that is this many bytes before the function.
-    FindConstants {
+    /// `to` = the address of this instruction, less some bytes.
+    Address {
         to: X,
         before: usize,
     },
@@ -160,6 +163,10 @@ enum Made {
     Subtract {
         from: X,
         n: u32,
+    },
+    SubtractRegister {
+        from: X,
+        n: X,
     },
     /// `to = n << shift`
     Set {
@@ -300,9 +307,7 @@ impl Translator {
     fn instruction(&mut self, instruction: Instruction, starts: &[usize]) {
         match instruction {
             Instruction::Enter => self.enter(),
-            Instruction::FindConstants => {
-                self.push(Made::FindConstants { to: CONSTANTS, before: self.before() });
-            }
+            Instruction::FindConstants => self.find_constants(),
             Instruction::Leave { .. } => self.leave(),
             Instruction::Fetch { to, from } => self.load_address(general(to), from),
             Instruction::Advance { base, bytes } => self.add(general(base), general(base), bytes),
@@ -323,9 +328,17 @@ impl Translator {
         }
     }
 
-    /// How many bytes lie between the first constant and the next instruction.
-    fn before(&self) -> usize {
-        self.entry + 4 * self.made.len()
+    /// The constants' address, or where it is out of reach, the function's less their bytes.
+    fn find_constants(&mut self) {
+        let in_function = 4 * self.made.len();
+        let before = self.entry + in_function;
+        if before <= ADDRESS_REACH {
+            self.push(Made::Address { to: CONSTANTS, before });
+            return;
+        }
+        self.push(Made::Address { to: CONSTANTS, before: in_function });
+        self.set(FAR, self.entry);
+        self.push(Made::SubtractRegister { from: CONSTANTS, n: FAR });
     }
 
     fn enter(&mut self) {
@@ -550,7 +563,7 @@ impl fmt::Display for Made {
                 let (name, elements) = (how.name(), arrangement(bytes));
                 write!(f, "{name} v{to}.{elements}, v{a}.{elements}, #{bits:#x}")
             }
-            Self::FindConstants { to, before } => write!(f, "adr {to}, $-{before:#x}"),
+            Self::Address { to, before } => write!(f, "adr {to}, $-{before:#x}"),
             Self::Prefetch(at) => write!(f, "prfum pldl2keep, {at}"),
             Self::LoadAddress(to, at) => write!(f, "ldr {to}, {at}"),
             Self::StoreAddress(from, at) => write!(f, "str {from}, {at}"),
@@ -566,6 +579,7 @@ impl fmt::Display for Made {
             Self::AddShifted { to, a, n } => write!(f, "add {to}, {a}, #{n:#x}, lsl #12"),
             Self::AddRegister { to, a, b } => write!(f, "add {to}, {a}, {b}"),
             Self::Subtract { from, n } => write!(f, "sub {from}, {from}, #{n:#x}"),
+            Self::SubtractRegister { from, n } => write!(f, "sub {from}, {from}, {n}"),
             Self::Set { to, n, shift } => write!(f, "mov {to}, #{:#x}", u64::from(n) << shift),
             Self::SetPart { to, n, shift } => write!(f, "movk {to}, #{n:#x}, lsl #{shift}"),
             Self::JumpIfZero { counter, to } => write!(f, "cbz {counter}, {to}"),
@@ -643,8 +657,7 @@ impl Made {
                     (Shift::Sign, _) => emit!(sshr V(to).S4, V(a).S4, bits),
                 }
             }
-            // A function's constants fill less than the mebibyte that the instruction reaches.
-            Self::FindConstants { to: X(to), before } => emit!(adr X(to), -(before as i32)),
+            Self::Address { to: X(to), before } => emit!(adr X(to), -(before as i32)),
             Self::Prefetch(At { base: X(base), offset }) => {
                 emit!(prfum 2, [XSP(base), offset as i32]);
             }
@@ -677,6 +690,9 @@ impl Made {
             }
             Self::Subtract { from: X(from), n } => {
                 emit!(sub XSP(from), XSP(from), n);
+            }
+            Self::SubtractRegister { from: X(from), n: X(n) } => {
+                emit!(sub X(from), X(from), X(n));
             }
             Self::Set { to: X(to), n, shift } => {
                 emit!(movz X(to), n, lsl shift);

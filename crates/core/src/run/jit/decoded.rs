@@ -1,28 +1,43 @@
 //! A machine for tests that runs the assembler's functions as another's disassembler reads them.
 //!
 //! iced-x86 writes the bytes, yaxpeax-x86 reads them here. The machine follows them from the first
-//! instruction to the return. General registers hold numbers, so that every address is known and
-//! must be one that the function may touch. A vector is the set of those vectors of memory, as
-//! they were at the start, whose XOR it is; so one run shows for all contents of the buffers what
-//! the code makes of them, and it does so on any processor.
+//! instruction to the return, on any processor. General registers hold numbers, so that every
+//! address is known and must be one that the function may touch. Vectors hold bytes, and what an
+//! instruction does with them is written here a second time, as Intel's manual defines it and
+//! without the code that proves plans ([`vector`](crate::plan::vector)): where one of the two is
+//! wrong, they differ.
+//!
+//! One run on random bytes shows what the code makes of all bytes, but for a small chance: what it
+//! computes is linear, so where it is wrong it adds something to an output that is not always zero.
+//! A wrong vector of a sum adds random bytes, which are all zero with a chance below 2^-128. The
+//! rarest mistake that counts is a wrong entry of a table of 16. One byte in 16 reads it, and runs
+//! over words look each table up 256 times at least, so that it is missed with a chance of
+//! (15/16)^256, less than 10^-7. The bytes are the same in every run of a test.
 //!
 //! An instruction that the assembler has no reason to write is an error, and so is one that the
-//! instruction set does not have.
+//! instruction set does not have, or that it has in another encoding.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use yaxpeax_arch::LengthedInstruction;
 use yaxpeax_x86::long_mode::{InstDecoder, Instruction, Opcode, Operand, RegSpec};
 
-use crate::run::jit::assemble::{Isa, LINE};
+use crate::limits::PREFETCH_DISTANCE;
+use crate::plan::machine::LINE;
+use crate::run::jit::encode::MachineCode;
+use crate::run::jit::isa::Isa;
 
 type Result<T> = std::result::Result<T, String>;
 
-/// The starting vectors, by address, whose XOR a vector is.
-pub(super) type Sum = BTreeSet<u64>;
+/// The bytes of a vector.
+pub(super) type Vector = Vec<u8>;
 
 /// The most instructions that a run may take.
 const MAX_RUN: usize = 1 << 20;
+
+/// The longest instruction.
+const MAX_INSTRUCTION: usize = 15;
 
 /// Where the address to return to stands, and the words below it that may be pushed.
 const STACK: u64 = 0x7FFF_0000;
@@ -36,15 +51,111 @@ const fn garbage(n: u8) -> u64 {
 /// The truth table of the parity of three bits.
 const PARITY: u8 = 0b1001_0110;
 
-/// Reads a function; every byte must be a part of an instruction.
-pub(super) fn decode(code: &[u8]) -> Result<BTreeMap<usize, Instruction>> {
+/// An instruction as it is read.
+pub(super) struct Decoded {
+    /// What is done; `instruction` has another name for it where [`TWINS`] says so.
+    opcode: Opcode,
+    instruction: Instruction,
+}
+
+impl Decoded {
+    /// Reads the instruction that some bytes begin with.
+    fn read(bytes: &[u8]) -> Result<Self> {
+        let mut bytes = bytes[..bytes.len().min(MAX_INSTRUCTION)].to_vec();
+        let twin = TWINS.iter().find(|twin| (twin.is_at)(&bytes));
+        if let Some(twin) = twin {
+            bytes[twin.opcode_at] = twin.opcode_byte;
+        }
+        let instruction = InstDecoder::default().decode_slice(&bytes);
+        let instruction = instruction.map_err(|error| error.to_string())?;
+        let opcode = match twin {
+            None => instruction.opcode(),
+            Some(twin) => {
+                let mut names = twin.names.iter();
+                let name = names.find(|(read, _)| *read == instruction.opcode());
+                name.ok_or("is not known")?.1
+            }
+        };
+        Ok(Self { opcode, instruction })
+    }
+
+    fn bytes(&self) -> usize {
+        self.instruction.len().to_const() as usize
+    }
+
+    fn encoding(&self) -> Encoding {
+        let prefixes = &self.instruction.prefixes;
+        match (prefixes.evex(), prefixes.vex()) {
+            (Some(_), _) => Encoding::Evex,
+            (None, Some(_)) => Encoding::Vex,
+            (None, None) => Encoding::Legacy,
+        }
+    }
+}
+
+impl fmt::Display for Decoded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.opcode, self.instruction)
+    }
+}
+
+/// How vector instructions are encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    /// SSE's: two operands, of which the first is read and written.
+    Legacy,
+    Vex,
+    Evex,
+}
+
+impl Encoding {
+    fn of(isa: Isa) -> Self {
+        match isa {
+            Isa::Ssse3 => Self::Legacy,
+            Isa::Avx2 | Isa::Avx2Gfni => Self::Vex,
+            _ => Self::Evex,
+        }
+    }
+}
+
+/// Instructions that yaxpeax-x86 2.2 does not know, and others that it knows with the same operands:
+/// they differ in the byte of the opcode only, and are read as these.
+struct Twin {
+    is_at: fn(&[u8]) -> bool,
+    /// Where the opcode stands, and that of the instructions which are known.
+    opcode_at: usize,
+    opcode_byte: u8,
+    /// As what they are read, and what they are.
+    names: &'static [(Opcode, Opcode)],
+}
+
+const TWINS: [Twin; 2] = [
+    // VEX.66.0F3A.W1 CE /r ib, the affine transformation, is read as VEX.66.0F3A 0F /r ib.
+    Twin {
+        is_at: |bytes| matches!(bytes, [0xC4, map, w, 0xCE, ..] if map & 0x1F == 3 && w & 0x80 != 0),
+        opcode_at: 3,
+        opcode_byte: 0x0F,
+        names: &[(Opcode::VPALIGNR, Opcode::VGF2P8AFFINEQB)],
+    },
+    // EVEX.66.0F 71, shifts of 16 bits, are read as EVEX.66.0F.W0 72, those of 32 bits.
+    Twin {
+        is_at: |bytes| matches!(bytes, [0x62, map, _, _, 0x71, ..] if map & 7 == 1),
+        opcode_at: 4,
+        opcode_byte: 0x72,
+        names: &[(Opcode::VPSRLD, Opcode::VPSRLW), (Opcode::VPSRAD, Opcode::VPSRAW)],
+    },
+];
+
+/// Reads a function; every byte behind the constants must be a part of an instruction.
+pub(super) fn decode(code: &MachineCode) -> Result<BTreeMap<usize, Decoded>> {
     let mut instructions = BTreeMap::new();
-    let mut at = 0;
-    while at < code.len() {
-        let decoded = InstDecoder::default().decode_slice(&code[at..]);
-        let instruction = decoded.map_err(|error| format!("byte {at}: {error}"))?;
-        instructions.insert(at, instruction);
-        at += instruction.len().to_const() as usize;
+    let mut at = code.entry;
+    while at < code.bytes.len() {
+        let decoded = Decoded::read(&code.bytes[at..]);
+        let decoded = decoded.map_err(|error| format!("byte {at}: {error}"))?;
+        let next = at + decoded.bytes();
+        instructions.insert(at, decoded);
+        at = next;
     }
     Ok(instructions)
 }
@@ -65,12 +176,18 @@ pub(super) struct Counts {
 /// Registers and memory.
 pub(super) struct Machine {
     isa: Isa,
+    /// What stands before the function, from address 0 on.
+    constants: Vec<u8>,
+    /// Where the next instruction begins.
+    next: usize,
     general: [u64; 16],
-    registers: [Option<Sum>; 32],
+    registers: [Option<Vector>; 32],
+    /// Mask registers, a bit a byte of a vector.
+    masks: [Option<Vec<bool>>; 8],
     /// Words that may be read and written, by address: the stack and the buffers' addresses.
     pub(super) words: BTreeMap<u64, u64>,
     /// Vectors that may be read, by address, once they have a value.
-    pub(super) vectors: BTreeMap<u64, Option<Sum>>,
+    pub(super) vectors: BTreeMap<u64, Option<Vector>>,
     /// Those of them that may be written.
     pub(super) writable: BTreeSet<u64>,
     /// Addresses that were written past the cache, and not fenced yet, in order.
@@ -78,6 +195,8 @@ pub(super) struct Machine {
     /// The flag that a conditional jump reads, where its value is known.
     zero: Option<bool>,
     pub(super) counts: Counts,
+    /// The bytes of the constants that were read.
+    pub(super) constants_read: BTreeSet<usize>,
 }
 
 impl Machine {
@@ -95,43 +214,69 @@ impl Machine {
         }
         Self {
             isa,
+            constants: Vec::new(),
+            next: 0,
             general,
             registers: [const { None }; 32],
+            masks: [const { None }; 8],
             words: (0..=STACK_WORDS).map(|n| (STACK - 8 * n, garbage(0))).collect(),
             vectors: BTreeMap::new(),
             writable: BTreeSet::new(),
             past_cache: Vec::new(),
             zero: None,
             counts: Counts::default(),
+            constants_read: BTreeSet::new(),
         }
     }
 
-    /// Memory of whole vectors from an address on. Where it has values, each vector is itself.
-    pub(super) fn map(&mut self, start: u64, bytes: usize, has_values: bool) {
+    /// Memory of whole vectors from an address on that holds these bytes.
+    pub(super) fn map(&mut self, start: u64, bytes: &[u8]) {
+        let vector = self.isa.vector();
+        let addresses = (start..).step_by(vector);
+        let vectors = bytes.chunks(vector).map(|bytes| Some(bytes.to_vec()));
+        self.vectors.extend(addresses.zip(vectors));
+    }
+
+    /// Memory that has no value yet, and may be written.
+    pub(super) fn map_scratch(&mut self, start: u64, bytes: usize) {
         for address in (start..start + bytes as u64).step_by(self.isa.vector()) {
-            self.vectors.insert(address, has_values.then(|| Sum::from([address])));
+            self.vectors.insert(address, None);
+            self.writable.insert(address);
         }
+    }
+
+    /// The bytes from an address on, in whole vectors.
+    pub(super) fn bytes(&self, start: u64, bytes: usize) -> Result<Vec<u8>> {
+        let addresses = (start..start + bytes as u64).step_by(self.isa.vector());
+        let vectors = addresses.map(|address| match self.vectors.get(&address) {
+            Some(Some(vector)) => Ok(vector.clone()),
+            _ => Err(format!("{address:#x} has no value")),
+        });
+        Ok(vectors.collect::<Result<Vec<Vector>>>()?.concat())
     }
 
     /// Runs a function until it returns.
-    pub(super) fn run(&mut self, code: &BTreeMap<usize, Instruction>) -> Result<()> {
-        let mut at = 0;
+    pub(super) fn run(&mut self, code: &MachineCode) -> Result<()> {
+        let instructions = decode(code)?;
+        self.constants = code.bytes[..code.entry].to_vec();
+        let mut at = code.entry;
         for _ in 0..MAX_RUN {
-            let instruction = code.get(&at).ok_or(format!("byte {at} starts no instruction"))?;
-            let next = at + instruction.len().to_const() as usize;
-            let step = self.execute(instruction);
-            at = match step.map_err(|error| format!("byte {at}, {instruction}: {error}"))? {
-                Flow::Next => next,
-                Flow::Jump(distance) => next.wrapping_add_signed(distance),
+            let decoded = instructions.get(&at);
+            let decoded = decoded.ok_or_else(|| format!("byte {at} starts no instruction"))?;
+            self.next = at + decoded.bytes();
+            let step = self.execute(decoded);
+            at = match step.map_err(|error| format!("byte {at}, {decoded}: {error}"))? {
+                Flow::Next => self.next,
+                Flow::Jump(distance) => self.next.wrapping_add_signed(distance),
                 Flow::Return => return self.check_return(),
             };
         }
         Err(format!("no return within {MAX_RUN} instructions"))
     }
 
-    fn execute(&mut self, instruction: &Instruction) -> Result<Flow> {
-        let [a, b, ..] = &operands(instruction);
-        match instruction.opcode() {
+    fn execute(&mut self, decoded: &Decoded) -> Result<Flow> {
+        let [a, b, ..] = &operands(&decoded.instruction);
+        match decoded.opcode {
             Opcode::PUSH => {
                 let word = self.general[general(a)?];
                 self.general[usize::from(RegSpec::rsp().num())] -= 8;
@@ -159,69 +304,121 @@ impl Machine {
             }
             Opcode::RETURN => return Ok(Flow::Return),
             Opcode::SFENCE => self.check_whole_lines()?,
-            Opcode::VZEROUPPER => self.registers.fill(None),
+            Opcode::VZEROUPPER if self.isa != Isa::Ssse3 => self.registers.fill(None),
             Opcode::PREFETCH1 => self.counts.prefetches += self.prefetch(a)?,
-            _ => self.execute_vector(instruction)?,
+            _ => self.execute_vector(decoded)?,
         }
         Ok(Flow::Next)
     }
 
-    fn execute_vector(&mut self, instruction: &Instruction) -> Result<()> {
-        let evex = instruction.prefixes.evex();
-        if evex.is_some() != (self.isa != Isa::Avx2) {
-            return Err("belongs to another instruction set".to_owned());
-        }
-        if evex.is_some_and(|evex| evex.broadcast() || evex.mask_reg() != 0) {
-            return Err("is masked or broadcasts".to_owned());
-        }
+    fn execute_vector(&mut self, decoded: &Decoded) -> Result<()> {
+        self.check_encoding(decoded)?;
         self.counts.vectors += 1;
+        let &Decoded { opcode, ref instruction } = decoded;
         let [a, b, c, d] = &operands(instruction);
-        match (instruction.opcode(), self.isa) {
-            (Opcode::VMOVDQU, Isa::Avx2)
-            | (Opcode::VMOVDQU64, Isa::Avx512Vl | Isa::Avx512)
-            | (Opcode::VMOVNTDQ, _) => {
-                let value = self.read(b)?;
-                if instruction.opcode() == Opcode::VMOVNTDQ {
-                    let address = self.address(a)?;
-                    self.past_cache.push(address);
-                }
-                self.write(a, value)
+        // SSE's instructions change their first source.
+        let [first, second] = if self.isa == Isa::Ssse3 { [a, b] } else { [b, c] };
+        let broadcasts = instruction.prefixes.evex().is_some_and(|evex| evex.broadcast());
+        let made = match opcode {
+            Opcode::MOVDQU | Opcode::VMOVDQU | Opcode::VMOVDQU64 => self.read(b, false)?,
+            Opcode::MOVNTDQ | Opcode::VMOVNTDQ => {
+                let address = self.address(a)?;
+                self.past_cache.push(address);
+                self.read(b, false)?
             }
-            (Opcode::VPXOR, Isa::Avx2) | (Opcode::VPXORQ, Isa::Avx512Vl | Isa::Avx512) => {
-                let sum = if b == c {
-                    Sum::new() // what the register holds does not matter
-                } else {
-                    &self.read(b)? ^ &self.read(c)?
-                };
-                self.write(a, sum)
+            Opcode::VBROADCASTI32X4 => {
+                self.counts.loads += 1;
+                self.constant(b, 16)?
             }
-            (Opcode::VPTERNLOGQ, Isa::Avx512Vl | Isa::Avx512) => {
+            Opcode::VPMOVB2M => {
+                let signs = self.read(b, false)?.into_iter().map(|byte| byte >= 0x80);
+                self.masks[mask(a)?] = Some(signs.collect());
+                return Ok(());
+            }
+            Opcode::VPMOVM2B => {
+                let mask = self.masks[mask(b)?].clone().ok_or("reads a mask without a value")?;
+                mask.into_iter().map(|bit| if bit { 0xFF } else { 0 }).collect()
+            }
+            Opcode::VPTERNLOGQ => {
                 if *d != (Operand::ImmediateU8 { imm: PARITY }) {
                     return Err("is not the XOR of three".to_owned());
                 }
-                let two = &self.read(a)? ^ &self.read(b)?;
-                let three = &two ^ &self.read(c)?;
-                self.write(a, three)
+                let two = by_lanes(&self.read(a, false)?, &self.read(b, false)?, xor);
+                by_lanes(&two, &self.read(c, broadcasts)?, xor)
             }
-            _ => Err(format!("is not expected among {:?} code", self.isa)),
-        }
+            Opcode::VGF2P8AFFINEQB => {
+                let (bytes, matrices) = (self.read(b, false)?, self.read(c, broadcasts)?);
+                let constant = immediate(d)?;
+                by_lanes(&bytes, &matrices, |bytes, matrices| affine(bytes, matrices, constant))
+            }
+            _ => match (shift(opcode), combination(opcode)) {
+                (Some(shift), _) => {
+                    let (bytes, bits) = (self.read(first, false)?, immediate(second)?);
+                    by_lanes(&bytes, &bytes, |lane, _| shift(lane, bits.into()))
+                }
+                // What the register holds does not matter.
+                (_, Some(_)) if is_zeroing(opcode) && first == second => {
+                    vec![0; self.isa.vector()]
+                }
+                (_, Some(combine)) => {
+                    let sources = [self.read(first, false)?, self.read(second, broadcasts)?];
+                    by_lanes(&sources[0], &sources[1], combine)
+                }
+                _ => return Err("is not expected".to_owned()),
+            },
+        };
+        self.write(a, made)
     }
 
-    /// Reads a vector.
-    fn read(&mut self, operand: &Operand) -> Result<Sum> {
-        let value = match self.register(operand)? {
-            Some(number) => &self.registers[number],
-            None => {
-                self.counts.loads += 1;
-                let address = self.address(operand)?;
-                self.vectors.get(&address).ok_or(format!("reads a vector at {address:#x}"))?
-            }
-        };
+    /// The instruction set has the instruction, encoded as its others.
+    fn check_encoding(&self, decoded: &Decoded) -> Result<()> {
+        if decoded.encoding() != Encoding::of(self.isa) || !has(self.isa, decoded.opcode) {
+            return Err(format!("is not among {:?} code", self.isa));
+        }
+        let prefixes = &decoded.instruction.prefixes;
+        if prefixes.evex().is_some_and(|evex| evex.merge() || evex.mask_reg() != 0) {
+            return Err("is masked".to_owned());
+        }
+        // SSE's other operands in memory would have to be aligned.
+        let moves = matches!(decoded.opcode, Opcode::MOVDQU | Opcode::MOVNTDQ);
+        let in_memory = operands(&decoded.instruction).iter().any(is_in_memory);
+        if self.isa == Isa::Ssse3 && !moves && in_memory {
+            return Err("has an operand in memory".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Reads a vector, or 8 bytes that are repeated.
+    fn read(&mut self, operand: &Operand, broadcasts: bool) -> Result<Vector> {
+        if let Some(number) = self.register(operand)? {
+            let value = self.registers[number].clone();
+            return value.ok_or("reads what has no value yet".to_owned());
+        }
+        self.counts.loads += 1;
+        if is_constant(operand) {
+            return self.constant(operand, if broadcasts { 8 } else { self.isa.vector() });
+        }
+        if broadcasts {
+            return Err("broadcasts what is no constant".to_owned());
+        }
+        let address = self.address(operand)?;
+        let value = self.vectors.get(&address).ok_or(format!("reads a vector at {address:#x}"))?;
         value.clone().ok_or("reads what has no value yet".to_owned())
     }
 
+    /// Reads this many bytes of the constants, and repeats them.
+    fn constant(&mut self, operand: &Operand, bytes: usize) -> Result<Vector> {
+        let start = self.address(operand)? as usize;
+        let end = start.saturating_add(bytes);
+        if !is_constant(operand) || end > self.constants.len() {
+            return Err(format!("reads {bytes} bytes at {start:#x}, where no constants are"));
+        }
+        self.constants_read.extend(start..end);
+        Ok(self.constants[start..end].repeat(self.isa.vector() / bytes))
+    }
+
     /// Writes a vector.
-    fn write(&mut self, operand: &Operand, value: Sum) -> Result<()> {
+    fn write(&mut self, operand: &Operand, value: Vector) -> Result<()> {
         if let Some(number) = self.register(operand)? {
             self.registers[number] = Some(value);
             return Ok(());
@@ -241,11 +438,16 @@ impl Machine {
             Operand::Register { reg } | Operand::RegisterMaskMerge { reg, .. } => reg,
             _ => return Ok(None),
         };
-        let (number, bytes) = (usize::from(register.num()), usize::from(register.width()));
-        if bytes != self.isa.vector() || number >= self.isa.registers() {
+        let number = register.num() % self.isa.registers() as u8;
+        let expected = match self.isa.vector() {
+            16 => RegSpec::xmm(number),
+            32 => RegSpec::ymm(number),
+            _ => RegSpec::zmm(number),
+        };
+        if *register != expected {
             return Err(format!("uses {register}, which {:?} code does not have", self.isa));
         }
-        Ok(Some(number))
+        Ok(Some(number.into()))
     }
 
     fn address(&self, operand: &Operand) -> Result<u64> {
@@ -254,7 +456,10 @@ impl Machine {
             Operand::Disp { base, disp } => (base, *disp),
             _ => return Err("has an operand of an unexpected kind".to_owned()),
         };
-        let base = self.general[general(&Operand::Register { reg: *base })?];
+        let base = match *base {
+            RegSpec::RIP => self.next as u64,
+            reg => self.general[general(&Operand::Register { reg })?],
+        };
         Ok(base.wrapping_add_signed(displacement.into()))
     }
 
@@ -287,9 +492,8 @@ impl Machine {
     fn prefetch(&self, operand: &Operand) -> Result<usize> {
         let address = self.address(operand)?;
         let before = self.vectors.range(..=address).next_back();
-        let near = before.is_some_and(|(start, _)| {
-            address - start < super::PREFETCH_DISTANCE as u64 + LINE as u64
-        });
+        let near = before
+            .is_some_and(|(start, _)| address - start < PREFETCH_DISTANCE as u64 + LINE as u64);
         if near { Ok(1) } else { Err(format!("asks for {address:#x}")) }
     }
 
@@ -320,7 +524,7 @@ impl Machine {
         if !self.past_cache.is_empty() {
             return Err("stores past the cache are not fenced".to_owned());
         }
-        if self.registers.iter().any(Option::is_some) {
+        if self.isa != Isa::Ssse3 && self.registers.iter().any(Option::is_some) {
             return Err("the upper halves of vectors are not cleared".to_owned());
         }
         Ok(())
@@ -350,10 +554,179 @@ fn general(operand: &Operand) -> Result<usize> {
     }
 }
 
+/// The number of a mask register.
+fn mask(operand: &Operand) -> Result<usize> {
+    match operand {
+        Operand::Register { reg } if *reg == RegSpec::mask(reg.num() % 8) => Ok(reg.num().into()),
+        _ => Err("is not on a mask register".to_owned()),
+    }
+}
+
+fn immediate(operand: &Operand) -> Result<u8> {
+    match operand {
+        Operand::ImmediateU8 { imm } => Ok(*imm),
+        Operand::ImmediateI8 { imm } => Ok(*imm as u8),
+        _ => Err("has no immediate byte".to_owned()),
+    }
+}
+
+fn is_in_memory(operand: &Operand) -> bool {
+    matches!(operand, Operand::MemDeref { .. } | Operand::Disp { .. })
+}
+
+/// Whether an operand stands in memory, relative to the code.
+fn is_constant(operand: &Operand) -> bool {
+    matches!(
+        operand,
+        Operand::MemDeref { base: RegSpec::RIP } | Operand::Disp { base: RegSpec::RIP, .. }
+    )
+}
+
 fn distance(operand: &Operand) -> Result<isize> {
     match operand {
         Operand::ImmediateI32 { imm } => Ok(*imm as isize),
         Operand::ImmediateI8 { imm } => Ok((*imm).into()),
         _ => Err("does not jump by a distance".to_owned()),
     }
+}
+
+/// Whether an instruction set has an instruction on vectors, of those that the assembler writes.
+fn has(isa: Isa, opcode: Opcode) -> bool {
+    use Opcode as O;
+    let avx2 = matches!(isa, Isa::Avx2 | Isa::Avx2Gfni);
+    let avx512bw = matches!(isa, Isa::Avx512Bw | Isa::Avx512Gfni);
+    match opcode {
+        O::MOVDQU | O::MOVNTDQ | O::PXOR | O::PAND | O::PSHUFB | O::PCMPGTB | O::PACKUSWB => {
+            isa == Isa::Ssse3
+        }
+        O::PUNPCKLBW | O::PUNPCKHBW | O::PSRLW | O::PSRAW | O::PSRAD => isa == Isa::Ssse3,
+        O::PADDB | O::PADDW | O::PADDD => isa == Isa::Ssse3,
+        O::VMOVDQU | O::VPXOR | O::VPAND | O::VPCMPGTB => avx2,
+        O::VMOVNTDQ | O::VPADDD | O::VPSRAD => isa != Isa::Ssse3,
+        O::VMOVDQU64 | O::VPXORQ | O::VPANDQ | O::VPTERNLOGQ | O::VBROADCASTI32X4 => {
+            isa.is_avx512()
+        }
+        O::VPSHUFB | O::VPACKUSWB | O::VPUNPCKLBW | O::VPUNPCKHBW => avx2 || avx512bw,
+        O::VPSRLW | O::VPSRAW | O::VPADDB | O::VPADDW => avx2 || avx512bw,
+        O::VPMOVB2M | O::VPMOVM2B => avx512bw,
+        O::VGF2P8AFFINEQB => matches!(isa, Isa::Avx2Gfni | Isa::Avx512Gfni),
+        _ => false,
+    }
+}
+
+/// The 16 bytes on which most instructions act apart from the others of a vector.
+type Lane = [u8; 16];
+
+/// What an instruction makes of two vectors, lane by lane.
+fn by_lanes(a: &[u8], b: &[u8], made: impl Fn(Lane, Lane) -> Lane) -> Vector {
+    let ((a, _), (b, _)) = (a.as_chunks(), b.as_chunks());
+    a.iter().zip(b).flat_map(|(&a, &b)| made(a, b)).collect()
+}
+
+/// What instructions with an immediate number of bits do.
+fn shift(opcode: Opcode) -> Option<fn(Lane, u32) -> Lane> {
+    use Opcode as O;
+    // Shifts by more bits than an element has leave zeros, or copies of the sign.
+    Some(match opcode {
+        O::PSRLW | O::VPSRLW => {
+            |lane, bits| map_words(lane, |word| word.checked_shr(bits).unwrap_or(0))
+        }
+        O::PSRAW | O::VPSRAW => {
+            |lane, bits| map_words(lane, |word| (word as i16 >> bits.min(15)) as u16)
+        }
+        O::PSRAD | O::VPSRAD => {
+            |lane, bits| map_doublewords(lane, |word| (word as i32 >> bits.min(31)) as u32)
+        }
+        _ => return None,
+    })
+}
+
+/// What instructions with two sources do.
+fn combination(opcode: Opcode) -> Option<fn(Lane, Lane) -> Lane> {
+    use Opcode as O;
+    Some(match opcode {
+        O::PXOR | O::VPXOR | O::VPXORQ => xor,
+        O::PAND | O::VPAND | O::VPANDQ => |a, b| each(a, b, |a, b| a & b),
+        O::PADDB | O::VPADDB => |a, b| each(a, b, u8::wrapping_add),
+        O::PADDW | O::VPADDW => add_words,
+        O::PADDD | O::VPADDD => add_doublewords,
+        O::PCMPGTB | O::VPCMPGTB => {
+            |a, b| each(a, b, |a, b| if (a as i8) > (b as i8) { 0xFF } else { 0 })
+        }
+        O::PSHUFB | O::VPSHUFB => |table, index| {
+            index.map(|i| if i & 0x80 == 0 { table[usize::from(i & 0x0F)] } else { 0 })
+        },
+        O::PACKUSWB | O::VPACKUSWB => pack,
+        O::PUNPCKLBW | O::VPUNPCKLBW => |a, b| interleave(&a[..8], &b[..8]),
+        O::PUNPCKHBW | O::VPUNPCKHBW => |a, b| interleave(&a[8..], &b[8..]),
+        _ => return None,
+    })
+}
+
+/// Whether an instruction gives zero for a vector and itself.
+fn is_zeroing(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::PXOR | Opcode::VPXOR | Opcode::VPXORQ)
+}
+
+fn each(a: Lane, b: Lane, made: impl Fn(u8, u8) -> u8) -> Lane {
+    std::array::from_fn(|n| made(a[n], b[n]))
+}
+
+fn xor(a: Lane, b: Lane) -> Lane {
+    (u128::from_le_bytes(a) ^ u128::from_le_bytes(b)).to_le_bytes()
+}
+
+fn map_words(lane: Lane, made: impl Fn(u16) -> u16) -> Lane {
+    let mut lane = lane;
+    for word in lane.as_chunks_mut().0 {
+        *word = made(u16::from_le_bytes(*word)).to_le_bytes();
+    }
+    lane
+}
+
+fn map_doublewords(lane: Lane, made: impl Fn(u32) -> u32) -> Lane {
+    let mut lane = lane;
+    for word in lane.as_chunks_mut().0 {
+        *word = made(u32::from_le_bytes(*word)).to_le_bytes();
+    }
+    lane
+}
+
+fn add_words(a: Lane, b: Lane) -> Lane {
+    let mut sum = a;
+    for (word, summand) in sum.as_chunks_mut().0.iter_mut().zip(b.as_chunks().0) {
+        *word = u16::from_le_bytes(*word).wrapping_add(u16::from_le_bytes(*summand)).to_le_bytes();
+    }
+    sum
+}
+
+fn add_doublewords(a: Lane, b: Lane) -> Lane {
+    let mut sum = a;
+    for (word, summand) in sum.as_chunks_mut().0.iter_mut().zip(b.as_chunks().0) {
+        *word = u32::from_le_bytes(*word).wrapping_add(u32::from_le_bytes(*summand)).to_le_bytes();
+    }
+    sum
+}
+
+/// The words of `a`, then of `b`, each of them a number with sign, which becomes the nearest byte.
+fn pack(a: Lane, b: Lane) -> Lane {
+    let words = [a, b].concat();
+    let mut words = words.as_chunks().0.iter().map(|&word| i16::from_le_bytes(word));
+    std::array::from_fn(|_| words.next().unwrap_or_default().clamp(0, 255) as u8)
+}
+
+fn interleave(a: &[u8], b: &[u8]) -> Lane {
+    let mut bytes = a.iter().zip(b).flat_map(|(&a, &b)| [a, b]);
+    std::array::from_fn(|_| bytes.next().unwrap_or_default())
+}
+
+/// Every byte times the matrix of 8 by 8 bits in the 64 bits where it stands, plus a constant.
+fn affine(bytes: Lane, matrices: Lane, constant: u8) -> Lane {
+    std::array::from_fn(|n| {
+        let (matrices, _) = matrices.as_chunks();
+        let matrix = u64::from_le_bytes(matrices[n / 8]);
+        // Bit i comes of row 7 - i.
+        let bit = |i: u32| ((matrix >> (8 * (7 - i))) as u8 & bytes[n]).count_ones() & 1;
+        (0..8).fold(constant, |byte, i| byte ^ (bit(i) as u8) << i)
+    })
 }

@@ -38,11 +38,10 @@ pub(crate) fn encode(isa: Isa, function: &Assembled) -> Result<MachineCode, Stri
 /// As [`encode`].
 pub(crate) fn list(isa: Isa, function: &Assembled) -> Result<String, String> {
     let Assembled { instructions, constants, .. } = function;
-    let entry = constants.len();
     match isa.is_aarch64() {
-        true => Ok(aarch64::list(instructions, entry)),
+        true => Ok(aarch64::list(instructions, constants.len())),
         #[cfg(target_arch = "x86_64")]
-        false => x86_64::list(isa, instructions, entry).map_err(|error| error.to_string()),
+        false => x86_64::list(isa, instructions).map_err(|error| error.to_string()),
         #[allow(unreachable_patterns, reason = "what remains depends on the target")]
         _ => Err(foreign(isa)),
     }

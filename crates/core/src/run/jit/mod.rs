@@ -20,6 +20,8 @@ pub(crate) mod encode;
 pub(crate) mod exec_memory;
 pub(crate) mod instruction;
 pub(crate) mod isa;
+#[cfg(test)]
+mod programs;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
 #[cfg(target_arch = "x86_64")]

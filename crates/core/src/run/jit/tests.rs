@@ -1,17 +1,22 @@
 //! The emitted code against the schedule, for every instruction set and variant, without running
 //! it: see [`decoded`](super::decoded).
 
-use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use super::decoded::{Counts, Machine, Sum, decode};
+use super::decoded::{Counts, Machine, decode};
+use super::encode::{MachineCode, encode};
+use super::programs::{LINES_OF_WORDS, of_rows, parity, programs_of_words, random_bytes};
 use super::*;
 use crate::define::cells::{CellId, Code as ErasureCode, NodeId, Role};
 use crate::plan::PlanOptions;
+use crate::plan::program::Location;
 use crate::plan::schedule::Schedule;
-use crate::run::program::Location;
+use crate::plan::steps::{Allocation, Operand, Step};
+use crate::plan::variants::{Planned, Walk};
+use crate::plan::vector::{Map, Pair};
 
 /// Where things lie in the machine: far from each other, buffers at lines.
-const POINTERS: u64 = 0x1000;
+const POINTERS: u64 = 0x1000_0000;
 const SCRATCH: u64 = 0x4000_0000;
 const BUFFERS: u64 = 1 << 32;
 
@@ -19,13 +24,20 @@ fn buffer_start(buffer: usize) -> u64 {
     BUFFERS + ((buffer as u64) << 24) + (buffer * LINE) as u64
 }
 
-const ISAS: [Isa; 3] = [Isa::Avx2, Isa::Avx512Vl, Isa::Avx512];
+/// The lines of every cell that a run covers at least.
+const LINES: usize = 3;
+
+/// The instruction sets that run programs of packets.
+const OF_PACKETS: [Isa; 4] = [Isa::Ssse3, Isa::Avx2, Isa::Avx512Vl, Isa::Avx512];
+
+/// Those that multiply words.
+const OF_WORDS: [Isa; 5] = [Isa::Ssse3, Isa::Avx2, Isa::Avx2Gfni, Isa::Avx512Bw, Isa::Avx512Gfni];
 
 const VARIANTS: [Variant; 4] = [
-    PLAIN,
-    Variant { past_cache: true, stage_inputs: false, prefetch: true },
-    Variant { past_cache: false, stage_inputs: true, prefetch: false },
-    Variant { past_cache: true, stage_inputs: true, prefetch: false },
+    Variant::PLAIN,
+    Variant { nontemporal: true, stage_inputs: false, prefetch: true },
+    Variant { nontemporal: false, stage_inputs: true, prefetch: false },
+    Variant { nontemporal: true, stage_inputs: true, prefetch: false },
 ];
 
 fn code(spec: &str) -> ErasureCode {
@@ -92,142 +104,188 @@ fn with_an_unread_input(packet: usize) -> Program {
     Program::new(schedule, vec![at(0), at(1)], vec![at(2)], vec![1; 3], packet).unwrap()
 }
 
-/// The offset of row 0 of every vector of so many stripes in its buffer.
-fn vectors(program: &Program, isa: Isa, strip: usize, stripes: usize) -> Vec<usize> {
-    let vector = isa.vector();
-    if strip == program.packet() {
-        return (0..stripes * strip).step_by(vector).collect();
-    }
-    let columns = |stripe| (0..program.packet()).step_by(vector).map(move |c| stripe * strip + c);
-    (0..stripes).flat_map(columns).collect()
-}
-
-/// What a schedule's outputs are the sums of.
-fn sums(schedule: &Schedule, input: impl Fn(u32) -> u64) -> Vec<Sum> {
-    let inputs = (0..schedule.inputs() as u32).map(|n| (Slot::Input(n), Sum::from([input(n)])));
-    let mut values: HashMap<Slot, Sum> = inputs.collect();
-    for op in schedule.ops() {
-        let sum = op.sources.iter().fold(Sum::new(), |sum, source| &sum ^ &values[source]);
-        values.insert(op.target, sum);
-    }
-    (0..schedule.outputs() as u32).map(|n| values[&Slot::Output(n)].clone()).collect()
-}
-
 /// A program's code for an instruction set, and the machine to run it on.
 struct Case<'a> {
-    program: &'a Program,
+    variants: &'a Variants,
     isa: Isa,
     variant: Variant,
-    shape: Shape,
-    allocation: Allocation,
+    planned: &'a Planned,
     /// The stripes that the run covers, and the outer loop's turns that takes.
     stripes: usize,
     count: usize,
+    /// What the buffers hold at first.
+    buffers: Vec<Vec<u8>>,
 }
 
 impl<'a> Case<'a> {
-    fn new(program: &'a Program, isa: Isa, variant: Variant) -> Option<Self> {
-        let shape = Shape::of(program, isa)?;
-        let (allocation, variant) = allocate(program, isa, variant).unwrap();
+    fn new(variants: &'a Variants, isa: Isa, variant: Variant) -> Self {
+        let program = variants.program();
         let packet = program.packet();
-        let (count, stripes) =
-            shape.bodies(3 * LINE / greatest_common_divisor(LINE, packet), packet);
-        Some(Self { program, isa, variant, shape, allocation, stripes, count })
+        let lines = if program.schedule().field().is_some() { LINES_OF_WORDS } else { LINES };
+        let wanted = lines * LINE / greatest_common_divisor(LINE, packet);
+        let (count, stripes) = variants.shape().bodies(wanted, packet);
+        let mut byte = random_bytes(0);
+        let mut random = |bytes| (0..bytes).map(|_| byte()).collect();
+        let buffers = 0..program.rows().len();
+        let buffers = buffers.map(|buffer| random(stripes * program.strip(buffer))).collect();
+        let planned = variants.planned(variant).unwrap();
+        Self { variants, isa, variant, planned, stripes, count, buffers }
     }
 
-    fn assembler(&self) -> Assembler<'_> {
-        let walk = self.shape.walk(self.isa);
-        Assembler::new(self.isa, self.program, &self.allocation, walk, self.variant)
+    fn program(&self) -> &Program {
+        self.variants.program()
+    }
+
+    fn allocation(&self) -> &Allocation {
+        &self.planned.arranged.allocation
+    }
+
+    fn walk(&self) -> Walk {
+        self.variants.shape().walk(self.allocation().group * self.isa.vector())
+    }
+
+    fn assembled(&self) -> Assembled {
+        assembled(self.variants, self.isa, self.variant).unwrap()
+    }
+
+    fn code(&self) -> MachineCode {
+        encode(self.isa, &self.assembled()).unwrap()
     }
 
     fn used(&self) -> impl Iterator<Item = usize> {
-        let program = self.program;
+        let program = self.program();
         (0..program.rows().len()).filter(|&buffer| program.access(buffer) != (false, false))
     }
 
-    fn address(&self, slot: Slot, offset: usize) -> u64 {
-        let location = self.program.location(slot).unwrap();
-        buffer_start(location.buffer) + (location.row * self.program.packet() + offset) as u64
+    /// The buffer of a cell, and where its packets begin there.
+    fn packets(&self, slot: Slot) -> (usize, impl Iterator<Item = usize>) {
+        let program = self.program();
+        let location = program.location(slot).unwrap();
+        let strip = program.strip(location.buffer);
+        let first = program.offset(location);
+        (location.buffer, (0..self.stripes).map(move |stripe| stripe * strip + first))
     }
 
-    /// The sums that the buffers hold in the end, by address: outputs' as the schedule says, all
-    /// others as at the start.
-    fn expected(&self) -> BTreeMap<u64, Sum> {
-        let mut expected = BTreeMap::new();
-        for buffer in self.used() {
-            let start = buffer_start(buffer);
-            let end = start + (self.stripes * self.program.strip(buffer)) as u64;
-            let addresses = (start..end).step_by(self.isa.vector());
-            expected.extend(addresses.map(|address| (address, Sum::from([address]))));
-        }
-        expected.extend(self.made());
-        expected
+    /// All bytes of an input.
+    fn input(&self, number: usize) -> Vec<u8> {
+        let (buffer, packets) = self.packets(Slot::Input(number as u32));
+        let packet = |start| &self.buffers[buffer][start..][..self.program().packet()];
+        packets.flat_map(packet).copied().collect()
     }
 
-    /// The outputs' sums by address.
-    fn made(&self) -> BTreeMap<u64, Sum> {
-        let Some(strip) = self.used().next().map(|buffer| self.program.strip(buffer)) else {
-            return BTreeMap::new();
-        };
-        let mut made = BTreeMap::new();
-        for offset in vectors(self.program, self.isa, strip, self.stripes) {
-            let input = |n| self.address(Slot::Input(n), offset);
-            for (output, sum) in sums(self.program.schedule(), input).into_iter().enumerate() {
-                made.insert(self.address(Slot::Output(output as u32), offset), sum);
+    /// What the buffers hold in the end: outputs as the interpreter makes them, all others as at
+    /// first.
+    fn expected(&self) -> Vec<Vec<u8>> {
+        let (program, schedule) = (self.program(), self.program().schedule());
+        let inputs: Vec<Vec<u8>> = (0..schedule.inputs()).map(|n| self.input(n)).collect();
+        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        let outputs = interpret(schedule, &inputs).unwrap();
+        let mut buffers = self.buffers.clone();
+        for (number, output) in outputs.iter().enumerate() {
+            let (buffer, packets) = self.packets(Slot::Output(number as u32));
+            for (start, packet) in packets.zip(output.chunks(program.packet())) {
+                buffers[buffer][start..][..packet.len()].copy_from_slice(packet);
             }
         }
-        made
+        buffers
+    }
+
+    /// The addresses of outputs' vectors.
+    fn written(&self) -> impl Iterator<Item = u64> {
+        let (program, vector) = (self.program(), self.isa.vector());
+        let outputs = 0..program.schedule().outputs() as u32;
+        outputs.flat_map(move |number| {
+            let (buffer, packets) = self.packets(Slot::Output(number));
+            let bytes = packets.flat_map(|start| start..start + program.packet());
+            bytes.step_by(vector).map(move |at| buffer_start(buffer) + at as u64)
+        })
     }
 
     fn machine(&self) -> Machine {
         let mut machine = Machine::new(self.isa, [POINTERS, self.count as u64, SCRATCH]);
-        let scratch = self.assembler().scratch_bytes();
-        machine.map(SCRATCH, scratch, false);
-        machine.writable = machine.vectors.keys().copied().collect();
-        machine.writable.extend(self.made().keys());
+        machine.map_scratch(SCRATCH, self.assembled().scratch);
+        machine.writable.extend(self.written());
         for buffer in self.used() {
-            machine.map(buffer_start(buffer), self.stripes * self.program.strip(buffer), true);
+            machine.map(buffer_start(buffer), &self.buffers[buffer]);
             machine.words.insert(POINTERS + 8 * buffer as u64, buffer_start(buffer));
         }
         machine
     }
 
     /// Instructions, loads and stores as planned, for all vectors of all bodies.
-    fn planned(&self) -> (usize, usize, usize) {
-        let walk = self.shape.walk(self.isa);
-        let (steps, schedule) = (self.allocation.steps.len(), self.program.schedule());
-        let staged_outputs = self.variant.past_cache && self.isa.vector() < LINE;
+    fn planned_counts(&self) -> (usize, usize, usize) {
+        let (walk, schedule) = (self.walk(), self.program().schedule());
+        let &Allocation { ref steps, loads, stores, group, .. } = self.allocation();
+        let instructions: usize = steps.iter().map(|step| instructions(self.isa, step)).sum();
+        let staged_outputs = self.variant.nontemporal && self.isa.vector() < LINE;
         let is_read = |n: &usize| {
             schedule.ops().iter().any(|op| op.sources.contains(&Slot::Input(*n as u32)))
         };
         let inputs = (0..schedule.inputs()).filter(is_read).count();
-        let staged = if self.variant.stage_inputs { inputs } else { 0 }
-            + if staged_outputs { schedule.outputs() } else { 0 };
-        let (loads, stores) = (self.allocation.loads, self.allocation.stores);
-        let vectors = self.count * walk.inner * walk.unroll;
-        (vectors * (steps + 2 * staged), vectors * (loads + staged), vectors * (stores + staged))
+        let staged = if self.planned.stage_inputs { group * inputs } else { 0 }
+            + if staged_outputs { group * schedule.outputs() } else { 0 };
+        let runs = self.count * walk.inner * walk.unroll;
+        (runs * (instructions + 2 * staged), runs * (loads + staged), runs * (stores + staged))
     }
 
-    /// Runs code, which should be this program's.
-    fn check(&self, code: &[u8]) -> Result<Counts, String> {
+    /// Runs code, which should be this program's, and returns how it ended.
+    fn run(&self, code: &MachineCode) -> Result<Machine, String> {
         let mut machine = self.machine();
-        machine.run(&decode(code)?)?;
-        for (address, expected) in self.expected() {
-            if machine.vectors[&address].as_ref() != Some(&expected) {
-                return Err(format!("the vector at {address:#x} is wrong"));
+        machine.run(code)?;
+        let expected = self.expected();
+        for buffer in self.used() {
+            let made = machine.bytes(buffer_start(buffer), expected[buffer].len())?;
+            let mut bytes = made.iter().zip(&expected[buffer]);
+            if let Some(at) = bytes.position(|(made, expected)| made != expected) {
+                return Err(format!("byte {at} of buffer {buffer} is wrong"));
             }
         }
         let Counts { vectors, loads, stores, .. } = machine.counts;
-        if (vectors, loads, stores) != self.planned() {
-            return Err(format!("{:?} instead of {:?}", machine.counts, self.planned()));
+        if (vectors, loads, stores) != self.planned_counts() {
+            return Err(format!("{:?} instead of {:?}", machine.counts, self.planned_counts()));
         }
-        Ok(machine.counts)
+        Ok(machine)
+    }
+
+    /// Runs the program's code, and checks what the code is to do besides.
+    fn check(&self, what: &str) {
+        let machine = self.run(&self.code()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(machine.counts.prefetches > 0, self.variant.prefetch, "{what}");
+        let bytes = self.isa.constant_bytes();
+        for constant in 0..self.allocation().constants.len() {
+            assert!(machine.constants_read.contains(&(constant * bytes)), "{what}: {constant}");
+        }
+    }
+}
+
+/// The instructions that a step is: one, but for the sign of bytes on AVX-512, which goes through a
+/// mask, and the copies that SSE makes of what its instructions would change.
+fn instructions(isa: Isa, step: &Step) -> usize {
+    let copies = |to, a, b, commutes| match (to == a, Operand::Register(to) == b) {
+        (true, _) => 0,
+        (false, true) if commutes => 0,
+        (false, true) => 2,
+        (false, false) => 1,
+    };
+    match *step {
+        Step::Map { map: Map::Sign(1), .. } if isa == Isa::Avx512Bw => 2,
+        Step::Xor { to, a, b } if isa == Isa::Ssse3 => 1 + copies(to, a, b, true),
+        Step::Map { to, a, .. } if isa == Isa::Ssse3 => 1 + usize::from(to != a),
+        Step::Pair { to, pair: Pair::Lookup, a, b: Operand::Register(table) }
+            if isa == Isa::Ssse3 =>
+        {
+            1 + copies(to, table, Operand::Register(a), false)
+        }
+        Step::Pair { to, pair, a, b } if isa == Isa::Ssse3 => {
+            1 + copies(to, a, b, pair == Pair::And)
+        }
+        _ => 1,
     }
 }
 
 /// Codes with few and many buffers, rows, spilled temporaries; packets of a vector, a line, half
 /// lines and several of each; losses, lanes, updates in place, inputs that are not read.
-fn programs() -> Vec<(String, Program)> {
+fn programs_of_packets() -> Vec<(String, Program)> {
     let nodes = [
         ("1+1", &[][..], 64),
         ("4+2", &[], 64),
@@ -253,50 +311,106 @@ fn programs() -> Vec<(String, Program)> {
 }
 
 #[test]
-fn code_does_what_the_schedule_says() {
-    for (name, program) in programs() {
-        for isa in ISAS {
-            let flat = program.rows().iter().all(|&rows| rows == 1);
+fn code_over_packets_does_what_the_schedule_says() {
+    for (name, program) in programs_of_packets() {
+        let program = Arc::new(program);
+        for isa in OF_PACKETS {
+            let flat = program.is_flat();
             let serves = flat || program.packet().is_multiple_of(isa.vector());
+            let variants = Variants::new(&program, isa.target());
+            assert_eq!(variants.is_some(), serves, "{name}, {isa:?}");
+            let Some(variants) = variants else { continue };
             for variant in VARIANTS {
-                let what = format!("{name}, {isa:?}, {variant:?}");
-                // Stores bypass the cache only where every body writes whole lines.
-                if variant.past_cache && !flat && !program.packet().is_multiple_of(LINE) {
+                // Stores are non-temporal only where every body writes whole lines.
+                if variant.nontemporal && !flat && !program.packet().is_multiple_of(LINE) {
                     continue;
                 }
-                let case = Case::new(&program, isa, variant);
-                assert_eq!(case.is_some(), serves, "{what}");
-                let Some(case) = case else { continue };
-                let code = case.assembler().assemble().unwrap();
-                let counts = case.check(&code).unwrap_or_else(|error| panic!("{what}: {error}"));
-                assert_eq!(counts.prefetches > 0, variant.prefetch, "{what}");
+                let what = format!("{name}, {isa:?}, {variant:?}");
+                Case::new(&variants, isa, variant).check(&what);
             }
         }
     }
 }
 
-/// The check is worth something: flipped bits are noticed, but for those that change no instruction
-/// and a few without effect, as in restoring a register that the function leaves alone.
 #[test]
-fn damage_is_noticed() {
-    let program = of_nodes("4+2", &[], 64);
-    for isa in ISAS {
-        let variant = Variant { past_cache: true, stage_inputs: true, prefetch: false };
-        let case = Case::new(&program, isa, variant).unwrap();
-        let code = case.assembler().assemble().unwrap();
-        let texts = |code: &[u8]| -> Result<Vec<String>, String> {
-            Ok(decode(code)?.values().map(ToString::to_string).collect())
-        };
-        let original = texts(&code);
-        let (mut tried, mut missed) = (0, 0);
-        for bit in (0..8 * code.len()).step_by(3) {
-            let mut damaged = code.clone();
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            if texts(&damaged) != original {
-                tried += 1;
-                missed += usize::from(case.check(&damaged).is_ok());
+fn code_over_words_does_what_the_schedule_says() {
+    for isa in OF_WORDS {
+        for (name, program) in programs_of_words(isa) {
+            let variants = Variants::new(&Arc::new(program), isa.target()).unwrap();
+            for variant in VARIANTS {
+                let what = format!("{name}, {isa:?}, {variant:?}");
+                Case::new(&variants, isa, variant).check(&what);
             }
         }
-        assert!(100 * missed < tried, "{isa:?}: {missed} of {tried} are missed");
+    }
+}
+
+/// Compiled code over words of several bytes goes over whole buffers only.
+#[test]
+fn words_in_strips_are_not_served() {
+    for isa in OF_WORDS {
+        let rows = parity("reed-solomon:k=4,m=2,w=16");
+        let schedule = rows.schedule(isa.target().machine).unwrap();
+        let at = |n: usize| Location { buffer: n / 2, row: n % 2 };
+        let (inputs, outputs) = ((0..4).map(at).collect(), (4..6).map(at).collect());
+        let program = Program::new(schedule, inputs, outputs, vec![2; 3], 256).unwrap();
+        assert!(Variants::new(&Arc::new(program), isa.target()).is_none());
+    }
+}
+
+/// Flips one bit of a program's code or constants after the other, but for `every` - 1 between, and
+/// asks whether that is noticed. Bits are left out that change no instruction or that no run reads.
+/// So are constants of equal bytes: of a zero that bytes are compared with, the lower bits matter to
+/// one byte in 256, and of the mask for the halves of bytes, lookups ignore bits 4 to 6.
+fn assert_damage_is_noticed(program: Program, isa: Isa, every: usize) {
+    let variants = Variants::new(&Arc::new(program), isa.target()).unwrap();
+    let variant = Variant { nontemporal: true, stage_inputs: true, prefetch: false };
+    let case = Case::new(&variants, isa, variant);
+    let MachineCode { bytes, entry } = case.code();
+    let read = case.run(&case.code()).unwrap().constants_read;
+    let texts = |bytes: &[u8]| -> Result<Vec<String>, String> {
+        let code = MachineCode { bytes: bytes.to_vec(), entry };
+        Ok(decode(&code)?.values().map(ToString::to_string).collect())
+    };
+    let original = texts(&bytes);
+    let is_plain = |at: usize| {
+        let constant = at / isa.constant_bytes() * isa.constant_bytes();
+        bytes[constant..][..isa.constant_bytes()].iter().all(|&byte| byte == bytes[at])
+    };
+    let (mut tried, mut missed) = (0, Vec::new());
+    for bit in (0..8 * bytes.len()).step_by(every) {
+        let at = bit / 8;
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (bit % 8);
+        let matters = match at < entry {
+            true => read.contains(&at) && !is_plain(at),
+            false => texts(&damaged) != original,
+        };
+        if matters {
+            tried += 1;
+            if case.run(&MachineCode { bytes: damaged, entry }).is_ok() {
+                missed.push(bit);
+            }
+        }
+    }
+    assert!(100 * missed.len() < tried, "{isa:?}: of {tried} bits these are missed: {missed:?}");
+}
+
+/// The check is worth something: flipped bits are noticed, but for a few without effect, as in
+/// restoring a register that the function leaves alone.
+#[test]
+fn damage_to_code_over_packets_is_noticed() {
+    for isa in OF_PACKETS {
+        assert_damage_is_noticed(of_nodes("4+2", &[], 64), isa, 3);
+    }
+}
+
+/// Of so many buffers that the function uses all registers for addresses.
+#[test]
+fn damage_to_code_over_words_is_noticed() {
+    for isa in OF_WORDS {
+        for (spec, every) in [("raid6:k=10", 7), ("reed-solomon:k=9,m=2,w=16", 31)] {
+            assert_damage_is_noticed(of_rows(&parity(spec), 0, isa), isa, every);
+        }
     }
 }

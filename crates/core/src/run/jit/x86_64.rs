@@ -1,8 +1,8 @@
 //! Machine code for x86-64.
 //!
 //! An [`Instruction`] is one of the processor's, but for the function's begin and end, the sign of
-//! bytes on AVX-512, and what SSE does in place. Constants are addressed relative to the code. iced-x86 encodes them. The calling convention is System V's on every
-//! system.
+//! bytes on AVX-512, and what SSE does in place. Constants are addressed relative to the code.
+//! iced-x86 encodes. The calling convention is System V's on every system.
 
 use iced_x86::{
     Code, Encoder, FastFormatter, IcedError, Instruction as Made, MemoryOperand, Register,
@@ -64,11 +64,7 @@ pub(crate) fn encode(
 ///
 /// # Errors
 /// As [`encode`].
-pub(crate) fn list(
-    isa: Isa,
-    instructions: &[Instruction],
-    _entry: usize,
-) -> Result<String, IcedError> {
+pub(crate) fn list(isa: Isa, instructions: &[Instruction]) -> Result<String, IcedError> {
     let mut formatter = FastFormatter::new();
     let mut listing = String::new();
     for (number, instruction) in Translator::translate(isa, instructions)?.iter().enumerate() {

@@ -1,60 +1,85 @@
 //! The code that is emitted, checked without the processor: an outside disassembler (yaxpeax-arm)
-//! decodes it, and what it decodes is run on symbols.
+//! decodes it, and what it decodes is run on a machine in which vectors hold random bytes.
 //!
-//! A vector register holds a set of symbols, whose XOR it is; a vector of a buffer begins as a symbol
-//! of its own. So one run shows what the function computes of any bytes. The machine below knows just
-//! the instructions that are expected, lets them read and write just what is theirs, and has every
-//! buffer at an odd address.
+//! The machine below knows just the instructions that are expected, as Arm's manual defines them and
+//! without the code that proves plans, lets them read and write just what is theirs, and has every
+//! buffer at an odd address. What code computes is linear, so where it is wrong, it is wrong for
+//! random bytes too: a wrong vector of a sum is missed with a chance of 2^-128, and a wrong entry of
+//! a table, which one byte in 16 reads, with (15/16)^256, because runs over words look each table up
+//! 256 times at least.
 
+use std::array;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use yaxpeax_arch::{Arch, Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::{
-    ARMv8, Instruction, Opcode, Operand as Op, SIMDSizeCode as Simd, ShiftStyle, SizeCode,
+    ARMv8, Instruction as Decoded, Opcode, Operand as Op, SIMDSizeCode as Simd, ShiftStyle,
+    SizeCode,
 };
 
+use crate::define::field::Field;
+use crate::plan::arrange;
 use crate::plan::interpret::interpret;
-use crate::plan::registers::Allocation;
+use crate::plan::machine::{LINE, Machine as Target};
+use crate::plan::products::Rows;
+use crate::plan::program::{Location, Program};
 use crate::plan::schedule::{Op as Operation, Schedule, Slot};
-use crate::run::jit::assemble::{Assembler, Isa, LINE, Variant, Walk};
-use crate::run::program::{Location, Program};
+use crate::plan::steps::{Operand, Register, Step};
+use crate::plan::variants::{Variant, Variants, Walk};
+use crate::run::jit::assemble::{Assembled, assemble};
+use crate::run::jit::encode::{encode, list};
+use crate::run::jit::instruction::{Base, Instruction, Place};
+use crate::run::jit::isa::Isa;
+use crate::run::jit::programs::{LINES_OF_WORDS, of_rows, programs_of_words, random_bytes};
 
 const POINTERS: u64 = 1 << 56;
 const SCRATCH: u64 = 2 << 56;
 const STACK: u64 = 3 << 56;
 const BUFFERS: u64 = 4 << 56;
-/// What general and vector registers hold that are not arguments.
+/// What general registers hold that are not arguments.
 const UNKNOWN: u64 = 5 << 56;
+/// Where the constants begin, and behind them the function.
+const CONSTANTS: u64 = 6 << 56;
 const SP: usize = 31;
 
 fn buffer(number: usize) -> u64 {
     BUFFERS + ((number as u64) << 40) + 3
 }
 
-/// The XOR of these.
-type Sum = BTreeSet<u64>;
-
-fn sum(a: &Sum, b: &Sum) -> Sum {
-    a.symmetric_difference(b).copied().collect()
-}
+/// A vector, in a register or in memory.
+type Vector = [u8; 16];
 
 /// A function to be checked.
 struct Case {
     program: Program,
     isa: Isa,
-    variant: Variant,
+    assembled: Assembled,
     walk: Walk,
     count: usize,
 }
 
 impl Case {
-    fn with_assembler<T>(&self, then: impl FnOnce(Assembler<'_>) -> T) -> T {
-        let machine = self.isa.machine(self.variant.past_cache);
-        let allocation =
-            Allocation::best(self.program.schedule(), &self.program.streams(), machine).unwrap();
-        let &Self { ref program, isa, variant, walk, .. } = self;
-        then(Assembler::new(isa, program, &allocation, walk, variant))
+    /// A program over packets that walks in this way.
+    fn of_packets(program: &Program, isa: Isa, variant: Variant, walk: Walk, count: usize) -> Self {
+        let machine = Target { outputs_readable: !variant.nontemporal, ..isa.target().machine };
+        let arranged = arrange::arranged(program.schedule(), &program.streams(), machine).unwrap();
+        let assembled = assemble(isa, program, &arranged.allocation, walk, variant);
+        Self { program: program.clone(), isa, assembled, walk, count }
+    }
+
+    /// Any program, as it is compiled for a call over `lines` lines of each cell.
+    fn planned(program: Program, isa: Isa, variant: Variant, lines: usize) -> Self {
+        let variants = Variants::new(&Arc::new(program), isa.target()).unwrap();
+        let program = variants.program().clone();
+        let (count, _) = variants.shape().bodies(lines * LINE / program.packet(), program.packet());
+        let group = variants.planned(variant).unwrap().arranged.allocation.group;
+        let walk = variants.shape().walk(group * isa.vector());
+        let assembled = crate::run::jit::assembled(&variants, isa, variant).unwrap();
+        // The runs of a body are over consecutive vectors of each cell.
+        let walk = Walk { unroll: walk.unroll * group, ..walk };
+        Self { program, isa, assembled, walk, count }
     }
 
     /// Where all vectors of a cell lie that the function handles.
@@ -68,51 +93,67 @@ impl Case {
             .collect()
     }
 
-    fn inputs(&self) -> Vec<Vec<u64>> {
-        (0..self.program.schedule().inputs() as u32).map(|n| self.vectors(Slot::Input(n))).collect()
+    /// What the inputs hold at first.
+    fn memory(&self) -> BTreeMap<u64, Vector> {
+        let mut byte = random_bytes(0);
+        let inputs = 0..self.program.schedule().inputs() as u32;
+        let vectors = inputs.flat_map(|n| self.vectors(Slot::Input(n)));
+        vectors.map(|at| (at, array::from_fn(|_| byte()))).collect()
     }
 
-    /// What all buffers' vectors must hold in the end that are to change, by the interpreter: input
-    /// `n` is all zeros but for a one in byte `n`, so an output tells which inputs it sums.
-    fn expected(&self) -> BTreeMap<u64, Sum> {
+    /// The vectors that are to be written, as the interpreter makes them.
+    fn made(&self, memory: &BTreeMap<u64, Vector>) -> BTreeMap<u64, Vector> {
         let schedule = self.program.schedule();
-        let inputs = self.inputs();
-        let one = |n| (0..inputs.len()).map(|byte| u8::from(byte == n)).collect();
-        let ones: Vec<Vec<u8>> = (0..inputs.len()).map(one).collect();
-        let cells: Vec<&[u8]> = ones.iter().map(Vec::as_slice).collect();
-        let mut expected = BTreeMap::new();
-        for (n, summed) in interpret(schedule, &cells).unwrap().iter().enumerate() {
-            for (vector, place) in self.vectors(Slot::Output(n as u32)).into_iter().enumerate() {
-                let sources = (0..inputs.len()).filter(|&input| summed[input] == 1);
-                expected.insert(place, sources.map(|input| inputs[input][vector]).collect());
-            }
+        let input = |n| -> Vec<u8> {
+            self.vectors(Slot::Input(n)).iter().flat_map(|at| memory[at]).collect()
+        };
+        let inputs: Vec<Vec<u8>> = (0..schedule.inputs() as u32).map(input).collect();
+        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        let mut made = BTreeMap::new();
+        for (output, n) in interpret(schedule, &inputs).unwrap().iter().zip(0..) {
+            let vectors = self.vectors(Slot::Output(n));
+            let mut bytes = output.as_chunks().0.iter().copied();
+            // What is made of nothing is zero.
+            made.extend(vectors.into_iter().map(|at| (at, bytes.next().unwrap_or_default())));
         }
-        expected
+        made
+    }
+
+    fn listing(&self) -> String {
+        list(self.isa, &self.assembled).unwrap()
     }
 
     fn check(&self) {
-        let code = self.with_assembler(|assembler| assembler.assemble().unwrap());
-        let instructions = decoded(&code);
-        let listing = self.with_assembler(|assembler| assembler.listing().unwrap());
+        let instructions = decoded(self.isa, &self.assembled);
+        let listing = self.listing();
         let lines: Vec<String> = instructions.iter().enumerate().map(printed).collect();
         assert_eq!(listing.lines().collect::<Vec<_>>(), lines);
-        let outputs = self.expected();
-        let mut machine = Machine::new(self, &outputs);
+        assert_eq!(listing.contains("adr "), !self.assembled.constants.is_empty());
+        let mut expected = self.memory();
+        let mut machine = Machine::new(self.isa, &self.assembled, self.count);
+        let pointers = (0..self.program.rows().len()).map(|b| (POINTERS + 8 * b as u64, buffer(b)));
+        machine.words = pointers.collect();
+        machine.vectors = expected.clone();
+        let made = self.made(&expected);
+        machine.writable = made.keys().copied().collect();
+        expected.extend(made);
         machine.run(&instructions);
-        let written: BTreeMap<u64, Sum> =
-            machine.vectors.into_iter().filter(|(place, _)| *place >= BUFFERS).collect();
-        assert_eq!(written, outputs, "{}\n{listing}", self.program.schedule());
+        machine.vectors.retain(|place, _| *place >= BUFFERS);
+        assert_eq!(machine.vectors, expected, "{}\n{listing}", self.program.schedule());
     }
 }
 
-fn decoded(code: &[u8]) -> Vec<Instruction> {
+fn decoded(isa: Isa, assembled: &Assembled) -> Vec<Decoded> {
+    let code = encode(isa, assembled).unwrap();
+    let (constants, code) = code.bytes.split_at(code.entry);
+    assert_eq!(constants, assembled.constants);
     let decoder = <ARMv8 as Arch>::Decoder::default();
     let mut reader = U8Reader::new(code);
     (0..code.len() / 4).map(|_| decoder.decode(&mut reader).unwrap()).collect()
 }
 
 /// A line of the listing; jumps name the number of an instruction.
-fn printed((number, instruction): (usize, &Instruction)) -> String {
+fn printed((number, instruction): (usize, &Decoded)) -> String {
     let to = |offset: i64| number as i64 + offset / 4;
     match (instruction.opcode, instruction.operands) {
         (Opcode::B, [Op::PCOffset(offset), ..]) => format!("{number:5}  b {}", to(offset)),
@@ -126,39 +167,43 @@ fn printed((number, instruction): (usize, &Instruction)) -> String {
 /// A processor that knows the instructions of one instruction set that are expected.
 struct Machine {
     general: [u64; 32],
-    vector: Vec<Sum>,
+    vector: [Vector; 32],
     /// Addresses in `pointers` and on the stack.
     words: BTreeMap<u64, u64>,
-    /// Vectors in the buffers (those that were written) and the scratch, halves on the stack.
-    vectors: BTreeMap<u64, Sum>,
-    /// What may be read of the buffers before it is written.
-    readable: BTreeSet<u64>,
+    /// The lower halves of vector registers on the stack.
+    halves: BTreeMap<u64, [u8; 8]>,
+    /// Vectors in the buffers and the scratch that have a value.
+    vectors: BTreeMap<u64, Vector>,
+    /// Those in the buffers that may be written.
     writable: BTreeSet<u64>,
+    constants: Vec<u8>,
     scratch: u64,
     ternary: bool,
 }
 
 impl Machine {
-    fn new(case: &Case, outputs: &BTreeMap<u64, Sum>) -> Self {
-        let mut general: [u64; 32] = std::array::from_fn(|n| UNKNOWN + n as u64);
-        general[..3].copy_from_slice(&[POINTERS, case.count as u64, SCRATCH]);
+    /// A processor at the start of a function, with neither buffers nor addresses.
+    fn new(isa: Isa, assembled: &Assembled, count: usize) -> Self {
+        let mut general: [u64; 32] = array::from_fn(|n| UNKNOWN + n as u64);
+        general[..3].copy_from_slice(&[POINTERS, count as u64, SCRATCH]);
         general[SP] = STACK;
-        let pointers = (0..case.program.rows().len()).map(|b| (POINTERS + 8 * b as u64, buffer(b)));
+        let mut byte = random_bytes(1);
         Self {
             general,
-            vector: (0..32).map(|n| Sum::from([UNKNOWN + n])).collect(),
-            words: pointers.collect(),
+            vector: array::from_fn(|_| array::from_fn(|_| byte())),
+            words: BTreeMap::new(),
+            halves: BTreeMap::new(),
             vectors: BTreeMap::new(),
-            readable: case.inputs().concat().into_iter().collect(),
-            writable: outputs.keys().copied().collect(),
-            scratch: case.with_assembler(|assembler| assembler.scratch_bytes()) as u64,
-            ternary: case.isa == Isa::NeonSha3,
+            writable: BTreeSet::new(),
+            constants: assembled.constants.clone(),
+            scratch: assembled.scratch as u64,
+            ternary: isa == Isa::NeonSha3,
         }
     }
 
     /// Runs a function up to its return, and checks that it gives back what the caller wants back.
-    fn run(&mut self, instructions: &[Instruction]) {
-        let before = (self.general, self.vector.clone());
+    fn run(&mut self, instructions: &[Decoded]) {
+        let before = (self.general, self.vector);
         let mut next = 0_i64;
         loop {
             let instruction = &instructions[usize::try_from(next).unwrap()];
@@ -169,6 +214,11 @@ impl Machine {
                     let taken = self.general[usize::from(n)] == 0;
                     next += if taken { offset / 4 } else { 1 };
                 }
+                (Opcode::ADR, [Op::Register(SizeCode::X, to), Op::PCOffset(offset), ..]) => {
+                    let function = CONSTANTS + self.constants.len() as u64;
+                    self.set(to, function.strict_add_signed(4 * next + offset));
+                    next += 1;
+                }
                 (opcode, operands) => {
                     self.step(opcode, operands);
                     next += 1;
@@ -176,19 +226,48 @@ impl Machine {
             }
         }
         assert_eq!(self.general[18..], before.0[18..]);
-        assert_eq!(self.vector[8..16], before.1[8..16]);
+        let halves = |vectors: [Vector; 32]| -> Vec<u64> {
+            vectors[8..16]
+                .iter()
+                .map(|vector| vector.as_chunks().0[0])
+                .map(u64::from_le_bytes)
+                .collect()
+        };
+        assert_eq!(halves(self.vector), halves(before.1));
     }
 
     fn step(&mut self, opcode: Opcode, operands: [Op; 4]) {
         match (opcode, operands) {
-            (Opcode::EOR | Opcode::EOR3, _) => self.xor(opcode, operands),
+            (Opcode::EOR3, [to, a, b, c]) => {
+                assert!(self.ternary, "a three-input XOR without the feature");
+                let [a, b, c] = [a, b, c].map(|operand| self.vector[vector(operand)]);
+                self.vector[vector(to)] = array::from_fn(|n| a[n] ^ b[n] ^ c[n]);
+            }
             (Opcode::ORR, [to, a, b, Op::Nothing]) if a == b => {
-                self.vector[vector(to)] = self.vector[vector(a)].clone();
+                self.vector[vector(to)] = self.vector[vector(a)];
             }
             (
                 Opcode::MOVI,
                 [Op::SIMDRegisterElements(Simd::Q, to, Simd::D), Op::Imm64(0), Op::Nothing, _],
-            ) => self.vector[usize::from(to)].clear(),
+            ) => self.vector[usize::from(to)] = [0; 16],
+            (Opcode::TBL, [to, Op::SIMDRegisterGroup(Simd::Q, table, Simd::B, 1), index, _]) => {
+                let (table, index) = (self.vector[usize::from(table)], self.vector[vector(index)]);
+                // Numbers outside the table give zero.
+                let byte = |n: u8| table.get(usize::from(n)).copied().unwrap_or(0);
+                self.vector[vector(to)] = index.map(byte);
+            }
+            (
+                Opcode::SHL | Opcode::USHR | Opcode::SSHR,
+                [
+                    Op::SIMDRegisterElements(Simd::Q, to, size),
+                    Op::SIMDRegisterElements(Simd::Q, a, of),
+                    Op::Immediate(bits),
+                    Op::Nothing,
+                ],
+            ) if size == of => {
+                self.vector[usize::from(to)] =
+                    shifted(opcode, size, self.vector[usize::from(a)], bits);
+            }
             (Opcode::PRFUM, [Op::PrefetchOp(2), at, Op::Nothing, _]) => {
                 assert!(self.address(at) >= BUFFERS);
             }
@@ -204,19 +283,13 @@ impl Machine {
                 self.store(a, at);
                 self.store(b, at + size);
             }
+            (_, [to, a, b, Op::Nothing]) if combined(opcode).is_some() => {
+                let [a, b] = [a, b].map(|operand| self.vector[vector(operand)]);
+                let byte = combined(opcode).unwrap();
+                self.vector[vector(to)] = array::from_fn(|n| byte(&a, &b, n));
+            }
             _ => self.count(opcode, operands),
         }
-    }
-
-    fn xor(&mut self, opcode: Opcode, [to, a, b, c]: [Op; 4]) {
-        let mut result = sum(&self.vector[vector(a)], &self.vector[vector(b)]);
-        if opcode == Opcode::EOR3 {
-            assert!(self.ternary, "a three-input XOR without the feature");
-            result = sum(&result, &self.vector[vector(c)]);
-        } else {
-            assert_eq!(c, Op::Nothing);
-        }
-        self.vector[vector(to)] = result;
     }
 
     /// Instructions on general registers.
@@ -232,9 +305,12 @@ impl Machine {
                 (to, if opcode == Opcode::ADD { a + by } else { a - by })
             }
             (
-                Opcode::ADD,
+                Opcode::ADD | Opcode::SUB,
                 [Op::Register(_, to), a, Op::RegShift(ShiftStyle::LSL, 0, SizeCode::X, b), _],
-            ) => (to, self.general[general(a)] + self.general[usize::from(b)]),
+            ) => {
+                let [a, b] = [general(a), usize::from(b)].map(|n| self.general[n]);
+                (to, if opcode == Opcode::ADD { a + b } else { a - b })
+            }
             (Opcode::MOVZ, [Op::Register(_, to), Op::ImmShift(part, shift), ..]) => {
                 (to, u64::from(part) << shift)
             }
@@ -265,16 +341,22 @@ impl Machine {
         (self.general[SP]..STACK).contains(&at) && self.general[SP].is_multiple_of(16)
     }
 
+    fn constant(&self, at: u64) -> Option<Vector> {
+        let start = usize::try_from(at.checked_sub(CONSTANTS)?).ok()?;
+        let (constants, _) = self.constants.as_chunks();
+        if start.is_multiple_of(16) { constants.get(start / 16).copied() } else { None }
+    }
+
     fn load(&mut self, to: Op, at: u64) {
         match to {
             Op::Register(SizeCode::X, to) => self.set(to, self.words[&at]),
             Op::SIMDRegister(Simd::D, to) if self.on_stack(at) => {
-                self.vector[usize::from(to)] = self.vectors[&at].clone();
+                let register = &mut self.vector[usize::from(to)];
+                *register = [0; 16];
+                register[..8].copy_from_slice(&self.halves[&at]);
             }
             Op::SIMDRegister(Simd::Q, to) => {
-                let written = self.vectors.get(&at).cloned();
-                let untouched = || self.readable.contains(&at).then(|| Sum::from([at]));
-                let value = written.or_else(untouched);
+                let value = self.vectors.get(&at).copied().or_else(|| self.constant(at));
                 self.vector[usize::from(to)] = value.unwrap_or_else(|| panic!("reads {at:#x}"));
             }
             _ => panic!("{to:?} is not expected"),
@@ -288,7 +370,8 @@ impl Machine {
                 self.words.insert(at, self.general[usize::from(from)]);
             }
             Op::SIMDRegister(Simd::D, from) if self.on_stack(at) => {
-                self.vectors.insert(at, self.vector[usize::from(from)].clone());
+                let (halves, _) = self.vector[usize::from(from)].as_chunks();
+                self.halves.insert(at, halves[0]);
             }
             Op::SIMDRegister(Simd::Q, from) => {
                 let in_scratch = (SCRATCH..SCRATCH + self.scratch).contains(&at);
@@ -296,11 +379,53 @@ impl Machine {
                     self.writable.contains(&at) || (in_scratch && at.is_multiple_of(16)),
                     "writes {at:#x}"
                 );
-                self.vectors.insert(at, self.vector[usize::from(from)].clone());
+                self.vectors.insert(at, self.vector[usize::from(from)]);
             }
             _ => panic!("{from:?} is not expected"),
         }
     }
+}
+
+/// What instructions with two vectors put in byte `n`.
+fn combined(opcode: Opcode) -> Option<fn(&Vector, &Vector, usize) -> u8> {
+    // The bytes of two vectors, one behind the other.
+    fn both(a: &Vector, b: &Vector, n: usize) -> u8 {
+        if n < 16 { a[n] } else { b[n - 16] }
+    }
+    Some(match opcode {
+        Opcode::EOR => |a, b, n| a[n] ^ b[n],
+        Opcode::AND => |a, b, n| a[n] & b[n],
+        Opcode::UZP1 => |a, b, n| both(a, b, 2 * n),
+        Opcode::UZP2 => |a, b, n| both(a, b, 2 * n + 1),
+        Opcode::ZIP1 => |a, b, n| if n % 2 == 0 { a[n / 2] } else { b[n / 2] },
+        Opcode::ZIP2 => |a, b, n| if n % 2 == 0 { a[8 + n / 2] } else { b[8 + n / 2] },
+        _ => return None,
+    })
+}
+
+/// What shifts make of every element of this size.
+fn shifted(opcode: Opcode, size: Simd, vector: Vector, bits: u32) -> Vector {
+    let bytes = match size {
+        Simd::B => 1,
+        Simd::H => 2,
+        Simd::S => 4,
+        _ => panic!("{opcode:?} of {size:?} is not expected"),
+    };
+    // The element's place at the upper end of 32 bits.
+    let above = 32 - 8 * bytes as u32;
+    assert!(bits < 32 - above, "{opcode:?} by {bits}");
+    let mut shifted = vector;
+    for element in shifted.chunks_mut(bytes) {
+        let value = element.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
+        let value = value << above;
+        let value = match opcode {
+            Opcode::SHL => value << bits,
+            Opcode::USHR => value >> bits,
+            _ => (value as i32 >> bits) as u32,
+        };
+        element.copy_from_slice(&(value >> above).to_le_bytes()[..bytes]);
+    }
+    shifted
 }
 
 /// The number of a whole vector register.
@@ -333,7 +458,7 @@ const ISAS: [Isa; 2] = [Isa::Neon, Isa::NeonSha3];
 fn variants() -> impl Iterator<Item = Variant> {
     [(false, false), (true, false), (false, true), (true, true)]
         .into_iter()
-        .map(|(past_cache, stage_inputs)| Variant { past_cache, stage_inputs, prefetch: false })
+        .map(|(nontemporal, stage_inputs)| Variant { nontemporal, stage_inputs, prefetch: false })
 }
 
 /// A schedule whose operation `n` sums those of the cells before it that the bits of `masks[n]` name,
@@ -392,7 +517,7 @@ proptest! {
         for isa in ISAS {
             for variant in variants() {
                 let variant = Variant { prefetch: count == 3, ..variant };
-                Case { program: program.clone(), isa, variant, walk, count }.check();
+                Case::of_packets(&program, isa, variant, walk, count).check();
             }
         }
     }
@@ -413,8 +538,7 @@ proptest! {
         let walk = walk(rows, 32);
         for isa in ISAS {
             for variant in variants() {
-                Case { program: program.clone(), isa, variant, walk, count: 2 }
-                    .check();
+                Case::of_packets(&program, isa, variant, walk, 2).check();
             }
         }
     }
@@ -449,7 +573,7 @@ fn far_places_are_reached() {
             let program = program(schedule(5, &masks), 3, packet);
             let walk = Walk { unroll: 4, inner: 2, strip: 3 * packet };
             let variant = Variant { prefetch: true, ..variant };
-            Case { program, isa, variant, walk, count: 2 }.check();
+            Case::of_packets(&program, isa, variant, walk, 2).check();
         }
     }
 }
@@ -461,9 +585,11 @@ fn thousands_of_buffers_are_reached() {
     let program = program(schedule(inputs, &[u64::MAX]), 1, 16);
     let walk = Walk { unroll: 1, inner: 1, strip: 16 };
     for isa in ISAS {
-        for past_cache in [false, true] {
-            let variant = Variant { past_cache, stage_inputs: past_cache, prefetch: false };
-            let case = Case { program: program.clone(), isa, variant, walk, count: 2 };
+        for nontemporal in [false, true] {
+            let variant = Variant { nontemporal, stage_inputs: nontemporal, prefetch: false };
+            let case = Case::of_packets(&program, isa, variant, walk, 2);
+            // Without constants their register holds an address like others.
+            assert!(case.listing().contains("ldr x28, [x"));
             case.check();
         }
     }
@@ -474,10 +600,69 @@ fn thousands_of_buffers_are_reached() {
 fn staged_lines_move_in_pairs() {
     let program = program(schedule(3, &[1 << 63 | 0b11, 0b110]), 1, 64);
     let walk = Walk { unroll: 4, inner: 1, strip: LINE };
-    let variant = Variant { past_cache: true, stage_inputs: true, prefetch: false };
-    let case = Case { program, isa: Isa::Neon, variant, walk, count: 1 };
-    let listing = case.with_assembler(|assembler| assembler.listing().unwrap());
+    let variant = Variant { nontemporal: true, stage_inputs: true, prefetch: false };
+    let case = Case::of_packets(&program, Isa::Neon, variant, walk, 1);
+    let listing = case.listing();
     let count = |name: &str| listing.lines().filter(|line| line.contains(name)).count();
     assert_eq!((count("stnp q"), count("stp q"), count("ldp q")), (4, 6, 10));
     case.check();
+}
+
+#[test]
+fn functions_over_words_compute_what_the_schedule_says() {
+    for isa in ISAS {
+        for (name, program) in programs_of_words(isa) {
+            for variant in variants() {
+                for prefetch in [false, true] {
+                    let variant = Variant { prefetch, ..variant };
+                    println!("{name}, {isa:?}, {variant:?}");
+                    Case::planned(program.clone(), isa, variant, LINES_OF_WORDS).check();
+                }
+            }
+        }
+    }
+}
+
+/// Words of more buffers than registers for addresses, of which the constants' address takes one.
+#[test]
+fn the_register_of_the_constants_is_theirs() {
+    let coefficients = vec![(1..30).collect(), (3..32).collect()];
+    let rows = Rows { field: Field::new(8).unwrap(), inputs: 29, coefficients };
+    for isa in ISAS {
+        let case = Case::planned(of_rows(&rows, 0, isa), isa, Variant::PLAIN, LINES_OF_WORDS);
+        let writes = ["adr x28, ", "ldp x27, x28, [sp"].map(|write| case.listing().contains(write));
+        assert_eq!((writes, case.listing().contains("x28, x28")), ([true; 2], false));
+        assert!(!case.listing().contains("ldr x28"));
+        case.check();
+    }
+}
+
+/// The address of an instruction reaches a mebibyte; constants that take more begin further away.
+#[test]
+fn many_constants_are_found() {
+    for constants in [16, (1 << 20) - 64, 1 << 20, (1 << 20) + 16, 3 << 20] {
+        let mut byte = random_bytes(1);
+        let constants: Vec<u8> = (0..constants).map(|_| byte()).collect();
+        let places = [0, constants.len() - 16];
+        let moves = places.into_iter().enumerate().flat_map(|(n, offset)| {
+            let from = Operand::Memory(Place { base: Base::Constants, offset });
+            // Apart, so that each moves alone.
+            let to = Place { base: Base::Scratch, offset: 32 * n };
+            let register = Register(n as u8);
+            [Step::Load { to: register, from }, Step::Store { from: register, to }]
+        });
+        let mut instructions = vec![Instruction::Enter, Instruction::FindConstants];
+        instructions.extend(moves.map(Instruction::Step));
+        instructions.push(Instruction::Leave { nontemporal: false });
+        let assembled = Assembled { instructions, constants, scratch: 64 };
+        let instructions = decoded(Isa::Neon, &assembled);
+        let lines: Vec<String> = instructions.iter().enumerate().map(printed).collect();
+        assert_eq!(list(Isa::Neon, &assembled).unwrap().lines().collect::<Vec<_>>(), lines);
+        let mut machine = Machine::new(Isa::Neon, &assembled, 1);
+        machine.run(&instructions);
+        for (n, offset) in places.into_iter().enumerate() {
+            let found = machine.vectors[&(SCRATCH + 32 * n as u64)];
+            assert_eq!(found, assembled.constants[offset..][..16]);
+        }
+    }
 }
