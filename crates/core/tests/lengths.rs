@@ -81,7 +81,10 @@ fn tails_of_long_schedules() {
         }
         codec.encoder().unwrap().run(&data, &mut made).unwrap();
         let head = |shards: &[Vec<u8>], bytes: usize| -> Vec<Vec<u8>> {
-            shards.iter().map(|shard| shard[..shard.len() / (PACKET + 5) * bytes].to_vec()).collect()
+            shards
+                .iter()
+                .map(|shard| shard[..shard.len() / (PACKET + 5) * bytes].to_vec())
+                .collect()
         };
         let (data, whole) = (head(&data, PACKET), head(&made, PACKET));
         let mut again: Vec<Vec<u8>> = whole.iter().map(|shard| vec![0; shard.len()]).collect();

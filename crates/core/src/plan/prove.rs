@@ -290,7 +290,8 @@ mod tests {
         let words = rows.schedule(Machine::AVX2).unwrap();
         let (_, packets) = encoding("6+3");
         for schedule in [&words, packets.schedule()] {
-            let right = arranged(schedule, &[], Machine::AVX2).unwrap().allocation;
+            let streams = vec![0; schedule.inputs()];
+            let right = arranged(schedule, &streams, Machine::AVX2).unwrap().allocation;
             allocation(schedule, &[], &right).unwrap();
             for step in 0..right.steps.len() {
                 let mut wrong = right.clone();
