@@ -33,7 +33,7 @@ pub use plan::combination::Combination;
 pub use plan::cost::{Cost, Objective};
 pub use plan::schedule::{Op, Schedule, Slot};
 pub use plan::search;
-pub use plan::{Order, Pass, Plan, PlanOptions, Reads};
+pub use plan::{Account, Cut, Order, Pass, Plan, PlanOptions, Reads};
 pub use run::kernel::{Buffer, Stores};
 pub use run::pages::Pages;
 pub use run::parallel::Split;

@@ -62,9 +62,10 @@ impl Codec {
         let Some(parts) = self.parts_in_registers(want, Cost::of(program.schedule())) else {
             return self.compile(&program);
         };
-        let shares = self.shares(want, parts).into_iter();
+        let shares = self.shares(want, parts);
+        let plans = self.code.schedule_shares(have, &shares, self.options.plan)?;
         let parts: Result<_> =
-            shares.map(|share| self.compile_part(have, &share, self.packet_bytes())).collect();
+            plans.into_iter().map(|plan| self.compile(&self.bind(plan)?)).collect();
         Executable::of_parts(parts?, Turns::ByTiles { kept: 0 })
     }
 

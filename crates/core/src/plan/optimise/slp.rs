@@ -11,9 +11,14 @@
 //! three columns, so only those that pointed at them are looked at again. A column with fewer
 //! than two uses left has no pairs and is not looked at any more; nor are those of which no row
 //! changed since pairs were extracted before.
+//!
+//! Looking takes time quadratic in the columns, and a step time proportional to them. Every look draws on
+//! the [`Budget`]; when it is spent, the pairs that were found stay, and they are the commonest. Programs
+//! that would spend it before the first pair are cut into groups of rows ([`super::groups`]).
 
 use crate::define::bitmatrix::ones_of;
 use crate::error::Result;
+use crate::plan::budget::Budget;
 use crate::plan::chance::Chance;
 use crate::plan::optimise::rows::Rows;
 use crate::plan::schedule::Schedule;
@@ -24,21 +29,39 @@ use crate::plan::schedule::Schedule;
 /// When the schedule is not single-assignment.
 pub fn pass(schedule: &Schedule) -> Result<Schedule> {
     let mut rows = Rows::new(schedule)?;
-    extract_pairs(&mut rows, None);
+    extract_pairs(&mut rows, None, &mut Budget::unlimited());
     rows.schedule()
 }
 
-/// Extracts common pairs until none occurs twice; ties go to the lowest columns, or to chance.
-pub(crate) fn extract_pairs(rows: &mut Rows, chance: Option<&mut Chance>) {
+/// About how many steps extracting all pairs of these rows takes.
+pub(crate) fn steps(rows: &Rows) -> u64 {
+    let mut uses = vec![0_u32; rows.columns()];
+    rows.iter().flatten().for_each(|&column| uses[column as usize] += 1);
+    let live = uses.iter().filter(|&&uses| uses >= 2).count() as u64;
+    let shared: u64 = uses.iter().filter(|&&uses| uses >= 2).map(|&uses| u64::from(uses)).sum();
+    // Every column is compared with every other one; then every second one that is shared goes into a
+    // pair, after which some columns are compared again.
+    let comparisons = live * live / 2 + shared / 2 * live;
+    comparisons * (rows.len() as u64).div_ceil(64)
+}
+
+/// Extracts common pairs until none occurs twice or the budget is spent; ties go to the lowest columns,
+/// or to chance. Returns whether the budget sufficed.
+pub(crate) fn extract_pairs(
+    rows: &mut Rows,
+    chance: Option<&mut Chance>,
+    budget: &mut Budget,
+) -> bool {
     let mut pairs = Pairs::new(rows);
-    match chance {
-        None => pairs.extract_all(rows, |last| last),
+    let done = match chance {
+        None => pairs.extract_all(rows, |last| last, budget),
         Some(chance) => {
             chance.shuffle(&mut pairs.live);
-            pairs.extract_all(rows, |last| chance.below(last + 1));
+            pairs.extract_all(rows, |last| chance.below(last + 1), budget)
         }
-    }
+    };
     pairs.write_back(rows);
+    done
 }
 
 struct Pairs {
@@ -54,6 +77,8 @@ struct Pairs {
     best: Vec<(u32, usize)>,
     /// A bit for each row that lost columns to a pair.
     shrunk: Vec<u64>,
+    /// The steps taken since the budget was last asked.
+    steps: u64,
 }
 
 impl Pairs {
@@ -73,13 +98,23 @@ impl Pairs {
         }
         let live = (0..count).filter(|&column| looked_at[column] && weights[column] >= 2).collect();
         let (best, shrunk) = (vec![(0, 0); count], vec![0; words]);
-        Self { words, uses, weights, live, best, shrunk }
+        Self { words, uses, weights, live, best, shrunk, steps: 0 }
     }
 
     /// Extracts pairs until none occurs twice. New columns come at the place among `live` that
-    /// `place` gives for the last one.
-    fn extract_all(&mut self, rows: &mut Rows, mut place: impl FnMut(usize) -> usize) {
-        (0..self.live.len()).for_each(|index| self.find_best(index));
+    /// `place` gives for the last one. Returns false if the budget is spent before.
+    fn extract_all(
+        &mut self,
+        rows: &mut Rows,
+        mut place: impl FnMut(usize) -> usize,
+        budget: &mut Budget,
+    ) -> bool {
+        for index in 0..self.live.len() {
+            self.find_best(index);
+            if !budget.draw(std::mem::take(&mut self.steps)) {
+                return false;
+            }
+        }
         while let Some((a, b)) = self.most_common_pair() {
             rows.push(vec![a.min(b) as u32, a.max(b) as u32]);
             let new = self.split_off(a, b);
@@ -88,7 +123,11 @@ impl Pairs {
             let place = place(self.live.len());
             self.live.insert(place, new);
             self.find_again(a, b, place);
+            if !budget.draw(std::mem::take(&mut self.steps)) {
+                return false;
+            }
         }
+        true
     }
 
     fn of(&self, column: usize) -> &[u64] {
@@ -103,8 +142,10 @@ impl Pairs {
     fn find_best(&mut self, index: usize) {
         let column = self.live[index];
         let mut best = (0, 0);
+        self.steps += (self.live.len() - index) as u64;
         for &other in &self.live[index + 1..] {
             if self.weights[other] > best.0 {
+                self.steps += self.words as u64;
                 let count = self.common(column, other);
                 if count > best.0 {
                     best = (count, other);
@@ -149,6 +190,7 @@ impl Pairs {
     /// may have changed them.
     fn find_again(&mut self, a: usize, b: usize, place: usize) {
         let new = self.live[place];
+        self.steps += 3 * self.live.len() as u64;
         for index in 0..self.live.len() {
             let column = self.live[index];
             let (count, partner) = self.best[column];
@@ -156,6 +198,7 @@ impl Pairs {
             if column == new || stale && count > 0 {
                 self.find_best(index);
             } else if index < place && self.weights[new] > count {
+                self.steps += self.words as u64;
                 let count = self.common(column, new).max(count);
                 if count > self.best[column].0 {
                     self.best[column] = (count, new);
