@@ -8,8 +8,6 @@
 //!
 //! Which is the cheapest shows when they have been shortened, so that all are handed over.
 
-use std::collections::HashSet;
-
 use crate::define::bitmatrix::{ones_of, xor_words};
 use crate::define::cells::{CellId, CellSet, Code, Role};
 use crate::define::erasure::Losses;
@@ -42,11 +40,14 @@ pub(super) fn needed(
     have: &CellSet,
     solved: &[(CellId, Vec<CellId>)],
 ) -> Vec<(CellId, Vec<CellId>)> {
-    let mut needed: HashSet<CellId> = wanted.iter().copied().collect();
+    let cells = solved.iter().map(|(cell, _)| cell).chain(wanted);
+    let cells = cells.map(|cell| cell.index() + 1).max().unwrap_or(0);
+    let mut needed = CellSet::from_cells(cells, wanted.iter().copied());
     let mut kept = Vec::new();
     for (cell, sources) in solved.iter().rev() {
-        if needed.contains(cell) {
-            needed.extend(sources.iter().filter(|&&source| !have.contains(source)));
+        if needed.contains(*cell) {
+            let made = sources.iter().filter(|&&source| source.index() < cells);
+            made.filter(|&&source| !have.contains(source)).for_each(|&cell| needed.insert(cell));
             kept.push((*cell, sources.clone()));
         }
     }

@@ -16,7 +16,6 @@
 //! Summing columns that the same rows use never makes rows wait for each other: whatever the sum needs,
 //! those rows needed before.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::plan::budget::Budget;
@@ -29,8 +28,8 @@ const MOST_ROWS: usize = 64;
 /// Shortens rows group by group. Returns whether the budget sufficed for looking for pairs in all groups.
 pub(crate) fn extract_groups(rows: &mut Rows, budget: &mut Budget) -> bool {
     let mut sufficed = true;
-    let mut patterns = vec![0; rows.columns()];
     let count = rows.len();
+    let mut notes = Notes::new(rows);
     let mut first = 0;
     while first < count {
         let group = first..group_end(rows, first, count);
@@ -38,9 +37,9 @@ pub(crate) fn extract_groups(rows: &mut Rows, budget: &mut Budget) -> bool {
         let sources: usize = group.clone().map(|row| rows.row(row).len()).sum();
         // Patterns are noted, sorted and looked up again.
         budget.spend(8 * sources as u64);
-        sum_alike(rows, group.clone(), &mut patterns);
+        notes.sum_alike(rows, group.clone());
         let groups_left = (count - first).div_ceil(group.len()) as u64 + 1;
-        sufficed &= budget.share(groups_left, |share| extract_within(rows, group, share));
+        sufficed &= budget.share(groups_left, |share| notes.extract_within(rows, group, share));
     }
     rows.settle();
     sufficed
@@ -54,35 +53,92 @@ fn group_end(rows: &Rows, first: usize, count: usize) -> usize {
     (first + size).min(count)
 }
 
-/// Makes sums of the columns of a group that have the same pattern. `patterns` has a zero for each column,
-/// and has again afterwards.
-fn sum_alike(rows: &mut Rows, group: Range<usize>, patterns: &mut [u64]) {
-    let mut columns = Columns::new();
-    for (bit, row) in group.clone().enumerate() {
-        for &column in rows.row(row) {
-            let pattern = &mut patterns[column as usize];
-            if *pattern == 0 {
-                columns.push(column);
+/// What is noted of each column while its group is worked on; zero between groups.
+struct Notes {
+    /// The rows of the group that use it, a bit each.
+    patterns: Vec<u64>,
+    /// Its number in the group, from 1.
+    numbers: Vec<u32>,
+}
+
+impl Notes {
+    fn new(rows: &Rows) -> Self {
+        Self { patterns: vec![0; rows.columns()], numbers: vec![0; rows.columns()] }
+    }
+
+    /// Makes sums of the columns of a group that have the same pattern.
+    fn sum_alike(&mut self, rows: &mut Rows, group: Range<usize>) {
+        let patterns = &mut self.patterns;
+        let mut columns = Columns::new();
+        for (bit, row) in group.clone().enumerate() {
+            for &column in rows.row(row) {
+                let pattern = &mut patterns[column as usize];
+                if *pattern == 0 {
+                    columns.push(column);
+                }
+                *pattern |= 1 << bit;
             }
-            *pattern |= 1 << bit;
+        }
+        columns.sort_unstable_by_key(|&column| (patterns[column as usize], column));
+        let mut left = vec![Columns::new(); group.len()];
+        for alike in columns.chunk_by(|&a, &b| patterns[a as usize] == patterns[b as usize]) {
+            let pattern = patterns[alike[0] as usize];
+            let sum = pays(alike.len(), pattern).then(|| rows.push(alike.to_vec()));
+            for bit in (0..group.len()).filter(|bit| pattern >> bit & 1 == 1) {
+                match sum {
+                    Some(sum) => left[bit].push(sum),
+                    None => left[bit].extend(alike),
+                }
+            }
+        }
+        columns.into_iter().for_each(|column| patterns[column as usize] = 0);
+        for (row, mut columns) in group.zip(left) {
+            columns.sort_unstable();
+            rows.set(row, columns);
         }
     }
-    columns.sort_unstable_by_key(|&column| (patterns[column as usize], column));
-    let mut left = vec![Columns::new(); group.len()];
-    for alike in columns.chunk_by(|&a, &b| patterns[a as usize] == patterns[b as usize]) {
-        let pattern = patterns[alike[0] as usize];
-        let sum = pays(alike.len(), pattern).then(|| rows.push(alike.to_vec()));
-        for bit in (0..group.len()).filter(|bit| pattern >> bit & 1 == 1) {
-            match sum {
-                Some(sum) => left[bit].push(sum),
-                None => left[bit].extend(alike),
-            }
+
+    /// Extracts pairs from the rows of a group by themselves. Returns whether the budget sufficed.
+    fn extract_within(
+        &mut self,
+        rows: &mut Rows,
+        group: Range<usize>,
+        budget: &mut Budget,
+    ) -> bool {
+        let (mut names, mut part) = self.by_itself(rows, group.clone());
+        if slp::steps(&part) > budget.left() {
+            return false;
         }
+        let sufficed = slp::extract_pairs(&mut part, None, budget);
+        // Columns of the part are its inputs, its outputs (which none of its rows uses) and pairs.
+        names.resize(names.len() + group.len(), 0);
+        let global = |names: &[u32], local: &[u32]| -> Columns {
+            let mut columns: Columns = local.iter().map(|&column| names[column as usize]).collect();
+            columns.sort_unstable();
+            columns
+        };
+        for pair in group.len()..part.len() {
+            let name = rows.push(global(&names, part.row(pair)));
+            names.push(name);
+        }
+        for (local, row) in group.enumerate() {
+            rows.set(row, global(&names, part.row(local)));
+        }
+        sufficed
     }
-    columns.into_iter().for_each(|column| patterns[column as usize] = 0);
-    for (row, mut columns) in group.zip(left) {
-        columns.sort_unstable();
-        rows.set(row, columns);
+
+    /// The columns of a group, and its rows over these.
+    fn by_itself(&mut self, rows: &Rows, group: Range<usize>) -> (Columns, Rows) {
+        let numbers = &mut self.numbers;
+        numbers.resize(rows.columns(), 0);
+        let mut names: Columns = group.clone().flat_map(|row| rows.row(row)).copied().collect();
+        names.sort_unstable();
+        names.dedup();
+        names.iter().zip(1..).for_each(|(&name, number)| numbers[name as usize] = number);
+        let local = |row| rows.row(row).iter().map(|&name| numbers[name as usize] - 1).collect();
+        let part = Rows::of_outputs(names.len(), group.map(local).collect());
+        names.iter().for_each(|&name| numbers[name as usize] = 0);
+        (names, part)
     }
 }
 
@@ -90,36 +146,6 @@ fn sum_alike(rows: &mut Rows, group: Range<usize>, patterns: &mut [u64]) {
 fn pays(columns: usize, pattern: u64) -> bool {
     let rows = pattern.count_ones() as usize;
     (columns - 1) * rows.saturating_sub(1) > 1
-}
-
-/// Extracts pairs from the rows of a group by themselves. Returns whether the budget sufficed.
-fn extract_within(rows: &mut Rows, group: Range<usize>, budget: &mut Budget) -> bool {
-    let mut names: Columns = group.clone().flat_map(|row| rows.row(row)).copied().collect();
-    names.sort_unstable();
-    names.dedup();
-    let numbers: HashMap<u32, u32> = names.iter().copied().zip(0..).collect();
-    let local = |row| rows.row(row).iter().map(|column| numbers[column]).collect();
-    let mut part = Rows::of_outputs(names.len(), group.clone().map(local).collect());
-    if slp::steps(&part) > budget.left() {
-        return false;
-    }
-    let sufficed = slp::extract_pairs(&mut part, None, budget);
-    // Columns of the part are its inputs, its outputs (which none of its rows uses) and pairs.
-    let rows_before = names.len() + group.len();
-    names.resize(rows_before, 0);
-    let global = |names: &[u32], local: &[u32]| -> Columns {
-        let mut columns: Columns = local.iter().map(|&column| names[column as usize]).collect();
-        columns.sort_unstable();
-        columns
-    };
-    for pair in group.len()..part.len() {
-        let name = rows.push(global(&names, part.row(pair)));
-        names.push(name);
-    }
-    for (local, row) in group.enumerate() {
-        rows.set(row, global(&names, part.row(local)));
-    }
-    sufficed
 }
 
 #[cfg(test)]
