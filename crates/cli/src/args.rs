@@ -558,7 +558,9 @@ where it was not run: only with --weight are its counts the same everywhere. The
 points; its result is the code that is reported. The same seed and evaluations give the same result,
 whatever the number of threads.
 JSON: type \"schedule\", code, erased, stage, pass, order, cost, weight (null unless cost is weighted), fewest_reads,
-kernel (whose instructions are counted), the counts, plan_seconds (null after a search),
+kernel (whose instructions are counted), the counts, plan_seconds (null after a search), plan_budget and
+plan_steps (what planning might take and took, in steps of about a nanosecond), plan_cut (what it left out for want
+of budget: reads, structure, elimination, pivots, alternatives, pairs, refining),
 search (method, seed, evaluations; null without), and with --text: text, with --asm: asm. With --set, --align or
 --asm also runs: kernel, set_bytes, align, nontemporal, in_turn, parts [{inputs, outputs (of each its shard and
 row), stages_inputs, prefetches, instructions, loads, stores (null if not compiled), text, asm}].")]
@@ -609,6 +611,10 @@ pub struct Schedule {
     /// Read as few packets as are found to be enough, at the price of more XORs.
     #[arg(long)]
     pub fewest_reads: bool,
+    /// Plan for this many bytes of data, as `encode` and `decode` do for an object: planning stops where it
+    /// takes longer than it saves. By default for data without end.
+    #[arg(long)]
+    pub bytes: Option<u64>,
     /// Print the operations.
     #[arg(long)]
     pub text: bool,

@@ -383,6 +383,9 @@ fn schedule() {
         "fewest_reads",
         "kernel",
         "plan_seconds",
+        "plan_budget",
+        "plan_steps",
+        "plan_cut",
         "search",
     ];
     check_report("schedule", "schedule", &report, &[&fields[..], &counts].concat());

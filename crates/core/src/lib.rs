@@ -35,7 +35,7 @@ pub use plan::cost::{Cost, Objective};
 pub use plan::layout::BufferLayout;
 pub use plan::schedule::{Op, Schedule, Slot};
 pub use plan::search;
-pub use plan::{Order, Pass, Plan, PlanOptions, Reads};
+pub use plan::{Account, Cut, Order, Pass, Plan, PlanOptions, Reads};
 pub use run::buffers::{Buffer, Stores};
 pub use run::dispatch::{Kernel, KernelChoice, WordKernel, can_compile};
 pub use run::pages::Pages;

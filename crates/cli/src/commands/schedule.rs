@@ -8,7 +8,7 @@ use paritas::plan::machine::Machine;
 use paritas::plan::steps::Allocation;
 use paritas::search::{Crossover, Found, Limit, Method, Problem};
 use paritas::{
-    BufferLayout, Call, CauchyMatrix, CellId, CellSet, Code, Codec, CodecOptions, Cost,
+    Account, BufferLayout, Call, CauchyMatrix, CellId, CellSet, Code, Codec, CodecOptions, Cost,
     DEFAULT_PACKET, ExplainedPart, Explanation, Kernel, KernelChoice, Plan, PlanOptions, Reads,
 };
 use serde_json::{Value, json};
@@ -30,6 +30,7 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
         objective: args.cost.objective(machine, args.weight()),
         rounds: args.rounds,
         reads: if args.fewest_reads { Reads::Fewest } else { Reads::Any },
+        bytes: args.bytes,
     };
     let (code, search) = code(args, options, output)?;
     let stage = stage(&code, args)?;
@@ -90,6 +91,7 @@ impl Report<'_> {
     fn json(&self) -> Value {
         let Self { args, stage, code, plan, .. } = self;
         let executed = |count: fn(&Allocation) -> usize| self.executed.as_ref().map(count);
+        let account = plan.account();
         let cost = Cost::of(plan.schedule());
         let mut value = json!({
             "type": "schedule", "code": code.spec().to_string(), "erased": args.erase, "stage": stage,
@@ -100,6 +102,8 @@ impl Report<'_> {
             "instructions": executed(|made| made.steps.len()), "loads": executed(|made| made.loads),
             "stores": executed(|made| made.stores),
             "reads": plan.reads(code), "plan_seconds": self.seconds, "search": self.search,
+            "plan_budget": account.budget, "plan_steps": account.spent,
+            "plan_cut": account.cuts.iter().map(|cut| cut.name()).collect::<Vec<_>>(),
         });
         if args.text {
             value["text"] = json!(plan.schedule().to_string());
@@ -137,6 +141,7 @@ impl Report<'_> {
             executed.unwrap_or_default(),
             reads.join(" ")
         );
+        text.push_str(&planning_text(plan.account()));
         if let Some(weight) = self.weight() {
             text.push_str(&format!("  an XOR was taken for {weight} copies\n"));
         }
@@ -146,6 +151,14 @@ impl Report<'_> {
         self.runs.iter().for_each(|runs| text.push_str(&runs.text(args)));
         text
     }
+}
+
+/// What planning took of its budget, and what it left out.
+fn planning_text(account: &Account) -> String {
+    let Account { budget, spent, cuts } = account;
+    let cuts: Vec<&str> = cuts.iter().map(|cut| cut.name()).collect();
+    let cuts = if cuts.is_empty() { "nothing".to_owned() } else { cuts.join(", ") };
+    format!("  planned in {spent} steps with a budget of {budget}; cut: {cuts}\n")
 }
 
 /// The code to plan: that of the spec, with its matrix scaled anew or searched where that is asked.

@@ -80,6 +80,17 @@ impl BitMatrix {
         &self.words[r * self.stride..(r + 1) * self.stride]
     }
 
+    /// The words of row `r`, to be changed. Bits beyond the last column must stay zero.
+    pub(crate) fn row_mut(&mut self, r: usize) -> &mut [u64] {
+        &mut self.words[r * self.stride..(r + 1) * self.stride]
+    }
+
+    /// Drops all rows from row `rows` on.
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        self.rows = self.rows.min(rows);
+        self.words.truncate(self.rows * self.stride);
+    }
+
     /// The columns that are one in row `r`, ascending.
     pub fn support(&self, r: usize) -> impl Iterator<Item = usize> {
         ones_of(self.row(r))
@@ -170,16 +181,24 @@ impl BitMatrix {
 /// vector is the sum.
 #[derive(Debug, Clone)]
 pub(crate) struct Echelon {
-    columns: usize,
     inserted: usize,
-    /// By leading column: the reduced vector, and the inserted rows that add up to it.
-    basis: Vec<Option<(Vec<u64>, Vec<u64>)>>,
+    /// By leading column: the reduced vector.
+    basis: Vec<Option<Reduced>>,
     rank: usize,
+}
+
+/// A vector of a basis.
+#[derive(Debug, Clone)]
+struct Reduced {
+    /// Its words from that of its leading column on; those before are zero.
+    tail: Box<[u64]>,
+    /// The inserted rows that add up to it.
+    parts: Box<[u64]>,
 }
 
 impl Echelon {
     pub(crate) fn new(columns: usize) -> Self {
-        Self { columns, inserted: 0, basis: vec![None; columns], rank: 0 }
+        Self { inserted: 0, basis: vec![None; columns], rank: 0 }
     }
 
     pub(crate) fn rank(&self) -> usize {
@@ -197,7 +216,8 @@ impl Echelon {
             None => Err(ones_of(&combination).collect()),
             Some(lead) => {
                 flip_bit(&mut combination, number);
-                self.basis[lead] = Some((reduced, combination));
+                let (tail, parts) = (reduced[lead / 64..].into(), combination.into());
+                self.basis[lead] = Some(Reduced { tail, parts });
                 self.rank += 1;
                 Ok(())
             }
@@ -213,15 +233,18 @@ impl Echelon {
 
     fn reduce(&self, row: &[u64]) -> (Vec<u64>, Vec<u64>) {
         let mut reduced = row.to_vec();
-        let mut combination = Vec::new();
-        for column in 0..self.columns {
-            if reduced[column / 64] >> (column % 64) & 1 == 0 {
-                continue;
-            }
-            if let Some((vector, parts)) = &self.basis[column] {
-                xor_words(&mut reduced, vector);
-                combination.resize(combination.len().max(parts.len()), 0);
-                xor_words(&mut combination, parts);
+        let mut combination = vec![0; self.inserted.div_ceil(64)];
+        for word in 0..reduced.len() {
+            // What is added has its ones from the leading column on, so that a column that has been
+            // looked at stays as it is.
+            let mut unseen = u64::MAX;
+            while reduced[word] & unseen != 0 {
+                let bit = (reduced[word] & unseen).trailing_zeros();
+                unseen = u64::MAX.checked_shl(bit + 1).unwrap_or(0);
+                if let Some(Reduced { tail, parts }) = &self.basis[word * 64 + bit as usize] {
+                    xor_words(&mut reduced[word..], tail);
+                    xor_words(&mut combination, parts);
+                }
             }
         }
         (reduced, combination)
@@ -237,7 +260,7 @@ pub(crate) fn ones_of(words: &[u64]) -> impl Iterator<Item = usize> {
     })
 }
 
-fn xor_words(target: &mut [u64], source: &[u64]) {
+pub(crate) fn xor_words(target: &mut [u64], source: &[u64]) {
     target.iter_mut().zip(source).for_each(|(t, s)| *t ^= s);
 }
 

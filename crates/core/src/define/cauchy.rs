@@ -13,6 +13,7 @@
 use std::collections::HashSet;
 
 use crate::define::field::Field;
+use crate::define::ones::Ones;
 use crate::define::symbols::SymbolMatrix;
 use crate::error::{Error, Result};
 
@@ -91,8 +92,9 @@ impl CauchyMatrix {
     pub fn normalised(mut self) -> Self {
         self.column_scale = self.x.iter().map(|x| self.y[0] ^ x).collect();
         self.row_scale = vec![1; self.y.len()];
+        let ones = self.ones(self.y.len());
         for i in 1..self.y.len() {
-            self.row_scale[i] = self.sparsest_scaling(self.y[i]).1;
+            self.row_scale[i] = self.sparsest_scaling(self.y[i], &ones).1;
         }
         self
     }
@@ -106,8 +108,9 @@ impl CauchyMatrix {
         let used: HashSet<u32> = self.x.iter().chain(&self.y).copied().collect();
         let left = (0..self.field.size()).map(|point| point as u32);
         let left = left.filter(|point| !used.contains(point)).take(CANDIDATES.max(m));
+        let ones = self.ones(CANDIDATES.max(m));
         let row = |point| {
-            let (ones, scaling) = self.sparsest_scaling(point);
+            let (ones, scaling) = self.sparsest_scaling(point, &ones);
             (ones, point, scaling)
         };
         let mut rows: Vec<(usize, u32, u32)> = left.map(row).collect();
@@ -129,20 +132,20 @@ impl CauchyMatrix {
         Ok(self)
     }
 
+    /// Counts ones of `rows` rows as long as these.
+    fn ones(&self, rows: usize) -> Ones {
+        Ones::new(self.field, rows, self.x.len())
+    }
+
     /// The scaling of a parity point's row, with columns scaled as they are, that makes one of its
     /// entries 1 and leaves the fewest ones, with their number; of several entries the smallest.
-    fn sparsest_scaling(&self, point: u32) -> (usize, u32) {
+    fn sparsest_scaling(&self, point: u32, ones: &Ones) -> (usize, u32) {
         let entry = |(&x, &scale): (&u32, &u32)| self.field.multiply(scale, self.invert(point ^ x));
         let row: Vec<u32> = self.x.iter().zip(&self.column_scale).map(entry).collect();
-        let ones_when_divided_by = |divisor: u32| -> usize {
-            let factor = self.invert(divisor);
-            row.iter().map(|&entry| self.field.ones(self.field.multiply(entry, factor))).sum()
-        };
         let mut divisors = row.clone();
         divisors.sort_unstable();
         divisors.dedup();
-        let counted = divisors.into_iter().map(|d| (ones_when_divided_by(d), d));
-        let best = counted.min();
+        let best = ones.divided(&row, &divisors).into_iter().zip(divisors).min();
         best.map_or((0, 1), |(ones, divisor)| (ones, self.invert(divisor)))
     }
 

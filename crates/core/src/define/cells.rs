@@ -305,24 +305,50 @@ impl Code {
     /// for each node the number of its cells, and for each cell in row order the number of ones
     /// of its generator row and their positions; in a code of several stages, then, for each node the
     /// stages of its cells; in the word layout, finally, the bits of a word.
-    pub fn describe(&self, mut feed: impl FnMut(&[u8])) {
-        let mut number = |n: usize| feed(&(n as u32).to_le_bytes());
-        number(self.data.len());
-        number(self.nodes.len());
+    pub fn describe(&self, feed: impl FnMut(&[u8])) {
+        let mut numbers = Numbers { feed, bytes: Vec::with_capacity(Numbers::<()>::ROOM) };
+        numbers.add(self.data.len());
+        numbers.add(self.nodes.len());
         for node in &self.nodes {
-            number(node.len());
+            numbers.add(node.len());
             for &cell in node {
-                number(self.row(cell).len());
-                self.row(cell).iter().for_each(|&data| number(data as usize));
+                numbers.add(self.row(cell).len());
+                self.row(cell).iter().for_each(|&data| numbers.add(data as usize));
             }
         }
         if !self.stage_ends.is_empty() {
             let cells = self.nodes.iter().flatten();
-            cells.for_each(|&cell| number(usize::from(self.cell(cell).stage)));
+            cells.for_each(|&cell| numbers.add(usize::from(self.cell(cell).stage)));
         }
         if let Some(symbols) = &self.symbols {
-            number(symbols.field().width() as usize);
+            numbers.add(symbols.field().width() as usize);
         }
+        numbers.flush();
+    }
+}
+
+/// 32-bit little-endian numbers, fed on in pieces: hashes take long for a few bytes at a time.
+struct Numbers<F> {
+    feed: F,
+    bytes: Vec<u8>,
+}
+
+impl<F> Numbers<F> {
+    /// The bytes of a piece.
+    const ROOM: usize = 16 * 1024;
+}
+
+impl<F: FnMut(&[u8])> Numbers<F> {
+    fn add(&mut self, number: usize) {
+        self.bytes.extend_from_slice(&(number as u32).to_le_bytes());
+        if self.bytes.len() >= Self::ROOM {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        (self.feed)(&self.bytes);
+        self.bytes.clear();
     }
 }
 

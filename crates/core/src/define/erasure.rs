@@ -5,7 +5,7 @@
 //! unknowns, is a sum of such equations. Equations are taken sparsest first, so that the sums
 //! prefer cheap parity (row parity before the dense rows).
 
-use crate::define::bitmatrix::Echelon;
+use crate::define::bitmatrix::{BitMatrix, Echelon};
 use crate::define::cells::{CellId, CellSet, Code, NodeId, Role};
 
 /// The cells at hand of a code, and the linear equations they give for the others.
@@ -52,11 +52,7 @@ impl<'a> Losses<'a> {
     /// # Errors
     /// The data cells whose loss keeps it out of reach.
     pub fn express(&self, cell: CellId) -> Result<Vec<CellId>, Vec<CellId>> {
-        let used = self
-            .echelon
-            .express(&self.unknown_part(cell))
-            .map_err(|left| left.into_iter().map(|c| self.unknowns[c]).collect::<Vec<_>>())?;
-        let parities = used.into_iter().map(|equation| self.equations[equation]);
+        let parities = self.combination(cell)?.into_iter().map(|equation| self.equations[equation]);
         let mut known = vec![false; self.code.data_cells().len()];
         let mut sum = CellSet::new(self.code.cell_count());
         for source in parities.chain([cell]) {
@@ -73,11 +69,37 @@ impl<'a> Losses<'a> {
         Ok(sum.iter().collect())
     }
 
-    /// The derived cells at hand whose equations add up to the unknown data cell `cell`, or `None` if
-    /// it is out of reach.
-    pub(crate) fn solution(&self, cell: CellId) -> Option<Vec<CellId>> {
-        let used = self.echelon.express(&self.unknown_part(cell)).ok()?;
-        Some(used.into_iter().map(|equation| self.equations[equation]).collect())
+    /// The numbers of the equations whose unknown data adds up to that of `cell`.
+    ///
+    /// # Errors
+    /// The data cells whose loss keeps it out of reach.
+    pub(crate) fn combination(&self, cell: CellId) -> Result<Vec<usize>, Vec<CellId>> {
+        let used = self.echelon.express(&self.unknown_part(cell));
+        used.map_err(|left| left.into_iter().map(|column| self.unknowns[column]).collect())
+    }
+
+    /// The derived cells at hand, by number of the equation that each gives.
+    pub(crate) fn equations(&self) -> &[CellId] {
+        &self.equations
+    }
+
+    /// The number of data cells that are not at hand.
+    pub(crate) fn unknowns(&self) -> usize {
+        self.unknowns.len()
+    }
+
+    /// The data at hand in the generator rows of some cells: a row for each, a column for each data cell at
+    /// hand, in order.
+    pub(crate) fn known_parts(&self, cells: &[CellId]) -> BitMatrix {
+        let mut columns = vec![None; self.unknown.len()];
+        let known = (0..columns.len()).filter(|&data| self.unknown[data].is_none());
+        let count = known.enumerate().map(|(column, data)| columns[data] = Some(column)).count();
+        let mut parts = BitMatrix::zero(cells.len(), count);
+        for (row, &cell) in cells.iter().enumerate() {
+            let ones = self.code.row(cell).iter().filter_map(|&data| columns[data as usize]);
+            ones.for_each(|column| parts.set(row, column, true));
+        }
+        parts
     }
 
     fn insert_equations(&mut self) {

@@ -126,7 +126,7 @@ impl Field {
             for r in 0..w {
                 matrix.set(r, c, column >> r & 1 == 1);
             }
-            column = self.multiply(column, self.generator());
+            column = self.times_x(column);
         }
         matrix
     }
@@ -134,13 +134,12 @@ impl Field {
     /// The number of ones of [`Field::bit_matrix`]: what multiplying by `a` costs.
     pub fn ones(self, a: u32) -> usize {
         let mut column = a;
-        (0..self.width)
-            .map(|_| {
-                let ones = column.count_ones() as usize;
-                column = self.multiply(column, self.generator());
-                ones
-            })
-            .sum()
+        let mut ones = 0;
+        for _ in 0..self.width {
+            ones += column.count_ones() as usize;
+            column = self.times_x(column);
+        }
+        ones
     }
 
     /// Multiplication by `factor`, prepared for many words.
@@ -153,9 +152,14 @@ impl Field {
         Multiples { images, word: self.width as usize / 8 }
     }
 
-    /// The element x, by which columns of a bit matrix step (1 in the field of two elements).
-    fn generator(self) -> u32 {
-        if self.width == 1 { 1 } else { 2 }
+    /// `a` times x (1 in the field of two elements), as columns of a bit matrix step.
+    pub(crate) fn times_x(self, a: u32) -> u32 {
+        if self.width == 1 {
+            return a;
+        }
+        let product = u64::from(a) << 1;
+        let carry = product >> self.width & 1;
+        (product ^ carry * self.polynomial) as u32
     }
 }
 

@@ -11,6 +11,7 @@ pub mod code;
 pub mod erasure;
 pub mod field;
 pub mod lt;
+pub(crate) mod ones;
 pub mod spec;
 pub mod stages;
 pub mod symbols;

@@ -185,8 +185,8 @@ impl Planner<'_> {
         let Some(parts) = self.parts_in_registers(want, Cost::of(program.schedule())) else {
             return Execution::of_program(program, self.target);
         };
-        let shares = self.dealt(want, parts).into_iter();
-        let parts = shares.map(|share| self.part(have, &share, 0..self.layout.packet));
+        let plans = self.code.schedule_shares(have, &self.dealt(want, parts), self.options)?;
+        let parts = plans.into_iter().map(|plan| self.bind(self.proved(plan)?));
         Execution::new(parts.collect::<Result<_>>()?, Turns::ByTiles { kept: 0 }, self.target)
     }
 
@@ -197,7 +197,10 @@ impl Planner<'_> {
 
     /// A plan, proved.
     fn plan(&self, have: &CellSet, want: &CellSet) -> Result<Plan> {
-        let plan = self.code.schedule_with(have, want, self.options)?;
+        self.proved(self.code.schedule_with(have, want, self.options)?)
+    }
+
+    fn proved(&self, plan: Plan) -> Result<Plan> {
         prove::plan(self.code, plan.schedule(), plan.inputs(), plan.outputs())?;
         Ok(plan)
     }

@@ -17,9 +17,11 @@
 pub(crate) mod allocate;
 pub mod arrange;
 pub(crate) mod blocks;
+mod budget;
 mod chance;
 pub mod combination;
 pub mod cost;
+mod equations;
 pub(crate) mod execution;
 pub mod interpret;
 pub(crate) mod layout;
@@ -44,19 +46,18 @@ pub mod vector;
 use serde::{Deserialize, Serialize};
 
 use crate::define::cells::{CellId, CellSet, Code, NodeId};
-use crate::define::erasure::Losses;
 use crate::error::{Error, Result};
+use crate::plan::budget::Budget;
 use crate::plan::cost::Objective;
+use crate::plan::equations::Equations;
 use crate::plan::machine::Machine;
 use crate::plan::optimise::matching::{self, Preference};
 use crate::plan::optimise::refine::{self, Effort};
 use crate::plan::optimise::rows::Rows;
-use crate::plan::optimise::{direct, fuse, order, slp, smart};
+use crate::plan::optimise::{direct, fuse, groups, order, slp, smart};
 use crate::plan::schedule::Schedule;
 
-/// The largest number of sources (sum over wanted cells) that `slp` is tried on by itself; beyond
-/// it the rows are computed as they stand.
-const SLP_LIMIT: usize = 1 << 18;
+pub use crate::plan::budget::{Account, Cut};
 
 /// How many sources refining may go over in all for a question that comes up again and again: some tens
 /// of milliseconds.
@@ -149,6 +150,9 @@ pub struct PlanOptions {
     pub rounds: Option<usize>,
     /// Which cells are read. Codes in the word layout read whole nodes all the same.
     pub reads: Reads,
+    /// How many bytes of data are to be processed, where that is known: for few, planning stops early.
+    /// By default the question comes up again and again.
+    pub bytes: Option<u64>,
 }
 
 /// A schedule with the cells that its inputs and outputs stand for.
@@ -157,6 +161,7 @@ pub struct Plan {
     schedule: Schedule,
     inputs: Vec<CellId>,
     outputs: Vec<CellId>,
+    account: Account,
 }
 
 impl Plan {
@@ -174,7 +179,13 @@ impl Plan {
                 outputs.len()
             )));
         }
-        Ok(Self { schedule, inputs, outputs })
+        Ok(Self { schedule, inputs, outputs, account: Account::default() })
+    }
+
+    /// What planning was allowed, what it took and what it left out. Plans of LT codes take time
+    /// proportional to their graph, and have no budget.
+    pub fn account(&self) -> &Account {
+        &self.account
     }
 
     /// The operations.
@@ -222,19 +233,6 @@ fn streams(code: &Code, cells: &[CellId]) -> Vec<usize> {
     cells.iter().map(stream).collect()
 }
 
-/// Wanted cells as XORs of cells at hand or of cells wanted before: what the passes start from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Equations {
-    /// In an order in which every source is at hand or made before.
-    pub(crate) rows: Vec<(CellId, Vec<CellId>)>,
-}
-
-impl Equations {
-    fn sources(&self) -> usize {
-        self.rows.iter().map(|(_, sources)| sources.len()).sum()
-    }
-}
-
 impl Code {
     /// A schedule that makes the cells of `want` from those of `have`. Wanted cells that are at
     /// hand are left out.
@@ -256,32 +254,66 @@ impl Code {
         want: &CellSet,
         options: PlanOptions,
     ) -> Result<Plan> {
-        let wanted: Vec<CellId> = want.iter().filter(|&cell| !have.contains(cell)).collect();
-        if let Some(plan) = self.graph_plan(have, &wanted, options.reads) {
-            return plan;
+        let plans = self.schedule_shares(have, std::slice::from_ref(want), options)?;
+        plans.into_iter().next().ok_or_else(|| Error::schedule("a question has no plan"))
+    }
+
+    /// A schedule for each of several shares of wanted cells, which are computed apart from each other.
+    /// Equations are found once, for all of them, and the shares divide the budget.
+    ///
+    /// # Errors
+    /// As [`Code::schedule`].
+    pub(crate) fn schedule_shares(
+        &self,
+        have: &CellSet,
+        shares: &[CellSet],
+        options: PlanOptions,
+    ) -> Result<Vec<Plan>> {
+        let missing = |share: &CellSet| share.iter().filter(|&c| !have.contains(c)).collect();
+        let shares: Vec<Vec<CellId>> = shares.iter().map(missing).collect();
+        if let Some(plans) = self.graph_plans(have, &shares, options.reads) {
+            return plans;
         }
+        let mut wanted = shares.concat();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut budget = self.budget(options);
         let narrowed = match options.reads {
             Reads::Any => None,
-            Reads::Fewest => reads::narrow(self, have, &wanted),
+            Reads::Fewest => budget.share(2, |half| reads::narrow(self, have, &wanted, half)),
         };
         let have = narrowed.as_ref().unwrap_or(have);
-        let structured = structure::solve(self, have, &wanted);
-        let defined_by_data = |equations: &Equations| {
-            equations.rows.iter().all(|(_, sources)| sources.iter().all(|&s| have.contains(s)))
+        let found = equations::find(self, have, &wanted, &mut budget)?;
+        let found_for = |share: &[CellId]| match shares.len() {
+            1 => found.clone(),
+            _ => found.iter().map(|equations| equations.needed(have, share)).collect(),
         };
-        let mut plans = Vec::new();
-        let plan = |equations: &Equations| {
-            self.plan(equations, &wanted, self.with_rounds(have, equations.sources(), options))
-        };
-        if !structured.as_ref().is_some_and(defined_by_data) {
-            plans.push(plan(&solve(self, have, &wanted)?)?);
+        let mut plans = Vec::with_capacity(shares.len());
+        for (number, share) in shares.iter().enumerate() {
+            let left = (shares.len() - number) as u64;
+            let found = found_for(share);
+            plans
+                .push(budget.share(left, |budget| self.plan(have, share, found, options, budget))?);
         }
-        if let Some(equations) = structured {
-            plans.push(plan(&equations)?);
-        }
-        let figure = |plan: &Plan| arrange::figure(options.objective, plan.schedule());
-        let cheapest = plans.into_iter().min_by_key(figure);
-        cheapest.ok_or_else(|| Error::schedule("no equations to plan from"))
+        let account = budget.into_account();
+        plans.iter_mut().for_each(|plan| plan.account = account.clone());
+        Ok(plans)
+    }
+
+    /// The plans of an LT code, unless only some of its data is at hand.
+    fn graph_plans(
+        &self,
+        have: &CellSet,
+        shares: &[Vec<CellId>],
+        reads: Reads,
+    ) -> Option<Result<Vec<Plan>>> {
+        shares.iter().map(|wanted| self.graph_plan(have, wanted, reads)).collect()
+    }
+
+    /// The budget for a question about this code.
+    fn budget(&self, options: PlanOptions) -> Budget {
+        let sources = self.cells().map(|cell| self.definition(cell).len()).sum();
+        Budget::for_program(sources, self.data_cells().len(), options.bytes)
     }
 
     /// A schedule that brings derived cells up to date after the data cells of `node` changed.
@@ -325,20 +357,41 @@ impl Code {
         // The node as it was, as it is, and every derived cell for itself.
         let derived = (2..).take(touched.len()).collect();
         let streams = [vec![0; cells.len()], vec![1; cells.len()], derived].concat();
-        let schedule = reduce(direct::schedule(inputs, &supports)?, &streams, options)?;
+        let start = direct::schedule(inputs, &supports)?;
+        let schedule = reduce(&start, &streams, options, &mut self.budget(options))?;
         Ok((schedule, touched))
     }
 
-    fn plan(&self, equations: &Equations, wanted: &[CellId], options: PlanOptions) -> Result<Plan> {
-        let (start, inputs) = direct::from_equations(self.cell_count(), equations, wanted)?;
-        let options = match options.pass {
-            Pass::Slp if equations.sources() > SLP_LIMIT => {
-                PlanOptions { pass: Pass::Direct, ..options }
+    /// The cheapest plan of some equations, all of which are shortened if the budget allows it, or else
+    /// those with the fewest sources.
+    fn plan(
+        &self,
+        have: &CellSet,
+        wanted: &[CellId],
+        mut found: Vec<Equations>,
+        options: PlanOptions,
+        budget: &mut Budget,
+    ) -> Result<Plan> {
+        found.sort_by_key(Equations::sources);
+        let mut cheapest: Option<Plan> = None;
+        let count = found.len();
+        for (number, equations) in found.iter().enumerate() {
+            let (start, inputs) = direct::from_equations(self.cell_count(), equations, wanted)?;
+            if number > 0 && slp::steps(&Rows::new(&start)?) > budget.left() {
+                budget.cut(Cut::Alternatives);
+                break;
             }
-            _ => options,
-        };
-        let schedule = reduce(start, &streams(self, &inputs), options)?;
-        Plan::new(schedule, inputs, wanted.to_vec())
+            let options = self.with_rounds(have, equations.sources(), options);
+            let streams = streams(self, &inputs);
+            let left = (count - number) as u64;
+            let schedule = budget.share(left, |share| reduce(&start, &streams, options, share))?;
+            let figure = |schedule: &Schedule| arrange::figure(options.objective, schedule);
+            let is_cheaper = |best: &Plan| figure(&schedule) < figure(best.schedule());
+            if cheapest.as_ref().is_none_or(is_cheaper) {
+                cheapest = Some(Plan::new(schedule, inputs, wanted.to_vec())?);
+            }
+        }
+        cheapest.ok_or_else(|| Error::schedule("no equations to plan from"))
     }
 
     /// The options with as many rounds as pay, unless they say how many.
@@ -355,9 +408,14 @@ fn rounds_for_encoding(sources: usize) -> usize {
 }
 
 /// Shortens and orders a schedule whose input `i` belongs to stream `streams[i]`.
-fn reduce(start: Schedule, streams: &[usize], options: PlanOptions) -> Result<Schedule> {
-    let mut rows = Rows::new(&start)?;
-    reduce_rows(&mut rows, options);
+fn reduce(
+    start: &Schedule,
+    streams: &[usize],
+    options: PlanOptions,
+    budget: &mut Budget,
+) -> Result<Schedule> {
+    let mut rows = Rows::new(start)?;
+    reduce_rows(&mut rows, options, budget);
     let reduced = rows.schedule()?;
     match options.order {
         Order::Parity => Ok(reduced),
@@ -366,65 +424,47 @@ fn reduce(start: Schedule, streams: &[usize], options: PlanOptions) -> Result<Sc
     }
 }
 
-fn reduce_rows(rows: &mut Rows, options: PlanOptions) {
+fn reduce_rows(rows: &mut Rows, options: PlanOptions, budget: &mut Budget) {
+    let steps = match options.pass {
+        Pass::Direct | Pass::Slp => 0,
+        Pass::Smart => smart::steps(rows),
+        Pass::Unweighted | Pass::Weighted => matching::steps(rows),
+    };
+    if !budget.draw(steps) {
+        return budget.cut(Cut::Pairs);
+    }
     match options.pass {
         Pass::Direct => {}
         Pass::Smart => smart::from_earlier(rows),
         Pass::Unweighted => matching::extract_matchings(rows, Preference::None),
         Pass::Weighted => matching::extract_matchings(rows, Preference::Sparse),
-        Pass::Slp => {
-            // What is slow to count is made small from where counting quickly leads.
-            let PlanOptions { objective, rounds, .. } = options;
-            let first = match objective {
-                Objective::Fused(_) => Objective::Total,
-                other => other,
-            };
-            slp::extract_pairs(rows, None);
-            fuse::fuse(rows, first);
-            let effort = Effort { objective: first, rounds: rounds.unwrap_or(0), seed: SEED };
-            refine::refine(rows, effort);
-            if objective != first {
-                refine::refine(rows, Effort { objective, ..effort });
-            }
-        }
+        Pass::Slp => extract_and_refine(rows, options, budget),
     }
 }
 
-/// Solves the generator's equations: by syndromes where that takes fewer sources, else each wanted
-/// cell by itself.
-fn solve(code: &Code, have: &CellSet, wanted: &[CellId]) -> Result<Equations> {
-    let losses = Losses::new(code, have.clone());
-    let direct = eliminate(code, &losses, have, wanted)?;
-    let syndromes = syndrome::solve(code, &losses, have, wanted);
-    let fewer = syndromes.filter(|equations| equations.sources() < direct.sources());
-    Ok(fewer.unwrap_or(direct))
-}
-
-fn eliminate(
-    code: &Code,
-    losses: &Losses<'_>,
-    have: &CellSet,
-    wanted: &[CellId],
-) -> Result<Equations> {
-    let mut rows = Vec::with_capacity(wanted.len());
-    let mut out_of_reach = Vec::new();
-    for &cell in wanted {
-        match losses.express(cell) {
-            Ok(sources) => rows.push((cell, sources)),
-            Err(_) => out_of_reach.push(cell),
-        }
+/// The default pass: pairs, of groups of rows where all rows are too many, then refining.
+fn extract_and_refine(rows: &mut Rows, options: PlanOptions, budget: &mut Budget) {
+    // What is slow to count is made small from where counting quickly leads.
+    let PlanOptions { objective, rounds, .. } = options;
+    let first = match objective {
+        Objective::Fused(_) => Objective::Total,
+        other => other,
+    };
+    let is_whole = slp::steps(rows) <= budget.left();
+    let is_done = match is_whole {
+        true => slp::extract_pairs(rows, None, budget),
+        false => budget.share(2, |half| groups::extract_groups(rows, half)),
+    };
+    if !is_whole || !is_done {
+        budget.cut(Cut::Pairs);
     }
-    if out_of_reach.is_empty() {
-        return Ok(Equations { rows });
+    fuse::fuse(rows, first);
+    let effort = Effort { objective: first, rounds: rounds.unwrap_or(0), seed: SEED };
+    let mut is_refined = refine::refine(rows, effort, budget);
+    if objective != first {
+        is_refined &= refine::refine(rows, Effort { objective, ..effort }, budget);
     }
-    let names: Vec<String> = out_of_reach.iter().take(8).map(|&c| code.cell_name(c)).collect();
-    let more = if out_of_reach.len() > names.len() { ", …" } else { "" };
-    Err(Error::not_enough(format!(
-        "{}: {} of the {} wanted cells cannot be had from the {} at hand: {}{more}",
-        code.spec(),
-        out_of_reach.len(),
-        wanted.len(),
-        have.len(),
-        names.join(", ")
-    )))
+    if !is_refined {
+        budget.cut(Cut::Refining);
+    }
 }

@@ -30,6 +30,8 @@ pub struct Program {
     outputs: Vec<Location>,
     /// Per buffer, the rows of its strips.
     rows: Vec<usize>,
+    /// Per buffer, whether it is read, and whether it is written.
+    access: Vec<(bool, bool)>,
     packet: usize,
     columns: Range<usize>,
 }
@@ -91,7 +93,11 @@ impl Program {
         if let Some(Location { buffer, row }) = inputs.iter().chain(&outputs).find(outside) {
             return Err(Error::length(format!("row {row} of buffer {buffer} does not exist")));
         }
-        let program = Self { schedule, inputs, outputs, rows, packet, columns: 0..packet };
+        let mut access = vec![(false, false); rows.len()];
+        inputs.iter().for_each(|location| access[location.buffer].0 = true);
+        outputs.iter().for_each(|location| access[location.buffer].1 = true);
+        let columns = 0..packet;
+        let program = Self { schedule, inputs, outputs, rows, access, packet, columns };
         program.check_sharing()?;
         Ok(program)
     }
@@ -178,8 +184,7 @@ impl Program {
 
     /// Whether a buffer is read, and whether it is written.
     pub(crate) fn access(&self, buffer: usize) -> (bool, bool) {
-        let in_buffer = |locations: &[Location]| locations.iter().any(|l| l.buffer == buffer);
-        (in_buffer(&self.inputs), in_buffer(&self.outputs))
+        self.access[buffer]
     }
 
     /// Pairs of an input and the output that takes its place.

@@ -24,6 +24,7 @@
 
 use crate::define::bitmatrix::Echelon;
 use crate::define::cells::{CellId, CellSet, Code, Role, cancel_pairs};
+use crate::plan::budget::{Budget, Cut};
 use crate::plan::structure::{equation, row};
 
 /// The most unknown cells for which fewer reads are looked for.
@@ -32,16 +33,35 @@ const MOST_UNKNOWN: usize = 1 << 9;
 /// From how many equations, evenly chosen, the search begins.
 const STARTS: usize = 16;
 
-/// The word operations that the search may take, some tens of milliseconds' worth.
-const SEARCH_BUDGET: usize = 1 << 25;
+/// The most steps that the search takes, some tens of milliseconds.
+const MOST_STEPS: u64 = 1 << 25;
 
 /// Of the cells at hand as few as are found to determine the wanted ones; `None` where the whole
 /// does not, or is too big to search.
-pub(super) fn narrow(code: &Code, have: &CellSet, wanted: &[CellId]) -> Option<CellSet> {
+pub(super) fn narrow(
+    code: &Code,
+    have: &CellSet,
+    wanted: &[CellId],
+    budget: &mut Budget,
+) -> Option<CellSet> {
     let system = System::new(code, have, wanted)?;
-    let mut budget = SEARCH_BUDGET;
-    let found = system.starts().map_while(|start| system.descend(start, &mut budget));
-    found.min_by_key(CellSet::len)
+    let mut search = Budget::new(MOST_STEPS.min(budget.left()));
+    let mut fewest: Option<CellSet> = None;
+    for start in system.starts() {
+        if !search.draw(system.start_steps(start)) {
+            break;
+        }
+        let basis = start.map_or_else(|| system.first_basis(), |first| system.frugal_basis(first));
+        let Some(reads) = system.descend(basis, &mut search) else { break };
+        if fewest.as_ref().is_none_or(|fewest| reads.len() < fewest.len()) {
+            fewest = Some(reads);
+        }
+    }
+    if search.left() == 0 {
+        budget.cut(Cut::Reads);
+    }
+    budget.spend(search.into_account().spent);
+    fewest
 }
 
 /// An equation between unknown cells and cells at hand.
@@ -87,11 +107,19 @@ impl System {
         })
     }
 
-    /// Where the search begins.
-    fn starts(&self) -> impl Iterator<Item = Basis> {
+    /// Where the search begins: with the frugal basis of an equation, or with the first basis.
+    fn starts(&self) -> impl Iterator<Item = Option<usize>> {
         let step = self.equations.len().div_ceil(STARTS).max(1);
-        let frugal = (0..self.equations.len()).step_by(step).map(|first| self.frugal_basis(first));
-        frugal.chain(std::iter::once_with(|| self.first_basis()))
+        (0..self.equations.len()).step_by(step).map(Some).chain([None])
+    }
+
+    /// The steps of finding a basis to begin with. A frugal one looks at all equations for each that it
+    /// takes.
+    fn start_steps(&self, start: Option<usize>) -> u64 {
+        let reduce = self.unknowns * self.unknowns.div_ceil(64);
+        let known: usize = self.equations.iter().map(|equation| equation.known.len()).sum();
+        let all = (self.equations.len() * reduce + known) as u64;
+        if start.is_some() { all * self.unknowns as u64 / 2 } else { all }
     }
 
     /// The equations that come first.
@@ -127,8 +155,8 @@ impl System {
     /// Exchanges equations of a basis as long as that lowers the reads, or until the budget is
     /// spent; returns what is read in the end. `None` where the wanted cells are out of reach, or
     /// nothing is left of the budget to begin with.
-    fn descend(&self, mut basis: Basis, budget: &mut usize) -> Option<CellSet> {
-        let mut reads = self.reads(&self.echelon(&basis), &basis).filter(|_| *budget > 0)?;
+    fn descend(&self, mut basis: Basis, budget: &mut Budget) -> Option<CellSet> {
+        let mut reads = self.reads(&self.echelon(&basis), &basis).filter(|_| budget.left() > 0)?;
         while let Some((better, fewer)) = self.exchange(&basis, reads.len(), budget) {
             (basis, reads) = (better, fewer);
         }
@@ -136,14 +164,19 @@ impl System {
     }
 
     /// The first basis with one other equation that reads fewer cells.
-    fn exchange(&self, basis: &Basis, most: usize, budget: &mut usize) -> Option<(Basis, CellSet)> {
+    fn exchange(
+        &self,
+        basis: &Basis,
+        most: usize,
+        budget: &mut Budget,
+    ) -> Option<(Basis, CellSet)> {
         let echelon = self.echelon(basis);
         let price = self.unknowns * self.unknowns * self.unknowns.div_ceil(32);
         for entering in (0..self.equations.len()).filter(|number| !basis.contains(number)) {
             // What the entering equation is the sum of: any of these may leave.
             for leaving in echelon.express(&self.equations[entering].unknown).ok()? {
-                *budget = budget.saturating_sub(price);
-                if *budget == 0 {
+                budget.spend(price as u64);
+                if budget.left() == 0 {
                     return None;
                 }
                 let mut other = basis.clone();
@@ -209,7 +242,7 @@ mod tests {
             for lost in 0..losses(spec, 0).0.node_count() {
                 let (code, have, wanted) = losses(spec, lost);
                 let system = System::new(&code, &have, &wanted).unwrap();
-                let reads = narrow(&code, &have, &wanted).unwrap();
+                let reads = narrow(&code, &have, &wanted, &mut Budget::unlimited()).unwrap();
                 assert_eq!(reads.len(), fewest(&system), "{spec}: {lost}");
             }
         }
@@ -221,7 +254,7 @@ mod tests {
             let nodes = losses(spec, 0).0.node_count();
             for lost in 0..nodes {
                 let (code, have, wanted) = losses(spec, lost);
-                let reads = narrow(&code, &have, &wanted).unwrap();
+                let reads = narrow(&code, &have, &wanted, &mut Budget::unlimited()).unwrap();
                 assert!(reads.iter().all(|cell| have.contains(cell)));
                 let left = Losses::new(&code, reads);
                 assert!(wanted.iter().all(|&cell| left.express(cell).is_ok()), "{spec}: {lost}");

@@ -19,18 +19,53 @@ use std::collections::{BinaryHeap, HashSet};
 
 use crate::define::bitmatrix::Echelon;
 use crate::define::cells::{CellId, CellSet, Code, Role, cancel_pairs};
-use crate::plan::Equations;
-
-/// The word operations that all eliminations of a plan together may take, about half a second's; a
-/// system that needs more is left to the one elimination of [`Losses`](crate::define::erasure::Losses).
-const ELIMINATION_BUDGET: usize = 1 << 30;
+use crate::plan::budget::{Budget, Cut};
+use crate::plan::equations::{Equations, needed};
 
 /// The wanted cells (and what they need on the way) by single-unknown equations, or `None` where
-/// that does not reach them all.
-pub(super) fn solve(code: &Code, have: &CellSet, wanted: &[CellId]) -> Option<Equations> {
+/// that does not reach them all, or takes more elimination than the budget allows.
+pub(super) fn solve(
+    code: &Code,
+    have: &CellSet,
+    wanted: &[CellId],
+    budget: &mut Budget,
+) -> Option<Equations> {
+    if !is_affordable(code, have, budget) {
+        budget.cut(Cut::Structure);
+        return None;
+    }
     let mut peeling = Peeling::new(code, have);
-    let found = peeling.run(wanted);
-    found.then(|| Equations { rows: needed(wanted, have, peeling.solved) })
+    let found = peeling.run(wanted, budget);
+    found.then(|| Equations { rows: needed(wanted, have, &peeling.solved) })
+}
+
+/// Whether peeling may begin: some equation has one unknown cell, or the budget allows the elimination
+/// that finds one.
+fn is_affordable(code: &Code, have: &CellSet, budget: &mut Budget) -> bool {
+    let mut unknown = CellSet::new(code.cell_count());
+    let mut open = 0;
+    let derived = code.cells().filter(|&cell| code.cell(cell).role != Role::Data);
+    for cell in derived {
+        let mut count = 0;
+        for &source in code.definition(cell).iter().chain([&cell]) {
+            if !have.contains(source) {
+                unknown.insert(source);
+                count += 1;
+            }
+        }
+        budget.spend(code.definition(cell).len() as u64);
+        if count == 1 {
+            return true;
+        }
+        open += usize::from(count > 1);
+    }
+    elimination_steps(open, unknown.len()) <= budget.left()
+}
+
+/// The steps of eliminating one cell of some among some equations.
+fn elimination_steps(equations: usize, unknowns: usize) -> u64 {
+    let words = unknowns.div_ceil(64) + equations.div_ceil(64);
+    ((equations + unknowns) as u64).saturating_mul((unknowns * words) as u64)
 }
 
 struct Peeling {
@@ -45,8 +80,6 @@ struct Peeling {
     solved: Vec<(CellId, Vec<CellId>)>,
     /// Whether equations have been cut down to syndromes and unknown cells.
     has_syndromes: bool,
-    /// What is left of [`ELIMINATION_BUDGET`].
-    budget: usize,
 }
 
 impl Peeling {
@@ -67,15 +100,16 @@ impl Peeling {
             .map(|number| Reverse((equations[number].len(), number)))
             .collect();
         let known = CellSet::from_cells(cells, have.iter());
-        let (solved, has_syndromes, budget) = (Vec::new(), false, ELIMINATION_BUDGET);
-        Self { equations, unknown, uses, known, ready, solved, has_syndromes, budget }
+        let (solved, has_syndromes) = (Vec::new(), false);
+        Self { equations, unknown, uses, known, ready, solved, has_syndromes }
     }
 
-    fn run(&mut self, wanted: &[CellId]) -> bool {
+    fn run(&mut self, wanted: &[CellId], budget: &mut Budget) -> bool {
         let mut missing = wanted.iter().filter(|&&cell| !self.known.contains(cell)).count();
         let targets: HashSet<CellId> = wanted.iter().copied().collect();
         while missing > 0 {
-            let Some(solved) = self.peel().or_else(|| self.eliminate_one()) else { return false };
+            let solved = self.peel().or_else(|| self.eliminate_one(budget));
+            let Some(solved) = solved else { return false };
             missing -= usize::from(targets.contains(&solved));
         }
         true
@@ -95,12 +129,13 @@ impl Peeling {
     }
 
     /// Solves the cell that the fewest equations add up to.
-    fn eliminate_one(&mut self) -> Option<CellId> {
+    fn eliminate_one(&mut self, budget: &mut Budget) -> Option<CellId> {
         let open: Vec<usize> = (0..self.equations.len()).filter(|&e| self.unknown[e] > 0).collect();
         let unknowns = self.unknowns(&open);
-        let rows = open.len() + unknowns.len();
-        let words = unknowns.len().div_ceil(64) + open.len().div_ceil(64);
-        self.budget = self.budget.checked_sub(rows * unknowns.len() * words)?;
+        if !budget.draw(elimination_steps(open.len(), unknowns.len())) {
+            budget.cut(Cut::Structure);
+            return None;
+        }
         if !std::mem::replace(&mut self.has_syndromes, true) {
             open.iter().for_each(|&number| self.make_syndrome(number));
         }
@@ -173,28 +208,6 @@ pub(super) fn equation(code: &Code, cell: CellId) -> Vec<CellId> {
     code.definition(cell).iter().copied().chain([cell]).collect()
 }
 
-/// Keeps of the solved cells those that the wanted ones need, in the order they were solved.
-fn needed(
-    wanted: &[CellId],
-    have: &CellSet,
-    solved: Vec<(CellId, Vec<CellId>)>,
-) -> Vec<(CellId, Vec<CellId>)> {
-    let mut needed: HashSet<CellId> = wanted.iter().copied().collect();
-    let mut kept: Vec<_> = solved
-        .into_iter()
-        .rev()
-        .filter(|(cell, sources)| {
-            let keep = needed.contains(cell);
-            if keep {
-                needed.extend(sources.iter().filter(|&&source| !have.contains(source)));
-            }
-            keep
-        })
-        .collect();
-    kept.reverse();
-    kept
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,7 +221,7 @@ mod tests {
         let is_lost = |node: &NodeId| lost.contains(&node.index());
         let have = code.cells_of(code.nodes().filter(|node| !is_lost(node)));
         let wanted: Vec<CellId> = code.cells_of(code.nodes().filter(is_lost)).iter().collect();
-        solve(code, &have, &wanted)
+        solve(code, &have, &wanted, &mut Budget::unlimited())
     }
 
     /// Every row adds up to its cell; syndromes are cells beyond the code's.

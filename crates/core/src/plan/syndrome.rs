@@ -9,16 +9,17 @@
 //! programming*, 1957), so that plain parity, for one, gives the last node by itself. Lost parity comes
 //! last, from data that is whole again.
 
+//!
+//! Choosing pivots takes time cubic in the unknowns. Where the budget does not suffice for that, the lost
+//! data is computed by the inverse, whose rows elimination has found already.
+
 use std::collections::{HashMap, HashSet};
 
 use crate::define::bitmatrix::BitMatrix;
 use crate::define::cells::{CellId, CellSet, Code, Role};
 use crate::define::erasure::Losses;
-use crate::plan::Equations;
-
-/// The most unknowns among which the best pivot is looked for, which takes time cubic in their number;
-/// beyond it any serves.
-const CHOOSE_LIMIT: usize = 512;
+use crate::plan::budget::{Budget, Cut};
+use crate::plan::equations::Equations;
 
 /// The wanted cells by syndromes, or `None` where some lost data cell that they need is not
 /// determined by itself.
@@ -27,14 +28,85 @@ pub(super) fn solve(
     losses: &Losses<'_>,
     have: &CellSet,
     wanted: &[CellId],
+    budget: &mut Budget,
 ) -> Option<Equations> {
-    let system = System::new(code, losses, have, unknown_data(code, have, wanted))?;
-    let mut rows = system.syndromes();
-    rows.extend(Elimination::of(system).run()?);
-    for &cell in wanted.iter().filter(|&&cell| code.cell(cell).role != Role::Data) {
-        rows.push((cell, data_of(code, cell).collect()));
-    }
+    let unknowns = unknown_data(code, have, wanted);
+    let parity = wanted.iter().filter(|&&cell| code.cell(cell).role != Role::Data);
+    let parity = parity.map(|&cell| (cell, data_of(code, cell).collect()));
+    let mut rows = match by_factors(code, losses, have, &unknowns, budget) {
+        Factors::Found(rows) => rows,
+        Factors::Undetermined => return None,
+        Factors::TooMany => {
+            budget.cut(Cut::Pivots);
+            by_inverse(code, losses, have, &unknowns)?
+        }
+    };
+    rows.extend(parity);
     Some(Equations { rows })
+}
+
+/// What came of looking for triangular factors.
+enum Factors {
+    Found(Vec<(CellId, Vec<CellId>)>),
+    /// Some unknown is not determined.
+    Undetermined,
+    /// The budget does not suffice.
+    TooMany,
+}
+
+fn by_factors(
+    code: &Code,
+    losses: &Losses<'_>,
+    have: &CellSet,
+    unknowns: &[CellId],
+    budget: &mut Budget,
+) -> Factors {
+    // Every pivot is the best of what is left, of which at least a word is looked at in each row.
+    let least = (unknowns.len() as u64).pow(2) * (unknowns.len() as u64).div_ceil(64);
+    if least > budget.left() {
+        return Factors::TooMany;
+    }
+    let Some(system) = System::new(code, losses, have, unknowns.to_vec()) else {
+        return Factors::Undetermined;
+    };
+    let mut rows = system.syndromes();
+    match budget.share(2, |half| Elimination::of(system).run(half)) {
+        Ok(Some(solved)) => {
+            rows.extend(solved);
+            Factors::Found(rows)
+        }
+        Ok(None) => Factors::Undetermined,
+        Err(Spent) => Factors::TooMany,
+    }
+}
+
+/// The unknowns as sums of syndromes, each by itself.
+fn by_inverse(
+    code: &Code,
+    losses: &Losses<'_>,
+    have: &CellSet,
+    unknowns: &[CellId],
+) -> Option<Vec<(CellId, Vec<CellId>)>> {
+    let mut syndromes: HashMap<usize, CellId> = HashMap::new();
+    let (mut rows, mut solved) = (Vec::new(), Vec::with_capacity(unknowns.len()));
+    for &unknown in unknowns {
+        let used = losses.combination(unknown).ok()?;
+        let sources = used.into_iter().map(|equation| {
+            *syndromes.entry(equation).or_insert_with(|| {
+                let parity = losses.equations()[equation];
+                let known = data_of(code, parity).filter(|&cell| have.contains(cell));
+                let known: Vec<CellId> = known.chain([parity]).collect();
+                // A parity cell without known data is its own syndrome.
+                let [_, _, ..] = known[..] else { return parity };
+                let name = CellId::new(code.cell_count() + rows.len());
+                rows.push((name, known));
+                name
+            })
+        });
+        solved.push((unknown, sources.collect()));
+    }
+    rows.extend(solved);
+    Some(rows)
 }
 
 /// The data cells in a cell's generator row.
@@ -81,7 +153,8 @@ impl System {
         let mut syndromes = Vec::new();
         let mut next = 0;
         while let Some(&cell) = unknowns.get(next) {
-            for parity in losses.solution(cell)? {
+            for equation in losses.combination(cell).ok()? {
+                let parity = losses.equations()[equation];
                 if seen.insert(parity) {
                     let (mut known, unknown): (Vec<CellId>, Vec<CellId>) =
                         data_of(code, parity).partition(|&cell| have.contains(cell));
@@ -114,6 +187,9 @@ impl System {
     }
 }
 
+/// The budget did not suffice.
+struct Spent;
+
 /// Elimination under way.
 struct Elimination {
     system: System,
@@ -137,10 +213,13 @@ impl Elimination {
 
     /// The right sides of pivots, then the unknowns, the last pivot's first; nothing where the system
     /// does not determine them.
-    fn run(mut self) -> Option<Vec<(CellId, Vec<CellId>)>> {
+    fn run(mut self, budget: &mut Budget) -> Result<Option<Vec<(CellId, Vec<CellId>)>>, Spent> {
         let (mut forward, mut pivots) = (Vec::new(), Vec::new());
         for _ in 0..self.system.unknowns.len() {
-            let (row, column) = self.pivot()?;
+            if !budget.draw(self.steps()) {
+                return Err(Spent);
+            }
+            let Some((row, column)) = self.pivot() else { return Ok(None) };
             let side = self.side(row, &mut forward);
             self.eliminate(row, column, side);
             pivots.push((row, column, side));
@@ -151,13 +230,18 @@ impl Elimination {
             (self.system.unknowns[column], others.chain([side]).collect())
         };
         forward.extend(pivots.into_iter().rev().map(unknown));
-        Some(forward)
+        Ok(Some(forward))
+    }
+
+    /// The steps until the next pivot is found: every one in an open row is looked at, and every word.
+    fn steps(&self) -> u64 {
+        let ones: usize = self.uses.iter().sum();
+        (2 * ones + self.open.len() * self.matrix.columns().div_ceil(64)) as u64
     }
 
     /// The one that fills in least; those of unknowns that are not needed come first, so that they are
     /// found last, and so not at all.
     fn pivot(&self) -> Option<(usize, usize)> {
-        let choose = if self.system.unknowns.len() <= CHOOSE_LIMIT { usize::MAX } else { 1 };
         let ones = self.open.iter().flat_map(|&row| {
             let length = self.matrix.support(row).count();
             self.matrix.support(row).map(move |column| (row, column, length))
@@ -166,7 +250,7 @@ impl Elimination {
             let needed = column < self.system.needed;
             (needed, (length - 1) * (self.uses[column] - 1), row, column)
         };
-        let (row, column, _) = ones.take(choose).min_by_key(fill)?;
+        let (row, column, _) = ones.min_by_key(fill)?;
         Some((row, column))
     }
 
@@ -220,7 +304,8 @@ mod tests {
         let lost = nodes(lost);
         let have = code.cells_of(code.nodes().filter(|node| !lost.contains(node)));
         let wanted: Vec<CellId> = code.cells_of(nodes(wanted)).iter().collect();
-        solve(code, &Losses::new(code, have.clone()), &have, &wanted)
+        let losses = Losses::new(code, have.clone());
+        solve(code, &losses, &have, &wanted, &mut Budget::unlimited())
     }
 
     /// The generator row of every cell that the equations make, in their order.
@@ -268,15 +353,22 @@ mod tests {
         assert!(cells[..3].iter().all(|cell| wanted.contains(cell)), "{cells:?}");
     }
 
-    /// More unknowns than pivots are chosen for.
+    /// Without steps to choose pivots with, the inverse serves.
     #[test]
-    fn big_systems_are_solved() {
-        let code = code("cauchy:k=66,m=66,w=8");
-        let lost: Vec<usize> = (0..66).collect();
-        let equations = solved(&code, &lost, &lost).unwrap();
-        let first = equations.rows.iter().find(|(cell, _)| cell.index() < code.cell_count());
-        assert!(first.is_some_and(|(_, sources)| sources.len() == 1));
-        assert!(equations.rows.len() >= 2 * 66 * 8);
+    fn big_systems_are_solved_by_the_inverse() {
+        for (spec, lost) in [("cauchy:k=4,m=3", &[0, 1][..]), ("cauchy:k=3,m=3,w=8", &[0, 1, 2])] {
+            let code = code(spec);
+            let lost: Vec<NodeId> = lost.iter().copied().map(NodeId::new).collect();
+            let have = code.cells_of(code.nodes().filter(|node| !lost.contains(node)));
+            let wanted: Vec<CellId> = code.cells_of(lost).iter().collect();
+            let (losses, mut budget) = (Losses::new(&code, have.clone()), Budget::new(0));
+            let equations = solve(&code, &losses, &have, &wanted, &mut budget).unwrap();
+            assert_eq!(budget.into_account().cuts, [Cut::Pivots]);
+            let made = made(&code, &equations);
+            for cell in wanted {
+                assert!(made.iter().any(|(other, row)| *other == cell && row == code.row(cell)));
+            }
+        }
     }
 
     #[test]

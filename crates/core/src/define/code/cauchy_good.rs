@@ -14,11 +14,12 @@
 //! The second rule serves k = 2^w - 1, one node more than a Cauchy matrix has points for.
 
 use crate::define::cells::Code;
-use crate::define::code::cauchy::Limits;
+use crate::define::code::cauchy::{Limits, Shape};
 use crate::define::code::{Family, cauchy_orig, rebuild_fixed};
 use crate::define::field::Field;
+use crate::define::ones::{Ones, WIDEST_TABLE};
 use crate::define::spec::Spec;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 pub(super) const FAMILY: Family = Family {
     name: "cauchy-good",
@@ -28,6 +29,9 @@ pub(super) const FAMILY: Family = Family {
     define,
     rebuild: |spec, pin| rebuild_fixed(spec, pin, define),
 };
+
+/// The most quotients that are compared where each has to be computed, which takes 60 ns.
+const MOST_QUOTIENTS: usize = 1 << 25;
 
 const LIMITS: Limits = Limits {
     keys: &["k", "m", "w"],
@@ -41,9 +45,23 @@ fn define(spec: &Spec) -> Result<Code> {
     let rows = if shape.m == 2 && shape.k <= best_elements(shape.w) {
         vec![vec![1; shape.k], sparsest(field, shape.k)]
     } else {
+        expect_quotients(spec, &shape)?;
         improved(field, cauchy_orig::matrix(&shape, field))
     };
     cauchy_orig::code(FAMILY.name, &shape, field, rows)
+}
+
+/// Refuses matrices over fields too large for tables that would take longer than three seconds to improve:
+/// every entry of a row is tried as its divisor.
+fn expect_quotients(spec: &Spec, &Shape { k, m, w }: &Shape) -> Result<()> {
+    let quotients = (m - 1).saturating_mul(k).saturating_mul(k);
+    if w <= WIDEST_TABLE as usize || quotients <= MOST_QUOTIENTS {
+        return Ok(());
+    }
+    Err(Error::parameters(format!(
+        "{spec}: with w = {w}, improving the matrix compares (m - 1)·k² = {quotients} quotients, more than \
+         {MOST_QUOTIENTS}; use w = {WIDEST_TABLE} or less, or cauchy-orig"
+    )))
 }
 
 /// How many elements Jerasure's table of the best has for a width.
@@ -60,22 +78,21 @@ fn sparsest(field: Field, k: usize) -> Vec<u32> {
 }
 
 fn improved(field: Field, mut rows: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
-    let first = rows[0].clone();
+    let first: Vec<u32> = rows[0].iter().map(|&entry| field.inverse(entry).unwrap_or(0)).collect();
     for row in &mut rows {
-        row.iter_mut().zip(&first).for_each(|(entry, &top)| *entry = quotient(field, *entry, top));
+        let factors = row.iter_mut().zip(&first);
+        factors.for_each(|(entry, &factor)| *entry = field.multiply(*entry, factor));
     }
+    let ones = Ones::new(field, rows.len(), first.len());
     for row in &mut rows[1..] {
-        let divided = |&divisor: &u32| row.iter().map(move |&e| quotient(field, e, divisor));
-        let ones = |divisor: &u32| divided(divisor).map(|entry| field.ones(entry)).sum::<usize>();
         // The first of equals is taken, and to leave the row as it stands comes first.
-        let best = [1].iter().chain(row.iter()).copied().min_by_key(ones);
-        *row = best.iter().flat_map(divided).collect();
+        let divisors: Vec<u32> = [1].iter().chain(row.iter()).copied().collect();
+        let counts = ones.divided(row, &divisors).into_iter().zip(divisors);
+        let best = counts.min_by_key(|&(count, _)| count).map_or(1, |(_, divisor)| divisor);
+        let factor = field.inverse(best).unwrap_or(1);
+        row.iter_mut().for_each(|entry| *entry = field.multiply(*entry, factor));
     }
     rows
-}
-
-fn quotient(field: Field, a: u32, nonzero: u32) -> u32 {
-    field.multiply(a, field.inverse(nonzero).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -133,6 +150,7 @@ mod tests {
             ("cauchy-good:k=14,m=3,w=4", "w = 4 has 16; use w = 5"),
             ("cauchy-good:k=2047,m=2,w=11", "w = 11 has 2048; use w = 12"),
             ("cauchy-good:k=1,m=1,w=33", "w from 1 to 32"),
+            ("cauchy-good:k=9000,m=2,w=32", "use w = 20 or less, or cauchy-orig"),
         ] {
             let error = code(spec).unwrap_err().to_string();
             assert!(error.contains(part), "{spec}: {error}");

@@ -9,26 +9,40 @@
 //!
 //! Within a stream, neighbours are summed once for all outputs that take three packets or more of it,
 //! so that an output takes at most half of them, rounded up, as operands.
+//!
+//! Schedules whose outputs depend on many more inputs than they have operands, as those that decode wide
+//! array codes, stay as they are: stream by stream they would be many times as long.
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::define::bitmatrix::{BitMatrix, ones_of, xor_words};
 use crate::error::Result;
 use crate::plan::schedule::{Op, Schedule, Slot};
 
 /// From this many packets of a stream on an output takes sums of pairs.
 const PAIRS_FROM: usize = 3;
 
-/// The schedule that computes the same, stream by stream: input `i` belongs to stream `streams[i]`.
+/// How many times as many operands a schedule may have stream by stream as it has otherwise. It never pays
+/// to have twice as many.
+const MOST_TIMES: usize = 4;
+
+/// The most words of bit sets that are made to see which inputs each value depends on: 128 MiB.
+const MOST_WORDS: usize = 1 << 24;
+
+/// The schedule that computes the same, stream by stream: input `i` belongs to stream `streams[i]`. The
+/// same schedule where that would be much longer.
 ///
 /// # Errors
 /// When the schedule is not single-assignment.
 pub(crate) fn by_source(schedule: &Schedule, streams: &[usize]) -> Result<Schedule> {
     schedule.require_single_assignment()?;
+    let Some(supports) = short_supports(schedule) else { return Ok(schedule.clone()) };
     let mut inputs: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (input, &stream) in streams.iter().enumerate().take(schedule.inputs()) {
         inputs.entry(stream).or_default().push(input);
     }
-    let outputs = supports(schedule).into_iter().map(Growing::new).collect();
+    let outputs =
+        (0..schedule.outputs()).map(|output| Growing::new(supports.row(output))).collect();
     let mut growth = Growth { outputs, ops: Vec::new(), temps: 0 };
     inputs.into_values().for_each(|stream| growth.add(&stream));
     growth.finish(schedule.inputs())
@@ -36,16 +50,20 @@ pub(crate) fn by_source(schedule: &Schedule, streams: &[usize]) -> Result<Schedu
 
 /// An output under way.
 struct Growing {
-    /// Which inputs are still to be added.
-    missing: Vec<bool>,
+    /// Which inputs are part of it, a bit each.
+    support: Vec<u64>,
+    /// How many of them are still to be added.
     left: usize,
     sum: Option<Slot>,
 }
 
 impl Growing {
-    fn new(support: Vec<bool>) -> Self {
-        let left = support.iter().filter(|&&bit| bit).count();
-        Self { missing: support, left, sum: None }
+    fn new(support: &[u64]) -> Self {
+        Self { support: support.to_vec(), left: ones_of(support).count(), sum: None }
+    }
+
+    fn contains(&self, input: usize) -> bool {
+        self.support[input / 64] >> (input % 64) & 1 == 1
     }
 }
 
@@ -60,8 +78,9 @@ impl Growth {
     fn add(&mut self, stream: &[usize]) {
         let mut pairs: HashMap<[usize; 2], Slot> = HashMap::new();
         for number in 0..self.outputs.len() {
-            let missing = &self.outputs[number].missing;
-            let wanted: Vec<usize> = stream.iter().copied().filter(|&i| missing[i]).collect();
+            let output = &self.outputs[number];
+            let wanted: Vec<usize> =
+                stream.iter().copied().filter(|&input| output.contains(input)).collect();
             if wanted.is_empty() {
                 continue;
             }
@@ -125,22 +144,42 @@ impl Growth {
     }
 }
 
-/// Per output, whether each input is part of its sum.
-fn supports(schedule: &Schedule) -> Vec<Vec<bool>> {
-    let mut sums: HashMap<Slot, Vec<bool>> = HashMap::new();
+/// Per output, a bit for each input that is part of its sum, unless these are so many that it is not
+/// worth while.
+fn short_supports(schedule: &Schedule) -> Option<BitMatrix> {
+    let words = schedule.inputs().div_ceil(64);
+    if schedule.ops().len() * words > MOST_WORDS {
+        return None;
+    }
+    let supports = supports(schedule);
+    let operands: usize = schedule.ops().iter().map(|op| op.sources.len()).sum();
+    (supports.ones() <= MOST_TIMES * operands).then_some(supports)
+}
+
+/// Per output, a bit for each input that is part of its sum.
+fn supports(schedule: &Schedule) -> BitMatrix {
+    let rows = schedule.outputs() + schedule.temps();
+    let mut sums = BitMatrix::zero(rows, schedule.inputs());
+    let row_of = |slot: Slot| match slot {
+        Slot::Input(_) => None,
+        Slot::Output(number) => Some(number as usize),
+        Slot::Temp(number) => Some(schedule.outputs() + number as usize),
+    };
     for op in schedule.ops() {
-        let mut sum = vec![false; schedule.inputs()];
-        for source in &op.sources {
-            match (source, sums.get(source)) {
-                (Slot::Input(input), _) => sum[*input as usize] ^= true,
-                (_, Some(part)) => sum.iter_mut().zip(part).for_each(|(bit, part)| *bit ^= part),
-                (_, None) => unreachable!("a schedule reads only what has a value"),
+        let mut sum = vec![0; schedule.inputs().div_ceil(64)];
+        for &source in &op.sources {
+            match (source, row_of(source)) {
+                (_, Some(row)) => xor_words(&mut sum, sums.row(row)),
+                (Slot::Input(input), None) => sum[input as usize / 64] ^= 1 << (input % 64),
+                (_, None) => {}
             }
         }
-        sums.insert(op.target, sum);
+        if let Some(target) = row_of(op.target) {
+            sums.row_mut(target).copy_from_slice(&sum);
+        }
     }
-    let outputs = 0..schedule.outputs() as u32;
-    outputs.filter_map(|number| sums.remove(&Slot::Output(number))).collect()
+    sums.truncate(schedule.outputs());
+    sums
 }
 
 #[cfg(test)]
@@ -165,6 +204,18 @@ mod tests {
         let expected = "inputs 4 temps 2 outputs 2\nt0 = i0 ^ i1\no0 = t0 ^ i2\n\
                         t1 = i2 ^ i3\no1 = t0 ^ t1\n";
         assert_eq!(streamed(text, &[7, 7, 7, 7]), expected);
+    }
+
+    /// A chain of 20 outputs, each of nearly all 64 inputs, has 102 operands; 20 separate sums have twelve
+    /// times as many.
+    #[test]
+    fn what_gets_much_longer_stays() {
+        let inputs: Vec<String> = (0..64).map(|input| format!("i{input}")).collect();
+        let mut text = format!("inputs 64 temps 0 outputs 20\no0 = {}\n", inputs.join(" ^ "));
+        for output in 1..20 {
+            text.push_str(&format!("o{output} = i{output} ^ o{}\n", output - 1));
+        }
+        assert_eq!(streamed(&text, &[0; 64]), text);
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Rows as they stand: one operation a row.
 
-use std::collections::HashMap;
-
 use crate::define::bitmatrix::BitMatrix;
 use crate::define::cells::{CellId, CellSet};
 use crate::error::Result;
@@ -34,21 +32,27 @@ pub(crate) fn from_equations(
     equations: &Equations,
     wanted: &[CellId],
 ) -> Result<(Schedule, Vec<CellId>)> {
-    let mut slots: HashMap<CellId, Slot> =
-        wanted.iter().enumerate().map(|(i, &cell)| (cell, Slot::Output(i as u32))).collect();
+    let made = equations.rows.iter().map(|(cell, _)| cell.index() + 1).max().unwrap_or(0);
+    let mut slots: Vec<Option<Slot>> = vec![None; cells.max(made)];
+    for (&cell, output) in wanted.iter().zip(0..) {
+        slots[cell.index()] = Some(Slot::Output(output));
+    }
     let mut temps = 0;
     for (cell, _) in &equations.rows {
-        slots.entry(*cell).or_insert_with(|| {
+        slots[cell.index()].get_or_insert_with(|| {
             temps += 1;
             Slot::Temp(temps - 1)
         });
     }
     let sources = equations.rows.iter().flat_map(|(_, sources)| sources.iter().copied());
-    let read = CellSet::from_cells(cells, sources.filter(|cell| !slots.contains_key(cell)));
+    let read = CellSet::from_cells(cells, sources.filter(|cell| slots[cell.index()].is_none()));
     let inputs: Vec<CellId> = read.iter().collect();
-    slots.extend(inputs.iter().enumerate().map(|(i, &cell)| (cell, Slot::Input(i as u32))));
-    let ops = equations.rows.iter().map(|(cell, sources)| {
-        Op::assign(slots[cell], sources.iter().map(|source| slots[source]).collect())
+    for (cell, input) in inputs.iter().zip(0..) {
+        slots[cell.index()] = Some(Slot::Input(input));
+    }
+    let ops = equations.rows.iter().filter_map(|(cell, sources)| {
+        let sources = sources.iter().filter_map(|source| slots[source.index()]).collect();
+        Some(Op::assign(slots[cell.index()]?, sources))
     });
     let schedule = Schedule::new(inputs.len(), temps as usize, wanted.len(), ops.collect())?;
     Ok((schedule, inputs))

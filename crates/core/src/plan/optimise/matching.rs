@@ -38,6 +38,14 @@ pub fn pass(schedule: &Schedule, preference: Preference) -> Result<Schedule> {
     rows.schedule()
 }
 
+/// The steps of one round of this pass: the pairs of each row are counted, in a table of all pairs. There
+/// are some ten rounds.
+pub(crate) fn steps(rows: &Rows) -> u64 {
+    let table = (rows.inputs() as u64).pow(2);
+    let pairs: u64 = rows.iter().map(|row| (row.len() as u64).pow(2) / 2).sum();
+    10 * (table + pairs)
+}
+
 /// [`pass`] on rows.
 pub(crate) fn extract_matchings(rows: &mut Rows, preference: Preference) {
     loop {

@@ -5,7 +5,8 @@
 //! 4.2, algorithm 2) takes one source after the other and adds it wherever it is used, so that
 //! each source is read once; the first use of a target copies (section 4.3).
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::error::{Error, Result};
 use crate::plan::optimise::rows::Rows;
@@ -39,35 +40,115 @@ pub fn data_first(schedule: &Schedule) -> Result<Schedule> {
 /// When the schedule is not single-assignment.
 pub fn few_live(schedule: &Schedule) -> Result<Schedule> {
     schedule.require_single_assignment()?;
-    let mut uses: HashMap<Slot, usize> = HashMap::new();
-    for op in schedule.ops() {
-        op.sources.iter().for_each(|&source| *uses.entry(source).or_default() += 1);
+    let mut waiting = Waiting::new(schedule);
+    let mut ops = Vec::with_capacity(schedule.ops().len());
+    while let Some(Rank { number, .. }) = waiting.ready.pop_first() {
+        ops.push(schedule.ops()[number].clone());
+        waiting.complete(number);
     }
-    let mut done: HashSet<Slot> = HashSet::new();
-    let mut waiting: Vec<&Op> = schedule.ops().iter().collect();
-    let mut ops = Vec::with_capacity(waiting.len());
-    while !waiting.is_empty() {
-        let ready = |op: &Op| {
-            op.sources.iter().all(|slot| matches!(slot, Slot::Input(_)) || done.contains(slot))
-        };
-        let score = |op: &Op| {
-            let made = op.sources.iter().filter(|slot| !matches!(slot, Slot::Input(_)));
-            let (dying, alive): (Vec<&Slot>, Vec<&Slot>) = made.partition(|slot| uses[slot] == 1);
-            let born = usize::from(uses.contains_key(&op.target));
-            (dying.len() as isize - born as isize, alive.len())
-        };
-        // The first of equals: the operations' own order is a good one.
-        let next = (0..waiting.len())
-            .rev()
-            .filter(|&index| ready(waiting[index]))
-            .max_by_key(|&index| score(waiting[index]))
-            .ok_or_else(|| Error::schedule("operations wait for each other"))?;
-        let op = waiting.remove(next);
-        op.sources.iter().for_each(|source| *uses.entry(*source).or_insert(1) -= 1);
-        done.insert(op.target);
-        ops.push(op.clone());
+    if ops.len() < schedule.ops().len() {
+        return Err(Error::schedule("operations wait for each other"));
     }
     Schedule::new(schedule.inputs(), schedule.temps(), schedule.outputs(), ops)
+}
+
+/// The operations of a schedule that have not been placed by [`few_live`].
+struct Waiting<'a> {
+    schedule: &'a Schedule,
+    /// Per temporary or output, the operations that read it, ascending.
+    users: HashMap<Slot, Vec<usize>>,
+    /// Per temporary or output, how many waiting operations read it.
+    uses: HashMap<Slot, usize>,
+    states: Vec<Wait>,
+    /// The operations whose sources have values, the next one first.
+    ready: BTreeSet<Rank>,
+}
+
+/// What is known of a waiting operation.
+#[derive(Clone, Copy, Default)]
+struct Wait {
+    /// How many of its sources have no value yet.
+    missing: usize,
+    /// How many of its sources are made by operations.
+    made: usize,
+    /// How many of these nothing else is waiting for.
+    dying: usize,
+    /// Whether others read what it makes.
+    is_read: bool,
+    is_done: bool,
+}
+
+/// Where an operation stands among those that are ready; the least comes next. Of equals, the first in
+/// the schedule does: its own order is a good one.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// How many values it brings to life, less those whose lives it ends.
+    born: isize,
+    /// The values that it uses and leaves alive.
+    alive: Reverse<usize>,
+    number: usize,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(schedule: &'a Schedule) -> Self {
+        let mut users: HashMap<Slot, Vec<usize>> = HashMap::new();
+        let is_made = |slot: &&Slot| !matches!(slot, Slot::Input(_));
+        for (number, op) in schedule.ops().iter().enumerate() {
+            let made = op.sources.iter().filter(is_made);
+            made.for_each(|&source| users.entry(source).or_default().push(number));
+        }
+        let uses: HashMap<Slot, usize> =
+            users.iter().map(|(&slot, list)| (slot, list.len())).collect();
+        let state = |op: &Op| {
+            let made = op.sources.iter().filter(is_made);
+            let (count, dying) = made.fold((0, 0), |(count, dying), slot| {
+                (count + 1, dying + usize::from(uses[slot] == 1))
+            });
+            let is_read = users.contains_key(&op.target);
+            Wait { missing: count, made: count, dying, is_read, is_done: false }
+        };
+        let states = schedule.ops().iter().map(state).collect();
+        let mut waiting = Self { schedule, users, uses, states, ready: BTreeSet::new() };
+        let ready = (0..waiting.states.len()).filter(|&number| waiting.states[number].missing == 0);
+        waiting.ready = ready.map(|number| waiting.rank(number)).collect();
+        waiting
+    }
+
+    fn rank(&self, number: usize) -> Rank {
+        let Wait { made, dying, is_read, .. } = self.states[number];
+        let born = isize::from(is_read) - dying as isize;
+        Rank { born, alive: Reverse(made - dying), number }
+    }
+
+    /// Notes that an operation has been placed, and what that changes for others.
+    fn complete(&mut self, number: usize) {
+        self.states[number].is_done = true;
+        let op = &self.schedule.ops()[number];
+        for source in &op.sources {
+            let Some(uses) = self.uses.get_mut(source) else { continue };
+            *uses -= 1;
+            if *uses == 1 {
+                self.end_with_last_user(*source);
+            }
+        }
+        for user in self.users.get(&op.target).cloned().unwrap_or_default() {
+            self.states[user].missing -= 1;
+            if self.states[user].missing == 0 {
+                self.ready.insert(self.rank(user));
+            }
+        }
+    }
+
+    /// Notes that a value dies with the only operation that is still to read it.
+    fn end_with_last_user(&mut self, slot: Slot) {
+        let Some(users) = self.users.get(&slot) else { return };
+        let Some(&last) = users.iter().find(|&&user| !self.states[user].is_done) else { return };
+        let was_ready = self.ready.remove(&self.rank(last));
+        self.states[last].dying += 1;
+        if was_ready {
+            self.ready.insert(self.rank(last));
+        }
+    }
 }
 
 struct Flow<'a> {

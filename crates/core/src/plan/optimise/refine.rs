@@ -10,6 +10,7 @@
 //! The work is counted, not timed: the same rounds and seed give the same schedule everywhere.
 
 use crate::error::Result;
+use crate::plan::budget::Budget;
 use crate::plan::chance::Chance;
 use crate::plan::cost::Objective;
 use crate::plan::optimise::fuse::fuse;
@@ -34,21 +35,26 @@ pub struct Effort {
 /// When the schedule is not single-assignment.
 pub fn pass(schedule: &Schedule, effort: Effort) -> Result<Schedule> {
     let mut rows = Rows::new(schedule)?;
-    refine(&mut rows, effort);
+    refine(&mut rows, effort, &mut Budget::unlimited());
     rows.schedule()
 }
 
-/// [`pass`] on rows.
-pub(crate) fn refine(best: &mut Rows, effort: Effort) {
+/// [`pass`] on rows, as many rounds as the budget has steps for. Returns whether these are all.
+pub(crate) fn refine(best: &mut Rows, effort: Effort, budget: &mut Budget) -> bool {
     let mut chance = Chance::new(effort.seed);
     let mut least = best.figure(effort.objective).0;
     for _ in 0..effort.rounds {
+        if !budget.draw(steps(best, effort.objective)) {
+            return false;
+        }
         let mut rows = best.clone();
         take_back(&mut rows, &mut chance);
         if chance.happens(CANCELLATION) {
             cancel(&mut rows, &mut chance);
         }
-        extract_pairs(&mut rows, Some(&mut chance));
+        if !extract_pairs(&mut rows, Some(&mut chance), budget) {
+            return false;
+        }
         fuse(&mut rows, effort.objective);
         // Of equal ones any is taken: they are worth a walk.
         let figure = rows.figure(effort.objective).0;
@@ -58,6 +64,18 @@ pub(crate) fn refine(best: &mut Rows, effort: Effort) {
             *best = rows;
         }
     }
+    true
+}
+
+/// The steps of a round besides those of extracting pairs, as they were measured: it goes over all rows
+/// some dozen times, and over those of a schedule whose registers are allocated a thousand times.
+fn steps(rows: &Rows, objective: Objective) -> u64 {
+    let sources: usize = rows.iter().map(Vec::len).sum();
+    let passes = match objective {
+        Objective::Fused(_) => 4000,
+        _ => 32,
+    };
+    passes * (sources + rows.len()) as u64
 }
 
 /// How often a round re-expresses a row.

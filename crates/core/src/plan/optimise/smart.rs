@@ -18,6 +18,13 @@ pub fn pass(schedule: &Schedule) -> Result<Schedule> {
     rows.schedule()
 }
 
+/// The steps of this pass: every row is compared with every other one, and whether it is ready is asked
+/// before each.
+pub(crate) fn steps(rows: &Rows) -> u64 {
+    let sources: usize = rows.iter().map(Vec::len).sum();
+    2 * rows.len() as u64 * sources as u64
+}
+
 /// [`pass`] on rows.
 pub(crate) fn from_earlier(rows: &mut Rows) {
     let mut waiting: Vec<Candidate> =

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use crate::define::cauchy::CauchyMatrix;
 use crate::define::field::Field;
 use crate::error::{Error, Result};
+use crate::plan::budget::Budget;
 use crate::plan::cost::{Cost, Figure};
 use crate::plan::optimise::rows::Rows;
 use crate::plan::search::elements::Elements;
@@ -151,7 +152,8 @@ impl<'a> Run<'a> {
         let ones = bit_rows.iter().map(Vec::len).sum();
         let rounds = options.rounds.or(rounds).unwrap_or_else(|| rounds_for_encoding(ones));
         let mut rows = Rows::of_outputs(k * w as usize, bit_rows);
-        reduce_rows(&mut rows, PlanOptions { rounds: Some(rounds), ..options });
+        let options = PlanOptions { rounds: Some(rounds), ..options };
+        reduce_rows(&mut rows, options, &mut Budget::unlimited());
         let done = self.evaluations.fetch_add(1, Ordering::Relaxed);
         (self.progress)(done + 1);
         (rows.figure(options.objective), rows.cost())
