@@ -1,71 +1,193 @@
-//! Data flows one way: `define` knows nothing of `plan` and `run`, `plan` nothing of `run`, and
-//! nothing of the codec; `unsafe` stays where it belongs.
+//! The structure of the sources, read from the files themselves: data flows one way, no two files
+//! import each other, by whatever way, `unsafe` stays where bytes are touched, and nothing is asked
+//! of the system.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+/// The layers, lowest first: each may use only itself and those before it. Files outside these
+/// folders are named with their path, without `.rs`.
+const LAYERS: [&[&str]; 5] =
+    [&["error", "limits"], &["define"], &["plan"], &["run"], &["codec", "lt"]];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
-    files.into_iter().chain(folders.iter().flat_map(|folder| sources(folder))).collect()
+    let files = files.into_iter().filter(|path| path.extension().is_some_and(|e| e == "rs"));
+    files.chain(folders.iter().flat_map(|folder| sources(folder))).collect()
+}
+
+/// Whether a file holds nothing but tests.
+fn is_test(path: &Path) -> bool {
+    let name = path.file_stem().unwrap();
+    let in_tests = ["tests", "decoded", "programs"].iter().any(|tests| name == *tests);
+    in_tests && path.starts_with(root().join("run"))
 }
 
 /// The code of a file without its comments and unit tests.
 fn code(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap();
-    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap().to_owned();
+    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-fn assert_without(folder: &str, words: &[&str]) {
-    let files = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder));
-    assert!(!files.is_empty(), "{folder} is empty");
-    for path in files {
-        let code = code(&path);
-        for word in words {
-            assert!(!code.contains(word), "{} contains `{word}`", path.display());
+/// The path of the module that a file holds, as `plan::optimise::rows`; empty for the crate's root.
+fn module(path: &Path) -> String {
+    let relative = path.strip_prefix(root()).unwrap().with_extension("");
+    let parts = relative.iter().map(|part| part.to_str().unwrap().to_owned());
+    let parts: Vec<String> = parts.filter(|part| part != "mod" && part != "lib").collect();
+    parts.join("::")
+}
+
+fn files() -> BTreeMap<String, PathBuf> {
+    let files = sources(&root()).into_iter().filter(|path| !is_test(path));
+    files.map(|path| (module(&path), path)).collect()
+}
+
+/// The modules that some code names by `crate::…`, as deep as there are files for them.
+fn imports(code: &str, files: &BTreeMap<String, PathBuf>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        collect("", &code[at + "crate::".len()..], files, &mut found);
+    }
+    found
+}
+
+/// Reads one path or a list of them in braces, behind the module `prefix`. Returns what follows.
+fn collect<'c>(
+    prefix: &str,
+    code: &'c str,
+    files: &BTreeMap<String, PathBuf>,
+    found: &mut BTreeSet<String>,
+) -> &'c str {
+    let code = code.trim_start();
+    if let Some(mut list) = code.strip_prefix('{') {
+        loop {
+            list = collect(prefix, list, files, found).trim_start();
+            match list.strip_prefix(',') {
+                Some(rest) if !rest.trim_start().starts_with('}') => list = rest,
+                Some(rest) => return rest.trim_start().strip_prefix('}').unwrap_or(rest),
+                None => return list.strip_prefix('}').unwrap_or(list),
+            }
+        }
+    }
+    let end = code.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(code.len());
+    let (name, rest) = code.split_at(end);
+    let deeper = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}::{name}") };
+    if !files.contains_key(&deeper) {
+        if !prefix.is_empty() {
+            found.insert(prefix.to_owned());
+        }
+        // The rest of the path names items of that module.
+        let mut rest = rest;
+        while let Some(item) = rest.strip_prefix("::") {
+            if item.starts_with('{') {
+                return &item[item.find('}').map_or(item.len(), |end| end + 1)..];
+            }
+            let end = item.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(item.len());
+            rest = &item[end..];
+        }
+        return rest;
+    }
+    match rest.strip_prefix("::") {
+        Some(rest) => collect(&deeper, rest, files, found),
+        None => {
+            found.insert(deeper);
+            rest
+        }
+    }
+}
+
+fn graph() -> BTreeMap<String, BTreeSet<String>> {
+    let files = files();
+    let of = |(module, path): (&String, &PathBuf)| {
+        let mut imports = imports(&code(path), &files);
+        imports.remove(module);
+        (module.clone(), imports)
+    };
+    files.iter().map(of).collect()
+}
+
+fn layer(module: &str) -> usize {
+    let first = module.split("::").next().unwrap();
+    LAYERS
+        .iter()
+        .position(|layer| layer.contains(&first))
+        .unwrap_or_else(|| panic!("{module} belongs to no layer"))
+}
+
+#[test]
+fn data_flows_one_way() {
+    for (module, imports) in graph().iter().filter(|(module, _)| !module.is_empty()) {
+        for import in imports {
+            assert!(layer(import) <= layer(module), "{module} imports {import}");
+        }
+    }
+}
+
+/// Files that reach each other are a circle.
+#[test]
+fn no_files_import_each_other() {
+    let graph = graph();
+    let reach = |from: &String| {
+        let (mut seen, mut stack) = (BTreeSet::new(), vec![from]);
+        while let Some(module) = stack.pop() {
+            for import in &graph[module] {
+                if seen.insert(import) {
+                    stack.push(import);
+                }
+            }
+        }
+        seen
+    };
+    let reached: BTreeMap<&String, BTreeSet<&String>> =
+        graph.keys().map(|module| (module, reach(module))).collect();
+    let in_circle = |module: &&String| reached[*module].contains(*module);
+    let circles: BTreeSet<Vec<&String>> = graph
+        .keys()
+        .filter(in_circle)
+        .map(|module| {
+            let others = reached[module].iter().copied();
+            others.filter(|other| reached[other].contains(module)).collect()
+        })
+        .collect();
+    assert!(circles.is_empty(), "circles: {circles:#?}");
+}
+
+#[test]
+fn unsafe_stays_where_bytes_are_touched() {
+    for (module, path) in files().iter().filter(|(module, _)| layer_of_code(module) != 3) {
+        assert!(!code(path).contains("unsafe"), "{module} contains `unsafe`");
+    }
+}
+
+/// The root, which only names the others, counts as the last layer.
+fn layer_of_code(module: &str) -> usize {
+    if module.is_empty() { LAYERS.len() } else { layer(module) }
+}
+
+/// A codec's settings are passed to it: the core asks neither files nor the environment.
+#[test]
+fn nothing_is_asked_of_the_system() {
+    for (module, path) in files() {
+        for word in ["std::fs", "std::net", "env::var", "env::home", "dirs::"] {
+            assert!(!code(&path).contains(word), "{module} contains `{word}`");
         }
     }
 }
 
 #[test]
-fn define_stands_alone() {
-    assert_without("define", &["crate::plan", "crate::run", "crate::codec", "super::plan"]);
-}
-
-#[test]
-fn plan_knows_only_define() {
-    assert_without("plan", &["crate::run", "crate::codec", "super::run"]);
-}
-
-/// Settings are passed in: no file, no network, no environment.
-#[test]
-fn nothing_is_read_from_the_system() {
-    assert_without(".", &["std::fs", "std::net", "env::var", "env::home", "dirs::"]);
-}
-
-#[test]
-fn unsafe_stays_in_kernels() {
-    for folder in ["define", "plan"] {
-        assert_without(folder, &["unsafe", "allow(unsafe_code)"]);
-    }
-    for file in [
-        "codec.rs",
-        "codec/words.rs",
-        "lib.rs",
-        "lt.rs",
-        "lt/blocks.rs",
-        "lt/info.rs",
-        "lt/metadata.rs",
-        "error.rs",
-        "run/blocks.rs",
-        "run/pages.rs",
-        "run/parallel.rs",
-        "run/program.rs",
-        "run/select.rs",
-        "run/words/program.rs",
-        "run/words/select.rs",
-    ] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
-        assert!(!code(&path).contains("unsafe"), "{file}");
-    }
+fn imports_are_read() {
+    let files = files();
+    let read = |code: &str| imports(code, &files).into_iter().collect::<Vec<_>>();
+    assert_eq!(read("use crate::plan::schedule::{Op, Schedule};"), ["plan::schedule"]);
+    assert_eq!(
+        read("use crate::plan::optimise::{direct, fuse::fuse};\nuse crate::limits::PAGE;"),
+        ["limits", "plan::optimise::direct", "plan::optimise::fuse"]
+    );
+    assert_eq!(read("let x = crate::error::Error::new();"), ["error"]);
 }
