@@ -185,6 +185,8 @@ pub(crate) struct Echelon {
     /// By leading column: the reduced vector.
     basis: Vec<Option<Reduced>>,
     rank: usize,
+    /// The words that were added to reduce the rows inserted.
+    steps: u64,
 }
 
 /// A vector of a basis.
@@ -198,11 +200,16 @@ struct Reduced {
 
 impl Echelon {
     pub(crate) fn new(columns: usize) -> Self {
-        Self { inserted: 0, basis: vec![None; columns], rank: 0 }
+        Self { inserted: 0, basis: vec![None; columns], rank: 0, steps: 0 }
     }
 
     pub(crate) fn rank(&self) -> usize {
         self.rank
+    }
+
+    /// The words that were added to reduce the rows inserted.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// Inserts the next row. A row that depends on earlier ones is numbered but not kept, and the
@@ -210,7 +217,8 @@ impl Echelon {
     pub(crate) fn insert(&mut self, row: &[u64]) -> Result<(), Vec<usize>> {
         let number = self.inserted;
         self.inserted += 1;
-        let (reduced, mut combination) = self.reduce(row);
+        let (reduced, mut combination, steps) = self.reduce(row);
+        self.steps += steps;
         let lead = ones_of(&reduced).next();
         match lead {
             None => Err(ones_of(&combination).collect()),
@@ -226,12 +234,14 @@ impl Echelon {
 
     /// The inserted rows that add up to `row`, or the columns that remain out of reach.
     pub(crate) fn express(&self, row: &[u64]) -> Result<Vec<usize>, Vec<usize>> {
-        let (reduced, combination) = self.reduce(row);
+        let (reduced, combination, _) = self.reduce(row);
         let left: Vec<usize> = ones_of(&reduced).collect();
         if left.is_empty() { Ok(ones_of(&combination).collect()) } else { Err(left) }
     }
 
-    fn reduce(&self, row: &[u64]) -> (Vec<u64>, Vec<u64>) {
+    /// What is left of a row, the inserted rows that were added to it, and the words that were added.
+    fn reduce(&self, row: &[u64]) -> (Vec<u64>, Vec<u64>, u64) {
+        let mut steps = 0;
         let mut reduced = row.to_vec();
         let mut combination = vec![0; self.inserted.div_ceil(64)];
         for word in 0..reduced.len() {
@@ -244,10 +254,11 @@ impl Echelon {
                 if let Some(Reduced { tail, parts }) = &self.basis[word * 64 + bit as usize] {
                     xor_words(&mut reduced[word..], tail);
                     xor_words(&mut combination, parts);
+                    steps += (tail.len() + parts.len()) as u64;
                 }
             }
         }
-        (reduced, combination)
+        (reduced, combination, steps)
     }
 }
 

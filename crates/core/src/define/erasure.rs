@@ -83,6 +83,11 @@ impl<'a> Losses<'a> {
         &self.equations
     }
 
+    /// The words that were added to bring the equations into this form.
+    pub(crate) fn steps(&self) -> u64 {
+        self.echelon.steps()
+    }
+
     /// The number of data cells that are not at hand.
     pub(crate) fn unknowns(&self) -> usize {
         self.unknowns.len()

@@ -113,7 +113,23 @@ impl Field {
 
     /// The multiplicative inverse, or `None` for 0.
     pub fn inverse(self, a: u32) -> Option<u32> {
-        (a != 0).then(|| self.power(a, self.size() - 2))
+        (a != 0).then(|| self.invert(a))
+    }
+
+    /// The inverse of what is not zero, by Euclid's algorithm for polynomials: `a` times `of_u` stays `u`
+    /// and `a` times `of_v` stays `v` modulo the polynomial, until `u` is 1.
+    fn invert(self, a: u32) -> u32 {
+        let (mut u, mut v) = (u64::from(a), self.polynomial);
+        let (mut of_u, mut of_v) = (1_u64, 0_u64);
+        while u > 1 {
+            if u.ilog2() < v.ilog2() {
+                (u, v, of_u, of_v) = (v, u, of_v, of_u);
+            }
+            let shift = u.ilog2() - v.ilog2();
+            u ^= v << shift;
+            of_u ^= of_v << shift;
+        }
+        reduce(of_u, self.width, self.polynomial)
     }
 
     /// The `w` by `w` bit matrix of "multiply by `a`": column `c` holds the bits of a·x^c, so that

@@ -26,8 +26,8 @@ const MOST: u64 = 1 << 27;
 const LEAST: u64 = 1 << 20;
 
 /// The most steps for each source in the equations. Refining 10+4, of 266 sources, for 400 rounds takes
-/// less than half of it.
-const STEPS_A_SOURCE: u64 = 1 << 16;
+/// a third of it.
+const STEPS_A_SOURCE: u64 = 1 << 18;
 
 /// How many bytes of XOR have to be saved for a step to pay. A step takes a nanosecond; in that time a
 /// core XORs some 16 bytes that come from the cache.

@@ -115,15 +115,13 @@ fn solve(
 ) -> Result<Vec<Equations>> {
     let unknowns = code.data_cells().iter().filter(|&&cell| !have.contains(cell)).count() as u64;
     // One row after the other is reduced by half of those before it, and has as much beside it.
-    let steps = unknowns * unknowns * unknowns.div_ceil(64);
-    if has_others && !budget.draw(steps) {
+    if has_others && unknowns * unknowns * unknowns.div_ceil(64) > budget.left() {
         budget.cut(Cut::Elimination);
         return Ok(Vec::new());
     }
-    if !has_others {
-        budget.spend(steps);
-    }
     let losses = Losses::new(code, have.clone());
+    // Expressing all unknowns by the equations takes as long again.
+    budget.spend(2 * losses.steps());
     let single = Single::new(code, &losses, have, wanted)?;
     let syndromes = syndrome::solve(code, &losses, have, wanted, budget);
     let is_affordable = budget.draw(single.steps());

@@ -24,6 +24,7 @@ pub mod cost;
 mod equations;
 pub(crate) mod execution;
 pub mod interpret;
+mod known;
 pub(crate) mod layout;
 pub(crate) mod lower;
 pub mod lt;
@@ -277,6 +278,11 @@ impl Code {
         let mut wanted = shares.concat();
         wanted.sort_unstable();
         wanted.dedup();
+        if let [wanted] = &shares[..]
+            && let Some(plan) = self.known_plan(have, wanted, options)?
+        {
+            return Ok(vec![plan]);
+        }
         let mut budget = self.budget(options);
         let narrowed = match options.reads {
             Reads::Any => None,
@@ -298,6 +304,25 @@ impl Code {
         let account = budget.into_account();
         plans.iter_mut().for_each(|plan| plan.account = account.clone());
         Ok(plans)
+    }
+
+    /// The plan of a schedule that was refined beforehand, if the question is to encode a usual code in the
+    /// usual way.
+    fn known_plan(
+        &self,
+        have: &CellSet,
+        wanted: &[CellId],
+        options: PlanOptions,
+    ) -> Result<Option<Plan>> {
+        let PlanOptions { pass, order, objective, rounds, .. } = options;
+        let is_usual = (pass, objective, rounds) == (Pass::Slp, Objective::Total, None);
+        if !is_usual || !self.data_cells().iter().all(|&cell| have.contains(cell)) {
+            return Ok(None);
+        }
+        let inputs = self.data_cells();
+        let Some(rows) = known::find(self, inputs, wanted) else { return Ok(None) };
+        let schedule = ordered(&rows, &streams(self, inputs), order)?;
+        Plan::new(schedule, inputs.to_vec(), wanted.to_vec()).map(Some)
     }
 
     /// The plans of an LT code, unless only some of its data is at hand.
@@ -357,8 +382,10 @@ impl Code {
         // The node as it was, as it is, and every derived cell for itself.
         let derived = (2..).take(touched.len()).collect();
         let streams = [vec![0; cells.len()], vec![1; cells.len()], derived].concat();
-        let start = direct::schedule(inputs, &supports)?;
-        let schedule = reduce(&start, &streams, options, &mut self.budget(options))?;
+        let mut rows = Rows::new(&direct::schedule(inputs, &supports)?)?;
+        let refining = Refining::Asked(options.rounds.unwrap_or(0));
+        reduce_rows(&mut rows, options, refining, &mut self.budget(options));
+        let schedule = ordered(&rows, &streams, options.order)?;
         Ok((schedule, touched))
     }
 
@@ -376,15 +403,16 @@ impl Code {
         let mut cheapest: Option<Plan> = None;
         let count = found.len();
         for (number, equations) in found.iter().enumerate() {
-            let (start, inputs) = direct::from_equations(self.cell_count(), equations, wanted)?;
-            if number > 0 && slp::steps(&Rows::new(&start)?) > budget.left() {
+            let (mut rows, inputs) = direct::from_equations(self.cell_count(), equations, wanted);
+            if number > 0 && slp::steps(&rows) > budget.left() {
                 budget.cut(Cut::Alternatives);
                 break;
             }
-            let options = self.with_rounds(have, equations.sources(), options);
+            let refining = self.refining(have, equations.sources(), options);
             let streams = streams(self, &inputs);
             let left = (count - number) as u64;
-            let schedule = budget.share(left, |share| reduce(&start, &streams, options, share))?;
+            budget.share(left, |share| reduce_rows(&mut rows, options, refining, share));
+            let schedule = ordered(&rows, &streams, options.order)?;
             let figure = |schedule: &Schedule| arrange::figure(options.objective, schedule);
             let is_cheaper = |best: &Plan| figure(&schedule) < figure(best.schedule());
             if cheapest.as_ref().is_none_or(is_cheaper) {
@@ -394,12 +422,24 @@ impl Code {
         cheapest.ok_or_else(|| Error::schedule("no equations to plan from"))
     }
 
-    /// The options with as many rounds as pay, unless they say how many.
-    fn with_rounds(&self, have: &CellSet, sources: usize, options: PlanOptions) -> PlanOptions {
-        let encodes = self.data_cells().iter().all(|&cell| have.contains(cell));
-        let pay = if encodes { rounds_for_encoding(sources) } else { REFINE_ONCE / sources.max(1) };
-        PlanOptions { rounds: options.rounds.or(Some(pay)), ..options }
+    /// As many rounds as pay, unless the options say how many.
+    fn refining(&self, have: &CellSet, sources: usize, options: PlanOptions) -> Refining {
+        let encodes = || self.data_cells().iter().all(|&cell| have.contains(cell));
+        match options.rounds {
+            Some(rounds) => Refining::Asked(rounds),
+            None if encodes() => Refining::Pays(rounds_for_encoding(sources)),
+            None => Refining::Pays(REFINE_ONCE / sources.max(1)),
+        }
     }
+}
+
+/// How many rounds a schedule is refined.
+#[derive(Debug, Clone, Copy)]
+enum Refining {
+    /// As many as somebody asked for.
+    Asked(usize),
+    /// As many as pay, while the budget lasts.
+    Pays(usize),
 }
 
 /// How many rounds of refining pay for encoding.
@@ -407,24 +447,18 @@ fn rounds_for_encoding(sources: usize) -> usize {
     (REFINE_ENCODE / sources.max(1)).min(REFINE_ROUNDS)
 }
 
-/// Shortens and orders a schedule whose input `i` belongs to stream `streams[i]`.
-fn reduce(
-    start: &Schedule,
-    streams: &[usize],
-    options: PlanOptions,
-    budget: &mut Budget,
-) -> Result<Schedule> {
-    let mut rows = Rows::new(start)?;
-    reduce_rows(&mut rows, options, budget);
-    let reduced = rows.schedule()?;
-    match options.order {
-        Order::Parity => Ok(reduced),
-        Order::Data => order::data_first(&reduced),
-        Order::Fused(machine) => Ok(arrange::arranged(&reduced, streams, machine)?.schedule),
+/// The schedule of rows, whose input `i` belongs to stream `streams[i]`.
+fn ordered(rows: &Rows, streams: &[usize], order: Order) -> Result<Schedule> {
+    let schedule = rows.schedule()?;
+    match order {
+        Order::Parity => Ok(schedule),
+        Order::Data => order::data_first(&schedule),
+        Order::Fused(machine) => Ok(arrange::arranged(&schedule, streams, machine)?.schedule),
     }
 }
 
-fn reduce_rows(rows: &mut Rows, options: PlanOptions, budget: &mut Budget) {
+/// Shortens rows by the pass that is asked for.
+fn reduce_rows(rows: &mut Rows, options: PlanOptions, refining: Refining, budget: &mut Budget) {
     let steps = match options.pass {
         Pass::Direct | Pass::Slp => 0,
         Pass::Smart => smart::steps(rows),
@@ -438,18 +472,23 @@ fn reduce_rows(rows: &mut Rows, options: PlanOptions, budget: &mut Budget) {
         Pass::Smart => smart::from_earlier(rows),
         Pass::Unweighted => matching::extract_matchings(rows, Preference::None),
         Pass::Weighted => matching::extract_matchings(rows, Preference::Sparse),
-        Pass::Slp => extract_and_refine(rows, options, budget),
+        Pass::Slp => {
+            extract(rows, options.objective, budget);
+            refine_rows(rows, options.objective, refining, budget);
+        }
     }
 }
 
-/// The default pass: pairs, of groups of rows where all rows are too many, then refining.
-fn extract_and_refine(rows: &mut Rows, options: PlanOptions, budget: &mut Budget) {
-    // What is slow to count is made small from where counting quickly leads.
-    let PlanOptions { objective, rounds, .. } = options;
-    let first = match objective {
+/// What a schedule is made short by before its objective, if that is slow to count.
+fn quick(objective: Objective) -> Objective {
+    match objective {
         Objective::Fused(_) => Objective::Total,
         other => other,
-    };
+    }
+}
+
+/// Extracts common pairs, in groups of rows where all rows are too many.
+fn extract(rows: &mut Rows, objective: Objective, budget: &mut Budget) {
     let is_whole = slp::steps(rows) <= budget.left();
     let is_done = match is_whole {
         true => slp::extract_pairs(rows, None, budget),
@@ -458,13 +497,25 @@ fn extract_and_refine(rows: &mut Rows, options: PlanOptions, budget: &mut Budget
     if !is_whole || !is_done {
         budget.cut(Cut::Pairs);
     }
-    fuse::fuse(rows, first);
-    let effort = Effort { objective: first, rounds: rounds.unwrap_or(0), seed: SEED };
-    let mut is_refined = refine::refine(rows, effort, budget);
-    if objective != first {
-        is_refined &= refine::refine(rows, Effort { objective, ..effort }, budget);
+    fuse::fuse(rows, quick(objective));
+}
+
+/// Refines rows, first for an objective that is quick to count.
+fn refine_rows(rows: &mut Rows, objective: Objective, refining: Refining, budget: &mut Budget) {
+    let (rounds, mut asked) = match refining {
+        Refining::Asked(rounds) => (rounds, Some(Budget::unlimited())),
+        Refining::Pays(rounds) => (rounds, None),
+    };
+    let effort = Effort { objective: quick(objective), rounds, seed: SEED };
+    let draws = asked.as_mut().unwrap_or(budget);
+    let mut is_done = refine::refine(rows, effort, draws);
+    if objective != effort.objective {
+        is_done &= refine::refine(rows, Effort { objective, ..effort }, draws);
     }
-    if !is_refined {
+    if !is_done {
         budget.cut(Cut::Refining);
+    }
+    if let Some(asked) = asked {
+        budget.spend(asked.into_account().spent);
     }
 }

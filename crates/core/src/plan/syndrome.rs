@@ -45,6 +45,10 @@ pub(super) fn solve(
     Some(Equations { rows })
 }
 
+/// Choosing pivots in a matrix that stays as it is at first may take this part of the budget: filling it in,
+/// as elimination does, takes many times as long.
+const DENSE: u64 = 3;
+
 /// What came of looking for triangular factors.
 enum Factors {
     Found(Vec<(CellId, Vec<CellId>)>),
@@ -61,16 +65,16 @@ fn by_factors(
     unknowns: &[CellId],
     budget: &mut Budget,
 ) -> Factors {
-    // Every pivot is the best of what is left, of which at least a word is looked at in each row.
-    let least = (unknowns.len() as u64).pow(2) * (unknowns.len() as u64).div_ceil(64);
-    if least > budget.left() {
-        return Factors::TooMany;
-    }
     let Some(system) = System::new(code, losses, have, unknowns.to_vec()) else {
         return Factors::Undetermined;
     };
+    let elimination = Elimination::of(&system);
+    // Of a dense matrix the factors are as dense as the inverse, whose rows need not wait for each other.
+    if elimination.steps() * system.unknowns.len() as u64 > budget.left() / DENSE {
+        return Factors::TooMany;
+    }
     let mut rows = system.syndromes();
-    match budget.share(2, |half| Elimination::of(system).run(half)) {
+    match budget.share(2, |half| elimination.run(half)) {
         Ok(Some(solved)) => {
             rows.extend(solved);
             Factors::Found(rows)
@@ -191,8 +195,8 @@ impl System {
 struct Spent;
 
 /// Elimination under way.
-struct Elimination {
-    system: System,
+struct Elimination<'a> {
+    system: &'a System,
     matrix: BitMatrix,
     /// Rows that have been no pivot yet.
     open: Vec<usize>,
@@ -202,8 +206,8 @@ struct Elimination {
     uses: Vec<usize>,
 }
 
-impl Elimination {
-    fn of(system: System) -> Self {
+impl<'a> Elimination<'a> {
+    fn of(system: &'a System) -> Self {
         let matrix = system.matrix();
         let mut uses = vec![0; matrix.columns()];
         (0..matrix.rows()).for_each(|row| matrix.support(row).for_each(|c| uses[c] += 1));

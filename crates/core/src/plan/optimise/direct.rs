@@ -3,7 +3,8 @@
 use crate::define::bitmatrix::BitMatrix;
 use crate::define::cells::{CellId, CellSet};
 use crate::error::Result;
-use crate::plan::Equations;
+use crate::plan::equations::Equations;
+use crate::plan::optimise::rows::{Columns, Rows};
 use crate::plan::schedule::{Op, Schedule, Slot};
 
 /// Output `r` is the XOR of the inputs in which row `r` of the matrix has a one.
@@ -25,37 +26,34 @@ pub(crate) fn schedule(inputs: usize, supports: &[Vec<usize>]) -> Result<Schedul
     Schedule::new(inputs, 0, supports.len(), ops.collect())
 }
 
-/// The schedule of equations between cells, and the cells that its inputs stand for. Cells that are
-/// made on the way without being wanted become temporaries.
+/// The rows of equations between cells, and the cells that their inputs stand for. Cells that are made on
+/// the way without being wanted become temporaries.
 pub(crate) fn from_equations(
     cells: usize,
     equations: &Equations,
     wanted: &[CellId],
-) -> Result<(Schedule, Vec<CellId>)> {
+) -> (Rows, Vec<CellId>) {
     let made = equations.rows.iter().map(|(cell, _)| cell.index() + 1).max().unwrap_or(0);
-    let mut slots: Vec<Option<Slot>> = vec![None; cells.max(made)];
-    for (&cell, output) in wanted.iter().zip(0..) {
-        slots[cell.index()] = Some(Slot::Output(output));
-    }
-    let mut temps = 0;
-    for (cell, _) in &equations.rows {
-        slots[cell.index()].get_or_insert_with(|| {
-            temps += 1;
-            Slot::Temp(temps - 1)
-        });
-    }
+    let mut is_made = CellSet::new(cells.max(made));
+    equations.rows.iter().for_each(|(cell, _)| is_made.insert(*cell));
+    wanted.iter().for_each(|&cell| is_made.insert(cell));
     let sources = equations.rows.iter().flat_map(|(_, sources)| sources.iter().copied());
-    let read = CellSet::from_cells(cells, sources.filter(|cell| slots[cell.index()].is_none()));
+    let read = CellSet::from_cells(cells, sources.filter(|&cell| !is_made.contains(cell)));
     let inputs: Vec<CellId> = read.iter().collect();
-    for (cell, input) in inputs.iter().zip(0..) {
-        slots[cell.index()] = Some(Slot::Input(input));
+    // Columns are inputs, then outputs, then temporaries.
+    let is_wanted = CellSet::from_cells(cells, wanted.iter().copied());
+    let temps = equations.rows.iter().map(|(cell, _)| *cell);
+    let temps = temps.filter(|&cell| !is_wanted.contains(cell));
+    let mut columns = vec![0; cells.max(made)];
+    let names = inputs.iter().copied().chain(wanted.iter().copied()).chain(temps);
+    let count = names.zip(0..).map(|(cell, column)| columns[cell.index()] = column).count();
+    let mut rows = vec![Columns::new(); count - inputs.len()];
+    for (cell, sources) in &equations.rows {
+        let row = &mut rows[columns[cell.index()] as usize - inputs.len()];
+        row.extend(sources.iter().map(|source| columns[source.index()]));
+        row.sort_unstable();
     }
-    let ops = equations.rows.iter().filter_map(|(cell, sources)| {
-        let sources = sources.iter().filter_map(|source| slots[source.index()]).collect();
-        Some(Op::assign(slots[cell.index()]?, sources))
-    });
-    let schedule = Schedule::new(inputs.len(), temps as usize, wanted.len(), ops.collect())?;
-    Ok((schedule, inputs))
+    (Rows::of_columns(inputs.len(), wanted.len(), rows), inputs)
 }
 
 #[cfg(test)]

@@ -48,15 +48,15 @@ fn name_by_output(rows: &mut Rows) {
 /// One walk over all temporaries, sources before their uses. Whether anything was inlined.
 fn inline_all(rows: &mut Rows, objective: Objective) -> bool {
     let order = rows.order();
-    let mut users: Vec<Vec<u32>> = vec![Vec::new(); rows.columns()];
+    let mut users: Vec<Vec<u32>> = vec![Vec::new(); rows.len()];
     for &row in &order {
-        rows.row(row).iter().for_each(|&column| users[column as usize].push(row as u32));
+        let made = rows.row(row).iter().filter_map(|&column| rows.row_of(column));
+        made.filter(|&temp| rows.is_temp(temp)).for_each(|temp| users[temp].push(row as u32));
     }
     let mut inlined = false;
     for row in order {
-        let users = &users[rows.column_of(row) as usize];
-        if rows.is_temp(row) && objective.is_inlined(users.len(), rows.row(row).len()) {
-            rows.inline(row, users);
+        if rows.is_temp(row) && objective.is_inlined(users[row].len(), rows.row(row).len()) {
+            rows.inline(row, &users[row]);
             inlined = true;
         }
     }

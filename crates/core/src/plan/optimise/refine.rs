@@ -67,13 +67,13 @@ pub(crate) fn refine(best: &mut Rows, effort: Effort, budget: &mut Budget) -> bo
     true
 }
 
-/// The steps of a round besides those of extracting pairs, as they were measured: it goes over all rows
-/// some dozen times, and over those of a schedule whose registers are allocated a thousand times.
+/// The steps of a round besides those of extracting pairs, as they were measured: it copies all rows and
+/// goes over them again and again, and allocates registers for each schedule if that is asked.
 fn steps(rows: &Rows, objective: Objective) -> u64 {
     let sources: usize = rows.iter().map(Vec::len).sum();
     let passes = match objective {
         Objective::Fused(_) => 4000,
-        _ => 32,
+        _ => 200,
     };
     passes * (sources + rows.len()) as u64
 }

@@ -48,7 +48,13 @@ impl Rows {
 
     /// The outputs alone, over inputs.
     pub(crate) fn of_outputs(inputs: usize, rows: Vec<Columns>) -> Self {
-        Self { inputs, outputs: rows.len(), changed: vec![true; rows.len()], rows }
+        let outputs = rows.len();
+        Self::of_columns(inputs, outputs, rows)
+    }
+
+    /// The outputs, then temporaries, each ascending.
+    pub(crate) fn of_columns(inputs: usize, outputs: usize, rows: Vec<Columns>) -> Self {
+        Self { inputs, outputs, changed: vec![true; rows.len()], rows }
     }
 
     /// The number of columns: inputs and rows.

@@ -26,7 +26,7 @@ use crate::plan::budget::Budget;
 use crate::plan::cost::{Cost, Figure};
 use crate::plan::optimise::rows::Rows;
 use crate::plan::search::elements::Elements;
-use crate::plan::{PlanOptions, reduce_rows, rounds_for_encoding};
+use crate::plan::{PlanOptions, Refining, reduce_rows, rounds_for_encoding};
 
 pub use genetic::Crossover;
 
@@ -152,8 +152,7 @@ impl<'a> Run<'a> {
         let ones = bit_rows.iter().map(Vec::len).sum();
         let rounds = options.rounds.or(rounds).unwrap_or_else(|| rounds_for_encoding(ones));
         let mut rows = Rows::of_outputs(k * w as usize, bit_rows);
-        let options = PlanOptions { rounds: Some(rounds), ..options };
-        reduce_rows(&mut rows, options, &mut Budget::unlimited());
+        reduce_rows(&mut rows, options, Refining::Asked(rounds), &mut Budget::unlimited());
         let done = self.evaluations.fetch_add(1, Ordering::Relaxed);
         (self.progress)(done + 1);
         (rows.figure(options.objective), rows.cost())

@@ -1,0 +1,102 @@
+//! Schedules that were refined for longer than anyone would wait, for encoding the usual codes.
+//!
+//! Refining 10+4 takes some tens of milliseconds; reading its schedule takes some tens of microseconds, and
+//! it is shorter. `known/schedules.txt` is data, made by
+//! `cargo run --release -p paritas --example known_schedules`: a line `= SPEC`, then the schedule of the
+//! code's parity from its data, in the text form of schedules.
+//!
+//! A spec alone does not say which matrix a code has: one that is rebuilt from an older pin may have another
+//! than this version's default. So whatever is read is checked against the generator before it is used.
+
+use crate::define::bitmatrix::BitMatrix;
+use crate::define::cells::{CellId, Code};
+use crate::plan::optimise::rows::Rows;
+use crate::plan::schedule::{Schedule, Slot};
+
+const SCHEDULES: &str = include_str!("known/schedules.txt");
+
+/// The rows of the known schedule that makes the wanted cells of a code from the cells at hand, if there is
+/// one.
+pub(super) fn find(code: &Code, inputs: &[CellId], wanted: &[CellId]) -> Option<Rows> {
+    let schedule = text_of(&code.spec().to_string())?.parse().ok()?;
+    let rows = Rows::new(&schedule).ok()?;
+    computes(&schedule, code, inputs, wanted).then_some(rows)
+}
+
+/// The text of the schedule of a spec.
+fn text_of(spec: &str) -> Option<&'static str> {
+    let entry = SCHEDULES.split("\n= ").find(|entry| entry.lines().next() == Some(spec))?;
+    entry.split_once('\n').map(|(_, text)| text)
+}
+
+/// Whether a schedule makes exactly these cells from these.
+fn computes(schedule: &Schedule, code: &Code, inputs: &[CellId], wanted: &[CellId]) -> bool {
+    if schedule.inputs() != inputs.len() || schedule.outputs() != wanted.len() {
+        return false;
+    }
+    let data = code.data_cells().len();
+    let row_of = |slot: Slot| match slot {
+        Slot::Input(n) => n as usize,
+        Slot::Output(n) => inputs.len() + n as usize,
+        Slot::Temp(n) => inputs.len() + wanted.len() + n as usize,
+    };
+    let mut made = BitMatrix::zero(inputs.len() + wanted.len() + schedule.temps(), data);
+    for (row, &cell) in inputs.iter().enumerate() {
+        code.row(cell).iter().for_each(|&column| made.flip(row, column as usize));
+    }
+    for op in schedule.ops() {
+        let target = row_of(op.target);
+        op.sources.iter().for_each(|&source| made.add_row(row_of(source), target));
+    }
+    let is_right = |(output, &cell): (usize, &CellId)| {
+        let row = code.row(cell).iter().map(|&column| column as usize);
+        made.support(inputs.len() + output).eq(row)
+    };
+    wanted.iter().enumerate().all(is_right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::define::cells::{NodeId, Role};
+    use crate::plan::PlanOptions;
+
+    fn specs() -> impl Iterator<Item = &'static str> {
+        SCHEDULES.lines().filter_map(|line| line.strip_prefix("= "))
+    }
+
+    /// Every one computes its code's parity and is no longer than what some rounds of refining give.
+    #[test]
+    fn schedules_are_right_and_short() {
+        for spec in specs() {
+            let code = Code::new(&spec.parse().unwrap()).unwrap();
+            assert_eq!(code.spec().to_string(), spec);
+            let parity: Vec<CellId> = code.stored(Role::Parity).iter().collect();
+            let rows = find(&code, code.data_cells(), &parity).unwrap();
+            let options = PlanOptions { rounds: Some(20), ..PlanOptions::default() };
+            let (have, want) = (code.stored(Role::Data), code.stored(Role::Parity));
+            let planned = code.schedule_with(&have, &want, options).unwrap();
+            let planned = Rows::new(planned.schedule()).unwrap();
+            assert!(rows.cost().total <= planned.cost().total, "{spec}");
+        }
+    }
+
+    #[test]
+    fn the_usual_codes_are_known() {
+        for short in ["4+2", "6+3", "8+3", "10+4", "12+4", "20+4"] {
+            let code = Code::new(&short.parse().unwrap()).unwrap();
+            assert!(text_of(&code.spec().to_string()).is_some(), "{short}");
+        }
+    }
+
+    /// The same spec with another matrix: its second and third parity nodes changed places.
+    #[test]
+    fn other_matrices_are_seen() {
+        let code = Code::new(&"6+3".parse().unwrap()).unwrap();
+        let mut parity: Vec<CellId> = code.stored(Role::Parity).iter().collect();
+        assert!(find(&code, code.data_cells(), &parity).is_some());
+        let width = code.node_cells(NodeId::new(0)).len();
+        parity.rotate_left(width);
+        assert!(find(&code, code.data_cells(), &parity).is_none());
+    }
+}
