@@ -708,3 +708,6 @@ impl Made {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,12 +7,11 @@
 //! without the code that proves plans ([`vector`](crate::plan::vector)): where one of the two is
 //! wrong, they differ.
 //!
-//! One run on random bytes shows what the code makes of all bytes, but for a small chance: what it
-//! computes is linear, so where it is wrong it adds something to an output that is not always zero.
-//! A wrong vector of a sum adds random bytes, which are all zero with a chance below 2^-128. The
-//! rarest mistake that counts is a wrong entry of a table of 16. One byte in 16 reads it, and runs
-//! over words look each table up 256 times at least, so that it is missed with a chance of
-//! (15/16)^256, less than 10^-7. The bytes are the same in every run of a test.
+//! One run on random bytes shows what the code makes of all bytes, but for a small chance. A wrong
+//! vector in a sum adds random bytes to it, which are all zero with a chance of 2^-128. The rarest
+//! mistake that counts is a wrong entry of a table of 16. One byte in 16 reads it, and runs over
+//! words look each table up 256 times at least, so that it is missed with a chance of (15/16)^256,
+//! less than 10^-7. The bytes are the same in every run of a test.
 //!
 //! An instruction that the assembler has no reason to write is an error, and so is one that the
 //! instruction set does not have, or that it has in another encoding.

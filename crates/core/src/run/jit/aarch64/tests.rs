@@ -2,10 +2,10 @@
 //! decodes it, and what it decodes is run on a machine in which vectors hold random bytes.
 //!
 //! The machine below knows just the instructions that are expected, as Arm's manual defines them and
-//! without the code that proves plans, lets them read and write just what is theirs, and has every
-//! buffer at an odd address. What code computes is linear, so where it is wrong, it is wrong for
-//! random bytes too: a wrong vector of a sum is missed with a chance of 2^-128, and a wrong entry of
-//! a table, which one byte in 16 reads, with (15/16)^256, because runs over words look each table up
+//! without the code that proves plans. It lets them read and write just what is theirs, and has
+//! every buffer at an odd address. One run on random bytes shows what a function makes of all bytes,
+//! but for a small chance: a wrong vector in a sum is missed with 2^-128, and a wrong entry of a
+//! table, which one byte in 16 reads, with (15/16)^256, because runs over words look each table up
 //! 256 times at least.
 
 use std::array;
