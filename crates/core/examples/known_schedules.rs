@@ -7,7 +7,8 @@
 
 use std::error::Error;
 
-use paritas::plan::registers::{Allocation, Machine};
+use paritas::plan::arrange::arranged;
+use paritas::plan::machine::Machine;
 use paritas::{Code, Cost, Objective, Plan, PlanOptions, Role};
 
 /// k and m of the codes, each with the smallest w.
@@ -83,6 +84,6 @@ fn plan(code: &Code, (objective, rounds): (Objective, usize)) -> Result<Plan, pa
 
 /// What a compiled kernel executes on AVX2, weighed as `Objective::Fused` does.
 fn executed(code: &Code, plan: &Plan) -> usize {
-    let best = Allocation::best(plan.schedule(), &plan.streams(code), Machine::AVX2);
+    let best = arranged(plan.schedule(), &plan.streams(code), Machine::AVX2);
     best.map_or(usize::MAX, |made| 4 * (made.loads + 2 * made.stores) + made.steps.len())
 }

@@ -13,7 +13,8 @@ use std::sync::{Arc, OnceLock};
 
 use crate::codec::cache::{Cache, Question};
 use crate::codec::prepared::Prepared;
-use crate::define::cells::{CellId, CellSet, Code, NodeId, Role};
+use crate::define::cells::{CellId, CellSet, NodeId, Role};
+use crate::define::code::Code;
 use crate::error::{Error, Result};
 use crate::limits::{BYTES_A_THREAD, KEPT_LT_PROGRAMS, KEPT_PROGRAMS};
 use crate::plan::PlanOptions;

@@ -14,7 +14,8 @@
 //!   MDS codes*, IEEE Transactions on Information Theory, 1999), which Liberation, Blaum-Roth and
 //!   Liber8tion codes reach.
 
-use crate::define::cells::{CellId, Code, Role};
+use crate::define::cells::{CellId, Role};
+use crate::define::code::Code;
 
 impl Code {
     /// A number of ones (see [`Code::ones`]) below which no code of the same shape and tolerance gets.

@@ -6,7 +6,8 @@
 //! prefer cheap parity (row parity before the dense rows).
 
 use crate::define::bitmatrix::{BitMatrix, Echelon};
-use crate::define::cells::{CellId, CellSet, Code, NodeId, Role};
+use crate::define::cells::{CellId, CellSet, NodeId, Role};
+use crate::define::code::Code;
 
 /// The cells at hand of a code, and the linear equations they give for the others.
 #[derive(Debug)]

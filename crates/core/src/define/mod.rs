@@ -5,13 +5,16 @@
 
 pub mod bitmatrix;
 mod bound;
+pub mod builder;
 pub mod cauchy;
 pub mod cells;
 pub mod code;
 pub mod erasure;
+pub mod families;
 pub mod field;
 pub mod lt;
 pub(crate) mod ones;
+pub mod pin;
 pub mod spec;
 pub mod stages;
 pub mod symbols;

@@ -9,16 +9,8 @@
 //! All else is as with any code: a stage is made, and a loss in any stage is repaired, by
 //! [`Code::schedule`] from the cells that stand.
 
-use crate::define::cells::{CellId, CellSet, Code, NodeId, Role};
-
-/// What is true at the end of a stage.
-#[derive(Debug, Clone)]
-pub(crate) struct StageEnd {
-    /// How many nodes may be lost.
-    pub(crate) tolerance: usize,
-    /// The cells that the next stage reads.
-    pub(crate) reads: Vec<CellId>,
-}
+use crate::define::cells::{CellId, CellSet, NodeId, Role};
+use crate::define::code::Code;
 
 /// How a later stage is made: [`Codec::promote`](crate::Codec::promote) does so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +68,7 @@ impl Code {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::define::cells::CodeBuilder;
+    use crate::define::builder::CodeBuilder;
     use crate::define::spec::Spec;
 
     /// Two data nodes, a parity node, and a second row of parity there that is made later.

@@ -102,7 +102,8 @@ pub(crate) fn expect_size(k: usize, m: usize, w: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::define::cells::{CodeBuilder, Role};
+    use crate::define::builder::CodeBuilder;
+    use crate::define::cells::Role;
     use crate::define::spec::Spec;
 
     fn matrix() -> SymbolMatrix {

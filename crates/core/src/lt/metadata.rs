@@ -13,8 +13,8 @@
 //! CRC-64 (NVMe) of eight zeros and all this
 //! ```
 
-use crate::define::cells::Pin;
 use crate::define::lt::{Graph, LtCode};
+use crate::define::pin::Pin;
 use crate::error::{Error, Result};
 use crate::lt::LtInfo;
 use crate::lt::info::checksum;

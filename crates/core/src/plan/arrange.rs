@@ -13,6 +13,7 @@ use crate::plan::lower::lower;
 use crate::plan::machine::Machine;
 use crate::plan::optimise::by_source::by_source;
 use crate::plan::optimise::order;
+use crate::plan::optimise::rows::Rows;
 use crate::plan::schedule::Schedule;
 use crate::plan::steps::{Allocation, Memory, Step};
 
@@ -60,6 +61,16 @@ pub(crate) fn figure(objective: Objective, schedule: &Schedule) -> Figure {
     made.map_or((u64::MAX, 0), |made| (made.allocation.cost() as u64, cost.total as u64))
 }
 
+/// What the schedule of rows costs under an objective.
+pub(crate) fn figure_of_rows(objective: Objective, rows: &Rows) -> Figure {
+    match objective {
+        Objective::Fused(_) => {
+            rows.schedule().map_or((u64::MAX, 0), |made| figure(objective, &made))
+        }
+        _ => objective.of(&rows.cost()),
+    }
+}
+
 /// The orders that are tried, a schedule's own first; stream by stream where it is known of which
 /// streams the inputs are.
 fn orders(
@@ -97,11 +108,12 @@ fn cheapest(orders: Vec<Schedule>, machine: Machine) -> Result<Arranged> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::define::cells::{Code, Role};
+    use crate::define::cells::Role;
+    use crate::define::code::Code;
     use crate::define::field::Field;
     use crate::plan::interpret::interpret;
     use crate::plan::machine::Multiplier;
-    use crate::plan::products::Rows;
+    use crate::plan::products::Rows as Products;
     use crate::plan::prove;
     use crate::plan::steps::Operand;
 
@@ -178,7 +190,7 @@ mod tests {
             (32, vec![vec![1 << 31, 77, 1], vec![5, 1 << 17, 3]]),
         ] {
             let (field, inputs) = (Field::new(w).unwrap(), coefficients[0].len());
-            let rows = Rows { field, inputs, coefficients };
+            let rows = Products { field, inputs, coefficients };
             for machine in multiplying_machines() {
                 let schedule = rows.schedule(machine).unwrap();
                 prove::rows(&rows, &schedule).unwrap();

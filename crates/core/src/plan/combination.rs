@@ -8,7 +8,8 @@
 //! Parity at hand is used as far as needed, sparsest rows first (plain parity before a
 //! local group's before dense rows), and nodes that no wanted one depends on are not read.
 
-use crate::define::cells::{Code, NodeId};
+use crate::define::cells::NodeId;
+use crate::define::code::Code;
 use crate::define::field::Field;
 use crate::define::symbols::SymbolMatrix;
 use crate::error::{Error, Result};
@@ -251,7 +252,7 @@ fn retain<T>(list: &mut Vec<T>, keep: &[bool]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::define::cells::CodeBuilder;
+    use crate::define::builder::CodeBuilder;
     use crate::define::erasure::combinations;
     use crate::define::spec::Spec;
     use crate::error::ErrorKind;

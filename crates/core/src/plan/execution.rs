@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::define::cells::{CellId, CellSet, Code, NodeId};
+use crate::define::cells::{CellId, CellSet, NodeId};
+use crate::define::code::Code;
 use crate::error::{Error, Result};
 use crate::limits::{LONG_SCHEDULE, PRODUCTS_A_PART};
 use crate::plan::cost::Cost;

@@ -9,7 +9,8 @@
 //! than this version's default. So whatever is read is checked against the generator before it is used.
 
 use crate::define::bitmatrix::BitMatrix;
-use crate::define::cells::{CellId, Code};
+use crate::define::cells::CellId;
+use crate::define::code::Code;
 use crate::plan::optimise::rows::Rows;
 use crate::plan::schedule::{Schedule, Slot};
 

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::define::cells::{CellId, Code};
+use crate::define::cells::CellId;
+use crate::define::code::Code;
 use crate::plan::machine::LINE;
 use crate::plan::program::Location;
 

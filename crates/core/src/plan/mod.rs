@@ -37,6 +37,7 @@ mod prove;
 mod reads;
 pub mod schedule;
 pub mod search;
+mod solve;
 pub mod steps;
 mod structure;
 mod syndrome;
@@ -46,7 +47,8 @@ pub mod vector;
 
 use serde::{Deserialize, Serialize};
 
-use crate::define::cells::{CellId, CellSet, Code, NodeId};
+use crate::define::cells::{CellId, CellSet, NodeId};
+use crate::define::code::Code;
 use crate::error::{Error, Result};
 use crate::plan::budget::Budget;
 use crate::plan::cost::Objective;
@@ -289,7 +291,7 @@ impl Code {
             Reads::Fewest => budget.share(2, |half| reads::narrow(self, have, &wanted, half)),
         };
         let have = narrowed.as_ref().unwrap_or(have);
-        let found = equations::find(self, have, &wanted, &mut budget)?;
+        let found = solve::find(self, have, &wanted, &mut budget)?;
         let found_for = |share: &[CellId]| match shares.len() {
             1 => found.clone(),
             _ => found.iter().map(|equations| equations.needed(have, share)).collect(),

@@ -313,7 +313,8 @@ fn piece(ops: &[Making], value: &dyn Fn(Source) -> Option<Value>) -> Result<Piec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::define::cells::{CellId, CellSet, Code, Role};
+    use crate::define::cells::{CellId, CellSet, Role};
+    use crate::define::code::Code;
     use crate::plan::interpret::interpret;
 
     /// Runs pieces on bytes and returns the outputs.

@@ -11,7 +11,8 @@
 //! The instructions that are made of a schedule are compared with it in the same way
 //! ([`allocation`]), on the operations of [`vector`](crate::plan::vector).
 
-use crate::define::cells::{CellId, Code};
+use crate::define::cells::CellId;
+use crate::define::code::Code;
 use crate::error::{Error, Result};
 use crate::limits::{PROOF_WORDS, SYMBOL_BITS};
 use crate::plan::chance::Chance;

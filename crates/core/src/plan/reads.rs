@@ -23,7 +23,8 @@
 //! found 72 cells for most of 11 nodes and 73 for two.)
 
 use crate::define::bitmatrix::Echelon;
-use crate::define::cells::{CellId, CellSet, Code, Role, cancel_pairs};
+use crate::define::cells::{CellId, CellSet, Role, cancel_pairs};
+use crate::define::code::Code;
 use crate::plan::budget::{Budget, Cut};
 use crate::plan::structure::{equation, row};
 

@@ -18,7 +18,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 
 use crate::define::bitmatrix::Echelon;
-use crate::define::cells::{CellId, CellSet, Code, Role, cancel_pairs};
+use crate::define::cells::{CellId, CellSet, Role, cancel_pairs};
+use crate::define::code::Code;
 use crate::plan::budget::{Budget, Cut};
 use crate::plan::equations::{Equations, needed};
 

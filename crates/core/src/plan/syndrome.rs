@@ -16,7 +16,8 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::define::bitmatrix::BitMatrix;
-use crate::define::cells::{CellId, CellSet, Code, Role};
+use crate::define::cells::{CellId, CellSet, Role};
+use crate::define::code::Code;
 use crate::define::erasure::Losses;
 use crate::plan::budget::{Budget, Cut};
 use crate::plan::equations::Equations;

@@ -4,11 +4,11 @@
 //! distribution, and what was searched for, a decodable graph, is in the [`Pin`] besides; a reader
 //! takes it from there, so that stored blocks outlive every rounding and every search.
 
-use crate::define::cells::Pin;
 use crate::define::lt::generator::GENERATOR;
 use crate::define::lt::{
     Graph, MAX_BLOCKS, MAX_DATA_BLOCKS, Originals, Parameters, Selection, Soliton, Variant,
 };
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
 

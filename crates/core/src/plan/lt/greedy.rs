@@ -9,7 +9,7 @@
 use crate::define::lt::Peeling;
 use crate::error::Result;
 use crate::plan::Plan;
-use crate::plan::lt::Program;
+use crate::plan::lt::program::Program;
 use crate::plan::schedule::{Op, Slot};
 
 pub(super) fn plan(peeling: &Peeling) -> Result<Plan> {

@@ -28,7 +28,7 @@ use crate::define::bitmatrix::Echelon;
 use crate::define::lt::{Graph, Peeling};
 use crate::error::Result;
 use crate::plan::Plan;
-use crate::plan::lt::Program;
+use crate::plan::lt::program::Program;
 use crate::plan::schedule::{Op, Slot};
 
 /// The program that makes all data blocks from those received.

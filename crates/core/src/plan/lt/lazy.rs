@@ -3,7 +3,7 @@
 use crate::define::lt::Peeling;
 use crate::error::Result;
 use crate::plan::Plan;
-use crate::plan::lt::Program;
+use crate::plan::lt::program::Program;
 
 /// Each data block from the block that gave it and the other neighbours of that.
 pub(super) fn plan(peeling: &Peeling) -> Result<Plan> {

@@ -18,6 +18,7 @@ mod freedom;
 mod greedy;
 mod inactivation;
 mod lazy;
+mod program;
 mod question;
 mod reception;
 
@@ -189,59 +190,5 @@ impl Graph {
         let inputs = (0..self.data()).map(|data| self.data_cell(data)).collect();
         let outputs = blocks.iter().map(|&block| self.block_cell(block)).collect();
         Plan::new(Schedule::new(self.data(), 0, blocks.len(), ops)?, inputs, outputs)
-    }
-}
-
-/// A decoding program under construction: its outputs are the data blocks, its inputs the blocks
-/// that it reads.
-struct Program<'g> {
-    graph: &'g Graph,
-    ops: Vec<Op>,
-    inputs: Vec<CellId>,
-    /// Per block, its input.
-    slots: Vec<Option<Slot>>,
-    temps: usize,
-}
-
-impl<'g> Program<'g> {
-    fn new(graph: &'g Graph) -> Self {
-        Self {
-            graph,
-            ops: Vec::new(),
-            inputs: Vec::new(),
-            slots: vec![None; graph.blocks()],
-            temps: 0,
-        }
-    }
-
-    /// The input of a block.
-    fn input(&mut self, block: u32) -> Slot {
-        let next = Slot::Input(self.inputs.len() as u32);
-        let slot = *self.slots[block as usize].get_or_insert(next);
-        if slot == next {
-            self.inputs.push(self.graph.block_cell(block as usize));
-        }
-        slot
-    }
-
-    /// Makes a data block from a block and its other neighbours, which are made.
-    fn solve(&mut self, data: u32, block: u32) {
-        let mut sources = vec![self.input(block)];
-        let others = self.graph.row(block).iter().filter(|&&other| other != data);
-        sources.extend(others.map(|&other| Slot::Output(other)));
-        self.ops.push(Op::assign(Slot::Output(data), sources));
-    }
-
-    /// A new temporary.
-    fn temp(&mut self) -> Slot {
-        self.temps += 1;
-        Slot::Temp(self.temps as u32 - 1)
-    }
-
-    fn finish(self) -> Result<Plan> {
-        let data = self.graph.data();
-        let schedule = Schedule::new(self.inputs.len(), self.temps, data, self.ops)?;
-        let outputs = (0..data).map(|data| self.graph.data_cell(data)).collect();
-        Plan::new(schedule, self.inputs, outputs)
     }
 }

@@ -4,7 +4,8 @@
 //! inactivation, from all blocks or, where few are to be read, from the first that suffice; wanted blocks
 //! follow from it. So it is all data or none: what fewer blocks determine by chance is not looked for.
 
-use crate::define::cells::{CellId, CellSet, Code};
+use crate::define::cells::{CellId, CellSet};
+use crate::define::code::Code;
 use crate::define::lt::Graph;
 use crate::error::Result;
 use crate::plan::lt::{Decoder, Method};

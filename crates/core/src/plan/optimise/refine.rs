@@ -10,6 +10,7 @@
 //! The work is counted, not timed: the same rounds and seed give the same schedule everywhere.
 
 use crate::error::Result;
+use crate::plan::arrange::figure_of_rows;
 use crate::plan::budget::Budget;
 use crate::plan::chance::Chance;
 use crate::plan::cost::Objective;
@@ -42,7 +43,7 @@ pub fn pass(schedule: &Schedule, effort: Effort) -> Result<Schedule> {
 /// [`pass`] on rows, as many rounds as the budget has steps for. Returns whether these are all.
 pub(crate) fn refine(best: &mut Rows, effort: Effort, budget: &mut Budget) -> bool {
     let mut chance = Chance::new(effort.seed);
-    let mut least = best.figure(effort.objective).0;
+    let mut least = figure_of_rows(effort.objective, &best).0;
     for _ in 0..effort.rounds {
         if !budget.draw(steps(best, effort.objective)) {
             return false;
@@ -57,7 +58,7 @@ pub(crate) fn refine(best: &mut Rows, effort: Effort, budget: &mut Budget) -> bo
         }
         fuse(&mut rows, effort.objective);
         // Of equal ones any is taken: they are worth a walk.
-        let figure = rows.figure(effort.objective).0;
+        let figure = figure_of_rows(effort.objective, &rows).0;
         if figure <= least {
             least = figure;
             rows.drop_unused();

@@ -6,8 +6,7 @@
 //! come.
 
 use crate::error::Result;
-use crate::plan::arrange;
-use crate::plan::cost::{Cost, Figure, Objective};
+use crate::plan::cost::Cost;
 use crate::plan::schedule::{Op, Schedule, Slot};
 
 /// What a row is the XOR of: columns, ascending.
@@ -177,16 +176,6 @@ impl Rows {
             cost.temps += usize::from(self.is_temp(row));
         }
         cost
-    }
-
-    /// The figure of the schedule that they make.
-    pub(crate) fn figure(&self, objective: Objective) -> Figure {
-        match objective {
-            Objective::Fused(_) => {
-                self.schedule().map_or((u64::MAX, 0), |made| arrange::figure(objective, &made))
-            }
-            _ => objective.of(&self.cost()),
-        }
     }
 
     /// The rows that outputs need, in an order in which sources come before their uses: outputs in

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use crate::define::cauchy::CauchyMatrix;
 use crate::define::field::Field;
 use crate::error::{Error, Result};
+use crate::plan::arrange::figure_of_rows;
 use crate::plan::budget::Budget;
 use crate::plan::cost::{Cost, Figure};
 use crate::plan::optimise::rows::Rows;
@@ -155,7 +156,7 @@ impl<'a> Run<'a> {
         reduce_rows(&mut rows, options, Refining::Asked(rounds), &mut Budget::unlimited());
         let done = self.evaluations.fetch_add(1, Ordering::Relaxed);
         (self.progress)(done + 1);
-        (rows.figure(options.objective), rows.cost())
+        (figure_of_rows(options.objective, &rows), rows.cost())
     }
 
     /// The matrix of data points followed by parity points, normalised if that is asked.
@@ -173,7 +174,8 @@ impl<'a> Run<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::define::cells::{Code, Role};
+    use crate::define::cells::Role;
+    use crate::define::code::Code;
     use crate::plan::Pass;
 
     const METHODS: [Method; 4] = [

@@ -3,7 +3,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::define::cells::Code;
+use crate::define::code::Code;
 use crate::define::field::Field;
 use crate::plan::machine::LINE;
 use crate::plan::products::Rows;

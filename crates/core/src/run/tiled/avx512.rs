@@ -4,9 +4,9 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use crate::plan::blocks::BlockProgram;
-use crate::run::blocks::{Blocks, run_tiles};
 use crate::run::buffers::Memory;
 use crate::run::tiled::Runners;
+use crate::run::tiled::blocks::{Blocks, run_tiles};
 use crate::run::tiled::generic::Tiles;
 use crate::run::tiled::vector::{Streaming, Vector};
 

@@ -1,12 +1,13 @@
 //! Tiled kernels: schedules run operation by operation, on any machine.
 //!
 //! They serve until a program has been compiled, and wherever nothing may be compiled. Each is one
-//! algorithm ([`generic`], and for LT codes [`blocks`](crate::run::blocks)) over the
+//! algorithm ([`generic`], and for LT codes [`blocks`]) over the
 //! [`vector::Vector`] trait; an instruction set is a thin facade that enables its features round
 //! them.
 
 #![allow(unsafe_code)]
 
+pub(crate) mod blocks;
 pub(crate) mod generic;
 pub(crate) mod vector;
 
@@ -24,8 +25,8 @@ use std::ops::Range;
 
 use crate::plan::blocks::BlockProgram;
 use crate::plan::program::Program;
-use crate::run::blocks::Blocks;
 use crate::run::buffers::{Memory, PreparedKernel};
+use crate::run::tiled::blocks::Blocks;
 use crate::run::tiled::generic::Tiles;
 
 /// The tiled kernels of an instruction set. There are some only where the processor has it.

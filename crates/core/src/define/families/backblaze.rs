@@ -12,8 +12,9 @@
 
 use std::ops::Range;
 
-use crate::define::cells::{Code, Pin};
-use crate::define::code::{Family, words};
+use crate::define::code::Code;
+use crate::define::families::{Family, words};
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::Result;
 

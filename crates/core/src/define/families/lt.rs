@@ -4,9 +4,11 @@
 //! tolerance is 0: what can be borne is a matter of the graph and of chance. What is promised is that
 //! all blocks together determine the data.
 
-use crate::define::cells::{Code, CodeBuilder, Pin};
-use crate::define::code::Family;
+use crate::define::builder::CodeBuilder;
+use crate::define::code::Code;
+use crate::define::families::Family;
 use crate::define::lt::{self, LtCode, Selection};
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
 

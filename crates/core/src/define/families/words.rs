@@ -7,8 +7,10 @@
 //! polynomial of degree below k at k points of the field, parity symbols its values at others. Any k
 //! values determine the polynomial, so that any m may be lost.
 
-use crate::define::cells::{Code, CodeBuilder, Pin};
+use crate::define::builder::CodeBuilder;
+use crate::define::code::Code;
 use crate::define::field::Field;
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::SymbolMatrix;
 use crate::error::{Error, Result};

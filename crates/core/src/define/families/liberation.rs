@@ -9,9 +9,10 @@
 //! library does not do. With k < w the code has the first k blocks, as in Jerasure.
 
 use crate::define::bitmatrix::BitMatrix;
-use crate::define::cells::{Code, Pin};
-use crate::define::code::array::Sizes;
-use crate::define::code::{Family, density, rebuild_fixed};
+use crate::define::code::Code;
+use crate::define::families::array::Sizes;
+use crate::define::families::{Family, density, rebuild_fixed};
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::Result;
 
@@ -44,7 +45,7 @@ fn blocks(k: usize, w: usize) -> Vec<BitMatrix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::define::code::density::tests::{assert_densest, is_mds};
+    use crate::define::families::density::tests::{assert_densest, is_mds};
 
     #[test]
     fn any_two_losses_with_the_fewest_ones() {

@@ -6,10 +6,12 @@
 //! they stand. It is dense; `cauchy-good` and `cauchy` have fewer ones. It is here so that data that others
 //! have stored can be read.
 
-use crate::define::cells::{Code, CodeBuilder, Pin};
-use crate::define::code::cauchy::{Limits, Shape};
-use crate::define::code::{Family, rebuild_fixed};
+use crate::define::builder::CodeBuilder;
+use crate::define::code::Code;
+use crate::define::families::cauchy::{Limits, Shape};
+use crate::define::families::{Family, rebuild_fixed};
 use crate::define::field::Field;
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::SymbolMatrix;
 use crate::error::Result;

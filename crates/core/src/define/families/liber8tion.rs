@@ -10,8 +10,9 @@
 //! bytes. With k < 8 the code has the first k blocks.
 
 use crate::define::bitmatrix::BitMatrix;
-use crate::define::cells::{Code, Pin};
-use crate::define::code::{Family, density, rebuild_fixed};
+use crate::define::code::Code;
+use crate::define::families::{Family, density, rebuild_fixed};
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
 
@@ -69,7 +70,7 @@ fn packed(block: &BitMatrix) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::define::code::density::tests::assert_densest;
+    use crate::define::families::density::tests::assert_densest;
 
     #[test]
     fn any_two_losses_with_the_fewest_ones() {

@@ -10,8 +10,11 @@
 //! least possible; and every parity cell takes n - 3 XORs, the least too. There is no shortening:
 //! parity lies on every column, so that none can be left out as always zero.
 
-use crate::define::cells::{CellId, Code, CodeBuilder, Pin, Role};
-use crate::define::code::{Family, array, rebuild_fixed};
+use crate::define::builder::CodeBuilder;
+use crate::define::cells::{CellId, Role};
+use crate::define::code::Code;
+use crate::define::families::{Family, array, rebuild_fixed};
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
 

@@ -7,7 +7,9 @@
 //! The codes of this kind reach that bound. Their bytes are Jerasure's.
 
 use crate::define::bitmatrix::BitMatrix;
-use crate::define::cells::{Code, CodeBuilder, Pin};
+use crate::define::builder::CodeBuilder;
+use crate::define::code::Code;
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::Result;
 

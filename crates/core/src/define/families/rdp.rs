@@ -11,9 +11,12 @@
 //! p - 1 - k + j. Column 0 is the one column without a cell on the missing diagonal, so dropping
 //! it saves one XOR more than dropping any other. The choice decides the bytes and never changes.
 
-use crate::define::cells::{Code, CodeBuilder, Pin, Role};
-use crate::define::code::array::{self, Sizes};
-use crate::define::code::{Family, rebuild_fixed};
+use crate::define::builder::CodeBuilder;
+use crate::define::cells::Role;
+use crate::define::code::Code;
+use crate::define::families::array::{self, Sizes};
+use crate::define::families::{Family, rebuild_fixed};
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::Result;
 

@@ -8,9 +8,11 @@
 //! Shortened to k < p, the code keeps the first k columns, as EVENODD does; so a STAR code without
 //! its last node is an EVENODD code. The choice decides the bytes and never changes.
 
-use crate::define::cells::{Code, CodeBuilder, Pin};
-use crate::define::code::array::{self, Sizes};
-use crate::define::code::{Family, rebuild_fixed};
+use crate::define::builder::CodeBuilder;
+use crate::define::code::Code;
+use crate::define::families::array::{self, Sizes};
+use crate::define::families::{Family, rebuild_fixed};
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::Result;
 

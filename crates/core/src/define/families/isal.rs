@@ -24,9 +24,10 @@
 //! Everything else is refused, although ISA-L computes it: some m losses would be unrecoverable.
 //! A code is MDS only if those with fewer nodes are, so this is the whole set.
 
-use crate::define::cells::{Code, Pin};
-use crate::define::code::{Family, words};
+use crate::define::code::Code;
+use crate::define::families::{Family, words};
 use crate::define::field::Field;
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
 

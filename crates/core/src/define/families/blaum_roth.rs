@@ -11,9 +11,10 @@
 //! recoverable, so such w are refused here.
 
 use crate::define::bitmatrix::BitMatrix;
-use crate::define::cells::{Code, Pin};
-use crate::define::code::array::Sizes;
-use crate::define::code::{Family, density, rebuild_fixed};
+use crate::define::code::Code;
+use crate::define::families::array::Sizes;
+use crate::define::families::{Family, density, rebuild_fixed};
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::Result;
 
@@ -47,7 +48,7 @@ fn blocks(k: usize, p: usize) -> Vec<BitMatrix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::define::code::density::tests::{assert_densest, is_mds};
+    use crate::define::families::density::tests::{assert_densest, is_mds};
 
     #[test]
     fn any_two_losses_with_the_fewest_ones() {

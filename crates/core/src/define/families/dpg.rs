@@ -24,17 +24,20 @@
 
 mod base;
 mod group;
+mod shape;
 
-use crate::define::cells::{Code, Pin};
-use crate::define::code::Family;
-use crate::define::code::dpg::base::Bases;
-use crate::define::code::dpg::group::{Group, Interleave};
+use crate::define::code::Code;
+use crate::define::families::Family;
+use crate::define::families::dpg::base::Bases;
+use crate::define::families::dpg::group::Group;
+use crate::define::families::dpg::shape::{NAMES, Shape};
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::expect_size;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 pub(super) const DPG: Family = Family {
-    name: "dpg",
+    name: NAMES[0],
     summary: "delayed parity generation: m parities at once, m2 in all, over one base code",
     limits: "1 <= m < m2, k + m2 nodes within the base's limit; base=FAMILY (default: cauchy) and its parameters; interleave=none|first|all",
     example: "dpg:k=6,m=2,m2=4",
@@ -43,7 +46,7 @@ pub(super) const DPG: Family = Family {
 };
 
 pub(super) const BBDPG: Family = Family {
-    name: "bbdpg",
+    name: NAMES[1],
     summary: "delayed parity generation over two base codes, the second for the stripes that are read",
     limits: "as dpg; bar=FAMILY (default: base) and its parameters, each with bar- before it, where they differ from the base's",
     example: "bbdpg:k=6,m=2,m2=4",
@@ -51,56 +54,24 @@ pub(super) const BBDPG: Family = Family {
     rebuild,
 };
 
-/// k, m, m2 and the placement, checked.
-#[derive(Debug, Clone, Copy)]
-struct Shape {
-    k: usize,
-    /// Parities of stage one.
-    m: usize,
-    /// Parities of both stages, and stripes of a group.
-    m2: usize,
-    interleave: Interleave,
-}
-
 fn define(spec: &Spec) -> Result<Code> {
     let shape = Shape::read(spec)?;
-    shape.code(spec, &Bases::define(spec, shape)?)
+    code(spec, shape, &Bases::define(spec, shape)?)
 }
 
 fn rebuild(spec: &Spec, pin: &Pin) -> Result<Code> {
     let shape = Shape::read(spec)?;
-    shape.code(spec, &Bases::rebuild(spec, shape.k, shape.m2, pin)?)
+    code(spec, shape, &Bases::rebuild(spec, shape.k, shape.m2, pin)?)
 }
 
-impl Shape {
-    fn read(spec: &Spec) -> Result<Self> {
-        let (k, m, m2) = (spec.required("k")?, spec.required("m")?, spec.required("m2")?);
-        if k == 0 || m == 0 || m >= m2 {
-            return Err(Error::parameters(format!(
-                "{spec}: k and m are at least 1 and m2, the parities of both stages, more than m; \
-                 use m2 = {}",
-                m.max(1).saturating_add(1)
-            )));
-        }
-        // A group is a code of m2 times the base's symbols; its nodes hold as many.
-        expect_size(k.saturating_mul(m2), m2, 1)?;
-        let interleave = Interleave::read(spec)?;
-        Ok(Self { k, m, m2, interleave })
-    }
-
-    fn code(self, spec: &Spec, bases: &Bases) -> Result<Code> {
-        expect_size(self.k * self.m2, self.m2, bases.width())?;
-        let mut builder = Group { shape: self, c: bases.c(), bar: bases.bar() }.build();
-        builder.lane_rows(bases.width()).pin(bases.pin());
-        let Self { k, m, m2, interleave } = self;
-        let sizes = Spec::new(spec.family()).with("k", k).with("m", m).with("m2", m2);
-        builder.finish(bases.write(sizes).with("interleave", interleave.name()), m2)
-    }
-
-    /// Whether stage two can do with less than all data, so that parities are added to others.
-    fn is_coupled(self) -> bool {
-        self.m2 < self.k + self.m
-    }
+/// The code of a group over its base codes.
+fn code(spec: &Spec, shape: Shape, bases: &Bases) -> Result<Code> {
+    expect_size(shape.k * shape.m2, shape.m2, bases.width())?;
+    let mut builder = Group { shape, c: bases.c(), bar: bases.bar() }.build();
+    builder.lane_rows(bases.width()).pin(bases.pin());
+    let Shape { k, m, m2, interleave } = shape;
+    let sizes = Spec::new(spec.family()).with("k", k).with("m", m).with("m2", m2);
+    builder.finish(bases.write(sizes).with("interleave", interleave.name()), m2)
 }
 
 #[cfg(test)]

@@ -25,9 +25,10 @@
 //! Scaling rows and columns keeps minors from vanishing: it is MDS for any n ≤ 2^w, the library's own
 //! limit. The tests compare the form with the four steps.
 
-use crate::define::cells::{Code, Pin};
-use crate::define::code::{Family, words};
+use crate::define::code::Code;
+use crate::define::families::{Family, words};
 use crate::define::field::Field;
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::{WORD_WIDTHS, expect_size};
 use crate::error::{Error, Result};

@@ -9,9 +9,11 @@
 //! Shortened to k < p, the code keeps the first k columns (as usual: the last ones are zero). Any
 //! choice costs the same number of XORs; this one decides the bytes and never changes.
 
-use crate::define::cells::{Code, CodeBuilder, Pin};
-use crate::define::code::array::{self, Sizes};
-use crate::define::code::{Family, rebuild_fixed};
+use crate::define::builder::CodeBuilder;
+use crate::define::code::Code;
+use crate::define::families::array::{self, Sizes};
+use crate::define::families::{Family, rebuild_fixed};
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::Result;
 

@@ -41,7 +41,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::define::cells::Code;
+    use crate::define::code::Code;
 
     /// Every k up to 32 and m up to 8 with the smallest w, w = 8 for k up to 16 and m up to 6, and for k
     /// up to 16 and m < m2 up to 8 with the smallest w of k + m2, for delayed parity generation.

@@ -9,9 +9,11 @@
 //! step doubles all words of a register at once. In the packet layout Q's block for data node j is
 //! the bit matrix of 2^j, at any w up to 32; doubling is cheap there too, being a shift of rows.
 
-use crate::define::cells::{Code, CodeBuilder, Pin};
-use crate::define::code::Family;
+use crate::define::builder::CodeBuilder;
+use crate::define::code::Code;
+use crate::define::families::Family;
 use crate::define::field::Field;
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::{SymbolMatrix, WORD_WIDTHS, expect_size};
 use crate::error::{Error, Result};

@@ -10,9 +10,10 @@
 //! following powers of two ([`words::interpolation`]). The points are different up to 2^254, with
 //! which the code is MDS for any n ≤ 256.
 
-use crate::define::cells::{Code, Pin};
-use crate::define::code::{Family, words};
+use crate::define::code::Code;
+use crate::define::families::{Family, words};
 use crate::define::field::Field;
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::Result;
 

@@ -13,9 +13,9 @@
 //!
 //! The second rule serves k = 2^w - 1, one node more than a Cauchy matrix has points for.
 
-use crate::define::cells::Code;
-use crate::define::code::cauchy::{Limits, Shape};
-use crate::define::code::{Family, cauchy_orig, rebuild_fixed};
+use crate::define::code::Code;
+use crate::define::families::cauchy::{Limits, Shape};
+use crate::define::families::{Family, cauchy_orig, rebuild_fixed};
 use crate::define::field::Field;
 use crate::define::ones::{Ones, WIDEST_TABLE};
 use crate::define::spec::Spec;

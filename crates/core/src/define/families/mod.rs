@@ -26,7 +26,8 @@ mod words;
 mod xcode;
 mod zfec;
 
-use crate::define::cells::{Code, Pin};
+use crate::define::code::Code;
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
 

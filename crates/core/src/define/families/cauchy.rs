@@ -10,10 +10,13 @@
 
 mod table;
 
+use crate::define::builder::CodeBuilder;
 use crate::define::cauchy::CauchyMatrix;
-use crate::define::cells::{Code, CodeBuilder, NodeId, Pin};
-use crate::define::code::Family;
+use crate::define::cells::NodeId;
+use crate::define::code::Code;
+use crate::define::families::Family;
 use crate::define::field::Field;
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::expect_size;
 use crate::error::{Error, Result};

@@ -1,7 +1,8 @@
 //! What the codes over a prime share: how their sizes follow from the prime, the smallest one that
 //! fits, the refusal of others, and parities along lines of the table of cells.
 
-use crate::define::cells::{CellId, CodeBuilder, Role};
+use crate::define::builder::CodeBuilder;
+use crate::define::cells::{CellId, Role};
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
 

@@ -1,44 +1,9 @@
 //! The cells of a group, and on which nodes its symbols lie.
 
-use crate::define::cells::{CellId, Code, CodeBuilder, Role};
-use crate::define::code::dpg::Shape;
-use crate::define::spec::Spec;
-use crate::error::{Error, Result};
-
-/// How a group's symbols are spread over nodes (the dissertation's figure 4.3). Symbol s of a stripe
-/// is data for s < k, parity of stage one for s < k + m, else parity of stage two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Interleave {
-    /// Symbol s of every stripe is on node s.
-    None,
-    /// Stage one is rotated over its k + m nodes, m further with each stripe, so that its parity is
-    /// spread evenly; stage two has its own nodes.
-    First,
-    /// All symbols are rotated over all nodes, m2 - m further with each stripe: so stage two's parity is
-    /// spread evenly, and its reads, which are the rest of the last stripes.
-    All,
-}
-
-impl Interleave {
-    const ALL: [Self; 3] = [Self::None, Self::First, Self::All];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::First => "first",
-            Self::All => "all",
-        }
-    }
-
-    /// The placement of a spec, by default none.
-    pub(super) fn read(spec: &Spec) -> Result<Self> {
-        let name = spec.text("interleave").unwrap_or(Self::None.name());
-        Self::ALL.into_iter().find(|interleave| interleave.name() == name).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            Error::spec(format!("{spec}: interleave={name}; there are {names}"))
-        })
-    }
-}
+use crate::define::builder::CodeBuilder;
+use crate::define::cells::{CellId, Role};
+use crate::define::code::Code;
+use crate::define::families::dpg::shape::{Interleave, Shape};
 
 /// What a group is built from.
 pub(super) struct Group<'a> {

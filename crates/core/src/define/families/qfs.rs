@@ -9,9 +9,11 @@
 //! Symbols lie in packets, so that the third parity takes nothing but XORs either. QFS itself stores
 //! words in blocks of its own; this family has its matrix, not its files.
 
-use crate::define::cells::{Code, CodeBuilder, Pin};
-use crate::define::code::Family;
+use crate::define::builder::CodeBuilder;
+use crate::define::code::Code;
+use crate::define::families::Family;
 use crate::define::field::Field;
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::{SymbolMatrix, expect_size};
 use crate::error::{Error, Result};

@@ -5,9 +5,11 @@
 //! What a spec says beyond a group's own keys are C's parameters. They are C̄'s too where it is of the
 //! same family, unless `bar-KEY` says otherwise.
 
-use crate::define::cells::{CellId, Code, NodeId, Pin, Role};
-use crate::define::code::cauchy;
-use crate::define::code::dpg::Shape;
+use crate::define::cells::{CellId, NodeId, Role};
+use crate::define::code::Code;
+use crate::define::families::cauchy;
+use crate::define::families::dpg::shape::{NAMES, Shape};
+use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
 
@@ -15,9 +17,6 @@ const DEFAULT_FAMILY: &str = "cauchy";
 
 /// The keys of a group, which are no base code's.
 const OWN: [&str; 6] = ["k", "m", "m2", "base", "bar", "interleave"];
-
-/// The families of groups, whose codes are no base of others.
-const FAMILIES_OF_GROUPS: [&str; 2] = [super::DPG.name, super::BBDPG.name];
 
 /// What stands before the parameters and the pinned numbers of C̄.
 const BAR: &str = "bar-";
@@ -122,7 +121,7 @@ fn made_for_first(spec: &Spec, m: usize) -> Result<Code> {
 fn base_specs(spec: &Spec, k: usize, m2: usize) -> Result<(Spec, Option<Spec>)> {
     let base = spec.text("base").unwrap_or(DEFAULT_FAMILY);
     let family = spec.text("bar").unwrap_or(base);
-    if let Some(name) = [base, family].iter().find(|name| FAMILIES_OF_GROUPS.contains(name)) {
+    if let Some(name) = [base, family].iter().find(|name| NAMES.contains(name)) {
         return Err(Error::spec(format!("{spec}: {name} cannot be the base of a group itself")));
     }
     let has_bar = spec.family() == super::BBDPG.name;

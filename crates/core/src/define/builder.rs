@@ -1,0 +1,341 @@
+//! Builds codes cell by cell.
+
+use crate::define::bitmatrix::BitMatrix;
+use crate::define::cells::{Cell, CellId, NodeId, Place, Role, StageEnd, cancel_pairs};
+use crate::define::code::Code;
+use crate::define::lt::Graph;
+use crate::define::pin::Pin;
+use crate::define::spec::Spec;
+use crate::define::symbols::{SymbolMatrix, WORD_WIDTHS};
+use crate::error::{Error, Result};
+
+/// Builds a [`Code`] cell by cell, in any order that defines a cell before it is used.
+///
+/// ```
+/// use paritas::{CodeBuilder, Role, Spec};
+/// // Three nodes, the last one the XOR of the others.
+/// let mut code = CodeBuilder::new(3);
+/// let a = code.data(Some(0));
+/// let b = code.data(Some(1));
+/// code.derived(Role::Parity, Some(2), &[a, b]);
+/// let code = code.finish(Spec::new("mirror-of-two"), 1)?;
+/// assert_eq!(code.ones(), 2);
+/// # Ok::<(), paritas::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct CodeBuilder {
+    pin: Pin,
+    lane_rows: Option<usize>,
+    stage: u8,
+    stage_ends: Vec<StageEnd>,
+    cells: Vec<Cell>,
+    data: Vec<CellId>,
+    nodes: Vec<Vec<CellId>>,
+    rows: Vec<Box<[u32]>>,
+    definitions: Vec<Box<[CellId]>>,
+    symbols: Option<SymbolMatrix>,
+    graph: Option<Graph>,
+}
+
+impl CodeBuilder {
+    /// A code on the given number of nodes, without cells yet.
+    pub fn new(nodes: usize) -> Self {
+        Self {
+            pin: Pin::new(),
+            lane_rows: None,
+            stage: 1,
+            stage_ends: Vec::new(),
+            cells: Vec::new(),
+            data: Vec::new(),
+            nodes: vec![Vec::new(); nodes],
+            rows: Vec::new(),
+            definitions: Vec::new(),
+            symbols: None,
+            graph: None,
+        }
+    }
+
+    /// Sets the numbers that pin the matrix.
+    pub fn pin(&mut self, pin: Pin) -> &mut Self {
+        self.pin = pin;
+        self
+    }
+
+    /// Sets how many rows of a node form one lane; by default all.
+    pub fn lane_rows(&mut self, rows: usize) -> &mut Self {
+        self.lane_rows = Some(rows);
+        self
+    }
+
+    /// Sets the stage of the cells that follow; 1 to begin with. On every node the rows of a stage
+    /// come after those of earlier ones, in whatever order they are added.
+    pub fn stage(&mut self, stage: u8) -> &mut Self {
+        self.stage = stage;
+        self
+    }
+
+    /// Says of the first stage, or when called again of the next, what is true at its end: that any
+    /// `tolerance` nodes may be lost then, and that the stage that follows makes its cells from those
+    /// of `reads`.
+    pub fn end_stage(&mut self, tolerance: usize, reads: Vec<CellId>) -> &mut Self {
+        self.stage_ends.push(StageEnd { tolerance, reads });
+        self
+    }
+
+    /// Adds the next data cell, as the next row of a node or stored nowhere.
+    ///
+    /// # Panics
+    /// When there is no such node.
+    pub fn data(&mut self, node: Option<usize>) -> CellId {
+        let row = vec![self.data.len() as u32].into_boxed_slice();
+        let cell = self.push(Role::Data, node, row, Box::default());
+        self.data.push(cell);
+        cell
+    }
+
+    /// Adds a cell that is the XOR of cells added before, as the next row of a node or stored
+    /// nowhere. A source that is named twice cancels out.
+    ///
+    /// # Panics
+    /// When there is no such node.
+    pub fn derived(&mut self, role: Role, node: Option<usize>, sources: &[CellId]) -> CellId {
+        let mut row: Vec<u32> =
+            sources.iter().flat_map(|&source| self.rows[source.index()].iter().copied()).collect();
+        cancel_pairs(&mut row);
+        let mut definition = sources.to_vec();
+        cancel_pairs(&mut definition);
+        self.push(role, node, row.into(), definition.into())
+    }
+
+    /// Adds the next data cells: `rows` of node 0, then `rows` of node 1, up to node `nodes - 1`.
+    ///
+    /// # Panics
+    /// When the code has fewer nodes.
+    pub fn data_nodes(&mut self, nodes: usize, rows: usize) -> Vec<Vec<CellId>> {
+        (0..nodes).map(|node| (0..rows).map(|_| self.data(Some(node))).collect()).collect()
+    }
+
+    /// Adds a parity node that is the sum of blocks times data columns: its row r is the XOR of
+    /// cell c of column j for every one at (r, c) of block j.
+    ///
+    /// # Panics
+    /// When there is no such node, or a block has more columns than its data column has cells.
+    pub fn blocks(&mut self, node: usize, data: &[Vec<CellId>], blocks: &[BitMatrix]) -> &mut Self {
+        for r in 0..blocks.first().map_or(0, BitMatrix::rows) {
+            let sources = blocks.iter().zip(data);
+            let sources: Vec<CellId> =
+                sources.flat_map(|(block, cells)| block.support(r).map(|c| cells[c])).collect();
+            self.derived(Role::Parity, Some(node), &sources);
+        }
+        self
+    }
+
+    /// Adds the symbols of a matrix in the packet layout: node by node from 0, the w bits of a
+    /// symbol as the next w rows of its node.
+    ///
+    /// # Panics
+    /// When the code has fewer nodes.
+    pub fn symbols(&mut self, matrix: &SymbolMatrix) -> &mut Self {
+        let field = matrix.field();
+        let data = self.data_nodes(matrix.data_nodes(), field.width() as usize);
+        for (row, node) in matrix.parity().iter().zip(matrix.data_nodes()..) {
+            let blocks: Vec<BitMatrix> = row.iter().map(|&c| field.bit_matrix(c)).collect();
+            self.blocks(node, &data, &blocks);
+        }
+        self
+    }
+
+    /// Adds the symbols of a matrix in the word layout. The code has no other cells.
+    ///
+    /// # Panics
+    /// When the code has fewer nodes.
+    pub fn words(&mut self, matrix: SymbolMatrix) -> &mut Self {
+        self.symbols(&matrix);
+        self.symbols = Some(matrix);
+        self
+    }
+
+    /// Adds the data blocks of an LT code, which are stored nowhere, and its blocks, dealt out to the
+    /// nodes in turn, each a lane of its own. The code has no other cells.
+    pub fn graph(&mut self, graph: &Graph) -> &mut Self {
+        let data: Vec<CellId> = (0..graph.data()).map(|_| self.data(None)).collect();
+        let nodes = self.nodes.len();
+        for block in 0..graph.blocks() {
+            let neighbours = graph.row(block as u32).iter();
+            let sources: Vec<CellId> = neighbours.map(|&n| data[n as usize]).collect();
+            self.derived(Role::Parity, Some(block % nodes), &sources);
+        }
+        self.graph = Some(graph.clone());
+        self.lane_rows(1)
+    }
+
+    fn push(
+        &mut self,
+        role: Role,
+        node: Option<usize>,
+        row: Box<[u32]>,
+        definition: Box<[CellId]>,
+    ) -> CellId {
+        let id = CellId::new(self.cells.len());
+        let place = node.map(|node| {
+            let rows = &mut self.nodes[node];
+            rows.push(id);
+            Place { node: NodeId::new(node), row: rows.len() - 1 }
+        });
+        self.cells.push(Cell { role, place, stage: self.stage });
+        self.rows.push(row);
+        self.definitions.push(definition);
+        id
+    }
+
+    /// The finished code, with its canonical spec and the number of nodes that may be lost.
+    ///
+    /// # Errors
+    /// When the code has no data, a node without cells, a lane that mixes data and parity or stages,
+    /// a cell of a stage after the last that an end was said of, or in the word layout divided symbols, other cells, or words that no kernel computes with.
+    pub fn finish(mut self, spec: Spec, tolerance: usize) -> Result<Code> {
+        self.sort_stages(&spec)?;
+        let widest = self.nodes.iter().map(Vec::len).max().unwrap_or(0);
+        let lane_rows = self.lane_rows.unwrap_or(widest);
+        if self.data.is_empty() || self.nodes.iter().any(Vec::is_empty) || lane_rows == 0 {
+            return Err(Error::parameters(format!("{spec} leaves a node without cells")));
+        }
+        self.expect_whole_words(&spec, lane_rows)?;
+        let code = Code {
+            spec,
+            pin: self.pin,
+            tolerance,
+            stage_ends: self.stage_ends,
+            lane_rows,
+            cells: self.cells,
+            data: self.data,
+            nodes: self.nodes,
+            rows: self.rows,
+            definitions: self.definitions,
+            symbols: self.symbols,
+            graph: self.graph,
+        };
+        let kind = |cell: CellId| (code.cell(cell).role, code.cell(cell).stage);
+        let mixed = |lane: &[CellId]| lane.iter().any(|&cell| kind(cell) != kind(lane[0]));
+        if code.nodes.iter().any(|node| node.chunks(lane_rows).any(mixed)) {
+            return Err(Error::parameters(format!(
+                "{}: lanes of {lane_rows} rows mix data and parity or stages",
+                code.spec
+            )));
+        }
+        Ok(code)
+    }
+
+    /// Brings the rows of every node into the order of their stages, all of which must have ends.
+    fn sort_stages(&mut self, spec: &Spec) -> Result<()> {
+        let stages = self.stage_ends.len() + 1;
+        if let Some(cell) = self.cells.iter().find(|c| !(1..=stages).contains(&c.stage.into())) {
+            return Err(Error::parameters(format!(
+                "{spec}: a cell is of stage {}, but there are {stages}",
+                cell.stage
+            )));
+        }
+        for cells in &mut self.nodes {
+            cells.sort_by_key(|cell| self.cells[cell.index()].stage);
+            for (row, cell) in cells.iter().enumerate() {
+                if let Some(place) = &mut self.cells[cell.index()].place {
+                    place.row = row;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn expect_whole_words(&self, spec: &Spec, lane_rows: usize) -> Result<()> {
+        let Some(symbols) = &self.symbols else { return Ok(()) };
+        let w = symbols.field().width() as usize;
+        if !WORD_WIDTHS.contains(&w) {
+            let message = format!("{spec}: w = {w}, but words have w = 8, 16 or 32");
+            return Err(Error::parameters(message));
+        }
+        if self.cells.len() != w * symbols.node_count() || lane_rows != w {
+            return Err(Error::parameters(format!(
+                "{spec}: nodes in the word layout hold only symbols, undivided"
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two data rows and two parity rows on every node.
+    #[test]
+    fn vertical_codes_fit() {
+        let n = 4;
+        let mut builder = CodeBuilder::new(n);
+        let data = builder.data_nodes(n, 2);
+        for (i, j) in [(1, 2), (2, 3)] {
+            for node in 0..n {
+                let sources = [data[(node + i) % n][0], data[(node + j) % n][1]];
+                builder.derived(Role::Parity, Some(node), &sources);
+            }
+        }
+        builder.lane_rows(1);
+        let code = builder.finish(Spec::new("test"), 1).unwrap();
+        assert_eq!(code.node_cells(NodeId::new(0)).len(), 4);
+        assert_eq!(code.ones(), 2 * n * 2);
+        assert!(code.nodes().all(|node| code.holds_data(node)));
+        assert_eq!(code.cell_name(code.node_cells(NodeId::new(3))[2]), "p3.2");
+    }
+
+    /// Several stripes in one group, with cells of a second stage.
+    #[test]
+    fn groups_and_stages_fit() {
+        let mut builder = CodeBuilder::new(4);
+        let first: Vec<CellId> = (0..2).map(|node| builder.data(Some(node))).collect();
+        let second: Vec<CellId> = (0..2).map(|node| builder.data(Some(node))).collect();
+        builder.derived(Role::Parity, Some(2), &first);
+        builder.derived(Role::Parity, Some(2), &second);
+        builder.end_stage(1, second.clone());
+        builder.stage(2).derived(Role::Parity, Some(3), &[first[0], second[1]]);
+        let code = builder.lane_rows(1).finish_by_value();
+        assert_eq!(code.node_cells(NodeId::new(3)).len(), 1);
+        assert_eq!(code.cell(CellId::new(6)).stage, 2);
+    }
+
+    /// A code that stores no original data, as plain LT.
+    #[test]
+    fn unplaced_data_fits() {
+        let mut builder = CodeBuilder::new(2);
+        let data: Vec<CellId> = (0..3).map(|_| builder.data(None)).collect();
+        builder.derived(Role::Parity, Some(0), &data[..1]);
+        builder.derived(Role::Parity, Some(0), &data[..2]);
+        builder.derived(Role::Parity, Some(1), &data[1..]);
+        let code = builder.finish(Spec::new("lt"), 0).unwrap();
+        assert_eq!(code.data_cells().len(), 3);
+        assert!(code.stored(Role::Data).is_empty());
+    }
+
+    #[test]
+    fn definitions_cancel() {
+        let mut builder = CodeBuilder::new(2);
+        let (a, b) = (builder.data(Some(0)), builder.data(Some(0)));
+        let sum = builder.derived(Role::Auxiliary, None, &[a, b]);
+        let only_a = builder.derived(Role::Parity, Some(1), &[sum, b, a, a]);
+        let code = builder.finish(Spec::new("test"), 1).unwrap();
+        assert_eq!(code.row(only_a), [0]);
+        assert_eq!(code.definition(only_a), [b, sum]);
+    }
+
+    #[test]
+    fn lanes_do_not_mix_data_and_parity() {
+        let mut builder = CodeBuilder::new(1);
+        let a = builder.data(Some(0));
+        builder.derived(Role::Parity, Some(0), &[a]);
+        assert!(builder.finish(Spec::new("test"), 0).is_err());
+    }
+
+    impl CodeBuilder {
+        fn finish_by_value(&mut self) -> Code {
+            std::mem::replace(self, Self::new(0)).finish(Spec::new("test"), 1).unwrap()
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The general code type: cells, their rows in the generator, and their places on nodes.
+//!
+//! A code has *data cells*, numbered in the order of the user's bytes, and cells derived from
+//! them. Every cell is an XOR of data cells (its *row* of the generator matrix). A cell may be
+//! *placed*: it is one row of one node's strips. It may also be stored nowhere: an *auxiliary*
+//! cell such as EVENODD's S, which only helps the planner, or a data cell of a code that stores
+//! no original data (LT).
+//!
+//! Nothing here assumes that nodes are alike, that a node holds only data or only parity, or that
+//! there is one stripe: X-Code puts parity cells under data cells on every node, a DPG group
+//! is one code whose nodes hold the symbols of several stripes, and an LT code has thousands of
+//! nodes' worth of rows with a dozen ones each. Rows are therefore kept sparse.
+//!
+//! A derived cell is *defined* by the cells it is the XOR of, which need not be data cells: RDP's
+//! diagonal parity is defined through row parity. The generator row follows from the definition;
+//! the definition itself stays as a hint that lets the planner find the published, cheaper
+//! schedules.
+
+use crate::define::cells::{Cell, CellId, CellSet, NodeId, Place, Role, StageEnd};
+use crate::define::lt::Graph;
+use crate::define::pin::Pin;
+use crate::define::spec::Spec;
+use crate::define::symbols::SymbolMatrix;
+
+/// A code: cells, generator rows, definitions, placement.
+#[derive(Debug, Clone)]
+pub struct Code {
+    pub(super) spec: Spec,
+    pub(super) pin: Pin,
+    pub(super) tolerance: usize,
+    pub(super) stage_ends: Vec<StageEnd>,
+    pub(super) lane_rows: usize,
+    pub(super) cells: Vec<Cell>,
+    pub(super) data: Vec<CellId>,
+    pub(super) nodes: Vec<Vec<CellId>>,
+    /// Per cell, the data cells (by position in `data`) that it is the XOR of, ascending.
+    pub(super) rows: Vec<Box<[u32]>>,
+    /// Per cell, the cells that define it; empty for data cells.
+    pub(super) definitions: Vec<Box<[CellId]>>,
+    /// The coefficients over GF(2^w), where the layout is words.
+    pub(super) symbols: Option<SymbolMatrix>,
+    /// The graph of an LT code.
+    pub(super) graph: Option<Graph>,
+}
+
+impl Code {
+    /// The canonical spec.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The numbers that pin the matrix.
+    pub fn pin(&self) -> &Pin {
+        &self.pin
+    }
+
+    /// Any this many nodes may be lost, once all stages are done.
+    pub fn tolerance(&self) -> usize {
+        self.tolerance
+    }
+
+    /// The ends of all stages but the last.
+    pub(crate) fn stage_ends(&self) -> &[StageEnd] {
+        &self.stage_ends
+    }
+
+    /// The number of nodes.
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// All nodes.
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+        (0..self.nodes.len()).map(NodeId::new)
+    }
+
+    /// The cells of a node by row.
+    ///
+    /// # Panics
+    /// When there is no such node.
+    pub fn node_cells(&self, node: NodeId) -> &[CellId] {
+        &self.nodes[node.index()]
+    }
+
+    /// Whether a node stores any of the user's data.
+    pub fn holds_data(&self, node: NodeId) -> bool {
+        self.node_cells(node).iter().any(|&cell| self.cell(cell).role == Role::Data)
+    }
+
+    /// The data cells, in the order of the user's bytes.
+    pub fn data_cells(&self) -> &[CellId] {
+        &self.data
+    }
+
+    /// The number of cells of every role.
+    pub fn cell_count(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// All cells.
+    pub fn cells(&self) -> impl Iterator<Item = CellId> + use<> {
+        (0..self.cells.len()).map(CellId::new)
+    }
+
+    /// A cell.
+    ///
+    /// # Panics
+    /// When there is no such cell.
+    pub fn cell(&self, cell: CellId) -> &Cell {
+        &self.cells[cell.index()]
+    }
+
+    /// A cell's generator row: positions in [`Code::data_cells`], ascending.
+    pub fn row(&self, cell: CellId) -> &[u32] {
+        &self.rows[cell.index()]
+    }
+
+    /// The cells that a derived cell is defined by; empty for data cells (and for a derived cell
+    /// that is always zero).
+    pub fn definition(&self, cell: CellId) -> &[CellId] {
+        &self.definitions[cell.index()]
+    }
+
+    /// The coefficients over GF(2^w) of a code in the word layout, whose cells are the bits of
+    /// symbols and are stored as such; `None` where cells are packets.
+    pub fn symbols(&self) -> Option<&SymbolMatrix> {
+        self.symbols.as_ref()
+    }
+
+    /// The graph of an LT code, whose block b is cell k + b and lies on node b modulo the nodes; `None`
+    /// for codes with a tolerance. Whether given blocks determine the data is a matter of the graph.
+    pub fn graph(&self) -> Option<&Graph> {
+        self.graph.as_ref()
+    }
+
+    /// How many rows of a node form one *lane*: the part of a stored block that is contiguous,
+    /// separately checksummed and can be read alone. Equal to the node's rows where reading part
+    /// of a strip gains nothing.
+    pub fn lane_rows(&self) -> usize {
+        self.lane_rows
+    }
+
+    /// The ones of the parity rows of the generator: what encoding costs before any scheduling.
+    pub fn ones(&self) -> usize {
+        let parity = |&cell: &CellId| self.cell(cell).role == Role::Parity;
+        self.cells().filter(parity).map(|cell| self.row(cell).len()).sum()
+    }
+
+    /// The set of all placed cells of some nodes.
+    pub fn cells_of(&self, nodes: impl IntoIterator<Item = NodeId>) -> CellSet {
+        let cells = nodes.into_iter().flat_map(|node| self.node_cells(node).iter().copied());
+        CellSet::from_cells(self.cell_count(), cells)
+    }
+
+    /// The stored cells of one role.
+    pub fn stored(&self, role: Role) -> CellSet {
+        let wanted = |&cell: &CellId| {
+            let cell = self.cell(cell);
+            cell.role == role && cell.place.is_some()
+        };
+        CellSet::from_cells(self.cell_count(), self.cells().filter(wanted))
+    }
+
+    /// How a cell is called in messages and schedules: `d3.1` is row 1 of node 3 holding data,
+    /// `p5.0` holding parity; a cell that is stored nowhere is called by its number.
+    pub fn cell_name(&self, cell: CellId) -> String {
+        match (self.cell(cell).role, self.cell(cell).place) {
+            (Role::Data, Some(Place { node, row })) => format!("d{}.{row}", node.index()),
+            (_, Some(Place { node, row })) => format!("p{}.{row}", node.index()),
+            (Role::Data, None) => format!("d{}", cell.index()),
+            (_, None) => format!("aux{}", cell.index()),
+        }
+    }
+
+    /// Feeds a canonical description of generator and placement to a hash. Two codes with the same
+    /// description store the same bytes in the same places.
+    ///
+    /// All numbers are 32-bit little-endian: the number of data cells; the number of nodes; then
+    /// for each node the number of its cells, and for each cell in row order the number of ones
+    /// of its generator row and their positions; in a code of several stages, then, for each node the
+    /// stages of its cells; in the word layout, finally, the bits of a word.
+    pub fn describe(&self, feed: impl FnMut(&[u8])) {
+        let mut numbers = Numbers { feed, bytes: Vec::with_capacity(Numbers::<()>::ROOM) };
+        numbers.add(self.data.len());
+        numbers.add(self.nodes.len());
+        for node in &self.nodes {
+            numbers.add(node.len());
+            for &cell in node {
+                numbers.add(self.row(cell).len());
+                self.row(cell).iter().for_each(|&data| numbers.add(data as usize));
+            }
+        }
+        if !self.stage_ends.is_empty() {
+            let cells = self.nodes.iter().flatten();
+            cells.for_each(|&cell| numbers.add(usize::from(self.cell(cell).stage)));
+        }
+        if let Some(symbols) = &self.symbols {
+            numbers.add(symbols.field().width() as usize);
+        }
+        numbers.flush();
+    }
+}
+
+/// 32-bit little-endian numbers, fed on in pieces: hashes take long for a few bytes at a time.
+struct Numbers<F> {
+    feed: F,
+    bytes: Vec<u8>,
+}
+
+impl<F> Numbers<F> {
+    /// The bytes of a piece.
+    const ROOM: usize = 16 * 1024;
+}
+
+impl<F: FnMut(&[u8])> Numbers<F> {
+    fn add(&mut self, number: usize) {
+        self.bytes.extend_from_slice(&(number as u32).to_le_bytes());
+        if self.bytes.len() >= Self::ROOM {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        (self.feed)(&self.bytes);
+        self.bytes.clear();
+    }
+}

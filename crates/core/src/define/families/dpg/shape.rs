@@ -1,0 +1,76 @@
+//! The parameters of a group.
+
+use crate::define::spec::Spec;
+use crate::define::symbols::expect_size;
+use crate::error::{Error, Result};
+
+/// The names of the families of groups, whose codes are not the base of others.
+pub(super) const NAMES: [&str; 2] = ["dpg", "bbdpg"];
+
+/// How a group's symbols are spread over nodes (the dissertation's figure 4.3). Symbol s of a stripe
+/// is data for s < k, parity of stage one for s < k + m, else parity of stage two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Interleave {
+    /// Symbol s of every stripe is on node s.
+    None,
+    /// Stage one is rotated over its k + m nodes, m further with each stripe, so that its parity is
+    /// spread evenly; stage two has its own nodes.
+    First,
+    /// All symbols are rotated over all nodes, m2 - m further with each stripe: so stage two's parity is
+    /// spread evenly, and its reads, which are the rest of the last stripes.
+    All,
+}
+
+impl Interleave {
+    const ALL: [Self; 3] = [Self::None, Self::First, Self::All];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::First => "first",
+            Self::All => "all",
+        }
+    }
+
+    /// The placement of a spec, by default none.
+    pub(super) fn read(spec: &Spec) -> Result<Self> {
+        let name = spec.text("interleave").unwrap_or(Self::None.name());
+        Self::ALL.into_iter().find(|interleave| interleave.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::spec(format!("{spec}: interleave={name}; there are {names}"))
+        })
+    }
+}
+
+/// k, m, m2 and the placement, checked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) k: usize,
+    /// Parities of stage one.
+    pub(super) m: usize,
+    /// Parities of both stages, and stripes of a group.
+    pub(super) m2: usize,
+    pub(super) interleave: Interleave,
+}
+
+impl Shape {
+    pub(super) fn read(spec: &Spec) -> Result<Self> {
+        let (k, m, m2) = (spec.required("k")?, spec.required("m")?, spec.required("m2")?);
+        if k == 0 || m == 0 || m >= m2 {
+            return Err(Error::parameters(format!(
+                "{spec}: k and m are at least 1 and m2, the parities of both stages, more than m; \
+                 use m2 = {}",
+                m.max(1).saturating_add(1)
+            )));
+        }
+        // A group is a code of m2 times the base's symbols; its nodes hold as many.
+        expect_size(k.saturating_mul(m2), m2, 1)?;
+        let interleave = Interleave::read(spec)?;
+        Ok(Self { k, m, m2, interleave })
+    }
+
+    /// Whether stage two can do with less than all data, so that parities are added to others.
+    pub(super) fn is_coupled(self) -> bool {
+        self.m2 < self.k + self.m
+    }
+}
