@@ -122,7 +122,7 @@ fn solve(
     // Expressing all unknowns by the equations takes as long again.
     budget.spend(2 * losses.steps());
     let single = Single::new(code, &losses, have, wanted)?;
-    let syndromes = syndrome::solve(code, &losses, have, wanted, budget);
+    let syndromes = syndrome::solve(code, &losses, have, wanted, &single.combinations, budget);
     let is_affordable = budget.draw(single.steps());
     if let (Some(syndromes), false) = (&syndromes, is_affordable) {
         budget.cut(Cut::Elimination);
@@ -133,10 +133,12 @@ fn solve(
     Ok(vec![fewer.unwrap_or_else(|| single.equations(code, &losses, have, &sums))])
 }
 
+/// Cells, and the numbers of the equations that each is the sum of.
+pub(super) type Combinations = Vec<(CellId, Vec<usize>)>;
+
 /// Each wanted cell by itself.
 struct Single {
-    /// The wanted cells, and the numbers of the equations that each is the sum of.
-    combinations: Vec<(CellId, Vec<usize>)>,
+    combinations: Combinations,
     /// The words of a bit set of the data at hand.
     words: usize,
 }
