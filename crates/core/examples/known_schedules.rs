@@ -85,5 +85,5 @@ fn plan(code: &Code, (objective, rounds): (Objective, usize)) -> Result<Plan, pa
 /// What a compiled kernel executes on AVX2, weighed as `Objective::Fused` does.
 fn executed(code: &Code, plan: &Plan) -> usize {
     let best = arranged(plan.schedule(), &plan.streams(code), Machine::AVX2);
-    best.map_or(usize::MAX, |made| 4 * (made.loads + 2 * made.stores) + made.steps.len())
+    best.map_or(usize::MAX, |made| made.allocation.cost())
 }

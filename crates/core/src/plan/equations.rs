@@ -21,6 +21,9 @@ impl Equations {
     }
 }
 
+/// Cells, and the numbers of the equations that each is the sum of.
+pub(super) type Combinations = Vec<(CellId, Vec<usize>)>;
+
 /// Keeps of the cells that were solved those that the wanted ones need, in the order they were solved.
 pub(super) fn needed(
     wanted: &[CellId],

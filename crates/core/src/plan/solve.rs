@@ -14,7 +14,7 @@ use crate::define::code::Code;
 use crate::define::erasure::Losses;
 use crate::error::{Error, Result};
 use crate::plan::budget::{Budget, Cut};
-use crate::plan::equations::Equations;
+use crate::plan::equations::{Combinations, Equations};
 use crate::plan::{structure, syndrome};
 
 /// All equations that were found for the wanted cells; at least one set.
@@ -85,7 +85,7 @@ fn solve(
     // Expressing all unknowns by the equations takes as long again.
     budget.spend(2 * losses.steps());
     let single = Single::new(code, &losses, have, wanted)?;
-    let syndromes = syndrome::solve(code, &losses, have, wanted, budget);
+    let syndromes = syndrome::solve(code, &losses, have, wanted, &single.combinations, budget);
     let is_affordable = budget.draw(single.steps());
     if let (Some(syndromes), false) = (&syndromes, is_affordable) {
         budget.cut(Cut::Elimination);
@@ -98,8 +98,7 @@ fn solve(
 
 /// Each wanted cell by itself.
 struct Single {
-    /// The wanted cells, and the numbers of the equations that each is the sum of.
-    combinations: Vec<(CellId, Vec<usize>)>,
+    combinations: Combinations,
     /// The words of a bit set of the data at hand.
     words: usize,
 }

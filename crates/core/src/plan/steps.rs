@@ -166,7 +166,7 @@ impl Allocation {
     /// store one. Of the instructions, memory's among them, so many run beside these that each
     /// counts as a quarter of a load (which ranks the orders of 6+3, 10+4 and 20+4 as they were
     /// measured).
-    pub(crate) fn cost(&self) -> usize {
+    pub fn cost(&self) -> usize {
         4 * (self.loads + 2 * self.stores) + self.steps.len()
     }
 }

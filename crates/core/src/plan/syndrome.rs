@@ -20,18 +20,19 @@ use crate::define::cells::{CellId, CellSet, Role};
 use crate::define::code::Code;
 use crate::define::erasure::Losses;
 use crate::plan::budget::{Budget, Cut};
-use crate::plan::equations::Equations;
+use crate::plan::equations::{Combinations, Equations};
 
 /// The wanted cells by syndromes, or `None` where some lost data cell that they need is not
-/// determined by itself.
+/// determined by itself. `combinations` are those of the wanted cells.
 pub(super) fn solve(
     code: &Code,
     losses: &Losses<'_>,
     have: &CellSet,
     wanted: &[CellId],
+    combinations: &Combinations,
     budget: &mut Budget,
 ) -> Option<Equations> {
-    let unknowns = unknown_data(code, have, wanted);
+    let unknowns = with_combinations(losses, unknown_data(code, have, wanted), combinations)?;
     let parity = wanted.iter().filter(|&&cell| code.cell(cell).role != Role::Data);
     let parity = parity.map(|&cell| (cell, data_of(code, cell).collect()));
     let mut rows = match by_factors(code, losses, have, &unknowns, budget) {
@@ -39,11 +40,27 @@ pub(super) fn solve(
         Factors::Undetermined => return None,
         Factors::TooMany => {
             budget.cut(Cut::Pivots);
-            by_inverse(code, losses, have, &unknowns)?
+            by_inverse(code, losses, have, unknowns)
         }
     };
     rows.extend(parity);
     Some(Equations { rows })
+}
+
+/// Unknown cells with the equations that each is the sum of, taken from those that were found for wanted
+/// cells where they are among these; `None` if one is not determined.
+fn with_combinations(
+    losses: &Losses<'_>,
+    unknowns: Vec<CellId>,
+    found: &Combinations,
+) -> Option<Combinations> {
+    let found: HashMap<CellId, &Vec<usize>> =
+        found.iter().map(|(cell, combination)| (*cell, combination)).collect();
+    let combination = |cell: CellId| match found.get(&cell) {
+        Some(&combination) => Some((cell, combination.clone())),
+        None => Some((cell, losses.combination(cell).ok()?)),
+    };
+    unknowns.into_iter().map(combination).collect()
 }
 
 /// Choosing pivots in a matrix that stays as it is at first may take this part of the budget: filling it in,
@@ -63,10 +80,15 @@ fn by_factors(
     code: &Code,
     losses: &Losses<'_>,
     have: &CellSet,
-    unknowns: &[CellId],
+    unknowns: &Combinations,
     budget: &mut Budget,
 ) -> Factors {
-    let Some(system) = System::new(code, losses, have, unknowns.to_vec()) else {
+    // For every pivot a word is looked at in each row at least.
+    let least = (unknowns.len() as u64).pow(2) * unknowns.len().div_ceil(64) as u64;
+    if least > budget.left() / DENSE {
+        return Factors::TooMany;
+    }
+    let Some(system) = System::new(code, losses, have, unknowns) else {
         return Factors::Undetermined;
     };
     let elimination = Elimination::of(&system);
@@ -90,12 +112,11 @@ fn by_inverse(
     code: &Code,
     losses: &Losses<'_>,
     have: &CellSet,
-    unknowns: &[CellId],
-) -> Option<Vec<(CellId, Vec<CellId>)>> {
+    unknowns: Combinations,
+) -> Vec<(CellId, Vec<CellId>)> {
     let mut syndromes: HashMap<usize, CellId> = HashMap::new();
     let (mut rows, mut solved) = (Vec::new(), Vec::with_capacity(unknowns.len()));
-    for &unknown in unknowns {
-        let used = losses.combination(unknown).ok()?;
+    for (unknown, used) in unknowns {
         let sources = used.into_iter().map(|equation| {
             *syndromes.entry(equation).or_insert_with(|| {
                 let parity = losses.equations()[equation];
@@ -111,7 +132,7 @@ fn by_inverse(
         solved.push((unknown, sources.collect()));
     }
     rows.extend(solved);
-    Some(rows)
+    rows
 }
 
 /// The data cells in a cell's generator row.
@@ -151,14 +172,23 @@ impl System {
         code: &Code,
         losses: &Losses<'_>,
         have: &CellSet,
-        mut unknowns: Vec<CellId>,
+        combinations: &Combinations,
     ) -> Option<Self> {
-        let needed = unknowns.len();
+        let needed = combinations.len();
+        let mut unknowns: Vec<CellId> = combinations.iter().map(|(cell, _)| *cell).collect();
         let mut seen: HashSet<CellId> = unknowns.iter().copied().collect();
         let mut syndromes = Vec::new();
         let mut next = 0;
         while let Some(&cell) = unknowns.get(next) {
-            for equation in losses.combination(cell).ok()? {
+            let more: Vec<usize>;
+            let equations = match combinations.get(next) {
+                Some((_, equations)) => equations,
+                None => {
+                    more = losses.combination(cell).ok()?;
+                    &more
+                }
+            };
+            for &equation in equations {
                 let parity = losses.equations()[equation];
                 if seen.insert(parity) {
                     let (mut known, unknown): (Vec<CellId>, Vec<CellId>) =
@@ -310,7 +340,7 @@ mod tests {
         let have = code.cells_of(code.nodes().filter(|node| !lost.contains(node)));
         let wanted: Vec<CellId> = code.cells_of(nodes(wanted)).iter().collect();
         let losses = Losses::new(code, have.clone());
-        solve(code, &losses, &have, &wanted, &mut Budget::unlimited())
+        solve(code, &losses, &have, &wanted, &Vec::new(), &mut Budget::unlimited())
     }
 
     /// The generator row of every cell that the equations make, in their order.
@@ -367,7 +397,8 @@ mod tests {
             let have = code.cells_of(code.nodes().filter(|node| !lost.contains(node)));
             let wanted: Vec<CellId> = code.cells_of(lost).iter().collect();
             let (losses, mut budget) = (Losses::new(&code, have.clone()), Budget::new(0));
-            let equations = solve(&code, &losses, &have, &wanted, &mut budget).unwrap();
+            let equations =
+                solve(&code, &losses, &have, &wanted, &Vec::new(), &mut budget).unwrap();
             assert_eq!(budget.into_account().cuts, [Cut::Pivots]);
             let made = made(&code, &equations);
             for cell in wanted {

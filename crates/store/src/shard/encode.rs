@@ -133,7 +133,8 @@ fn prepare(job: &EncodeJob) -> Result<(Geometry, Identity)> {
     }
     let (packet, stripes) =
         Geometry::choose(&job.code, job.packet, job.block_bytes, job.length_hint);
-    let geometry = Geometry::new(job.code.clone(), packet, stripes, job.options.clone())?;
+    let (length, options) = (job.length_hint, job.options.clone());
+    let geometry = Geometry::new(job.code.clone(), packet, stripes, length, options)?;
     geometry.expect_decodable()?;
     let object = job.object.map_or_else(ObjectId::random, Ok)?;
     let mut identity = Identity::new(&job.code, &job.name, object);

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use paritas::{BufferLayout, CellId, CellSet, Code, Codec, CodecOptions};
+use paritas::{BufferLayout, CellId, CellSet, Code, Codec, CodecOptions, PlanOptions};
 
 use crate::error::{Error, Result};
 
@@ -38,6 +38,15 @@ const WANTED_LT_BLOCK: usize = 1024;
 
 /// The longest file of any system, with room for a header to be added without overflow.
 const MAX_FILE: u64 = i64::MAX as u64;
+
+/// The lengths of objects that are planned for alike; longer ones are worth any schedule.
+const PLANNED: [u64; 3] = [1 << 16, 1 << 20, 1 << 26];
+
+/// For how many bytes an object of some length is planned. There are few answers, so that objects of all
+/// lengths can share what is known of their code.
+pub(crate) fn planned_bytes(length: u64) -> Option<u64> {
+    PLANNED.into_iter().find(|&bytes| length <= bytes)
+}
 
 /// A buffer of the codec: a lane of a shard's block, or data that is stored nowhere.
 #[derive(Debug, Clone)]
@@ -71,18 +80,27 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// The shape of segments of `stripes` stripes of a code that is run as `options` say (all but packet,
-    /// layout and threads).
+    /// The shape of segments of `stripes` stripes of a code that is run as `options` say (all but
+    /// packet, layout, threads and the bytes to plan for), for an object of about `length` bytes, if
+    /// that is known: for a small one, schedules are planned in less time.
     ///
     /// # Errors
-    /// When a packet would be empty or larger than 1 MiB, or a segment empty or larger than 64 MiB.
-    pub fn new(code: Code, packet: usize, stripes: usize, options: CodecOptions) -> Result<Self> {
+    /// If a packet would be empty or larger than 1 MiB, or a segment empty or larger than 64 MiB.
+    pub fn new(
+        code: Code,
+        packet: usize,
+        stripes: usize,
+        length: Option<u64>,
+        options: CodecOptions,
+    ) -> Result<Self> {
         if packet == 0 || packet > MAX_PACKET {
             return Err(Error::parameters(format!(
                 "packets of {packet} bytes; 1 to {MAX_PACKET} are legal"
             )));
         }
-        let options = CodecOptions { packet, layout: BufferLayout::Lane, threads: 1, ..options };
+        let plan = PlanOptions { bytes: length.and_then(planned_bytes), ..options.plan };
+        let layout = BufferLayout::Lane;
+        let options = CodecOptions { packet, layout, threads: 1, plan, ..options };
         let spec = code.spec().to_string();
         let codec = Codec::new(code, options)?;
         let buffers = lanes(&codec);

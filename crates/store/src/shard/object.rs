@@ -11,7 +11,7 @@ use paritas::{Code, CodecOptions, Pin, Spec};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
-use crate::shard::geometry::{Extent, Geometry, Part};
+use crate::shard::geometry::{Extent, Geometry, Part, planned_bytes};
 use crate::shard::names::{self, ShardName};
 use crate::shard::recognise::{Recognised, ShardFile, recognise};
 
@@ -407,13 +407,15 @@ struct Geometries<'o> {
     known: HashMap<Shape, Result<Arc<Geometry>, String>>,
 }
 
-/// All parts of an identity that decide the geometry.
-type Shape = (String, Vec<(String, Vec<u64>)>, Digest, [u32; 3]);
+/// All parts of an identity that decide the geometry, and for how many bytes it plans.
+type Shape = (String, Vec<(String, Vec<u64>)>, Digest, [u32; 3], Option<u64>);
 
 impl Geometries<'_> {
     fn of(&mut self, identity: &Identity) -> Result<Arc<Geometry>, String> {
         let numbers = [identity.packet, identity.stripes, identity.shards];
-        let shape = (identity.spec.clone(), identity.pin.clone(), identity.description, numbers);
+        let planned = identity.length_hint.and_then(planned_bytes);
+        let Identity { spec, pin, description, .. } = identity;
+        let shape = (spec.clone(), pin.clone(), *description, numbers, planned);
         let rebuilt = || rebuild(identity, self.options).map(Arc::new);
         self.known.entry(shape).or_insert_with(rebuilt).clone()
     }
@@ -439,7 +441,8 @@ fn rebuild(identity: &Identity, options: Options<'_>) -> Result<Geometry, String
         return Err(format!("states another generator matrix than {spec} with its pin has"));
     }
     let options = options(code.spec());
-    Geometry::new(code, identity.packet as usize, identity.stripes as usize, options)
+    let (packet, stripes) = (identity.packet as usize, identity.stripes as usize);
+    Geometry::new(code, packet, stripes, identity.length_hint, options)
         .map_err(|error| format!("states what cannot be: {error}"))
 }
 
