@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Searches the matrices of the `cauchy` family: crates/core/src/define/code/cauchy/matrices.txt.
+"""Searches the matrices of the `cauchy` family: crates/core/src/define/families/cauchy/matrices.txt.
 
     lab/search_matrices.py [--paritas BINARY] [--evaluations N] [--seed N] [--only K,M,W …]
 
@@ -18,7 +18,7 @@ import pathlib
 import subprocess
 
 TABLE = pathlib.Path(__file__).resolve().parent.parent / (
-    "crates/core/src/define/code/cauchy/matrices.txt"
+    "crates/core/src/define/families/cauchy/matrices.txt"
 )
 HEAD = """\
 # The shortest schedules found for encoding, by lab/search_matrices.py: shape k m w, then the points

@@ -22,6 +22,9 @@ use crate::plan::schedule::Schedule;
 use crate::plan::steps::{Allocation, Memory, Operand, Register, Step};
 use crate::plan::vector::{LANE, Lane};
 
+/// The random words on which instructions are run besides.
+const NONLINEAR_WORDS: usize = 64;
+
 /// The seed of the random vectors.
 const SEED: u64 = 0x70_7276;
 
@@ -148,10 +151,10 @@ fn words(cells: usize, word: usize) -> Vec<Vec<u8>> {
     (0..cells).map(units).collect()
 }
 
-/// The same with random words behind, because instructions that are wrong need not be linear.
+/// The same with some random words behind, because instructions that are wrong need not be linear.
 fn words_for_instructions(cells: usize, word: usize) -> Vec<Vec<u8>> {
     let mut cells = words(cells, word);
-    let random = random(cells.len(), PROOF_WORDS * word);
+    let random = random(cells.len(), NONLINEAR_WORDS * word);
     cells.iter_mut().zip(random).for_each(|(cell, random)| cell.extend(random));
     cells
 }
