@@ -23,7 +23,7 @@ use crate::plan::budget::{Budget, Cut};
 use crate::plan::equations::{Equations, needed};
 
 /// A system is dense where equations have more than one in so many of its unknowns.
-const DENSE: usize = 4;
+const DENSE: usize = 8;
 
 /// The wanted cells (and what they need on the way) by single-unknown equations, or `None` where
 /// that does not reach them all, or takes more elimination than the budget allows.
