@@ -26,7 +26,7 @@ use crate::define::bitmatrix::Echelon;
 use crate::define::cells::{CellId, CellSet, Role, cancel_pairs};
 use crate::define::code::Code;
 use crate::plan::budget::{Budget, Cut};
-use crate::plan::structure::{equation, row};
+use crate::plan::structure::{Unknowns, equation};
 
 /// The most unknown cells for which fewer reads are looked for.
 const MOST_UNKNOWN: usize = 1 << 9;
@@ -88,23 +88,21 @@ impl System {
         let derived = code.cells().filter(|&cell| code.cell(cell).role != Role::Data);
         let all: Vec<Vec<CellId>> = derived.map(|cell| equation(code, cell)).collect();
         let named = all.iter().flatten().chain(wanted).copied();
-        let mut unknowns: Vec<CellId> = named.filter(|&cell| !have.contains(cell)).collect();
-        unknowns.sort_unstable();
-        unknowns.dedup();
-        if unknowns.len() > MOST_UNKNOWN {
+        let unknowns = Unknowns::new(named.filter(|&cell| !have.contains(cell)));
+        if unknowns.cells.len() > MOST_UNKNOWN {
             return None;
         }
         let open = all.into_iter().filter(|cells| cells.iter().any(|&cell| !have.contains(cell)));
         let equations = open.map(|mut cells| {
-            let unknown = row(&unknowns, &cells);
+            let unknown = unknowns.row(&cells);
             cells.retain(|&cell| have.contains(cell));
             Equation { unknown, known: cells }
         });
         Some(Self {
             cells: code.cell_count(),
             equations: equations.collect(),
-            wanted: wanted.iter().map(|&cell| row(&unknowns, &[cell])).collect(),
-            unknowns: unknowns.len(),
+            wanted: wanted.iter().map(|&cell| unknowns.row(&[cell])).collect(),
+            unknowns: unknowns.cells.len(),
         })
     }
 

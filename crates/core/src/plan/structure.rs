@@ -23,6 +23,9 @@ use crate::define::code::Code;
 use crate::plan::budget::{Budget, Cut};
 use crate::plan::equations::{Equations, needed};
 
+/// A system is dense where equations have more than one in so many of its unknowns.
+const DENSE: usize = 8;
+
 /// The wanted cells (and what they need on the way) by single-unknown equations, or `None` where
 /// that does not reach them all, or takes more elimination than the budget allows.
 pub(super) fn solve(
@@ -41,10 +44,10 @@ pub(super) fn solve(
 }
 
 /// Whether peeling may begin: some equation has one unknown cell, or the budget allows the elimination
-/// that finds one.
+/// that finds one. In a dense system that is all unknowns one by one, for none is ever peeled.
 fn is_affordable(code: &Code, have: &CellSet, budget: &mut Budget) -> bool {
     let mut unknown = CellSet::new(code.cell_count());
-    let mut open = 0;
+    let (mut open, mut ones) = (0, 0);
     let derived = code.cells().filter(|&cell| code.cell(cell).role != Role::Data);
     for cell in derived {
         let mut count = 0;
@@ -59,14 +62,18 @@ fn is_affordable(code: &Code, have: &CellSet, budget: &mut Budget) -> bool {
             return true;
         }
         open += usize::from(count > 1);
+        ones += count;
     }
-    elimination_steps(open, unknown.len()) <= budget.left()
+    let unknowns = unknown.len();
+    let eliminations = if DENSE * ones > open * unknowns { unknowns as u64 } else { 1 };
+    eliminations.saturating_mul(elimination_steps(open, unknowns)) <= budget.left()
 }
 
-/// The steps of eliminating one cell of some among some equations.
+/// The steps of eliminating one cell of some among some equations. Every equation and every unknown is
+/// reduced by half of the equations, of which half the words are zero; and a step adds two words.
 fn elimination_steps(equations: usize, unknowns: usize) -> u64 {
     let words = unknowns.div_ceil(64) + equations.div_ceil(64);
-    ((equations + unknowns) as u64).saturating_mul((unknowns * words) as u64)
+    ((equations + unknowns) as u64).saturating_mul((unknowns * words) as u64) / 8
 }
 
 struct Peeling {
@@ -133,7 +140,7 @@ impl Peeling {
     fn eliminate_one(&mut self, budget: &mut Budget) -> Option<CellId> {
         let open: Vec<usize> = (0..self.equations.len()).filter(|&e| self.unknown[e] > 0).collect();
         let unknowns = self.unknowns(&open);
-        if !budget.draw(elimination_steps(open.len(), unknowns.len())) {
+        if !budget.draw(elimination_steps(open.len(), unknowns.cells.len())) {
             budget.cut(Cut::Structure);
             return None;
         }
@@ -149,23 +156,20 @@ impl Peeling {
     }
 
     /// Of the unknown cells the one that is the sum of the fewest open equations, with those.
-    fn cheapest(&self, open: &[usize], unknowns: &[CellId]) -> Option<(Vec<usize>, CellId)> {
-        let mut echelon = Echelon::new(unknowns.len());
+    fn cheapest(&self, open: &[usize], unknowns: &Unknowns) -> Option<(Vec<usize>, CellId)> {
+        let mut echelon = Echelon::new(unknowns.cells.len());
         for &number in open {
             // An equation that follows from others is numbered all the same, and not used.
-            let _ = echelon.insert(&row(unknowns, &self.equations[number]));
+            let _ = echelon.insert(&unknowns.row(&self.equations[number]));
         }
-        let express = |&cell: &CellId| Some((echelon.express(&row(unknowns, &[cell])).ok()?, cell));
-        unknowns.iter().filter_map(express).min_by_key(|(used, _)| used.len())
+        let express = |&cell: &CellId| Some((echelon.express(&unknowns.row(&[cell])).ok()?, cell));
+        unknowns.cells.iter().filter_map(express).min_by_key(|(used, _)| used.len())
     }
 
-    /// The unknown cells of some equations, ascending.
-    fn unknowns(&self, equations: &[usize]) -> Vec<CellId> {
+    /// The unknown cells of some equations.
+    fn unknowns(&self, equations: &[usize]) -> Unknowns {
         let cells = equations.iter().flat_map(|&number| &self.equations[number]).copied();
-        let mut unknowns: Vec<CellId> = cells.filter(|&cell| !self.known.contains(cell)).collect();
-        unknowns.sort_unstable();
-        unknowns.dedup();
-        unknowns
+        Unknowns::new(cells.filter(|&cell| !self.known.contains(cell)))
     }
 
     /// Replaces the known cells of an equation by their sum, a cell of its own.
@@ -195,13 +199,33 @@ impl Peeling {
     }
 }
 
-/// The unknown ones of some cells, a bit each.
-pub(super) fn row(unknowns: &[CellId], cells: &[CellId]) -> Vec<u64> {
-    let mut words = vec![0; unknowns.len().div_ceil(64)];
-    for column in cells.iter().filter_map(|cell| unknowns.binary_search(cell).ok()) {
-        words[column / 64] |= 1 << (column % 64);
+/// The unknown cells of a system, and the column of each.
+pub(super) struct Unknowns {
+    /// Ascending, each once.
+    pub(super) cells: Vec<CellId>,
+    /// By number of the cell, its column; `u32::MAX` for others.
+    columns: Vec<u32>,
+}
+
+impl Unknowns {
+    pub(super) fn new(cells: impl Iterator<Item = CellId>) -> Self {
+        let mut cells: Vec<CellId> = cells.collect();
+        cells.sort_unstable();
+        cells.dedup();
+        let mut columns = vec![u32::MAX; cells.last().map_or(0, |last| last.index() + 1)];
+        cells.iter().zip(0..).for_each(|(cell, column)| columns[cell.index()] = column);
+        Self { cells, columns }
     }
-    words
+
+    /// The unknown ones of some cells, a bit each.
+    pub(super) fn row(&self, cells: &[CellId]) -> Vec<u64> {
+        let mut words = vec![0; self.cells.len().div_ceil(64)];
+        let columns = cells.iter().filter_map(|cell| self.columns.get(cell.index()));
+        for &column in columns.filter(|&&column| column != u32::MAX) {
+            words[column as usize / 64] |= 1 << (column % 64);
+        }
+        words
+    }
 }
 
 /// The cells that add up to zero as a derived cell has its definition.

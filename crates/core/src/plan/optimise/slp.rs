@@ -46,8 +46,9 @@ pub(crate) fn steps(rows: &Rows) -> u64 {
     if uses.len() > MOST_LIVE || rows.len() > usize::from(u16::MAX) {
         return u64::MAX;
     }
-    // The table is filled; then about every third use that is shared goes into a pair.
-    live * live / 2 * COMMON * (rows.len() as u64).div_ceil(64) + shared / 3 * live * PAIR
+    // The pairs of every row are counted; then about every third use that is shared goes into a pair.
+    let pairs: u64 = rows.iter().map(|row| (row.len() as u64).pow(2)).sum();
+    live * live / 2 + pairs + shared / 3 * live * PAIR
 }
 
 /// The steps of counting what two words have in common.
@@ -89,7 +90,7 @@ struct Pairs {
     weights: Vec<u32>,
     /// The columns with two uses or more, in the order in which ties are broken.
     live: Vec<usize>,
-    /// Per live column, its row and column of the table.
+    /// Per live column, its row and column of the table; of others, `usize::MAX` or what it was.
     slots: Vec<usize>,
     table: Table,
     /// Per column, the count and number of the best partner after it.
@@ -119,6 +120,17 @@ impl Table {
 
     fn row(&self, slot: usize) -> &[u16] {
         &self.counts[slot * self.stride..(slot + 1) * self.stride]
+    }
+
+    /// Counts a row that uses the columns of these slots, and returns the steps that took.
+    fn count(&mut self, slots: Vec<usize>) -> u64 {
+        for (index, &a) in slots.iter().enumerate() {
+            for &b in &slots[index + 1..] {
+                self.counts[a * self.stride + b] += 1;
+                self.counts[b * self.stride + a] += 1;
+            }
+        }
+        (slots.len() * slots.len()) as u64
     }
 
     fn set(&mut self, a: usize, b: usize, count: u16) {
@@ -164,11 +176,16 @@ impl Pairs {
                 weights[column as usize] += 1;
             }
         }
-        let mut slots = vec![0; count];
+        let mut slots = vec![usize::MAX; count];
         live.iter().enumerate().for_each(|(slot, &column)| slots[column] = slot);
-        let table = Table::new(live.len());
+        let mut table = Table::new(live.len());
+        let mut steps = 0;
+        for row in rows.iter() {
+            let row: Vec<usize> = row.iter().map(|&column| slots[column as usize]).collect();
+            steps += table.count(row.into_iter().filter(|&slot| slot != usize::MAX).collect());
+        }
         let (best, shrunk) = (vec![(0, 0); count], vec![0; words]);
-        Self { words, uses, weights, live, slots, table, best, shrunk, steps: 0 }
+        Self { words, uses, weights, live, slots, table, best, shrunk, steps }
     }
 
     /// Extracts pairs until none occurs twice. New columns come at the place among `live` that
@@ -180,8 +197,7 @@ impl Pairs {
         budget: &mut Budget,
     ) -> bool {
         for index in 0..self.live.len() {
-            self.count_from(index);
-            self.find_best(index);
+            self.find_best(index, u16::MAX);
             if !budget.draw(std::mem::take(&mut self.steps)) {
                 return false;
             }
@@ -204,31 +220,22 @@ impl Pairs {
         &self.uses[column * self.words..(column + 1) * self.words]
     }
 
-    /// Counts what the live column at `index` has in common with those after it.
-    fn count_from(&mut self, index: usize) {
-        let (column, slot) = (self.live[index], self.slots[self.live[index]]);
-        self.steps += ((self.live.len() - index) * self.words) as u64 * COMMON;
-        for other in index + 1..self.live.len() {
-            let other = self.live[other];
-            let common: u32 =
-                self.of(column).iter().zip(self.of(other)).map(|(x, y)| (x & y).count_ones()).sum();
-            self.table.set(slot, self.slots[other], common as u16);
-        }
-    }
-
-    /// Finds the best partner of the live column at `index`.
-    fn find_best(&mut self, index: usize) {
+    /// Finds the best partner of the live column at `index`, which has at most `most` uses in common.
+    fn find_best(&mut self, index: usize, most: u16) {
         let column = self.live[index];
         let counts = self.table.row(self.slots[column]);
         let mut best = (0, 0);
         for &other in &self.live[index + 1..] {
+            self.steps += 1;
             let count = counts[self.slots[other]];
             if count > best.0 {
                 best = (count, other);
+                if count >= most {
+                    break;
+                }
             }
         }
         self.best[column] = best;
-        self.steps += (self.live.len() - index) as u64;
     }
 
     fn most_common_pair(&self) -> Option<(usize, usize)> {
@@ -309,14 +316,15 @@ impl Pairs {
         for index in 0..self.live.len() {
             let column = self.live[index];
             let (count, partner) = self.best[column];
+            let with_new = self.table.row(self.slots[column])[new_slot];
             let stale = [a, b].contains(&column) || [a, b].contains(&partner);
-            if column == new || stale && count > 0 {
-                self.find_best(index);
-            } else if index < place && self.weights[new] > u32::from(count) {
-                let with_new = self.table.row(self.slots[column])[new_slot];
-                if with_new > count {
-                    self.best[column] = (with_new, new);
-                }
+            if column == new {
+                self.find_best(index, u16::MAX);
+            } else if stale && count > 0 {
+                // Counts have only become less, but for those with the new column.
+                self.find_best(index, count.max(with_new));
+            } else if index < place && with_new > count {
+                self.best[column] = (with_new, new);
             }
         }
     }
