@@ -285,12 +285,15 @@ fn wrong_buffers_are_refused() {
         assert_eq!(error.kind(), ErrorKind::Length, "{error}");
         assert!(error.to_string().contains(part), "{error}");
     };
-    refused(codec.encode(&[shard; 3], &mut [&mut p, &mut q]), "needs 4 data shards, 3 are");
-    refused(codec.encode(&[shard; 4], &mut [&mut p]), "needs 2 parity shards, 1 are");
+    refused(
+        codec.encode(&[shard; 3], &mut [&mut p, &mut q]),
+        "4 shards are read and 2 made; got 3 and 2",
+    );
+    refused(codec.encode(&[shard; 4], &mut [&mut p]), "got 4 and 1");
     let short = &shard[1..];
     refused(
         codec.encode(&[shard, shard, shard, short], &mut [&mut p, &mut q]),
-        "buffer 3 has 191 bytes, not 1 strips of 192",
+        "buffer 3 has 191 bytes; a node of 3 rows must have a multiple of 3",
     );
     let parity = NodeId::new(4);
     refused(codec.update(parity, shard, shard, &mut [&mut p, &mut q]), "node 4 holds no data");

@@ -175,7 +175,7 @@ impl Field {
         }
         let product = u64::from(a) << 1;
         let carry = product >> self.width & 1;
-        (product ^ carry * self.polynomial) as u32
+        (product ^ (carry * self.polynomial)) as u32
     }
 }
 

@@ -9,11 +9,11 @@
 //! - *words*: a symbol is one little-endian word of 8, 16 or 32 bits. This is how ISA-L, HDFS, MinIO,
 //!   Ceph, zfec, Linux RAID-6 and Jerasure's Reed-Solomon codes store them.
 //!
-//! [`CodeBuilder`](crate::define::cells::CodeBuilder) turns a matrix into cells for either; a code
+//! [`CodeBuilder`](crate::define::builder::CodeBuilder) turns a matrix into cells for either; a code
 //! in the word layout keeps the matrix beside its cells ([`Code::symbols`]), because its plans are
 //! sums over nodes and its kernels multiply words.
 //!
-//! [`Code::symbols`]: crate::define::cells::Code::symbols
+//! [`Code::symbols`]: crate::define::code::Code::symbols
 
 use crate::define::cells::NodeId;
 use crate::define::field::Field;

@@ -2,7 +2,7 @@
 //!
 //! Three orders are tried, and the one whose allocation costs least on the machine is taken: the
 //! schedule's own, one with few live values, and stream by stream
-//! ([`by_source`](crate::plan::optimise::by_source)), which computes by other operations. Schedules
+//! (`optimise/by_source.rs`), which computes by other operations. Schedules
 //! over words come in the order that they are to run in.
 
 use crate::error::{Error, Result};

@@ -398,7 +398,9 @@ mod tests {
                 let cut = Cut::of(&code, question);
                 assert!(cut.is_right(), "{spec}");
                 assert!((1..=most).contains(&cut.totals().len()), "{spec}: {:?}", cut.totals());
-                assert!(cut.totals().iter().all(|&total| total <= PIECES_JOINED + 100), "{spec}");
+                // Summing up what others take of a piece adds some operands.
+                let most = PIECES_JOINED + PIECES_JOINED / 8;
+                assert!(cut.totals().iter().all(|&t| t <= most), "{spec}: {:?}", cut.totals());
             }
             let promotion = code.promotion(2).unwrap();
             assert!(Cut::of(&code, (promotion.reads, promotion.makes)).is_right(), "{spec}");

@@ -1,7 +1,7 @@
 //! Steps: the vector instructions that a plan consists of in the end.
 //!
 //! A step is one instruction of a machine with registers, or what comes close to one on every
-//! machine that is served. [`allocate`](crate::plan::allocate) makes steps of a vector program;
+//! machine that is served. `allocate.rs` makes steps of a vector program;
 //! `run/jit` writes each as machine code, without choosing anything.
 
 use crate::plan::vector::{Map, Pair};

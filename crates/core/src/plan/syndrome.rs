@@ -225,6 +225,9 @@ impl System {
 /// The budget did not suffice.
 struct Spent;
 
+/// Cells, and what each is the sum of, in the order in which they are made.
+type Made = Vec<(CellId, Vec<CellId>)>;
+
 /// Elimination under way.
 struct Elimination<'a> {
     system: &'a System,
@@ -248,7 +251,7 @@ impl<'a> Elimination<'a> {
 
     /// The right sides of pivots, then the unknowns, the last pivot's first; nothing where the system
     /// does not determine them.
-    fn run(mut self, budget: &mut Budget) -> Result<Option<Vec<(CellId, Vec<CellId>)>>, Spent> {
+    fn run(mut self, budget: &mut Budget) -> Result<Option<Made>, Spent> {
         let (mut forward, mut pivots) = (Vec::new(), Vec::new());
         for _ in 0..self.system.unknowns.len() {
             if !budget.draw(self.steps()) {

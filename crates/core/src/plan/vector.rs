@@ -2,8 +2,8 @@
 //!
 //! An operation makes one vector from others. Most are XORs of any number of them; in the word
 //! layout there are also maps of single vectors and operations on pairs, which together multiply by
-//! constants ([`crate::plan::lower`] says how). All of them act on each 16 bytes of a vector alike,
-//! so that [`evaluate`] shows on vectors of 16 bytes what a program computes on any machine.
+//! constants (`lower.rs` says how). All of them act on each 16 bytes of a vector alike,
+//! so that running a program on vectors of 16 bytes shows what it computes on any machine.
 
 use std::array::from_fn;
 

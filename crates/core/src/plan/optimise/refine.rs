@@ -43,7 +43,7 @@ pub fn pass(schedule: &Schedule, effort: Effort) -> Result<Schedule> {
 /// [`pass`] on rows, as many rounds as the budget has steps for. Returns whether these are all.
 pub(crate) fn refine(best: &mut Rows, effort: Effort, budget: &mut Budget) -> bool {
     let mut chance = Chance::new(effort.seed);
-    let mut least = figure_of_rows(effort.objective, &best).0;
+    let mut least = figure_of_rows(effort.objective, best).0;
     for _ in 0..effort.rounds {
         if !budget.draw(steps(best, effort.objective)) {
             return false;

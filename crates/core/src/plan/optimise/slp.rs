@@ -13,8 +13,8 @@
 //! changed. A column with fewer than two uses left has no pairs and is not looked at any more; nor are those
 //! of which no row changed since pairs were extracted before.
 //!
-//! Every look draws on the [`Budget`]; when it is spent, the pairs that were found stay, and they are the
-//! commonest. Programs that would spend it too soon are cut into groups of rows ([`super::groups`]).
+//! Every look draws on the budget; when it is spent, the pairs that were found stay, and they are the
+//! commonest. Programs that would spend it too soon are cut into groups of rows (`groups.rs`).
 
 use crate::define::bitmatrix::ones_of;
 use crate::error::Result;
