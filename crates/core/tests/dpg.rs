@@ -235,7 +235,7 @@ const OURS: [(usize, usize); 8] = [
     (865, 898),
     (1454, 1510),
     (1929, 1945),
-    (4720, 4775),
+    (4720, 4774),
 ];
 
 /// XORs and copies of the first `m` parities of a base code, C or with `bar-` C̄.

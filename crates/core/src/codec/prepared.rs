@@ -19,8 +19,8 @@ use crate::run::threads::Threads;
 /// use paritas::{Code, Codec, CodecOptions};
 /// let codec = Codec::new(Code::new(&"4+2".parse()?)?, CodecOptions::default())?;
 /// let encoder = codec.encoder()?;
-/// let data = vec![[7_u8; 1000]; 4];
-/// let mut parity = vec![[0_u8; 1000]; 2];
+/// let data = vec![[7_u8; 1200]; 4];
+/// let mut parity = vec![[0_u8; 1200]; 2];
 /// encoder.run(&data, &mut parity)?;
 /// # Ok::<(), paritas::Error>(())
 /// ```
