@@ -316,13 +316,20 @@ fn codes() {
             "fewest_ones",
             "density",
             "pin",
+            "faster",
         ];
         check_report("codes", "code", &code, &fields);
+        assert!(code["faster"].is_null(), "{code}");
         // The canonical form is a fixed point.
         let canonical = code["code"].as_str().unwrap();
         let again = run(["codes", canonical, "--json"]).expect(exit::DONE).result();
         assert_eq!(again["code"], canonical);
     }
+    let wide = run(["codes", "128+32", "--json"]).expect(exit::DONE).result();
+    assert_eq!(wide["faster"]["code"], "isal-cauchy:k=128,m=32");
+    assert!(wide["faster"]["words_gbps"].as_f64() > wide["faster"]["gbps"].as_f64());
+    let text = run(["codes", "128+32"]).expect(exit::DONE).text();
+    assert!(text.contains("isal-cauchy:k=128,m=32 is faster"), "{text}");
     for family in ["cauchy", "rdp"] {
         assert!(families.iter().any(|found| found["name"] == family), "{family} is not listed");
     }

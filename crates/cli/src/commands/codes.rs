@@ -9,6 +9,56 @@ use crate::commands::{Outcome, picture, shards};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
+/// From how many ones on a Cauchy code in packets encodes slower than a code in words of as many nodes: its
+/// schedule leaves the processor's caches.
+const SLOW_ONES: usize = 50_000;
+
+/// Encoding in packets and in words, measured with `paritas bench --op encode --threads 1` (a Xeon of 2.8
+/// GHz with AVX-512 and GFNI, 22 November 2026): k, m, ones in packets, GB/s in packets and in words. With
+/// fewer than [`SLOW_ONES`], as 64+32 has, packets are faster (6.0 and 2.9 GB/s).
+const MEASURED: [(usize, usize, usize, f64, f64); 5] = [
+    (100, 24, 55_780, 5.0, 6.2),
+    (128, 16, 60_606, 1.9, 4.9),
+    (128, 32, 124_267, 0.6, 2.7),
+    (200, 56, 348_686, 0.34, 0.99),
+    (128, 128, 505_384, 0.2, 0.6),
+];
+
+/// A code in words that is faster than one in packets.
+struct Faster {
+    spec: String,
+    /// The measured code of the most similar size.
+    measured: (usize, usize, usize, f64, f64),
+}
+
+impl Faster {
+    /// The code in words of as many nodes, where it is faster.
+    fn than(code: &Code, ones: usize) -> Option<Self> {
+        let is_cauchy = code.spec().family().starts_with("cauchy");
+        let (n, m) = (code.node_count(), code.tolerance());
+        if !is_cauchy || code.symbols().is_some() || ones <= SLOW_ONES || n > 256 {
+            return None;
+        }
+        let spec = format!("isal-cauchy:k={},m={m}", n - m);
+        let measured = MEASURED.into_iter().min_by_key(|&(_, _, other, ..)| other.abs_diff(ones))?;
+        Some(Self { spec, measured })
+    }
+
+    fn json(&self) -> Value {
+        let (k, m, _, packets, words) = self.measured;
+        json!({"code": self.spec, "measured": format!("{k}+{m}"), "gbps": packets, "words_gbps": words})
+    }
+
+    fn text(&self) -> String {
+        let (k, m, _, packets, words) = self.measured;
+        format!(
+            "  {} is faster: {k}+{m} encodes {packets} GB/s in packets, {words} in words (one core, \
+             AVX-512 and GFNI)\n",
+            self.spec
+        )
+    }
+}
+
 /// Lists families or describes a code.
 pub fn run(args: &Codes, output: &Output) -> Outcome {
     match &args.spec {
@@ -89,6 +139,8 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
         "data_cells": figures.data, "parity_cells": figures.parity, "pin": pin,
     });
     figures.add_to(&code, &mut value);
+    let faster = Faster::than(&code, figures.ones);
+    value["faster"] = json!(faster.as_ref().map(Faster::json));
     value["stages"] = (1..=code.stages()).map(|stage| stage_json(&code, stage)).collect();
     let all: Vec<usize> = (0..code.node_count()).collect();
     let reception = shards::reception(&code, &all)?;
@@ -101,13 +153,17 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
         picture::write(&code, path)?;
         value["svg"] = json!(path.to_string_lossy());
     }
-    output.result(value, || text(&code, &figures, reception.as_ref(), args.matrix));
+    output.result(value, || {
+        let faster = faster.as_ref().map(Faster::text);
+        text(&code, &figures, faster, reception.as_ref(), args.matrix)
+    });
     Ok(())
 }
 
 fn text(
     code: &Code,
     figures: &Figures,
+    faster: Option<String>,
     reception: Option<&ReceptionReport>,
     matrix: bool,
 ) -> String {
@@ -124,6 +180,7 @@ fn text(
         100.0 * figures.overhead,
         figures.ones_text(code)
     );
+    text.push_str(&faster.unwrap_or_default());
     for (stage, Promotion { reads, makes }) in
         (2..=code.stages()).filter_map(|stage| Some((stage, code.promotion(stage)?)))
     {
