@@ -40,7 +40,8 @@ impl Faster {
             return None;
         }
         let spec = format!("isal-cauchy:k={},m={m}", n - m);
-        let measured = MEASURED.into_iter().min_by_key(|&(_, _, other, ..)| other.abs_diff(ones))?;
+        let measured =
+            MEASURED.into_iter().min_by_key(|&(_, _, other, ..)| other.abs_diff(ones))?;
         Some(Self { spec, measured })
     }
 
