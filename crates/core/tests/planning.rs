@@ -1,0 +1,114 @@
+//! Planning is bounded: the steps that it takes are, at the limits of every family. Steps are counted, not
+//! timed, so that these tests say the same on every machine.
+//!
+//! Codes in the word layout are planned at node level, in time cubic in the nodes lost, of which there are
+//! at most 362; LT codes follow their graph. Both have no budget.
+
+mod common;
+
+use common::code;
+use paritas::{Account, CellSet, Code, Cut, NodeId, Pass, Plan, PlanOptions, Role};
+
+/// The most steps that may be drawn, whatever the code.
+const MOST: u64 = 1 << 27;
+
+/// The most steps for each one of the generator besides: work that has to be done goes over all of them some
+/// times, and solves for what is lost.
+const STEPS_A_ONE: u64 = 64;
+
+/// A code at the limit of each family that has packets, and how many nodes are lost.
+const LIMITS: [(&str, usize); 13] = [
+    ("cauchy:k=500,m=500", 500),
+    ("cauchy:k=60000,m=2", 2),
+    ("cauchy-orig:k=181,m=181,w=16", 181),
+    ("cauchy-good:k=2000,m=8", 8),
+    ("raid6:k=30000,w=16,layout=packets", 2),
+    ("qfs:k=20000,w=16", 3),
+    ("rdp:k=256", 2),
+    ("evenodd:k=257", 2),
+    ("star:k=257", 3),
+    ("xcode:n=257", 2),
+    ("liberation:k=257", 2),
+    ("blaum-roth:k=256", 2),
+    ("dpg:k=60,m=4,m2=40", 40),
+];
+
+fn encode(code: &Code, options: PlanOptions) -> Plan {
+    let data = CellSet::from_cells(code.cell_count(), code.data_cells().iter().copied());
+    code.schedule_with(&data, &code.stored(Role::Parity), options).unwrap()
+}
+
+/// The plan for the loss of nodes that stand evenly apart.
+fn decode(code: &Code, lost: usize, options: PlanOptions) -> Plan {
+    let step = code.node_count() / lost;
+    let lost: Vec<NodeId> = (0..lost).map(|number| NodeId::new(number * step)).collect();
+    let have = code.cells_of(code.nodes().filter(|node| !lost.contains(node)));
+    code.schedule_with(&have, &code.cells_of(lost.iter().copied()), options).unwrap()
+}
+
+fn assert_bounded(spec: &str, ones: usize, plan: &Plan) {
+    let Account { budget, spent, .. } = plan.account();
+    assert!(*budget <= MOST, "{spec}: {budget}");
+    let most = budget + STEPS_A_ONE * ones as u64;
+    assert!(*spent <= most, "{spec}, {ones} ones: {spent} steps, at most {most} are allowed");
+}
+
+#[test]
+fn steps_are_bounded_at_the_limits_of_every_family() {
+    for (spec, lost) in LIMITS {
+        let code = code(spec);
+        assert_bounded(spec, code.ones(), &encode(&code, PlanOptions::default()));
+        assert_bounded(spec, code.ones(), &decode(&code, lost, PlanOptions::default()));
+    }
+}
+
+/// For one byte there is nothing to gain.
+#[test]
+fn few_bytes_are_planned_for_in_few_steps() {
+    let options = PlanOptions { bytes: Some(1), ..PlanOptions::default() };
+    for (spec, lost) in [("14+4", 4), ("64+16", 16), ("128+128", 128), ("star:k=101", 3)] {
+        let code = code(spec);
+        for plan in [encode(&code, options), decode(&code, lost, options)] {
+            // What a single byte could save adds next to nothing.
+            assert!(plan.account().budget < (1 << 20) + 32, "{spec}: {:?}", plan.account());
+            assert_bounded(spec, code.ones(), &plan);
+        }
+    }
+}
+
+/// Whatever the pass, also matching, which counts all pairs of data packets in a table.
+#[test]
+fn every_pass_is_bounded() {
+    let code = code("rdp:k=150");
+    for pass in Pass::ALL {
+        let plan = encode(&code, PlanOptions { pass, ..PlanOptions::default() });
+        assert_bounded(pass.name(), code.ones(), &plan);
+        let is_cut = plan.account().cuts.contains(&Cut::Pairs);
+        let has_table = matches!(pass, Pass::Unweighted | Pass::Weighted);
+        assert!(is_cut || !has_table, "{pass}: {:?}", plan.account());
+    }
+}
+
+/// What is left out is named, and what is not left out is not.
+#[test]
+fn cuts_are_accounted_for() {
+    let cuts = |plan: &Plan| plan.account().cuts.clone();
+    let usual = code("14+4");
+    assert_eq!(cuts(&encode(&usual, PlanOptions::default())), []);
+    let few = PlanOptions { bytes: Some(1), ..PlanOptions::default() };
+    assert_eq!(cuts(&encode(&usual, few)), [Cut::Refining]);
+    let wide = code("128+128");
+    assert_eq!(cuts(&encode(&wide, PlanOptions::default())), [Cut::Pairs]);
+    let decoding = decode(&wide, 128, PlanOptions::default());
+    assert_eq!(cuts(&decoding), [Cut::Structure, Cut::Pivots, Cut::Pairs]);
+}
+
+/// Rounds that somebody asks for are done, whatever the budget.
+#[test]
+fn rounds_that_are_asked_for_are_not_cut() {
+    let rounds = |bytes| PlanOptions { rounds: Some(300), bytes, ..PlanOptions::default() };
+    let code = code("14+4");
+    let [asked, for_a_byte] = [None, Some(1)].map(|bytes| encode(&code, rounds(bytes)));
+    assert_eq!(asked.schedule(), for_a_byte.schedule());
+    assert_eq!(for_a_byte.account().cuts, []);
+}
