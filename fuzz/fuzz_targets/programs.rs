@@ -12,8 +12,8 @@ use libfuzzer_sys::arbitrary::{self, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use paritas::plan::interpret::interpret;
 use paritas::{
-    Buffer, BufferLayout, CellId, CellSet, Code, CodeBuilder, Codec, CodecOptions, ErrorKind,
-    Kernel, KernelChoice, Order, Pass, PlanOptions, Role, Spec, Stores,
+    Buffer, CellId, CellSet, Code, CodeBuilder, Codec, CodecOptions, ErrorKind, Kernel,
+    KernelChoice, LaneCodec, Order, Pass, PlanOptions, Role, Spec, Stores,
 };
 
 const MAX_CELLS: usize = 80;
@@ -36,7 +36,6 @@ fuzz_target!(|input: &[u8]| {
 fn run(input: &mut Unstructured<'_>) -> arbitrary::Result<()> {
     let options = CodecOptions {
         packet: *input.choose(&PACKETS)?,
-        layout: *input.choose(&[BufferLayout::Node, BufferLayout::Lane])?,
         stores: *input.choose(&[Stores::Cached, Stores::PastCache])?,
         plan: PlanOptions {
             pass: *input.choose(&PASSES)?,
@@ -46,6 +45,7 @@ fn run(input: &mut Unstructured<'_>) -> arbitrary::Result<()> {
         threads: 1,
         ..CodecOptions::default()
     };
+    let in_lanes = input.arbitrary()?;
     let stripes = input.int_in_range(0..=MAX_STRIPES)?;
     let offsets: [usize; 3] = [offset(input)?, offset(input)?, offset(input)?];
     let code = code(input)?;
@@ -56,7 +56,12 @@ fn run(input: &mut Unstructured<'_>) -> arbitrary::Result<()> {
     }
     for kernel in Kernel::available() {
         let options = CodecOptions { kernel: KernelChoice::Only(kernel), ..options.clone() };
-        let codec = Codec::new(code.clone(), options).expect("the kernel is available");
+        let code = code.clone();
+        let codec = if in_lanes {
+            AnyCodec::Lanes(LaneCodec::new(code, options).expect("the kernel is available"))
+        } else {
+            AnyCodec::Nodes(Codec::new(code, options).expect("the kernel is available"))
+        };
         check(&codec, (&have, &want), &truth, stripes, offsets);
     }
     Ok(())
@@ -155,9 +160,39 @@ impl Guarded {
     }
 }
 
+/// A codec over nodes or over lanes.
+enum AnyCodec {
+    Nodes(Codec),
+    Lanes(LaneCodec),
+}
+
+/// Calls the same method of either codec.
+macro_rules! either {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        impl AnyCodec {
+            $(fn $name(&self, $($argument: $type),*) -> $result {
+                match self {
+                    Self::Nodes(codec) => codec.$name($($argument),*),
+                    Self::Lanes(codec) => codec.$name($($argument),*),
+                }
+            })*
+        }
+    };
+}
+
+either! {
+    code() -> &Code;
+    packet() -> usize;
+    kernel_name() -> &'static str;
+    fallback() -> Option<String>;
+    buffer_count() -> usize;
+    buffer_cells(buffer: usize) -> &[CellId];
+    compute(have: &CellSet, want: &CellSet, buffers: &mut [Buffer<'_>]) -> paritas::Result<()>;
+}
+
 /// A buffer whose cells have their bytes where `known`.
 fn filled(
-    codec: &Codec,
+    codec: &AnyCodec,
     buffer: usize,
     known: &CellSet,
     truth: &[Vec<u8>],
@@ -176,7 +211,7 @@ fn filled(
 }
 
 fn check(
-    codec: &Codec,
+    codec: &AnyCodec,
     (have, want): (&CellSet, &CellSet),
     truth: &[Vec<u8>],
     stripes: usize,
@@ -197,10 +232,11 @@ fn check(
     codec.compute(have, want, &mut buffers).expect("a plan was found before");
     drop(buffers);
     assert_eq!(codec.fallback(), None);
+    let kernel = codec.kernel_name();
     let known = CellSet::from_cells(codec.code().cell_count(), have.iter().chain(want.iter()));
     for (buffer, guarded) in numbers.zip(&memory) {
         let after = filled(codec, buffer, &known, truth, stripes);
-        assert!(guarded.memory[guarded.at.clone()] == after, "buffer {buffer}, {}", codec.kernel());
-        assert!(guarded.guards_live(), "around buffer {buffer}, {}", codec.kernel());
+        assert!(guarded.memory[guarded.at.clone()] == after, "{kernel}, buffer {buffer}");
+        assert!(guarded.guards_live(), "{kernel}, around buffer {buffer}");
     }
 }

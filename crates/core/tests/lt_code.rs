@@ -3,8 +3,8 @@
 use paritas::define::erasure::{Losses, combinations};
 use paritas::plan::interpret::interpret;
 use paritas::{
-    Buffer, BufferLayout, CellId, CellSet, Code, Codec, CodecOptions, Cost, ErrorKind, NodeId,
-    PlanOptions, Reads,
+    Buffer, CellId, CellSet, Code, CodecOptions, Cost, ErrorKind, LaneCodec, NodeId, PlanOptions,
+    Reads,
 };
 
 const SPECS: [&str; 5] = [
@@ -105,8 +105,7 @@ fn originals_take_no_xor() {
 #[test]
 fn blocks_of_any_length() {
     for spec in SPECS {
-        let options = CodecOptions { layout: BufferLayout::Lane, ..CodecOptions::default() };
-        let codec = Codec::new(code(spec), options).unwrap();
+        let codec = LaneCodec::new(code(spec), CodecOptions::default()).unwrap();
         let code = codec.code();
         let data = CellSet::from_cells(code.cell_count(), code.data_cells().iter().copied());
         let blocks = code.cells_of(code.nodes());

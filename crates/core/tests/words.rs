@@ -8,7 +8,7 @@ use paritas::Buffer::{Absent, Source, Target};
 use paritas::define::erasure::combinations;
 use paritas::define::field::Field;
 use paritas::{
-    BufferLayout, CellSet, Code, CodeBuilder, Codec, CodecOptions, ErrorKind, Kernel, KernelChoice,
+    CellSet, Code, CodeBuilder, Codec, CodecOptions, ErrorKind, Kernel, KernelChoice, LaneCodec,
     NodeId, Role, Spec, Stores, SymbolMatrix, WordKernel,
 };
 use paritas_reference as reference;
@@ -540,8 +540,8 @@ fn what_is_absent_is_neither_read_nor_made() {
 /// Files cut shards into strips of w packets; words go through as they come.
 #[test]
 fn lanes_hold_plain_words() {
-    let options = CodecOptions { layout: BufferLayout::Lane, packet: 24, ..options() };
-    let lanes = Codec::new(code("isal-cauchy:k=3,m=2"), options).unwrap();
+    let options = CodecOptions { packet: 24, ..options() };
+    let lanes = LaneCodec::new(code("isal-cauchy:k=3,m=2"), options).unwrap();
     assert_eq!((lanes.strip(), lanes.buffer_count()), (8 * 24, 5));
     let nodes = Codec::new(code("isal-cauchy:k=3,m=2"), self::options()).unwrap();
     assert_eq!(nodes.strip(), 1);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use paritas::{Buffer, BufferLayout, CellSet, Code, Codec, CodecOptions, Spec};
+use paritas::{Buffer, CellSet, Code, CodecOptions, LaneCodec, Spec};
 
 use crate::error::{Error, Result};
 use crate::measure::{Pairs, Ratio, Rounds, Shards, Side, sample};
@@ -22,7 +22,7 @@ pub(super) struct Contest {
     about: String,
     code: Code,
     set: usize,
-    entrants: Vec<(String, Codec)>,
+    entrants: Vec<(String, LaneCodec)>,
 }
 
 /// How a contest ended.
@@ -53,10 +53,7 @@ impl Contest {
     /// # Errors
     /// If they do not serve this code.
     pub(super) fn enter(&mut self, name: impl ToString, options: CodecOptions) -> Result<()> {
-        // Blocks of LT codes are buffers of their own, as in files.
-        let blocks = self.code.graph().map(|_| BufferLayout::Lane);
-        let options = CodecOptions { layout: blocks.unwrap_or(options.layout), ..options };
-        self.entrants.push((name.to_string(), Codec::new(self.code.clone(), options)?));
+        self.entrants.push((name.to_string(), LaneCodec::new(self.code.clone(), options)?));
         Ok(())
     }
 
@@ -79,7 +76,7 @@ impl Contest {
                 pairs.insert(number, workload.compare(codec, built_in, is_settled)?);
             }
         }
-        let choice = |(number, (name, _)): (usize, &(String, Codec))| {
+        let choice = |(number, (name, _)): (usize, &(String, LaneCodec))| {
             // The built-in choice has the samples that it gave beside the first of the others.
             let (pairs, side) = match pairs.get(&number) {
                 Some(pairs) => (pairs, Side::Subject),
@@ -108,7 +105,7 @@ impl Workload {
     ///
     /// # Errors
     /// If there is no memory for them.
-    pub(super) fn new(code: &Code, codec: &Codec, strip: usize, set: usize) -> Result<Self> {
+    pub(super) fn new(code: &Code, codec: &LaneCodec, strip: usize, set: usize) -> Result<Self> {
         let (count, data) = (codec.buffer_count(), codec.data_buffers().len());
         let unit = if strip.is_multiple_of(LINE) { strip } else { strip * LINE };
         let length = (set / count / unit).max(1) * unit;
@@ -128,7 +125,7 @@ impl Workload {
     ///
     /// # Errors
     /// If `codec` is not for these shards.
-    pub(super) fn run(&mut self, codec: &Codec) -> Result<()> {
+    pub(super) fn run(&mut self, codec: &LaneCodec) -> Result<()> {
         let buffer = |(&is_made, shard)| match is_made {
             true => Buffer::Target(shard),
             false => Buffer::Source(shard),
@@ -141,8 +138,8 @@ impl Workload {
     /// Compares two codecs that do this work.
     fn compare(
         &mut self,
-        subject: &Codec,
-        base: &Codec,
+        subject: &LaneCodec,
+        base: &LaneCodec,
         is_settled: impl Fn(&Ratio) -> bool,
     ) -> Result<Pairs> {
         // The first runs plan and compile.

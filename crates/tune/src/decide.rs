@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use paritas::{
-    Code, Codec, CodecOptions, Kernel, KernelChoice, Pass, Spec, Split, Stores, WordKernel,
+    Code, CodecOptions, Kernel, KernelChoice, LaneCodec, Pass, Spec, Split, Stores, WordKernel,
 };
 
 use crate::contest::{Contest, ROUNDS, Ranking, Workload};
@@ -192,9 +192,9 @@ fn xor_weight() -> Result<(u32, Finding)> {
 
 /// A codec for one parity node of `k` data nodes that has run once, and shards that have as many bytes
 /// whatever `k` is.
-fn plain_parity(k: usize, options: &CodecOptions) -> Result<(Codec, Workload)> {
+fn plain_parity(k: usize, options: &CodecOptions) -> Result<(LaneCodec, Workload)> {
     let code = Code::new(&format!("{k}+1").parse()?)?;
-    let codec = Codec::new(code.clone(), options.clone())?;
+    let codec = LaneCodec::new(code.clone(), options.clone())?;
     let set = (k + 1) * (CACHE_SET / (WEIGHED_NODES + 1));
     let mut workload = Workload::new(&code, &codec, codec.strip(), set)?;
     workload.run(&codec)?;

@@ -51,7 +51,8 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
 trait Subject {
     fn run(&mut self) -> Result<(), Failure>;
 
-    fn codec(&self) -> &Codec;
+    /// The code, and the name of the kernel that runs it.
+    fn code(&self) -> (&Code, &'static str);
 
     fn user_bytes(&self) -> usize;
 
@@ -74,11 +75,12 @@ fn measure(
             Side::Base => sample(|| roofline.run()),
         },
     )?;
+    let (code, kernel) = subject.code();
     let nothing = || Failure::internal("nothing was measured");
     let speed = |side| Speed::new(&pairs, side, subject.user_bytes()).ok_or_else(nothing);
     Ok(Measured {
-        spec: subject.codec().code().spec().to_string(),
-        kernel: subject.codec().kernel_name(),
+        spec: code.spec().to_string(),
+        kernel,
         speed: speed(Side::Subject)?,
         limit: speed(Side::Base)?,
         fraction: pairs.ratio().ok_or_else(nothing)?,
@@ -200,8 +202,8 @@ impl Subject for Workload {
         }
     }
 
-    fn codec(&self) -> &Codec {
-        &self.codec
+    fn code(&self) -> (&Code, &'static str) {
+        (self.codec.code(), self.codec.kernel_name())
     }
 
     fn user_bytes(&self) -> usize {

@@ -8,8 +8,8 @@ use paritas::plan::machine::Machine;
 use paritas::plan::steps::Allocation;
 use paritas::search::{Crossover, Found, Limit, Method, Problem};
 use paritas::{
-    Account, BufferLayout, Call, CauchyMatrix, CellId, CellSet, Code, Codec, CodecOptions, Cost,
-    DEFAULT_PACKET, ExplainedPart, Explanation, Kernel, KernelChoice, Plan, PlanOptions, Reads,
+    Account, Call, CauchyMatrix, CellId, CellSet, Code, Codec, CodecOptions, Cost, DEFAULT_PACKET,
+    ExplainedPart, Explanation, Kernel, KernelChoice, LaneCodec, Plan, PlanOptions, Reads,
 };
 use serde_json::{Value, json};
 
@@ -226,10 +226,6 @@ fn runs(
     if !args.asm && args.set.is_none() && args.align.is_none() {
         return Ok(None);
     }
-    // Of an LT code every block is a buffer.
-    let layout = code.graph().map_or(BufferLayout::Node, |_| BufferLayout::Lane);
-    let options = CodecOptions { plan, layout, ..CodecOptions::default() };
-    let codec = Codec::new(code.clone(), options)?;
     let compiled = || Some("jit".parse::<KernelChoice>().ok()?.resolve(DEFAULT_PACKET));
     let chosen = args.kernel.map(|choice| choice.resolve(DEFAULT_PACKET));
     let kernel = chosen.or_else(|| compiled().filter(|_| args.asm));
@@ -238,7 +234,12 @@ fn runs(
         align: args.align.unwrap_or(DEFAULT_ALIGN),
         kernel,
     };
-    let explanation = codec.explain(have, want, &call)?;
+    let options = CodecOptions { plan, ..CodecOptions::default() };
+    let explanation = match code.graph() {
+        None => Codec::new(code.clone(), options)?.explain(have, want, &call)?,
+        // Every block is a buffer.
+        Some(_) => LaneCodec::new(code.clone(), options)?.explain(have, want, &call)?,
+    };
     if args.asm && explanation.parts.iter().any(|part| part.listing.is_none()) {
         let kernel = explanation.kernel;
         return Err(Failure::arguments(format!(

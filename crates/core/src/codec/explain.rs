@@ -1,7 +1,7 @@
 //! What a codec runs for a question, to be read.
 
-use crate::codec::Codec;
 use crate::codec::cache::Question;
+use crate::codec::engine::Engine;
 use crate::define::cells::CellSet;
 use crate::error::Result;
 use crate::plan::execution::{Part, Turns};
@@ -72,14 +72,17 @@ pub struct ExplainedPart {
     pub listing: Option<String>,
 }
 
-impl Codec {
-    /// What runs when the cells of `want` are made from those of `have`, once the program has been
-    /// compiled. Until then, and where nothing may be compiled, the tiled kernel runs the schedule
-    /// as it was planned, operation by operation.
+impl Engine {
+    /// What runs when the cells of `want` are made from those of `have`.
     ///
     /// # Errors
-    /// As [`Codec::compute`].
-    pub fn explain(&self, have: &CellSet, want: &CellSet, call: &Call) -> Result<Explanation> {
+    /// As [`Engine::compute`].
+    pub(super) fn explain(
+        &self,
+        have: &CellSet,
+        want: &CellSet,
+        call: &Call,
+    ) -> Result<Explanation> {
         let nontemporal = self.options.stores.are_nontemporal(call.bytes);
         let (serving, kernel) = self.serving_for(call);
         if self.has_blocks() {

@@ -15,8 +15,8 @@ impl Codec {
     ///
     /// [`Code::promotion`]: crate::Code::promotion
     pub fn promote(&self, stage: u8, buffers: &mut [Buffer<'_>]) -> Result<()> {
-        let promotion = self.code.promotion(stage).ok_or_else(|| {
-            let (spec, stages) = (self.code.spec(), self.code.stages());
+        let promotion = self.code().promotion(stage).ok_or_else(|| {
+            let (spec, stages) = (self.code().spec(), self.code().stages());
             Error::parameters(format!(
                 "{spec} is made in {stages} stages, the first by encoding; there is no promotion to \
                  stage {stage}"
@@ -30,19 +30,18 @@ impl Codec {
     /// # Errors
     /// As [`Codec::compute`].
     pub fn reconstruct_at(&self, stage: u8, nodes: &mut [Buffer<'_>]) -> Result<()> {
-        self.expect_node_buffers()?;
         self.expect_count("node", nodes.len(), self.buffer_count())?;
-        let standing = self.code.standing(stage);
-        let mut have = CellSet::new(self.code.cell_count());
+        let standing = self.code().standing(stage);
+        let mut have = CellSet::new(self.code().cell_count());
         let mut want = have.clone();
-        for (buffer, cells) in nodes.iter().zip(&self.layout.cells) {
+        for (buffer, cells) in nodes.iter().zip(&self.engine.layout.cells) {
             let set = match buffer {
                 Buffer::Absent => continue,
                 Buffer::Source(_) => &mut have,
                 Buffer::Target(_) => &mut want,
             };
             let stored =
-                |&cell: &CellId| self.code.cell(cell).place.is_none() || standing.contains(cell);
+                |&cell: &CellId| self.code().cell(cell).place.is_none() || standing.contains(cell);
             cells.iter().copied().filter(stored).for_each(|cell| set.insert(cell));
         }
         self.compute(&have, &want, nodes)

@@ -1,18 +1,14 @@
 //! Layouts: which cells lie in which buffer of a call.
 
-use serde::{Deserialize, Serialize};
-
 use crate::define::cells::CellId;
 use crate::define::code::Code;
 use crate::plan::machine::LINE;
 use crate::plan::program::Location;
 
 /// What a buffer of a call is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BufferLayout {
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum BufferLayout {
     /// One buffer a node: strips of all its rows.
-    #[default]
     Node,
     /// One buffer for each lane of each node (see [`Code::lane_rows`]).
     Lane,
@@ -60,5 +56,10 @@ impl Layout {
             None => (cells.iter().map(Vec::len).collect(), packet),
         };
         Self { cells, locations, data, rows, packet }
+    }
+
+    /// The most rows of any buffer.
+    pub(crate) fn widest(&self) -> usize {
+        self.cells.iter().map(Vec::len).max().unwrap_or(0)
     }
 }

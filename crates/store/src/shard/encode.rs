@@ -41,7 +41,7 @@ pub struct EncodeJob {
     pub sync: bool,
     /// The number of threads; 0 stands for the machine's.
     pub threads: usize,
-    /// How the code is run on this machine. What is stored does not depend on it; packet, layout and threads are
+    /// How the code is run on this machine. What is stored does not depend on it; packet and threads are
     /// those of the job.
     pub options: CodecOptions,
 }

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use paritas::{BufferLayout, CellId, CellSet, Code, Codec, CodecOptions, PlanOptions};
+use paritas::{CellId, CellSet, Code, CodecOptions, LaneCodec, PlanOptions};
 
 use crate::error::{Error, Result};
 
@@ -72,7 +72,7 @@ pub struct Part {
 /// A code with the shape of its segments.
 #[derive(Debug)]
 pub(crate) struct Geometry {
-    codec: Codec,
+    codec: LaneCodec,
     buffers: Vec<Buffer>,
     /// The parts, and the buffers of each.
     parts: Vec<(Part, Range<usize>)>,
@@ -81,7 +81,7 @@ pub(crate) struct Geometry {
 
 impl Geometry {
     /// The shape of segments of `stripes` stripes of a code that is run as `options` say (all but
-    /// packet, layout, threads and the bytes to plan for), for an object of about `length` bytes, if
+    /// packet, threads and the bytes to plan for), for an object of about `length` bytes, if
     /// that is known: for a small one, schedules are planned in less time.
     ///
     /// # Errors
@@ -99,10 +99,9 @@ impl Geometry {
             )));
         }
         let plan = PlanOptions { bytes: length.and_then(planned_bytes), ..options.plan };
-        let layout = BufferLayout::Lane;
-        let options = CodecOptions { packet, layout, threads: 1, plan, ..options };
+        let options = CodecOptions { packet, threads: 1, plan, ..options };
         let spec = code.spec().to_string();
-        let codec = Codec::new(code, options)?;
+        let codec = LaneCodec::new(code, options)?;
         let buffers = lanes(&codec);
         let parts = parts(&codec);
         let stripe = buffers.iter().map(|buffer| buffer.rows).sum::<usize>().saturating_mul(packet);
@@ -183,7 +182,7 @@ impl Geometry {
         )))
     }
 
-    pub fn codec(&self) -> &Codec {
+    pub fn codec(&self) -> &LaneCodec {
         &self.codec
     }
 
@@ -414,7 +413,7 @@ impl Extent {
     }
 }
 
-fn lanes(codec: &Codec) -> Vec<Buffer> {
+fn lanes(codec: &LaneCodec) -> Vec<Buffer> {
     let mut buffers: Vec<Buffer> = Vec::with_capacity(codec.buffer_count());
     for buffer in 0..codec.buffer_count() {
         let rows = codec.buffer_cells(buffer).len();
@@ -432,7 +431,7 @@ fn lanes(codec: &Codec) -> Vec<Buffer> {
 }
 
 /// The lanes of each node by stage, in which order they stand.
-fn parts(codec: &Codec) -> Vec<(Part, Range<usize>)> {
+fn parts(codec: &LaneCodec) -> Vec<(Part, Range<usize>)> {
     let mut parts: BTreeMap<Part, Range<usize>> = BTreeMap::new();
     for buffer in 0..codec.buffer_count() {
         let cell = codec.buffer_cells(buffer).first().map(|&cell| codec.code().cell(cell));

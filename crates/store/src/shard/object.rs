@@ -52,7 +52,7 @@ pub fn scan(paths: &[PathBuf]) -> Inventory {
 }
 
 /// Looks for shards as [`scan`] does. What reads the objects later runs their codes as `options` says (all but
-/// packet, layout and threads), which is asked once for each code that is found.
+/// packet and threads), which is asked once for each code that is found.
 pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> Inventory {
     let mut gathering = Gathering::default();
     for path in paths {

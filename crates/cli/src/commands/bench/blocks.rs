@@ -9,8 +9,8 @@ use std::time::Instant;
 use paritas::define::lt::Graph;
 use paritas::plan::lt::{Decoder, Method, Reception};
 use paritas::{
-    Buffer, BufferLayout, CellId, CellSet, Code, CodeBuilder, Codec, CodecOptions, DEFAULT_PACKET,
-    Kernel, KernelChoice, Spec,
+    Buffer, CellId, CellSet, Code, CodeBuilder, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice,
+    LaneCodec, Spec,
 };
 use paritas_tune::measure::Shards;
 use serde_json::json;
@@ -36,7 +36,7 @@ pub(super) fn run(code: Code, args: &Bench, output: &Output) -> Outcome {
     let Some(graph) = code.graph().cloned() else {
         return Err(Failure::internal(format!("{} has no graph", code.spec())));
     };
-    let options = CodecOptions { layout: BufferLayout::Lane, ..options(&code, args)? };
+    let options = options(&code, args)?;
     let numbers = match args.op {
         Operation::Decode => received(&graph, args)?,
         _ => (0..graph.blocks()).collect(),
@@ -187,7 +187,7 @@ fn roofline(
 
 /// An operation over data and blocks in memory.
 struct Blocks {
-    codec: Codec,
+    codec: LaneCodec,
     operation: Operation,
     have: CellSet,
     want: CellSet,
@@ -236,7 +236,7 @@ impl Blocks {
         place: Place,
     ) -> Result<Self, Failure> {
         let start = Instant::now();
-        let codec = Codec::new(code, options)?;
+        let codec = LaneCodec::new(code, options)?;
         let (cells, known) = (codec.code().cell_count(), codec.code().data_cells());
         let buffers = buffers_by_cell(&codec);
         let block_cells = numbers.iter().map(|number| CellId::new(known.len() + number));
@@ -268,7 +268,7 @@ impl Blocks {
 }
 
 /// Per cell, the buffer that it is.
-fn buffers_by_cell(codec: &Codec) -> Vec<usize> {
+fn buffers_by_cell(codec: &LaneCodec) -> Vec<usize> {
     let mut buffers = vec![0; codec.code().cell_count()];
     for buffer in 0..codec.buffer_count() {
         codec.buffer_cells(buffer).iter().for_each(|cell| buffers[cell.index()] = buffer);
@@ -293,8 +293,8 @@ impl Subject for Blocks {
         Ok(self.codec.compute(&self.have, &self.want, &mut buffers)?)
     }
 
-    fn codec(&self) -> &Codec {
-        &self.codec
+    fn code(&self) -> (&Code, &'static str) {
+        (self.codec.code(), self.codec.kernel_name())
     }
 
     fn user_bytes(&self) -> usize {

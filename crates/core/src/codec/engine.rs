@@ -1,0 +1,210 @@
+//! What both codecs share: questions about cells, answered over buffers.
+//!
+//! The schedule for a question is planned and compiled once and kept.
+
+use std::sync::Arc;
+
+use crate::codec::cache::{Cache, Question};
+use crate::codec::options::CodecOptions;
+use crate::codec::prepared::Prepared;
+use crate::codec::shards::Shards;
+use crate::define::cells::{CellId, CellSet};
+use crate::define::code::Code;
+use crate::error::{Error, Result};
+use crate::limits::{KEPT_LT_PROGRAMS, KEPT_PROGRAMS};
+use crate::plan::blocks::BlockProgram;
+use crate::plan::execution::{Execution, Planner, Shares};
+use crate::plan::layout::{BufferLayout, Layout};
+use crate::plan::variants::Target;
+use crate::run::blocks;
+use crate::run::buffers::Buffer;
+use crate::run::dispatch::{Kernel, Serving, WordKernel};
+use crate::run::executable::Executable;
+use crate::run::threads::{Split, Threads, thread_count};
+
+/// A code that can be run over buffers of one layout.
+#[derive(Debug)]
+pub(super) struct Engine {
+    pub(super) code: Code,
+    pub(super) options: CodecOptions,
+    pub(super) layout: Layout,
+    pub(super) serving: Serving,
+    programs: Cache,
+}
+
+impl Engine {
+    /// Makes ready to run a code over buffers that are what `buffers` says.
+    ///
+    /// # Errors
+    /// If the packet is empty or larger than 2^30 bytes, or the kernel is not available.
+    pub(super) fn new(code: Code, options: CodecOptions, buffers: BufferLayout) -> Result<Self> {
+        if options.packet == 0 || options.packet > 1 << 30 {
+            return Err(Error::parameters(format!(
+                "packet: must be 1 to 2^30 bytes; got {}",
+                options.packet
+            )));
+        }
+        let kernel = options.kernel.resolve(options.packet);
+        if !kernel.is_available() {
+            return Err(kernel.unavailable());
+        }
+        if let Some(kernel) = options.word_kernel.filter(|kernel| !kernel.is_available()) {
+            return Err(kernel.unavailable());
+        }
+        let layout = Layout::new(&code, buffers, options.packet);
+        let kept = if code.graph().is_some() { KEPT_LT_PROGRAMS } else { KEPT_PROGRAMS };
+        let serving = match code.symbols() {
+            Some(_) => {
+                let chosen = WordKernel::resolve(options.kernel);
+                let by_name = options.word_kernel.is_some() || options.kernel.is_by_name();
+                let kernel = options.word_kernel.unwrap_or(chosen);
+                Serving::words(kernel, by_name, options.prefetch)
+            }
+            None => Serving::packets(options.kernel, kernel, options.prefetch),
+        };
+        Ok(Self { code, options, layout, serving, programs: Cache::new(kept) })
+    }
+
+    /// The name of the kernel that runs, in either layout; for blocks of an LT code the tiled one.
+    pub(super) fn kernel_name(&self) -> &'static str {
+        let kernel = if self.has_blocks() { self.kernel().tiled() } else { self.kernel() };
+        self.word_kernel().map_or_else(|| kernel.name(), WordKernel::name)
+    }
+
+    /// The kernel that runs in the packet layout.
+    pub(super) fn kernel(&self) -> Kernel {
+        self.options.kernel.resolve(self.options.packet)
+    }
+
+    /// Why another kernel had to serve than [`Codec::kernel`], if that has happened: the system
+    /// forbids executable memory, or compiled code was found to compute wrong.
+    pub(super) fn fallback(&self) -> Option<String> {
+        let why = self.programs.find_map(Executable::fallback)?;
+        Some(format!("{} cannot serve: {why}", self.kernel_name()))
+    }
+
+    /// The kernel that runs words, if the code is in the word layout.
+    fn word_kernel(&self) -> Option<WordKernel> {
+        let chosen = || WordKernel::resolve(self.options.kernel);
+        self.code.symbols().map(|_| self.options.word_kernel.unwrap_or_else(chosen))
+    }
+
+    /// Makes the cells of `want` from those of `have`. Buffers with wanted cells are
+    /// [`Buffer::Target`], others that are read [`Buffer::Source`]; the rest may be absent.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::NotEnough`] when some wanted cells are not determined,
+    /// [`crate::ErrorKind::Length`] when the buffers do not fit.
+    pub(super) fn compute(
+        &self,
+        have: &CellSet,
+        want: &CellSet,
+        buffers: &mut [Buffer<'_>],
+    ) -> Result<()> {
+        let buffers = buffers.iter_mut().map(Buffer::reborrow).enumerate();
+        self.answer(&Question::compute(have, want), buffers)
+    }
+
+    /// Whether the cells of `want` can be made from those of `have`. The schedule is planned and
+    /// kept, so that asking costs nothing when it is run afterwards.
+    pub(super) fn solvable(&self, have: &CellSet, want: &CellSet) -> bool {
+        self.program(&Question::compute(have, want)).is_ok()
+    }
+
+    pub(super) fn prepared(
+        &self,
+        question: &Question,
+        sources: &[usize],
+        targets: &[usize],
+    ) -> Result<Prepared> {
+        Ok(Prepared {
+            executable: self.program(question)?,
+            sources: sources.into(),
+            targets: targets.into(),
+            threads: self.threads(),
+            stores: self.options.stores,
+        })
+    }
+
+    /// Answers a question over buffers, each with its number.
+    pub(super) fn answer<'b>(
+        &self,
+        question: &Question,
+        buffers: impl IntoIterator<Item = (usize, Buffer<'b>)>,
+    ) -> Result<()> {
+        self.program(question)?.run(buffers, self.threads(), self.options.stores)
+    }
+
+    /// The program for a question: one that is kept, or a new one.
+    fn program(&self, question: &Question) -> Result<Arc<Executable>> {
+        self.programs.get(question, || self.prepare(question))
+    }
+
+    fn prepare(&self, question: &Question) -> Result<Executable> {
+        if let (Question::Compute(have, want), true) = (question, self.has_blocks()) {
+            return self.prepare_blocks(have, want);
+        }
+        self.serving.prepare(self.execution(question)?)
+    }
+
+    /// Plans a question to the end.
+    fn execution(&self, question: &Question) -> Result<Execution> {
+        self.execution_for(question, self.serving.target())
+    }
+
+    /// The same for any machine.
+    pub(super) fn execution_for(
+        &self,
+        question: &Question,
+        target: Option<Target>,
+    ) -> Result<Execution> {
+        let planner = self.planner(target);
+        match question {
+            Question::Compute(have, want) => planner.compute(have, want),
+            Question::Update(node) => {
+                let shards = Shards::new(&self.code, self.code.stages());
+                let (_, targets) = shards.split(&self.code)?;
+                planner.update(*node, targets)
+            }
+        }
+    }
+
+    fn planner(&self, target: Option<Target>) -> Planner<'_> {
+        let threads = || thread_count(self.options.threads);
+        Planner {
+            code: &self.code,
+            layout: &self.layout,
+            target,
+            shares: match self.options.split {
+                Split::Stripe => Shares::Stripes,
+                Split::Node => Shares::Nodes(threads()),
+                Split::Columns => Shares::Columns(threads()),
+                Split::Rows => Shares::Rows(threads()),
+            },
+            options: self.options.plan,
+        }
+    }
+
+    /// Whether buffers are the blocks of an LT code, whose schedules are run down whole blocks.
+    pub(super) fn has_blocks(&self) -> bool {
+        self.code.graph().is_some() && self.layout.cells.iter().all(|cells| cells.len() == 1)
+    }
+
+    /// Solves an LT code's graph. That costs more than running a small segment, and an object's
+    /// segments mostly miss the same blocks: answers are kept, also those that say no.
+    fn prepare_blocks(&self, have: &CellSet, want: &CellSet) -> Result<Executable> {
+        let plan = self.code.schedule_with(have, want, self.options.plan)?;
+        let locate = |cells: &[CellId]| -> Vec<usize> {
+            cells.iter().map(|cell| self.layout.locations[cell.index()].buffer).collect()
+        };
+        let (inputs, outputs) = (locate(plan.inputs()), locate(plan.outputs()));
+        let program = BlockProgram::new(plan.schedule())?;
+        let kernel = self.kernel();
+        let runners = kernel.runners().ok_or_else(|| kernel.unavailable())?;
+        blocks::prepare(program, runners, inputs, outputs, self.layout.cells.len())
+    }
+
+    fn threads(&self) -> Threads {
+        Threads { most: self.options.threads, bytes_each: self.options.bytes_a_thread }
+    }
+}

@@ -1,0 +1,50 @@
+//! How a codec is to work.
+
+use crate::limits::BYTES_A_THREAD;
+use crate::plan::PlanOptions;
+use crate::run::buffers::Stores;
+use crate::run::dispatch::{KernelChoice, WordKernel};
+use crate::run::threads::Split;
+
+/// The packet size of files and the default of codecs, in bytes.
+pub const DEFAULT_PACKET: usize = 64;
+
+/// How a codec is to work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodecOptions {
+    /// The bytes of a packet.
+    pub packet: usize,
+    /// The most threads a call may use; 0 stands for the machine's.
+    pub threads: usize,
+    /// How many bytes of buffers a thread should have to do at least, for another to be used.
+    pub bytes_a_thread: usize,
+    /// How they share the work of [`Codec::compute`]; an update is always split by stripe.
+    pub split: Split,
+    /// Which kernel runs. For a code in the word layout, a word kernel on the same registers.
+    pub kernel: KernelChoice,
+    /// Which word kernel runs, whatever `kernel` is, for codes in the word layout.
+    pub word_kernel: Option<WordKernel>,
+    /// How results are stored.
+    pub stores: Stores,
+    /// Whether compiled kernels prefetch wide stripes (of 17 streams and more, with which the processor's own
+    /// prefetchers lose track) that are stored past the cache.
+    pub prefetch: bool,
+    /// Which passes plan.
+    pub plan: PlanOptions,
+}
+
+impl Default for CodecOptions {
+    fn default() -> Self {
+        Self {
+            packet: DEFAULT_PACKET,
+            threads: 0,
+            bytes_a_thread: BYTES_A_THREAD,
+            split: Split::default(),
+            kernel: KernelChoice::default(),
+            word_kernel: None,
+            stores: Stores::default(),
+            prefetch: true,
+            plan: PlanOptions::default(),
+        }
+    }
+}

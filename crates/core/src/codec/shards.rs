@@ -1,0 +1,36 @@
+//! Which nodes hold data and which hold parity.
+
+use crate::define::cells::{CellId, NodeId, Role};
+use crate::define::code::Code;
+use crate::error::{Error, Result};
+
+/// The nodes that stand at the end of a stage, in order, by what they hold.
+#[derive(Debug)]
+pub(super) struct Shards {
+    data: Vec<NodeId>,
+    parity: Vec<NodeId>,
+    /// A node that holds both.
+    mixed: Option<NodeId>,
+}
+
+impl Shards {
+    pub(super) fn new(code: &Code, stage: u8) -> Self {
+        let (data, parity): (Vec<NodeId>, _) =
+            code.nodes_at(stage).into_iter().partition(|&node| code.holds_data(node));
+        let is_data = |&cell: &CellId| code.cell(cell).role == Role::Data;
+        let mixed = data.iter().find(|&&node| !code.node_cells(node).iter().all(is_data)).copied();
+        Self { data, parity, mixed }
+    }
+
+    /// Those that hold data, and those that hold none.
+    pub(super) fn split(&self, code: &Code) -> Result<(&[NodeId], &[NodeId])> {
+        match self.mixed {
+            None => Ok((&self.data, &self.parity)),
+            Some(node) => Err(Error::parameters(format!(
+                "{}: node {} holds data and parity; use encode_nodes or compute",
+                code.spec(),
+                node.index()
+            ))),
+        }
+    }
+}
