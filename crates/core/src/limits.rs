@@ -66,6 +66,9 @@ pub(crate) const PRODUCTS_A_PART: usize = 1536;
 /// cells, random vectors beyond. Proving 10+4 takes some 20 microseconds.
 pub(crate) const SYMBOL_BITS: usize = 1024;
 
+/// The random vectors on which plans over more data cells are proved.
+pub(crate) const RANDOM_BITS: usize = 256;
+
 /// The bits of data up to which plans of words are proved on a word for each bit; beyond, they are
 /// proved on this many random words.
 pub(crate) const PROOF_WORDS: usize = 256;

@@ -15,6 +15,7 @@ use crate::limits::{KEPT_LT_PROGRAMS, KEPT_PROGRAMS};
 use crate::plan::blocks::BlockProgram;
 use crate::plan::execution::{Execution, Planner, Shares};
 use crate::plan::layout::{BufferLayout, Layout};
+use crate::plan::prove::Proof;
 use crate::plan::variants::Target;
 use crate::run::blocks;
 use crate::run::buffers::Buffer;
@@ -194,6 +195,7 @@ impl Engine {
     /// segments mostly miss the same blocks: answers are kept, also those that say no.
     fn prepare_blocks(&self, have: &CellSet, want: &CellSet) -> Result<Executable> {
         let plan = self.code.schedule_with(have, want, self.options.plan)?;
+        let plan = Proof::new(&self.code).proved(plan)?;
         let locate = |cells: &[CellId]| -> Vec<usize> {
             cells.iter().map(|cell| self.layout.locations[cell.index()].buffer).collect()
         };

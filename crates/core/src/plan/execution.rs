@@ -7,7 +7,7 @@
 //! of every variant that may run ([`Variants`]). `run` translates and executes; it decides nothing
 //! that changes what is computed or in which order.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,9 +19,10 @@ use crate::plan::cost::Cost;
 use crate::plan::layout::Layout;
 use crate::plan::machine::{LINE, Machine};
 use crate::plan::products::{self, Rows};
-use crate::plan::program::{Location, Program};
+use crate::plan::program::{Footprint, Location, Program};
 use crate::plan::variants::{Target, Variants};
-use crate::plan::{Plan, PlanOptions, prove};
+use crate::plan::prove::{self, Proof};
+use crate::plan::{Plan, PlanOptions};
 
 /// How a call's work is shared out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,36 +77,61 @@ impl Execution {
     fn new(programs: Vec<Program>, turns: Turns, target: Option<Target>) -> Result<Self> {
         let footprints: Vec<_> = programs.iter().map(Program::footprint).collect();
         let buffers = footprints.first().map_or(0, |footprint| footprint.strips.len());
-        let own = match turns {
-            Turns::SideBySide => buffers,
-            Turns::ByTiles { kept } => buffers.saturating_sub(kept),
+        let feeds = match turns {
+            Turns::SideBySide => apart(&footprints).map(|()| vec![false; footprints.len()]),
+            Turns::ByTiles { kept } => feeding(&footprints, buffers.saturating_sub(kept)),
         };
-        let mut left: HashSet<Location> = HashSet::new();
-        let mut parts = Vec::with_capacity(programs.len());
-        for (number, program) in programs.into_iter().enumerate() {
-            let (footprint, later) = (&footprints[number], &footprints[number + 1..]);
-            let lacks = |cell: &Location| cell.buffer >= own && !left.contains(cell);
-            if !later.iter().all(|other| other.strips == footprint.strips)
-                || turns == Turns::SideBySide && later.iter().any(|o| !o.is_apart_from(footprint))
-                || footprint.read.iter().any(lacks)
-            {
-                return Err(Error::length(format!("part {number} of the work meets another")));
-            }
-            left.extend(&footprint.written);
+        let is_alike = |other: &Footprint| other.strips == footprints[0].strips;
+        let feeds = feeds.filter(|_| footprints.iter().all(is_alike));
+        let feeds = feeds.ok_or_else(|| Error::internal("parts of a program meet each other"))?;
+        let part = |(program, feeds)| {
             let program = Arc::new(program);
-            parts.push(Part {
-                variants: target.and_then(|target| Variants::new(&program, target)),
-                feeds: later.iter().any(|other| footprint.feeds(other)),
-                program,
-            });
-        }
-        Ok(Self { parts, turns })
+            let variants = target.and_then(|target| Variants::new(&program, target));
+            Part { program, variants, feeds }
+        };
+        Ok(Self { parts: programs.into_iter().zip(feeds).map(part).collect(), turns })
     }
 
     /// One program.
     pub(crate) fn of_program(program: Program, target: Option<Target>) -> Result<Self> {
         Self::new(vec![program], Turns::SideBySide, target)
     }
+}
+
+/// Checks that parts may run at the same time: none writes what another touches.
+fn apart(parts: &[Footprint]) -> Option<()> {
+    let mut writers: HashMap<Location, Vec<usize>> = HashMap::new();
+    for (number, part) in parts.iter().enumerate() {
+        part.written.iter().for_each(|&cell| writers.entry(cell).or_default().push(number));
+    }
+    let is_apart = |number: usize| {
+        let part = &parts[number];
+        let is_own = |&writer: &usize| {
+            let other = &parts[writer].columns;
+            writer == number || part.columns.end <= other.start || other.end <= part.columns.start
+        };
+        let mut touched = part.read.iter().chain(&part.written);
+        touched.all(|cell| writers.get(cell).is_none_or(|writers| writers.iter().all(is_own)))
+    };
+    (0..parts.len()).all(is_apart).then_some(())
+}
+
+/// Per part, whether a later one reads what it writes. `None` if a part reads a cell of the buffers
+/// from `own` on, which belong to no caller, and no earlier part writes it.
+fn feeding(parts: &[Footprint], own: usize) -> Option<Vec<bool>> {
+    let mut feeds = vec![false; parts.len()];
+    let mut writers: HashMap<Location, usize> = HashMap::new();
+    for (number, part) in parts.iter().enumerate() {
+        for cell in &part.read {
+            match writers.get(cell) {
+                Some(&writer) => feeds[writer] = true,
+                None if cell.buffer >= own => return None,
+                None => {}
+            }
+        }
+        writers.extend(part.written.iter().map(|&cell| (cell, number)));
+    }
+    Some(feeds)
 }
 
 /// Plans executions of one code over buffers of one layout.
@@ -173,7 +199,8 @@ impl Planner<'_> {
 
     /// A question whose work is split by stripes.
     fn compute_whole(&self, have: &CellSet, want: &CellSet) -> Result<Execution> {
-        let plan = self.plan(have, want)?;
+        let mut proof = Proof::new(self.code);
+        let plan = self.plan(&mut proof, have, want)?;
         let ranks: Vec<usize> = plan.inputs().iter().map(|&cell| self.last_lane(cell)).collect();
         let program = self.bind(plan)?;
         // Parts in turn read an input after others have written outputs.
@@ -187,23 +214,18 @@ impl Planner<'_> {
             return Execution::of_program(program, self.target);
         };
         let plans = self.code.schedule_shares(have, &self.dealt(want, parts), self.options)?;
-        let parts = plans.into_iter().map(|plan| self.bind(self.proved(plan)?));
+        let parts = plans.into_iter().map(|plan| self.bind(proof.proved(plan)?));
         Execution::new(parts.collect::<Result<_>>()?, Turns::ByTiles { kept: 0 }, self.target)
     }
 
     /// The program that makes some of the wanted cells, over some columns of the packets.
     fn part(&self, have: &CellSet, want: &CellSet, columns: Range<usize>) -> Result<Program> {
-        self.bind(self.plan(have, want)?)?.over_columns(columns)
+        self.bind(self.plan(&mut Proof::new(self.code), have, want)?)?.over_columns(columns)
     }
 
     /// A plan, proved.
-    fn plan(&self, have: &CellSet, want: &CellSet) -> Result<Plan> {
-        self.proved(self.code.schedule_with(have, want, self.options)?)
-    }
-
-    fn proved(&self, plan: Plan) -> Result<Plan> {
-        prove::plan(self.code, plan.schedule(), plan.inputs(), plan.outputs())?;
-        Ok(plan)
+    fn plan(&self, proof: &mut Proof<'_>, have: &CellSet, want: &CellSet) -> Result<Plan> {
+        proof.proved(self.code.schedule_with(have, want, self.options)?)
     }
 
     fn bind(&self, plan: Plan) -> Result<Program> {

@@ -33,7 +33,7 @@ pub mod optimise;
 pub(crate) mod pieces;
 pub(crate) mod products;
 pub(crate) mod program;
-mod prove;
+pub(crate) mod prove;
 mod reads;
 pub mod schedule;
 pub mod search;

@@ -5,7 +5,7 @@
 //! interleaved strip by strip), or one lane of a node. A program may be about some *columns* of every
 //! packet only, so that several can share a packet among them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::iter::repeat_n;
 use std::ops::Range;
 
@@ -46,26 +46,6 @@ pub(crate) struct Footprint {
     pub(crate) written: Vec<Location>,
     /// Which bytes of each of these cells.
     pub(crate) columns: Range<usize>,
-}
-
-impl Footprint {
-    /// Whether one may run while the other does: neither writes what the other touches.
-    pub(crate) fn is_apart_from(&self, other: &Self) -> bool {
-        let columns = &self.columns;
-        let meet = columns.start < other.columns.end && other.columns.start < columns.end;
-        !meet || !self.overwrites(other) && !other.overwrites(self)
-    }
-
-    fn overwrites(&self, other: &Self) -> bool {
-        let written: HashSet<&Location> = self.written.iter().collect();
-        other.written.iter().any(|cell| written.contains(cell)) || self.feeds(other)
-    }
-
-    /// Whether the other reads what this one writes.
-    pub(crate) fn feeds(&self, other: &Self) -> bool {
-        let written: HashSet<&Location> = self.written.iter().collect();
-        other.read.iter().any(|cell| written.contains(cell))
-    }
 }
 
 impl Program {

@@ -3,18 +3,21 @@
 //! A plan is linear, so it is right for all bytes if it is right for a basis. It is run on *symbols*:
 //! data cell `n` has a one in bit `n` of its symbol and zeros elsewhere, and every cell must come out
 //! as its generator row says. Plans over more cells than a symbol has bits ([`SYMBOL_BITS`]) are run
-//! on as many random vectors instead: what is wrong about a cell is a sum of cells that is not zero
-//! for all data, and each random vector misses it with a chance of one half at most, so all together
-//! miss it with a chance of 2^-1024 for packets and, a word being a vector, 2^-256 for words. The
-//! vectors are the same in every process; a planner knows nothing of them.
+//! on random vectors instead: what is wrong about a cell is a sum of cells that is not zero for all
+//! data, and each random vector misses it with a chance of one half at most, so that all together
+//! miss it with a chance of 2^-256 ([`RANDOM_BITS`]; for words, of which each is a vector,
+//! [`PROOF_WORDS`]). The vectors are the same in every process; a planner knows nothing of them.
 //!
 //! The instructions that are made of a schedule are compared with it in the same way
 //! ([`allocation`]), on the operations of [`vector`](crate::plan::vector).
 
+use std::collections::HashMap;
+
 use crate::define::cells::CellId;
 use crate::define::code::Code;
 use crate::error::{Error, Result};
-use crate::limits::{PROOF_WORDS, SYMBOL_BITS};
+use crate::limits::{PROOF_WORDS, RANDOM_BITS, SYMBOL_BITS};
+use crate::plan::Plan;
 use crate::plan::chance::Chance;
 use crate::plan::interpret::interpret;
 use crate::plan::products::Rows;
@@ -28,34 +31,48 @@ const NONLINEAR_WORDS: usize = 64;
 /// The seed of the random vectors.
 const SEED: u64 = 0x70_7276;
 
-/// Compares what a schedule makes of cells with the code's generator: input `n` is `inputs[n]`,
-/// output `n` should be `outputs[n]`.
-///
-/// # Errors
-/// If an output is another cell than it should be, which would be a bug of a planner.
-pub(crate) fn plan(
-    code: &Code,
-    schedule: &Schedule,
-    inputs: &[CellId],
-    outputs: &[CellId],
-) -> Result<()> {
-    let data = symbols(code.data_cells().len());
-    let cell = |cell: &CellId| {
-        let mut sum = vec![0; data.first().map_or(0, Vec::len)];
-        for &position in code.row(*cell) {
-            xor(&mut sum, &data[position as usize]);
+/// Proves plans of one code. What stands for a cell is computed once, for all of them.
+pub(crate) struct Proof<'a> {
+    code: &'a Code,
+    /// What stands for the cells of data.
+    data: Vec<Vec<u8>>,
+    /// What stands for the cells that have been asked for.
+    known: HashMap<CellId, Vec<u8>>,
+}
+
+impl<'a> Proof<'a> {
+    pub(crate) fn new(code: &'a Code) -> Self {
+        Self { code, data: symbols(code.data_cells().len()), known: HashMap::new() }
+    }
+
+    /// Hands a plan on when its schedule makes the cells that it should, as the code's generator
+    /// defines them.
+    ///
+    /// # Errors
+    /// If an output is another cell than it should be, which would be a bug of a planner.
+    pub(crate) fn proved(&mut self, plan: Plan) -> Result<Plan> {
+        plan.inputs().iter().chain(plan.outputs()).for_each(|&cell| self.evaluate(cell));
+        let inputs: Vec<&[u8]> = plan.inputs().iter().map(|cell| &self.known[cell][..]).collect();
+        let made = interpret(plan.schedule(), &inputs)?;
+        match plan.outputs().iter().zip(made).find(|(output, made)| self.known[output] != *made) {
+            None => Ok(plan),
+            Some((&output, _)) => Err(wrong(&format!(
+                "{}: a planned schedule computes cell {} wrong",
+                self.code.spec(),
+                self.code.cell_name(output)
+            ))),
         }
-        sum
-    };
-    let cells: Vec<Vec<u8>> = inputs.iter().map(cell).collect();
-    let made = interpret(schedule, &slices(&cells))?;
-    match outputs.iter().zip(made).find(|(output, made)| cell(output) != *made) {
-        None => Ok(()),
-        Some((&output, _)) => Err(wrong(&format!(
-            "{}: a planned schedule computes cell {} wrong",
-            code.spec(),
-            code.cell_name(output)
-        ))),
+    }
+
+    /// Sums up what stands for a cell.
+    fn evaluate(&mut self, cell: CellId) {
+        let Self { code, data, known } = self;
+        known.entry(cell).or_insert_with(|| {
+            let mut sum = vec![0; data.first().map_or(0, Vec::len)];
+            let positions = code.row(cell).iter();
+            positions.for_each(|&position| xor(&mut sum, &data[position as usize]));
+            sum
+        });
     }
 }
 
@@ -124,7 +141,7 @@ fn slices(cells: &[Vec<u8>]) -> Vec<&[u8]> {
 /// What stands for cells of packets: a bit for each of them, or random bits.
 fn symbols(cells: usize) -> Vec<Vec<u8>> {
     if cells > SYMBOL_BITS {
-        return random(cells, SYMBOL_BITS / 8);
+        return random(cells, RANDOM_BITS / 8);
     }
     let unit = |cell: usize| {
         let mut symbol = vec![0; cells.div_ceil(8)];
@@ -254,7 +271,7 @@ mod tests {
     use crate::plan::machine::Machine;
     use crate::plan::schedule::{Op, Slot};
 
-    fn encoding(spec: &str) -> (Code, crate::plan::Plan) {
+    fn encoding(spec: &str) -> (Code, Plan) {
         let code = Code::new(&spec.parse().unwrap()).unwrap();
         let plan = code.schedule(&code.stored(Role::Data), &code.made_in(1)).unwrap();
         (code, plan)
@@ -266,7 +283,7 @@ mod tests {
         for spec in ["4+2", "rdp:k=4", "cauchy:k=130,m=1,w=8"] {
             let (code, right) = encoding(spec);
             let schedule = right.schedule();
-            plan(&code, schedule, right.inputs(), right.outputs()).unwrap();
+            Proof::new(&code).proved(right.clone()).unwrap();
             for wrong in (0..schedule.ops().len()).step_by(3) {
                 let mut ops = schedule.ops().to_vec();
                 let Op { sources, .. } = &mut ops[wrong];
@@ -277,7 +294,9 @@ mod tests {
                 let (inputs, temps, outputs) =
                     (schedule.inputs(), schedule.temps(), schedule.outputs());
                 let other = Schedule::new(inputs, temps, outputs, ops).unwrap();
-                let error = plan(&code, &other, right.inputs(), right.outputs()).unwrap_err();
+                let other =
+                    Plan::new(other, right.inputs().to_vec(), right.outputs().to_vec()).unwrap();
+                let error = Proof::new(&code).proved(other).unwrap_err();
                 assert!(error.to_string().contains("computes cell"), "{spec} {wrong}: {error}");
             }
         }

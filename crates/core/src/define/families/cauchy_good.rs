@@ -27,7 +27,8 @@ pub(super) const FAMILY: Family = Family {
     limits: "k >= 1, m >= 1, k + m <= 2^w (for m = 2 and w from 2 to 10: 2^w + 1), w <= 32 (default: the smallest that fits)",
     example: "cauchy-good:k=10,m=4",
     define,
-    rebuild: |spec, pin| rebuild_fixed(spec, pin, define),
+    // However long it takes: what has been stored can be read.
+    rebuild: |spec, pin| rebuild_fixed(spec, pin, |spec| construct(&LIMITS.read(spec)?)),
 };
 
 /// The most quotients that are compared where each has to be computed, which takes 60 ns.
@@ -41,14 +42,25 @@ const LIMITS: Limits = Limits {
 
 fn define(spec: &Spec) -> Result<Code> {
     let shape = LIMITS.read(spec)?;
+    if !is_known(&shape) {
+        expect_quotients(spec, &shape)?;
+    }
+    construct(&shape)
+}
+
+/// Whether the best matrix is known.
+fn is_known(&Shape { k, m, w }: &Shape) -> bool {
+    m == 2 && k <= best_elements(w)
+}
+
+fn construct(shape: &Shape) -> Result<Code> {
     let field = Field::new(shape.w as u32)?;
-    let rows = if shape.m == 2 && shape.k <= best_elements(shape.w) {
+    let rows = if is_known(shape) {
         vec![vec![1; shape.k], sparsest(field, shape.k)]
     } else {
-        expect_quotients(spec, &shape)?;
-        improved(field, cauchy_orig::matrix(&shape, field))
+        improved(field, cauchy_orig::matrix(shape, field))
     };
-    cauchy_orig::code(FAMILY.name, &shape, field, rows)
+    cauchy_orig::code(FAMILY.name, shape, field, rows)
 }
 
 /// Refuses matrices over fields too large for tables that would take longer than three seconds to improve:
