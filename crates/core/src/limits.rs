@@ -76,8 +76,8 @@ pub(crate) const PROOF_WORDS: usize = 256;
 /// Vectors of 64 bytes of scratch that a call takes from its stack; more come from the heap.
 pub(crate) const LINES_ON_STACK: usize = 64;
 
-/// Buffers whose addresses a call keeps on its stack; those of more are kept on the heap.
-pub(crate) const POINTERS_ON_STACK: usize = 64;
+/// Buffers whose places a call keeps on its stack; those of more are kept on the heap.
+pub(crate) const BUFFERS_ON_STACK: usize = 64;
 
 /// The bytes of each cell in one tile of a tiled kernel, if the cells are few; measured best between
 /// 512 and 2048.

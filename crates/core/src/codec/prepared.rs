@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::run::buffers::{Buffer, Stores};
+use crate::run::buffers::Stores;
 use crate::run::executable::Executable;
 use crate::run::threads::Threads;
 
@@ -48,11 +48,18 @@ impl Prepared {
         if (sources.len(), targets.len()) != (self.sources.len(), self.targets.len()) {
             return Err(self.wrong_count(sources.len(), targets.len()));
         }
-        let sources = self.sources.iter().zip(sources);
-        let sources = sources.map(|(&buffer, bytes)| (buffer, Buffer::Source(bytes.as_ref())));
-        let targets = self.targets.iter().zip(targets);
-        let targets = targets.map(|(&buffer, bytes)| (buffer, Buffer::Target(bytes.as_mut())));
-        self.executable.run(sources.chain(targets), self.threads, self.stores)
+        self.executable.run_placed(
+            |places| {
+                for (&buffer, bytes) in self.sources.iter().zip(sources) {
+                    places[buffer] = bytes.as_ref().into();
+                }
+                for (&buffer, bytes) in self.targets.iter().zip(targets) {
+                    places[buffer] = bytes.as_mut().into();
+                }
+            },
+            self.threads,
+            self.stores,
+        )
     }
 
     #[cold]

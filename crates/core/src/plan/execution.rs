@@ -20,8 +20,9 @@ use crate::plan::layout::Layout;
 use crate::plan::machine::{LINE, Machine};
 use crate::plan::products::{self, Rows};
 use crate::plan::program::{Footprint, Location, Program};
-use crate::plan::variants::{Target, Variants};
 use crate::plan::prove::{self, Proof};
+use crate::plan::solver::Solver;
+use crate::plan::variants::{Target, Variants};
 use crate::plan::{Plan, PlanOptions};
 
 /// How a call's work is shared out.
@@ -200,7 +201,8 @@ impl Planner<'_> {
     /// A question whose work is split by stripes.
     fn compute_whole(&self, have: &CellSet, want: &CellSet) -> Result<Execution> {
         let mut proof = Proof::new(self.code);
-        let plan = self.plan(&mut proof, have, want)?;
+        let solver = Solver::new(self.code, have, want, self.options);
+        let plan = proof.proved(solver.plan()?)?;
         let ranks: Vec<usize> = plan.inputs().iter().map(|&cell| self.last_lane(cell)).collect();
         let program = self.bind(plan)?;
         // Parts in turn read an input after others have written outputs.
@@ -213,19 +215,15 @@ impl Planner<'_> {
         let Some(parts) = self.parts_in_registers(want, Cost::of(program.schedule())) else {
             return Execution::of_program(program, self.target);
         };
-        let plans = self.code.schedule_shares(have, &self.dealt(want, parts), self.options)?;
+        let plans = solver.plan_shares(&self.dealt(want, parts))?;
         let parts = plans.into_iter().map(|plan| self.bind(proof.proved(plan)?));
         Execution::new(parts.collect::<Result<_>>()?, Turns::ByTiles { kept: 0 }, self.target)
     }
 
     /// The program that makes some of the wanted cells, over some columns of the packets.
     fn part(&self, have: &CellSet, want: &CellSet, columns: Range<usize>) -> Result<Program> {
-        self.bind(self.plan(&mut Proof::new(self.code), have, want)?)?.over_columns(columns)
-    }
-
-    /// A plan, proved.
-    fn plan(&self, proof: &mut Proof<'_>, have: &CellSet, want: &CellSet) -> Result<Plan> {
-        proof.proved(self.code.schedule_with(have, want, self.options)?)
+        let plan = self.code.schedule_with(have, want, self.options)?;
+        self.bind(Proof::new(self.code).proved(plan)?)?.over_columns(columns)
     }
 
     fn bind(&self, plan: Plan) -> Result<Program> {

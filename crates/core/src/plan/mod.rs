@@ -38,6 +38,7 @@ mod reads;
 pub mod schedule;
 pub mod search;
 mod solve;
+pub(crate) mod solver;
 pub mod steps;
 mod structure;
 mod syndrome;
@@ -52,7 +53,6 @@ use crate::define::code::Code;
 use crate::error::{Error, Result};
 use crate::plan::budget::Budget;
 use crate::plan::cost::Objective;
-use crate::plan::equations::Equations;
 use crate::plan::machine::Machine;
 use crate::plan::optimise::matching::{self, Preference};
 use crate::plan::optimise::refine::{self, Effort};
@@ -237,106 +237,6 @@ fn streams(code: &Code, cells: &[CellId]) -> Vec<usize> {
 }
 
 impl Code {
-    /// A schedule that makes the cells of `want` from those of `have`. Wanted cells that are at
-    /// hand are left out.
-    ///
-    /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] when some wanted cells are not determined; the message says
-    /// which.
-    pub fn schedule(&self, have: &CellSet, want: &CellSet) -> Result<Plan> {
-        self.schedule_with(have, want, PlanOptions::default())
-    }
-
-    /// As [`Code::schedule`], with a choice of passes.
-    ///
-    /// # Errors
-    /// As [`Code::schedule`].
-    pub fn schedule_with(
-        &self,
-        have: &CellSet,
-        want: &CellSet,
-        options: PlanOptions,
-    ) -> Result<Plan> {
-        let plans = self.schedule_shares(have, std::slice::from_ref(want), options)?;
-        plans.into_iter().next().ok_or_else(|| Error::schedule("a question has no plan"))
-    }
-
-    /// A schedule for each of several shares of wanted cells, which are computed apart from each other.
-    /// Equations are found once, for all of them, and the shares divide the budget.
-    ///
-    /// # Errors
-    /// As [`Code::schedule`].
-    pub(crate) fn schedule_shares(
-        &self,
-        have: &CellSet,
-        shares: &[CellSet],
-        options: PlanOptions,
-    ) -> Result<Vec<Plan>> {
-        let missing = |share: &CellSet| share.iter().filter(|&c| !have.contains(c)).collect();
-        let shares: Vec<Vec<CellId>> = shares.iter().map(missing).collect();
-        if let Some(plans) = self.graph_plans(have, &shares, options.reads) {
-            return plans;
-        }
-        let mut wanted = shares.concat();
-        wanted.sort_unstable();
-        wanted.dedup();
-        if let [wanted] = &shares[..]
-            && let Some(plan) = self.known_plan(have, wanted, options)?
-        {
-            return Ok(vec![plan]);
-        }
-        let mut budget = self.budget(options);
-        let narrowed = match options.reads {
-            Reads::Any => None,
-            Reads::Fewest => budget.share(2, |half| reads::narrow(self, have, &wanted, half)),
-        };
-        let have = narrowed.as_ref().unwrap_or(have);
-        let found = solve::find(self, have, &wanted, &mut budget)?;
-        let found_for = |share: &[CellId]| match shares.len() {
-            1 => found.clone(),
-            _ => found.iter().map(|equations| equations.needed(have, share)).collect(),
-        };
-        let mut plans = Vec::with_capacity(shares.len());
-        for (number, share) in shares.iter().enumerate() {
-            let left = (shares.len() - number) as u64;
-            let found = found_for(share);
-            plans
-                .push(budget.share(left, |budget| self.plan(have, share, found, options, budget))?);
-        }
-        let account = budget.into_account();
-        plans.iter_mut().for_each(|plan| plan.account = account.clone());
-        Ok(plans)
-    }
-
-    /// The plan of a schedule that was refined beforehand, if the question is to encode a usual code in the
-    /// usual way.
-    fn known_plan(
-        &self,
-        have: &CellSet,
-        wanted: &[CellId],
-        options: PlanOptions,
-    ) -> Result<Option<Plan>> {
-        let PlanOptions { pass, order, objective, rounds, .. } = options;
-        let is_usual = (pass, objective, rounds) == (Pass::Slp, Objective::Total, None);
-        if !is_usual || !self.data_cells().iter().all(|&cell| have.contains(cell)) {
-            return Ok(None);
-        }
-        let inputs = self.data_cells();
-        let Some(rows) = known::find(self, inputs, wanted) else { return Ok(None) };
-        let schedule = ordered(&rows, &streams(self, inputs), order)?;
-        Plan::new(schedule, inputs.to_vec(), wanted.to_vec()).map(Some)
-    }
-
-    /// The plans of an LT code, unless only some of its data is at hand.
-    fn graph_plans(
-        &self,
-        have: &CellSet,
-        shares: &[Vec<CellId>],
-        reads: Reads,
-    ) -> Option<Result<Vec<Plan>>> {
-        shares.iter().map(|wanted| self.graph_plan(have, wanted, reads)).collect()
-    }
-
     /// The budget for a question about this code.
     fn budget(&self, options: PlanOptions) -> Budget {
         let sources = self.cells().map(|cell| self.definition(cell).len()).sum();
@@ -389,39 +289,6 @@ impl Code {
         reduce_rows(&mut rows, options, refining, &mut self.budget(options));
         let schedule = ordered(&rows, &streams, options.order)?;
         Ok((schedule, touched))
-    }
-
-    /// The cheapest plan of some equations, all of which are shortened if the budget allows it, or else
-    /// those with the fewest sources.
-    fn plan(
-        &self,
-        have: &CellSet,
-        wanted: &[CellId],
-        mut found: Vec<Equations>,
-        options: PlanOptions,
-        budget: &mut Budget,
-    ) -> Result<Plan> {
-        found.sort_by_key(Equations::sources);
-        let mut cheapest: Option<Plan> = None;
-        let count = found.len();
-        for (number, equations) in found.iter().enumerate() {
-            let (mut rows, inputs) = direct::from_equations(self.cell_count(), equations, wanted);
-            if number > 0 && slp::steps(&rows) > budget.left() {
-                budget.cut(Cut::Alternatives);
-                break;
-            }
-            let refining = self.refining(have, equations.sources(), options);
-            let streams = streams(self, &inputs);
-            let left = (count - number) as u64;
-            budget.share(left, |share| reduce_rows(&mut rows, options, refining, share));
-            let schedule = ordered(&rows, &streams, options.order)?;
-            let figure = |schedule: &Schedule| arrange::figure(options.objective, schedule);
-            let is_cheaper = |best: &Plan| figure(&schedule) < figure(best.schedule());
-            if cheapest.as_ref().is_none_or(is_cheaper) {
-                cheapest = Some(Plan::new(schedule, inputs, wanted.to_vec())?);
-            }
-        }
-        cheapest.ok_or_else(|| Error::schedule("no equations to plan from"))
     }
 
     /// As many rounds as pay, unless the options say how many.

@@ -2,10 +2,11 @@
 
 #![allow(unsafe_code)]
 
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use crate::limits::{LINES_ON_STACK, NONTEMPORAL_FROM, POINTERS_ON_STACK};
+use crate::limits::{BUFFERS_ON_STACK, LINES_ON_STACK, NONTEMPORAL_FROM};
 use crate::plan::machine::LINE;
 
 /// One buffer of a call: consecutive strips of a node, or of a lane of a node.
@@ -21,15 +22,6 @@ pub enum Buffer<'a> {
 }
 
 impl Buffer<'_> {
-    /// The number of bytes, or `None` if the buffer is absent.
-    pub(crate) fn len(&self) -> Option<usize> {
-        match self {
-            Self::Absent => None,
-            Self::Source(bytes) => Some(bytes.len()),
-            Self::Target(bytes) => Some(bytes.len()),
-        }
-    }
-
     /// The same buffer for one call.
     pub(crate) fn reborrow(&mut self) -> Buffer<'_> {
         match self {
@@ -38,13 +30,54 @@ impl Buffer<'_> {
             Self::Target(bytes) => Buffer::Target(bytes),
         }
     }
+}
 
-    /// Where the bytes begin; null where the buffer is absent.
-    pub(crate) fn pointer(&mut self) -> *mut u8 {
-        match self {
-            Self::Absent => std::ptr::null_mut(),
-            Self::Source(bytes) => bytes.as_ptr().cast_mut(),
-            Self::Target(bytes) => bytes.as_mut_ptr(),
+/// Where a buffer of a call is. It stands for the borrow that it was made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// The first byte; null where the buffer is absent.
+    pub(crate) start: *mut u8,
+    pub(crate) length: usize,
+    /// Whether it may be written.
+    pub(crate) is_target: bool,
+    borrow: PhantomData<&'a mut [u8]>,
+}
+
+impl Place<'_> {
+    pub(crate) const ABSENT: Self =
+        Self { start: std::ptr::null_mut(), length: 0, is_target: false, borrow: PhantomData };
+
+    /// Whether there is no buffer.
+    pub(crate) fn is_absent(self) -> bool {
+        self.start.is_null()
+    }
+
+    /// The same with another beginning.
+    pub(crate) fn at(self, start: *mut u8) -> Self {
+        Self { start, ..self }
+    }
+}
+
+impl<'a> From<&'a [u8]> for Place<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        let (start, length) = (bytes.as_ptr().cast_mut(), bytes.len());
+        Self { start, length, is_target: false, borrow: PhantomData }
+    }
+}
+
+impl<'a> From<&'a mut [u8]> for Place<'a> {
+    fn from(bytes: &'a mut [u8]) -> Self {
+        let (start, length) = (bytes.as_mut_ptr(), bytes.len());
+        Self { start, length, is_target: true, borrow: PhantomData }
+    }
+}
+
+impl<'a> From<Buffer<'a>> for Place<'a> {
+    fn from(buffer: Buffer<'a>) -> Self {
+        match buffer {
+            Buffer::Absent => Self::ABSENT,
+            Buffer::Source(bytes) => bytes.into(),
+            Buffer::Target(bytes) => bytes.into(),
         }
     }
 }
@@ -97,10 +130,10 @@ pub(crate) trait PreparedKernel: Send + Sync {
     }
 }
 
-/// The buffers of one call as pointers; null where absent.
+/// The buffers of one call.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory<'a> {
-    pub(crate) pointers: &'a [*mut u8],
+    pub(crate) places: &'a [Place<'a>],
     /// Whether results are stored by non-temporal stores.
     pub(crate) nontemporal: bool,
 }
@@ -112,28 +145,38 @@ unsafe impl Send for Memory<'_> {}
 unsafe impl Sync for Memory<'_> {}
 
 impl Memory<'_> {
+    /// Where a buffer begins; null where it is absent.
     pub(crate) fn pointer(&self, buffer: usize) -> *mut u8 {
-        self.pointers[buffer]
+        self.places[buffer].start
     }
 }
 
-/// Pointers to the buffers of a call: on the stack, unless there are many.
-pub(crate) struct Pointers {
-    stack: [*mut u8; POINTERS_ON_STACK],
-    heap: Vec<*mut u8>,
-    count: usize,
+/// Something for each buffer of a call: on the stack, unless there are many.
+pub(crate) struct Table<T> {
+    stack: [MaybeUninit<T>; BUFFERS_ON_STACK],
+    heap: Vec<MaybeUninit<T>>,
 }
 
-impl Pointers {
-    /// `count` null pointers.
-    pub(crate) fn null(count: usize) -> Self {
-        let heap =
-            if count > POINTERS_ON_STACK { vec![std::ptr::null_mut(); count] } else { vec![] };
-        Self { stack: [std::ptr::null_mut(); POINTERS_ON_STACK], heap, count }
+impl<T: Copy> Table<T> {
+    /// Room for any number of buffers.
+    pub(crate) fn new() -> Self {
+        Self { stack: [const { MaybeUninit::uninit() }; BUFFERS_ON_STACK], heap: Vec::new() }
     }
 
-    pub(crate) fn slice(&mut self) -> &mut [*mut u8] {
-        if self.heap.is_empty() { &mut self.stack[..self.count] } else { &mut self.heap }
+    /// What `of` says for each of `count` buffers.
+    pub(crate) fn fill(&mut self, count: usize, of: impl Fn(usize) -> T) -> &mut [T] {
+        let entries = match self.stack.get_mut(..count) {
+            Some(entries) => entries,
+            None => {
+                self.heap.resize(count, MaybeUninit::uninit());
+                &mut self.heap
+            }
+        };
+        for (buffer, entry) in entries.iter_mut().enumerate() {
+            entry.write(of(buffer));
+        }
+        // SAFETY: all of them have just been written, and `MaybeUninit<T>` is laid out as `T`.
+        unsafe { &mut *(std::ptr::from_mut(entries) as *mut [T]) }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::limits::TILE_BYTES;
 use crate::plan::execution::{Execution, Part as PlannedPart, Turns};
 use crate::plan::machine::LINE;
 use crate::plan::program::Program;
-use crate::run::buffers::{Buffer, Line, Memory, Pointers, PreparedKernel, Scratch, Stores};
+use crate::run::buffers::{Buffer, Line, Memory, Place, PreparedKernel, Scratch, Stores, Table};
 use crate::run::threads::{self, Threads};
 
 /// How one buffer of a call is used.
@@ -50,8 +50,6 @@ struct Part {
 pub(crate) struct Executable {
     /// Of the buffers of a call.
     uses: Vec<BufferUse>,
-    /// How many of them are needed.
-    needed: usize,
     /// The bytes of a packet, and of a word in it.
     packet: usize,
     word: usize,
@@ -95,7 +93,6 @@ impl Executable {
             Ok(Part { kernel: prepare(part)?, feeds })
         });
         Ok(Self {
-            needed: uses.iter().filter(|used| used.is_used()).count(),
             uses,
             packet,
             word,
@@ -123,7 +120,6 @@ impl Executable {
             uses[buffer].optional = true;
         }
         Self {
-            needed: uses.iter().filter(|used| used.is_used() && !used.optional).count(),
             uses,
             packet: 1,
             word: 1,
@@ -150,11 +146,36 @@ impl Executable {
         threads: Threads,
         stores: Stores,
     ) -> Result<()> {
-        let mut pointers = Pointers::null(self.uses.len());
-        let pointers = pointers.slice();
-        let call = self.check(buffers, pointers)?;
+        let place = |places: &mut [Place<'b>]| {
+            for (number, buffer) in buffers {
+                if let Some(place) = places.get_mut(number) {
+                    *place = buffer.into();
+                }
+            }
+        };
+        self.run_placed(place, threads, stores)
+    }
+
+    /// The same for buffers that `place` notes in a table of all buffers of a call.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub(crate) fn run_placed<'b>(
+        &self,
+        place: impl FnOnce(&mut [Place<'b>]),
+        threads: Threads,
+        stores: Stores,
+    ) -> Result<()> {
+        let mut places = Table::new();
+        let places = places.fill(self.uses.len(), |_| Place::ABSENT);
+        place(places);
+        self.run_over(places, threads, stores)
+    }
+
+    fn run_over(&self, places: &[Place<'_>], threads: Threads, stores: Stores) -> Result<()> {
+        let call = self.check(places)?;
         let nontemporal = stores.are_nontemporal(call.bytes);
-        let memory = Memory { pointers, nontemporal };
+        let memory = Memory { places, nontemporal };
         if call.stripes > 0 {
             self.run_stripes(&memory, call.stripes, call.bytes, threads);
         }
@@ -164,41 +185,24 @@ impl Executable {
         Ok(())
     }
 
-    /// Checks the buffers of a call and notes where they are.
-    fn check<'b>(
-        &self,
-        buffers: impl IntoIterator<Item = (usize, Buffer<'b>)>,
-        pointers: &mut [*mut u8],
-    ) -> Result<Call> {
+    /// Checks the buffers of a call.
+    fn check(&self, places: &[Place<'_>]) -> Result<Call> {
         // The bytes of one row of every buffer.
         let mut row = None;
-        let (mut needed, mut rows) = (0, 0);
-        for (number, mut buffer) in buffers {
-            let Some(used) = self.uses.get(number).filter(|used| used.is_used()) else { continue };
-            let Some(length) = buffer.len() else { continue };
-            if used.written && !matches!(buffer, Buffer::Target(_)) {
-                return Err(Error::length(format!("buffer {number} is to be written")));
+        let mut rows = 0;
+        for (number, (used, place)) in self.uses.iter().zip(places).enumerate() {
+            if !used.is_used() || used.optional && place.is_absent() {
+                continue;
             }
-            let expected = *row.get_or_insert(length / used.rows);
-            if expected * used.rows != length {
-                return Err(wrong_length(number, length, *used, expected));
+            let expected = *row.get_or_insert_with(|| place.length / used.rows);
+            let is_right = place.length == expected * used.rows;
+            if place.is_absent() || !is_right || used.written && !place.is_target {
+                return Err(misfit(number, *used, *place, expected));
             }
-            if pointers[number].is_null() {
-                needed += usize::from(!used.optional);
-                rows += used.rows;
-            }
-            pointers[number] = buffer.pointer();
-        }
-        if needed != self.needed {
-            let is_missing = |(used, pointer): (&BufferUse, &*mut u8)| {
-                used.is_used() && !used.optional && pointer.is_null()
-            };
-            let number = self.uses.iter().zip(&*pointers).position(is_missing);
-            let number = number.unwrap_or_default();
-            return Err(Error::length(format!("buffer {number} is needed but absent")));
+            rows += used.rows;
         }
         let row = row.unwrap_or(0);
-        if !row.is_multiple_of(self.word) {
+        if self.word > 1 && !row.is_multiple_of(self.word) {
             let word = self.word;
             return Err(Error::length(format!("{row} bytes are not whole words of {word} bytes")));
         }
@@ -239,17 +243,17 @@ impl Executable {
         let lines = |strip: &usize| (tile * strip).div_ceil(LINE);
         let mut kept: Vec<Box<[MaybeUninit<Line>]>> =
             self.kept.iter().map(|strip| Box::new_uninit_slice(lines(strip))).collect();
-        let mut pointers = memory.pointers.to_vec();
-        pointers.resize(self.uses.len() + self.kept.len(), std::ptr::null_mut());
+        let mut places = memory.places.to_vec();
+        places.resize(self.uses.len() + self.kept.len(), Place::ABSENT);
         for start in range.clone().step_by(tile) {
             let tile = start..range.end.min(start + tile);
-            let of_kept = pointers[self.uses.len()..].iter_mut().zip(&mut kept).zip(&self.kept);
-            for ((pointer, lines), strip) in of_kept {
-                *pointer = lines.as_mut_ptr().cast::<u8>().wrapping_sub(start * strip);
+            let of_kept = places[self.uses.len()..].iter_mut().zip(&mut kept).zip(&self.kept);
+            for ((place, lines), strip) in of_kept {
+                *place = place.at(lines.as_mut_ptr().cast::<u8>().wrapping_sub(start * strip));
             }
             for part in &self.parts {
                 let nontemporal = memory.nontemporal && !part.feeds;
-                let memory = Memory { pointers: &pointers, nontemporal };
+                let memory = Memory { places: &places, nontemporal };
                 // SAFETY: `check` found every buffer of the call present, long enough and of the
                 // right kind, and exclusive borrows stand behind all that is written. The kept ones
                 // are this thread's, have `tile` strips, and `Execution` has seen that they are
@@ -266,20 +270,23 @@ impl Executable {
         let mut scratch = Scratch::new(rows * self.packet);
         // SAFETY: the scratch has this many bytes.
         unsafe { scratch.start().write_bytes(0, rows * self.packet) };
-        let mut copies = Pointers::null(self.uses.len());
-        let copies = copies.slice();
+        let mut copies = Table::new();
+        let copies = copies.fill(self.uses.len(), |_| Place::ABSENT);
         let mut start = scratch.start();
         for (used, copy) in self.uses.iter().zip(&mut *copies).filter(|(used, _)| used.is_used()) {
-            *copy = start;
+            *copy = copy.at(start);
             start = start.wrapping_add(used.rows * self.packet);
         }
         // Calls `copy` with the places of every row in the buffer and in its copy.
         let for_rows = |buffers: &dyn Fn(&BufferUse) -> bool, copy: &dyn Fn(*mut u8, *mut u8)| {
-            let places = self.uses.iter().zip(memory.pointers).zip(&*copies);
-            for ((used, &buffer), &padded) in places.filter(|((used, _), _)| buffers(used)) {
-                let strip = buffer.wrapping_add(stripes * used.rows * self.packet);
+            let places = self.uses.iter().zip(memory.places).zip(&*copies);
+            for ((used, buffer), padded) in places.filter(|((used, _), _)| buffers(used)) {
+                let strip = buffer.start.wrapping_add(stripes * used.rows * self.packet);
                 for row in 0..used.rows {
-                    copy(strip.wrapping_add(row * tail), padded.wrapping_add(row * self.packet));
+                    copy(
+                        strip.wrapping_add(row * tail),
+                        padded.start.wrapping_add(row * self.packet),
+                    );
                 }
             }
         };
@@ -288,7 +295,7 @@ impl Executable {
         for_rows(&|used| used.is_used(), &|row, padded| unsafe {
             padded.copy_from_nonoverlapping(row, tail);
         });
-        let padded = Memory { pointers: copies, nontemporal: false };
+        let padded = Memory { places: copies, nontemporal: false };
         if self.parts.len() > 1 && self.turns != Turns::SideBySide {
             self.run_by_tiles(&padded, 0..1);
         } else {
@@ -304,15 +311,21 @@ impl Executable {
     }
 }
 
-fn wrong_length(number: usize, length: usize, used: BufferUse, row: usize) -> Error {
-    let rows = used.rows;
-    if !length.is_multiple_of(rows) {
-        return Error::length(format!(
+/// What is wrong with a buffer, each of whose rows should have `row` bytes.
+#[cold]
+fn misfit(number: usize, used: BufferUse, place: Place<'_>, row: usize) -> Error {
+    let (rows, length, expected) = (used.rows, place.length, row * used.rows);
+    Error::length(if place.is_absent() {
+        format!("buffer {number} is needed but absent")
+    } else if used.written && !place.is_target {
+        format!("buffer {number} is to be written")
+    } else if !length.is_multiple_of(rows) {
+        format!(
             "buffer {number} has {length} bytes; a node of {rows} rows must have a multiple of {rows}"
-        ));
-    }
-    let expected = row * rows;
-    Error::length(format!("buffer {number} must have {expected} bytes, as others do; got {length}"))
+        )
+    } else {
+        format!("buffer {number} must have {expected} bytes, as others do; got {length}")
+    })
 }
 
 /// What the parts do with each buffer, together.

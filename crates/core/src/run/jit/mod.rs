@@ -36,7 +36,7 @@ use crate::plan::machine::LINE;
 use crate::plan::program::Program;
 use crate::plan::schedule::Slot;
 use crate::plan::variants::{Shape, Variant, Variants, greatest_common_divisor};
-use crate::run::buffers::{Line, Memory, Pointers, PreparedKernel, Scratch};
+use crate::run::buffers::{Line, Memory, PreparedKernel, Scratch, Table};
 use crate::run::jit::assemble::{Assembled, assemble};
 use crate::run::jit::exec_memory::ExecutableMemory;
 use crate::run::jit::isa::Isa;
@@ -165,12 +165,11 @@ impl PreparedKernel for Jit {
             let shape = self.variants.shape();
             let (count, covered) = shape.bodies(stripes.len(), program.packet());
             if count > 0 {
-                let mut pointers = Pointers::null(program.rows().len());
-                let pointers = pointers.slice();
-                for (buffer, pointer) in pointers.iter_mut().enumerate() {
-                    let start = stripes.start * program.strip(buffer);
-                    *pointer = memory.pointer(buffer).wrapping_add(start);
-                }
+                let mut pointers = Table::new();
+                let start = |buffer| stripes.start * program.strip(buffer);
+                let pointers = pointers.fill(program.rows().len(), |buffer| {
+                    memory.pointer(buffer).wrapping_add(start(buffer))
+                });
                 let function = self.function(code, memory, pointers);
                 // SAFETY: the caller vouches for the buffers of all stripes; `count` bodies stay
                 // within the first `covered` of them; `prepare` asked for the instruction set.

@@ -1,0 +1,54 @@
+//! What a call costs besides the bytes that it computes: prepared encoders over shards of one stripe and
+//! of many, in nanoseconds, and the time of a first call, planning and compiling included.
+//!
+//!     cargo run --release -p paritas --example call_cost [SPEC]...
+
+use std::error::Error;
+use std::hint::black_box;
+use std::time::Instant;
+
+use paritas::{Code, Codec, CodecOptions, Prepared};
+
+const CALLS: usize = 20_000;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let usual = ["6+3", "10+4", "20+4"].map(str::to_owned).to_vec();
+    println!("code: first call (microseconds); no bytes; one stripe (nanoseconds)");
+    for spec in if arguments.is_empty() { usual } else { arguments } {
+        let options = CodecOptions { threads: 1, kernel: "jit".parse()?, ..Default::default() };
+        let code = Code::new(&spec.parse()?)?;
+        let data = vec![[1_u8; 1200]; code.nodes().filter(|&node| code.holds_data(node)).count()];
+        let mut parity = vec![[0_u8; 1200]; code.node_count() - data.len()];
+        let start = Instant::now();
+        let codec = Codec::new(code, options)?;
+        let encoder = codec.encoder()?;
+        encoder.run(&data, &mut parity)?;
+        let first = start.elapsed().as_secs_f64() * 1e6;
+        call(&encoder, &codec, 1 << 18)?;
+        let (none, one) = (call(&encoder, &codec, 0)?, call(&encoder, &codec, codec.strip())?);
+        println!("{}: {first:.0}; {none:.1}; {one:.1}", codec.code().spec());
+    }
+    Ok(())
+}
+
+/// The least time of a call over shards of `length` bytes, in nanoseconds, averaged over some calls.
+fn call(encoder: &Prepared, codec: &Codec, length: usize) -> Result<f64, Box<dyn Error>> {
+    let (nodes, data) = (codec.code().node_count(), codec.code().nodes());
+    let data = data.filter(|&node| codec.code().holds_data(node)).count();
+    let strip = codec.strip();
+    let length = length.next_multiple_of(strip);
+    let data: Vec<Vec<u8>> = (0..data).map(|number| vec![number as u8; length]).collect();
+    let mut parity = vec![vec![0_u8; length]; nodes - data.len()];
+    let batch = if length > strip { 1 } else { 200 };
+    let rounds = if length > strip { 2 } else { CALLS / batch };
+    let mut least = f64::INFINITY;
+    for _ in 0..rounds {
+        let start = Instant::now();
+        for _ in 0..batch {
+            encoder.run(black_box(&data), black_box(&mut parity))?;
+        }
+        least = least.min(start.elapsed().as_secs_f64() * 1e9 / batch as f64);
+    }
+    Ok(least)
+}

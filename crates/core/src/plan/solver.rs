@@ -1,0 +1,193 @@
+//! From a question to its plans: one for all cells that are wanted, or one for each share of them.
+//!
+//! Equations are found once, when the first plan needs them. LT codes have plans of their own
+//! ([`lt`](crate::plan::lt)), and usual codes encode by schedules that were refined beforehand
+//! ([`known`]).
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
+use crate::define::cells::{CellId, CellSet};
+use crate::define::code::Code;
+use crate::error::{Error, Result};
+use crate::plan::budget::{Budget, Cut};
+use crate::plan::cost::Objective;
+use crate::plan::equations::Equations;
+use crate::plan::optimise::{direct, slp};
+use crate::plan::schedule::Schedule;
+use crate::plan::{
+    Pass, Plan, PlanOptions, Reads, arrange, known, ordered, reads, reduce_rows, solve, streams,
+};
+
+impl Code {
+    /// A schedule that makes the cells of `want` from those of `have`. Wanted cells that are at
+    /// hand are left out.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::NotEnough`] when some wanted cells are not determined; the message says
+    /// which.
+    pub fn schedule(&self, have: &CellSet, want: &CellSet) -> Result<Plan> {
+        self.schedule_with(have, want, PlanOptions::default())
+    }
+
+    /// As [`Code::schedule`], with a choice of passes.
+    ///
+    /// # Errors
+    /// As [`Code::schedule`].
+    pub fn schedule_with(
+        &self,
+        have: &CellSet,
+        want: &CellSet,
+        options: PlanOptions,
+    ) -> Result<Plan> {
+        Solver::new(self, have, want, options).plan()
+    }
+}
+
+/// A question about a code's cells.
+pub(crate) struct Solver<'a> {
+    code: &'a Code,
+    have: &'a CellSet,
+    wanted: Vec<CellId>,
+    options: PlanOptions,
+    found: OnceCell<Found<'a>>,
+}
+
+/// The equations for all cells that are wanted.
+struct Found<'a> {
+    /// In one way after the other.
+    ways: Vec<Equations>,
+    /// The cells that they may read.
+    have: Cow<'a, CellSet>,
+    /// What finding them has left.
+    budget: Budget,
+}
+
+impl<'a> Solver<'a> {
+    /// The question how the cells of `want` are made from those of `have`. Wanted cells that are at
+    /// hand are left out.
+    pub(crate) fn new(
+        code: &'a Code,
+        have: &'a CellSet,
+        want: &CellSet,
+        options: PlanOptions,
+    ) -> Self {
+        Self { code, have, wanted: missing(have, want), options, found: OnceCell::new() }
+    }
+
+    /// The plan for all cells that are wanted.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::NotEnough`] when some wanted cells are not determined.
+    pub(crate) fn plan(&self) -> Result<Plan> {
+        if let Some(plan) = self.code.graph_plan(self.have, &self.wanted, self.options.reads) {
+            return plan;
+        }
+        if let Some(plan) = self.known_plan()? {
+            return Ok(plan);
+        }
+        let Found { ways, have, budget } = self.found()?;
+        let mut budget = budget.clone();
+        let plan = self.cheapest(have, &self.wanted, ways, &mut budget)?;
+        Ok(Plan { account: budget.into_account(), ..plan })
+    }
+
+    /// A plan for each of several shares of the wanted cells. The shares divide the budget.
+    ///
+    /// # Errors
+    /// As [`Solver::plan`].
+    pub(crate) fn plan_shares(&self, shares: &[CellSet]) -> Result<Vec<Plan>> {
+        let shares: Vec<Vec<CellId>> =
+            shares.iter().map(|share| missing(self.have, share)).collect();
+        let reads = self.options.reads;
+        let graph_plan = |share: &Vec<CellId>| self.code.graph_plan(self.have, share, reads);
+        if let Some(plans) = shares.iter().map(graph_plan).collect() {
+            return plans;
+        }
+        let Found { ways, have, budget } = self.found()?;
+        let mut budget = budget.clone();
+        let mut plans = Vec::with_capacity(shares.len());
+        for (number, share) in shares.iter().enumerate() {
+            let ways: Vec<_> = ways.iter().map(|all| all.needed(have, share)).collect();
+            let left = (shares.len() - number) as u64;
+            let plan = |budget: &mut Budget| self.cheapest(have, share, &ways, budget);
+            plans.push(budget.share(left, plan)?);
+        }
+        let account = budget.into_account();
+        plans.iter_mut().for_each(|plan| plan.account = account.clone());
+        Ok(plans)
+    }
+
+    /// The plan of a schedule that was refined beforehand, if the question is to encode a usual code
+    /// in the usual way.
+    fn known_plan(&self) -> Result<Option<Plan>> {
+        let PlanOptions { pass, order, objective, rounds, .. } = self.options;
+        let is_usual = (pass, objective, rounds) == (Pass::Slp, Objective::Total, None);
+        let inputs = self.code.data_cells();
+        if !is_usual || !inputs.iter().all(|&cell| self.have.contains(cell)) {
+            return Ok(None);
+        }
+        let Some(rows) = known::find(self.code, inputs, &self.wanted) else { return Ok(None) };
+        let schedule = ordered(&rows, &streams(self.code, inputs), order)?;
+        Plan::new(schedule, inputs.to_vec(), self.wanted.clone()).map(Some)
+    }
+
+    /// The equations, found when they are first asked for.
+    fn found(&self) -> Result<&Found<'a>> {
+        if let Some(found) = self.found.get() {
+            return Ok(found);
+        }
+        let found = self.find()?;
+        Ok(self.found.get_or_init(|| found))
+    }
+
+    fn find(&self) -> Result<Found<'a>> {
+        let Self { code, have, wanted, options, .. } = self;
+        let mut budget = code.budget(*options);
+        let narrowed = match options.reads {
+            Reads::Any => None,
+            Reads::Fewest => budget.share(2, |half| reads::narrow(code, have, wanted, half)),
+        };
+        let have = narrowed.map_or(Cow::Borrowed(*have), Cow::Owned);
+        let ways = solve::find(code, &have, wanted, &mut budget)?;
+        Ok(Found { ways, have, budget })
+    }
+
+    /// The cheapest plan of equations in several ways, all of which are shortened if the budget
+    /// allows it, or else those with the fewest sources.
+    fn cheapest(
+        &self,
+        have: &CellSet,
+        wanted: &[CellId],
+        ways: &[Equations],
+        budget: &mut Budget,
+    ) -> Result<Plan> {
+        let (code, options) = (self.code, self.options);
+        let mut ways: Vec<&Equations> = ways.iter().collect();
+        ways.sort_by_key(|equations| equations.sources());
+        let mut cheapest: Option<Plan> = None;
+        let count = ways.len();
+        for (number, equations) in ways.into_iter().enumerate() {
+            let (mut rows, inputs) = direct::from_equations(code.cell_count(), equations, wanted);
+            if number > 0 && slp::steps(&rows) > budget.left() {
+                budget.cut(Cut::Alternatives);
+                break;
+            }
+            let refining = code.refining(have, equations.sources(), options);
+            let left = (count - number) as u64;
+            budget.share(left, |share| reduce_rows(&mut rows, options, refining, share));
+            let schedule = ordered(&rows, &streams(code, &inputs), options.order)?;
+            let figure = |schedule: &Schedule| arrange::figure(options.objective, schedule);
+            let is_cheaper = |best: &Plan| figure(&schedule) < figure(best.schedule());
+            if cheapest.as_ref().is_none_or(is_cheaper) {
+                cheapest = Some(Plan::new(schedule, inputs, wanted.to_vec())?);
+            }
+        }
+        cheapest.ok_or_else(|| Error::internal("no equations to plan from"))
+    }
+}
+
+/// The wanted cells that are not at hand.
+fn missing(have: &CellSet, want: &CellSet) -> Vec<CellId> {
+    want.iter().filter(|&cell| !have.contains(cell)).collect()
+}
