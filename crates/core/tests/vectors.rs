@@ -36,6 +36,9 @@ struct Case {
     tolerance: Option<usize>,
     packet: usize,
     stripes: usize,
+    /// The bytes of a packet of the last, shorter strip.
+    #[serde(default)]
+    tail: usize,
     ones: usize,
     describe_blake3: String,
     lost: Vec<Vec<usize>>,
@@ -90,7 +93,15 @@ impl Case {
     }
 
     fn shard_bytes(&self) -> usize {
-        self.stripes * self.rows * self.packet
+        self.rows * (self.stripes * self.packet + self.tail)
+    }
+
+    /// Where each strip of a shard begins, and the bytes of its packets.
+    fn strips(&self) -> impl Iterator<Item = (usize, usize)> {
+        let strip = self.rows * self.packet;
+        let whole = (0..self.stripes).map(move |number| (number * strip, self.packet));
+        let tail = (self.tail > 0).then_some((self.stripes * strip, self.tail));
+        whole.chain(tail)
     }
 
     fn tolerance(&self) -> usize {
@@ -110,7 +121,8 @@ impl Case {
                 true => data.by_ref().take(self.packet).collect(),
                 false => vec![0xEE; self.packet],
             };
-            (0..self.stripes * self.rows).flat_map(packet).collect()
+            let whole: Vec<u8> = (0..self.stripes * self.rows).flat_map(packet).collect();
+            [whole, data.take(self.rows * self.tail).collect()].concat()
         };
         let parity = vec![vec![0xEE; self.shard_bytes()]; self.m];
         (0..self.k).map(of_node).chain(parity).collect()
@@ -161,11 +173,11 @@ impl Case {
     /// Makes the wanted cells of all stripes in their places.
     fn interpret(&self, code: &Code, shards: &mut [Vec<u8>], have: &CellSet, want: &CellSet) {
         let plan = code.schedule(have, want).unwrap();
-        for stripe in 0..self.stripes {
+        for (strip, packet) in self.strips() {
             let range = |cell| {
                 let place = code.cell(cell).place.unwrap();
-                let start = (stripe * self.rows + place.row) * self.packet;
-                (place.node.index(), start..start + self.packet)
+                let start = strip + place.row * packet;
+                (place.node.index(), start..start + packet)
             };
             let input = |&cell: &CellId| {
                 let (node, bytes) = range(cell);
@@ -249,12 +261,13 @@ fn data_cells_are_independent() {
         let cells: Vec<Vec<usize>> = (0..case.k * case.data_rows())
             .map(|cell| {
                 let (node, row) = (cell / case.data_rows(), cell % case.data_rows());
-                let packets = shards[node].chunks(case.packet).skip(row).step_by(case.rows);
-                let bytes = packets.flatten().copied().collect::<Vec<u8>>();
+                let packet =
+                    |(strip, packet)| shards[node][strip + row * packet..][..packet].to_vec();
+                let bytes: Vec<u8> = case.strips().flat_map(packet).collect();
                 (0..8 * bytes.len()).filter(|&bit| bytes[bit / 8] >> (bit % 8) & 1 == 1).collect()
             })
             .collect();
-        let bits = 8 * case.packet * case.stripes;
+        let bits = 8 * case.shard_bytes() / case.rows;
         assert_eq!(BitMatrix::from_supports(bits, &cells).rank(), cells.len(), "{}", case.spec);
     }
 }

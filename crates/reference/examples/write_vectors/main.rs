@@ -211,6 +211,12 @@ const QFS: [[usize; 4]; 5] =
 const RAID6: [[usize; 4]; 5] =
     [[1, 2, 1, 4], [3, 2, 8, 2], [6, 8, 32, 1], [10, 5, 64, 1], [4, 31, 8, 5]];
 
+/// Shards that end with a strip of shorter packets: a shape as above, and the bytes of a shorter packet.
+const CAUCHY_TAILS: [([usize; 5], usize); 3] =
+    [([10, 4, 4, 64, 1], 33), ([10, 4, 4, 64, 0], 63), ([10, 4, 8, 32, 2], 7)];
+const RDP_TAILS: [([usize; 4], usize); 2] = [([4, 5, 64, 3], 1), ([10, 11, 32, 1], 31)];
+const EVENODD_TAILS: [([usize; 4], usize); 2] = [([5, 5, 64, 1], 17), ([3, 7, 8, 0], 5)];
+
 /// Parity of at most this many bytes in all is written out; of more, digests.
 const WRITTEN_OUT: usize = 1024;
 
@@ -252,6 +258,11 @@ fn packet_cases() -> Vec<String> {
     cases.extend(CAUCHY_GOOD.map(|shape| jerasure("good", shape, coefficients::cauchy_good)));
     cases.extend(QFS.map(|shape| powers("qfs", shape, "", coefficients::qfs)));
     cases.extend(RAID6.map(|shape| powers("raid6", shape, ",layout=packets", coefficients::raid6)));
+    cases.extend(CAUCHY_TAILS.map(|(shape, tail)| Case { tail, ..default_cauchy(shape) }));
+    cases.extend(RDP_TAILS.map(|(shape, tail)| Case { tail, ..prime("rdp", shape, array::rdp) }));
+    cases.extend(
+        EVENODD_TAILS.map(|(shape, tail)| Case { tail, ..prime("evenodd", shape, array::evenodd) }),
+    );
     cases.iter().map(Case::json).collect()
 }
 
@@ -276,6 +287,8 @@ struct Case {
     tolerance: usize,
     packet: usize,
     stripes: usize,
+    /// The bytes of a packet of the last, shorter strip; 0 where there is none.
+    tail: usize,
     encode: Encode,
 }
 
@@ -291,6 +304,17 @@ fn normalised(shape: [usize; 5], points: &[u64], spec_end: &str) -> Case {
 fn is_searched([k, m, w, ..]: [usize; 5]) -> bool {
     let smallest = (k + m).next_power_of_two().trailing_zeros() as usize;
     w == smallest && k <= 32 && m <= 8 || w == 8 && k <= 16 && m <= 6 || [k, m, w] == [6, 2, 4]
+}
+
+/// `cauchy` as a new code has it: with what a search found, or else with natural points.
+fn default_cauchy(shape: [usize; 5]) -> Case {
+    match SEARCHED.into_iter().find(|(searched, ..)| searched[..3] == shape[..3]) {
+        Some((_, points, rows)) => searched((shape, points, rows)),
+        None => {
+            let points: Vec<u64> = (0..(shape[0] + shape[1]) as u64).collect();
+            Case { default_pin: !is_searched(shape), ..normalised(shape, &points, "") }
+        }
+    }
 }
 
 /// The columns are scaled so that the first row is all ones.
@@ -373,6 +397,7 @@ fn horizontal(
         tolerance,
         packet,
         stripes,
+        tail: 0,
         encode,
     }
 }
@@ -453,6 +478,7 @@ fn xcode([n, packet, stripes]: [usize; 3]) -> Case {
         tolerance,
         packet,
         stripes,
+        tail: 0,
         encode,
     }
 }
@@ -461,9 +487,25 @@ impl Case {
     /// Byte i of data shard j is 73·(i + 1)·(j + 1) mod 251. Tests check that data cells so filled
     /// are linearly independent: no other generator gives the same parity.
     fn data(&self) -> Vec<Vec<u8>> {
-        let length = self.stripes * self.data_rows * self.packet;
+        let length = self.data_rows * (self.stripes * self.packet + self.tail);
         let byte = |i, j| (73 * (i + 1) * (j + 1) % 251) as u8;
         (0..self.k).map(|j| (0..length).map(|i| byte(i, j)).collect()).collect()
+    }
+
+    /// The parity of the data: that of whole strips, and behind it that of the shorter one.
+    fn parity(&self) -> Vec<Vec<u8>> {
+        let whole = self.stripes * self.data_rows * self.packet;
+        let (head, end): (Vec<_>, Vec<_>) = self
+            .data()
+            .iter()
+            .map(|shard| (shard[..whole].to_vec(), shard[whole..].to_vec()))
+            .unzip();
+        let head = (self.encode)(&head, self.packet);
+        if self.tail == 0 {
+            return head;
+        }
+        let end = (self.encode)(&end, self.tail);
+        head.into_iter().zip(end).map(|(head, end)| [head, end].concat()).collect()
     }
 
     /// The data cells that each parity cell is the sum of, by parity shard. Bit c of the packet of
@@ -507,7 +549,11 @@ impl Case {
 
     fn json(&self) -> String {
         let generator = self.generator();
-        let parity = (self.encode)(&self.data(), self.packet);
+        let parity = self.parity();
+        let tail = match self.tail {
+            0 => String::new(),
+            bytes => format!(" \"tail\": {bytes},"),
+        };
         let nodes = self.k + self.m;
         let pin: Vec<String> =
             self.pin.iter().map(|(name, list)| format!("[\"{name}\", {list:?}]")).collect();
@@ -517,7 +563,7 @@ impl Case {
             format!("      \"pin\": [{}],", pin.join(", ")),
             format!("      \"default_pin\": {},", self.default_pin),
             format!("      \"k\": {}, \"m\": {}, {},", self.k, self.m, self.rows()),
-            format!("      \"packet\": {}, \"stripes\": {},", self.packet, self.stripes),
+            format!("      \"packet\": {}, \"stripes\": {},{tail}", self.packet, self.stripes),
             format!("      \"ones\": {},", generator.iter().flatten().map(Vec::len).sum::<usize>()),
             format!(
                 "      \"describe_blake3\": \"{}\",",
