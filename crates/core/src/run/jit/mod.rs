@@ -88,7 +88,7 @@ struct Code {
     /// That of [`Variant::PLAIN`], which is compiled first and tells whether compiling works.
     plain: Function,
     /// Those of the others, in the order of [`number`], each compiled when it is first needed.
-    others: [OnceLock<Option<Function>>; 7],
+    others: [OnceLock<Result<Function, Refusal>>; 7],
 }
 
 /// A number from 0 for every variant but the plain one.
@@ -152,7 +152,7 @@ impl Jit {
         let start = |buffer: usize| starts[buffer].addr();
         let variant = self.variants.choose(start, memory.nontemporal, self.how.prefetch);
         let Some(number) = number(variant) else { return &code.plain };
-        let compile = || Function::compile(&self.variants, self.isa, variant).ok();
+        let compile = || Function::compile(&self.variants, self.isa, variant);
         code.others[number].get_or_init(compile).as_ref().unwrap_or(&code.plain)
     }
 }
@@ -184,10 +184,14 @@ impl PreparedKernel for Jit {
     }
 
     fn fallback(&self) -> Option<String> {
-        match self.code.get()?.as_ref().err()? {
-            Refusal::Unplanned(why) | Refusal::Forbidden(why) => Some(why.clone()),
-            Refusal::Wrong => Some("its code computes wrong on this processor".to_owned()),
-        }
+        let refusal = match self.code.get()? {
+            Err(refusal) => refusal,
+            Ok(code) => code.others.iter().find_map(|other| other.get()?.as_ref().err())?,
+        };
+        Some(match refusal {
+            Refusal::Unplanned(why) | Refusal::Forbidden(why) => why.clone(),
+            Refusal::Wrong => "its code computes wrong on this processor".to_owned(),
+        })
     }
 }
 
