@@ -3,7 +3,7 @@
 
     lab/peers/run.py [--shapes 10+4,6+3] [--op encode|decode] [--set cache|dram|1k|4k] [--rounds 40]
                      [--align staggered|page] [--words | --pairs paritas/isal,paritas:jit-avx2/isal:avx2,…]
-                     [--label NAME]
+                     [--before PROGRAM] [--label NAME]
 
 Peers: ISA-L and Jerasure (Debian's packages), klauspost/reedsolomon (Go), reed-solomon-simd and
 reed-solomon-erasure (Rust). Each is a process of its own (see c/peer.h for the protocol) that first proves
@@ -15,6 +15,9 @@ A variant is a library, perhaps with a detail: `klauspost:avx2` and `isal:avx2` 
 `paritas:KERNEL`, `paritas:FAMILY@KERNEL` or `paritas:SPEC@KERNEL` say which kernel and code run. Without --pairs the
 default code is compared with ISA-L and klauspost/reedsolomon, on AVX2 and on the best that the processor has; with
 --words it is the codes that have the peers' bytes (`isal-cauchy`, `backblaze`).
+
+`before:…` is Paritas as it was: the program that `cargo build --release` in `rust/` made of an earlier tree, which
+--before names.
 
 Machines like these alternate between a fast and a slow speed by the millisecond. So every sample of ours stands back to
 back with one of the peer's on the same core, all within a millisecond unless one operation takes longer (how long a
@@ -52,6 +55,8 @@ WORD_PAIRS = ("paritas:isal-cauchy@jit-avx2/isal:avx2,paritas:isal-cauchy@jit-av
               "paritas:isal-cauchy@auto/isal,paritas:isal-cauchy@auto/klauspost,paritas:backblaze@auto/klauspost")
 # Whose bytes a library's are.
 BYTES = {"isal": "isal-cauchy", "klauspost": "backblaze", "erasure": "backblaze"}
+# Variants whose detail is a code and a kernel.
+OURS = ("paritas", "before")
 # A sample is at least as long as this, in nanoseconds, or one operation.
 SAMPLE = 250_000
 
@@ -80,18 +85,18 @@ def install() -> None:
 def parts(variant: str) -> tuple[str, str, str]:
     """The library of a variant, the code (for Paritas), and what else is said."""
     name, _, detail = variant.partition(":")
-    code, _, detail = detail.rpartition("@") if name == "paritas" else ("", "", detail)
+    code, _, detail = detail.rpartition("@") if name in OURS else ("", "", detail)
     return name, code, detail
 
 
-def command(variant: str, k: int, m: int) -> tuple[list, list]:
+def command(variant: str, k: int, m: int, before: str | None) -> tuple[list, list]:
     """The program of a variant, and its last argument."""
     name, code, detail = parts(variant)
     rust = BUILD / "rust" / "release" / "peers"
-    if name == "paritas":
+    if name in OURS:
         is_family = code and ":" not in code and "+" not in code
         spec = f"{code}:k={k},m={m}" if is_family else code
-        return [rust], [f"paritas@{spec}@{detail or 'auto'}"]
+        return [before if name == "before" else rust], [f"paritas@{spec}@{detail or 'auto'}"]
     if name in ("simd", "erasure"):
         return [rust], [name]
     program = {"isal": "isal", "jerasure": "jerasure", "klauspost": "go"}[name]
@@ -108,7 +113,7 @@ class Peer:
 
     def __init__(self, variant: str, k: int, m: int, shard: int, args: argparse.Namespace):
         self.variant, self.k, self.shard, self.parity, self.runs = variant, k, shard, "", 1
-        program, last = command(variant, k, m)
+        program, last = command(variant, k, m, args.before)
         words = [*program, str(k), str(m), str(shard), args.op, args.align, *last]
         pinned = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
         environment = {**os.environ, "GOMAXPROCS": "1"}
@@ -150,7 +155,7 @@ class Peer:
     def bytes(self) -> tuple[str, int] | None:
         """Whose bytes the parity has, and its length, if there may be others with the same."""
         name, code, _ = parts(self.variant)
-        whose = code.partition(":")[0] if name == "paritas" else BYTES.get(name)
+        whose = code.partition(":")[0] if name in OURS else BYTES.get(name)
         return (whose, self.shard) if whose in BYTES.values() else None
 
     def speeds(self, spread: pairs.Spread) -> str:
@@ -165,9 +170,9 @@ class Peer:
 def start(k: int, m: int, variants: list[str], args: argparse.Namespace) -> dict[str, Peer]:
     """All that serve this shape; those of Paritas first, whose strips decide the length for all."""
     length, peers = shard_bytes(args.set, k, m), {}
-    for variant in sorted(variants, key=lambda variant: not variant.startswith("paritas")):
+    for variant in sorted(variants, key=lambda variant: not variant.startswith(OURS)):
         peers[variant] = Peer(variant, k, m, length, args)
-        if variant.startswith("paritas") and peers[variant].ready:
+        if variant.startswith(OURS) and peers[variant].ready:
             length = peers[variant].shard
     expect_same_bytes(peers)
     return peers
@@ -220,6 +225,7 @@ def arguments() -> argparse.Namespace:
     which.add_argument("--pairs", default=DEFAULT_PAIRS, help="OURS/PEER,…")
     which.add_argument("--words", dest="pairs", action="store_const", const=WORD_PAIRS, help="codes with the peers' bytes")
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--before", metavar="PROGRAM", help="what runs as `before`")
     parser.add_argument("--label", default="", help="ends the name of the record")
     return parser.parse_args()
 
