@@ -311,6 +311,9 @@ impl Translator {
             Instruction::Leave { .. } => self.leave(),
             Instruction::Fetch { to, from } => self.load_address(general(to), from),
             Instruction::Advance { base, bytes } => self.add(general(base), general(base), bytes),
+            Instruction::StartIndex | Instruction::AdvanceIndex(_) => {
+                unreachable!("AArch64 has no index beside an offset")
+            }
             Instruction::AdvanceFetched { place, bytes } => {
                 self.load_address(PASSING, place);
                 self.add(PASSING, PASSING, bytes);
@@ -496,6 +499,7 @@ fn general(base: Base) -> X {
         Base::Pointers => POINTERS,
         Base::Scratch => SCRATCH,
         Base::Constants => CONSTANTS,
+        Base::Indexed(_) => unreachable!("AArch64 has no index beside an offset"),
         Base::Buffer(number) if number < FREE_ADDRESSES => X(FIRST_ADDRESS + number),
         Base::Buffer(number) => X(FIRST_SAVED + number - FREE_ADDRESSES),
     }

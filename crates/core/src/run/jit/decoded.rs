@@ -292,6 +292,16 @@ impl Machine {
                 self.write_word(a, sum)?;
                 self.zero = None;
             }
+            Opcode::XOR => {
+                let (Operand::Register { reg: a }, Operand::Register { reg: b }) = (a, b) else {
+                    return Err("has an operand of an unexpected kind".to_owned());
+                };
+                if (a, b) != (&RegSpec::ecx(), &RegSpec::ecx()) {
+                    return Err("is not how a register is set to zero".to_owned());
+                }
+                self.general[usize::from(RegSpec::rcx().num())] = 0;
+                self.zero = None;
+            }
             Opcode::DEC => {
                 let less = self.read_word(a)?.wrapping_sub(1);
                 self.write_word(a, less)?;
@@ -450,16 +460,24 @@ impl Machine {
     }
 
     fn address(&self, operand: &Operand) -> Result<u64> {
-        let (base, displacement) = match operand {
-            Operand::MemDeref { base } => (base, 0),
-            Operand::Disp { base, disp } => (base, *disp),
+        let (base, index, displacement) = match operand {
+            Operand::MemDeref { base } => (base, None, 0),
+            Operand::Disp { base, disp } => (base, None, *disp),
+            Operand::MemBaseIndexScale { base, index, scale: 1 } => (base, Some(index), 0),
+            Operand::MemBaseIndexScaleDisp { base, index, scale: 1, disp } => {
+                (base, Some(index), *disp)
+            }
             _ => return Err("has an operand of an unexpected kind".to_owned()),
         };
         let base = match *base {
             RegSpec::RIP => self.next as u64,
             reg => self.general[general(&Operand::Register { reg })?],
         };
-        Ok(base.wrapping_add_signed(displacement.into()))
+        let index = match index {
+            Some(&reg) => self.general[general(&Operand::Register { reg })?],
+            None => 0,
+        };
+        Ok(base.wrapping_add(index).wrapping_add_signed(displacement.into()))
     }
 
     fn read_word(&self, operand: &Operand) -> Result<u64> {
@@ -570,7 +588,13 @@ fn immediate(operand: &Operand) -> Result<u8> {
 }
 
 fn is_in_memory(operand: &Operand) -> bool {
-    matches!(operand, Operand::MemDeref { .. } | Operand::Disp { .. })
+    matches!(
+        operand,
+        Operand::MemDeref { .. }
+            | Operand::Disp { .. }
+            | Operand::MemBaseIndexScale { .. }
+            | Operand::MemBaseIndexScaleDisp { .. }
+    )
 }
 
 /// Whether an operand stands in memory, relative to the code.

@@ -14,6 +14,8 @@ pub(crate) enum Base {
     Scratch,
     /// One of those for buffers' addresses, from 0.
     Buffer(u8),
+    /// One of the same, to which the index register is added.
+    Indexed(u8),
     /// Where the function's constants begin.
     Constants,
 }
@@ -53,6 +55,10 @@ pub(crate) enum Instruction {
     Advance { base: Base, bytes: usize },
     /// `*place += bytes`, an address.
     AdvanceFetched { place: Place, bytes: usize },
+    /// `index = 0`
+    StartIndex,
+    /// `index += bytes`
+    AdvanceIndex(usize),
     /// `inner = count`
     Count(usize),
     /// `counter -= 1; if counter != 0 { goto the instruction of number to }`

@@ -98,6 +98,11 @@ impl Isa {
         }
     }
 
+    /// Whether an address may be the sum of two registers and an offset.
+    pub(crate) fn has_index(self) -> bool {
+        !self.is_aarch64()
+    }
+
     /// How many inputs are copied to the scratch at once: a line's where vectors move in pairs.
     pub(crate) fn copied_together(self) -> usize {
         if self.is_aarch64() { LINE / self.vector() } else { 1 }

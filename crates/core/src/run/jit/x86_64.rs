@@ -14,7 +14,7 @@ use crate::run::jit::instruction::{Base, Counter, Instruction, Place};
 use crate::run::jit::isa::Isa;
 
 /// General registers that may hold buffers' addresses. The others: rsp; rdi, rsi and rdx hold the
-/// arguments; rcx counts the inner loop.
+/// arguments; rcx counts the inner loop or, where there is none, is the index.
 const ADDRESSES: [Register; 11] = [
     Register::RAX,
     Register::R8,
@@ -28,6 +28,9 @@ const ADDRESSES: [Register; 11] = [
     Register::R14,
     Register::R15,
 ];
+
+/// The index register.
+const INDEX: Register = Register::RCX;
 
 /// Those of [`ADDRESSES`] that the caller wants back.
 const SAVED: [Register; 6] =
@@ -249,6 +252,12 @@ impl Translator {
             Instruction::AdvanceFetched { place, bytes } => {
                 self.push(Made::with2(Code::Add_rm64_imm32, memory(place), bytes as i32))
             }
+            Instruction::StartIndex => {
+                self.push(Made::with2(Code::Xor_r32_rm32, Register::ECX, Register::ECX))
+            }
+            Instruction::AdvanceIndex(bytes) => {
+                self.push(Made::with2(Code::Add_rm64_imm32, INDEX, bytes as i32))
+            }
             Instruction::Count(count) => {
                 self.push(Made::with2(Code::Mov_r64_imm64, Register::RCX, count as i64))
             }
@@ -456,12 +465,18 @@ fn general(base: Base) -> Register {
     match base {
         Base::Pointers => Register::RDI,
         Base::Scratch => Register::RDX,
-        Base::Buffer(number) => ADDRESSES[usize::from(number)],
+        Base::Buffer(number) | Base::Indexed(number) => ADDRESSES[usize::from(number)],
         Base::Constants => Register::RIP,
     }
 }
 
 /// An operand in memory; constants begin at byte 0 of the code.
 fn memory(place: Place) -> MemoryOperand {
-    MemoryOperand::with_base_displ(general(place.base), place.offset as i64)
+    let (base, offset) = (general(place.base), place.offset as i64);
+    match place.base {
+        Base::Indexed(_) => {
+            MemoryOperand::with_base_index_scale_displ_size(base, INDEX, 1, offset, 1)
+        }
+        _ => MemoryOperand::with_base_displ(base, offset),
+    }
 }
