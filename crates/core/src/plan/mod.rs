@@ -67,7 +67,7 @@ pub use crate::plan::budget::{Account, Cut};
 const REFINE_ENCODE: usize = 100_000;
 
 /// The same for questions that come up once, as decoding does: a few tenths of a millisecond.
-const REFINE_ONCE: usize = 3_000;
+const REFINE_ONCE: usize = 1_000;
 
 /// The most rounds of refining where nobody asks for more.
 const REFINE_ROUNDS: usize = 400;
