@@ -99,7 +99,7 @@ fn codec(choice: Choice) -> Rc<Codec> {
             let kernel = KernelChoice::Only(kernel);
             let plan = PlanOptions { pass, order, ..PlanOptions::default() };
             let options = CodecOptions { packet, kernel, plan, threads: 1, ..Default::default() };
-            Rc::new(Codec::new(code, options).expect("the kernel is available"))
+            Rc::new(Codec::with_options(code, options).expect("the kernel is available"))
         }))
     })
 }
@@ -139,7 +139,7 @@ fn check(codec: &Codec, shards: &[Vec<u8>], states: &[State], lengths: &[usize])
             State::Absent => Buffer::Absent,
         })
         .collect();
-    let result = codec.reconstruct(&mut buffers);
+    let result = codec.reconstruct_into(&mut buffers);
     drop(buffers);
 
     let wrong_length = |node: usize| lengths[node] != shards[node].len();

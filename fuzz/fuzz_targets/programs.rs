@@ -60,7 +60,7 @@ fn run(input: &mut Unstructured<'_>) -> arbitrary::Result<()> {
         let codec = if in_lanes {
             AnyCodec::Lanes(LaneCodec::new(code, options).expect("the kernel is available"))
         } else {
-            AnyCodec::Nodes(Codec::new(code, options).expect("the kernel is available"))
+            AnyCodec::Nodes(Codec::with_options(code, options).expect("the kernel is available"))
         };
         check(&codec, (&have, &want), &truth, stripes, offsets);
     }

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let data = vec![[1_u8; 1200]; code.nodes().filter(|&node| code.holds_data(node)).count()];
         let mut parity = vec![[0_u8; 1200]; code.node_count() - data.len()];
         let start = Instant::now();
-        let codec = Codec::new(code, options)?;
+        let codec = Codec::with_options(code, options)?;
         let encoder = codec.encoder()?;
         encoder.run(&data, &mut parity)?;
         let first = start.elapsed().as_secs_f64() * 1e6;

@@ -1,19 +1,22 @@
-//! The codec: a code, its schedules and a kernel, ready to run over memory.
+//! The codec: a code over shards in memory.
 //!
-//! Whatever is asked, the answer is [`Codec::compute`]: cells at hand, cells wanted, buffers. The
-//! schedule for a question is planned and compiled once and kept. [`Codec::encode`],
-//! [`Codec::reconstruct`] and [`Codec::update`] say the same in the words of their use.
+//! Objects and shards are what most callers have ([`Codec::split`], [`Codec::encode`],
+//! [`Codec::reconstruct`], [`Codec::verify`], [`Codec::join`], in `objects`). Below them, whatever is
+//! asked is [`Codec::compute`]: which cells are at hand, which are wanted, and the buffers. The schedule
+//! for a question is planned and compiled once and kept.
 
 mod cache;
 mod engine;
 pub(crate) mod explain;
 pub(crate) mod lanes;
+mod objects;
 pub(crate) mod options;
 pub(crate) mod prepared;
 mod shards;
 mod stages;
 
-use std::sync::OnceLock;
+use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
 
 use crate::codec::cache::Question;
 use crate::codec::engine::Engine;
@@ -24,31 +27,38 @@ use crate::codec::shards::Shards;
 use crate::define::cells::{CellId, CellSet, NodeId, Role};
 use crate::define::code::Code;
 use crate::error::{Error, Result};
+use crate::plan::Plan;
 use crate::plan::layout::BufferLayout;
 use crate::run::buffers::Buffer;
 use crate::run::dispatch::Kernel;
-use crate::run::threads::Split;
 
-/// A code that can be run.
+/// Encodes and reconstructs the shards of one code, in memory.
 ///
 /// ```
-/// use paritas::{Code, Codec, CodecOptions};
-/// let codec = Codec::new(Code::new(&"4+2".parse()?)?, CodecOptions::default())?;
-/// let strip = codec.strip(); // every shard is a whole number of strips
-/// let data = vec![vec![7_u8; 10 * strip]; 4];
-/// let mut parity = vec![vec![0_u8; 10 * strip]; 2];
-/// let data: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
-/// let mut targets: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
-/// codec.encode(&data, &mut targets)?;
+/// use paritas::Codec;
 ///
-/// // Nodes 0 and 3 are lost; any four of six are enough.
-/// use paritas::Buffer::{Source, Target};
-/// let (mut first, mut last) = (vec![0; 10 * strip], vec![0; 10 * strip]);
-/// codec.reconstruct(&mut [
-///     Target(&mut first), Source(data[1]), Source(data[2]), Target(&mut last),
-///     Source(&parity[0]), Source(&parity[1]),
-/// ])?;
-/// assert_eq!((&first[..], &last[..]), (data[0], data[3]));
+/// let codec = Codec::new(10, 4)?;
+/// let object = b"ten shards of data and four of parity".repeat(1000);
+/// let data = codec.split(&object)?;
+/// let mut parity = vec![vec![0; codec.shard_len(object.len())]; 4];
+/// codec.encode(&data, &mut parity)?;
+///
+/// let mut shards: Vec<Option<Vec<u8>>> = data.into_iter().chain(parity).map(Some).collect();
+/// shards[3..7].fill(None); // any four of fourteen
+/// codec.reconstruct(&mut shards)?;
+/// assert_eq!(codec.join(&shards, object.len())?, object);
+/// # Ok::<(), paritas::Error>(())
+/// ```
+///
+/// Shards that are the caller's memory are [`Buffer`]s ([`Codec::reconstruct_into`]), and whoever makes
+/// many small calls keeps a [`Prepared`] one ([`Codec::encoder`]). Other codes have names, and how
+/// a code is run is said by options:
+///
+/// ```
+/// use paritas::{Codec, CodecOptions};
+/// let raid: Codec = "rdp:k=6".parse()?;
+/// assert_eq!(raid.code().node_count(), 8);
+/// let codec = Codec::with_options("20+4".parse()?, CodecOptions::default().threads(1))?;
 /// # Ok::<(), paritas::Error>(())
 /// ```
 #[derive(Debug)]
@@ -58,11 +68,20 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// A codec for a code.
+    /// A codec for `k` shards of data and `m` of parity, of which any `m` may be lost: the code
+    /// `K+M`, which is Cauchy Reed-Solomon with the fewest XORs that are known.
     ///
     /// # Errors
-    /// If the packet is empty or larger than 2^30 bytes, or the kernel is not available.
-    pub fn new(code: Code, options: CodecOptions) -> Result<Self> {
+    /// [`crate::ErrorKind::Parameters`] if `k` or `m` is 0 or there are too many nodes.
+    pub fn new(k: usize, m: usize) -> Result<Self> {
+        format!("{k}+{m}").parse()
+    }
+
+    /// A codec for any code.
+    ///
+    /// # Errors
+    /// If the packet is empty or larger than 2^30 bytes, or the processor lacks the kernel.
+    pub fn with_options(code: Code, options: CodecOptions) -> Result<Self> {
         let encoding = Encoding::new(&code);
         Ok(Self { engine: Engine::new(code, options, BufferLayout::Node)?, encoding })
     }
@@ -77,9 +96,9 @@ impl Codec {
         self.engine.options.packet
     }
 
-    /// How threads share a call's work.
-    pub fn split(&self) -> Split {
-        self.engine.options.split
+    /// How the code is run.
+    pub fn options(&self) -> &CodecOptions {
+        &self.engine.options
     }
 
     /// The name of the kernel that runs, in either layout; for blocks of an LT code the tiled one.
@@ -163,7 +182,11 @@ impl Codec {
     /// # Errors
     /// When a count or length is wrong. Codes with data and parity on one node are encoded by
     /// [`Codec::encode_nodes`].
-    pub fn encode(&self, data: &[&[u8]], parity: &mut [&mut [u8]]) -> Result<()> {
+    pub fn encode<D: AsRef<[u8]>, P: AsMut<[u8]>>(
+        &self,
+        data: &[D],
+        parity: &mut [P],
+    ) -> Result<()> {
         if let Some(prepared) = self.encoding.prepared.get() {
             return prepared.run(data, parity);
         }
@@ -185,12 +208,12 @@ impl Codec {
         self.engine.answer(&self.encoding.question, numbers.zip(nodes))
     }
 
-    /// Makes the shards that are [`Buffer::Target`] from those that are [`Buffer::Source`], all stages
-    /// being done.
+    /// Makes the shards that are [`Buffer::Target`] from those that are [`Buffer::Source`], in the
+    /// caller's memory, all stages being done.
     ///
     /// # Errors
     /// As [`Codec::compute`].
-    pub fn reconstruct(&self, nodes: &mut [Buffer<'_>]) -> Result<()> {
+    pub fn reconstruct_into(&self, nodes: &mut [Buffer<'_>]) -> Result<()> {
         self.reconstruct_at(self.code().stages(), nodes)
     }
 
@@ -255,12 +278,48 @@ impl Codec {
         self.engine.prepared(&Question::Update(node), &[0, 1], &targets)
     }
 
+    /// Runs a plan that somebody else has written, once it is proved to make the cells that it
+    /// says. Buffers with cells that it makes are [`Buffer::Target`], others with cells that it reads
+    /// [`Buffer::Source`]; the rest may be absent. It is compiled once and kept, as a question is.
+    ///
+    /// ```
+    /// use paritas::{Buffer, Codec, CodecOptions, Plan};
+    /// let codec = Codec::new(2, 1)?;
+    /// let cells = |node: usize| codec.code().node_cells(paritas::NodeId::new(node)).to_vec();
+    /// assert_eq!(cells(0).len(), 2); // two packets a strip
+    /// let schedule = "inputs 4 temps 0 outputs 2\no0 = i0 ^ i2\no1 = i1 ^ i3\n".parse()?;
+    /// let plan = Plan::new(schedule, [cells(0), cells(1)].concat(), cells(2))?;
+    /// let mut parity = vec![0; 256];
+    /// codec.run(&plan, &mut [
+    ///     Buffer::Source(&[1; 256]), Buffer::Source(&[2; 256]), Buffer::Target(&mut parity),
+    /// ])?;
+    /// assert_eq!(parity, [3; 256]);
+    /// # Ok::<(), paritas::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Schedule`] if the plan makes a cell wrong, names cells that the code does not have,
+    /// or is for words; [`crate::ErrorKind::Length`] if the buffers do not fit.
+    pub fn run(&self, plan: &Plan, buffers: &mut [Buffer<'_>]) -> Result<()> {
+        let buffers = buffers.iter_mut().map(Buffer::reborrow).enumerate();
+        self.engine.answer(&Question::Plan(Arc::new(plan.clone())), buffers)
+    }
+
     fn expect_count(&self, what: &str, given: usize, needed: usize) -> Result<()> {
         if given == needed {
             return Ok(());
         }
         let spec = self.code().spec();
         Err(Error::length(format!("{spec} needs {needed} {what} shards, {given} are given")))
+    }
+}
+
+impl FromStr for Codec {
+    type Err = Error;
+
+    /// A codec for the code of a name, with default options.
+    fn from_str(text: &str) -> Result<Self> {
+        Self::with_options(text.parse()?, CodecOptions::default())
     }
 }
 

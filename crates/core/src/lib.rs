@@ -1,5 +1,24 @@
 //! Paritas: erasure codes, compiled.
 //!
+//! Ten shards of data and four of parity survive the loss of any four:
+//!
+//! ```
+//! let codec = paritas::Codec::new(10, 4)?;
+//! let object = b"an object of any length".repeat(1000);
+//! let data = codec.split(&object)?;
+//! let mut parity = vec![vec![0; codec.shard_len(object.len())]; 4];
+//! codec.encode(&data, &mut parity)?;
+//!
+//! let mut shards: Vec<Option<Vec<u8>>> = data.into_iter().chain(parity).map(Some).collect();
+//! shards[3..7].fill(None);
+//! codec.reconstruct(&mut shards)?;
+//! assert_eq!(codec.join(&shards, object.len())?, object);
+//! # Ok::<(), paritas::Error>(())
+//! ```
+//!
+//! [`Codec`] does this for any code ([`FAMILIES`]), over memory of the caller, in calls of a kilobyte and of a
+//! gigabyte. Files with checksums are the business of the crate `paritas-store`. Behind it:
+//!
 //! - A **code** is a generator matrix over GF(2) and a placement of its cells on nodes
 //!   ([`Code`]).
 //! - A **schedule** is a straight-line XOR program that computes wanted cells from cells at hand
@@ -7,7 +26,7 @@
 //! - A **kernel** runs a schedule over bytes ([`Codec`], [`Kernel`]).
 //!
 //! Encoding, decoding, degraded reads, repair and parity updates are all one question,
-//! [`Code::schedule`]. The modules below stand in the order in which data flows.
+//! [`Code::schedule`].
 
 pub mod define;
 pub mod plan;

@@ -477,7 +477,7 @@ fn every_kernel_makes_what_the_reference_stores() {
     for case in cases() {
         for kernel in common::kernels() {
             let options = CodecOptions { packet: case.packet, kernel, ..CodecOptions::default() };
-            let codec = Codec::new(case.code(), options).unwrap();
+            let codec = Codec::with_options(case.code(), options).unwrap();
             let code = codec.code();
             let mut shards = case.unencoded(code);
             let mut buffers: Vec<_> = shards.iter_mut().map(|shard| Target(shard)).collect();

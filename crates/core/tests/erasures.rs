@@ -26,7 +26,7 @@ fn lose(codec: &Codec, shards: &[Vec<u8>], lost: &[usize]) -> Result<(), paritas
             },
         )
         .collect();
-    codec.reconstruct(&mut buffers)?;
+    codec.reconstruct_into(&mut buffers)?;
     drop(buffers);
     for &node in lost {
         assert!(rebuilt[node] == shards[node], "{}: node {node} of {lost:?}", codec.code().spec());
@@ -162,7 +162,7 @@ fn single_losses_from_few_reads_on_bytes() {
     for spec in ["rdp:k=10", "rdp:k=7", "evenodd:k=7", "star:k=7", "xcode:n=7", "liberation:k=5"] {
         let plan = PlanOptions { reads: Reads::Fewest, ..PlanOptions::default() };
         let options = CodecOptions { packet: 8, plan, threads: 1, ..CodecOptions::default() };
-        let codec = Codec::new(code(spec), options).unwrap();
+        let codec = Codec::with_options(code(spec), options).unwrap();
         let shards = encoded(&codec, 2);
         for lost in 0..codec.code().node_count() {
             lose(&codec, &shards, &[lost]).unwrap();
@@ -174,7 +174,7 @@ fn single_losses_from_few_reads_on_bytes() {
 fn direct(spec: &str, packet: usize) -> Codec {
     let plan = PlanOptions { pass: Pass::Direct, ..PlanOptions::default() };
     let options = CodecOptions { packet, plan, threads: 1, ..CodecOptions::default() };
-    Codec::new(code(spec), options).unwrap()
+    Codec::with_options(code(spec), options).unwrap()
 }
 
 fn lose_some(codec: &Codec, order: &[usize], more: usize) -> Result<(), paritas::Error> {
@@ -241,7 +241,7 @@ fn what_is_absent_is_neither_read_nor_made() {
         Source(&shards[5]),
         Source(&shards[6]),
     ];
-    codec.reconstruct(&mut buffers).unwrap();
+    codec.reconstruct_into(&mut buffers).unwrap();
     assert!(target == shards[0]);
 }
 

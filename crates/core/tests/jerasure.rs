@@ -177,7 +177,7 @@ fn reconstruct(codec: &Codec, shards: &mut [Vec<u8>], lost: &[usize]) {
     let mut buffers: Vec<_> = buffers
         .map(|(node, shard)| if lost.contains(&node) { Target(shard) } else { Source(shard) })
         .collect();
-    codec.reconstruct(&mut buffers).unwrap();
+    codec.reconstruct_into(&mut buffers).unwrap();
 }
 
 #[test]

@@ -158,8 +158,11 @@ fn every_kernel_is_the_interpreter_is_the_reference() {
 fn check(spec: &str, packet: usize, stripes: usize) {
     let codec = |kernel, pass, order| {
         let plan = PlanOptions { pass, order, rounds: Some(3), ..PlanOptions::default() };
-        Codec::new(code(spec), CodecOptions { packet, kernel, plan, ..CodecOptions::default() })
-            .unwrap()
+        Codec::with_options(
+            code(spec),
+            CodecOptions { packet, kernel, plan, ..CodecOptions::default() },
+        )
+        .unwrap()
     };
     let plain = codec(KernelChoice::Only(Kernel::Scalar), Pass::Direct, Order::Parity);
     let nodes = plain.code().nodes();
@@ -195,7 +198,7 @@ fn stores_past_the_cache_change_nothing() {
         for (packet, stripes) in [(64, 1), (64, 33), (128, 5), (4096, 3), (32, 64), (8, 64)] {
             let codec = |stores, kernel| {
                 let options = CodecOptions { packet, stores, kernel, ..CodecOptions::default() };
-                Codec::new(code(spec), options).unwrap()
+                Codec::with_options(code(spec), options).unwrap()
             };
             let plain = codec(Stores::Cached, KernelChoice::Only(Kernel::Scalar));
             let k = plain.code().nodes().filter(|&node| plain.code().holds_data(node)).count();
@@ -268,7 +271,7 @@ fn threads_do_not_change_the_result() {
         let codec = |threads, split, kernel| {
             let options =
                 CodecOptions { packet, threads, split, kernel, ..CodecOptions::default() };
-            Codec::new(code(spec), options).unwrap()
+            Codec::with_options(code(spec), options).unwrap()
         };
         let one = codec(1, Split::Stripe, KernelChoice::Only(Kernel::Scalar));
         let k = one.code().nodes().filter(|&node| one.code().holds_data(node)).count();
@@ -298,7 +301,7 @@ fn long_schedules_are_no_different() {
         let codec = |kernel| {
             let plan = PlanOptions { rounds: Some(0), ..PlanOptions::default() };
             let options = CodecOptions { packet, kernel, plan, ..CodecOptions::default() };
-            Codec::new(code(spec), options).unwrap()
+            Codec::with_options(code(spec), options).unwrap()
         };
         let plain = codec(KernelChoice::Only(Kernel::Scalar));
         let parity = parity_nodes(&plain).len();
@@ -329,7 +332,7 @@ fn unavailable_kernels_are_refused() {
     for kernel in Kernel::ALL.into_iter().filter(|kernel| !kernel.is_available()) {
         let options =
             CodecOptions { kernel: KernelChoice::Only(kernel), ..CodecOptions::default() };
-        let error = Codec::new(code("4+2"), options).unwrap_err();
+        let error = Codec::with_options(code("4+2"), options).unwrap_err();
         assert_eq!(error.kind(), paritas::ErrorKind::Kernel);
     }
 }

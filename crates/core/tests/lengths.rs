@@ -3,13 +3,15 @@
 mod common;
 
 use common::{as_slices, code, fill};
-use paritas::{Buffer, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Stores};
+use paritas::{
+    Buffer, CellId, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Plan, Role, Stores,
+};
 
 const PACKET: usize = 64;
 
 fn codec(spec: &str, packet: usize, kernel: KernelChoice) -> Codec {
     let options = CodecOptions { packet, kernel, threads: 1, ..CodecOptions::default() };
-    Codec::new(code(spec), options).unwrap()
+    Codec::with_options(code(spec), options).unwrap()
 }
 
 /// The rows of the data nodes, which in these codes are those of all nodes.
@@ -135,7 +137,7 @@ fn mixed_nodes_have_tails() {
     codec.encode_nodes(&mut views).unwrap();
     let (mut first, mut last) = (vec![0; length], vec![0; length]);
     codec
-        .reconstruct(&mut [
+        .reconstruct_into(&mut [
             Buffer::Target(&mut first),
             Buffer::Source(&shards[1]),
             Buffer::Source(&shards[2]),
@@ -175,7 +177,136 @@ fn tails_of_large_shards() {
         let expected = encoded(&small, &data);
         let options =
             CodecOptions { threads: 2, stores: Stores::PastCache, ..CodecOptions::default() };
-        let large = Codec::new(code(spec), options).unwrap();
+        let large = Codec::with_options(code(spec), options).unwrap();
         assert!(encoded(&large, &data) == expected, "{spec}");
     }
+}
+
+const OBJECTS: [usize; 7] = [0, 1, 7, 100, 1000, 4109, 30_011];
+
+/// An object's data shards and their parity.
+fn shards(codec: &Codec, object: &[u8]) -> Vec<Vec<u8>> {
+    let mut shards = codec.split(object).unwrap();
+    let length = codec.shard_len(object.len());
+    assert!(shards.iter().all(|shard| shard.len() == length));
+    let mut parity = vec![vec![0xC3; length]; codec.code().node_count() - shards.len()];
+    codec.encode(&shards, &mut parity).unwrap();
+    shards.extend(parity);
+    shards
+}
+
+#[test]
+fn objects_come_back() {
+    let specs = ["4+2", "10+4", "rdp:k=6", "isal-cauchy:k=5,m=3", "reed-solomon:k=3,m=2,w=16"];
+    for spec in specs {
+        let codec: Codec = spec.parse().unwrap();
+        let parity = codec.code().node_count() - data_nodes(&codec);
+        for bytes in OBJECTS {
+            let object = fill(5, bytes);
+            let whole = shards(&codec, &object);
+            assert_eq!(codec.verify(&whole).unwrap(), [], "{spec}, {bytes} bytes");
+            for first in 0..=whole.len() - parity {
+                let mut some: Vec<_> = whole.iter().cloned().map(Some).collect();
+                some[first..first + parity].fill(None);
+                codec.reconstruct(&mut some).unwrap();
+                assert!(some.iter().flatten().eq(&whole), "{spec}, {bytes} bytes, {first}");
+                assert_eq!(codec.join(&some, bytes).unwrap(), object, "{spec}, {bytes} bytes");
+            }
+        }
+    }
+    let codec = Codec::new(10, 4).unwrap();
+    assert_eq!(codec.code().spec().to_string(), "cauchy:k=10,m=4,w=4");
+    assert_eq!((codec.shard_len(0), codec.shard_len(1), codec.shard_len(41)), (0, 4, 8));
+    assert_eq!(Codec::new(0, 4).unwrap_err().kind(), ErrorKind::Parameters);
+}
+
+/// A wrong byte of parity is that parity's; one of data is in all parity that depends on it.
+#[test]
+fn verification_names_the_parity() {
+    let nodes =
+        |numbers: &[usize]| -> Vec<NodeId> { numbers.iter().copied().map(NodeId::new).collect() };
+    for spec in ["4+2", "isal-cauchy:k=4,m=2"] {
+        let codec: Codec = spec.parse().unwrap();
+        // More than is looked at at a time, and a tail.
+        let mut whole = shards(&codec, &fill(9, 1_000_003));
+        for at in [0, 70_000, whole[0].len() - 1] {
+            for (node, wrong) in [(5, nodes(&[5])), (1, nodes(&[4, 5]))] {
+                whole[node][at] ^= 4;
+                assert_eq!(codec.verify(&whole).unwrap(), wrong, "{spec}, byte {at} of {node}");
+                whole[node][at] ^= 4;
+            }
+        }
+        whole[3].pop();
+        assert_eq!(codec.verify(&whole).unwrap_err().kind(), ErrorKind::Length);
+        assert_eq!(codec.verify(&whole[1..]).unwrap_err().kind(), ErrorKind::Length);
+    }
+    let codec: Codec = "xcode:n=5".parse().unwrap();
+    let mut shards: Vec<Vec<u8>> = (0..5).map(|node| fill(node, 5 * (64 + 3))).collect();
+    codec.encode_nodes(&mut common::as_mut_slices(&mut shards)).unwrap();
+    assert_eq!(codec.verify(&shards).unwrap(), []);
+    // Row 3 of the first strip is parity.
+    shards[2][3 * 64] ^= 1;
+    assert_eq!(codec.verify(&shards).unwrap(), nodes(&[2]));
+}
+
+#[test]
+fn what_cannot_be_reconstructed_stays_as_it_is() {
+    let codec = Codec::new(4, 2).unwrap();
+    let whole = shards(&codec, &fill(1, 1000));
+    let mut some: Vec<_> = whole.iter().cloned().map(Some).collect();
+    some[1..4].fill(None);
+    let before = some.clone();
+    assert_eq!(codec.reconstruct(&mut some).unwrap_err().kind(), ErrorKind::NotEnough);
+    assert_eq!(codec.join(&some, 1000).unwrap_err().kind(), ErrorKind::NotEnough);
+    some[1] = Some(whole[1][1..].to_vec());
+    assert_eq!(codec.reconstruct(&mut some).unwrap_err().kind(), ErrorKind::Length);
+    some[1] = None;
+    assert_eq!(some, before);
+    assert_eq!(codec.reconstruct(&mut some[1..]).unwrap_err().kind(), ErrorKind::Length);
+    assert_eq!(
+        codec.reconstruct(&mut [const { None }; 6]).unwrap_err().kind(),
+        ErrorKind::NotEnough
+    );
+    some[1..4].clone_from_slice(&whole[1..4].iter().cloned().map(Some).collect::<Vec<_>>());
+    assert_eq!(codec.join(&some, 2000).unwrap_err().kind(), ErrorKind::Length);
+}
+
+#[test]
+fn codes_without_data_shards_are_not_split() {
+    for spec in ["xcode:n=5", "lt:k=8,n=16,nodes=4"] {
+        let codec: Codec = spec.parse().unwrap();
+        assert_eq!(codec.split(&[1; 100]).unwrap_err().kind(), ErrorKind::Parameters, "{spec}");
+    }
+}
+
+/// A plan from elsewhere runs if it makes the cells that it says.
+#[test]
+fn plans_are_run_once_proved() {
+    let codec = Codec::new(4, 2).unwrap();
+    let whole = shards(&codec, &fill(3, 5000));
+    let code = codec.code();
+    let plan = code.schedule(&code.stored(Role::Data), &code.stored(Role::Parity)).unwrap();
+    let mut parity = vec![vec![0; whole[0].len()]; 2];
+    let run = |plan: &Plan, parity: &mut [Vec<u8>]| {
+        let sources = whole[..4].iter().map(|shard| Buffer::Source(shard));
+        let targets = parity.iter_mut().map(|shard| Buffer::Target(shard));
+        codec.run(plan, &mut sources.chain(targets).collect::<Vec<_>>())
+    };
+    for _ in 0..2 {
+        run(&plan, &mut parity).unwrap();
+        assert!(parity[..] == whole[4..]);
+    }
+    let (inputs, mut outputs) = (plan.inputs().to_vec(), plan.outputs().to_vec());
+    outputs.swap(0, 1);
+    let schedule = plan.schedule().clone();
+    let wrong = Plan::new(schedule.clone(), inputs.clone(), outputs.clone()).unwrap();
+    let error = run(&wrong, &mut parity).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Schedule, "{error}");
+    outputs[0] = CellId::new(9999);
+    let other = Plan::new(schedule, inputs, outputs).unwrap();
+    let error = run(&other, &mut parity).unwrap_err();
+    assert!(error.to_string().contains("the plan has cell 9999"), "{error}");
+    assert!(parity[..] == whole[4..]);
+    let words: Codec = "isal-cauchy:k=4,m=2".parse().unwrap();
+    assert_eq!(words.run(&plan, &mut []).unwrap_err().kind(), ErrorKind::Schedule);
 }

@@ -89,7 +89,8 @@ impl Case {
 
     fn codec(&self, kernel: KernelChoice) -> Codec {
         let packet = self.packet;
-        Codec::new(self.code(), CodecOptions { packet, kernel, ..CodecOptions::default() }).unwrap()
+        Codec::with_options(self.code(), CodecOptions { packet, kernel, ..CodecOptions::default() })
+            .unwrap()
     }
 
     fn shard_bytes(&self) -> usize {
@@ -214,7 +215,7 @@ impl Case {
         for (&node, shard) in lost.iter().zip(&mut made) {
             buffers[node] = Target(shard);
         }
-        codec.reconstruct(&mut buffers)?;
+        codec.reconstruct_into(&mut buffers)?;
         Ok(made)
     }
 }

@@ -105,14 +105,14 @@ fn reconstructed(
     for (&node, shard) in lost.iter().zip(&mut made) {
         buffers[node] = Target(shard);
     }
-    codec.reconstruct(&mut buffers)?;
+    codec.reconstruct_into(&mut buffers)?;
     Ok(made)
 }
 
 fn codecs(code: &Code) -> impl Iterator<Item = Codec> {
     WordKernel::available().map(|kernel| {
         let options = CodecOptions { word_kernel: Some(kernel), ..CodecOptions::default() };
-        Codec::new(code.clone(), options).unwrap()
+        Codec::with_options(code.clone(), options).unwrap()
     })
 }
 
@@ -183,7 +183,7 @@ fn every_kernel_makes_parity_and_losses() {
 #[test]
 fn losses_beyond_the_tolerance_are_refused() {
     for case in read::<Case>("words.json") {
-        let codec = Codec::new(case.code(), CodecOptions::default()).unwrap();
+        let codec = Codec::with_options(case.code(), CodecOptions::default()).unwrap();
         let shards = [case.data(), encoded(&codec, &case.data())].concat();
         for lost in &case.lost_too_many {
             let error = reconstructed(&codec, &shards, lost).unwrap_err();

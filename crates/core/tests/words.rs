@@ -20,7 +20,7 @@ fn options() -> CodecOptions {
 }
 
 fn codec(code: Code, kernel: WordKernel) -> Codec {
-    Codec::new(code, CodecOptions { word_kernel: Some(kernel), ..options() }).unwrap()
+    Codec::with_options(code, CodecOptions { word_kernel: Some(kernel), ..options() }).unwrap()
 }
 
 /// The reference's field and the parity rows of a code, as its symbol matrix says.
@@ -141,7 +141,7 @@ fn every_kernel_is_the_reference() {
             for kernel in WordKernel::available() {
                 for stores in [Stores::Cached, Stores::PastCache] {
                     let options = CodecOptions { word_kernel: Some(kernel), stores, ..options() };
-                    let codec = Codec::new(code.clone(), options).unwrap();
+                    let codec = Codec::with_options(code.clone(), options).unwrap();
                     assert_eq!(codec.kernel_name(), kernel.name());
                     for misalign in [|_| 0, |_| 40, |_| 3, |node| node * 7 % 64] {
                         let made = encoded(&codec, &data, misalign);
@@ -178,7 +178,7 @@ fn tiles_meet() {
         for kernel in WordKernel::available() {
             for stores in [Stores::Cached, Stores::PastCache] {
                 let options = CodecOptions { word_kernel: Some(kernel), stores, ..options() };
-                let codec = Codec::new(code.clone(), options).unwrap();
+                let codec = Codec::with_options(code.clone(), options).unwrap();
                 assert!(encoded(&codec, &data, |_| 3) == expected, "{spec}, {kernel}, {stores:?}");
             }
         }
@@ -293,7 +293,7 @@ fn threads_and_stores_do_not_change_the_result() {
         for threads in [2, 3, 7] {
             for stores in [Stores::default(), Stores::Cached, Stores::PastCache] {
                 let options = CodecOptions { threads, stores, ..CodecOptions::default() };
-                let codec = Codec::new(code.clone(), options).unwrap();
+                let codec = Codec::with_options(code.clone(), options).unwrap();
                 assert!(encoded(&codec, &data, |_| 4) == expected, "{threads} {stores:?}");
             }
         }
@@ -307,7 +307,7 @@ fn lose(codec: &Codec, shards: &[Vec<u8>], lost: &[usize]) -> Result<(), paritas
     for (&node, shard) in lost.iter().zip(&mut made) {
         buffers[node] = Target(shard);
     }
-    codec.reconstruct(&mut buffers)?;
+    codec.reconstruct_into(&mut buffers)?;
     for (&node, made) in lost.iter().zip(&made) {
         assert!(made == &shards[node], "{}: node {node} of {lost:?}", codec.code().spec());
     }
@@ -325,7 +325,7 @@ fn all_shards(codec: &Codec, length: usize) -> Vec<Vec<u8>> {
 
 /// Returns how many patterns were tried.
 fn exhaust(spec: &str) -> usize {
-    let codec = Codec::new(code(spec), options()).unwrap();
+    let codec = Codec::with_options(code(spec), options()).unwrap();
     let shards = all_shards(&codec, 36);
     let tolerance = codec.code().tolerance();
     let mut tried = 0;
@@ -397,7 +397,8 @@ fn larger_codes_recover_what_is_drawn() {
     ] {
         for (k, m) in (0..12).map(|_| (5 + draw(28), 1 + draw(8))).collect::<Vec<_>>() {
             let codec =
-                Codec::new(code(&format!("{family}:k={k},m={m}{rest}")), options()).unwrap();
+                Codec::with_options(code(&format!("{family}:k={k},m={m}{rest}")), options())
+                    .unwrap();
             let shards = all_shards(&codec, 36);
             for count in (0..8).map(|i| m + usize::from(i == 0)) {
                 let mut nodes: Vec<usize> = (0..k + m).collect();
@@ -442,7 +443,7 @@ fn wide_codes_recover_the_most_losses() {
         "raid6:k=255",
         "raid6:k=300,w=16",
     ] {
-        let codec = Codec::new(code(spec), options()).unwrap();
+        let codec = Codec::with_options(code(spec), options()).unwrap();
         let shards = all_shards(&codec, 34);
         let (nodes, most) = (shards.len(), codec.code().tolerance());
         for lost in [
@@ -472,7 +473,7 @@ fn transpose(shard: &[u8]) -> Vec<u8> {
 #[test]
 fn raid6_words_are_transposed_packets() {
     let packets = common::codec("raid6:k=6,layout=packets", 1, KernelChoice::Auto);
-    let words = Codec::new(code("raid6:k=6"), options()).unwrap();
+    let words = Codec::with_options(code("raid6:k=6"), options()).unwrap();
     let data: Vec<Vec<u8>> = (0..6).map(|node| fill(node, 8 * 50)).collect();
     let encode = |codec: &Codec, data: &[Vec<u8>]| {
         let mut parity = vec![vec![0; 400]; 2];
@@ -499,7 +500,7 @@ fn updates_equal_encoding_anew() {
         for kernel in WordKernel::available() {
             for stores in [Stores::default(), Stores::PastCache] {
                 let options = CodecOptions { word_kernel: Some(kernel), stores, ..options() };
-                let codec = Codec::new(code(spec), options).unwrap();
+                let codec = Codec::with_options(code(spec), options).unwrap();
                 let k = codec.code().symbols().unwrap().data_nodes();
                 let mut shards = all_shards(&codec, 516);
                 for node in 0..k {
@@ -520,11 +521,11 @@ fn updates_equal_encoding_anew() {
 /// A degraded read needs only some nodes and wants only one.
 #[test]
 fn what_is_absent_is_neither_read_nor_made() {
-    let codec = Codec::new(code("isal-cauchy:k=4,m=3"), options()).unwrap();
+    let codec = Codec::with_options(code("isal-cauchy:k=4,m=3"), options()).unwrap();
     let shards = all_shards(&codec, 99);
     let mut target = vec![0; 99];
     codec
-        .reconstruct(&mut [
+        .reconstruct_into(&mut [
             Target(&mut target),
             Absent,
             Source(&shards[2]),
@@ -543,7 +544,7 @@ fn lanes_hold_plain_words() {
     let options = CodecOptions { packet: 24, ..options() };
     let lanes = LaneCodec::new(code("isal-cauchy:k=3,m=2"), options).unwrap();
     assert_eq!((lanes.strip(), lanes.buffer_count()), (8 * 24, 5));
-    let nodes = Codec::new(code("isal-cauchy:k=3,m=2"), self::options()).unwrap();
+    let nodes = Codec::with_options(code("isal-cauchy:k=3,m=2"), self::options()).unwrap();
     assert_eq!(nodes.strip(), 1);
     let shards = all_shards(&nodes, 5 * 8 * 24);
     let (have, want) = (lanes.code().stored(Role::Data), lanes.code().stored(Role::Parity));
@@ -571,7 +572,7 @@ fn lanes_hold_plain_words() {
 
 #[test]
 fn symbols_are_not_divided() {
-    let codec = Codec::new(code("raid6:k=2"), options()).unwrap();
+    let codec = Codec::with_options(code("raid6:k=2"), options()).unwrap();
     let code = codec.code();
     let mut have = code.stored(Role::Data);
     have.remove(code.node_cells(NodeId::new(1))[3]);
@@ -585,7 +586,7 @@ fn symbols_are_not_divided() {
 
 #[test]
 fn wrong_buffers_are_refused() {
-    let codec = Codec::new(code("isal-cauchy:k=2,m=2"), options()).unwrap();
+    let codec = Codec::with_options(code("isal-cauchy:k=2,m=2"), options()).unwrap();
     let shard = vec![0; 100];
     let (mut p, mut q) = (vec![0; 100], vec![0; 101]);
     let error = codec.encode(&[&shard, &shard], &mut [&mut p, &mut q]).unwrap_err();
@@ -600,7 +601,7 @@ fn wrong_buffers_are_refused() {
 fn choices_of_kernels_carry_over() {
     for kernel in Kernel::available() {
         let options = CodecOptions { kernel: KernelChoice::Only(kernel), ..options() };
-        let words = Codec::new(code("raid6:k=2"), options.clone()).unwrap();
+        let words = Codec::with_options(code("raid6:k=2"), options.clone()).unwrap();
         let expected = match kernel {
             Kernel::Scalar => "words-scalar",
             Kernel::Avx2 | Kernel::JitAvx2 => "words-avx2",
@@ -609,12 +610,12 @@ fn choices_of_kernels_carry_over() {
             _ => WordKernel::best().name(),
         };
         assert_eq!(words.kernel_name(), expected, "{kernel}");
-        let packets = Codec::new(code("4+2"), options).unwrap();
+        let packets = Codec::with_options(code("4+2"), options).unwrap();
         assert_eq!(packets.kernel_name(), kernel.name());
     }
     for kernel in WordKernel::ALL.into_iter().filter(|kernel| !kernel.is_available()) {
         let options = CodecOptions { word_kernel: Some(kernel), ..options() };
-        let error = Codec::new(code("raid6:k=2"), options).unwrap_err();
+        let error = Codec::with_options(code("raid6:k=2"), options).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Kernel);
     }
 }

@@ -156,7 +156,7 @@ struct Packets {
 impl Packets {
     fn new(spec: &str, length: usize) -> Outcome<Self> {
         let options = CodecOptions { threads: 1, ..CodecOptions::default() };
-        let codec = Codec::new(Code::new(&spec.parse()?)?, options)?;
+        let codec = Codec::with_options(Code::new(&spec.parse()?)?, options)?;
         let data = codec.code().nodes().filter(|&node| codec.code().holds_data(node)).count();
         let shards = shards(codec.code().node_count(), length)?;
         let mut packets = Self { codec, data, shards };
@@ -242,7 +242,10 @@ struct Words {
 impl Words {
     fn new(k: usize, m: usize, m2: usize, shard: usize) -> Outcome<Self> {
         let options = CodecOptions { threads: 1, ..CodecOptions::default() };
-        let codec = Codec::new(Code::new(&format!("isal-cauchy:k={k},m={m2}").parse()?)?, options)?;
+        let codec = Codec::with_options(
+            Code::new(&format!("isal-cauchy:k={k},m={m2}").parse()?)?,
+            options,
+        )?;
         let group = |count| (0..m2).map(|_| shards(count, shard / m2)).collect::<Outcome<Vec<_>>>();
         let mut words = Self { codec, k, m, stripes: group(k + m2)?, bare: group(m2)? };
         words.encode()?;

@@ -11,7 +11,7 @@
 //! use paritas::{Code, Codec};
 //! let code = Code::new(&"10+4".parse()?)?;
 //! let options = paritas_tune::codec_options(code.spec());
-//! let codec = Codec::new(code, options)?;
+//! let codec = Codec::with_options(code, options)?;
 //! # Ok::<(), paritas::Error>(())
 //! ```
 

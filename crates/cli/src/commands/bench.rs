@@ -40,7 +40,7 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
     subject.codec.fallback().iter().for_each(|why| output.warn(why));
     let facts = json!({
         "stage": subject.stage, "shard_bytes": subject.shard, "packet": args.packet,
-        "split": subject.codec.split().name(),
+        "split": subject.codec.options().split.name(),
     });
     let what = format!("packet {}, shards of {} bytes", args.packet, subject.shard);
     measured.report(args, output, facts, &what);
@@ -218,7 +218,7 @@ impl Subject for Workload {
 impl Workload {
     fn new(code: Code, args: &Bench) -> Result<Self, Failure> {
         let options = options(&code, args)?;
-        let codec = Codec::new(code, options)?;
+        let codec = Codec::with_options(code, options)?;
         let nodes = codec.code().node_count();
         let data_nodes = codec.code().nodes().filter(|&n| codec.code().holds_data(n)).count();
         // Whole strips, and whole cache lines.

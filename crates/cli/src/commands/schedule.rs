@@ -236,7 +236,7 @@ fn runs(
     };
     let options = CodecOptions { plan, ..CodecOptions::default() };
     let explanation = match code.graph() {
-        None => Codec::new(code.clone(), options)?.explain(have, want, &call)?,
+        None => Codec::with_options(code.clone(), options)?.explain(have, want, &call)?,
         // Every block is a buffer.
         Some(_) => LaneCodec::new(code.clone(), options)?.explain(have, want, &call)?,
     };

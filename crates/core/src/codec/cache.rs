@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::define::cells::{CellSet, NodeId};
 use crate::error::Result;
+use crate::plan::Plan;
 use crate::run::executable::Executable;
 
 /// What a codec may be asked.
@@ -15,6 +16,8 @@ pub(super) enum Question {
     Compute(CellSet, CellSet),
     /// To bring parity up to date after this node changed.
     Update(NodeId),
+    /// To run this plan.
+    Plan(Arc<Plan>),
 }
 
 impl Question {

@@ -167,6 +167,7 @@ impl Engine {
                 let (_, targets) = shards.split(&self.code)?;
                 planner.update(*node, targets)
             }
+            Question::Plan(plan) => planner.given(plan),
         }
     }
 

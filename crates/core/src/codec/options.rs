@@ -33,6 +33,37 @@ pub struct CodecOptions {
     pub plan: PlanOptions,
 }
 
+/// Sets one of several fields of options.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
+        impl CodecOptions {
+            $($(#[$doc])*
+            pub fn $field(self, $field: $type) -> Self {
+                Self { $field, ..self }
+            })*
+        }
+    };
+}
+
+setters! {
+    /// The same with packets of `packet` bytes.
+    packet: usize,
+    /// The same with at most `threads` threads.
+    threads: usize,
+    /// The same with another thread for every `bytes_a_thread` bytes of buffers.
+    bytes_a_thread: usize,
+    /// The same with work that is shared as `split` says.
+    split: Split,
+    /// The same with this choice of a kernel.
+    kernel: KernelChoice,
+    /// The same with results stored as `stores` says.
+    stores: Stores,
+    /// The same with or without prefetching.
+    prefetch: bool,
+    /// The same with schedules planned as `plan` says.
+    plan: PlanOptions,
+}
+
 impl Default for CodecOptions {
     fn default() -> Self {
         Self {

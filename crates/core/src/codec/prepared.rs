@@ -17,7 +17,7 @@ use crate::run::threads::Threads;
 ///
 /// ```
 /// use paritas::{Code, Codec, CodecOptions};
-/// let codec = Codec::new(Code::new(&"4+2".parse()?)?, CodecOptions::default())?;
+/// let codec = Codec::with_options(Code::new(&"4+2".parse()?)?, CodecOptions::default())?;
 /// let encoder = codec.encoder()?;
 /// let data = vec![[7_u8; 1200]; 4];
 /// let mut parity = vec![[0_u8; 1200]; 2];

@@ -48,7 +48,7 @@ const POLYNOMIALS: [u64; 33] = [
 ];
 
 /// A field GF(2^w) with its reduction polynomial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Field {
     width: u32,
     polynomial: u64,

@@ -75,7 +75,7 @@ impl fmt::Display for Cut {
 }
 
 /// What planning was allowed, what it took and what it left out.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Account {
     /// The steps that could be drawn.
     pub budget: u64,

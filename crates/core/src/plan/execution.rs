@@ -169,6 +169,32 @@ impl Planner<'_> {
         Execution::new(programs?, Turns::SideBySide, self.target)
     }
 
+    /// A plan that is not this planner's.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Schedule`] if it is about cells that the code does not have, makes a cell
+    /// wrong, or the code is one in words.
+    pub(crate) fn given(&self, plan: &Plan) -> Result<Execution> {
+        let spec = self.code.spec();
+        if self.code.symbols().is_some() {
+            return Err(Error::schedule(format!(
+                "{spec} is in the word layout; plans are about packets"
+            )));
+        }
+        let cells = self.code.cell_count();
+        if let Some(cell) = plan.cells().find(|cell| cell.index() >= cells) {
+            let cell = cell.index();
+            return Err(Error::schedule(format!(
+                "{spec} has {cells} cells; the plan has cell {cell}"
+            )));
+        }
+        if let Some(cell) = Proof::new(self.code).wrong_cell(plan)? {
+            let cell = self.code.cell_name(cell);
+            return Err(Error::schedule(format!("the plan does not make cell {cell} of {spec}")));
+        }
+        Execution::of_program(self.bind(plan.clone())?, self.target)
+    }
+
     /// What brings parity up to date after data node `node` changed: buffers are the node's old and
     /// new content, then the shards of `targets`.
     ///

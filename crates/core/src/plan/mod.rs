@@ -159,7 +159,7 @@ pub struct PlanOptions {
 }
 
 /// A schedule with the cells that its inputs and outputs stand for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Plan {
     schedule: Schedule,
     inputs: Vec<CellId>,
@@ -204,6 +204,11 @@ impl Plan {
     /// The cells that are made, by output number.
     pub fn outputs(&self) -> &[CellId] {
         &self.outputs
+    }
+
+    /// All cells that it is about.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = CellId> {
+        self.inputs.iter().chain(&self.outputs).copied()
     }
 
     /// The operations, taken out.

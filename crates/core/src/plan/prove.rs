@@ -51,17 +51,26 @@ impl<'a> Proof<'a> {
     /// # Errors
     /// If an output is another cell than it should be, which would be a bug of a planner.
     pub(crate) fn proved(&mut self, plan: Plan) -> Result<Plan> {
-        plan.inputs().iter().chain(plan.outputs()).for_each(|&cell| self.evaluate(cell));
-        let inputs: Vec<&[u8]> = plan.inputs().iter().map(|cell| &self.known[cell][..]).collect();
-        let made = interpret(plan.schedule(), &inputs)?;
-        match plan.outputs().iter().zip(made).find(|(output, made)| self.known[output] != *made) {
+        match self.wrong_cell(&plan)? {
             None => Ok(plan),
-            Some((&output, _)) => Err(wrong(&format!(
+            Some(cell) => Err(wrong(&format!(
                 "{}: a planned schedule computes cell {} wrong",
                 self.code.spec(),
-                self.code.cell_name(output)
+                self.code.cell_name(cell)
             ))),
         }
+    }
+
+    /// The first output of a plan that is another cell than it should be.
+    ///
+    /// # Errors
+    /// Those of [`interpret`].
+    pub(crate) fn wrong_cell(&mut self, plan: &Plan) -> Result<Option<CellId>> {
+        plan.cells().for_each(|cell| self.evaluate(cell));
+        let inputs: Vec<&[u8]> = plan.inputs().iter().map(|cell| &self.known[cell][..]).collect();
+        let made = interpret(plan.schedule(), &inputs)?;
+        let mut outputs = plan.outputs().iter().zip(made);
+        Ok(outputs.find(|(cell, made)| self.known[cell] != *made).map(|(&cell, _)| cell))
     }
 
     /// Sums up what stands for a cell.

@@ -49,7 +49,7 @@ impl fmt::Debug for Slot {
 }
 
 /// One operation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Op {
     /// The temporary or output that is written.
     pub target: Slot,
@@ -79,7 +79,7 @@ impl Op {
 }
 
 /// A checked straight-line XOR program.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Schedule {
     inputs: usize,
     temps: usize,

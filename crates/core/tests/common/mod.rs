@@ -17,7 +17,7 @@ pub fn code(spec: &str) -> Code {
 
 pub fn codec(spec: &str, packet: usize, kernel: KernelChoice) -> Codec {
     let options = CodecOptions { packet, kernel, threads: 1, ..CodecOptions::default() };
-    Codec::new(code(spec), options).unwrap()
+    Codec::with_options(code(spec), options).unwrap()
 }
 
 /// Every kernel that this processor has.

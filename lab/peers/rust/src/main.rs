@@ -76,7 +76,7 @@ impl Peer for Paritas {
         let targets = targets.iter_mut().map(|shard| Buffer::Target(shard.as_mut()));
         let sources = sources.iter().map(|shard| Buffer::Source(shard.as_ref()));
         let mut buffers: Vec<Buffer<'_>> = targets.chain(sources).collect();
-        Box::new(move || self.codec.reconstruct(&mut buffers).expect("decode"))
+        Box::new(move || self.codec.reconstruct_into(&mut buffers).expect("decode"))
     }
 }
 
@@ -131,7 +131,7 @@ fn peer(variant: &str, k: usize, m: usize) -> (Box<dyn Peer>, usize) {
             let spec: Spec = code.map_or(format!("{k}+{m}"), str::to_owned).parse().expect("spec");
             let kernel = parts.next().unwrap_or("auto").parse().expect("kernel");
             let options = CodecOptions { threads: 1, kernel, ..CodecOptions::default() };
-            let codec = Codec::new(Code::new(&spec).expect("code"), options).expect("codec");
+            let codec = Codec::with_options(Code::new(&spec).expect("code"), options).expect("codec");
             let strip = codec.strip();
             (Box::new(Paritas { codec, k }), strip)
         }

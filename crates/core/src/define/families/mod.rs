@@ -26,6 +26,8 @@ mod words;
 mod xcode;
 mod zfec;
 
+use std::str::FromStr;
+
 use crate::define::code::Code;
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
@@ -86,6 +88,15 @@ impl Code {
     /// When the pin does not fit the family and the spec.
     pub fn rebuild(spec: &Spec, pin: &Pin) -> Result<Self> {
         (family(spec)?.rebuild)(spec, pin)
+    }
+}
+
+impl FromStr for Code {
+    type Err = Error;
+
+    /// Makes the code that a spec in text form names, such as `10+4` or `rdp:k=6`.
+    fn from_str(text: &str) -> Result<Self> {
+        Self::new(&text.parse()?)
     }
 }
 

@@ -106,7 +106,7 @@ impl Group {
         if matches!(&self.family[..], "raid6" | "reed-solomon") {
             spec = spec.with("w", self.w);
         }
-        Codec::new(Code::new(&spec).ok()?, CodecOptions::default()).ok()
+        Codec::with_options(Code::new(&spec).ok()?, CodecOptions::default()).ok()
     }
 
     fn request(&self, k: usize, m: usize, length: usize) -> Request<'_> {
@@ -226,7 +226,7 @@ fn reconstruct(codec: &Codec, shards: &[Vec<u8>], lost: &[usize]) -> Result<Vec<
             false => Buffer::Source(source),
         })
         .collect();
-    codec.reconstruct(&mut buffers).map_err(|error| error.to_string())?;
+    codec.reconstruct_into(&mut buffers).map_err(|error| error.to_string())?;
     Ok(all)
 }
 
