@@ -198,7 +198,7 @@ fn what_cannot_be_is_refused() {
         ("lt:k=64", "n is missing"),
         ("lt:k=64,n=128,variant=fancy", "variant=fancy"),
         ("lt:k=64,n=128,m=3", "no parameter m"),
-        ("lt:k=65537,n=70000", "k is from 1 to 65536"),
+        ("lt:k=65537,n=70000", "k must be from 1 to 65536; got 65537"),
         ("lt:k=64,n=64,c=100", "not even all blocks together determine the data"),
     ] {
         refused(&args!["encode", &file, "--out", out, "--code", code], part);

@@ -310,7 +310,7 @@ impl Codec {
             return Ok(());
         }
         let spec = self.code().spec();
-        Err(Error::length(format!("{spec} needs {needed} {what} shards, {given} are given")))
+        Err(Error::length(format!("{spec}: {what} shards must be {needed}; got {given}")))
     }
 }
 

@@ -287,7 +287,7 @@ fn wrong_buffers_are_refused() {
     };
     refused(
         codec.encode(&[shard; 3], &mut [&mut p, &mut q]),
-        "4 shards are read and 2 made; got 3 and 2",
+        "sources must be 4 and targets 2; got 3 and 2",
     );
     refused(codec.encode(&[shard; 4], &mut [&mut p]), "got 4 and 1");
     let short = &shard[1..];

@@ -66,7 +66,7 @@ impl Prepared {
     fn wrong_count(&self, sources: usize, targets: usize) -> Error {
         let (read, made) = (self.sources.len(), self.targets.len());
         Error::length(format!(
-            "{read} shards are read and {made} made; got {sources} and {targets}"
+            "sources must be {read} and targets {made}; got {sources} and {targets}"
         ))
     }
 }

@@ -250,7 +250,7 @@ impl CodeBuilder {
         let Some(symbols) = &self.symbols else { return Ok(()) };
         let w = symbols.field().width() as usize;
         if !WORD_WIDTHS.contains(&w) {
-            let message = format!("{spec}: w = {w}, but words have w = 8, 16 or 32");
+            let message = format!("{spec}: w must be 8, 16 or 32 in words; got {w}");
             return Err(Error::parameters(message));
         }
         if self.cells.len() != w * symbols.node_count() || lane_rows != w {

@@ -62,7 +62,7 @@ impl Field {
     pub fn new(w: u32) -> Result<Self> {
         match POLYNOMIALS.get(w as usize) {
             Some(&polynomial) if w >= 1 => Ok(Self { width: w, polynomial }),
-            _ => Err(Error::parameters(format!("w = {w}: a field has 1 to 32 bits a word"))),
+            _ => Err(Error::parameters(format!("w must be from 1 to 32; got {w}"))),
         }
     }
 

@@ -91,7 +91,7 @@ impl Spec {
         let digits = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
         match value.parse() {
             Ok(number) if digits => Ok(number),
-            _ => Err(Error::spec(format!("{self}: {key}={value} is not a number"))),
+            _ => Err(Error::spec(format!("{self}: {key} must be a number; got {value}"))),
         }
     }
 }

@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(words(matrix(), false).unwrap().symbols(), Some(&matrix()));
         assert!(words(matrix(), true).unwrap_err().to_string().contains("only symbols"));
         let nibbles = SymbolMatrix::new(Field::new(4).unwrap(), 1, vec![vec![3]]).unwrap();
-        assert!(words(nibbles, false).unwrap_err().to_string().contains("w = 8"));
+        assert!(words(nibbles, false).unwrap_err().to_string().contains("w must be 8, 16 or 32"));
     }
 
     /// The layout decides where bytes are stored, so it is part of what is hashed.

@@ -42,9 +42,9 @@ impl Sizes {
     }
 
     fn refusal(&self, spec: &Spec, k: usize, given: Option<usize>) -> Error {
-        let (family, key, most) = (spec.family(), self.key, MAX_PRIME - self.spare);
+        let (key, most) = (self.key, MAX_PRIME - self.spare);
         if !(1..=most).contains(&k) {
-            let message = format!("{spec}: k = {k}, but {family} serves k from 1 to {most}");
+            let message = format!("{spec}: k must be from 1 to {most}; got {k}");
             return Error::parameters(message);
         }
         let wanted = given.unwrap_or(0).saturating_add(self.less);

@@ -74,8 +74,8 @@ mod tests {
             ("blaum-roth:k=7,w=7", "use w = 10"),
             ("blaum-roth:k=7,w=6", "use w = 10"),
             ("blaum-roth:k=3,w=18446744073709551615", "use w = 256"),
-            ("blaum-roth:k=0", "k from 1 to 256"),
-            ("blaum-roth:k=257", "k from 1 to 256"),
+            ("blaum-roth:k=0", "k must be from 1 to 256; got"),
+            ("blaum-roth:k=257", "k must be from 1 to 256; got"),
         ] {
             let error = Code::new(&spec.parse().unwrap()).unwrap_err().to_string();
             assert!(error.contains(part), "{spec}: {error}");

@@ -165,18 +165,22 @@ impl Limits {
         let (k, m) = (spec.required("k")?, spec.required("m")?);
         if k == 0 || m == 0 {
             return Err(Error::parameters(format!(
-                "{spec}: k and m are at least 1; without parity there is nothing to compute"
+                "{spec}: k and m must be at least 1; got k = {k} and m = {m}"
             )));
         }
         let n = k.saturating_add(m);
         let smallest = (1..=self.widest).find(|&w| n <= (self.most_nodes)(m, w));
         let w = spec.number("w")?.or(smallest).unwrap_or(self.widest + 1);
-        if w == 0 || w > self.widest {
+        let most = (self.most_nodes)(m, self.widest);
+        if n > most {
             return Err(Error::parameters(format!(
-                "{spec}: {n} nodes, but {} has w from 1 to {}, so at most {} nodes",
-                spec.family(),
-                self.widest,
-                (self.most_nodes)(m, self.widest)
+                "{spec}: k + m must be at most {most}; got {k} + {m}"
+            )));
+        }
+        if w == 0 || w > self.widest {
+            let widest = self.widest;
+            return Err(Error::parameters(format!(
+                "{spec}: w must be from 1 to {widest}; got {w}"
             )));
         }
         if n > (self.most_nodes)(m, w) {
@@ -282,9 +286,12 @@ mod tests {
             ("cauchy:k=0,m=2", "at least 1"),
             ("cauchy:k=4,m=0", "at least 1"),
             ("cauchy:k=10,m=7,w=4", "use w = 5"),
-            ("cauchy:k=10,m=4,w=17", "w from 1 to 16"),
-            ("cauchy:k=70000,m=4", "at most 65536 nodes"),
-            ("cauchy:k=18446744073709551615,m=4", "at most 65536 nodes"),
+            ("cauchy:k=10,m=4,w=17", "w must be from 1 to 16; got"),
+            ("cauchy:k=70000,m=4", "k + m must be at most 65536; got 70000 + 4"),
+            (
+                "cauchy:k=18446744073709551615,m=4",
+                "k + m must be at most 65536; got 18446744073709551615 + 4",
+            ),
             ("cauchy:k=2,m=2,points=1.2.3", "4 distinct points below 4"),
             ("cauchy:k=2,m=2,points=1.2.3.3", "4 distinct points below 4"),
             ("cauchy:k=2,m=2,points=0.1.2.3,rows=1.0", "2 nonzero scalings below 4"),

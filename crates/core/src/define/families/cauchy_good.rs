@@ -161,7 +161,7 @@ mod tests {
             ),
             ("cauchy-good:k=14,m=3,w=4", "w = 4 has 16; use w = 5"),
             ("cauchy-good:k=2047,m=2,w=11", "w = 11 has 2048; use w = 12"),
-            ("cauchy-good:k=1,m=1,w=33", "w from 1 to 32"),
+            ("cauchy-good:k=1,m=1,w=33", "w must be from 1 to 32; got"),
             ("cauchy-good:k=9000,m=2,w=32", "use w = 20 or less, or cauchy-orig"),
         ] {
             let error = code(spec).unwrap_err().to_string();

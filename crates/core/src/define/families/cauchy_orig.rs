@@ -67,8 +67,11 @@ mod tests {
     fn refusals_say_what_is_legal() {
         for (spec, part) in [
             ("cauchy-orig:k=10,m=7,w=4", "w = 4 has 16; use w = 5"),
-            ("cauchy-orig:k=10,m=4,w=33", "w from 1 to 32"),
-            ("cauchy-orig:k=4294967296,m=4", "at most 4294967296 nodes"),
+            ("cauchy-orig:k=10,m=4,w=33", "w must be from 1 to 32; got"),
+            (
+                "cauchy-orig:k=4294967296,m=4",
+                "k + m must be at most 4294967296; got 4294967296 + 4",
+            ),
             ("cauchy-orig:k=0,m=4", "at least 1"),
             ("cauchy-orig:k=2,m=2,points=1.2.3.0", "no parameter points"),
             ("cauchy-orig:k=4000,m=4000", "more than"),

@@ -124,7 +124,7 @@ mod tests {
             ("dpg:k=6,m=2", "m2 is missing"),
             ("dpg:k=6,m=4,m2=4", "use m2 = 5"),
             ("dpg:k=6,m=0,m2=4", "use m2 = 2"),
-            ("dpg:k=0,m=1,m2=2", "k and m are at least 1"),
+            ("dpg:k=0,m=1,m2=2", "got k = 0, m = 1 and m2 = 2"),
             ("dpg:k=6,m=2,m2=4,interleave=some", "none, first, all"),
             ("dpg:k=6,m=2,m2=4,w=3", "use w = 4"),
             ("dpg:k=6,m=2,m2=4,bar=cauchy", "no parameter bar"),

@@ -46,8 +46,7 @@ fn define(spec: &Spec) -> Result<Code> {
     let k = spec.required("k")?;
     if !(1..=WIDTH).contains(&k) {
         return Err(Error::parameters(format!(
-            "{spec}: k = {k}, but liber8tion serves k from 1 to {WIDTH}; for more use liberation or \
-             blaum-roth"
+            "{spec}: k must be from 1 to {WIDTH}; got {k}; for more use liberation or blaum-roth"
         )));
     }
     let blocks = blocks(k);
@@ -86,8 +85,8 @@ mod tests {
     #[test]
     fn refusals_say_what_is_legal() {
         for (spec, part) in [
-            ("liber8tion:k=9", "k from 1 to 8; for more use liberation or blaum-roth"),
-            ("liber8tion:k=0", "k from 1 to 8"),
+            ("liber8tion:k=9", "got 9; for more use liberation or blaum-roth"),
+            ("liber8tion:k=0", "k must be from 1 to 8; got"),
             ("liber8tion:k=4,w=8", "no parameter w"),
         ] {
             let error = Code::new(&spec.parse().unwrap()).unwrap_err().to_string();

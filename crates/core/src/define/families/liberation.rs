@@ -72,8 +72,8 @@ mod tests {
             ("liberation:k=8,w=7", "use w = 11"),
             ("liberation:k=2,w=2", "use w = 3"),
             ("liberation:k=3,w=18446744073709551615", "use w = 257"),
-            ("liberation:k=0", "k from 1 to 257"),
-            ("liberation:k=258", "k from 1 to 257"),
+            ("liberation:k=0", "k must be from 1 to 257; got"),
+            ("liberation:k=258", "k must be from 1 to 257; got"),
             ("liberation:k=3,m=2", "no parameter m"),
         ] {
             let error = Code::new(&spec.parse().unwrap()).unwrap_err().to_string();

@@ -44,7 +44,7 @@ fn read(spec: &Spec) -> Result<(usize, usize)> {
     spec.allow(&["k", "w"])?;
     let (k, w) = (spec.required("k")?, spec.number("w")?.unwrap_or(DEFAULT_WIDTH));
     if !(2..=32).contains(&w) {
-        let message = format!("{spec}: w = {w}, but qfs has w from 2 to 32");
+        let message = format!("{spec}: w must be from 2 to 32; got {w}");
         return Err(Error::parameters(message));
     }
     let most = (1_usize << w) - 1;
@@ -52,7 +52,7 @@ fn read(spec: &Spec) -> Result<(usize, usize)> {
         let wider = (w + 1..=32).find(|&w| (1..1 << w).contains(&k));
         let hint = wider.map(|w| format!("; or use w = {w}")).unwrap_or_default();
         return Err(Error::parameters(format!(
-            "{spec}: the powers of two repeat after {most}, so k is from 1 to {most}{hint}"
+            "{spec}: k must be from 1 to {most}, because the powers of two repeat; got {k}{hint}"
         )));
     }
     expect_size(k, PARITIES, w)?;
@@ -86,11 +86,11 @@ mod tests {
     #[test]
     fn refusals_say_what_is_legal() {
         for (spec, part) in [
-            ("qfs:k=256", "k is from 1 to 255; or use w = 9"),
-            ("qfs:k=0", "k is from 1 to 255"),
-            ("qfs:k=8,w=3", "k is from 1 to 7; or use w = 4"),
-            ("qfs:k=1,w=1", "w from 2 to 32"),
-            ("qfs:k=8,w=33", "w from 2 to 32"),
+            ("qfs:k=256", "got 256; or use w = 9"),
+            ("qfs:k=0", "k must be from 1 to 255"),
+            ("qfs:k=8,w=3", "got 8; or use w = 4"),
+            ("qfs:k=1,w=1", "w must be from 2 to 32; got"),
+            ("qfs:k=8,w=33", "w must be from 2 to 32; got"),
             ("qfs:k=4294967295,w=32", "more than"),
             ("qfs:k=8,m=3", "no parameter m"),
         ] {

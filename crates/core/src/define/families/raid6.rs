@@ -76,11 +76,11 @@ impl Shape {
         let &Self { k, w, layout } = self;
         if layout == Layout::Words && !WORD_WIDTHS.contains(&w) {
             return Err(Error::parameters(format!(
-                "{spec}: words have w = 8, 16 or 32; for w = {w} use layout=packets"
+                "{spec}: w must be 8, 16 or 32 in words; got {w}, for which use layout=packets"
             )));
         }
         if w == 0 || w > 32 {
-            let message = format!("{spec}: w = {w}, but packets have w from 1 to 32");
+            let message = format!("{spec}: w must be from 1 to 32; got {w}");
             return Err(Error::parameters(message));
         }
         let most = (1_usize << w) - 1;
@@ -90,7 +90,7 @@ impl Shape {
             let wider = wider.filter(|_| k > 0).find(|&w| k < 1 << w);
             let hint = wider.map(|w| format!("; or use w = {w}")).unwrap_or_default();
             return Err(Error::parameters(format!(
-                "{spec}: the powers of two repeat after {most}, so k is from 1 to {most}{hint}"
+                "{spec}: k must be from 1 to {most}, because the powers of two repeat; got {k}{hint}"
             )));
         }
         expect_size(k, 2, w)
@@ -170,11 +170,11 @@ mod tests {
     #[test]
     fn refusals_say_what_is_legal() {
         for (spec, part) in [
-            ("raid6:k=256", "k is from 1 to 255; or use w = 16"),
-            ("raid6:k=0", "k is from 1 to 255"),
-            ("raid6:k=8,w=3,layout=packets", "k is from 1 to 7; or use w = 4"),
-            ("raid6:k=8,w=4", "for w = 4 use layout=packets"),
-            ("raid6:k=8,w=33,layout=packets", "w from 1 to 32"),
+            ("raid6:k=256", "got 256; or use w = 16"),
+            ("raid6:k=0", "k must be from 1 to 255"),
+            ("raid6:k=8,w=3,layout=packets", "got 8; or use w = 4"),
+            ("raid6:k=8,w=4", "got 4, for which use layout=packets"),
+            ("raid6:k=8,w=33,layout=packets", "w must be from 1 to 32; got 33"),
             ("raid6:k=8,layout=bytes", "there are words and packets"),
             ("raid6:k=4294967295,w=32,layout=packets", "more than"),
             ("raid6:k=8,m=2", "no parameter m"),

@@ -70,8 +70,8 @@ mod tests {
             ("rdp:k=6,p=5", "use p = 7"),
             ("rdp:k=6,p=14", "for k = 6 at least 7; use p = 13"),
             ("rdp:k=6,p=18446744073709551557", "up to 257"),
-            ("rdp:k=0", "k from 1 to 256"),
-            ("rdp:k=1000", "k from 1 to 256"),
+            ("rdp:k=0", "k must be from 1 to 256; got"),
+            ("rdp:k=1000", "k must be from 1 to 256; got"),
             ("rdp:k=6,m=2", "no parameter m"),
         ] {
             let error = Code::new(&spec.parse().unwrap()).unwrap_err().to_string();

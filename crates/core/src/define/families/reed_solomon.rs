@@ -63,7 +63,7 @@ impl Shape {
         let w = spec.number("w")?.unwrap_or(smallest);
         if !WORD_WIDTHS.contains(&w) {
             return Err(Error::parameters(format!(
-                "{spec}: words have w = 8, 16 or 32; for k = {k} and m = {m} use w = {smallest}"
+                "{spec}: w must be 8, 16 or 32 in words; got {w}; for k = {k} and m = {m} use w = {smallest}"
             )));
         }
         words::check_nodes(spec, k, m, w)?;
@@ -158,7 +158,10 @@ mod tests {
     fn refusals_say_what_is_legal() {
         for (spec, part) in [
             ("reed-solomon:k=255,m=2,w=8", "for m = 2 use k from 1 to 254"),
-            ("reed-solomon:k=4,m=2,w=4", "w = 8, 16 or 32; for k = 4 and m = 2 use w = 8"),
+            (
+                "reed-solomon:k=4,m=2,w=4",
+                "w must be 8, 16 or 32 in words; got 4; for k = 4 and m = 2 use w = 8",
+            ),
             ("reed-solomon:k=300,m=2,w=64", "use w = 16"),
             ("reed-solomon:k=0,m=2", "at least 1"),
             ("reed-solomon:k=4", "m is missing"),

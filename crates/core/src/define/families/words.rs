@@ -41,11 +41,11 @@ pub(super) fn check_nodes(spec: &Spec, k: usize, m: usize, w: usize) -> Result<(
     if k > 0 && m > 0 && k.saturating_add(m) <= most {
         return Ok(());
     }
-    let m = m.clamp(1, most - 1);
+    let legal = m.clamp(1, most - 1);
     Err(Error::parameters(format!(
-        "{spec}: k and m are at least 1, and together at most {most}, the elements of the field; \
-         for m = {m} use k from 1 to {}",
-        most - m
+        "{spec}: k and m must be at least 1 and together at most {most}; got k = {k} and m = {m}; \
+         for m = {legal} use k from 1 to {}",
+        most - legal
     )))
 }
 

@@ -118,7 +118,9 @@ impl LtCode {
         let (data, blocks) = (spec.required("k")?, spec.required("n")?);
         let limit = |key, value, most| match (1..=most).contains(&value) {
             true => Ok(value),
-            false => Err(Error::parameters(format!("{spec}: {key} is from 1 to {most}"))),
+            false => Err(Error::parameters(format!(
+                "{spec}: {key} must be from 1 to {most}; got {value}"
+            ))),
         };
         limit("k", data, MAX_DATA_BLOCKS)?;
         limit("n", blocks, MAX_BLOCKS)?;
@@ -206,7 +208,7 @@ fn decimal(spec: &Spec, key: &str, default: f64) -> Result<f64> {
     let Some(text) = spec.text(key) else { return Ok(default) };
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     text.parse().ok().filter(|_| is_plain).ok_or_else(|| {
-        Error::spec(format!("{spec}: {key}={text} is no decimal number, as {key}=0.5 is"))
+        Error::spec(format!("{spec}: {key} must be a decimal number such as 0.5; got {text}"))
     })
 }
 
@@ -214,8 +216,8 @@ fn variant(spec: &Spec) -> Result<Variant> {
     let text = spec.text("variant").unwrap_or(DEFAULT_VARIANT);
     let wrong = || {
         Error::spec(format!(
-            "variant={text} is plain, or one or several of originals or originals+singles, \
-             coverage or uniform, and decodable, joined by + in this order"
+            "variant must be plain, or one or several of originals or originals+singles, \
+             coverage or uniform, and decodable, joined by + in this order; got {text}"
         ))
     };
     let least = spec.number("coverage")?;
@@ -329,23 +331,23 @@ mod tests {
     fn wrong_specs_are_refused_with_the_part() {
         for (text, part) in [
             ("lt:k=4", "n is missing"),
-            ("lt:k=0,n=4", "k is from 1 to 65536"),
-            ("lt:k=65537,n=70000", "k is from 1 to 65536"),
-            ("lt:k=4,n=1048577", "n is from 1 to 1048576"),
-            ("lt:k=4,n=8,nodes=9", "nodes is from 1 to 8"),
+            ("lt:k=0,n=4", "k must be from 1 to 65536; got"),
+            ("lt:k=65537,n=70000", "k must be from 1 to 65536; got"),
+            ("lt:k=4,n=1048577", "n must be from 1 to 1048576"),
+            ("lt:k=4,n=8,nodes=9", "nodes must be from 1 to 8; got 9"),
             ("lt:k=4,n=8,m=3", "lt has no parameter m"),
-            ("lt:k=4,n=8,c=0", "c is 0"),
-            ("lt:k=4,n=8,c=1e-3", "c=1e-3 is no decimal number"),
-            ("lt:k=4,n=8,delta=inf", "delta=inf is no decimal number"),
-            ("lt:k=4,n=8,delta=2", "delta is 2"),
-            ("lt:k=4,n=8,variant=fancy", "variant=fancy is plain"),
-            ("lt:k=4,n=8,variant=singles", "variant=singles is plain"),
+            ("lt:k=4,n=8,c=0", "c must be greater than 0 and at most 100; got 0"),
+            ("lt:k=4,n=8,c=1e-3", "c must be a decimal number such as 0.5; got 1e-3"),
+            ("lt:k=4,n=8,delta=inf", "delta must be a decimal number such as 0.5; got inf"),
+            ("lt:k=4,n=8,delta=2", "delta must be from 0.000000001 to 1; got 2"),
+            ("lt:k=4,n=8,variant=fancy", "got fancy"),
+            ("lt:k=4,n=8,variant=singles", "got singles"),
             ("lt:k=4,n=8,variant=decodable+uniform", "in this order"),
             ("lt:k=4,n=8,variant=coverage+uniform", "in this order"),
             ("lt:k=4,n=8,variant=uniform,coverage=2", "belongs to variant=coverage"),
             ("lt:k=4,n=3,variant=originals", "3 blocks cannot hold 4 originals"),
             ("lt:k=40,n=39,variant=decodable", "none of 64 graphs"),
-            ("lt:k=4,n=8,seed=99999999999999999999", "is not a number"),
+            ("lt:k=4,n=8,seed=99999999999999999999", "seed must be a number"),
             ("rdp:k=4", "rdp:k=4 is no LT code"),
         ] {
             let error = code(text).unwrap_err().to_string();

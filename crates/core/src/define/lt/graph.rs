@@ -183,7 +183,7 @@ fn check_count(what: &str, count: usize, most: usize) -> Result<()> {
     if (1..=most).contains(&count) {
         return Ok(());
     }
-    Err(Error::parameters(format!("an LT code has 1 to {most} {what}, not {count}")))
+    Err(Error::parameters(format!("an LT code must have from 1 to {most} {what}; got {count}")))
 }
 
 fn check_edges(blocks: usize, edges: usize) -> Result<()> {

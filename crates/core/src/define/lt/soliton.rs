@@ -55,11 +55,13 @@ impl Soliton {
     pub fn robust(data: usize, c: f64, delta: f64) -> Result<Self> {
         check_data(data)?;
         if !(c > 0.0 && c <= MAX_C) {
-            return Err(Error::parameters(format!("c is {c}; it is above 0 and at most {MAX_C}")));
+            return Err(Error::parameters(format!(
+                "c must be greater than 0 and at most {MAX_C}; got {c}"
+            )));
         }
         if !(MIN_DELTA..=1.0).contains(&delta) {
             return Err(Error::parameters(format!(
-                "delta is {delta}; it is from {MIN_DELTA} to 1"
+                "delta must be from {MIN_DELTA} to 1; got {delta}"
             )));
         }
         let k = data as f64;
@@ -142,7 +144,9 @@ fn check_data(data: usize) -> Result<()> {
     if (1..=MAX_DATA_BLOCKS).contains(&data) {
         return Ok(());
     }
-    Err(Error::parameters(format!("an LT code has 1 to {MAX_DATA_BLOCKS} data blocks, not {data}")))
+    Err(Error::parameters(format!(
+        "an LT code must have from 1 to {MAX_DATA_BLOCKS} data blocks; got {data}"
+    )))
 }
 
 /// Per degree, the sum of its weight and those of smaller degrees: a number below the last is of the

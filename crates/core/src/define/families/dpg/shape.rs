@@ -58,8 +58,8 @@ impl Shape {
         let (k, m, m2) = (spec.required("k")?, spec.required("m")?, spec.required("m2")?);
         if k == 0 || m == 0 || m >= m2 {
             return Err(Error::parameters(format!(
-                "{spec}: k and m are at least 1 and m2, the parities of both stages, more than m; \
-                 use m2 = {}",
+                "{spec}: k and m must be at least 1, and m2, the parities of both stages, more than m; \
+                 got k = {k}, m = {m} and m2 = {m2}; use m2 = {}",
                 m.max(1).saturating_add(1)
             )));
         }
