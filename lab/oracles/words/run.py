@@ -5,7 +5,7 @@
 
 ISA-L and Jerasure (Debian's libisal-dev and libjerasure-dev), zfec (PyPI) and klauspost/reedsolomon (Go)
 are installed if they are missing, and each is wrapped in a small program (c/serve.h has the protocol).
-driver/ asks them to encode over a grid of k, m, w and lengths, compares, and has each side decode what the
+crates/core/examples/words_oracle asks them to encode over a grid of k, m, w and lengths, compares, and has each side decode what the
 other made. Prints what was compared. `--write` writes vectors/oracles/words.json instead, which tests on
 machines without these libraries read.
 
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(ORACLES), help="libraries, separated by commas")
     args = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
-    run("cargo", "build", "--release", "--quiet", "--target-dir", BUILD / "rust", cwd=HERE / "driver")
+    run("cargo", "build", "--quiet", "-p", "paritas", "--example", "words_oracle", cwd=ROOT)
     cases, skipped, differ = [], [], []
     for name in args.only.split(","):
         try:
@@ -94,7 +94,7 @@ def main() -> None:
             skipped.append(f"{name}: {error}")
             continue
         write = ["--write"] if args.write else []
-        command = [BUILD / "rust" / "release" / "driver", title, *groups, *write, "--", *program]
+        command = [ROOT / "target" / "debug" / "examples" / "words_oracle", title, *groups, *write, "--", *program]
         try:
             printed = run(*command)
         except subprocess.CalledProcessError as error:

@@ -40,6 +40,11 @@ const LT: Family =
 const SEED: u64 = 0x7061_7269_7461_7300;
 const BIG: usize = 50_000_000;
 
+/// Whether there is time for everything, as in `scripts/test-soak`.
+fn is_soak() -> bool {
+    std::env::var_os("PARITAS_SOAK").is_some()
+}
+
 #[test]
 fn cauchy_4_2() {
     Arena::new(CAUCHY, 1).all_sizes();
@@ -131,8 +136,10 @@ impl Arena {
 
     fn all_sizes(mut self) {
         let segment = self.segment;
-        let sizes = [0, 1, 63, 64, 65, segment - 1, segment, segment + 1, (1 << 20) + 7];
-        for size in sizes {
+        let few = [0, 1, 64, segment, segment + 1];
+        let more = [63, 65, segment - 1, (1 << 20) + 7];
+        let more = if is_soak() { &more[..] } else { &[] };
+        for &size in few.iter().chain(more) {
             let specimen = self.specimen(size, "specimen.bin");
             self.every_damage(&specimen);
             self.names_and_copies(&specimen);

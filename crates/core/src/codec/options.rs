@@ -18,7 +18,7 @@ pub struct CodecOptions {
     pub threads: usize,
     /// How many bytes of buffers a thread should have to do at least, for another to be used.
     pub bytes_a_thread: usize,
-    /// How they share the work of [`Codec::compute`]; an update is always split by stripe.
+    /// How they share the work of [`Codec::compute`](crate::Codec::compute); an update is always split by stripe.
     pub split: Split,
     /// Which kernel runs. For a code in the word layout, a word kernel on the same registers.
     pub kernel: KernelChoice,

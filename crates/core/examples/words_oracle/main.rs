@@ -1,6 +1,6 @@
-//! Compares Paritas with an oracle, a program that speaks the protocol of `c/serve.h`.
+//! Compares Paritas with an oracle, a program that speaks the protocol of `lab/oracles/words/c/serve.h`.
 //!
-//!     driver NAME SPEC-GROUP… [--write] -- PROGRAM [ARGUMENT…]
+//!     words_oracle NAME SPEC-GROUP… [--write] -- PROGRAM [ARGUMENT…]
 //!
 //! A group is a family with its word width and the whole number of bytes that lengths are a multiple
 //! of, as in `isal-cauchy/8/1`. For a grid of k, m and lengths the oracle encodes, and its bytes must
@@ -64,14 +64,14 @@ fn main() -> ExitCode {
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("driver: {message}");
+            eprintln!("words_oracle: {message}");
             ExitCode::FAILURE
         }
     }
 }
 
 fn run(arguments: &[String]) -> Result<(), String> {
-    let usage = "driver NAME GROUP… [--write] -- PROGRAM [ARGUMENT…]";
+    let usage = "words_oracle NAME GROUP… [--write] -- PROGRAM [ARGUMENT…]";
     let split = arguments.iter().position(|argument| argument == "--").ok_or(usage)?;
     let (own, program) = (&arguments[..split], &arguments[split + 1..]);
     let (name, groups) = own.split_first().ok_or(usage)?;
