@@ -98,7 +98,8 @@ fn codec(choice: Choice) -> Rc<Codec> {
             let code = Code::new(&spec.parse().expect("a legal spec")).expect("a legal code");
             let kernel = KernelChoice::Only(kernel);
             let plan = PlanOptions { pass, order, ..PlanOptions::default() };
-            let options = CodecOptions { packet, kernel, plan, threads: 1, ..Default::default() };
+            let options =
+                CodecOptions::default().packet(packet).kernel(kernel).plan(plan).threads(1);
             Rc::new(Codec::with_options(code, options).expect("the kernel is available"))
         }))
     })

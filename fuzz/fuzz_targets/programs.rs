@@ -34,17 +34,15 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn run(input: &mut Unstructured<'_>) -> arbitrary::Result<()> {
-    let options = CodecOptions {
-        packet: *input.choose(&PACKETS)?,
-        stores: *input.choose(&[Stores::Cached, Stores::PastCache])?,
-        plan: PlanOptions {
+    let options = CodecOptions::default()
+        .packet(*input.choose(&PACKETS)?)
+        .stores(*input.choose(&[Stores::Cached, Stores::NonTemporal])?)
+        .plan(PlanOptions {
             pass: *input.choose(&PASSES)?,
             order: *input.choose(&ORDERS)?,
             ..PlanOptions::default()
-        },
-        threads: 1,
-        ..CodecOptions::default()
-    };
+        })
+        .threads(1);
     let in_lanes = input.arbitrary()?;
     let stripes = input.int_in_range(0..=MAX_STRIPES)?;
     let offsets: [usize; 3] = [offset(input)?, offset(input)?, offset(input)?];
@@ -55,7 +53,7 @@ fn run(input: &mut Unstructured<'_>) -> arbitrary::Result<()> {
         return Ok(());
     }
     for kernel in Kernel::available() {
-        let options = CodecOptions { kernel: KernelChoice::Only(kernel), ..options.clone() };
+        let options = options.clone().kernel(KernelChoice::Only(kernel));
         let code = code.clone();
         let codec = if in_lanes {
             AnyCodec::Lanes(LaneCodec::new(code, options).expect("the kernel is available"))

@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "code: first encode, first decode of as many lost data nodes as there is parity (microseconds); no bytes; one stripe (nanoseconds)"
     );
     for spec in if arguments.is_empty() { usual } else { arguments } {
-        let options = CodecOptions { threads: 1, ..Default::default() };
+        let options = CodecOptions::default().threads(1);
         let code = Code::new(&spec.parse()?)?;
         let data = vec![[1_u8; 1200]; code.nodes().filter(|&node| code.holds_data(node)).count()];
         let mut parity = vec![[0_u8; 1200]; code.node_count() - data.len()];

@@ -18,6 +18,8 @@ mod metadata;
 pub use blocks::{LtBlock, LtBlocks};
 pub use info::LtInfo;
 
+use std::num::NonZeroUsize;
+
 use crate::define::lt::{Graph, LtCode};
 use crate::error::{Error, Result};
 use crate::limits::BYTES_A_THREAD;
@@ -36,11 +38,12 @@ const PACKET: usize = 64;
 
 /// How LT codes are to be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LtOptions {
     /// How received blocks become a schedule.
     pub method: Method,
-    /// The most threads a call may use; 0 stands for the machine's.
-    pub threads: usize,
+    /// The most threads that a call may use; by default as many as the machine has.
+    pub threads: Option<NonZeroUsize>,
     /// Which kernel runs; of a compiled one the tiled kernel on the same registers.
     pub kernel: KernelChoice,
     /// How results are stored.
@@ -51,7 +54,7 @@ impl Default for LtOptions {
     fn default() -> Self {
         Self {
             method: Method::Inactivation,
-            threads: 0,
+            threads: None,
             kernel: KernelChoice::default(),
             stores: Stores::default(),
         }
@@ -59,6 +62,26 @@ impl Default for LtOptions {
 }
 
 impl LtOptions {
+    /// The same with blocks received that become a schedule by `method`.
+    pub fn method(self, method: Method) -> Self {
+        Self { method, ..self }
+    }
+
+    /// The same with at most `threads` threads; 0 sets no limit but the machine's.
+    pub fn threads(self, threads: usize) -> Self {
+        Self { threads: NonZeroUsize::new(threads), ..self }
+    }
+
+    /// The same with this choice of a kernel.
+    pub fn kernel(self, kernel: KernelChoice) -> Self {
+        Self { kernel, ..self }
+    }
+
+    /// The same with results stored as `stores` says.
+    pub fn stores(self, stores: Stores) -> Self {
+        Self { stores, ..self }
+    }
+
     fn run(
         &self,
         schedule: &Schedule,

@@ -161,7 +161,7 @@ fn array_codes_of_up_to_14_nodes_on_bytes() {
 fn single_losses_from_few_reads_on_bytes() {
     for spec in ["rdp:k=10", "rdp:k=7", "evenodd:k=7", "star:k=7", "xcode:n=7", "liberation:k=5"] {
         let plan = PlanOptions { reads: Reads::Fewest, ..PlanOptions::default() };
-        let options = CodecOptions { packet: 8, plan, threads: 1, ..CodecOptions::default() };
+        let options = CodecOptions::default().packet(8).plan(plan).threads(1);
         let codec = Codec::with_options(code(spec), options).unwrap();
         let shards = encoded(&codec, 2);
         for lost in 0..codec.code().node_count() {
@@ -173,7 +173,7 @@ fn single_losses_from_few_reads_on_bytes() {
 /// A codec that plans fast, for codes so large that reducing XORs takes long.
 fn direct(spec: &str, packet: usize) -> Codec {
     let plan = PlanOptions { pass: Pass::Direct, ..PlanOptions::default() };
-    let options = CodecOptions { packet, plan, threads: 1, ..CodecOptions::default() };
+    let options = CodecOptions::default().packet(packet).plan(plan).threads(1);
     Codec::with_options(code(spec), options).unwrap()
 }
 

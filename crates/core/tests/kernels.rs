@@ -160,7 +160,7 @@ fn check(spec: &str, packet: usize, stripes: usize) {
         let plan = PlanOptions { pass, order, rounds: Some(3), ..PlanOptions::default() };
         Codec::with_options(
             code(spec),
-            CodecOptions { packet, kernel, plan, ..CodecOptions::default() },
+            CodecOptions::default().packet(packet).kernel(kernel).plan(plan),
         )
         .unwrap()
     };
@@ -188,8 +188,12 @@ fn check(spec: &str, packet: usize, stripes: usize) {
 
 /// How results are stored, and how far shards are shifted against each other from a page on: with
 /// 0 their lines compete for the same sets of the cache, and inputs are staged.
-const STORES_AND_STAGGERS: [(Stores, usize); 4] =
-    [(Stores::PastCache, 320), (Stores::PastCache, 0), (Stores::Cached, 320), (Stores::Cached, 0)];
+const STORES_AND_STAGGERS: [(Stores, usize); 4] = [
+    (Stores::NonTemporal, 320),
+    (Stores::NonTemporal, 0),
+    (Stores::Cached, 320),
+    (Stores::Cached, 0),
+];
 
 /// Stores past the cache happen where lines are whole: 64-byte packets and alignment.
 #[test]
@@ -197,7 +201,7 @@ fn stores_past_the_cache_change_nothing() {
     for spec in SPECS {
         for (packet, stripes) in [(64, 1), (64, 33), (128, 5), (4096, 3), (32, 64), (8, 64)] {
             let codec = |stores, kernel| {
-                let options = CodecOptions { packet, stores, kernel, ..CodecOptions::default() };
+                let options = CodecOptions::default().packet(packet).stores(stores).kernel(kernel);
                 Codec::with_options(code(spec), options).unwrap()
             };
             let plain = codec(Stores::Cached, KernelChoice::Only(Kernel::Scalar));
@@ -270,7 +274,7 @@ fn threads_do_not_change_the_result() {
     ] {
         let codec = |threads, split, kernel| {
             let options =
-                CodecOptions { packet, threads, split, kernel, ..CodecOptions::default() };
+                CodecOptions::default().packet(packet).threads(threads).split(split).kernel(kernel);
             Codec::with_options(code(spec), options).unwrap()
         };
         let one = codec(1, Split::Stripe, KernelChoice::Only(Kernel::Scalar));
@@ -300,7 +304,7 @@ fn long_schedules_are_no_different() {
     {
         let codec = |kernel| {
             let plan = PlanOptions { rounds: Some(0), ..PlanOptions::default() };
-            let options = CodecOptions { packet, kernel, plan, ..CodecOptions::default() };
+            let options = CodecOptions::default().packet(packet).kernel(kernel).plan(plan);
             Codec::with_options(code(spec), options).unwrap()
         };
         let plain = codec(KernelChoice::Only(Kernel::Scalar));
@@ -330,8 +334,7 @@ fn recovers(codec: &Codec, data: &[Vec<u8>], parity: &[Vec<u8>]) -> bool {
 #[test]
 fn unavailable_kernels_are_refused() {
     for kernel in Kernel::ALL.into_iter().filter(|kernel| !kernel.is_available()) {
-        let options =
-            CodecOptions { kernel: KernelChoice::Only(kernel), ..CodecOptions::default() };
+        let options = CodecOptions::default().kernel(KernelChoice::Only(kernel));
         let error = Codec::with_options(code("4+2"), options).unwrap_err();
         assert_eq!(error.kind(), paritas::ErrorKind::Kernel);
     }

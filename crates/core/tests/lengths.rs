@@ -10,7 +10,7 @@ use paritas::{
 const PACKET: usize = 64;
 
 fn codec(spec: &str, packet: usize, kernel: KernelChoice) -> Codec {
-    let options = CodecOptions { packet, kernel, threads: 1, ..CodecOptions::default() };
+    let options = CodecOptions::default().packet(packet).kernel(kernel).threads(1);
     Codec::with_options(code(spec), options).unwrap()
 }
 
@@ -175,8 +175,7 @@ fn tails_of_large_shards() {
         let length = ((1 << 18) + 5) * rows(&small);
         let data: Vec<Vec<u8>> = (0..4).map(|node| fill(node, length)).collect();
         let expected = encoded(&small, &data);
-        let options =
-            CodecOptions { threads: 2, stores: Stores::PastCache, ..CodecOptions::default() };
+        let options = CodecOptions::default().threads(2).stores(Stores::NonTemporal);
         let large = Codec::with_options(code(spec), options).unwrap();
         assert!(encoded(&large, &data) == expected, "{spec}");
     }

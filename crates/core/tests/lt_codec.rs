@@ -69,9 +69,10 @@ fn every_method_kernel_and_store_gives_the_object() {
     let (object, info, blocks) = encode("lt:k=50,n=200,c=0.2", 50 * 3000 - 17);
     for method in [Method::Greedy, Method::Lazy, Method::Inactivation] {
         for kernel in Kernel::available() {
-            for stores in [Stores::PastCache, Stores::Cached] {
+            for stores in [Stores::NonTemporal, Stores::Cached] {
                 let kernel = KernelChoice::Only(kernel);
-                let options = LtOptions { method, kernel, stores, threads: 2 };
+                let options =
+                    LtOptions::default().method(method).kernel(kernel).stores(stores).threads(2);
                 assert_eq!(decode(&info, &blocks, options), object, "{method:?} {kernel:?}");
             }
         }
@@ -157,8 +158,7 @@ fn too_few_blocks_say_how_many_more() {
     assert_eq!(decoder.reconstruct().unwrap_err(), error);
 
     let (_, info, blocks) = encode("lt:k=100,n=110,c=0.1", 100 * 8);
-    let mut decoder =
-        LtDecoder::new(&info, LtOptions { method: Method::Greedy, ..LtOptions::default() });
+    let mut decoder = LtDecoder::new(&info, LtOptions::default().method(Method::Greedy));
     let decoder = decoder.as_mut().unwrap();
     assert!(!blocks.into_iter().any(|block| decoder.push(block).unwrap()));
     let error = decoder.reconstruct_into(&mut rebuilt).unwrap_err().to_string();

@@ -89,7 +89,7 @@ impl Case {
 
     fn codec(&self, kernel: KernelChoice) -> Codec {
         let packet = self.packet;
-        Codec::with_options(self.code(), CodecOptions { packet, kernel, ..CodecOptions::default() })
+        Codec::with_options(self.code(), CodecOptions::default().packet(packet).kernel(kernel))
             .unwrap()
     }
 

@@ -111,7 +111,7 @@ fn reconstructed(
 
 fn codecs(code: &Code) -> impl Iterator<Item = Codec> {
     WordKernel::available().map(|kernel| {
-        let options = CodecOptions { word_kernel: Some(kernel), ..CodecOptions::default() };
+        let options = CodecOptions::default().word_kernel(kernel);
         Codec::with_options(code.clone(), options).unwrap()
     })
 }

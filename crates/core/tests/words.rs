@@ -16,11 +16,11 @@ use paritas_reference as reference;
 const CANARY: u8 = 0xC3;
 
 fn options() -> CodecOptions {
-    CodecOptions { threads: 1, ..CodecOptions::default() }
+    CodecOptions::default().threads(1)
 }
 
 fn codec(code: Code, kernel: WordKernel) -> Codec {
-    Codec::with_options(code, CodecOptions { word_kernel: Some(kernel), ..options() }).unwrap()
+    Codec::with_options(code, options().word_kernel(kernel)).unwrap()
 }
 
 /// The reference's field and the parity rows of a code, as its symbol matrix says.
@@ -139,8 +139,8 @@ fn every_kernel_is_the_reference() {
             let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, length)).collect();
             let expected = reference_parity(&code, &data);
             for kernel in WordKernel::available() {
-                for stores in [Stores::Cached, Stores::PastCache] {
-                    let options = CodecOptions { word_kernel: Some(kernel), stores, ..options() };
+                for stores in [Stores::Cached, Stores::NonTemporal] {
+                    let options = options().word_kernel(kernel).stores(stores);
                     let codec = Codec::with_options(code.clone(), options).unwrap();
                     assert_eq!(codec.kernel_name(), kernel.name());
                     for misalign in [|_| 0, |_| 40, |_| 3, |node| node * 7 % 64] {
@@ -176,8 +176,8 @@ fn tiles_meet() {
         let data: Vec<Vec<u8>> = (0..k).map(|node| fill(node, length)).collect();
         let expected = reference_parity(&code, &data);
         for kernel in WordKernel::available() {
-            for stores in [Stores::Cached, Stores::PastCache] {
-                let options = CodecOptions { word_kernel: Some(kernel), stores, ..options() };
+            for stores in [Stores::Cached, Stores::NonTemporal] {
+                let options = options().word_kernel(kernel).stores(stores);
                 let codec = Codec::with_options(code.clone(), options).unwrap();
                 assert!(encoded(&codec, &data, |_| 3) == expected, "{spec}, {kernel}, {stores:?}");
             }
@@ -291,8 +291,8 @@ fn threads_and_stores_do_not_change_the_result() {
         let head = reference::words::encode(&field, &rows, &head);
         assert!(head.iter().zip(&expected).all(|(head, shard)| shard.starts_with(head)));
         for threads in [2, 3, 7] {
-            for stores in [Stores::default(), Stores::Cached, Stores::PastCache] {
-                let options = CodecOptions { threads, stores, ..CodecOptions::default() };
+            for stores in [Stores::default(), Stores::Cached, Stores::NonTemporal] {
+                let options = CodecOptions::default().threads(threads).stores(stores);
                 let codec = Codec::with_options(code.clone(), options).unwrap();
                 assert!(encoded(&codec, &data, |_| 4) == expected, "{threads} {stores:?}");
             }
@@ -498,8 +498,8 @@ fn updates_equal_encoding_anew() {
         "reed-solomon:k=3,m=4,w=32",
     ] {
         for kernel in WordKernel::available() {
-            for stores in [Stores::default(), Stores::PastCache] {
-                let options = CodecOptions { word_kernel: Some(kernel), stores, ..options() };
+            for stores in [Stores::default(), Stores::NonTemporal] {
+                let options = options().word_kernel(kernel).stores(stores);
                 let codec = Codec::with_options(code(spec), options).unwrap();
                 let k = codec.code().symbols().unwrap().data_nodes();
                 let mut shards = all_shards(&codec, 516);
@@ -541,7 +541,7 @@ fn what_is_absent_is_neither_read_nor_made() {
 /// Files cut shards into strips of w packets; words go through as they come.
 #[test]
 fn lanes_hold_plain_words() {
-    let options = CodecOptions { packet: 24, ..options() };
+    let options = options().packet(24);
     let lanes = LaneCodec::new(code("isal-cauchy:k=3,m=2"), options).unwrap();
     assert_eq!((lanes.strip(), lanes.buffer_count()), (8 * 24, 5));
     let nodes = Codec::with_options(code("isal-cauchy:k=3,m=2"), self::options()).unwrap();
@@ -600,7 +600,7 @@ fn wrong_buffers_are_refused() {
 #[test]
 fn choices_of_kernels_carry_over() {
     for kernel in Kernel::available() {
-        let options = CodecOptions { kernel: KernelChoice::Only(kernel), ..options() };
+        let options = options().kernel(KernelChoice::Only(kernel));
         let words = Codec::with_options(code("raid6:k=2"), options.clone()).unwrap();
         let expected = match kernel {
             Kernel::Scalar => "words-scalar",
@@ -614,7 +614,7 @@ fn choices_of_kernels_carry_over() {
         assert_eq!(packets.kernel_name(), kernel.name());
     }
     for kernel in WordKernel::ALL.into_iter().filter(|kernel| !kernel.is_available()) {
-        let options = CodecOptions { word_kernel: Some(kernel), ..options() };
+        let options = options().word_kernel(kernel);
         let error = Codec::with_options(code("raid6:k=2"), options).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Kernel);
     }

@@ -74,7 +74,7 @@ fn default_blocks_come_back() {
 /// A kernel that no processor of this architecture has.
 fn impossible() -> CodecOptions {
     let foreign = if cfg!(target_arch = "x86_64") { Kernel::Neon } else { Kernel::Sse2 };
-    CodecOptions { kernel: KernelChoice::Only(foreign), ..CodecOptions::default() }
+    CodecOptions::default().kernel(KernelChoice::Only(foreign))
 }
 
 /// Codes are run as the caller says, in encoding and in what reads the shards, and store the same.
@@ -84,7 +84,7 @@ fn codes_run_as_asked() {
     let paths = [directory.path().to_owned()];
     let job = small_job("4+2", directory.path());
     let kernel = KernelChoice::Only(Kernel::Scalar);
-    let scalar = CodecOptions { kernel, ..CodecOptions::default() };
+    let scalar = CodecOptions::default().kernel(kernel);
     let refused =
         encode(&EncodeJob { options: impossible(), ..job.clone() }, &content(1000)[..], &|_| {});
     assert_eq!(kind(refused), ErrorKind::Core);

@@ -155,7 +155,7 @@ struct Packets {
 
 impl Packets {
     fn new(spec: &str, length: usize) -> Outcome<Self> {
-        let options = CodecOptions { threads: 1, ..CodecOptions::default() };
+        let options = CodecOptions::default().threads(1);
         let codec = Codec::with_options(Code::new(&spec.parse()?)?, options)?;
         let data = codec.code().nodes().filter(|&node| codec.code().holds_data(node)).count();
         let shards = shards(codec.code().node_count(), length)?;
@@ -241,7 +241,7 @@ struct Words {
 
 impl Words {
     fn new(k: usize, m: usize, m2: usize, shard: usize) -> Outcome<Self> {
-        let options = CodecOptions { threads: 1, ..CodecOptions::default() };
+        let options = CodecOptions::default().threads(1);
         let codec = Codec::with_options(
             Code::new(&format!("isal-cauchy:k={k},m={m2}").parse()?)?,
             options,

@@ -232,7 +232,7 @@ mod tests {
     fn all_encode() {
         let mut contest = Contest::new("which", &"4+2".parse().unwrap(), 1 << 16).unwrap();
         for packet in [64, 32] {
-            contest.enter(packet, CodecOptions { packet, ..CodecOptions::default() }).unwrap();
+            contest.enter(packet, CodecOptions::default().packet(packet)).unwrap();
         }
         let ranking = contest.run(0, 1.03).unwrap();
         assert_eq!(ranking.choices[0].ratio, Ratio::ONE);

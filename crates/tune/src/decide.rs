@@ -78,7 +78,7 @@ pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> 
 
 /// One thread, and stores that do not bypass the cache.
 fn plain() -> CodecOptions {
-    CodecOptions { threads: 1, stores: Stores::Cached, ..CodecOptions::default() }
+    CodecOptions::default().threads(1).stores(Stores::Cached)
 }
 
 /// The best kernel for all codes together, and what is best for each.
@@ -158,7 +158,7 @@ fn graph_kernels(codes: &[Spec], decide: &mut Decide<'_>) -> Result<BTreeMap<Str
 }
 
 fn with_kernel(kernel: Kernel) -> CodecOptions {
-    CodecOptions { kernel: KernelChoice::Only(kernel), ..plain() }
+    plain().kernel(KernelChoice::Only(kernel))
 }
 
 /// How many thousandths of a copy an XOR takes where operations go through memory, one after the
@@ -167,7 +167,7 @@ fn with_kernel(kernel: Kernel) -> CodecOptions {
 fn xor_weight() -> Result<(u32, Finding)> {
     let tiled = Kernel::available().filter(|kernel| kernel.machine().is_none()).last();
     let kernel = tiled.unwrap_or(Kernel::Scalar);
-    let options = CodecOptions { packet: WEIGHED_PACKET, ..with_kernel(kernel) };
+    let options = with_kernel(kernel).packet(WEIGHED_PACKET);
     let (copy, mut copying) = plain_parity(1, &options)?;
     let (all, mut adding) = plain_parity(WEIGHED_NODES, &options)?;
     let pairs = Pairs::take(
@@ -218,7 +218,7 @@ fn word_kernel(decide: &mut Decide<'_>) -> Result<WordKernel> {
     let mut contest = Contest::new("word kernel", &"isal-cauchy:k=10,m=4".parse()?, CACHE_SET)?;
     let kernels: Vec<WordKernel> = WordKernel::available().collect();
     for &kernel in &kernels {
-        contest.enter(kernel, CodecOptions { word_kernel: Some(kernel), ..plain() })?;
+        contest.enter(kernel, plain().word_kernel(kernel))?;
     }
     let winner = decide(&contest.run(kernels.len() - 1, GAIN)?);
     Ok(kernels[winner])
@@ -227,16 +227,17 @@ fn word_kernel(decide: &mut Decide<'_>) -> Result<WordKernel> {
 /// The size from which on stores past the cache are faster for all larger ones.
 fn past_cache(kernel: Kernel, decide: &mut Decide<'_>) -> Result<usize> {
     let built_in = match CodecOptions::default().stores {
-        Stores::PastCacheFrom(bytes) => bytes,
+        Stores::NonTemporalFrom(bytes) => bytes,
         Stores::Cached => usize::MAX,
-        Stores::PastCache => 0,
+        Stores::NonTemporal => 0,
     };
     let mut from = usize::MAX;
     for megabytes in [256, 64, 32, 16, 8, 4, 2, 1] {
         let set = megabytes << 20;
         let mut contest = Contest::new("stores", &TYPICAL.parse()?, set)?;
-        for (name, stores) in [("cached", Stores::Cached), ("past the cache", Stores::PastCache)] {
-            contest.enter(name, CodecOptions { stores, ..with_kernel(kernel) })?;
+        for (name, stores) in [("cached", Stores::Cached), ("past the cache", Stores::NonTemporal)]
+        {
+            contest.enter(name, with_kernel(kernel).stores(stores))?;
         }
         let winner = decide(&contest.run(usize::from(set > built_in), STORES_GAIN)?);
         if winner == 0 {
@@ -251,7 +252,7 @@ fn past_cache(kernel: Kernel, decide: &mut Decide<'_>) -> Result<usize> {
 fn prefetch(kernel: Kernel, decide: &mut Decide<'_>) -> Result<bool> {
     let mut contest = Contest::new("prefetch", &WIDE.parse()?, MEMORY_SET)?;
     for prefetch in [false, true] {
-        let options = CodecOptions { prefetch, stores: Stores::PastCache, ..with_kernel(kernel) };
+        let options = with_kernel(kernel).prefetch(prefetch).stores(Stores::NonTemporal);
         contest.enter(if prefetch { "yes" } else { "no" }, options)?;
     }
     let winner = decide(&contest.run(0, GAIN)?);
@@ -268,8 +269,8 @@ struct Known {
 impl Known {
     /// Options for so many threads, however little there is to do for each.
     fn with(self, threads: usize) -> CodecOptions {
-        let stores = Stores::PastCacheFrom(self.past_cache_from);
-        CodecOptions { stores, threads, bytes_a_thread: 1, ..with_kernel(self.kernel) }
+        let stores = Stores::NonTemporalFrom(self.past_cache_from);
+        with_kernel(self.kernel).stores(stores).threads(threads).bytes_a_thread(1)
     }
 
     /// As few threads as come near to the best speed: each number has to beat the best of those below it.
@@ -306,7 +307,7 @@ impl Known {
     fn split(self, threads: usize, decide: &mut Decide<'_>) -> Result<Split> {
         let mut contest = Contest::new("split", &TYPICAL.parse()?, MEMORY_SET)?;
         for split in Split::ALL {
-            contest.enter(split, CodecOptions { split, ..self.with(threads) })?;
+            contest.enter(split, self.with(threads).split(split))?;
         }
         let winner = decide(&contest.run(0, GAIN)?);
         Ok(Split::ALL[winner])

@@ -137,16 +137,14 @@ impl Tuning {
 
     /// The options for a code, as measured.
     pub fn options(&self, code: &Spec) -> CodecOptions {
-        let mut options = CodecOptions {
-            kernel: KernelChoice::Prefer(self.kernel),
-            word_kernel: Some(self.word_kernel),
-            stores: Stores::PastCacheFrom(self.past_cache_from),
-            prefetch: self.prefetch,
-            threads: self.threads,
-            bytes_a_thread: self.bytes_a_thread,
-            split: self.split,
-            ..CodecOptions::default()
-        };
+        let mut options = CodecOptions::default()
+            .kernel(KernelChoice::Prefer(self.kernel))
+            .word_kernel(self.word_kernel)
+            .stores(Stores::NonTemporalFrom(self.past_cache_from))
+            .prefetch(self.prefetch)
+            .threads(self.threads)
+            .bytes_a_thread(self.bytes_a_thread)
+            .split(self.split);
         if let Some(tuned) = self.codes.get(&code.to_string()) {
             options.kernel = KernelChoice::Prefer(tuned.kernel);
             options.plan.pass = tuned.pass;
@@ -193,16 +191,14 @@ mod tests {
     #[test]
     fn options_follow() {
         let other = tuning().options(&"cauchy:k=4,m=2,w=3".parse().unwrap());
-        let expected = CodecOptions {
-            kernel: KernelChoice::Prefer(Kernel::best(64)),
-            word_kernel: Some(WordKernel::Scalar),
-            stores: Stores::PastCacheFrom(1000),
-            prefetch: false,
-            threads: 3,
-            bytes_a_thread: 77,
-            split: Split::Rows,
-            ..CodecOptions::default()
-        };
+        let expected = CodecOptions::default()
+            .kernel(KernelChoice::Prefer(Kernel::best(64)))
+            .word_kernel(WordKernel::Scalar)
+            .stores(Stores::NonTemporalFrom(1000))
+            .prefetch(false)
+            .threads(3)
+            .bytes_a_thread(77)
+            .split(Split::Rows);
         assert_eq!(other, expected);
         let measured = tuning().options(&"cauchy:k=6,m=3,w=4".parse().unwrap());
         assert_eq!(measured.kernel, KernelChoice::Prefer(Kernel::Scalar));

@@ -76,7 +76,7 @@ pub fn order(count: usize, seed: usize) -> Vec<usize> {
 }
 
 fn options() -> LtOptions {
-    LtOptions { threads: 1, ..LtOptions::default() }
+    LtOptions::default().threads(1)
 }
 
 fn code(spec: &str) -> LtCode {
@@ -354,12 +354,12 @@ impl Setup {
             c,
             delta,
             spec,
-            options: LtOptions { method: Method::Lazy, ..options() },
+            options: options().method(Method::Lazy),
         }
     }
 
     fn with(self, method: Method, kernel: KernelChoice) -> Self {
-        Self { options: LtOptions { method, kernel, ..self.options }, ..self }
+        Self { options: self.options.method(method).kernel(kernel), ..self }
     }
 }
 

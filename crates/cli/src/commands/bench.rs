@@ -177,7 +177,7 @@ struct Workload {
 fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     let tuned = match args.kernel {
         KernelChoice::Auto => paritas_tune::codec_options(code.spec()),
-        kernel => CodecOptions { kernel, ..CodecOptions::default() },
+        kernel => CodecOptions::default().kernel(kernel),
     };
     let split = args.split.unwrap_or(tuned.split);
     let pass = args.pass.map_or(tuned.plan.pass, Pass::from);
@@ -189,7 +189,7 @@ fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     let objective = args.cost.objective(machine.unwrap_or(Machine::AVX2), weight);
     let plan = PlanOptions { pass, objective, ..tuned.plan };
     let (packet, threads) = (args.packet, args.threads);
-    Ok(CodecOptions { packet, threads, split, plan, ..tuned })
+    Ok(tuned.packet(packet).threads(threads).split(split).plan(plan))
 }
 
 impl Subject for Workload {

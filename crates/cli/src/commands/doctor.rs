@@ -77,7 +77,7 @@ impl Finding {
 
 /// The parity that a kernel makes of some data, and why another served in its place.
 fn encode(kernel: Kernel) -> Result<(Vec<Vec<u8>>, Option<String>), paritas::Error> {
-    let options = CodecOptions { kernel: KernelChoice::Only(kernel), ..CodecOptions::default() };
+    let options = CodecOptions::default().kernel(KernelChoice::Only(kernel));
     let codec = Codec::with_options(Code::new(&"10+4".parse()?)?, options)?;
     let length = 33 * codec.strip();
     let data: Vec<Vec<u8>> = (0..10_usize)

@@ -234,7 +234,7 @@ fn runs(
         align: args.align.unwrap_or(DEFAULT_ALIGN),
         kernel,
     };
-    let options = CodecOptions { plan, ..CodecOptions::default() };
+    let options = CodecOptions::default().plan(plan);
     let explanation = match code.graph() {
         None => Codec::with_options(code.clone(), options)?.explain(have, want, &call)?,
         // Every block is a buffer.

@@ -1,5 +1,7 @@
 //! How a codec is to work.
 
+use std::num::NonZeroUsize;
+
 use crate::limits::BYTES_A_THREAD;
 use crate::plan::PlanOptions;
 use crate::run::buffers::Stores;
@@ -10,12 +12,20 @@ use crate::run::threads::Split;
 pub const DEFAULT_PACKET: usize = 64;
 
 /// How a codec is to work.
+///
+/// ```
+/// use paritas::{Codec, CodecOptions, Stores};
+/// let options = CodecOptions::default().packet(4096).threads(1).stores(Stores::Cached);
+/// let codec = Codec::with_options("20+4".parse()?, options)?;
+/// # Ok::<(), paritas::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CodecOptions {
     /// The bytes of a packet.
     pub packet: usize,
-    /// The most threads a call may use; 0 stands for the machine's.
-    pub threads: usize,
+    /// The most threads that a call may use; by default as many as the machine has.
+    pub threads: Option<NonZeroUsize>,
     /// How many bytes of buffers a thread should have to do at least, for another to be used.
     pub bytes_a_thread: usize,
     /// How they share the work of [`Codec::compute`](crate::Codec::compute); an update is always split by stripe.
@@ -48,8 +58,6 @@ macro_rules! setters {
 setters! {
     /// The same with packets of `packet` bytes.
     packet: usize,
-    /// The same with at most `threads` threads.
-    threads: usize,
     /// The same with another thread for every `bytes_a_thread` bytes of buffers.
     bytes_a_thread: usize,
     /// The same with work that is shared as `split` says.
@@ -64,11 +72,23 @@ setters! {
     plan: PlanOptions,
 }
 
+impl CodecOptions {
+    /// The same with at most `threads` threads; 0 sets no limit but the machine's.
+    pub fn threads(self, threads: usize) -> Self {
+        Self { threads: NonZeroUsize::new(threads), ..self }
+    }
+
+    /// The same with this kernel for codes in the word layout.
+    pub fn word_kernel(self, kernel: WordKernel) -> Self {
+        Self { word_kernel: Some(kernel), ..self }
+    }
+}
+
 impl Default for CodecOptions {
     fn default() -> Self {
         Self {
             packet: DEFAULT_PACKET,
-            threads: 0,
+            threads: None,
             bytes_a_thread: BYTES_A_THREAD,
             split: Split::default(),
             kernel: KernelChoice::default(),

@@ -60,6 +60,8 @@ impl PreparedKernel for BlockKernel {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroUsize;
+
     use super::*;
     use crate::plan::interpret::interpret;
     use crate::plan::schedule::Schedule;
@@ -114,7 +116,7 @@ mod tests {
                 let inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
                 let expected = interpret(&schedule, &inputs).unwrap();
                 for (shift, stores) in
-                    [(0, Stores::PastCache), (1, Stores::PastCache), (0, Stores::Cached)]
+                    [(0, Stores::NonTemporal), (1, Stores::NonTemporal), (0, Stores::Cached)]
                 {
                     let mut made = vec![vec![0xEE_u8; length + 200]; 3];
                     let starts: Vec<usize> = made
@@ -128,7 +130,7 @@ mod tests {
                         .map(|(m, &start)| Some(&mut m[start..start + length]))
                         .collect();
                     targets[1] = None;
-                    let threads = Threads { most: 2, bytes_each: 1 };
+                    let threads = Threads { most: NonZeroUsize::new(2), bytes_each: 1 };
                     run(&executable, &inputs, &mut targets, threads, stores).unwrap();
                     for (i, (made, start)) in made.iter().zip(starts).enumerate() {
                         let wanted = if i == 1 { vec![0xEE; length] } else { expected[i].clone() };
@@ -148,7 +150,7 @@ mod tests {
     #[test]
     fn blocks_that_do_not_fit_are_refused() {
         let executable = executable(Kernel::Scalar);
-        let threads = Threads { most: 1, bytes_each: 1 };
+        let threads = Threads { most: NonZeroUsize::new(1), bytes_each: 1 };
         let data = fill(4, 10);
         let mut inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
         let mut none = [None, None, None];

@@ -87,17 +87,17 @@ impl<'a> From<Buffer<'a>> for Place<'a> {
 pub enum Stores {
     /// By non-temporal stores, which bypass the cache, in calls whose buffers together have more
     /// bytes than this; else into the cache.
-    PastCacheFrom(usize),
+    NonTemporalFrom(usize),
     /// Into the cache.
     Cached,
     /// By non-temporal stores, where the kernel can and every line is written whole: buffers aligned
     /// to 64 bytes and strips a multiple of that.
-    PastCache,
+    NonTemporal,
 }
 
 impl Default for Stores {
     fn default() -> Self {
-        Self::PastCacheFrom(NONTEMPORAL_FROM)
+        Self::NonTemporalFrom(NONTEMPORAL_FROM)
     }
 }
 
@@ -105,9 +105,9 @@ impl Stores {
     /// Whether a call whose buffers have `bytes` together uses non-temporal stores.
     pub fn are_nontemporal(self, bytes: usize) -> bool {
         match self {
-            Self::PastCacheFrom(from) => bytes > from,
+            Self::NonTemporalFrom(from) => bytes > from,
             Self::Cached => false,
-            Self::PastCache => true,
+            Self::NonTemporal => true,
         }
     }
 }

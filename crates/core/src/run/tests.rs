@@ -1,5 +1,6 @@
 //! Random schedules on random buffers: every kernel against the interpreter.
 
+use std::num::NonZeroUsize;
 use std::ops::Range;
 
 use proptest::collection::vec;
@@ -182,7 +183,7 @@ fn check(program: &Program, layout: &Layout, kernel: Kernel) -> Result<(), TestC
     let serving = Serving::packets(KernelChoice::Only(kernel), kernel, false);
     let execution = Execution::of_program(program.clone(), serving.target()).unwrap();
     let executable = serving.prepare(execution).unwrap();
-    for stores in [Stores::Cached, Stores::PastCache] {
+    for stores in [Stores::Cached, Stores::NonTemporal] {
         let offsets = layout.offsets.iter().cycle();
         let mut memory: Vec<Guarded> = before
             .iter()
@@ -196,7 +197,9 @@ fn check(program: &Program, layout: &Layout, kernel: Kernel) -> Result<(), TestC
             buffers.push(if written { Buffer::Target(bytes) } else { Buffer::Source(bytes) });
         }
         let buffers = buffers.into_iter().enumerate();
-        executable.run(buffers, Threads { most: 1, bytes_each: 1 }, stores).unwrap();
+        executable
+            .run(buffers, Threads { most: NonZeroUsize::new(1), bytes_each: 1 }, stores)
+            .unwrap();
         prop_assert_eq!(executable.fallback(), None);
         for (number, (guarded, after)) in memory.iter().zip(&after).enumerate() {
             let same = guarded.memory[guarded.at.clone()] == **after;

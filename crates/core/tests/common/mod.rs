@@ -16,7 +16,7 @@ pub fn code(spec: &str) -> Code {
 }
 
 pub fn codec(spec: &str, packet: usize, kernel: KernelChoice) -> Codec {
-    let options = CodecOptions { packet, kernel, threads: 1, ..CodecOptions::default() };
+    let options = CodecOptions::default().packet(packet).kernel(kernel).threads(1);
     Codec::with_options(code(spec), options).unwrap()
 }
 

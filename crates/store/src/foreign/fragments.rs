@@ -58,8 +58,7 @@ impl Fragments {
             )));
         }
         let basis = at_hand[..layout.k].to_vec();
-        let codec =
-            Codec::with_options(code, CodecOptions { threads: 1, ..CodecOptions::default() })?;
+        let codec = Codec::with_options(code, CodecOptions::default().threads(1))?;
         let fragments = Self { codec, layout, header, files, basis };
         at_hand.iter().try_for_each(|&number| fragments.expect_length(number))?;
         Ok(fragments)

@@ -36,8 +36,7 @@ impl Spread {
         for (number, file) in self.files.iter().enumerate() {
             file.set_length(self.header + self.layout.fragment_length(number))?;
         }
-        let codec =
-            Codec::with_options(code, CodecOptions { threads: 1, ..CodecOptions::default() })?;
+        let codec = Codec::with_options(code, CodecOptions::default().threads(1))?;
         let end = self.layout.parity_length();
         let mut start = 0;
         while start < end {

@@ -99,7 +99,7 @@ impl Geometry {
             )));
         }
         let plan = PlanOptions { bytes: length.and_then(planned_bytes), ..options.plan };
-        let options = CodecOptions { packet, threads: 1, plan, ..options };
+        let options = options.packet(packet).threads(1).plan(plan);
         let spec = code.spec().to_string();
         let codec = LaneCodec::new(code, options)?;
         let buffers = lanes(&codec);

@@ -130,7 +130,7 @@ fn peer(variant: &str, k: usize, m: usize) -> (Box<dyn Peer>, usize) {
             let code = parts.next().filter(|code| !code.is_empty());
             let spec: Spec = code.map_or(format!("{k}+{m}"), str::to_owned).parse().expect("spec");
             let kernel = parts.next().unwrap_or("auto").parse().expect("kernel");
-            let options = CodecOptions { threads: 1, kernel, ..CodecOptions::default() };
+            let options = CodecOptions::default().threads(1).kernel(kernel);
             let codec = Codec::with_options(Code::new(&spec).expect("code"), options).expect("codec");
             let strip = codec.strip();
             (Box::new(Paritas { codec, k }), strip)

@@ -147,7 +147,7 @@ fn checked(
     args: &Bench,
     place: Place,
 ) -> Result<Blocks, Failure> {
-    let scalar = CodecOptions { kernel: KernelChoice::Only(Kernel::Scalar), ..options.clone() };
+    let scalar = options.clone().kernel(KernelChoice::Only(Kernel::Scalar));
     let Blocks { data, blocks, .. } = Blocks::encode(code.clone(), scalar, numbers, place)?;
     let (subject, is_right) = match args.op {
         Operation::Decode => {

@@ -9,6 +9,7 @@
 
 pub(crate) mod helpers;
 
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -69,7 +70,8 @@ impl std::str::FromStr for Split {
 /// How many threads may be used for a call, and how many bytes of buffers each should have at least.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Threads {
-    pub(crate) most: usize,
+    /// No limit but the machine's if `None`.
+    pub(crate) most: Option<NonZeroUsize>,
     pub(crate) bytes_each: usize,
 }
 
@@ -83,9 +85,9 @@ impl Threads {
     }
 }
 
-/// The number of threads that `threads` stands for; 0 means the machine's.
-pub(crate) fn thread_count(threads: usize) -> usize {
-    if threads == 0 { rayon::current_num_threads() } else { threads }
+/// The most threads that may run: `most`, or as many as the machine has.
+pub(crate) fn thread_count(most: Option<NonZeroUsize>) -> usize {
+    most.map_or_else(rayon::current_num_threads, NonZeroUsize::get)
 }
 
 /// A thread's stripes. When it is done with its own it takes of the others', whose threads may have
@@ -111,7 +113,7 @@ pub(crate) fn over_stripes(
     threads: Threads,
     work: impl Fn(Range<usize>) + Sync,
 ) {
-    if bytes < 2 * BYTES_A_STEP || threads.most == 1 {
+    if bytes < 2 * BYTES_A_STEP || threads.most == Some(NonZeroUsize::MIN) {
         return work(0..stripes);
     }
     let grains = stripes.div_ceil(grain);
@@ -163,7 +165,7 @@ mod tests {
     fn every_stripe_once() {
         for (stripes, threads) in [(0, 1), (1, 8), (7, 3), (1000, 0), (5, 64), (100_000, 2)] {
             let seen = Mutex::new(vec![0; stripes]);
-            let threads = Threads { most: threads, bytes_each: 1 << 20 };
+            let threads = Threads { most: NonZeroUsize::new(threads), bytes_each: 1 << 20 };
             for grain in [1, 64] {
                 over_stripes(stripes, grain, 1 << 40, threads, |range| {
                     assert!(range.start.is_multiple_of(grain));
