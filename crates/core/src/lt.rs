@@ -149,7 +149,7 @@ impl LtEncoder {
     /// fill of k such blocks counts as zeros.
     ///
     /// # Errors
-    /// When a number is not a block's or comes twice; when counts or lengths differ or the blocks are
+    /// If a number is not a block's or comes twice; when counts or lengths differ or the blocks are
     /// too short.
     pub fn encode_into(
         &self,
@@ -244,7 +244,7 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
     /// fast in cache at 1.05 k of k = 1024; so push what is at hand.
     ///
     /// # Errors
-    /// When there is no block of that number, it has another length, or its checksum is not the one in the
+    /// If there is no block of that number, it has another length, or its checksum is not the one in the
     /// [`LtInfo`] (it is damaged, or of another object). The decoder stays as it was.
     pub fn push(&mut self, block: LtBlock<B>) -> Result<bool> {
         let LtBlock { number, bytes } = block;

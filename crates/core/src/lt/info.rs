@@ -34,7 +34,7 @@ impl LtInfo {
     /// but counts and lengths will be checked.
     ///
     /// # Errors
-    /// When the object is empty, or k blocks of that length do not hold it.
+    /// If the object is empty, or k blocks of that length do not hold it.
     pub fn unchecked(code: LtCode, object_bytes: u64, block_bytes: usize) -> Result<Self> {
         let room = (block_bytes as u64).checked_mul(code.data() as u64);
         if object_bytes == 0 || room.is_none_or(|room| room < object_bytes) {
@@ -83,7 +83,7 @@ impl LtInfo {
     /// Whether a block can be the one of that number.
     ///
     /// # Errors
-    /// When the number is none of a block, or the length or the checksum another.
+    /// If the number is none of a block, or the length or the checksum another.
     pub(super) fn check(&self, number: usize, bytes: &[u8]) -> Result<()> {
         if number >= self.blocks() {
             return Err(Error::parameters(format!(

@@ -58,7 +58,7 @@ impl Combination {
     /// The factors of all inputs in an output's sum.
     ///
     /// # Panics
-    /// When there is no such output.
+    /// If there is no such output.
     pub fn coefficients(&self, output: usize) -> &[u32] {
         &self.coefficients[output * self.inputs.len()..][..self.inputs.len()]
     }
@@ -78,7 +78,7 @@ impl Code {
     /// which. [`crate::ErrorKind::Parameters`] when the code is not in the word layout.
     ///
     /// # Panics
-    /// When there is no such node.
+    /// If there is no such node.
     pub fn combination(&self, have: &[NodeId], want: &[NodeId]) -> Result<Combination> {
         let matrix = self.expect_words()?;
         let outputs: Vec<NodeId> =
@@ -100,7 +100,7 @@ impl Code {
     /// is left out.
     ///
     /// # Errors
-    /// When no parity depends on it, or the code is not in the word layout.
+    /// If no parity depends on it, or the code is not in the word layout.
     pub(crate) fn combination_update(
         &self,
         node: NodeId,

@@ -171,7 +171,7 @@ impl Plan {
     /// Binds a schedule to cells: input `i` is `inputs[i]`, output `i` is `outputs[i]`.
     ///
     /// # Errors
-    /// When the counts differ.
+    /// If the counts differ.
     pub fn new(schedule: Schedule, inputs: Vec<CellId>, outputs: Vec<CellId>) -> Result<Self> {
         if schedule.inputs() != inputs.len() || schedule.outputs() != outputs.len() {
             return Err(Error::schedule(format!(
@@ -250,7 +250,7 @@ impl Code {
     /// those of `parity` that depend on the node.
     ///
     /// # Errors
-    /// When the node holds no data.
+    /// If the node holds no data.
     pub(crate) fn schedule_update(
         &self,
         node: NodeId,

@@ -53,7 +53,7 @@ impl Program {
     /// their bytes.
     ///
     /// # Errors
-    /// When counts differ, a location is outside its buffer, two outputs lie in one place, an
+    /// If counts differ, a location is outside its buffer, two outputs lie in one place, an
     /// output lies where an input is still read after it, or the packet is empty.
     pub fn new(
         schedule: Schedule,
@@ -85,7 +85,7 @@ impl Program {
     /// The same for some bytes of every packet only.
     ///
     /// # Errors
-    /// When there are no such bytes.
+    /// If there are no such bytes.
     pub fn over_columns(self, columns: Range<usize>) -> Result<Self> {
         if columns.is_empty() || columns.end > self.packet {
             let packet = self.packet;

@@ -157,7 +157,7 @@ impl ObjectId {
     /// A new id.
     ///
     /// # Errors
-    /// When the operating system has no random numbers.
+    /// If the operating system has no random numbers.
     pub fn random() -> Result<Self> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| {
@@ -384,7 +384,7 @@ impl Record {
     /// The record as bytes; a footer with its trailer.
     ///
     /// # Errors
-    /// When the body would be longer than a reader accepts.
+    /// If the body would be longer than a reader accepts.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let body = self.body().unwrap_or_default();
         if body.is_empty() || body.len() > MAX_BODY {

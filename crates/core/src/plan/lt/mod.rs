@@ -66,7 +66,7 @@ impl Decoder {
     /// inactivation, which takes fewer XORs the more blocks there are.
     ///
     /// # Errors
-    /// When the graph has no such block.
+    /// If the graph has no such block.
     pub fn push(&mut self, block: usize) -> Result<bool> {
         if self.is_ready() && self.method != Method::Inactivation {
             return self.peeling.graph().neighbours(block).map(|_| true);
@@ -176,7 +176,7 @@ impl Graph {
     /// The same for some of the blocks, in this order.
     ///
     /// # Errors
-    /// When there is no such block, or one is named twice.
+    /// If there is no such block, or one is named twice.
     pub fn encode_some(&self, blocks: &[usize]) -> Result<Plan> {
         let mut ops = Vec::with_capacity(blocks.len());
         let mut is_made = vec![false; self.blocks()];

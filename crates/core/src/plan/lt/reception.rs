@@ -33,7 +33,7 @@ impl Reception {
     /// does not depend on their number.
     ///
     /// # Errors
-    /// When the graph has no such block.
+    /// If the graph has no such block.
     pub fn simulate_among(
         graph: &Graph,
         blocks: &[usize],

@@ -33,7 +33,7 @@ const MOST_WORDS: usize = 1 << 24;
 /// same schedule where that would be much longer.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub(crate) fn by_source(schedule: &Schedule, streams: &[usize]) -> Result<Schedule> {
     schedule.require_single_assignment()?;
     let Some(supports) = short_supports(schedule) else { return Ok(schedule.clone()) };

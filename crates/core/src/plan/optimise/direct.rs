@@ -10,7 +10,7 @@ use crate::plan::schedule::{Op, Schedule, Slot};
 /// Output `r` is the XOR of the inputs in which row `r` of the matrix has a one.
 ///
 /// # Errors
-/// When the matrix is larger than a schedule may be.
+/// If the matrix is larger than a schedule may be.
 pub fn from_matrix(matrix: &BitMatrix) -> Result<Schedule> {
     let supports: Vec<Vec<usize>> =
         (0..matrix.rows()).map(|r| matrix.support(r).collect()).collect();

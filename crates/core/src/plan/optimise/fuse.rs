@@ -13,7 +13,7 @@ use crate::plan::schedule::Schedule;
 /// temporaries.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn pass(schedule: &Schedule) -> Result<Schedule> {
     let mut rows = Rows::new(schedule)?;
     fuse(&mut rows, Objective::Xors);

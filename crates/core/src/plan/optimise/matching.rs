@@ -31,7 +31,7 @@ pub enum Preference {
 /// Extracts pairs of inputs by matching until none occurs twice.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn pass(schedule: &Schedule, preference: Preference) -> Result<Schedule> {
     let mut rows = Rows::new(schedule)?;
     extract_matchings(&mut rows, preference);

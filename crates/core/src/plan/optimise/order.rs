@@ -15,7 +15,7 @@ use crate::plan::schedule::{Op, Schedule, Slot};
 /// Outputs in order, each preceded by the temporaries that it is the first to need.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn parity_first(schedule: &Schedule) -> Result<Schedule> {
     Rows::new(schedule)?.schedule()
 }
@@ -24,7 +24,7 @@ pub fn parity_first(schedule: &Schedule) -> Result<Schedule> {
 /// as a source as soon as it is complete.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn data_first(schedule: &Schedule) -> Result<Schedule> {
     schedule.require_single_assignment()?;
     let mut flow = Flow::new(schedule);
@@ -37,7 +37,7 @@ pub fn data_first(schedule: &Schedule) -> Result<Schedule> {
 /// most temporaries and begins no new one, then the one that uses the most that is alive.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn few_live(schedule: &Schedule) -> Result<Schedule> {
     schedule.require_single_assignment()?;
     let mut waiting = Waiting::new(schedule);

@@ -33,7 +33,7 @@ pub struct Effort {
 /// Makes a schedule cheaper by doing parts of it again.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn pass(schedule: &Schedule, effort: Effort) -> Result<Schedule> {
     let mut rows = Rows::new(schedule)?;
     refine(&mut rows, effort, &mut Budget::unlimited());

@@ -26,7 +26,7 @@ impl Rows {
     /// The rows of a schedule.
     ///
     /// # Errors
-    /// When it is not single-assignment.
+    /// If it is not single-assignment.
     pub(crate) fn new(schedule: &Schedule) -> Result<Self> {
         schedule.require_single_assignment()?;
         let (inputs, outputs) = (schedule.inputs(), schedule.outputs());
@@ -219,7 +219,7 @@ impl Rows {
     /// The schedule, parity-first.
     ///
     /// # Errors
-    /// When rows wait for each other, or there are more than a schedule may have.
+    /// If rows wait for each other, or there are more than a schedule may have.
     pub(crate) fn schedule(&self) -> Result<Schedule> {
         let order = self.order();
         let mut names: Vec<Slot> = (0..self.columns() as u32).map(Slot::Input).collect();

@@ -26,7 +26,7 @@ use crate::plan::schedule::Schedule;
 /// Extracts common pairs until none occurs twice.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn pass(schedule: &Schedule) -> Result<Schedule> {
     let mut rows = Rows::new(schedule)?;
     extract_pairs(&mut rows, None, &mut Budget::unlimited());

@@ -11,7 +11,7 @@ use crate::plan::schedule::Schedule;
 /// Re-expresses operations by earlier ones where that takes fewer XORs.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn pass(schedule: &Schedule) -> Result<Schedule> {
     let mut rows = Rows::new(schedule)?;
     from_earlier(&mut rows);

@@ -88,7 +88,7 @@ pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
 /// Searches a matrix.
 ///
 /// # Errors
-/// When there is no Cauchy matrix of the shape, or w is larger than [`MAX_WIDTH`].
+/// If there is no Cauchy matrix of the shape, or w is larger than [`MAX_WIDTH`].
 pub fn search(
     problem: Problem,
     method: Method,
