@@ -2,9 +2,9 @@
 //!
 //! A code has *data cells*, numbered in the order of the user's bytes, and cells derived from them.
 //! Every cell is an XOR of data cells: its *row* of the generator matrix. A cell may be *placed*,
-//! as one row of one node's strips. It may also be stored nowhere. Two kinds of cells are: an
-//! *auxiliary* cell such as EVENODD's S, which only helps the planner, and a data cell of a code
-//! that stores no original data (LT).
+//! as one row of one node's strips. Two kinds of cells are stored nowhere: an *auxiliary* cell such
+//! as EVENODD's S, which only helps the planner, and a data cell of a code that stores no original
+//! data (LT).
 //!
 //! Nothing here assumes that nodes are alike, that a node holds only data or only parity, or that
 //! there is one stripe. X-Code puts parity cells under data cells on every node. A DPG group is one

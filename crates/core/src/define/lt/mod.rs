@@ -10,9 +10,9 @@
 //! A [`Graph`] is bipartite and sparse. It follows from [`Parameters`] to the bit on every platform
 //! (`generator.rs` is the specification), so a shard stores a few numbers instead of the graph. A
 //! stored object uses it through a [`Code`](crate::Code) of tolerance 0, since the losses that a
-//! graph bears are a matter of chance ([`Code::graph`](crate::Code::graph)). A dense matrix is
-//! never built; it may have 2^36 entries. [`Peeling`] follows what received blocks determine;
-//! schedules come from [`crate::plan::lt`].
+//! graph bears are a matter of chance ([`Code::graph`](crate::Code::graph)). Its rows stay sparse;
+//! as a dense matrix they may have 2^36 entries. [`Peeling`] follows what received blocks
+//! determine; schedules come from [`crate::plan::lt`].
 //!
 //! Cells are numbered as in a code that stores no data: the data blocks first, then the blocks.
 

@@ -23,7 +23,7 @@ pub const MAX_DATA_BLOCKS: usize = 1 << 16;
 /// Probability 1 before normalisation.
 const UNIT: u64 = 1 << 44;
 
-/// Largest c, as in the paper. Up to here the sum of all weights stays below 2^62.
+/// Largest c; the paper's is also 100. Up to here the sum of all weights stays below 2^62.
 const MAX_C: f64 = 100.0;
 /// Smallest delta.
 const MIN_DELTA: f64 = 1e-9;

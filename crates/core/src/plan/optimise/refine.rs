@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(Cost::of(&after).xors, 4, "{after}");
     }
 
-    /// Greedy pairing alone takes one XOR more, because it pairs i0 and i1 first.
+    /// Greedy pairing alone takes 1 XOR more, because it pairs i0 and i1 first.
     #[test]
     fn wrong_pairs_are_taken_back() {
         let before = "inputs 4 temps 1 outputs 3\n\
