@@ -4,7 +4,7 @@
 //! Two figures measure it. First, a set of blocks that decodes may contain *indispensable* blocks:
 //! without any one of them it does not decode. Second, the chance that a set does not decode falls
 //! with every additional block; the number of blocks that halves it shows how bad a bad draw can be
-//! ([`Reception::halving`]).
+//! ([`Reception::halving`](crate::plan::lt::Reception::halving)).
 
 use std::collections::BTreeSet;
 
