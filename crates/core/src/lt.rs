@@ -1,14 +1,14 @@
 //! LT codes over memory: blocks from an object, and the object from enough blocks.
 //!
-//! The shape is that of the evaluation's appendix (Uyeda, Xia and Chien 2004), in the words of this
-//! library: [`LtEncoder::encode`] makes n blocks and an [`LtInfo`]; an [`LtDecoder`] made from that
-//! takes blocks in any order until [`LtDecoder::push`] says that they suffice; then
-//! [`LtDecoder::reconstruct`] returns the object. There is no state but these values. What is
-//! returned lies in large pages ([`Pages`]); who has memory at hand gives it to [`LtEncoder::encode_into`] and
-//! [`LtDecoder::reconstruct_into`].
+//! The interface follows the evaluation's appendix (Uyeda, Xia and Chien 2004), in the terms of
+//! this library. [`LtEncoder::encode`] computes n blocks and an [`LtInfo`]. An [`LtDecoder`] made
+//! from that receives blocks in any order until [`LtDecoder::push`] reports that they suffice; then
+//! [`LtDecoder::reconstruct`] returns the object. There is no state but these values. Returned
+//! bytes lie in large pages ([`Pages`]); a caller with memory of its own uses
+//! [`LtEncoder::encode_into`] and [`LtDecoder::reconstruct_into`].
 //!
-//! The graph is solved first, which touches no block; the schedule is then run tile by tile down all
-//! blocks at once, on several threads, so that each block is read once and each part of the object
+//! The graph is solved first, which touches no block. Then several threads run the schedule tile by
+//! tile over all blocks at once, so that each block is read once and each part of the object
 //! written once (`run/blocks.rs`).
 
 mod blocks;
@@ -33,18 +33,18 @@ use crate::run::dispatch::KernelChoice;
 use crate::run::pages::Pages;
 use crate::run::threads::Threads;
 
-/// The packet that a kernel is chosen for.
+/// Packet size, in bytes, for which a kernel is chosen.
 const PACKET: usize = 64;
 
-/// How LT codes are to be run.
+/// How LT codes are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LtOptions {
-    /// How received blocks become a schedule.
+    /// The method by which received blocks become a schedule.
     pub method: Method,
-    /// The most threads that a call may use; by default as many as the machine has.
+    /// Largest number of threads of a call; by default as many as the machine has.
     pub threads: Option<NonZeroUsize>,
-    /// Which kernel runs; of a compiled one the tiled kernel on the same registers.
+    /// Which kernel runs; if a compiled one is chosen, the tiled kernel on the same registers.
     pub kernel: KernelChoice,
     /// How results are stored.
     pub stores: Stores,
@@ -110,7 +110,7 @@ impl LtOptions {
     }
 }
 
-/// Makes blocks from objects.
+/// Computes blocks from objects.
 ///
 /// ```
 /// use paritas::{LtCode, LtDecoder, LtEncoder, LtOptions};
@@ -135,7 +135,7 @@ pub struct LtEncoder {
 }
 
 impl LtEncoder {
-    /// An encoder; draws the code's graph.
+    /// Returns an encoder; draws the code's graph.
     ///
     /// # Errors
     /// As [`LtCode::graph`].
@@ -154,10 +154,10 @@ impl LtEncoder {
         &self.graph
     }
 
-    /// All blocks of an object, and what a decoder must know of them.
+    /// Returns all blocks of an object, and the information that a decoder needs about them.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Length`] when the object is empty; [`crate::ErrorKind::Memory`].
+    /// [`crate::ErrorKind::Length`] if the object is empty; [`crate::ErrorKind::Memory`].
     pub fn encode(&self, object: &[u8]) -> Result<(LtInfo, LtBlocks)> {
         let bytes = block_bytes(object.len(), self.code.data())?;
         let mut blocks = LtBlocks::zeroed(self.code.blocks(), bytes)?;
@@ -167,13 +167,13 @@ impl LtEncoder {
         Ok((info, blocks))
     }
 
-    /// Some blocks of an object, by number, into memory of the caller's: `blocks[i]` becomes the block
-    /// `numbers[i]`. All have one length, at least the k-th part of the object; what the object does not
-    /// fill of k such blocks counts as zeros.
+    /// Computes some blocks of an object into the caller's memory: `blocks[i]` becomes the block
+    /// with number `numbers[i]`. All have the same length, at least a k-th of the object. Where k
+    /// blocks of that length are longer than the object, it is extended with zeros.
     ///
     /// # Errors
-    /// When a number is not a block's or comes twice; when counts or lengths differ or the blocks are
-    /// too short.
+    /// If a number is not a block's or occurs twice, if counts or lengths differ, or if the blocks
+    /// are too short.
     pub fn encode_into(
         &self,
         object: &[u8],
@@ -198,7 +198,7 @@ impl LtEncoder {
     }
 }
 
-/// The least block length of an object.
+/// Returns the smallest block length for an object.
 fn block_bytes(object: usize, data: usize) -> Result<usize> {
     match object {
         0 => Err(Error::length("an empty object has no blocks")),
@@ -206,11 +206,12 @@ fn block_bytes(object: usize, data: usize) -> Result<usize> {
     }
 }
 
-/// An object as whole blocks.
+/// An object, divided into whole blocks.
 struct Padded<'o> {
     object: &'o [u8],
     bytes: usize,
-    /// The blocks that the object does not fill: what is left of it and zeros, and only zeros.
+    /// The blocks that the object does not fill: one with the rest of it and zeros, then blocks of
+    /// zeros.
     last: Vec<u8>,
     zeros: Vec<u8>,
 }
@@ -234,19 +235,19 @@ impl<'o> Padded<'o> {
     }
 }
 
-/// Rebuilds an object from blocks in any order. `B` is what holds the bytes of a block: a slice, or
-/// memory of the decoder's own.
+/// Rebuilds an object from blocks in any order. `B` holds the bytes of a block: a slice, or memory
+/// that the decoder owns.
 #[derive(Debug, Clone)]
 pub struct LtDecoder<B = Vec<u8>> {
     info: LtInfo,
     options: LtOptions,
     solver: Decoder,
-    /// Per block, its bytes once it has come and may be needed.
+    /// For each block, its bytes if it has been received and may be needed.
     blocks: Vec<Option<B>>,
 }
 
 impl<B: AsRef<[u8]>> LtDecoder<B> {
-    /// A decoder that has received nothing; draws the graph.
+    /// Returns a decoder that has received no block; draws the graph.
     ///
     /// # Errors
     /// As [`LtCode::graph`].
@@ -255,20 +256,23 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
         Ok(Self::with_graph(info, &graph, options))
     }
 
-    /// The same for a graph that is drawn already: [`LtInfo::graph`], which many segments share.
+    /// Like [`LtDecoder::new`], with a graph that has been drawn already by [`LtInfo::graph`]. Many
+    /// segments can share one graph.
     pub fn with_graph(info: &LtInfo, graph: &Graph, options: LtOptions) -> Self {
         let solver = Decoder::new(graph, options.method);
         let blocks = (0..graph.blocks()).map(|_| None).collect();
         Self { info: info.clone(), options, solver, blocks }
     }
 
-    /// Takes a block, and says whether the object can be rebuilt. A block that was taken before changes
-    /// nothing. With inactivation, more blocks than suffice make [`LtDecoder::reconstruct`] faster, twice as
-    /// fast in cache at 1.05 k of k = 1024; so push what is at hand.
+    /// Receives a block. Returns whether the object can be rebuilt. A block that was received
+    /// before changes nothing. With inactivation, blocks beyond those that suffice make
+    /// [`LtDecoder::reconstruct`] faster, twice as fast in cache at 1.05 k of k = 1024; so push
+    /// every block at hand.
     ///
     /// # Errors
-    /// When there is no block of that number, it has another length, or its checksum is not the one in the
-    /// [`LtInfo`] (it is damaged, or of another object). The decoder stays as it was.
+    /// If there is no block of that number, if its length differs, or if its checksum differs from
+    /// that in the [`LtInfo`] (the block is damaged, or belongs to another object). The decoder
+    /// then stays as it was.
     pub fn push(&mut self, block: LtBlock<B>) -> Result<bool> {
         let LtBlock { number, bytes } = block;
         self.info.check(number, bytes.as_ref())?;
@@ -285,12 +289,12 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
         self.solver.is_ready()
     }
 
-    /// How many different blocks have been taken.
+    /// Number of different blocks received.
     pub fn received(&self) -> usize {
         self.solver.received()
     }
 
-    /// The schedule that rebuilds the object from blocks; see [`Decoder::plan`].
+    /// Returns the schedule that rebuilds the object from blocks; see [`Decoder::plan`].
     ///
     /// # Errors
     /// As [`LtDecoder::reconstruct`].
@@ -298,11 +302,11 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
         self.solver.plan()
     }
 
-    /// The object, in new memory.
+    /// Returns the object, in new memory.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] when the blocks taken do not suffice: the message says how many
-    /// more likely will. [`crate::ErrorKind::Memory`].
+    /// [`crate::ErrorKind::NotEnough`] if the blocks received do not suffice; the message says how
+    /// many more are likely needed. [`crate::ErrorKind::Memory`].
     pub fn reconstruct(&self) -> Result<Pages> {
         let bytes = usize::try_from(self.info.object_bytes()).map_err(|_| {
             Error::length(format!("no memory holds {} bytes", self.info.object_bytes()))
@@ -312,11 +316,12 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
         Ok(object)
     }
 
-    /// The same, into memory of the caller's, which has the object's length. That is faster where the
-    /// memory has been used before, because the system need not clear it.
+    /// Writes the object to the caller's memory, which must have the object's length. This is
+    /// faster than [`LtDecoder::reconstruct`] if the memory has been used before, because the
+    /// system need not clear it.
     ///
     /// # Errors
-    /// As [`LtDecoder::reconstruct`]; [`crate::ErrorKind::Length`] when `object` has another length.
+    /// As [`LtDecoder::reconstruct`]; [`crate::ErrorKind::Length`] if `object` has another length.
     pub fn reconstruct_into(&self, object: &mut [u8]) -> Result<()> {
         if object.len() as u64 != self.info.object_bytes() {
             return Err(Error::length(format!(
@@ -352,8 +357,8 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
         Ok(())
     }
 
-    /// How many more blocks are likely needed, of those that have not come: the average over random
-    /// orders. `None` when all of them would not suffice.
+    /// Estimates how many of the blocks not yet received are still needed: the average over random
+    /// orders. Returns `None` if even all of them would not suffice.
     pub fn likely_needed(&self) -> Option<usize> {
         self.solver.likely_needed()
     }

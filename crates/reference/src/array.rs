@@ -1,30 +1,31 @@
 //! RDP, EVENODD, STAR and X-Code: parities by XOR along rows and diagonals, from their definitions.
 //!
-//! RDP and EVENODD see a stripe as a table of p - 1 rows, p prime, with one column a node. Shards are in
-//! the packet layout with w = p - 1: row r of a column is packet r of a strip. Cell (r, c) lies on
-//! diagonal (r + c) mod p. There are p diagonals and room for p - 1 parities; what becomes of
-//! diagonal p - 1 is the difference between the two codes. RDP leaves it out and lets the other
-//! diagonals run through the row parity too. EVENODD adds its sum, S, to all the others. STAR is
-//! EVENODD with a third parity, which is the second one's mirror image. X-Code has a table of n rows, n
-//! prime, whose last two rows are parity: every node holds some.
+//! RDP and EVENODD see a stripe as a table of p - 1 rows, p prime, with one column for each node.
+//! Shards are in the packet layout with w = p - 1: row r of a column is packet r of a strip. Cell
+//! (r, c) lies on diagonal (r + c) mod p. There are p diagonals but room for only p - 1 parities.
+//! The two codes differ in how they treat diagonal p - 1. RDP leaves it out, and its other
+//! diagonals include the row parity. EVENODD adds its sum, S, to all the others. STAR is EVENODD
+//! with a third parity, which is the second one's mirror image. X-Code has a table of n rows, n
+//! prime, whose last two rows are parity, so that every node holds some.
 //!
 //! A *shortened* code has fewer data nodes than p allows; the missing columns are zero. RDP drops
-//! its first columns, EVENODD and STAR their last, as the design fixes for Paritas for ever.
+//! its first columns, EVENODD and STAR their last. Paritas never changes this choice.
 //!
 //! Sources: Corbett et al., "Row-Diagonal Parity for Double Disk Failure Correction", FAST 2004;
-//! Blaum, Brady, Bruck and Menon, "EVENODD: an efficient scheme for tolerating double disk
-//! failures in RAID architectures", IEEE Transactions on Computers 44(2), 1995; Huang and Xu, "STAR: an
+//! Blaum, Brady, Bruck and Menon, "EVENODD: an efficient scheme for tolerating double disk failures
+//! in RAID architectures", IEEE Transactions on Computers 44(2), 1995; Huang and Xu, "STAR: an
 //! efficient coding scheme for correcting triple storage node failures", FAST 2005; Xu and Bruck,
-//! "X-Code: MDS array codes with optimal encoding", IEEE Transactions on Information Theory 45(1), 1999.
+//! "X-Code: MDS array codes with optimal encoding", IEEE Transactions on Information Theory 45(1),
+//! 1999.
 
-/// The row parity and the diagonal parity of RDP, for 1 to `p` - 1 data shards.
+/// Returns the row parity and the diagonal parity of RDP, for 1 to `p` - 1 data shards.
 ///
-/// Columns 0 to p - 2 are data, shard j of k in column p - 1 - k + j; column p - 1 is the row
-/// parity. Cell i of the diagonal parity is the sum of diagonal i over columns 0 to p - 1.
+/// Columns 0 to p - 2 are data: of k shards, shard j is column p - 1 - k + j. Column p - 1 is the
+/// row parity. Cell i of the diagonal parity is the sum of diagonal i over columns 0 to p - 1.
 ///
 /// # Panics
 ///
-/// Unless `p` is prime, the number of shards fits, and all have one length, a multiple of
+/// Unless `p` is prime, the number of shards fits, and all have the same length, a multiple of
 /// (`p` - 1) x `packet` bytes.
 pub fn rdp(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     check(p, p.saturating_sub(1), data, packet);
@@ -37,25 +38,25 @@ pub fn rdp(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     [row_parity, diagonal_parity]
 }
 
-/// The row parity and the diagonal parity of EVENODD, for 1 to `p` data shards.
+/// Returns the row parity and the diagonal parity of EVENODD, for 1 to `p` data shards.
 ///
 /// Shard j is column j. Cell i of the diagonal parity is the sum of diagonal i over the data
-/// columns plus S, the sum of diagonal p - 1. (With p = 2 both parities are the same: the code
-/// corrects any two losses from p = 3 on.)
+/// columns plus S, the sum of diagonal p - 1. (With p = 2 both parities are equal: the code
+/// corrects any two losses only from p = 3 on.)
 ///
 /// # Panics
 ///
-/// Unless `p` is prime, the number of shards fits, and all have one length, a multiple of
+/// Unless `p` is prime, the number of shards fits, and all have the same length, a multiple of
 /// (`p` - 1) x `packet` bytes.
 pub fn evenodd(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     let [row_parity, diagonal_parity, _] = star(p, data, packet);
     [row_parity, diagonal_parity]
 }
 
-/// The three parities of STAR, for 1 to `p` data shards.
+/// Returns the three parities of STAR, for 1 to `p` data shards.
 ///
 /// The first two are those of [`evenodd`]. Cell i of the third is the sum of the cells with
-/// row - column = i modulo p plus S', the sum of those with row - column = p - 1.
+/// row - column = i modulo p plus S', the sum of the cells with row - column = p - 1.
 ///
 /// # Panics
 ///
@@ -74,16 +75,16 @@ pub fn star(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 3] {
     [row_parity, diagonal_parity, mirrored_parity]
 }
 
-/// The two rows of parity of X-Code that each of n nodes stores below its rows of `data`, n - 2 of
-/// them.
+/// Returns the two rows of parity of X-Code that each of n nodes stores below its n - 2 rows of
+/// `data`.
 ///
 /// Data cell (r, c) goes into the first parity of node c - r - 2 and the second of node c + r + 2,
 /// modulo n.
 ///
 /// # Panics
 ///
-/// Unless the number of shards is an odd prime and all have one length, a multiple of
-/// (n - 2) x `packet` bytes.
+/// Unless the number of shards is an odd prime and all have the same length, a multiple of (n - 2)
+/// x `packet` bytes.
 pub fn xcode(data: &[Vec<u8>], packet: usize) -> Vec<Vec<u8>> {
     let n = data.len();
     assert!(n > 2, "{n} nodes");
@@ -98,7 +99,7 @@ pub fn xcode(data: &[Vec<u8>], packet: usize) -> Vec<Vec<u8>> {
     (0..n).map(of_node).collect()
 }
 
-/// Panics where the public functions say so.
+/// Panics under the conditions that the public functions document.
 fn check(p: usize, most: usize, data: &[Vec<u8>], packet: usize) {
     assert!(
         (1..=most).contains(&data.len()),
@@ -108,7 +109,7 @@ fn check(p: usize, most: usize, data: &[Vec<u8>], packet: usize) {
     check_shards(p, data, (p - 1) * packet);
 }
 
-/// Panics unless `p` is prime and shards are equally many strips.
+/// Panics unless `p` is prime and all shards have the same number of strips.
 pub(crate) fn check_shards(p: usize, data: &[Vec<u8>], strip: usize) {
     let prime = p >= 2 && (2..p).all(|divisor| !p.is_multiple_of(divisor));
     assert!(prime, "{p} is not a prime");
@@ -121,7 +122,7 @@ pub(crate) fn check_shards(p: usize, data: &[Vec<u8>], strip: usize) {
     assert!(equal, "shards of equal length");
 }
 
-/// The stripes of a code: one column a shard, a packet in each cell.
+/// The stripes of a code: one column for each shard, a packet in each cell.
 pub(crate) struct Table {
     pub(crate) rows: usize,
     pub(crate) packet: usize,
@@ -155,7 +156,7 @@ impl Table {
         sum
     }
 
-    /// The shard whose packet `r` of each strip is `cell(strip, r)`.
+    /// Returns the shard whose packet `r` of each strip is `cell(strip, r)`.
     pub(crate) fn shard(&self, cell: impl Fn(usize, usize) -> Vec<u8>) -> Vec<u8> {
         let rows = self.rows;
         let strips = self.columns[0].len() / (rows * self.packet);
@@ -179,8 +180,8 @@ mod tests {
         assert_eq!(rdp(3, &data, 1), [[5, 10], [11, 6]]);
     }
 
-    /// One shard is column 1, column 0 being dropped: diagonal 0 holds only (1, 2), which is b1,
-    /// and diagonal 1 only (0, 1), which is b0.
+    /// The single shard is column 1, because column 0 is dropped: diagonal 0 holds only (1, 2),
+    /// which is b1, and diagonal 1 only (0, 1), which is b0.
     #[test]
     fn rdp_shortened_drops_its_first_column() {
         assert_eq!(rdp(3, &[vec![4, 8]], 1), [[4, 8], [8, 4]]);
@@ -200,8 +201,8 @@ mod tests {
         assert_eq!(evenodd(3, &data, 1), [[5, 10], [9, 14]]);
     }
 
-    /// S' = a2 would be below the table, so S' = b0 + c1 = 36; R0 = S' + a0 + b1, as c2 is below it,
-    /// and R1 = S' + a1 + c0, as b2 is.
+    /// S' = b0 + c1 = 36, because its cell a2 would be below the table. R0 = S' + a0 + b1, because
+    /// c2 is below it, and R1 = S' + a1 + c0, because b2 is.
     #[test]
     fn star_of_three_by_hand() {
         let data = [vec![1, 2], vec![4, 8], vec![16, 32]];
@@ -215,8 +216,9 @@ mod tests {
         assert_eq!(xcode(&data, 1), [[3, 2, 6, 5], [1, 3, 4, 6], [2, 1, 5, 4]]);
     }
 
-    /// The stripe of `rdp_of_three_by_hand`, then an empty one with a1 = 7, in the second bytes
-    /// of packets of two: row parity (0, 7); diagonal 0 has (a + b)1 = 7, diagonal 1 has a1 = 7.
+    /// Packets have two bytes. The first strip is that of `rdp_of_three_by_hand`, in the first
+    /// bytes. The second is empty except for a1 = 7 in the second bytes: row parity (0, 7);
+    /// diagonal 0 has (a + b)1 = 7, diagonal 1 has a1 = 7.
     #[test]
     fn strips_and_bytes_do_not_mix() {
         let a = vec![1, 0, 2, 0, 0, 0, 0, 7];

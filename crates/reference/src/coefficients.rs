@@ -1,4 +1,4 @@
-//! The matrices of coefficients that families are known by.
+//! The coefficient matrices of the families in the packet layout.
 //!
 //! Each is m rows of k elements, for the symbols of [`packets`](crate::packets) and
 //! [`words`](crate::words). Sources: Plank, Simmerman and Schuman, "Jerasure: a library in C/C++
@@ -9,24 +9,26 @@
 use crate::field::Field;
 use crate::matrix::cauchy;
 
-/// The Cauchy matrix of Jerasure: 1 / (i + (m + j)), numbers being added as elements.
+/// Returns the Cauchy matrix of Jerasure: entry (i, j) is 1 / (i + (m + j)), where the sum of i and
+/// m + j is that of field elements.
 ///
 /// # Panics
 ///
-/// When k + m exceeds the number of elements.
+/// If k + m exceeds the number of elements.
 pub fn cauchy_orig(field: &Field, k: usize, m: usize) -> Vec<Vec<u64>> {
     let (k, m) = (k as u64, m as u64);
     let points: Vec<u64> = (m..m + k).chain(0..m).collect();
     cauchy(field, &points, k as usize)
 }
 
-/// Jerasure's matrix with fewer ones: for m = 2 the best elements, where Jerasure has a table of them;
-/// else [`cauchy_orig`] with each column divided by its first entry, and each further row by the
-/// first of those of its entries that leave fewest ones, where that beats the row as it is.
+/// Returns Jerasure's matrix with fewer ones. For m = 2 it uses the best elements, where Jerasure
+/// has a table of them. Otherwise it starts from [`cauchy_orig`] and divides each column by its
+/// first entry. Then it divides each further row by the first of those of its entries that leave
+/// the fewest ones, if that is better than the row as it is.
 ///
 /// # Panics
 ///
-/// As [`cauchy_orig`] does, but for m = 2 and w from 2 to 10 only when k exceeds the number of
+/// As [`cauchy_orig`] does; but for m = 2 and w from 2 to 10, only if k exceeds the number of
 /// elements other than 0.
 pub fn cauchy_good(field: &Field, k: usize, m: usize) -> Vec<Vec<u64>> {
     let in_table = (2..=11).contains(&field.w()) && k < 1 << field.w() && k <= 1023;
@@ -54,19 +56,20 @@ pub fn cauchy_good(field: &Field, k: usize, m: usize) -> Vec<Vec<u64>> {
     rows
 }
 
-/// Triple parity as QFS has it: rows 1, 2^j and 4^j.
+/// Returns the matrix of QFS's triple parity: rows 1, 2^j and 4^j.
 pub fn qfs(field: &Field, k: usize) -> Vec<Vec<u64>> {
     let two = |power: usize| field.pow(2, power as u64);
     let row = |step: usize| (0..k).map(|j| two(step * j)).collect();
     [0, 1, 2].map(row).to_vec()
 }
 
-/// P and Q of RAID-6: rows 1 and 2^j.
+/// Returns the matrix of P and Q of RAID-6: rows 1 and 2^j.
 pub fn raid6(field: &Field, k: usize) -> Vec<Vec<u64>> {
     qfs(field, k)[..2].to_vec()
 }
 
-/// The `k` nonzero elements with the fewest ones in their bit matrix; of equals, smaller ones first.
+/// Returns the `k` nonzero elements with the fewest ones in their bit matrix; of equals, smaller
+/// ones first.
 fn fewest_ones(field: &Field, k: usize) -> Vec<u64> {
     let mut left: Vec<u64> = (1..1 << field.w()).collect();
     let mut chosen = Vec::new();
@@ -78,7 +81,7 @@ fn fewest_ones(field: &Field, k: usize) -> Vec<u64> {
     chosen
 }
 
-/// The ones of the w x w matrix of "multiply by `a`", whose column c is a·x^c.
+/// Number of ones of the w x w matrix of "multiply by `a`", whose column c is a·x^c.
 pub fn ones(field: &Field, a: u64) -> u32 {
     (0..field.w()).map(|c| field.mul(a, 1 << c).count_ones()).sum()
 }

@@ -1,26 +1,26 @@
 //! Minimal-density RAID-6: the Liberation, Blaum-Roth and Liber8tion codes.
 //!
-//! All are in the packet layout and have as first parity the XOR of the data. They differ in the
-//! second, Q. Its rows are diagonals of the table, as in EVENODD, but the cells that EVENODD lacks
-//! are patched with as few others as can be: one more cell for every column but the first.
+//! All are in the packet layout, and their first parity is the XOR of the data. They differ in the
+//! second, Q. Its rows are diagonals of the table, as in EVENODD. But instead of EVENODD's S, as
+//! few other cells as possible are added: one more cell for every column but the first.
 //!
 //! A code for fewer columns has the first ones.
 //!
 //! Sources: Plank, "The RAID-6 Liberation Codes", FAST 2008; Blaum and Roth, "On lowest density MDS
-//! codes", IEEE Transactions on Information Theory 45(1), 1999; Plank, "The RAID-6 Liber8Tion Code",
-//! International Journal of High Performance Computing Applications 23(3), 2009.
+//! codes", IEEE Transactions on Information Theory 45(1), 1999; Plank, "The RAID-6 Liber8Tion
+//! Code", International Journal of High Performance Computing Applications 23(3), 2009.
 
 use crate::array::{Table, check_shards};
 
-/// The parities P and Q of the Liberation code with `w` rows, for 1 to `w` data shards.
+/// Returns the parities P and Q of the Liberation code with `w` rows, for 1 to `w` data shards.
 ///
-/// Row i of Q is the sum of the cells (r, c) with r - c = i modulo w, and where i = c(w - 1)/2 modulo
-/// w, of the cell above the column's cell too: row i + c - 1, for all columns c but 0.
+/// Row i of Q is the sum of the cells (r, c) with r - c = i modulo w. For each column c but 0 with
+/// i = c(w - 1)/2 modulo w, it also includes the cell above that column's cell: row i + c - 1.
 ///
 /// # Panics
 ///
-/// Unless `w` is an odd prime, the number of shards fits, and all have one length, a multiple of
-/// `w` x `packet` bytes.
+/// Unless `w` is an odd prime, the number of shards fits, and all have the same length, a multiple
+/// of `w` x `packet` bytes.
 pub fn liberation(w: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     check_shards(w, data, w * packet);
     let on_diagonal = |i: usize, r: usize, c: usize| r == (i + c) % w;
@@ -30,16 +30,16 @@ pub fn liberation(w: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     parities(w, data, packet, |i, r, c| on_diagonal(i, r, c) || extra(i, r, c))
 }
 
-/// The parities P and Q of the Blaum-Roth code with p - 1 rows, for 1 to p - 1 data shards.
+/// Returns the parities P and Q of the Blaum-Roth code with p - 1 rows, for 1 to p - 1 data shards.
 ///
-/// Count rows from 1. Column c has the cells 1 to p - 1 and a cell 0, which in column 0 is never
-/// used and in others stands for the sum of cells c and c/2, the half being modulo p. Row i of Q is
-/// the sum of the cells (r, c) with r = i + c modulo p.
+/// Rows are counted from 1. Column c has the cells 1 to p - 1 and a cell 0. In column 0, cell 0 is
+/// never used; in the others it is the sum of cells c and c/2, where halving is modulo p. Row i of
+/// Q is the sum of the cells (r, c) with r = i + c modulo p.
 ///
 /// # Panics
 ///
-/// Unless `p` is an odd prime, the number of shards fits, and all have one length, a multiple of
-/// (`p` - 1) x `packet` bytes.
+/// Unless `p` is an odd prime, the number of shards fits, and all have the same length, a multiple
+/// of (`p` - 1) x `packet` bytes.
 pub fn blaum_roth(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     check_shards(p, data, (p - 1) * packet);
     let half = |c: usize| (1..p).find(|h| 2 * h % p == c).unwrap_or(0);
@@ -49,8 +49,8 @@ pub fn blaum_roth(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     })
 }
 
-/// The Q rows of the Liber8tion code: bit r of byte (c, i) says whether cell r of column c is in row i.
-/// No formula gives them; Plank found them by search.
+/// The Q rows of the Liber8tion code: bit r of byte (c, i) says whether cell r of column c is in
+/// row i. There is no formula for them; Plank found them by search.
 pub const LIBER8TION: [[u8; 8]; 8] = [
     [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80],
     [0x80, 0x08, 0x01, 0x04, 0xC0, 0x02, 0x20, 0x10],
@@ -62,16 +62,16 @@ pub const LIBER8TION: [[u8; 8]; 8] = [
     [0x10, 0x80, 0x02, 0x22, 0x08, 0x04, 0x01, 0x40],
 ];
 
-/// The parities P and Q of the Liber8tion code, for 1 to 8 data shards.
+/// Returns the parities P and Q of the Liber8tion code, for 1 to 8 data shards.
 ///
 /// # Panics
 ///
-/// Unless the number of shards fits and all have one length, a multiple of 8 x `packet` bytes.
+/// Unless the number of shards fits and all have the same length, a multiple of 8 x `packet` bytes.
 pub fn liber8tion(data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     parities(8, data, packet, |i, r, c| LIBER8TION[c][i] >> r & 1 == 1)
 }
 
-/// P, and Q with the cells (r, c) in row i that `in_q(i, r, c)` picks.
+/// Returns P, and Q whose row i is the sum of the cells (r, c) that `in_q(i, r, c)` picks.
 fn parities(
     rows: usize,
     data: &[Vec<u8>],
@@ -89,8 +89,8 @@ fn parities(
 mod tests {
     use super::{blaum_roth, liber8tion, liberation};
 
-    /// w = 3: Q0 = a0 + b1 + c2, and c has its extra cell in row 2 * 1 mod 3 = 2, which is row
-    /// 2 + 2 - 1 = 0 mod 3 of c; b in row 1, which is row 1 of b.
+    /// w = 3: Q0 = a0 + b1 + c2. Column c has its extra cell in row 2 * 1 mod 3 = 2, which is row
+    /// 2 + 2 - 1 = 0 mod 3 of c; column b has it in row 1, which is row 1 of b.
     #[test]
     fn liberation_of_three_by_hand() {
         let data = [vec![1, 2, 4], vec![8, 16, 32], vec![64, 128, 0]];
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(liberation(3, &data, 1), [vec![73, 146, 36], q.to_vec()]);
     }
 
-    /// p = 3: Q1 = a1 + b2; Q2 = a2 + cell 0 of b, which is b1 + b2 as half of 1 is 2.
+    /// p = 3: Q1 = a1 + b2; Q2 = a2 + cell 0 of b, which is b1 + b2 because half of 1 is 2.
     #[test]
     fn blaum_roth_of_three_by_hand() {
         assert_eq!(blaum_roth(3, &[vec![1, 2], vec![4, 8]], 1), [[5, 10], [9, 14]]);

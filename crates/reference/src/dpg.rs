@@ -1,15 +1,18 @@
 //! Delayed parity generation, from its definition: stripe by stripe, symbol by symbol.
 //!
-//! A group is m2 stripes of k data symbols. The first m stripes are encoded by one code, the others by a
-//! second, each with m2 parities. Of every stripe k + m symbols are stored in stage one, the other
-//! m2 - m in stage two. Where m2 < k + m, parity m + j of stripe i is added to parity i of stripe
-//! m + j, for i up to m and j up to m2 - m. Nothing here knows of cells or fields: a symbol is a run of
-//! bytes, one for all groups, and what encodes a stripe is given as a function.
+//! A group is m2 stripes of k data symbols. The first m stripes are encoded by one code, the others
+//! by a second, each with m2 parities. Of every stripe k + m symbols are stored in stage one, the
+//! other m2 - m in stage two. If m2 < k + m, parity m + j of stripe i is added to parity i of
+//! stripe m + j, for i up to m and j up to m2 - m. Nothing here depends on cells or fields: a
+//! symbol is a sequence of bytes, one sequence for all groups, and a function is given that encodes
+//! a stripe.
 //!
-//! Source: Zhou, *Erasure coding optimization for data storage* (dissertation, 2020), section 4.7 and
-//! appendix A. What its figure 4.3 leaves open, by how much stripes are rotated, [`Interleave`] fixes.
+//! Source: Zhou, *Erasure coding optimization for data storage* (dissertation, 2020), section 4.7
+//! and appendix A. Its figure 4.3 does not say by how much stripes are rotated; [`Interleave`]
+//! fixes that.
 
-/// On which nodes symbols lie. Stripes and symbols count from 0; symbols are k of data, then parity.
+/// The nodes on which symbols lie. Stripes and symbols count from 0; the k data symbols come first,
+/// then parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interleave {
     /// Symbol s on node s.
@@ -27,30 +30,31 @@ pub struct Shape {
     pub k: usize,
     /// Parities of stage one.
     pub m: usize,
-    /// Parities of both stages; and stripes of a group.
+    /// Parities of both stages, and also stripes of a group.
     pub m2: usize,
     /// The placement.
     pub interleave: Interleave,
 }
 
-/// A symbol as it is stored.
+/// A stored symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// The stripe, from 0.
     pub stripe: usize,
     /// Its number in the stripe, from 0.
     pub symbol: usize,
-    /// The stage in which it is made: 1 or 2.
+    /// The stage in which it is computed: 1 or 2.
     pub stage: u8,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// What makes m2 parity symbols of k data symbols.
+/// A function that computes m2 parity symbols from k data symbols.
 pub type Encode<'a> = &'a dyn Fn(&[Vec<u8>]) -> Vec<Vec<u8>>;
 
-/// For each node its symbols in the order in which they are stored: by stage, then by stripe. `data`
-/// are the data symbols of each stripe; `first` encodes the first m stripes, `last` the others.
+/// Returns for each node its symbols in the order in which they are stored: by stage, then by
+/// stripe. `data` holds the data symbols of each stripe; `first` encodes the first m stripes,
+/// `last` the others.
 ///
 /// # Panics
 ///
@@ -92,14 +96,14 @@ fn node(Shape { k, m, m2, interleave }: Shape, stripe: usize, symbol: usize) -> 
 mod tests {
     use super::{Interleave, Shape, nodes};
 
-    /// Parities a + b and a + 2b of small numbers, in which no bit of a product is lost.
+    /// Parities a + b and a + 2b of numbers so small that no bit of a product is lost.
     fn sums(stripe: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let (a, b) = (stripe[0][0], stripe[1][0]);
         vec![vec![a ^ b], vec![a ^ (2 * b)]]
     }
 
-    /// k = 2, m = 1, m2 = 2, stripes (1, 2) and (4, 8): parities 3, 5 and 12, 20; the stored parity
-    /// of stage one is 3 and 12 + 5.
+    /// k = 2, m = 1, m2 = 2, stripes (1, 2) and (4, 8). The parities are 3, 5 and 12, 20; the
+    /// stored parities of stage one are 3 and 12 + 5.
     #[test]
     fn two_stripes_by_hand() {
         let data = [vec![vec![1], vec![2]], vec![vec![4], vec![8]]];
@@ -117,7 +121,8 @@ mod tests {
         assert_eq!(of(Interleave::All), all);
     }
 
-    /// With one data symbol and three parities stage two reads the data, and nothing is added.
+    /// With one data symbol and three parities, stage two reads the data, and no parity is added to
+    /// another.
     #[test]
     fn low_rates_are_not_coupled() {
         let copies = |stripe: &[Vec<u8>]| vec![stripe[0].clone(); 2];

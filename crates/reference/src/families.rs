@@ -1,13 +1,13 @@
-//! Other people's Reed-Solomon matrices, built as their sources build them.
+//! Reed-Solomon matrices of other software, built as its sources build them.
 //!
-//! Each function gives the m rows of k coefficients of the parity shards, to be used with
+//! Each function returns the m rows of k coefficients of the parity shards, to be used with
 //! [`words`](crate::words). No closed form is used where the original has none: Vandermonde
 //! matrices are made systematic by solving equations.
 
 use crate::field::Field;
 use crate::matrix;
 
-/// The polynomials of the fields in which these libraries compute, by bits of a word.
+/// Returns the field in which these libraries compute, for words of `w` bits.
 ///
 /// # Panics
 ///
@@ -22,14 +22,14 @@ pub fn field(w: u32) -> Field {
     Field::new(w, polynomial)
 }
 
-/// ISA-L's `gf_gen_cauchy1_matrix` (`ec_base.c`): row i, counted from k, has 1 / (i xor j).
+/// ISA-L's `gf_gen_cauchy1_matrix` (`ec_base.c`): row i, where i begins at k, has 1 / (i xor j).
 pub fn isal_cauchy(k: usize, m: usize) -> Vec<Vec<u64>> {
     let points: Vec<u64> = (0..(k + m) as u64).collect();
     matrix::cauchy(&field(8), &points, k)
 }
 
-/// ISA-L's `gf_gen_rs_matrix` (`ec_base.c`): a row is the powers of its generator, and each
-/// generator twice the one before.
+/// ISA-L's `gf_gen_rs_matrix` (`ec_base.c`): each row is the powers of its generator, and each
+/// generator is twice the one before.
 pub fn isal_rs(k: usize, m: usize) -> Vec<Vec<u64>> {
     let field = field(8);
     (0..m as u64).map(|row| powers(&field, field.pow(2, row), k)).collect()
@@ -40,15 +40,15 @@ pub fn raid6(w: u32, k: usize) -> Vec<Vec<u64>> {
     vec![vec![1; k], powers(&field(w), 2, k)]
 }
 
-/// Backblaze's and klauspost's: the Vandermonde matrix of the points 0, 1, 2, … times the inverse
-/// of its top square.
+/// The matrix of Backblaze and klauspost: the Vandermonde matrix of the points 0, 1, 2, … times the
+/// inverse of its top square.
 pub fn backblaze(k: usize, m: usize) -> Vec<Vec<u64>> {
     let field = field(8);
     systematic(&field, (0..(k + m) as u64).map(|point| powers(&field, point, k)).collect())
 }
 
-/// zfec's (`fec.c`, `fec_new`): a first row 1, 0, 0, … and then powers of powers of 2, times the
-/// inverse of the top square.
+/// zfec's matrix (`fec.c`, `fec_new`): a first row 1, 0, 0, … and then rows with the powers of
+/// powers of 2, times the inverse of the top square.
 pub fn zfec(k: usize, m: usize) -> Vec<Vec<u64>> {
     let field = field(8);
     let others = (0..(k + m - 1) as u64).map(|row| powers(&field, field.pow(2, row), k));
@@ -56,8 +56,8 @@ pub fn zfec(k: usize, m: usize) -> Vec<Vec<u64>> {
 }
 
 /// Jerasure's `reed_sol_vandermonde_coding_matrix` (`reed_sol.c`): an extended Vandermonde matrix
-/// times the inverse of its top square; then columns are scaled so that the first parity row is
-/// ones, and further rows so that they begin with one.
+/// times the inverse of its top square. Then columns are scaled so that the first parity row is all
+/// ones, and further rows so that their first entry is one.
 pub fn reed_sol_van(w: u32, k: usize, m: usize) -> Vec<Vec<u64>> {
     let field = field(w);
     let mut rows: Vec<_> = (0..(k + m - 1) as u64).map(|row| powers(&field, row, k)).collect();
@@ -74,7 +74,7 @@ pub fn reed_sol_van(w: u32, k: usize, m: usize) -> Vec<Vec<u64>> {
     parity
 }
 
-/// 1, a, a², … of the given number.
+/// Returns 1, a, a², …: `count` powers.
 fn powers(field: &Field, a: u64, count: usize) -> Vec<u64> {
     (0..count as u64).map(|exponent| field.pow(a, exponent)).collect()
 }
@@ -83,10 +83,10 @@ fn unit(length: usize, position: usize) -> Vec<u64> {
     (0..length).map(|i| u64::from(i == position)).collect()
 }
 
-/// The rows below the top square of an n x k matrix, times the inverse of that square.
+/// Returns the rows below the top square of an n x k matrix, times the inverse of that square.
 ///
-/// The result P satisfies P · top = bottom. Transposed, these are k equations, one a column, in
-/// k unknowns, the columns of P.
+/// The result P satisfies P · top = bottom. Transposed, these are k equations, one for each column,
+/// in k unknowns, the columns of P.
 fn systematic(field: &Field, mut rows: Vec<Vec<u64>>) -> Vec<Vec<u64>> {
     let k = rows[0].len();
     let bottom = rows.split_off(k);
@@ -100,8 +100,8 @@ fn systematic(field: &Field, mut rows: Vec<Vec<u64>>) -> Vec<Vec<u64>> {
 mod tests {
     use super::*;
 
-    /// Through (0, a) and (1, b) there is the line (1 - x)·a + x·b: at 2 and 3 for Backblaze, at 2
-    /// and 4 for zfec.
+    /// The line through (0, a) and (1, b) is (1 - x)·a + x·b: its values at 2 and 3 for Backblaze,
+    /// at 2 and 4 for zfec.
     #[test]
     fn small_matrices_by_hand() {
         assert_eq!(backblaze(2, 2), [[3, 2], [2, 3]]);
@@ -111,8 +111,8 @@ mod tests {
         assert_eq!(zfec(2, 2), [[3, 2], [5, 4]]);
     }
 
-    /// The leading coefficient of that line is a + b; columns are scaled by the line's inverse
-    /// coefficients at 2, which are 3 and 2, and the row then begins with one.
+    /// The leading coefficient of that line is a + b. Columns are scaled by the inverses of the
+    /// line's coefficients at 2, which are 3 and 2; then the row is scaled to begin with one.
     #[test]
     fn the_row_at_infinity_by_hand() {
         for w in [8, 16, 32] {

@@ -1,13 +1,13 @@
 //! Arithmetic in GF(2^w), by shift and reduce.
 //!
-//! An element is a polynomial over GF(2) of degree below `w`, stored with the coefficient of
-//! x^i in bit i. Sums are XORs. A product is the product of the polynomials, modulo a fixed
-//! irreducible polynomial of degree `w`. Logarithm tables and carry-less multiply instructions
-//! compute the same function faster; here it is worked as on paper.
+//! An element is a polynomial over GF(2) of degree below `w`, stored with the coefficient of x^i in
+//! bit i. Sums are XORs. A product is the product of the polynomials, modulo a fixed irreducible
+//! polynomial of degree `w`. Logarithm tables and carry-less multiply instructions compute the same
+//! function faster; here it is computed as on paper.
 
 /// The field GF(2^w) defined by one irreducible polynomial.
 ///
-/// Elements are the integers below 2^w. Every method panics when an operand is not one.
+/// Elements are the integers below 2^w. Every method panics if an operand is not an element.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     w: u32,
@@ -15,7 +15,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// The field of 2^`w` elements modulo `polynomial`.
+    /// Returns the field of 2^`w` elements modulo `polynomial`.
     ///
     /// `polynomial` includes the term x^w: `0x13` is x^4 + x + 1, for `w` = 4. It has to be
     /// irreducible. That is not checked here, but [`Field::inverse`] panics where it fails.
@@ -29,7 +29,7 @@ impl Field {
         Field { w, polynomial }
     }
 
-    /// Bits of a symbol.
+    /// Number of bits of a symbol.
     pub fn w(&self) -> u32 {
         self.w
     }
@@ -73,14 +73,14 @@ impl Field {
         result
     }
 
-    /// The element that gives 1 when multiplied by `a`.
+    /// Returns the element that gives 1 when multiplied by `a`.
     ///
-    /// The 2^w - 1 elements other than 0 form a group, so a^(2^w - 1) = 1 and
-    /// a^(2^w - 2) is the inverse.
+    /// The 2^w - 1 elements other than 0 form a group, so a^(2^w - 1) = 1 and a^(2^w - 2) is the
+    /// inverse.
     ///
     /// # Panics
     ///
-    /// When `a` is 0, and when the polynomial turns out not to be irreducible.
+    /// If `a` is 0, or if the polynomial turns out not to be irreducible.
     pub fn inverse(&self, a: u64) -> u64 {
         assert!(a != 0, "0 has no inverse");
         let inverse = self.pow(a, (1 << self.w) - 2);
@@ -88,7 +88,7 @@ impl Field {
         inverse
     }
 
-    /// `product`, of degree at most 2w - 2, modulo the polynomial.
+    /// Returns `product`, of degree at most 2w - 2, modulo the polynomial.
     fn reduce(&self, mut product: u64) -> u64 {
         for degree in (self.w..=2 * self.w - 2).rev() {
             if (product >> degree) & 1 == 1 {
@@ -107,7 +107,7 @@ impl Field {
 mod tests {
     use super::Field;
 
-    /// The axioms, with `x * x^(w-1)` fixed by the polynomial, admit one multiplication only.
+    /// The axioms, with `x * x^(w-1)` fixed by the polynomial, allow only one multiplication.
     #[test]
     fn small_fields_obey_the_axioms() {
         for (w, polynomial) in [(1, 0b11), (2, 0b111), (3, 0b1011), (4, 0x13), (4, 0x1F)] {
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// Powers of x as worked by hand: double, and XOR the polynomial when bit w appears.
+    /// Powers of x computed by hand: double, and XOR the polynomial when bit w appears.
     #[test]
     fn powers_of_x_by_hand() {
         let gf16 = Field::new(4, 0x13);

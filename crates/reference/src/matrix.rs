@@ -1,12 +1,12 @@
 //! The code over symbols: a matrix product forwards, Gaussian elimination backwards.
 //!
-//! A systematic code of k data and m parity nodes is the m x k matrix of its coefficients.
-//! Parity symbol i is the sum over j of coefficient (i, j) times data symbol j. Put differently,
-//! node symbols are the product of a *generator matrix* and the data symbols: an identity on top,
-//! for the data nodes, and the coefficients below. Each surviving node thus gives one linear
-//! equation in the k data symbols, and reconstruction solves them.
+//! A systematic code of k data and m parity nodes is the m x k matrix of its coefficients. Parity
+//! symbol i is the sum over j of coefficient (i, j) times data symbol j. Put differently, node
+//! symbols are the product of a *generator matrix* and the data symbols. The generator matrix is an
+//! identity on top, for the data nodes, and the coefficients below. So each surviving node gives
+//! one linear equation in the k data symbols, and reconstruction solves these equations.
 //!
-//! A shard is here a vector of symbols, and all its symbols share one equation.
+//! Here a shard is a vector of symbols, and all its symbols share one equation.
 
 use std::error::Error;
 use std::fmt;
@@ -16,11 +16,11 @@ use crate::field::Field;
 /// The shards at hand do not determine those that are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotEnough {
-    /// Shards that are missing.
+    /// Number of shards that are missing.
     pub lost: usize,
-    /// Shards whose loss the code can survive at best: its number of parity shards.
+    /// Number of losses that the code can survive at best: its number of parity shards.
     ///
-    /// `lost` exceeds it unless the matrix is not MDS, when fewer losses may be fatal too.
+    /// `lost` exceeds it, except for a matrix that is not MDS, where fewer losses may be fatal too.
     pub tolerable: usize,
 }
 
@@ -37,15 +37,16 @@ impl fmt::Display for NotEnough {
 
 impl Error for NotEnough {}
 
-/// The Cauchy matrix of `points`: the `k` data points x_j, then the parity points y_i.
+/// Returns the Cauchy matrix of `points`: the `k` data points x_j, then the parity points y_i.
 ///
 /// Entry (i, j) is 1 / (y_i + x_j). Every square submatrix of it is invertible, which makes the
-/// code MDS (Blömer, Kalfane, Karp, Karpinski, Luby and Zuckerman, "An XOR-based
-/// erasure-resilient coding scheme", ICSI TR-95-048, 1995).
+/// code MDS (Blömer, Kalfane, Karp, Karpinski, Luby and Zuckerman, "An XOR-based erasure-resilient
+/// coding scheme", ICSI TR-95-048, 1995).
 ///
 /// # Panics
 ///
-/// When `k` exceeds the number of points, a point is no field element, or two are equal.
+/// If `k` exceeds the number of points, if a point is not a field element, or if two points are
+/// equal.
 pub fn cauchy(field: &Field, points: &[u64], k: usize) -> Vec<Vec<u64>> {
     for (index, point) in points.iter().enumerate() {
         assert!(!points[..index].contains(point), "point {point} is twice");
@@ -55,11 +56,11 @@ pub fn cauchy(field: &Field, points: &[u64], k: usize) -> Vec<Vec<u64>> {
     parity_points.iter().map(|y| data_points.iter().map(|x| entry(y, x)).collect()).collect()
 }
 
-/// The parity shards of `data`.
+/// Returns the parity shards of `data`.
 ///
 /// # Panics
 ///
-/// Unless all data shards are equally long and every row has one coefficient for each.
+/// Unless all data shards have the same length and every row has one coefficient for each.
 pub(crate) fn encode(field: &Field, coefficients: &[Vec<u64>], data: &[Vec<u64>]) -> Vec<Vec<u64>> {
     let symbols = data.first().map_or(0, Vec::len);
     coefficients
@@ -75,14 +76,14 @@ pub(crate) fn encode(field: &Field, coefficients: &[Vec<u64>], data: &[Vec<u64>]
         .collect()
 }
 
-/// All k + m shards, data first, from those that are left.
+/// Returns all k + m shards, data first, from those that are left.
 ///
-/// The last `coefficients.len()` shards are the parity. Where more than enough is left, which
-/// equations are used is unspecified: nothing here detects shards that contradict each other.
+/// The last `coefficients.len()` shards are the parity. If more shards are left than needed, it is
+/// unspecified which equations are used; contradictions between shards are not detected.
 ///
 /// # Panics
 ///
-/// When the shards are fewer than the rows, and where [`encode`] does.
+/// If there are fewer shards than rows, and where [`encode`] does.
 pub(crate) fn reconstruct(
     field: &Field,
     coefficients: &[Vec<u64>],
@@ -103,14 +104,15 @@ pub(crate) fn reconstruct(
     Ok(all)
 }
 
-/// The generator matrix: k identity rows, then the coefficients.
+/// Returns the generator matrix: k identity rows, then the coefficients.
 fn generator(coefficients: &[Vec<u64>], k: usize) -> Vec<Vec<u64>> {
     let identity = (0..k).map(|i| (0..k).map(|j| u64::from(i == j)).collect());
     identity.chain(coefficients.iter().cloned()).collect()
 }
 
-/// Gauss-Jordan elimination. An equation is its coefficients, one an unknown, followed by its
-/// right-hand side, which is a vector of symbols. None when some unknown stays undetermined.
+/// Gauss-Jordan elimination. An equation is its coefficients, one for each unknown, followed by its
+/// right-hand side, which is a vector of symbols. Returns `None` if some unknown stays
+/// undetermined.
 pub(crate) fn solve(
     field: &Field,
     mut equations: Vec<Vec<u64>>,
@@ -134,7 +136,7 @@ pub(crate) fn solve(
     Some(values.collect())
 }
 
-/// `target` += `factor` * `source`, symbol by symbol.
+/// Computes `target` += `factor` * `source`, symbol by symbol.
 fn add_multiple(field: &Field, target: &mut [u64], factor: u64, source: &[u64]) {
     assert_eq!(target.len(), source.len(), "shards of equal length");
     for (sum, &symbol) in target.iter_mut().zip(source) {

@@ -1,18 +1,19 @@
 //! The packet layout: the bits of a symbol lie in w different packets.
 //!
-//! A shard is a run of strips, a strip is w packets of `packet` bytes. Bit b of byte j of packet
-//! r is bit r of symbol (j, b) of its strip. So 8 x `packet` symbols stand side by side, and an
-//! XOR of two packets adds one bit of each of them at once, which is what makes bit-matrix
-//! codes fast. Here every symbol is gathered, worked on as a number, and scattered again.
+//! A shard is a sequence of strips, a strip is w packets of `packet` bytes. Bit b of byte j of
+//! packet r is bit r of symbol (j, b) of its strip. So a strip holds 8 x `packet` symbols side by
+//! side, and an XOR of two packets adds one bit of each of them at once, which is what makes
+//! bit-matrix codes fast. Here every symbol is gathered, processed as a number, and scattered
+//! again.
 
 use crate::field::Field;
 use crate::matrix::{self, NotEnough};
 
-/// The m parity shards of k `data` shards. `coefficients` are m rows of k elements.
+/// Returns the m parity shards of k `data` shards. `coefficients` holds m rows of k elements.
 ///
 /// # Panics
 ///
-/// Unless shards are equally long and a multiple of w x `packet` bytes, `packet` is not 0, and
+/// Unless all shards have the same length, a multiple of w x `packet` bytes, `packet` is not 0, and
 /// every row has k coefficients.
 pub fn encode(
     field: &Field,
@@ -31,7 +32,7 @@ pub fn encode(
 ///
 /// # Errors
 ///
-/// [`NotEnough`] when the present shards do not determine the lost; `shards` is then unchanged.
+/// [`NotEnough`] if the shards present do not determine the lost ones; `shards` is then unchanged.
 ///
 /// # Panics
 ///
@@ -51,7 +52,7 @@ pub fn reconstruct(
     Ok(())
 }
 
-/// The symbols of a shard: strip by strip, byte by byte, lowest bit first.
+/// Returns the symbols of a shard: strip by strip, byte by byte, lowest bit first.
 fn gather(field: &Field, shard: &[u8], packet: usize) -> Vec<u64> {
     let w = field.w() as usize;
     assert!(packet > 0, "a packet has at least one byte");
@@ -72,7 +73,7 @@ fn gather(field: &Field, shard: &[u8], packet: usize) -> Vec<u64> {
     symbols
 }
 
-/// The shard of these symbols; undoes [`gather`].
+/// Returns the shard with these symbols; undoes [`gather`].
 fn scatter(field: &Field, symbols: &[u64], packet: usize) -> Vec<u8> {
     let w = field.w() as usize;
     let mut shard = Vec::new();

@@ -1,17 +1,17 @@
 //! The word layout: a symbol is a little-endian word of 8, 16 or 32 bits.
 //!
-//! This is how ISA-L, MinIO, zfec, Linux RAID-6 and Jerasure's Reed-Solomon codes store symbols.
-//! A shard is a run of such words, with nothing between or around them.
+//! This is how ISA-L, MinIO, zfec, Linux RAID-6 and Jerasure's Reed-Solomon codes store symbols. A
+//! shard is a sequence of these words, with nothing between or around them.
 
 use crate::field::Field;
 use crate::matrix::{self, NotEnough};
 
-/// The m parity shards of k `data` shards. `coefficients` are m rows of k elements.
+/// Returns the m parity shards of k `data` shards. `coefficients` holds m rows of k elements.
 ///
 /// # Panics
 ///
-/// Unless w is 8, 16 or 32, shards are equally long and a multiple of w bits, and every row has
-/// k coefficients.
+/// Unless w is 8, 16 or 32, all shards have the same length, a multiple of w bits, and every row
+/// has k coefficients.
 pub fn encode(field: &Field, coefficients: &[Vec<u64>], data: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let data: Vec<_> = data.iter().map(|shard| symbols(field, shard)).collect();
     matrix::encode(field, coefficients, &data).iter().map(|symbols| bytes(field, symbols)).collect()
@@ -21,7 +21,7 @@ pub fn encode(field: &Field, coefficients: &[Vec<u64>], data: &[Vec<u8>]) -> Vec
 ///
 /// # Errors
 ///
-/// [`NotEnough`] when the present shards do not determine the lost; `shards` is then unchanged.
+/// [`NotEnough`] if the shards present do not determine the lost ones; `shards` is then unchanged.
 ///
 /// # Panics
 ///
@@ -40,7 +40,7 @@ pub fn reconstruct(
     Ok(())
 }
 
-/// Bytes of a word.
+/// Number of bytes of a word.
 fn word_size(field: &Field) -> usize {
     let w = field.w();
     assert!(matches!(w, 8 | 16 | 32), "words have 8, 16 or 32 bits");

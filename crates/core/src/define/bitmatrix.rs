@@ -25,10 +25,10 @@ impl BitMatrix {
         matrix
     }
 
-    /// A matrix from the columns that are one in each row.
+    /// Returns the matrix whose row `r` has ones exactly in the columns `supports[r]`.
     ///
     /// # Panics
-    /// When a column is out of range.
+    /// If a column is out of range.
     pub fn from_supports<R: AsRef<[usize]>>(columns: usize, supports: &[R]) -> Self {
         let mut matrix = Self::zero(supports.len(), columns);
         for (r, support) in supports.iter().enumerate() {
@@ -50,7 +50,7 @@ impl BitMatrix {
     /// The entry (r, c).
     ///
     /// # Panics
-    /// When out of range.
+    /// If out of range.
     pub fn get(&self, r: usize, c: usize) -> bool {
         assert!(r < self.rows && c < self.columns);
         self.words[r * self.stride + c / 64] >> (c % 64) & 1 == 1
@@ -59,7 +59,7 @@ impl BitMatrix {
     /// Sets the entry (r, c).
     ///
     /// # Panics
-    /// When out of range.
+    /// If out of range.
     pub fn set(&mut self, r: usize, c: usize, value: bool) {
         assert!(r < self.rows && c < self.columns);
         let word = &mut self.words[r * self.stride + c / 64];
@@ -69,7 +69,7 @@ impl BitMatrix {
     /// Flips the entry (r, c).
     ///
     /// # Panics
-    /// When out of range.
+    /// If out of range.
     pub fn flip(&mut self, r: usize, c: usize) {
         assert!(r < self.rows && c < self.columns);
         self.words[r * self.stride + c / 64] ^= 1 << (c % 64);
@@ -80,18 +80,18 @@ impl BitMatrix {
         &self.words[r * self.stride..(r + 1) * self.stride]
     }
 
-    /// The words of row `r`, to be changed. Bits beyond the last column must stay zero.
+    /// Returns the words of row `r` for writing. Bits beyond the last column must stay zero.
     pub(crate) fn row_mut(&mut self, r: usize) -> &mut [u64] {
         &mut self.words[r * self.stride..(r + 1) * self.stride]
     }
 
-    /// Drops all rows from row `rows` on.
+    /// Keeps only the first `rows` rows.
     pub(crate) fn truncate(&mut self, rows: usize) {
         self.rows = self.rows.min(rows);
         self.words.truncate(self.rows * self.stride);
     }
 
-    /// The columns that are one in row `r`, ascending.
+    /// Columns in which row `r` has a one, ascending.
     pub fn support(&self, r: usize) -> impl Iterator<Item = usize> {
         ones_of(self.row(r))
     }
@@ -116,7 +116,7 @@ impl BitMatrix {
     /// The matrix product over GF(2).
     ///
     /// # Errors
-    /// When the inner dimensions differ.
+    /// If the inner dimensions differ.
     pub fn multiply(&self, other: &Self) -> Result<Self> {
         if self.columns != other.rows {
             return Err(Error::length(format!(
@@ -143,16 +143,16 @@ impl BitMatrix {
         transposed
     }
 
-    /// The dimension of the row space.
+    /// Returns the dimension of the row space.
     pub fn rank(&self) -> usize {
         let mut echelon = Echelon::new(self.columns);
         (0..self.rows).filter(|&r| echelon.insert(self.row(r)).is_ok()).count()
     }
 
-    /// The inverse, or `None` where the matrix is singular.
+    /// Returns the inverse, or `None` if the matrix is singular.
     ///
     /// # Errors
-    /// When the matrix is not square.
+    /// If the matrix is not square.
     pub fn invert(&self) -> Result<Option<Self>> {
         if self.rows != self.columns {
             let (rows, columns) = (self.rows, self.columns);
@@ -161,8 +161,8 @@ impl BitMatrix {
         Ok(self.solve(&Self::identity(self.rows)))
     }
 
-    /// A matrix X with X · self = wanted, or `None` where some row of `wanted` is outside the row
-    /// space of `self`. X says which rows of `self` add up to each wanted row.
+    /// Returns a matrix X with X · self = wanted, or `None` if some row of `wanted` is outside the
+    /// row space of `self`. Row i of X says which rows of `self` add up to row i of `wanted`.
     pub fn solve(&self, wanted: &Self) -> Option<Self> {
         assert_eq!(self.columns, wanted.columns, "both sides have the same columns");
         let mut echelon = Echelon::new(self.columns);
@@ -177,24 +177,25 @@ impl BitMatrix {
     }
 }
 
-/// An incrementally built basis of a row space that remembers of which inserted rows each basis
-/// vector is the sum.
+/// An incrementally built basis of a row space. Each basis vector remembers the inserted rows that
+/// it is the sum of.
 #[derive(Debug, Clone)]
 pub(crate) struct Echelon {
     inserted: usize,
-    /// By leading column: the reduced vector.
+    /// Reduced vectors, indexed by leading column.
     basis: Vec<Option<Reduced>>,
     rank: usize,
-    /// The words that were added to reduce the rows inserted.
+    /// Number of 64-bit words added so far while reducing inserted rows.
     steps: u64,
 }
 
 /// A vector of a basis.
 #[derive(Debug, Clone)]
 struct Reduced {
-    /// Its words from that of its leading column on; those before are zero.
+    /// The vector's words, starting with the word of its leading column; the words before it are
+    /// zero.
     tail: Box<[u64]>,
-    /// The inserted rows that add up to it.
+    /// The inserted rows that add up to this vector, as a bit set.
     parts: Box<[u64]>,
 }
 
@@ -207,13 +208,13 @@ impl Echelon {
         self.rank
     }
 
-    /// The words that were added to reduce the rows inserted.
+    /// Returns the number of 64-bit words added so far while reducing inserted rows.
     pub(crate) fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Inserts the next row. A row that depends on earlier ones is numbered but not kept, and the
-    /// earlier rows that add up to it are returned.
+    /// Inserts the next row. A row that depends on earlier rows gets a number but is not kept; the
+    /// earlier rows that add up to it are then returned as the error.
     pub(crate) fn insert(&mut self, row: &[u64]) -> Result<(), Vec<usize>> {
         let number = self.inserted;
         self.inserted += 1;
@@ -232,21 +233,23 @@ impl Echelon {
         }
     }
 
-    /// The inserted rows that add up to `row`, or the columns that remain out of reach.
+    /// Returns the inserted rows that add up to `row`, or as the error the columns that no sum of
+    /// them clears.
     pub(crate) fn express(&self, row: &[u64]) -> Result<Vec<usize>, Vec<usize>> {
         let (reduced, combination, _) = self.reduce(row);
         let left: Vec<usize> = ones_of(&reduced).collect();
         if left.is_empty() { Ok(ones_of(&combination).collect()) } else { Err(left) }
     }
 
-    /// What is left of a row, the inserted rows that were added to it, and the words that were added.
+    /// Reduces `row`. Returns what is left of it, the inserted rows that were added to it, and the
+    /// number of words added.
     fn reduce(&self, row: &[u64]) -> (Vec<u64>, Vec<u64>, u64) {
         let mut steps = 0;
         let mut reduced = row.to_vec();
         let mut combination = vec![0; self.inserted.div_ceil(64)];
         for word in 0..reduced.len() {
-            // What is added has its ones from the leading column on, so that a column that has been
-            // looked at stays as it is.
+            // A basis vector has no ones before its leading column, so adding it never changes a
+            // column that has already been looked at.
             let mut unseen = u64::MAX;
             while reduced[word] & unseen != 0 {
                 let bit = (reduced[word] & unseen).trailing_zeros();

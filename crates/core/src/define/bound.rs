@@ -1,24 +1,26 @@
-//! How few ones a code of some shape can have.
+//! Lower bounds on the number of ones of a code.
 //!
-//! A one of a parity row is an XOR of every encoding as the rows stand, and of every update. There are
-//! bounds below which no code gets, whatever its construction:
+//! Computed row by row, each one in a parity row costs one XOR per encoding, and one per update of
+//! its data cell. Whatever its construction, no code has fewer ones than these bounds:
 //!
-//! - *Any code that tolerates t losses.* Were a data cell in parity cells of fewer than t other nodes,
-//!   their loss together with its own would leave nothing that depends on it. So every data
-//!   cell is in t parity cells at least. X-Code reaches this.
-//! - *k data and m parity nodes of w cells, any m of which may be lost.* The w by w block of every
-//!   data node in every parity node is invertible, so it has at least w ones, and exactly w only if
-//!   it is a permutation. Two by two blocks must be invertible together, which four permutations are
-//!   not: every row has two ones, so all columns add up to zero. So no two data nodes have
-//!   permutations in the same two parity nodes, and every other block has w + 1 ones or more. With m = 2 that is 2kw + k - 1, the bound of Blaum and Roth (*On lowest density
-//!   MDS codes*, IEEE Transactions on Information Theory, 1999), which Liberation, Blaum-Roth and
-//!   Liber8tion codes reach.
+//! - *Any code that tolerates t losses.* Suppose that a data cell were in parity cells of fewer
+//!   than t other nodes. Losing those nodes and its own would then leave nothing that depends on
+//!   it. So every data cell is in at least t parity cells. X-Code reaches this bound.
+//! - *k data and m parity nodes of w cells, any m of which may be lost.* The w by w block of each
+//!   data node in each parity node is invertible, so it has at least w ones, and exactly w only if
+//!   it is a permutation. Any two by two blocks, taken as one matrix, must be invertible too. Four
+//!   permutations are not: every row of that matrix has two ones, so its columns add up to zero. So
+//!   two data nodes cannot both have permutations in the same two parity nodes, and every block
+//!   that is not a permutation has at least w + 1 ones. With m = 2 the bound is 2kw + k - 1, that
+//!   of Blaum and Roth (*On lowest density MDS codes*, IEEE Transactions on Information Theory,
+//!   1999), which Liberation, Blaum-Roth and Liber8tion codes reach.
 
 use crate::define::cells::{CellId, Role};
 use crate::define::code::Code;
 
 impl Code {
-    /// A number of ones (see [`Code::ones`]) below which no code of the same shape and tolerance gets.
+    /// Returns a lower bound on the number of ones (see [`Code::ones`]) of any code with this shape
+    /// and tolerance.
     pub fn fewest_ones(&self) -> usize {
         let data = self.data_cells().len();
         match self.symbol_shape() {
@@ -27,8 +29,8 @@ impl Code {
         }
     }
 
-    /// The numbers of data and parity nodes, where nodes hold either and equally many cells, and the
-    /// code tolerates as many losses as it has parity nodes.
+    /// Returns the numbers of data and parity nodes if each node holds only data or only parity,
+    /// all hold the same number of cells, and the tolerance equals the number of parity nodes.
     fn symbol_shape(&self) -> Option<(usize, usize)> {
         let (mut data, mut parity) = (0, 0);
         let width = self.nodes().next().map_or(0, |node| self.node_cells(node).len());
@@ -45,10 +47,10 @@ impl Code {
     }
 }
 
-/// At least as many as there can be permutations among k columns of m blocks, when no two columns
-/// have them in the same two rows. A column with d of them uses up d(d - 1)/2 pairs of rows, of
-/// m(m - 1)/2; so one in every column is free, then a second costs one pair, a third two, and the
-/// most are had when columns are filled evenly.
+/// Returns an upper bound on the number of permutations among k columns of m blocks, where no two
+/// columns may have them in the same two rows. A column with d permutations uses up d(d - 1)/2 of
+/// the m(m - 1)/2 pairs of rows. So the first permutation in a column costs no pair, the second one
+/// pair, the third two, and filling the columns evenly gives the most.
 fn most_permutations(k: usize, m: usize) -> usize {
     let mut pairs = m * (m - 1) / 2;
     let mut most = k;
@@ -75,14 +77,16 @@ mod tests {
         {
             assert_eq!(code(spec).fewest_ones(), 2 * k * w + k - 1, "{spec}");
         }
-        // One parity has no pairs. Three by three has six permutations at most, without a rectangle.
+        // One parity has no pairs. Three by three has six permutations at most, without a
+        // rectangle.
         assert_eq!(code("cauchy:k=5,m=1,w=4").fewest_ones(), 20);
         assert_eq!(most_permutations(3, 3), 6);
         assert_eq!(most_permutations(7, 3), 10);
         assert_eq!(most_permutations(1, 4), 4);
     }
 
-    /// By trying all placements: a row of bits a column, and no pair of rows in two columns.
+    /// Tries all placements: each column is a set of rows, and no pair of rows may occur in two
+    /// columns.
     #[test]
     fn no_placement_has_more_permutations() {
         fn most(columns: usize, rows: usize, used: &[usize]) -> usize {

@@ -38,7 +38,7 @@ pub struct CodeBuilder {
 }
 
 impl CodeBuilder {
-    /// A code on the given number of nodes, without cells yet.
+    /// Returns a code on `nodes` nodes that has no cells yet.
     pub fn new(nodes: usize) -> Self {
         Self {
             pin: Pin::new(),
@@ -67,25 +67,24 @@ impl CodeBuilder {
         self
     }
 
-    /// Sets the stage of the cells that follow; 1 to begin with. On every node the rows of a stage
-    /// come after those of earlier ones, in whatever order they are added.
+    /// Sets the stage of the cells that follow; initially 1. On every node, the rows of a stage
+    /// come after those of earlier stages, in whatever order they are added.
     pub fn stage(&mut self, stage: u8) -> &mut Self {
         self.stage = stage;
         self
     }
 
-    /// Says of the first stage, or when called again of the next, what is true at its end: that any
-    /// `tolerance` nodes may be lost then, and that the stage that follows makes its cells from those
-    /// of `reads`.
+    /// Ends a stage: the first call ends stage 1, the next call stage 2, and so on. At its end any
+    /// `tolerance` nodes may be lost, and the next stage computes its cells from those in `reads`.
     pub fn end_stage(&mut self, tolerance: usize, reads: Vec<CellId>) -> &mut Self {
         self.stage_ends.push(StageEnd { tolerance, reads });
         self
     }
 
-    /// Adds the next data cell, as the next row of a node or stored nowhere.
+    /// Adds the next data cell: as the next row of `node`, or stored nowhere if `node` is `None`.
     ///
     /// # Panics
-    /// When there is no such node.
+    /// If there is no node of that number.
     pub fn data(&mut self, node: Option<usize>) -> CellId {
         let row = vec![self.data.len() as u32].into_boxed_slice();
         let cell = self.push(Role::Data, node, row, Box::default());
@@ -93,11 +92,11 @@ impl CodeBuilder {
         cell
     }
 
-    /// Adds a cell that is the XOR of cells added before, as the next row of a node or stored
-    /// nowhere. A source that is named twice cancels out.
+    /// Adds a cell that is the XOR of cells added before: as the next row of `node`, or stored
+    /// nowhere if `node` is `None`. A source that is named twice cancels out.
     ///
     /// # Panics
-    /// When there is no such node.
+    /// If there is no node of that number.
     pub fn derived(&mut self, role: Role, node: Option<usize>, sources: &[CellId]) -> CellId {
         let mut row: Vec<u32> =
             sources.iter().flat_map(|&source| self.rows[source.index()].iter().copied()).collect();
@@ -110,16 +109,17 @@ impl CodeBuilder {
     /// Adds the next data cells: `rows` of node 0, then `rows` of node 1, up to node `nodes - 1`.
     ///
     /// # Panics
-    /// When the code has fewer nodes.
+    /// If the code has fewer than `nodes` nodes.
     pub fn data_nodes(&mut self, nodes: usize, rows: usize) -> Vec<Vec<CellId>> {
         (0..nodes).map(|node| (0..rows).map(|_| self.data(Some(node))).collect()).collect()
     }
 
-    /// Adds a parity node that is the sum of blocks times data columns: its row r is the XOR of
-    /// cell c of column j for every one at (r, c) of block j.
+    /// Adds a parity node as the sum of blocks times data columns. Its row r is the XOR of cell c
+    /// of column j for every one at (r, c) of block j.
     ///
     /// # Panics
-    /// When there is no such node, or a block has more columns than its data column has cells.
+    /// If there is no node of that number, or a block has more columns than its data column has
+    /// cells.
     pub fn blocks(&mut self, node: usize, data: &[Vec<CellId>], blocks: &[BitMatrix]) -> &mut Self {
         for r in 0..blocks.first().map_or(0, BitMatrix::rows) {
             let sources = blocks.iter().zip(data);
@@ -134,7 +134,7 @@ impl CodeBuilder {
     /// symbol as the next w rows of its node.
     ///
     /// # Panics
-    /// When the code has fewer nodes.
+    /// If the code has fewer nodes.
     pub fn symbols(&mut self, matrix: &SymbolMatrix) -> &mut Self {
         let field = matrix.field();
         let data = self.data_nodes(matrix.data_nodes(), field.width() as usize);
@@ -148,15 +148,16 @@ impl CodeBuilder {
     /// Adds the symbols of a matrix in the word layout. The code has no other cells.
     ///
     /// # Panics
-    /// When the code has fewer nodes.
+    /// If the code has fewer nodes.
     pub fn words(&mut self, matrix: SymbolMatrix) -> &mut Self {
         self.symbols(&matrix);
         self.symbols = Some(matrix);
         self
     }
 
-    /// Adds the data blocks of an LT code, which are stored nowhere, and its blocks, dealt out to the
-    /// nodes in turn, each a lane of its own. The code has no other cells.
+    /// Adds the data blocks of an LT code, which are stored nowhere, and its encoded blocks.
+    /// Encoded blocks are dealt out to the nodes in turn, and each is a lane of its own. The code
+    /// has no other cells.
     pub fn graph(&mut self, graph: &Graph) -> &mut Self {
         let data: Vec<CellId> = (0..graph.data()).map(|_| self.data(None)).collect();
         let nodes = self.nodes.len();
@@ -188,11 +189,14 @@ impl CodeBuilder {
         id
     }
 
-    /// The finished code, with its canonical spec and the number of nodes that may be lost.
+    /// Returns the finished code. `spec` is its canonical spec, `tolerance` the number of nodes
+    /// that may be lost.
     ///
     /// # Errors
-    /// When the code has no data, a node without cells, a lane that mixes data and parity or stages,
-    /// a cell of a stage after the last that an end was said of, or in the word layout divided symbols, other cells, or words that no kernel computes with.
+    /// If the code has no data, a node without cells, a lane that mixes data and parity or stages,
+    /// or a cell whose stage is more than one after the last ended stage. In the word layout also
+    /// if symbols are divided, if there are other cells, or if no kernel computes with words of
+    /// that width.
     pub fn finish(mut self, spec: Spec, tolerance: usize) -> Result<Code> {
         self.sort_stages(&spec)?;
         let widest = self.nodes.iter().map(Vec::len).max().unwrap_or(0);
@@ -226,7 +230,7 @@ impl CodeBuilder {
         Ok(code)
     }
 
-    /// Brings the rows of every node into the order of their stages, all of which must have ends.
+    /// Sorts the rows of every node by stage. All stages but the last must have been ended.
     fn sort_stages(&mut self, spec: &Spec) -> Result<()> {
         let stages = self.stage_ends.len() + 1;
         if let Some(cell) = self.cells.iter().find(|c| !(1..=stages).contains(&c.stage.into())) {
@@ -301,7 +305,7 @@ mod tests {
         assert_eq!(code.cell(CellId::new(6)).stage, 2);
     }
 
-    /// A code that stores no original data, as plain LT.
+    /// A code that stores no original data, like plain LT.
     #[test]
     fn unplaced_data_fits() {
         let mut builder = CodeBuilder::new(2);

@@ -1,14 +1,14 @@
 //! Cauchy matrices: MDS by construction, and what may be varied in them without harm.
 //!
 //! Blömer, Kalfane, Karp, Karpinski, Luby and Zuckerman, *An XOR-based erasure-resilient coding
-//! scheme* (1995). Data points x_j and parity points y_i, all distinct, give the coefficients
-//! 1 / (y_i + x_j) over GF(2^w); every square submatrix of such a matrix is invertible, so any m
-//! losses are recoverable. Multiplying a row or a column by a nonzero element keeps all that and
+//! scheme* (1995). Data points x_j and parity points y_i, all distinct, give the coefficients 1 /
+//! (y_i + x_j) over GF(2^w). Every square submatrix of this matrix is invertible, so any m losses
+//! are recoverable. Multiplying a row or a column by a nonzero element keeps that property and
 //! changes the number of ones of the bit matrices.
 //!
-//! *Normalisation* (Plank and Xu 2006; the dissertation's section 2.2.2, BN) divides every column
-//! by its entry of the first row, which makes that row plain parity, and then every other row by
-//! the one of its entries that leaves the fewest ones.
+//! *Normalisation* (Plank and Xu 2006; the dissertation's section 2.2.2, BN) has two steps. It
+//! divides every column by its entry in the first row, which makes that row plain parity. Then it
+//! divides every other row by the entry of that row that leaves the fewest ones.
 
 use std::collections::HashSet;
 
@@ -17,10 +17,10 @@ use crate::define::ones::Ones;
 use crate::define::symbols::SymbolMatrix;
 use crate::error::{Error, Result};
 
-/// How many points are looked at for further rows.
+/// Upper bound on the number of unused points that are compared when rows are added.
 const CANDIDATES: usize = 256;
 
-/// Coefficients as a Cauchy matrix with scaled rows and columns.
+/// A matrix of coefficients: a Cauchy matrix with scaled rows and columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CauchyMatrix {
     field: Field,
@@ -33,10 +33,10 @@ pub struct CauchyMatrix {
 }
 
 impl CauchyMatrix {
-    /// The plain matrix of k data points followed by m parity points.
+    /// Returns the plain matrix. `points` are the k data points followed by the m parity points.
     ///
     /// # Errors
-    /// When the points are not k + m distinct elements of the field.
+    /// If the points are not k + m distinct elements of the field.
     pub fn new(field: Field, k: usize, m: usize, points: &[u64]) -> Result<Self> {
         let mut sorted = points.to_vec();
         sorted.sort_unstable();
@@ -59,36 +59,36 @@ impl CauchyMatrix {
         })
     }
 
-    /// The same points without scalings.
+    /// Returns the matrix of the same points without scalings.
     pub fn plain(mut self) -> Self {
         self.row_scale.fill(1);
         self.column_scale.fill(1);
         self
     }
 
-    /// The same points with the given scalings of rows and columns.
+    /// Returns the matrix of the same points with the given scalings of rows and columns.
     ///
     /// # Errors
-    /// When there is not one nonzero scaling for each row and column.
+    /// If there is not exactly one nonzero scaling for each row and column.
     pub fn with_scalings(mut self, rows: &[u64], columns: &[u64]) -> Result<Self> {
         self.row_scale = scales(self.field, self.y.len(), rows)?;
         self.column_scale = scales(self.field, self.x.len(), columns)?;
         Ok(self)
     }
 
-    /// The same points with columns scaled so that the first row would be plain parity, and rows by
-    /// the given numbers.
+    /// Returns the matrix of the same points with rows scaled by `rows`, and columns scaled so that
+    /// an unscaled first row would be plain parity.
     ///
     /// # Errors
-    /// When there is not one nonzero scaling for each row.
+    /// If there is not exactly one nonzero scaling for each row.
     pub fn with_rows(mut self, rows: &[u64]) -> Result<Self> {
         self.column_scale = self.x.iter().map(|x| self.y[0] ^ x).collect();
         self.row_scale = scales(self.field, self.y.len(), rows)?;
         Ok(self)
     }
 
-    /// The same points with the scalings of normalisation; of several divisors as good, the
-    /// smallest.
+    /// Returns the normalised matrix of the same points. Of several equally good divisors the
+    /// smallest is used.
     pub fn normalised(mut self) -> Self {
         self.column_scale = self.x.iter().map(|x| self.y[0] ^ x).collect();
         self.row_scale = vec![1; self.y.len()];
@@ -99,11 +99,11 @@ impl CauchyMatrix {
         self
     }
 
-    /// The same matrix with more rows, m in all, scaled as normalisation scales them: of the points
-    /// that are left (the first 256) those whose rows have the fewest ones.
+    /// Returns the same matrix with rows added until there are `m`, each scaled as normalisation
+    /// does. Of the first 256 unused points, those whose rows have the fewest ones are taken.
     ///
     /// # Errors
-    /// When too few points are left, or m is less than the rows that there are.
+    /// If too few points are left, or if `m` is less than the present number of rows.
     pub fn extended(mut self, m: usize) -> Result<Self> {
         let used: HashSet<u32> = self.x.iter().chain(&self.y).copied().collect();
         let left = (0..self.field.size()).map(|point| point as u32);
@@ -132,13 +132,14 @@ impl CauchyMatrix {
         Ok(self)
     }
 
-    /// Counts ones of `rows` rows as long as these.
+    /// Returns a counter of ones for `rows` rows of this matrix's length.
     fn ones(&self, rows: usize) -> Ones {
         Ones::new(self.field, rows, self.x.len())
     }
 
-    /// The scaling of a parity point's row, with columns scaled as they are, that makes one of its
-    /// entries 1 and leaves the fewest ones, with their number; of several entries the smallest.
+    /// Returns the scaling of the row of `point`, and the number of ones that it leaves. Columns
+    /// stay scaled as they are. The scaling makes one entry 1; of all entries, that with the fewest
+    /// ones is chosen, the smallest of equals.
     fn sparsest_scaling(&self, point: u32, ones: &Ones) -> (usize, u32) {
         let entry = |(&x, &scale): (&u32, &u32)| self.field.multiply(scale, self.invert(point ^ x));
         let row: Vec<u32> = self.x.iter().zip(&self.column_scale).map(entry).collect();
@@ -179,10 +180,10 @@ impl CauchyMatrix {
         self.column_scale.iter().map(|&scale| u64::from(scale)).collect()
     }
 
-    /// The coefficients.
+    /// Returns the coefficients.
     ///
     /// # Errors
-    /// When the bit matrices would be too big to plan with.
+    /// If the bit matrices would be too big to plan with.
     pub fn symbols(&self) -> Result<SymbolMatrix> {
         let row = |i| (0..self.x.len()).map(|j| self.coefficient(i, j)).collect();
         SymbolMatrix::new(self.field, self.x.len(), (0..self.y.len()).map(row).collect())
@@ -223,8 +224,8 @@ mod tests {
         CauchyMatrix::new(Field::new(w).unwrap(), k, m, &points).unwrap()
     }
 
-    /// The dissertation's table 3.1, all 23 rows: (n, k, w), the XORs of the plain matrix (ones - m·w)
-    /// and by how much normalisation reduces them, in percent.
+    /// All 23 rows of the dissertation's table 3.1: (n, k, w), the XORs of the plain matrix
+    /// (ones - m·w), and the percentage by which normalisation reduces them.
     const TABLE_3_1: [(usize, usize, u32, usize, f64); 23] = [
         (7, 5, 3, 45, 31.11),
         (7, 5, 4, 79, 34.18),
@@ -265,7 +266,8 @@ mod tests {
         }
     }
 
-    /// All points of GF(8): what is left of 3 and 1 are four, in the order of their rows' ones.
+    /// Uses all points of GF(8). With 3 data points and 1 parity point, four are left, listed here
+    /// by the number of ones of their rows.
     #[test]
     fn further_rows_have_the_fewest_ones() {
         let matrix = plain(3, 1, 3).normalised();

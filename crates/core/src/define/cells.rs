@@ -1,4 +1,4 @@
-//! Cells: what a code is made of, and sets of them.
+//! Cells, of which a code is made, and sets of them.
 
 use std::fmt;
 
@@ -13,15 +13,15 @@ pub struct CellId(u32);
 macro_rules! id {
     ($name:ident, $prefix:literal) => {
         impl $name {
-            /// The id of the given number.
+            /// Returns the id with number `index`.
             ///
             /// # Panics
-            /// When the number does not fit 32 bits, which no code reaches.
+            /// If the number does not fit 32 bits, which no code reaches.
             pub fn new(index: usize) -> Self {
                 Self(u32::try_from(index).expect("ids fit 32 bits"))
             }
 
-            /// The number, from 0.
+            /// Returns the number, from 0.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -58,28 +58,29 @@ pub struct Place {
     pub row: usize,
 }
 
-/// One cell: its role, its place, and the stage of encoding in which it is made (1, except for the
-/// later parities of delayed parity generation).
+/// One cell: its role, its place, and the stage of encoding in which it is computed. The stage is
+/// 1, except for the later parities of delayed parity generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cell {
     /// What the cell is for.
     pub role: Role,
-    /// Where it is stored, if it is.
+    /// Where it is stored, or `None` if it is stored nowhere.
     pub place: Option<Place>,
-    /// The stage in which it is made, from 1.
+    /// The stage in which it is computed, from 1.
     pub stage: u8,
 }
 
-/// What is true at the end of a stage.
+/// The state of a code at the end of a stage.
 #[derive(Debug, Clone)]
 pub(crate) struct StageEnd {
-    /// How many nodes may be lost.
+    /// Number of nodes that may be lost.
     pub(crate) tolerance: usize,
     /// The cells that the next stage reads.
     pub(crate) reads: Vec<CellId>,
 }
 
-/// Sorts a list and removes what occurs an even number of times.
+/// Sorts a list and removes pairs: a value that occurs an even number of times vanishes, any other
+/// stays once.
 pub(crate) fn cancel_pairs<T: Copy + Ord>(list: &mut Vec<T>) {
     list.sort_unstable();
     let kept: Vec<T> =
@@ -94,12 +95,12 @@ pub struct CellSet {
 }
 
 impl CellSet {
-    /// The empty set over a code of `cells` cells.
+    /// Returns an empty set for a code with `cells` cells.
     pub fn new(cells: usize) -> Self {
         Self { words: vec![0; cells.div_ceil(64)] }
     }
 
-    /// The set of the given cells.
+    /// Returns the set with the given members, for a code with `cells` cells.
     pub fn from_cells(cells: usize, members: impl IntoIterator<Item = CellId>) -> Self {
         let mut set = Self::new(cells);
         members.into_iter().for_each(|cell| set.insert(cell));
@@ -109,7 +110,7 @@ impl CellSet {
     /// Adds a cell.
     ///
     /// # Panics
-    /// When the cell is out of the set's range.
+    /// If the cell is out of the set's range.
     pub fn insert(&mut self, cell: CellId) {
         self.words[cell.index() / 64] |= 1 << (cell.index() % 64);
     }
@@ -131,7 +132,7 @@ impl CellSet {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }

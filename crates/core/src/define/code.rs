@@ -1,19 +1,19 @@
 //! The general code type: cells, their rows in the generator, and their places on nodes.
 //!
-//! A code has *data cells*, numbered in the order of the user's bytes, and cells derived from
-//! them. Every cell is an XOR of data cells (its *row* of the generator matrix). A cell may be
-//! *placed*: it is one row of one node's strips. It may also be stored nowhere: an *auxiliary*
-//! cell such as EVENODD's S, which only helps the planner, or a data cell of a code that stores
-//! no original data (LT).
+//! A code has *data cells*, numbered in the order of the user's bytes, and cells derived from them.
+//! Every cell is an XOR of data cells: its *row* of the generator matrix. A cell may be *placed*,
+//! as one row of one node's strips. Two kinds of cells are stored nowhere: an *auxiliary* cell such
+//! as EVENODD's S, which only helps the planner, and a data cell of a code that stores no original
+//! data (LT).
 //!
 //! Nothing here assumes that nodes are alike, that a node holds only data or only parity, or that
-//! there is one stripe: X-Code puts parity cells under data cells on every node, a DPG group
-//! is one code whose nodes hold the symbols of several stripes, and an LT code has thousands of
-//! nodes' worth of rows with a dozen ones each. Rows are therefore kept sparse.
+//! there is one stripe. X-Code puts parity cells under data cells on every node. A DPG group is one
+//! code whose nodes hold the symbols of several stripes. An LT code has thousands of rows with a
+//! dozen ones each; rows are therefore kept sparse.
 //!
-//! A derived cell is *defined* by the cells it is the XOR of, which need not be data cells: RDP's
-//! diagonal parity is defined through row parity. The generator row follows from the definition;
-//! the definition itself stays as a hint that lets the planner find the published, cheaper
+//! A derived cell is *defined* as the XOR of other cells, which need not be data cells: RDP's
+//! diagonal parity is defined through row parity. The generator row follows from the definition.
+//! The definition itself is kept as a hint that lets the planner find the published, cheaper
 //! schedules.
 
 use crate::define::cells::{Cell, CellId, CellSet, NodeId, Place, Role, StageEnd};
@@ -33,11 +33,11 @@ pub struct Code {
     pub(super) cells: Vec<Cell>,
     pub(super) data: Vec<CellId>,
     pub(super) nodes: Vec<Vec<CellId>>,
-    /// Per cell, the data cells (by position in `data`) that it is the XOR of, ascending.
+    /// For each cell, the data cells (by position in `data`) that it is the XOR of, ascending.
     pub(super) rows: Vec<Box<[u32]>>,
-    /// Per cell, the cells that define it; empty for data cells.
+    /// For each cell, the cells that define it; empty for data cells.
     pub(super) definitions: Vec<Box<[CellId]>>,
-    /// The coefficients over GF(2^w), where the layout is words.
+    /// The coefficients over GF(2^w), in the word layout only.
     pub(super) symbols: Option<SymbolMatrix>,
     /// The graph of an LT code.
     pub(super) graph: Option<Graph>,
@@ -54,7 +54,7 @@ impl Code {
         &self.pin
     }
 
-    /// Any this many nodes may be lost, once all stages are done.
+    /// Number of nodes that may be lost, whichever they are, once all stages are done.
     pub fn tolerance(&self) -> usize {
         self.tolerance
     }
@@ -74,10 +74,10 @@ impl Code {
         (0..self.nodes.len()).map(NodeId::new)
     }
 
-    /// The cells of a node by row.
+    /// Cells of a node, by row.
     ///
     /// # Panics
-    /// When there is no such node.
+    /// If there is no node of that number.
     pub fn node_cells(&self, node: NodeId) -> &[CellId] {
         &self.nodes[node.index()]
     }
@@ -92,7 +92,7 @@ impl Code {
         &self.data
     }
 
-    /// The number of cells of every role.
+    /// Number of cells of all roles.
     pub fn cell_count(&self) -> usize {
         self.cells.len()
     }
@@ -102,10 +102,10 @@ impl Code {
         (0..self.cells.len()).map(CellId::new)
     }
 
-    /// A cell.
+    /// Returns a cell.
     ///
     /// # Panics
-    /// When there is no such cell.
+    /// If there is no cell of that number.
     pub fn cell(&self, cell: CellId) -> &Cell {
         &self.cells[cell.index()]
     }
@@ -115,44 +115,46 @@ impl Code {
         &self.rows[cell.index()]
     }
 
-    /// The cells that a derived cell is defined by; empty for data cells (and for a derived cell
-    /// that is always zero).
+    /// Cells that define a derived cell; empty for data cells (and for a derived cell that is
+    /// always zero).
     pub fn definition(&self, cell: CellId) -> &[CellId] {
         &self.definitions[cell.index()]
     }
 
-    /// The coefficients over GF(2^w) of a code in the word layout, whose cells are the bits of
-    /// symbols and are stored as such; `None` where cells are packets.
+    /// Coefficients over GF(2^w) of a code in the word layout, whose cells are the bits of symbols
+    /// and are stored together as symbols; `None` if cells are packets.
     pub fn symbols(&self) -> Option<&SymbolMatrix> {
         self.symbols.as_ref()
     }
 
-    /// The graph of an LT code, whose block b is cell k + b and lies on node b modulo the nodes; `None`
-    /// for codes with a tolerance. Whether given blocks determine the data is a matter of the graph.
+    /// Graph of an LT code; `None` for codes with a tolerance. Block b is cell k + b and lies on
+    /// node b modulo the number of nodes. The graph decides whether given blocks determine the
+    /// data.
     pub fn graph(&self) -> Option<&Graph> {
         self.graph.as_ref()
     }
 
-    /// How many rows of a node form one *lane*: the part of a stored block that is contiguous,
-    /// separately checksummed and can be read alone. Equal to the node's rows where reading part
-    /// of a strip gains nothing.
+    /// Number of rows of a node that form one *lane*: the part of a stored block that is
+    /// contiguous, has its own checksum and can be read alone. Equal to the node's number of rows
+    /// where reading part of a strip gains nothing.
     pub fn lane_rows(&self) -> usize {
         self.lane_rows
     }
 
-    /// The ones of the parity rows of the generator: what encoding costs before any scheduling.
+    /// Number of ones in the parity rows of the generator: the cost of encoding before any
+    /// scheduling.
     pub fn ones(&self) -> usize {
         let parity = |&cell: &CellId| self.cell(cell).role == Role::Parity;
         self.cells().filter(parity).map(|cell| self.row(cell).len()).sum()
     }
 
-    /// The set of all placed cells of some nodes.
+    /// Set of all placed cells of the given nodes.
     pub fn cells_of(&self, nodes: impl IntoIterator<Item = NodeId>) -> CellSet {
         let cells = nodes.into_iter().flat_map(|node| self.node_cells(node).iter().copied());
         CellSet::from_cells(self.cell_count(), cells)
     }
 
-    /// The stored cells of one role.
+    /// Set of the stored cells of one role.
     pub fn stored(&self, role: Role) -> CellSet {
         let wanted = |&cell: &CellId| {
             let cell = self.cell(cell);
@@ -161,8 +163,8 @@ impl Code {
         CellSet::from_cells(self.cell_count(), self.cells().filter(wanted))
     }
 
-    /// How a cell is called in messages and schedules: `d3.1` is row 1 of node 3 holding data,
-    /// `p5.0` holding parity; a cell that is stored nowhere is called by its number.
+    /// Name of a cell in messages and schedules: `d3.1` is row 1 of node 3 and holds data, `p5.0`
+    /// holds parity. A cell that is stored nowhere is named by its number.
     pub fn cell_name(&self, cell: CellId) -> String {
         match (self.cell(cell).role, self.cell(cell).place) {
             (Role::Data, Some(Place { node, row })) => format!("d{}.{row}", node.index()),
@@ -175,10 +177,10 @@ impl Code {
     /// Feeds a canonical description of generator and placement to a hash. Two codes with the same
     /// description store the same bytes in the same places.
     ///
-    /// All numbers are 32-bit little-endian: the number of data cells; the number of nodes; then
-    /// for each node the number of its cells, and for each cell in row order the number of ones
-    /// of its generator row and their positions; in a code of several stages, then, for each node the
-    /// stages of its cells; in the word layout, finally, the bits of a word.
+    /// All numbers are 32-bit little-endian, in this order: the number of data cells; the number of
+    /// nodes; for each node the number of its cells, and for each cell in row order the number of
+    /// ones of its generator row and their positions. A code of several stages adds the stages of
+    /// the cells of each node. The word layout adds the number of bits of a word.
     pub fn describe(&self, feed: impl FnMut(&[u8])) {
         let mut numbers = Numbers { feed, bytes: Vec::with_capacity(Numbers::<()>::ROOM) };
         numbers.add(self.data.len());
@@ -201,14 +203,15 @@ impl Code {
     }
 }
 
-/// 32-bit little-endian numbers, fed on in pieces: hashes take long for a few bytes at a time.
+/// Writes 32-bit little-endian numbers in larger pieces, because hashes are slow when fed a few
+/// bytes at a time.
 struct Numbers<F> {
     feed: F,
     bytes: Vec<u8>,
 }
 
 impl<F> Numbers<F> {
-    /// The bytes of a piece.
+    /// Size of a piece, in bytes.
     const ROOM: usize = 16 * 1024;
 }
 

@@ -1,7 +1,7 @@
 //! Losses: what the cells at hand still determine.
 //!
 //! The unknowns are the data cells that are not at hand. Every derived cell at hand gives one
-//! equation over them; a cell can be had exactly when its generator row, restricted to the
+//! equation over them. A cell can be recovered exactly if its generator row, restricted to the
 //! unknowns, is a sum of such equations. Equations are taken sparsest first, so that the sums
 //! prefer cheap parity (row parity before the dense rows).
 
@@ -14,7 +14,7 @@ use crate::define::code::Code;
 pub struct Losses<'a> {
     code: &'a Code,
     have: CellSet,
-    /// Per data cell, its column among the unknowns.
+    /// For each data cell, its column among the unknowns.
     unknown: Vec<Option<usize>>,
     unknowns: Vec<CellId>,
     equations: Vec<CellId>,
@@ -22,7 +22,7 @@ pub struct Losses<'a> {
 }
 
 impl<'a> Losses<'a> {
-    /// The situation in which exactly the cells of `have` are at hand.
+    /// Describes the situation in which exactly the cells of `have` are at hand.
     pub fn new(code: &'a Code, have: CellSet) -> Self {
         let mut unknown = vec![None; code.data_cells().len()];
         let mut unknowns = Vec::new();
@@ -38,7 +38,8 @@ impl<'a> Losses<'a> {
         losses
     }
 
-    /// The situation in which all placed cells are at hand except those of the given nodes.
+    /// Describes the situation in which all placed cells are at hand except those of the nodes
+    /// `lost`.
     pub fn of_nodes(code: &'a Code, lost: &[NodeId]) -> Self {
         Self::new(code, code.cells_of(code.nodes().filter(|node| !lost.contains(node))))
     }
@@ -48,10 +49,10 @@ impl<'a> Losses<'a> {
         self.echelon.rank() == self.unknowns.len()
     }
 
-    /// The cells at hand that add up to `cell`, ascending.
+    /// Returns the cells at hand that add up to `cell`, ascending.
     ///
     /// # Errors
-    /// The data cells whose loss keeps it out of reach.
+    /// If `cell` cannot be recovered: the data cells whose loss prevents it.
     pub fn express(&self, cell: CellId) -> Result<Vec<CellId>, Vec<CellId>> {
         let parities = self.combination(cell)?.into_iter().map(|equation| self.equations[equation]);
         let mut known = vec![false; self.code.data_cells().len()];
@@ -70,32 +71,32 @@ impl<'a> Losses<'a> {
         Ok(sum.iter().collect())
     }
 
-    /// The numbers of the equations whose unknown data adds up to that of `cell`.
+    /// Returns the numbers of the equations whose unknown data adds up to that of `cell`.
     ///
     /// # Errors
-    /// The data cells whose loss keeps it out of reach.
+    /// If `cell` cannot be recovered: the data cells whose loss prevents it.
     pub(crate) fn combination(&self, cell: CellId) -> Result<Vec<usize>, Vec<CellId>> {
         let used = self.echelon.express(&self.unknown_part(cell));
         used.map_err(|left| left.into_iter().map(|column| self.unknowns[column]).collect())
     }
 
-    /// The derived cells at hand, by number of the equation that each gives.
+    /// Derived cells at hand, indexed by the number of the equation that each gives.
     pub(crate) fn equations(&self) -> &[CellId] {
         &self.equations
     }
 
-    /// The words that were added to bring the equations into this form.
+    /// Number of 64-bit words added to reduce the equations.
     pub(crate) fn steps(&self) -> u64 {
         self.echelon.steps()
     }
 
-    /// The number of data cells that are not at hand.
+    /// Number of data cells that are not at hand.
     pub(crate) fn unknowns(&self) -> usize {
         self.unknowns.len()
     }
 
-    /// The data at hand in the generator rows of some cells: a row for each, a column for each data cell at
-    /// hand, in order.
+    /// Returns the part of the generator rows of `cells` that concerns data at hand: one row for
+    /// each cell, one column for each data cell at hand, in order.
     pub(crate) fn known_parts(&self, cells: &[CellId]) -> BitMatrix {
         let mut columns = vec![None; self.unknown.len()];
         let known = (0..columns.len()).filter(|&data| self.unknown[data].is_none());
@@ -134,7 +135,7 @@ impl<'a> Losses<'a> {
     }
 }
 
-/// All ways to choose `count` of `0..total`, in lexicographic order.
+/// All ways to choose `count` of the numbers `0..total`, in lexicographic order.
 pub fn combinations(total: usize, count: usize) -> impl Iterator<Item = Vec<usize>> {
     let first = (count <= total).then(|| (0..count).collect::<Vec<_>>());
     std::iter::successors(first, move |chosen| {

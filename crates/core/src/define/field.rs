@@ -1,11 +1,11 @@
 //! The finite fields GF(2^w), 1 ≤ w ≤ 32, for building matrices.
 //!
-//! Elements are the low `w` bits of a `u32`, bit `i` being the coefficient of x^i; addition is
-//! XOR, multiplication is carry-less and reduced by the field's polynomial. These run while a code
-//! is defined, never over data, so they are simple rather than fast: no tables, no state.
+//! An element is the low `w` bits of a `u32`; bit `i` is the coefficient of x^i. Addition is XOR;
+//! multiplication is carry-less and reduced by the field's polynomial. These functions run while a
+//! code is defined, never over data, so they are simple rather than fast: no tables, no state.
 //!
-//! The default polynomials are the primitive ones that Jerasure and GF-Complete use (for w = 8
-//! also ISA-L, Linux RAID-6 and most others: 0x11D), so that matrices equal theirs.
+//! The default polynomials are the primitive ones of Jerasure and GF-Complete (for w = 8 it is
+//! 0x11D, also used by ISA-L, Linux RAID-6 and most others), so the matrices equal theirs.
 
 use crate::define::bitmatrix::BitMatrix;
 use crate::error::{Error, Result};
@@ -55,10 +55,10 @@ pub struct Field {
 }
 
 impl Field {
-    /// The field of width `w` with its standard primitive polynomial.
+    /// Returns the field of width `w` with its standard primitive polynomial.
     ///
     /// # Errors
-    /// When `w` is not in 1..=32.
+    /// If `w` is not in 1..=32.
     pub fn new(w: u32) -> Result<Self> {
         match POLYNOMIALS.get(w as usize) {
             Some(&polynomial) if w >= 1 => Ok(Self { width: w, polynomial }),
@@ -66,11 +66,11 @@ impl Field {
         }
     }
 
-    /// The field of width `w` with a polynomial of degree `w` (bit `w` set), which must be
+    /// Returns the field of width `w` with a polynomial of degree `w` (bit `w` set), which must be
     /// irreducible.
     ///
     /// # Errors
-    /// When `w` is not in 1..=32, or the polynomial is of another degree or reducible.
+    /// If `w` is not in 1..=32, or if the polynomial is reducible or of another degree.
     pub fn with_polynomial(w: u32, polynomial: u64) -> Result<Self> {
         Self::new(w)?;
         if polynomial >> w != 1 || !is_irreducible(w, polynomial) {
@@ -116,8 +116,9 @@ impl Field {
         (a != 0).then(|| self.invert(a))
     }
 
-    /// The inverse of what is not zero, by Euclid's algorithm for polynomials: `a` times `of_u` stays `u`
-    /// and `a` times `of_v` stays `v` modulo the polynomial, until `u` is 1.
+    /// Returns the inverse of `a`, which is not zero, by Euclid's algorithm for polynomials. Two
+    /// equations hold modulo the polynomial until `u` is 1: `a` times `of_u` is `u`, and `a` times
+    /// `of_v` is `v`.
     fn invert(self, a: u32) -> u32 {
         let (mut u, mut v) = (u64::from(a), self.polynomial);
         let (mut of_u, mut of_v) = (1_u64, 0_u64);
@@ -132,8 +133,9 @@ impl Field {
         reduce(of_u, self.width, self.polynomial)
     }
 
-    /// The `w` by `w` bit matrix of "multiply by `a`": column `c` holds the bits of a·x^c, so that
-    /// bit `r` of a product is the XOR of the bits of the other factor where row `r` has a one.
+    /// Returns the `w` by `w` bit matrix of "multiply by `a`". Column `c` holds the bits of a·x^c.
+    /// So bit `r` of a product is the XOR of those bits of the other factor for which row `r` has a
+    /// one.
     pub fn bit_matrix(self, a: u32) -> BitMatrix {
         let w = self.width as usize;
         let mut matrix = BitMatrix::zero(w, w);
@@ -147,7 +149,7 @@ impl Field {
         matrix
     }
 
-    /// The number of ones of [`Field::bit_matrix`]: what multiplying by `a` costs.
+    /// Number of ones of [`Field::bit_matrix`]: the cost of multiplying by `a`.
     pub fn ones(self, a: u32) -> usize {
         let mut column = a;
         let mut ones = 0;
@@ -158,7 +160,7 @@ impl Field {
         ones
     }
 
-    /// Multiplication by `factor`, prepared for many words.
+    /// Prepares the multiplication of many words by `factor`.
     pub(crate) fn multiples_of(self, factor: u32) -> Multiples {
         let mut images = [0; 32];
         let bits = &mut images[..self.width as usize];
@@ -168,7 +170,8 @@ impl Field {
         Multiples { images, word: self.width as usize / 8 }
     }
 
-    /// `a` times x (1 in the field of two elements), as columns of a bit matrix step.
+    /// Returns `a` times x, computed as one step of a shift register. In the field of two elements
+    /// x is 1.
     pub(crate) fn times_x(self, a: u32) -> u32 {
         if self.width == 1 {
             return a;
@@ -179,12 +182,12 @@ impl Field {
     }
 }
 
-/// Multiplication by a constant, which is a linear map of a word's bits.
+/// Multiplication by a constant: a linear map of a word's bits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Multiples {
     /// The products of the constant and each bit of a word.
     images: [u32; 32],
-    /// The bytes of a word.
+    /// Number of bytes of a word.
     word: usize,
 }
 
@@ -204,7 +207,8 @@ impl Multiples {
         product
     }
 
-    /// Adds the multiples of little-endian words of 8, 16 or 32 bits to others.
+    /// Multiplies little-endian words of 8, 16 or 32 bits by the constant and adds the products to
+    /// `sums`.
     pub(crate) fn add(&self, words: &[u8], sums: &mut [u8]) {
         for (word, sum) in words.chunks_exact(self.word).zip(sums.chunks_exact_mut(self.word)) {
             let mut bytes = [0; 4];
@@ -243,8 +247,8 @@ fn power(a: u32, mut exponent: u64, multiply: impl Fn(u32, u32) -> u32) -> u32 {
     result
 }
 
-/// Ben-Or's test: a polynomial of degree w is irreducible exactly when it shares no factor with
-/// x^(2^i) - x for every i ≤ w/2.
+/// Ben-Or's test: a polynomial of degree w is irreducible exactly if it shares no factor with
+/// x^(2^i) - x for any i from 1 to w/2.
 fn is_irreducible(w: u32, polynomial: u64) -> bool {
     let mut frobenius = if w == 1 { reduce(2, 1, polynomial) } else { 2 };
     for _ in 0..w / 2 {

@@ -1,4 +1,4 @@
-//! WHAT: fields, bit matrices, codes and their names.
+//! The WHAT layer: fields, bit matrices, codes and their names.
 //!
 //! Nothing here knows how a code is computed or run; `plan` and `run` depend on this module and
 //! never the other way round.

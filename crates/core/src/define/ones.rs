@@ -1,19 +1,21 @@
-//! Which entry of a row to divide it by, so that its bit matrices have the fewest ones.
+//! Finds the entry to divide a row by so that its bit matrices have the fewest ones.
 //!
-//! Normalising a Cauchy matrix and Jerasure's improvement of one try every entry of a row as its divisor:
-//! k² quotients a row, each with the ones of its w by w bit matrix to be counted. There are three ways to do
-//! that, which count the same, and the one that takes the fewest steps is used:
+//! Normalising a Cauchy matrix, and Jerasure's improvement of one, try every entry of a row as its
+//! divisor. That is k² quotients a row, and for each the ones of its w by w bit matrix have to be
+//! counted. There are three ways to count them, with the same result; the one with the fewest steps
+//! is used:
 //!
-//! - *by quotient*: compute it and count;
-//! - *by logarithm*: in a field of up to 2^20 elements, a quotient is a difference of logarithms, under which
-//!   the ones are looked up;
-//! - *by transform*: count for all divisors together. Bit r of e · f is the parity of the bits of e that row r
-//!   of f's bit matrix selects. How many entries of a row have that bit set is, for all possible selections
-//!   at once, a Walsh-Hadamard transform of the row; a divisor then takes w² look-ups, whatever k is.
+//! - *by quotient*: compute the quotient and count its ones;
+//! - *by logarithm*: in a field of up to 2^20 elements, a quotient is a difference of logarithms,
+//!   and a table holds the number of ones by logarithm;
+//! - *by transform*: count for all divisors together. Bit r of e · f is the parity of the bits of e
+//!   that row r of f's bit matrix selects. A Walsh-Hadamard transform of the row gives, for all
+//!   possible selections at once, the number of entries that have that bit set. Each divisor then
+//!   takes w² look-ups, whatever k is.
 
 use crate::define::field::Field;
 
-/// The widest field whose elements are listed.
+/// Width of the widest field for which a table of all elements is built.
 pub(crate) const WIDEST_TABLE: u32 = 20;
 
 /// Counts ones for the rows of one matrix.
@@ -23,24 +25,26 @@ pub(crate) struct Ones {
     logarithms: Option<Logarithms>,
 }
 
-/// Logarithms to the base x, and ones by logarithm.
+/// Logarithms to the base x, and numbers of ones by logarithm.
 #[derive(Debug)]
 struct Logarithms {
-    /// By element; that of zero is not used.
+    /// Logarithm of each element; that of zero is not used.
     of: Vec<u32>,
-    /// By logarithm, twice over, so that a difference needs no reduction.
+    /// Number of ones by logarithm. The list is stored twice over, so a difference needs no
+    /// reduction.
     ones: Vec<u32>,
 }
 
 impl Ones {
-    /// For `rows` rows of `length` entries.
+    /// Prepares for `rows` rows of `length` entries.
     pub(crate) fn new(field: Field, rows: usize, length: usize) -> Self {
         let quotients = (rows as u64).saturating_mul(length as u64).saturating_mul(length as u64);
         let pays = field.width() <= WIDEST_TABLE && quotients >= field.size();
         Self { field, logarithms: pays.then(|| Logarithms::new(field)).flatten() }
     }
 
-    /// The ones of a row divided by each of some of its entries, which are not zero.
+    /// Returns the number of ones of a row after division by each of `divisors`, which are not
+    /// zero.
     pub(crate) fn divided(&self, row: &[u32], divisors: &[u32]) -> Vec<usize> {
         let w = u64::from(self.field.width());
         let lookups = row.len() as u64 * divisors.len() as u64;
@@ -68,7 +72,8 @@ impl Ones {
         let w = self.field.width();
         let (count, selections) = (row.len() as i64, i64::from(w) * i64::from(w));
         let ones = |&divisor: &u32| {
-            // Entries of even parity less those of odd, over all selections.
+            // Number of entries with even parity minus the number with odd parity, over all
+            // selections.
             let sum: i64 = self
                 .selections(self.inverse(divisor))
                 .fold(0, |sum, selection| sum + i64::from(balance[selection as usize]));
@@ -77,8 +82,8 @@ impl Ones {
         divisors.iter().map(ones).collect()
     }
 
-    /// The rows of the bit matrices of f, f · x, … f · x^(w - 1): what selects from e the bits whose parity is
-    /// a bit of e · f · x^c.
+    /// Rows of the bit matrices of f, f · x, … f · x^(w - 1). Each selects the bits of e whose
+    /// parity is one bit of e · f · x^c.
     fn selections(&self, f: u32) -> impl Iterator<Item = u32> {
         let w = self.field.width();
         let mut columns = [0_u32; 64];
@@ -97,7 +102,7 @@ impl Ones {
 }
 
 impl Logarithms {
-    /// `None` where x does not generate the field.
+    /// Returns `None` if x does not generate the field.
     fn new(field: Field) -> Option<Self> {
         let order = field.size() as usize - 1;
         let mut of = vec![u32::MAX; field.size() as usize];
@@ -127,8 +132,8 @@ impl Logarithms {
     }
 }
 
-/// Replaces every element by the sum over all elements, with a minus where the numbers of both have an odd
-/// number of ones in common.
+/// Replaces every element by a signed sum of all elements. The sign is minus where the indices of
+/// both elements have an odd number of ones in common.
 fn walsh_hadamard(values: &mut [i32]) {
     let mut half = 1;
     while half < values.len() {

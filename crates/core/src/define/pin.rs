@@ -6,18 +6,18 @@ use crate::error::{Error, Result};
 
 /// The numbers that pin a code's matrix: named lists such as a polynomial, points, a prime.
 ///
-/// Stored in every shard header. A code rebuilt from its family's name and its pin is the same
-/// code for ever, whatever tables later versions choose their defaults from.
+/// A pin is stored in every shard header. A code rebuilt from its family's name and its pin stays
+/// the same for ever, whatever tables later versions choose their defaults from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pin(Vec<(String, Vec<u64>)>);
 
 impl Pin {
-    /// A pin without numbers.
+    /// Returns a pin without numbers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same pin with one more named list.
+    /// Returns the same pin with one more named list.
     pub fn with(mut self, name: &str, numbers: impl IntoIterator<Item = u64>) -> Self {
         self.0.push((name.to_owned(), numbers.into_iter().collect()));
         self
@@ -28,7 +28,7 @@ impl Pin {
         self.0.iter().map(|(name, numbers)| (name.as_str(), numbers.as_slice()))
     }
 
-    /// The list of the given name.
+    /// Returns the list named `name`.
     pub(crate) fn list(&self, name: &str) -> Result<&[u64]> {
         let found = self.entries().find(|&(n, _)| n == name);
         found
@@ -36,7 +36,7 @@ impl Pin {
             .ok_or_else(|| Error::parameters(format!("the pinned matrix has no `{name}`")))
     }
 
-    /// The single number of the given name.
+    /// Returns the list named `name`, which must hold a single number.
     pub(crate) fn one(&self, name: &str) -> Result<u64> {
         match self.list(name)? {
             &[number] => Ok(number),
@@ -49,7 +49,7 @@ impl Pin {
 }
 
 impl fmt::Display for Pin {
-    /// As `prime = 7; points = 0, 1, 2`.
+    /// Writes a pin like `prime = 7; points = 0, 1, 2`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |(name, numbers): (&str, &[u64])| {
             let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();

@@ -1,8 +1,8 @@
 //! A code's name: `family:key=value,…`, or `k+m` for the default family.
 //!
-//! A [`Spec`] is only the parsed text; a family reads its parameters from it (see
-//! [`crate::define::code`]) and gives back the canonical spec, with every parameter that decides
-//! the code written out in the family's own order.
+//! A [`Spec`] is only the parsed text. A family reads its parameters from it (see
+//! [`crate::define::code`]) and returns the canonical spec, in which every parameter that decides
+//! the code is written out in the family's own order.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,19 +23,19 @@ pub struct Spec {
     parameters: Vec<(String, String)>,
 }
 
-/// The longest spec that is read; a name that does not fit is refused before it is looked at.
+/// Largest length of a spec, in bytes; a longer name is refused before it is parsed.
 pub const MAX_SPEC_BYTES: usize = 64 * 1024;
 
 /// The family that `k+m` stands for.
 const DEFAULT_FAMILY: &str = "cauchy";
 
 impl Spec {
-    /// A spec of a family without parameters; add them with [`Spec::with`].
+    /// Returns a spec of a family without parameters; add them with [`Spec::with`].
     pub fn new(family: impl Into<String>) -> Self {
         Self { family: family.into(), parameters: Vec::new() }
     }
 
-    /// The same spec with one more parameter.
+    /// Returns the same spec with one more parameter.
     pub fn with(mut self, key: &str, value: impl ToString) -> Self {
         self.parameters.push((key.to_owned(), value.to_string()));
         self
@@ -46,7 +46,7 @@ impl Spec {
         &self.family
     }
 
-    /// The text of a parameter, if it is given.
+    /// Text of a parameter, if it is given.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.parameters.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
     }
@@ -56,19 +56,19 @@ impl Spec {
         self.parameters.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    /// A number that the family cannot do without.
+    /// Returns the value of a number that the family requires.
     pub(crate) fn required(&self, key: &str) -> Result<usize> {
         self.number(key)?.ok_or_else(|| {
             Error::spec(format!("{self}: {key} is missing; write {key}=NUMBER, as in {key}=4"))
         })
     }
 
-    /// A number, if it is given.
+    /// Returns the value of a number, if it is given.
     pub(crate) fn number(&self, key: &str) -> Result<Option<usize>> {
         self.text(key).map(|value| self.parse_number(key, value)).transpose()
     }
 
-    /// A list of numbers separated by dots, if it is given.
+    /// Returns a list of numbers separated by dots, if it is given.
     pub(crate) fn numbers(&self, key: &str) -> Result<Option<Vec<usize>>> {
         self.text(key)
             .map(|value| value.split('.').map(|part| self.parse_number(key, part)).collect())

@@ -1,44 +1,44 @@
-//! Stages: codes whose parity is made in several steps.
+//! Stages: codes whose parity is computed in several steps.
 //!
-//! Delayed parity generation stores some of the parity at once and makes the rest later, from part of
-//! what is stored then. A code says of every cell in which stage it is made, and of every stage but
-//! the last what is true at its end: how many nodes may be lost, and which cells the next stage reads.
-//! Each node's rows stand in the order of their stages, so that what a stage adds to a node follows
-//! what is there. A code of one stage, as most are, is encoded at once.
+//! Delayed parity generation stores some of the parity at once and computes the rest later, from
+//! part of what is stored then. A code states the stage of every cell. For every stage but the last
+//! it also states how many nodes may be lost at its end, and which cells the next stage reads. Each
+//! node's rows are in the order of their stages, so a later stage appends to what a node already
+//! holds. Most codes have one stage and are encoded at once.
 //!
-//! All else is as with any code: a stage is made, and a loss in any stage is repaired, by
-//! [`Code::schedule`] from the cells that stand.
+//! Otherwise such codes are like any other: [`Code::schedule`] computes a stage, or repairs a loss
+//! in any stage, from the cells that are stored at that time.
 
 use crate::define::cells::{CellId, CellSet, NodeId, Role};
 use crate::define::code::Code;
 
-/// How a later stage is made: [`Codec::promote`](crate::Codec::promote) does so.
+/// How a later stage is computed; [`Codec::promote`](crate::Codec::promote) does it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Promotion {
-    /// The cells that are read, all of earlier stages.
+    /// Cells that are read, all of earlier stages.
     pub reads: CellSet,
-    /// The cells that are made.
+    /// Cells that are computed.
     pub makes: CellSet,
 }
 
 impl Code {
-    /// The last stage: 1, but for codes of delayed parity generation.
+    /// Number of the last stage: 1, except for codes of delayed parity generation.
     pub fn stages(&self) -> u8 {
         self.stage_ends().len() as u8 + 1
     }
 
-    /// Any this many nodes may be lost at the end of a stage.
+    /// Number of nodes that may be lost at the end of a stage, whichever they are.
     pub fn tolerance_at(&self, stage: u8) -> usize {
         let end = stage.checked_sub(1).and_then(|index| self.stage_ends().get(usize::from(index)));
         end.map_or(self.tolerance(), |end| end.tolerance)
     }
 
-    /// The cells that are stored at the end of a stage.
+    /// Cells that are stored at the end of a stage.
     pub fn standing(&self, stage: u8) -> CellSet {
         self.placed(|cell| self.cell(cell).stage <= stage)
     }
 
-    /// The nodes that hold anything at the end of a stage.
+    /// Nodes that hold any cell at the end of a stage.
     pub fn nodes_at(&self, stage: u8) -> Vec<NodeId> {
         // The rows of a node are in the order of their stages.
         let first = |node: NodeId| self.node_cells(node).first();
@@ -46,13 +46,13 @@ impl Code {
         self.nodes().filter(|&node| first(node).is_some_and(stands)).collect()
     }
 
-    /// The parity cells that a stage makes.
+    /// Parity cells that a stage computes.
     pub fn made_in(&self, stage: u8) -> CellSet {
         self.placed(|cell| self.cell(cell).stage == stage && self.cell(cell).role != Role::Data)
     }
 
-    /// How a stage is made from what stands before it; `None` for the first, which is made from
-    /// the data, and for stages that there are not.
+    /// Describes how a stage is computed from the cells stored before it. Returns `None` for the
+    /// first stage, which is computed from the data, and for stages that do not exist.
     pub fn promotion(&self, stage: u8) -> Option<Promotion> {
         let end = self.stage_ends().get(usize::from(stage.checked_sub(2)?))?;
         let reads = CellSet::from_cells(self.cell_count(), end.reads.iter().copied());
@@ -71,7 +71,7 @@ mod tests {
     use crate::define::builder::CodeBuilder;
     use crate::define::spec::Spec;
 
-    /// Two data nodes, a parity node, and a second row of parity there that is made later.
+    /// Two data nodes, and a parity node with a second row that is computed later.
     fn two_stages() -> Code {
         let mut builder = CodeBuilder::new(3);
         let (a, b) = (builder.data(Some(0)), builder.data(Some(1)));

@@ -5,13 +5,14 @@
 //! It can be stored in two layouts, which do the same arithmetic on different bits:
 //!
 //! - *packets*: bit r of a symbol is cell r of its node. Coefficients become w by w bit matrices
-//!   ([`Field::bit_matrix`]) and a packet holds the same bit of many symbols, so that XOR does all.
-//! - *words*: a symbol is one little-endian word of 8, 16 or 32 bits. This is how ISA-L, HDFS, MinIO,
-//!   Ceph, zfec, Linux RAID-6 and Jerasure's Reed-Solomon codes store them.
+//!   ([`Field::bit_matrix`]), and a packet holds the same bit of many symbols, so only XORs are
+//!   needed.
+//! - *words*: a symbol is one little-endian word of 8, 16 or 32 bits. This is how ISA-L, HDFS,
+//!   MinIO, Ceph, zfec, Linux RAID-6 and Jerasure's Reed-Solomon codes store them.
 //!
-//! [`CodeBuilder`](crate::define::builder::CodeBuilder) turns a matrix into cells for either; a code
-//! in the word layout keeps the matrix beside its cells ([`Code::symbols`]), because its plans are
-//! sums over nodes and its kernels multiply words.
+//! [`CodeBuilder`](crate::define::builder::CodeBuilder) turns a matrix into cells for either. A
+//! code in the word layout keeps the matrix beside its cells ([`Code::symbols`]), because its plans
+//! are sums over nodes and its kernels multiply words.
 //!
 //! [`Code::symbols`]: crate::define::code::Code::symbols
 
@@ -19,10 +20,10 @@ use crate::define::cells::NodeId;
 use crate::define::field::Field;
 use crate::error::{Error, Result};
 
-/// The most bits (k·m·w²) that a code's bit matrices may have; beyond it planning takes minutes.
+/// Largest size of a code's bit matrices, in bits (k·m·w²); beyond it planning takes minutes.
 pub(crate) const MAX_BITS: usize = 1 << 25;
 
-/// The bits that a word in the word layout may have.
+/// Widths that a word in the word layout may have, in bits.
 pub(crate) const WORD_WIDTHS: [usize; 3] = [8, 16, 32];
 
 /// The coefficients of a systematic code over GF(2^w): data nodes first, then parity nodes.
@@ -30,16 +31,16 @@ pub(crate) const WORD_WIDTHS: [usize; 3] = [8, 16, 32];
 pub struct SymbolMatrix {
     field: Field,
     data_nodes: usize,
-    /// Per parity node, a coefficient for each data node.
+    /// For each parity node, a coefficient for each data node.
     parity: Vec<Vec<u32>>,
 }
 
 impl SymbolMatrix {
-    /// The matrix of a code with `data_nodes` data nodes and one parity node for each row, which
-    /// has a coefficient for each data node.
+    /// Returns the matrix of a code with `data_nodes` data nodes. Each row of `parity` is a parity
+    /// node and holds a coefficient for each data node.
     ///
     /// # Errors
-    /// When a row is of another length, a coefficient is no element of the field, or the bit
+    /// If a row has another length, a coefficient is not an element of the field, or the bit
     /// matrices would be too big to plan with.
     pub fn new(field: Field, data_nodes: usize, parity: Vec<Vec<u32>>) -> Result<Self> {
         let fits = |row: &Vec<u32>| {
@@ -70,15 +71,16 @@ impl SymbolMatrix {
         self.data_nodes + self.parity.len()
     }
 
-    /// The coefficients of the parity nodes, a row each.
+    /// Coefficients of the parity nodes, one row each.
     pub fn parity(&self) -> &[Vec<u32>] {
         &self.parity
     }
 
-    /// How often data symbol `data` is in the symbol of a node: a data node holds just its own.
+    /// Returns the coefficient of data symbol `data` in the symbol of a node. A data node has
+    /// coefficient 1 for its own symbol and 0 for the others.
     ///
     /// # Panics
-    /// When there is no such node or data symbol.
+    /// If there is no node or data symbol of that number.
     pub fn coefficient(&self, node: NodeId, data: usize) -> u32 {
         match node.index().checked_sub(self.data_nodes) {
             Some(row) => self.parity[row][data],
@@ -87,8 +89,8 @@ impl SymbolMatrix {
     }
 }
 
-/// Refuses codes of k data and m parity symbols whose bit matrices would be too big. Families ask
-/// before they compute coefficients.
+/// Refuses codes of k data and m parity symbols whose bit matrices would be too big. Families call
+/// this before they compute coefficients.
 pub(crate) fn expect_size(k: usize, m: usize, w: usize) -> Result<()> {
     let bits = k.saturating_mul(m).saturating_mul(w * w);
     if bits <= MAX_BITS {

@@ -1,11 +1,11 @@
-//! Blocks in memory: one with its number, and all that an encoder made.
+//! Blocks in memory: a single block with its number, and all blocks of an encoder.
 
 use crate::error::{Error, Result};
 use crate::run::pages::Pages;
 
 const LINE: usize = 64;
 
-/// A block and its number. `B` is what holds its bytes.
+/// A block and its number. `B` holds its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LtBlock<B = Vec<u8>> {
     /// From 0 to n - 1.
@@ -14,19 +14,19 @@ pub struct LtBlock<B = Vec<u8>> {
     pub bytes: B,
 }
 
-/// All blocks of an object, from 0 to n - 1, in memory of their own.
+/// All blocks of an object, from 0 to n - 1, in memory that they own.
 #[derive(Debug)]
 pub struct LtBlocks {
     memory: Pages,
     count: usize,
     bytes: usize,
-    /// From one block to the next: an odd number of cache lines, since the same places of blocks at a large power of
-    /// two apart would share few sets of the caches.
+    /// Distance between the starts of two blocks, in bytes: an odd number of cache lines. With a
+    /// large power of two, the same places of all blocks would share few sets of the caches.
     stride: usize,
 }
 
 impl LtBlocks {
-    /// Zeros, so many blocks of so many bytes, of which there is at least one.
+    /// Returns `count` blocks of `bytes` zeros each; `count` is at least 1.
     pub(super) fn zeroed(count: usize, bytes: usize) -> Result<Self> {
         let too_many = || {
             Error::length(format!("{count} blocks of {bytes} bytes are more than memory can be"))
@@ -46,7 +46,7 @@ impl LtBlocks {
         self.bytes
     }
 
-    /// A block by number; none where it is n or more.
+    /// Returns a block by number, or `None` if the number is n or more.
     pub fn get(&self, number: usize) -> Option<&[u8]> {
         (number < self.count).then(|| &self.memory[number * self.stride..][..self.bytes])
     }
@@ -57,7 +57,7 @@ impl LtBlocks {
         blocks.map(|(number, block)| LtBlock { number, bytes: &block[..self.bytes] })
     }
 
-    /// The blocks in order, to be written.
+    /// Returns the blocks in order, for writing.
     pub(super) fn targets(&mut self) -> Vec<&mut [u8]> {
         let blocks = self.memory.chunks_exact_mut(self.stride);
         blocks.map(|block| &mut block[..self.bytes]).collect()

@@ -1,8 +1,8 @@
 //! What a decoder must know: the metadata of the evaluation's appendix.
 //!
-//! The neighbours of blocks follow from the code's name and pin; they may be kept as they stand as
-//! well ([`LtInfo::with_graph`]). A checksum a block, bound to the block's number, tells damaged
-//! blocks and those of other objects.
+//! The neighbours of blocks follow from the code's name and pin; they may also be stored explicitly
+//! ([`LtInfo::with_graph`]). A checksum for each block, bound to the block's number, detects
+//! damaged blocks and those of other objects.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -14,11 +14,11 @@ use crate::lt::LtBlocks;
 #[derive(Debug, Clone, PartialEq)]
 pub struct LtInfo {
     pub(super) code: LtCode,
-    /// Where it is kept as it stands.
+    /// The graph, if it is stored explicitly.
     pub(super) graph: Option<Graph>,
     pub(super) object_bytes: u64,
     pub(super) block_bytes: usize,
-    /// Per block; empty where the caller checks blocks.
+    /// One for each block; empty if the caller checks blocks.
     pub(super) checksums: Vec<u64>,
 }
 
@@ -30,11 +30,11 @@ impl LtInfo {
         Self { code, graph: None, object_bytes: object as u64, block_bytes, checksums }
     }
 
-    /// What is known of blocks that the caller vouches for, because it has checksums of its own: nothing
-    /// but counts and lengths will be checked.
+    /// Returns the information for blocks that the caller checks by checksums of its own. Only
+    /// counts and lengths will be checked.
     ///
     /// # Errors
-    /// When the object is empty, or k blocks of that length do not hold it.
+    /// If the object is empty, or if it does not fit into k blocks of that length.
     pub fn unchecked(code: LtCode, object_bytes: u64, block_bytes: usize) -> Result<Self> {
         let room = (block_bytes as u64).checked_mul(code.data() as u64);
         if object_bytes == 0 || room.is_none_or(|room| room < object_bytes) {
@@ -80,10 +80,10 @@ impl LtInfo {
         self.block_bytes
     }
 
-    /// Whether a block can be the one of that number.
+    /// Checks that a block can be the one with number `number`.
     ///
     /// # Errors
-    /// When the number is none of a block, or the length or the checksum another.
+    /// If `number` is out of range, or if the block's length or checksum does not match.
     pub(super) fn check(&self, number: usize, bytes: &[u8]) -> Result<()> {
         if number >= self.blocks() {
             return Err(Error::parameters(format!(
@@ -107,7 +107,7 @@ impl LtInfo {
     }
 }
 
-/// CRC-64 (NVMe) of the number and the bytes.
+/// Returns the CRC-64 (NVMe) of the number and the bytes.
 pub(super) fn checksum(number: u64, bytes: &[u8]) -> u64 {
     let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
     digest.update(&number.to_le_bytes());

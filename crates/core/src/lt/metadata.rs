@@ -1,16 +1,17 @@
-//! [`LtInfo`] as bytes, so that it can be kept beside the blocks as the evaluation keeps its metadata.
+//! [`LtInfo`] as bytes, so that it can be stored beside the blocks as the evaluation stores its
+//! metadata.
 //!
-//! All numbers are little-endian, of 64 bits unless said otherwise:
+//! All numbers are little-endian, of 64 bits unless another size is given:
 //!
 //! ```text
 //! "PLTI" and the version, 1, in 32 bits
 //! the canonical spec's length, and the spec
 //! generator, spike, ripple, weight, seed, attempt: the pin
 //! bytes of the object, bytes of a block
-//! how many checksums there are (0 or n), and the checksums
+//! number of checksums (0 or n), and the checksums
 //! 1 if the graph follows, otherwise 0
-//! per block of the graph: how many neighbours, and these, in 32 bits each
-//! CRC-64 (NVMe) of eight zeros and all this
+//! for each block of the graph: number of neighbours, and these, in 32 bits each
+//! CRC-64 (NVMe) of eight zeros and all of the above
 //! ```
 
 use crate::define::lt::{Graph, LtCode};
@@ -23,7 +24,7 @@ const MAGIC: &[u8; 8] = b"PLTI\x01\0\0\0";
 const PINNED: [&str; 6] = ["generator", "spike", "ripple", "weight", "seed", "attempt"];
 
 impl LtInfo {
-    /// The same with the graph as it stands, so that a reader needs no generator.
+    /// Adds the graph explicitly, so that a reader needs no generator.
     ///
     /// # Errors
     /// As [`LtCode::graph`].
@@ -32,10 +33,10 @@ impl LtInfo {
         Ok(self)
     }
 
-    /// As bytes.
+    /// Returns the information as bytes.
     ///
     /// # Errors
-    /// None, for codes that were made.
+    /// Never, for codes that could be made.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = MAGIC.to_vec();
         let mut put = |number: u64| bytes.extend(number.to_le_bytes());
@@ -62,11 +63,11 @@ impl LtInfo {
         Ok(bytes)
     }
 
-    /// From the bytes of [`LtInfo::to_bytes`].
+    /// Reads the bytes of [`LtInfo::to_bytes`].
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Damaged`] when they end early, go on, or are none of an LT code; as
-    /// [`LtCode::rebuild`] and [`LtInfo::unchecked`].
+    /// [`crate::ErrorKind::Damaged`] if the bytes end early, continue after the end, or do not
+    /// describe an LT code. Also as [`LtCode::rebuild`] and [`LtInfo::unchecked`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let (bytes, sum) = bytes.split_last_chunk().ok_or_else(ends_early)?;
         let mut reader = Reader(bytes);
@@ -104,7 +105,7 @@ fn ends_early() -> Error {
     Error::damaged("the metadata ends early")
 }
 
-/// What is left to read.
+/// The bytes that are left to read.
 struct Reader<'b>(&'b [u8]);
 
 impl<'b> Reader<'b> {
@@ -124,7 +125,7 @@ impl<'b> Reader<'b> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A number of things, of which there can be at most so many.
+    /// Reads a count, which must not exceed `most`.
     fn count(&mut self, most: usize) -> Result<usize> {
         let number = self.number()?;
         usize::try_from(number).ok().filter(|&count| count <= most).ok_or_else(|| {

@@ -1,16 +1,18 @@
-//! Registers: which values of a vector program stay in registers and which are read from memory.
+//! Register allocation: which values of a vector program stay in registers and which are read from
+//! memory.
 //!
-//! A compiled kernel runs a whole schedule on one vector of every packet. This module decides, for
-//! a machine with a given number of registers, where each value is, and counts what that costs.
-//! Inputs and constants are memory operands and never spilled; one that is used again soon is kept
-//! in a register while there is room, because loads are what these kernels are short of. When room
-//! runs out, the value whose next use is furthest away goes (Belady's rule), those first that
-//! memory already holds; a temporary that memory does not hold is stored to a scratch.
+//! A compiled kernel runs a whole schedule on one vector of every packet. For a machine with a
+//! given number of registers, this module decides where each value is, and counts what that costs.
+//! Inputs and constants are memory operands and never spilled. One that is used again soon is kept
+//! in a register while there is room, because loads limit the speed of these kernels. When no
+//! register is free, the value whose next use is furthest away is evicted (Belady's rule); values
+//! that memory already holds are evicted first. A temporary that memory does not hold is stored to
+//! a scratch.
 //!
-//! A machine without memory operands loads an operation's before it XORs them, as many at a time as
-//! there are free registers, so that a processor which runs instructions in order does not wait for
-//! each. As many registers as one instruction needs operands are set aside for that, so that nothing
-//! need be spilled to make room.
+//! A machine without memory operands loads the operands of an operation before it XORs them, as
+//! many at a time as there are free registers. So a processor that executes instructions in order
+//! does not wait for each load. As many registers as one instruction has operands are reserved for
+//! these loads, so that making room for them never spills a value.
 
 use std::collections::VecDeque;
 
@@ -18,14 +20,14 @@ use crate::plan::machine::Machine;
 use crate::plan::steps::{Allocation, Memory, Operand, Register, Step};
 use crate::plan::vector::{Pair, Value, VectorOp, VectorProgram, Work};
 
-/// The allocation of a vector program in the order in which it stands.
+/// Allocates registers for a vector program, in the order of its operations.
 pub(crate) fn allocate(program: &VectorProgram, machine: Machine) -> Allocation {
     let mut allocator = Allocator::new(program, machine);
     program.ops.iter().for_each(|op| allocator.operation(op));
     allocator.finish()
 }
 
-/// Where a value is while instructions are made.
+/// Where a value is at some point of the program.
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {
     register: Option<Register>,
@@ -34,9 +36,9 @@ struct Held {
 
 /// The operations that use each value, in order.
 struct Uses {
-    /// Positions of operations, those of one value after those of another.
+    /// Positions of operations, grouped by the value that they use.
     positions: Vec<u32>,
-    /// Per value, where its next use and the end of its uses are in `positions`.
+    /// For each value, the index in `positions` of its next use; `end` is the end of its uses.
     next: Vec<u32>,
     end: Vec<u32>,
 }
@@ -67,7 +69,7 @@ impl Uses {
         Self { positions, next, end }
     }
 
-    /// The position of the operation that uses a value next, if any does.
+    /// Returns the position of the next operation that uses a value, if there is one.
     fn next(&self, value: usize) -> Option<u32> {
         let next = self.next[value];
         (next < self.end[value]).then(|| self.positions[next as usize])
@@ -79,7 +81,7 @@ struct Allocator<'a> {
     machine: Machine,
     held: Vec<Held>,
     uses: Uses,
-    /// Per register, the value in it.
+    /// For each register, the value in it.
     holder: Vec<Option<Value>>,
     pinned: Vec<bool>,
     free_scratch: Vec<u32>,
@@ -147,7 +149,8 @@ impl<'a> Allocator<'a> {
             Some(memory) => Operand::Memory(memory),
             None => Operand::Register(self.bring(b)),
         };
-        // What looks up is seldom needed longer than its table, whose register takes the result.
+        // The result of a look-up takes the register of its table if the table is not needed again,
+        // otherwise that of its index.
         let sources = if pair == Pair::Lookup { [b, a] } else { [a, b] };
         let to = self.result_register(&sources);
         self.steps.push(Step::Pair { to, pair, a: first, b: second });
@@ -185,8 +188,8 @@ impl<'a> Allocator<'a> {
         }
     }
 
-    /// Loads a value that memory holds into a register, if it is used again and a register is
-    /// free or holds something that memory also holds and that is used later still.
+    /// Loads a value that memory holds into a register if the value is used again. It needs a free
+    /// register, or one whose value memory also holds and that is used later still.
     fn keep_if_used_again(&mut self, value: Value) {
         let Held { register: None, memory: Some(memory) } = self.held(value) else { return };
         let Some(next) = self.next_use(value) else { return };
@@ -200,7 +203,7 @@ impl<'a> Allocator<'a> {
         self.load(register, value, memory);
     }
 
-    /// The register that a value is in, or into which it is loaded.
+    /// Returns the register that holds a value, loading the value if necessary.
     fn bring(&mut self, value: Value) -> Register {
         match self.held(value) {
             Held { register: Some(register), .. } => register,
@@ -209,7 +212,7 @@ impl<'a> Allocator<'a> {
                 self.load(register, value, memory);
                 register
             }
-            // A program's operations read only what has been made.
+            // A program's operations read only values that earlier ones computed.
             Held { .. } => Register(0),
         }
     }
@@ -220,8 +223,8 @@ impl<'a> Allocator<'a> {
         self.hold(register, value);
     }
 
-    /// A register for the result: that of a source which is not used again, a free one, or one
-    /// that is made free.
+    /// Returns a register for the result: the register of a source that is not used again, or a
+    /// free one, or one that is evicted.
     fn result_register(&mut self, sources: &[Value]) -> Register {
         let dying = sources.iter().filter(|&&source| self.next_use(source).is_none());
         let in_place = dying.into_iter().find_map(|&source| self.held(source).register);
@@ -233,9 +236,9 @@ impl<'a> Allocator<'a> {
         register
     }
 
-    /// The register whose value had best go. With every register pinned by one operation's
-    /// sources, any source may go: it is read from the register first when it stands first, and from
-    /// memory otherwise.
+    /// Returns the register that is best evicted. If the sources of one operation pin every
+    /// register, any source may be evicted: the first source is read from its register before that,
+    /// any other from memory.
     fn victim(&self) -> Register {
         let victim = self.clean_victim().or_else(|| self.furthest(|_| true));
         victim.map_or(Register(0), |(register, _)| register)
@@ -249,7 +252,8 @@ impl<'a> Allocator<'a> {
         self.furthest(|value| self.held(value).memory.is_some())
     }
 
-    /// The unpinned register whose value is used furthest in the future, with that use.
+    /// Returns the unpinned register whose value is used furthest in the future, with the position
+    /// of that use.
     fn furthest(&self, allowed: impl Fn(Value) -> bool) -> Option<(Register, u32)> {
         self.holder
             .iter()
@@ -263,7 +267,7 @@ impl<'a> Allocator<'a> {
             .max_by_key(|&(register, next)| (next, std::cmp::Reverse(register)))
     }
 
-    /// Frees a register, storing its value to the scratch where memory does not hold it.
+    /// Frees a register. Its value is stored to the scratch unless memory holds it already.
     fn evict(&mut self, register: Register) {
         let number = usize::from(register.0);
         let Some(value) = self.holder[number].take() else { return };
@@ -297,7 +301,7 @@ impl<'a> Allocator<'a> {
                 Held { .. } => {}
             }
         }
-        // What stands in `to` is overwritten by the first instruction, so it is read there.
+        // The first instruction overwrites `to`, so it must also read the source that `to` holds.
         let has_value = registers.contains(&to);
         registers.retain(|&register| register != to);
         let operands = Operands { to, has_value, registers, memories };
@@ -310,7 +314,7 @@ impl<'a> Allocator<'a> {
         }
     }
 
-    /// The registers that hold nothing while `to` is made.
+    /// Registers other than `to` that hold nothing at this point.
     fn temporaries(&self, to: Register) -> Vec<Register> {
         (0..self.machine.registers)
             .filter(|&number| self.holder.get(number).is_none_or(Option::is_none))
@@ -319,7 +323,7 @@ impl<'a> Allocator<'a> {
             .collect()
     }
 
-    /// Forgets a source that is not used again.
+    /// Frees the places of a source that is not used again.
     fn release(&mut self, value: Value) {
         if self.next_use(value).is_some() {
             return;
@@ -346,11 +350,11 @@ impl<'a> Allocator<'a> {
     }
 }
 
-/// The operands of one XOR, by where they are.
+/// The operands of one XOR, by location.
 struct Operands {
-    /// Where the result goes.
+    /// Register of the result.
     to: Register,
-    /// Whether one of the operands stands there already.
+    /// Whether `to` already holds one of the operands.
     has_value: bool,
     registers: VecDeque<Register>,
     memories: VecDeque<Memory>,
@@ -362,8 +366,8 @@ impl Operands {
         self.xor(ternary, steps);
     }
 
-    /// As [`Operands::emit`] on a machine that must load what memory holds: to `to` while it has
-    /// no value, and to the temporaries, over and over.
+    /// Like [`Operands::emit`], on a machine that must load operands from memory. The first load
+    /// goes to `to` if it has no value yet, the others to the temporaries, again and again.
     fn emit_with_loads(mut self, temporaries: &[Register], ternary: bool, steps: &mut Vec<Step>) {
         if !self.has_value
             && let Some(from) = self.memory()
@@ -382,7 +386,7 @@ impl Operands {
         self.xor(ternary, steps);
     }
 
-    /// XORs all operands at hand into `to`.
+    /// XORs all remaining operands into `to`.
     fn xor(&mut self, ternary: bool, steps: &mut Vec<Step>) {
         if !self.has_value {
             steps.push(self.first_step());
@@ -406,7 +410,7 @@ impl Operands {
         }
     }
 
-    /// Adds one or two operands to `to`, unless there are none.
+    /// XORs one or two operands into `to`; returns `None` if there are none left.
     fn next_step(&mut self, ternary: bool) -> Option<Step> {
         let to = self.to;
         if ternary && let Some(a) = self.registers.pop_front() {

@@ -1,9 +1,10 @@
-//! Arranging: in which order, and by which operations, a compiled kernel computes a schedule.
+//! Arranging: the order of operations, and the choice of operations, in which a compiled kernel
+//! computes a schedule.
 //!
 //! Three orders are tried, and the one whose allocation costs least on the machine is taken: the
-//! schedule's own, one with few live values, and stream by stream
-//! (`optimise/by_source.rs`), which computes by other operations. Schedules
-//! over words come in the order that they are to run in.
+//! schedule's own, one with few live values, and stream by stream (`optimise/by_source.rs`), which
+//! computes the cells by other operations. Schedules over words arrive in the order in which they
+//! are to run.
 
 use crate::error::{Error, Result};
 use crate::limits::REORDERED_OPERATIONS;
@@ -26,7 +27,7 @@ pub struct Arranged {
     pub allocation: Allocation,
 }
 
-/// The cheapest arrangement of a schedule whose input `i` belongs to stream `streams[i]`.
+/// Returns the cheapest arrangement of a schedule whose input `i` belongs to stream `streams[i]`.
 ///
 /// # Errors
 /// If an operation adds to its target.
@@ -34,8 +35,8 @@ pub fn arranged(schedule: &Schedule, streams: &[usize], machine: Machine) -> Res
     cheapest(orders(schedule, Some(streams), machine)?, machine)
 }
 
-/// The arrangement that reads every input once, stream by stream, and nothing else, if there is one:
-/// no line of a stream has to stay in the cache for it.
+/// Returns the arrangement that reads every input once, stream by stream, and reads nothing else,
+/// if there is one. No line of a stream has to stay in the cache for it.
 pub(crate) fn reading_once(
     schedule: &Schedule,
     streams: &[usize],
@@ -52,16 +53,16 @@ pub(crate) fn reading_once(
     once.then_some(Arranged { schedule, allocation })
 }
 
-/// What the schedule costs under an objective.
+/// Returns the cost of the schedule under an objective.
 pub(crate) fn figure(objective: Objective, schedule: &Schedule) -> Figure {
     let cost = Cost::of(schedule);
     let Objective::Fused(machine) = objective else { return objective.of(&cost) };
-    // What adds to cells is not compiled.
+    // A schedule that adds to cells is not compiled.
     let made = orders(schedule, None, machine).and_then(|orders| cheapest(orders, machine));
     made.map_or((u64::MAX, 0), |made| (made.allocation.cost() as u64, cost.total as u64))
 }
 
-/// What the schedule of rows costs under an objective.
+/// Returns the cost of the schedule of rows under an objective.
 pub(crate) fn figure_of_rows(objective: Objective, rows: &Rows) -> Figure {
     match objective {
         Objective::Fused(_) => {
@@ -71,8 +72,8 @@ pub(crate) fn figure_of_rows(objective: Objective, rows: &Rows) -> Figure {
     }
 }
 
-/// The orders that are tried, a schedule's own first; stream by stream where it is known of which
-/// streams the inputs are.
+/// Returns the orders to try, the schedule's own first. Stream by stream is among them if the
+/// streams of the inputs are known.
 fn orders(
     schedule: &Schedule,
     streams: Option<&[usize]>,
@@ -93,7 +94,7 @@ fn orders(
     Ok(orders)
 }
 
-/// The first of the cheapest.
+/// Returns the cheapest arrangement, the first of equals.
 fn cheapest(orders: Vec<Schedule>, machine: Machine) -> Result<Arranged> {
     let mut best: Option<Arranged> = None;
     for schedule in orders {
@@ -145,7 +146,7 @@ mod tests {
         })
     }
 
-    /// Whether a step fits a machine without memory operands.
+    /// Whether a step suits a machine without memory operands: only loads read memory.
     fn only_loads_read(step: &Step) -> bool {
         let b = match step {
             Step::Xor { b, .. } | Step::Xor3 { b, .. } | Step::Pair { b, .. } => Some(b),
@@ -154,7 +155,8 @@ mod tests {
         !matches!(b, Some(Operand::Memory(_)))
     }
 
-    /// The order that runs fused computes the same, and is allocated as it stands.
+    /// The arranged schedule computes the same cells as the original, and its allocation is that of
+    /// its own order.
     #[test]
     fn arranged_schedules_are_what_is_allocated() {
         for (spec, ternary) in [("10+4", false), ("6+3", true), ("20+4", true)] {
@@ -177,8 +179,8 @@ mod tests {
         }
     }
 
-    /// Sums of products on every machine that multiplies, over words of every width, also where sums
-    /// and operands outgrow the registers.
+    /// Sums of products on every machine that multiplies, over words of every width, including
+    /// cases in which sums and operands outnumber the registers.
     #[test]
     fn words_are_multiplied_on_every_machine() {
         for (w, coefficients) in [
@@ -234,8 +236,8 @@ mod tests {
         assert_eq!((allocation.loads, allocation.stores, allocation.scratch), (3, 2, 0));
     }
 
-    /// Six inputs of one use: loaded two or three at a time with so few registers, all at once with
-    /// many.
+    /// Six inputs of one use: with few registers they are loaded two or three at a time, with many
+    /// all at once.
     #[test]
     fn loads_come_first_where_xors_read_no_memory() {
         let schedule =

@@ -1,12 +1,13 @@
 //! A schedule over long blocks, laid out for the kernel that runs it tile by tile.
 //!
-//! Every value that is read after it was made gets a *cell* of the kernel's scratch, as long as it is
-//! needed; so do inputs that are read more than once, which a step of their own copies there. So
-//! the scratch holds few cells, and each block in memory is touched once.
+//! Every value that is read after it was computed has a *cell* of the kernel's scratch for as long
+//! as it is needed. So has every input that is read more than once; an additional step copies it
+//! there. So the scratch holds few cells, and each block in memory is touched once.
 //!
-//! A schedule reads most of its inputs early and writes most of its outputs late. Memory is kept busy
-//! throughout by *pacing*: steps have inputs fetched at an even rate, in proportion to their work, so far ahead
-//! that each has come when it is read; while a tile ends, the first inputs of the next one are fetched.
+//! A schedule reads most of its inputs early and writes most of its outputs late. *Pacing* keeps
+//! memory busy throughout: the steps prefetch inputs at an even rate, in proportion to their work,
+//! and far enough ahead that each input has arrived when it is read. While a tile ends, the first
+//! inputs of the next tile are prefetched.
 
 use std::ops::Range;
 
@@ -14,19 +15,19 @@ use crate::error::{Error, Result};
 use crate::limits::{BLOCK_SCRATCH_BYTES, BLOCK_TILE, BLOCKS_AHEAD};
 use crate::plan::schedule::{Op, Schedule, Slot};
 
-/// One operation: what it reads, and where the sum goes.
+/// One operation: its sources, and where their sum goes.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// In [`BlockProgram::operands`]; at least one.
+    /// Range in [`BlockProgram::operands`]; not empty.
     pub(crate) sources: Range<u32>,
     pub(crate) cell: Option<u32>,
     pub(crate) output: Option<u32>,
-    /// How many inputs are fetched before it, in the order of reading.
+    /// Number of inputs that are prefetched before the step, in reading order.
     pub(crate) fetches: u32,
 }
 
 impl Step {
-    /// Cells and blocks that are read or written.
+    /// Number of cells and blocks that are read or written.
     fn work(&self) -> u64 {
         let targets = [self.cell, self.output].into_iter().flatten().count();
         self.sources.len() as u64 + targets as u64
@@ -37,7 +38,8 @@ impl Step {
 #[derive(Debug, Default)]
 pub(crate) struct BlockProgram {
     steps: Vec<Step>,
-    /// Cells by number, and inputs by number behind them.
+    /// Operands: numbers below the number of cells are cells, the others are inputs, shifted by
+    /// that number.
     operands: Vec<u32>,
     cells: u32,
     inputs: usize,
@@ -71,7 +73,7 @@ impl BlockProgram {
         &self.operands
     }
 
-    /// The number of cells.
+    /// Number of cells.
     pub(crate) fn cells(&self) -> usize {
         self.cells as usize
     }
@@ -84,17 +86,17 @@ impl BlockProgram {
         self.outputs
     }
 
-    /// The inputs as they are read.
+    /// Inputs in the order in which they are read.
     pub(crate) fn reading_order(&self) -> &[u32] {
         &self.reading_order
     }
 
-    /// How many inputs have been fetched before the first step.
+    /// Number of inputs that must have been prefetched before the first step.
     pub(crate) fn ahead(&self) -> usize {
         self.ahead
     }
 
-    /// Bytes of each block in a tile.
+    /// Number of bytes of each block in a tile.
     pub(crate) fn tile(&self) -> usize {
         let fitting = BLOCK_SCRATCH_BYTES / self.cells().max(1);
         (fitting / BLOCK_TILE.start * BLOCK_TILE.start).clamp(BLOCK_TILE.start, BLOCK_TILE.end)
@@ -104,9 +106,9 @@ impl BlockProgram {
 /// How a value is used.
 #[derive(Debug, Clone, Copy, Default)]
 struct Use {
-    /// How often it is read; being added to counts.
+    /// Number of reads; each addition to the value counts as one.
     reads: u32,
-    /// The last operation that reads it.
+    /// Position of the last operation that reads it.
     last: usize,
     cell: Option<u32>,
 }
@@ -114,10 +116,10 @@ struct Use {
 /// A program under construction.
 struct Layout<'s> {
     schedule: &'s Schedule,
-    /// Inputs, temporaries and outputs, in this order.
+    /// Uses of inputs, temporaries and outputs, in this order.
     uses: Vec<Use>,
     free: Vec<u32>,
-    /// Per step, how many inputs it reads; each is read by one step only.
+    /// For each step, the number of inputs that it reads; each input is read by only one step.
     reads: Vec<u32>,
     program: BlockProgram,
 }
@@ -155,7 +157,7 @@ impl<'s> Layout<'s> {
         &mut self.uses[before + n as usize]
     }
 
-    /// A free cell.
+    /// Returns a free cell.
     fn cell(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.program.cells += 1;
@@ -189,7 +191,7 @@ impl<'s> Layout<'s> {
         self.reads.push(reads);
     }
 
-    /// Copies an input that is read more than once into a cell, the first time.
+    /// Copies an input that is read more than once into a cell, before its first use.
     fn stage(&mut self, slot: Slot) {
         let Slot::Input(input) = slot else { return };
         let used = *self.used(slot);
@@ -204,7 +206,7 @@ impl<'s> Layout<'s> {
         self.step(Step { sources, cell: Some(cell), output: None, fetches: 0 }, 1);
     }
 
-    /// Adds an operand, and says how many inputs that reads.
+    /// Adds an operand. Returns how many inputs this reads: 0 or 1.
     fn read(&mut self, slot: Slot) -> u32 {
         match (self.used(slot).cell, slot) {
             (Some(cell), _) => self.program.operands.push(cell),
@@ -212,13 +214,13 @@ impl<'s> Layout<'s> {
                 self.read_input(input);
                 return 1;
             }
-            // A schedule's temporaries and outputs have values, and cells, when they are read.
+            // Temporaries and outputs of a schedule have values, and so cells, when they are read.
             (None, Slot::Temp(_) | Slot::Output(_)) => {}
         }
         0
     }
 
-    /// Until the number of cells is known, inputs are marked by the highest bit.
+    /// Adds an input. Its highest bit marks it as an input until the number of cells is known.
     fn read_input(&mut self, input: u32) {
         self.program.operands.push(input | INPUT);
         self.program.reading_order.push(input);
@@ -253,8 +255,9 @@ impl<'s> Layout<'s> {
     }
 }
 
-/// Spreads the fetching of the inputs over the steps by their work, and says how many must have been fetched before
-/// the first, so that each is before it is read.
+/// Spreads the prefetches of the inputs over the steps in proportion to their work. Returns the
+/// number of inputs that must be prefetched before the first step, so that each one is prefetched
+/// before it is read.
 fn pace(steps: &mut [Step], reads: &[u32]) -> usize {
     let inputs: u64 = reads.iter().copied().map(u64::from).sum();
     let work: u64 = steps.iter().map(Step::work).sum();
@@ -269,7 +272,7 @@ fn pace(steps: &mut [Step], reads: &[u32]) -> usize {
     ahead as usize + BLOCKS_AHEAD
 }
 
-/// Marks an operand as an input; schedules have at most 2^24 of each kind.
+/// Mark of an operand that is an input; schedules have at most 2^24 of each kind.
 const INPUT: u32 = 1 << 31;
 
 #[cfg(test)]
@@ -277,12 +280,12 @@ mod tests {
     use super::*;
     use crate::plan::lt::{Decoder, Method};
 
-    /// Inputs that are read once and twice, cells that are used again, a sum that grows, an output that
-    /// is read, and one that is not.
+    /// Contains inputs that are read once and twice, cells that are used again, a sum that grows,
+    /// an output that is read, and one that is not.
     const PROGRAM: &str = "inputs 4 temps 3 outputs 3\nt0 = i0 ^ i1\no0 = t0 ^ i2\nt1 = o0 ^ i1 ^ i3\n\
                            t0 ^= i1\no1 = t0 ^ t1\nt2 = o1\no2 = t2 ^ o0 ^ i1\n";
 
-    /// Every input is fetched once, before it is read, and at a rate that follows the work.
+    /// Every input is prefetched once, before it is read, at a rate that follows the work.
     #[test]
     fn inputs_are_fetched_at_an_even_rate() {
         let code = crate::LtCode::new(&"lt:k=200,n=300,c=0.01,delta=1".parse().unwrap()).unwrap();

@@ -1,43 +1,44 @@
 //! Budget: how much work planning may do, and what it left out.
 //!
-//! A schedule with fewer XORs only pays if finding it takes less time than it saves. Whatever takes more
-//! than time proportional to the equations (searching pairs, eliminating unknowns, refining) therefore
-//! draws on one [`Budget`]. When an algorithm finds too little left, it does something that takes time
-//! proportional to the equations instead, and the budget notes what was cut ([`Cut`]).
+//! A schedule with fewer XORs only pays if finding it takes less time than it saves. Every
+//! algorithm that takes more than time proportional to the equations (searching pairs, eliminating
+//! unknowns, refining) therefore draws on one [`Budget`]. When too little is left for it, a simpler
+//! algorithm that takes time proportional to the equations replaces it, and the budget notes what
+//! was cut ([`Cut`]).
 //!
 //! Work is counted in *steps*, not in seconds, so that the same question has the same plan on every
-//! machine. A step is one operation on a 64-bit word of a bit set, or one look at a number in a list. It
-//! takes about a nanosecond.
+//! machine. A step is one operation on a 64-bit word of a bit set, or one look at a number in a
+//! list. It takes about a nanosecond.
 //!
 //! ```text
-//! steps = least(STEPS_A_SOURCE · sources, MOST, LEAST + bytes saved / BYTES_A_STEP)
+//! steps = min(STEPS_A_SOURCE · sources, MOST, LEAST + bytes saved / BYTES_A_STEP)
 //! ```
 //!
 //! The last term only counts if the caller knows how many bytes are to be processed
-//! ([`PlanOptions::bytes`](crate::plan::PlanOptions::bytes)). Otherwise the question is one that comes up
-//! again and again.
+//! ([`PlanOptions::bytes`](crate::plan::PlanOptions::bytes)). Otherwise the question is taken to be
+//! one that is asked again and again.
 
 use std::fmt;
 
-/// The most steps that one question may take: some 0.2 seconds.
+/// Upper bound on the steps for one question, about 0.2 seconds.
 const MOST: u64 = 1 << 27;
 
-/// The steps that a question may take whatever the number of bytes, unless it is tiny: a millisecond.
+/// Steps that a question may take for any number of bytes, unless it is tiny: about a millisecond.
 const LEAST: u64 = 1 << 20;
 
-/// The most steps for each source in the equations. Refining 10+4, of 266 sources, for 400 rounds takes
-/// a third of it.
+/// Upper bound on the steps for each source in the equations. Refining 10+4, which has 266 sources,
+/// for 400 rounds takes a third of it.
 const STEPS_A_SOURCE: u64 = 1 << 18;
 
-/// How many bytes of XOR have to be saved for a step to pay. A step takes a nanosecond; in that time a
-/// core XORs some 16 bytes that come from the cache.
+/// Number of bytes of XOR that a step must save to pay. A step takes a nanosecond; in that time a
+/// core XORs about 16 bytes that come from the cache.
 const BYTES_A_STEP: u64 = 16;
 
-/// What planning left out because its budget did not suffice.
+/// A part of planning that was left out because the budget did not suffice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Cut {
-    /// Looking for fewer cells to read.
+    /// The search for a smaller set of cells to read.
     Reads,
     /// Following the code's own equations past the point where no equation has a single unknown.
     Structure,
@@ -45,9 +46,10 @@ pub enum Cut {
     Elimination,
     /// Choosing pivots that fill in least.
     Pivots,
-    /// Shortening every set of equations that was found; only the one with the fewest sources was.
+    /// Shortening every set of equations that was found; only the one with the fewest sources was
+    /// shortened.
     Alternatives,
-    /// Common pairs across all rows. Rows were shortened group by group, or as they stand.
+    /// Common pairs across all rows. Rows were shortened group by group, or left as they are.
     Pairs,
     /// Some or all rounds of refining.
     Refining,
@@ -74,18 +76,18 @@ impl fmt::Display for Cut {
     }
 }
 
-/// What planning was allowed, what it took and what it left out.
+/// What planning was allowed to spend, what it spent and what it left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Account {
-    /// The steps that could be drawn.
+    /// Number of steps allowed.
     pub budget: u64,
-    /// The steps that were taken, work that cannot be left out included.
+    /// Number of steps taken, including work that cannot be left out.
     pub spent: u64,
-    /// What was left out, each kind once.
+    /// What was left out; each kind is listed once.
     pub cuts: Vec<Cut>,
 }
 
-/// Steps to draw on.
+/// A number of steps to draw on.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
     account: Account,
@@ -93,33 +95,33 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// A budget of a number of steps.
+    /// Returns a budget of `steps` steps.
     pub(crate) fn new(steps: u64) -> Self {
         Self { account: Account { budget: steps, ..Account::default() }, left: steps }
     }
 
-    /// A budget that does not run out, for passes that are asked for by themselves.
+    /// Returns a budget that does not run out, for passes that are called directly.
     pub(crate) fn unlimited() -> Self {
         Self::new(u64::MAX)
     }
 
-    /// The budget for equations of `sources` sources over `data` data cells, where `bytes` bytes of data
-    /// are to be processed.
+    /// Returns the budget for equations of `sources` sources over `data` data cells. `bytes` is the
+    /// number of bytes of data to process, if known.
     pub(crate) fn for_program(sources: usize, data: usize, bytes: Option<u64>) -> Self {
         let size = (sources as u64).saturating_mul(STEPS_A_SOURCE).min(MOST);
         let Some(bytes) = bytes else { return Self::new(size) };
-        // Each data cell is in `sources / data` operations; half of them are saved at best.
+        // Each data cell is in `sources / data` operations; at best half of them are saved.
         let xored = u128::from(bytes) * sources as u128 / data.max(1) as u128 / 2;
         let gain = u64::try_from(xored / u128::from(BYTES_A_STEP)).unwrap_or(u64::MAX);
         Self::new(size.min(gain.saturating_add(LEAST)))
     }
 
-    /// The steps that are left.
+    /// Number of steps left.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Takes steps for work that need not be done. Takes none and returns false if there are not as many.
+    /// Takes `steps` steps for optional work. If fewer are left, takes none and returns false.
     pub(crate) fn draw(&mut self, steps: u64) -> bool {
         let left = self.left.checked_sub(steps);
         if let Some(left) = left {
@@ -129,7 +131,7 @@ impl Budget {
         left.is_some()
     }
 
-    /// Takes steps for work that has been done or has to be, as many as it is.
+    /// Takes `steps` steps for work that has been done or must be done, even if fewer are left.
     pub(crate) fn spend(&mut self, steps: u64) {
         self.left = self.left.saturating_sub(steps);
         self.account.spent = self.account.spent.saturating_add(steps);
@@ -142,7 +144,7 @@ impl Budget {
         }
     }
 
-    /// Runs `work` on a part of what is left: one of `parts`.
+    /// Runs `work` with a share of the remaining steps: one part in `parts`.
     pub(crate) fn share<T>(&mut self, parts: u64, work: impl FnOnce(&mut Self) -> T) -> T {
         let kept = self.left - self.left / parts.max(1);
         self.left -= kept;
@@ -151,7 +153,7 @@ impl Budget {
         result
     }
 
-    /// What was allowed, taken and left out.
+    /// Returns what was allowed, spent and left out.
     pub(crate) fn into_account(mut self) -> Account {
         self.account.cuts.sort_unstable();
         self.account

@@ -1,13 +1,13 @@
-//! Chance from a seed: the same choices on every machine, in every version.
+//! Random choices from a seed: the same on every machine, in every version.
 //!
-//! The stream is xoshiro256++ (Blackman and Vigna 2018). How choices are made of it is written here
-//! and not taken from `rand`, which may change between versions: seeds stand beside stored
-//! matrices and must give them again.
+//! The stream is xoshiro256++ (Blackman and Vigna 2018). The code that makes choices from it is
+//! written here and not taken from `rand`, which may change between versions: seeds are stored
+//! beside matrices and must give the same matrices again.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// A stream of choices.
+/// A stream of random choices.
 #[derive(Debug, Clone)]
 pub(crate) struct Chance(Xoshiro256PlusPlus);
 
@@ -17,23 +17,23 @@ impl Chance {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// The stream of a part of the work, independent of how many parts there are.
+    /// Returns the stream for one part of the work. It does not depend on the number of parts.
     pub(crate) fn of_part(seed: u64, part: usize) -> Self {
         let mixed = (part as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         Self::new(seed ^ mixed)
     }
 
-    /// A number below `bound`, which is at least 1.
+    /// Returns a number below `bound`, which is at least 1.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.0.next_u64()) * bound as u128) >> 64) as usize
     }
 
-    /// True with the given probability.
+    /// Returns true with the given probability.
     pub(crate) fn happens(&mut self, probability: f64) -> bool {
         self.fraction() < probability
     }
 
-    /// A number from 0 to below 1.
+    /// Returns a number from 0 to below 1.
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -45,7 +45,7 @@ impl Chance {
         }
     }
 
-    /// One of a list, if it has any.
+    /// Returns a random element of a list, or `None` if it is empty.
     pub(crate) fn pick<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
         list.get(self.below(list.len().max(1)))
     }
@@ -55,7 +55,7 @@ impl Chance {
 mod tests {
     use super::*;
 
-    /// Stored seeds rely on these.
+    /// Stored seeds rely on these numbers.
     #[test]
     fn seeds_are_for_ever() {
         let mut chance = Chance::new(1);

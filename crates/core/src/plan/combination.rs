@@ -1,12 +1,12 @@
-//! Combinations: what the word layout has in the place of schedules.
+//! Combinations: what the word layout has in place of schedules.
 //!
-//! Where a node holds one symbol of GF(2^w), every question has an answer of one form: wanted
+//! Where a node holds one symbol of GF(2^w), every question has an answer of the same form: wanted
 //! symbols are sums of multiples of symbols at hand. [`Code::combination`] finds the multiples by
-//! elimination over GF(2^w), one unknown a lost data node, which is w² times less work than over
-//! the bits of the same code, and what a word kernel needs.
+//! elimination over GF(2^w), with one unknown for each lost data node. That is w² times less work
+//! than elimination over the bits of the same code, and it is the form that a word kernel needs.
 //!
-//! Parity at hand is used as far as needed, sparsest rows first (plain parity before a
-//! local group's before dense rows), and nodes that no wanted one depends on are not read.
+//! As little parity as possible is used, sparsest rows first (plain parity, then that of a local
+//! group, then dense rows). Nodes that no wanted node depends on are not read.
 
 use crate::define::cells::NodeId;
 use crate::define::code::Code;
@@ -14,7 +14,8 @@ use crate::define::field::Field;
 use crate::define::symbols::SymbolMatrix;
 use crate::error::{Error, Result};
 
-/// Wanted symbols as sums of multiples of symbols at hand, the same for every word of their nodes.
+/// Wanted symbols as sums of multiples of symbols at hand. The factors are the same for every word
+/// of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Combination {
     field: Field,
@@ -24,7 +25,8 @@ pub struct Combination {
 }
 
 impl Combination {
-    /// From rows of one coefficient for each input; inputs that no row uses are left out.
+    /// Makes a combination from rows that have one coefficient for each input. Inputs that no row
+    /// uses are left out.
     fn new(
         field: Field,
         mut inputs: Vec<NodeId>,
@@ -45,40 +47,41 @@ impl Combination {
         self.field
     }
 
-    /// The nodes that are read.
+    /// Nodes that are read.
     pub fn inputs(&self) -> &[NodeId] {
         &self.inputs
     }
 
-    /// The nodes that are made.
+    /// Nodes that are computed.
     pub fn outputs(&self) -> &[NodeId] {
         &self.outputs
     }
 
-    /// The factors of all inputs in an output's sum.
+    /// Factors of all inputs in the sum that gives an output.
     ///
     /// # Panics
-    /// When there is no such output.
+    /// If there is no output of that number.
     pub fn coefficients(&self, output: usize) -> &[u32] {
         &self.coefficients[output * self.inputs.len()..][..self.inputs.len()]
     }
 
-    /// The factors of all outputs' sums, a row each.
+    /// Factors of all outputs' sums, one row each.
     pub(crate) fn rows(&self) -> Vec<Vec<u32>> {
         (0..self.outputs.len()).map(|output| self.coefficients(output).to_vec()).collect()
     }
 }
 
 impl Code {
-    /// How the nodes of `want` come from those of `have`, in a code of the word layout. Wanted nodes
-    /// that are at hand are left out, as are those at hand that are not needed.
+    /// Returns how the nodes of `want` are computed from those of `have`, in a code of the word
+    /// layout. Wanted nodes that are at hand are left out, as are nodes at hand that are not
+    /// needed.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] when some wanted nodes are not determined; the message says
-    /// which. [`crate::ErrorKind::Parameters`] when the code is not in the word layout.
+    /// [`crate::ErrorKind::NotEnough`] if some wanted nodes are not determined; the message says
+    /// which. [`crate::ErrorKind::Parameters`] if the code is not in the word layout.
     ///
     /// # Panics
-    /// When there is no such node.
+    /// If there is no node of that number.
     pub fn combination(&self, have: &[NodeId], want: &[NodeId]) -> Result<Combination> {
         let matrix = self.expect_words()?;
         let outputs: Vec<NodeId> =
@@ -95,12 +98,12 @@ impl Code {
         Ok(Combination::new(matrix.field(), equations.at_hand(), outputs, rows))
     }
 
-    /// What has to be added to the nodes of `parity` after data node `node` changed: a combination
-    /// of its old and its new content, both called `node`. Parity that does not depend on the node
-    /// is left out.
+    /// Returns what has to be added to the nodes of `parity` after data node `node` changed. It is
+    /// a combination of the node's old and new content, both called `node`. Parity that does not
+    /// depend on the node is left out.
     ///
     /// # Errors
-    /// When no parity depends on it, or the code is not in the word layout.
+    /// If no parity depends on it, or the code is not in the word layout.
     pub(crate) fn combination_update(
         &self,
         node: NodeId,
@@ -135,25 +138,26 @@ impl Code {
     }
 }
 
-/// What the parity at hand says about the data that is not, reduced as far as it goes.
+/// The equations that the parity at hand gives for the data that is not at hand, reduced as far as
+/// possible.
 struct Equations<'a> {
     matrix: &'a SymbolMatrix,
     /// The data nodes at hand.
     known: Vec<NodeId>,
     /// The data nodes that are not at hand.
     unknown: Vec<NodeId>,
-    /// Parity nodes at hand, one an equation.
+    /// Parity nodes at hand, one for each equation.
     parity: Vec<NodeId>,
-    /// By leading unknown: an equation that is scaled to have 1 there and 0 before.
+    /// By leading unknown: an equation scaled to have 1 there and 0 before.
     solved: Vec<Option<Equation>>,
 }
 
 /// A sum of multiples of parity nodes.
 #[derive(Clone)]
 struct Equation {
-    /// Per unknown, its coefficient in the sum.
+    /// For each unknown, its coefficient in the sum.
     unknown: Vec<u32>,
-    /// Per parity node that is in use, its factor.
+    /// For each parity node in use, its factor.
     parity: Vec<u32>,
 }
 
@@ -174,7 +178,7 @@ impl<'a> Equations<'a> {
         equations
     }
 
-    /// The nodes over which [`Equations::express`] gives coefficients.
+    /// Nodes over which [`Equations::express`] gives coefficients.
     fn at_hand(&self) -> Vec<NodeId> {
         [&self.known[..], &self.parity].concat()
     }
@@ -183,7 +187,7 @@ impl<'a> Equations<'a> {
         data.iter().map(|data| self.matrix.coefficient(node, data.index())).collect()
     }
 
-    /// Takes a parity node into use if it says something about the unknowns that others do not.
+    /// Adds a parity node if its equation is independent of those already in use.
     fn insert(&mut self, node: NodeId) {
         let mut parity = vec![0; self.parity.len()];
         parity.push(1);
@@ -201,7 +205,7 @@ impl<'a> Equations<'a> {
         self.solved[lead] = Some(rest);
     }
 
-    /// Subtracts solved equations until no unknown is left that they lead with.
+    /// Subtracts solved equations until none of their leading unknowns is left.
     fn reduce(&self, mut row: Equation) -> Equation {
         row.parity.resize(row.parity.len().max(self.parity.len()), 0);
         for (lead, solved) in self.solved.iter().enumerate() {
@@ -213,14 +217,14 @@ impl<'a> Equations<'a> {
         row
     }
 
-    /// A node's symbol over the symbols of [`Equations::at_hand`].
+    /// Expresses a node's symbol by the symbols of [`Equations::at_hand`].
     fn express(&self, node: NodeId) -> Option<Vec<u32>> {
         let unknown = self.coefficients(node, &self.unknown);
         let reduced = self.reduce(Equation { unknown, parity: Vec::new() });
         if reduced.unknown.iter().any(|&c| c != 0) {
             return None;
         }
-        // What the parity contains of the known data comes off again.
+        // The contribution of the known data to the parity is subtracted again.
         let mut row = self.coefficients(node, &self.known);
         for (&factor, &parity) in reduced.parity.iter().zip(&self.parity) {
             let contained = self.coefficients(parity, &self.known);
@@ -231,7 +235,7 @@ impl<'a> Equations<'a> {
     }
 }
 
-/// `target += factor · source`, element by element, as far as `source` goes.
+/// Computes `target += factor · source`, element by element, for the length of `source`.
 fn add_multiple(field: Field, target: &mut [u32], factor: u32, source: &[u32]) {
     let mut multiples = [0; 32];
     let multiples = &mut multiples[..field.width() as usize];
@@ -268,7 +272,7 @@ mod tests {
         builder.finish(Spec::new("test"), 2).unwrap()
     }
 
-    /// The sum of multiples of generator rows that a combination makes of an output.
+    /// Returns the sum of multiples of generator rows that a combination gives for an output.
     fn sum(code: &Code, combination: &Combination, output: usize) -> Vec<u32> {
         let matrix = code.symbols().unwrap();
         let mut sum = vec![0; matrix.data_nodes()];
@@ -294,7 +298,8 @@ mod tests {
         }
     }
 
-    /// One lost node and plain parity: an XOR of the others, and the second parity is not read.
+    /// With one lost node and plain parity, the answer is an XOR of the others; the second parity
+    /// is not read.
     #[test]
     fn sparse_parity_is_preferred() {
         let code = code(vec![vec![1, 2, 4, 8], vec![1, 1, 0, 0]]);

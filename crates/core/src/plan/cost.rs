@@ -1,9 +1,9 @@
 //! What a schedule costs, counted exactly.
 //!
-//! Papers count differently; every figure here says which it is. `total` is the dissertation's "XOR
-//! and copy": it copies the first source of every cell and XORs the others, so that an operation
-//! costs its number of sources. What a compiled kernel loads and stores follows from register
-//! allocation and is counted there ([`crate::plan::steps::Allocation`]).
+//! Papers count in different ways; every figure here says which way it is. `total` is the
+//! dissertation's "XOR and copy": it copies the first source of every cell and XORs the others, so
+//! an operation costs its number of sources. Loads and stores of a compiled kernel follow from
+//! register allocation and are counted there ([`crate::plan::steps::Allocation`]).
 
 use crate::plan::machine::Machine;
 use crate::plan::schedule::Schedule;
@@ -13,7 +13,7 @@ use crate::plan::schedule::Schedule;
 pub struct Cost {
     /// Two-input XORs: the sum of (fan-in - 1).
     pub xors: usize,
-    /// Cells that are given a first value: one for every operation that is no addition.
+    /// Cells that are given a first value: one for every operation that does not add to its target.
     pub copies: usize,
     /// XORs and copies: the sum of all fan-ins.
     pub total: usize,
@@ -26,14 +26,14 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Counts a schedule.
+    /// Counts the operations of a schedule.
     pub fn of(schedule: &Schedule) -> Self {
         let mut cost = Self { temps: schedule.temps(), ..Self::default() };
         schedule.ops().iter().for_each(|op| cost.add(op.sources.len(), op.accumulate));
         cost
     }
 
-    /// Counts one more operation of so many sources.
+    /// Counts one more operation, with `sources` sources.
     pub(crate) fn add(&mut self, sources: usize, accumulate: bool) {
         let fan_in = sources + usize::from(accumulate);
         self.ops += 1;
@@ -44,37 +44,38 @@ impl Cost {
     }
 }
 
-/// What a planner or a search makes as small as it can.
+/// The quantity that a planner or a search minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Objective {
     /// Two-input XORs.
     Xors,
-    /// XORs and copies, each counted as one. Without three-input XORs these are the vector
-    /// instructions of a fused kernel whose temporaries stay in registers: the first source of an
-    /// operation is loaded, the others are XORed.
+    /// XORs and copies, each counted as one. On a machine without three-input XORs, these are the
+    /// vector instructions of a fused kernel whose temporaries stay in registers: the first source
+    /// of an operation is loaded, the others are XORed.
     #[default]
     Total,
-    /// XORs and copies, where an XOR costs so many thousandths of a copy.
+    /// XORs and copies, where an XOR costs this many thousandths of a copy.
     Weighted(u32),
-    /// Operations and three-input XORs: the same for a processor that has them.
+    /// Operations and three-input XORs: the equivalent of `Total` for a processor that has
+    /// three-input XORs.
     Ternary,
     /// What a compiled kernel executes on a machine: instructions, loads and stores after register
-    /// allocation. It takes a thousand times as long to count as the others.
+    /// allocation. Counting it takes a thousand times as long as the others.
     Fused(Machine),
 }
 
-/// What is made small, and what decides between equals.
+/// The quantity that is minimised, and the one that decides between equals.
 pub(crate) type Figure = (u64, u64);
 
 impl Objective {
-    /// The dissertation's weight, in thousandths: on its machine an XOR takes 1.5 times as long as a
-    /// copy (section 3.2.3). `paritas tune` measures it.
+    /// The dissertation's weight, in thousandths. On its machine an XOR takes 1.5 times as long as
+    /// a copy (section 3.2.3). `paritas tune` measures it.
     pub const PRINTED_WEIGHT: u32 = 1500;
 
     /// The dissertation's cost.
     pub const WEIGHTED: Self = Self::Weighted(Self::PRINTED_WEIGHT);
 
-    /// The figure of a schedule of these counts, before registers are allocated.
+    /// Returns the figure of a schedule with these counts, before registers are allocated.
     pub(crate) fn of(self, cost: &Cost) -> Figure {
         let Cost { xors, copies, total, ops, ternary, .. } = *cost;
         let [xors, copies, total] = [xors, copies, total].map(|count| count as u64);
@@ -87,7 +88,8 @@ impl Objective {
         }
     }
 
-    /// Whether a temporary that is the XOR of `size` cells and has `uses` is better made part of each use.
+    /// Whether a temporary that is the XOR of `size` cells and is used `uses` times is better
+    /// computed within each use.
     pub(crate) fn is_inlined(self, uses: usize, size: usize) -> bool {
         let more_xors = (uses.saturating_sub(1) * size.saturating_sub(1)) as u64;
         match self {

@@ -1,21 +1,21 @@
-//! Equations: wanted cells as sums of others, which the passes start from.
+//! Equations: wanted cells as sums of others, from which the passes start.
 
 use crate::define::cells::{CellId, CellSet};
 
-/// Wanted cells as XORs of cells at hand or of cells wanted before: what the passes start from.
+/// Wanted cells as XORs of cells that are at hand or that come earlier in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Equations {
-    /// In an order in which every source is at hand or made before.
+    /// Equations in an order in which every source is at hand or computed before.
     pub(crate) rows: Vec<(CellId, Vec<CellId>)>,
 }
 
 impl Equations {
-    /// The number of all sources.
+    /// Total number of sources.
     pub(super) fn sources(&self) -> usize {
         self.rows.iter().map(|(_, sources)| sources.len()).sum()
     }
 
-    /// Those that some of the wanted cells need, in the same order.
+    /// Returns the equations that the wanted cells need, in the same order.
     pub(super) fn needed(&self, have: &CellSet, wanted: &[CellId]) -> Self {
         Self { rows: needed(wanted, have, &self.rows) }
     }
@@ -24,7 +24,7 @@ impl Equations {
 /// Cells, and the numbers of the equations that each is the sum of.
 pub(super) type Combinations = Vec<(CellId, Vec<usize>)>;
 
-/// Keeps of the cells that were solved those that the wanted ones need, in the order they were solved.
+/// Keeps the solved cells that the wanted cells need, in the order in which they were solved.
 pub(super) fn needed(
     wanted: &[CellId],
     have: &CellSet,

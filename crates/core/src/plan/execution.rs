@@ -1,11 +1,12 @@
-//! Executions: what is executed for a question, down to the last instruction.
+//! Executions: the programs that answer a question, down to the last instruction.
 //!
-//! Planning ends here. An [`Execution`] is one program, or several that share out the work of a
-//! question: threads that do not split it by stripes have a program each; and a schedule whose code
-//! would outgrow the processor's instruction cache, or whose sums would outgrow its registers,
-//! becomes several that run in turn, a tile of stripes at a time. Each program has the instructions
-//! of every variant that may run ([`Variants`]). `run` translates and executes; it decides nothing
-//! that changes what is computed or in which order.
+//! Planning ends here. An [`Execution`] is one program, or several that share the work of a
+//! question. There are two reasons for several. Threads that do not split the work by stripes have
+//! a program each. And a schedule whose code would exceed the processor's instruction cache, or
+//! whose sums would exceed its registers, becomes several programs that run in turn, a tile of
+//! stripes at a time. Each program has the instructions of every variant that may run
+//! ([`Variants`]). `run` translates and executes; it decides nothing that changes what is computed
+//! or in which order.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -25,29 +26,29 @@ use crate::plan::solver::Solver;
 use crate::plan::variants::{Target, Variants};
 use crate::plan::{Plan, PlanOptions};
 
-/// How a call's work is shared out.
+/// How the work of a call is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shares {
     /// By stripes: every thread runs the same programs.
     Stripes,
-    /// By bytes of every packet, in whole cache lines, this many shares at most.
+    /// By bytes of every packet, in whole cache lines, into at most this many shares.
     Columns(usize),
-    /// By the nodes that are made.
+    /// By the nodes that are computed, into at most this many shares.
     Nodes(usize),
-    /// By the rows of the nodes that are made.
+    /// By the rows of the nodes that are computed, into at most this many shares.
     Rows(usize),
 }
 
-/// How parts follow each other, where there are several.
+/// How parts follow each other, if there are several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turns {
-    /// Each is run over all stripes, by a thread of its own if there are threads.
+    /// Each part runs over all stripes, on a thread of its own if there are threads.
     SideBySide,
-    /// Every thread has stripes of its own and runs all parts over them in turn, some stripes at a
-    /// time that stay in the cache meanwhile. The last `kept` buffers are not the caller's: they
-    /// hold what parts leave for later ones.
+    /// Every thread has stripes of its own and runs all parts over them in turn, a few stripes at a
+    /// time that stay in the cache. The last `kept` buffers belong to the execution, not to the
+    /// caller: they hold what parts leave for later parts.
     ByTiles {
-        /// The number of these buffers.
+        /// Number of these buffers.
         kept: usize,
     },
 }
@@ -56,13 +57,14 @@ pub(crate) enum Turns {
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) program: Arc<Program>,
-    /// How it is compiled, where it can be.
+    /// How it is compiled, if it can be.
     pub(crate) variants: Option<Variants>,
-    /// Whether a later part reads what this one writes, so that it had better stay in the cache.
+    /// Whether a later part reads what this one writes, so that the output should stay in the
+    /// cache.
     pub(crate) feeds: bool,
 }
 
-/// What is executed for a question.
+/// The programs that answer a question.
 #[derive(Debug)]
 pub(crate) struct Execution {
     pub(crate) parts: Vec<Part>,
@@ -70,11 +72,11 @@ pub(crate) struct Execution {
 }
 
 impl Execution {
-    /// Several programs for the same buffers, or one.
+    /// Combines one or more programs for the same buffers.
     ///
     /// # Errors
-    /// If their buffers differ, side by side one writes what another touches, or in turn one reads
-    /// of the kept buffers what no earlier one writes.
+    /// If their buffers differ. Side by side also if one program writes what another touches; in
+    /// turn, if a program reads kept buffers that no earlier one writes.
     fn new(programs: Vec<Program>, turns: Turns, target: Option<Target>) -> Result<Self> {
         let footprints: Vec<_> = programs.iter().map(Program::footprint).collect();
         let buffers = footprints.first().map_or(0, |footprint| footprint.strips.len());
@@ -93,13 +95,13 @@ impl Execution {
         Ok(Self { parts: programs.into_iter().zip(feeds).map(part).collect(), turns })
     }
 
-    /// One program.
+    /// Makes an execution of one program.
     pub(crate) fn of_program(program: Program, target: Option<Target>) -> Result<Self> {
         Self::new(vec![program], Turns::SideBySide, target)
     }
 }
 
-/// Checks that parts may run at the same time: none writes what another touches.
+/// Checks that parts may run at the same time, that is, that no part writes what another touches.
 fn apart(parts: &[Footprint]) -> Option<()> {
     let mut writers: HashMap<Location, Vec<usize>> = HashMap::new();
     for (number, part) in parts.iter().enumerate() {
@@ -117,8 +119,8 @@ fn apart(parts: &[Footprint]) -> Option<()> {
     (0..parts.len()).all(is_apart).then_some(())
 }
 
-/// Per part, whether a later one reads what it writes. `None` if a part reads a cell of the buffers
-/// from `own` on, which belong to no caller, and no earlier part writes it.
+/// For each part, whether a later one reads what it writes. Returns `None` if a part reads a cell
+/// of the buffers from `own` on, which no caller fills, and no earlier part writes it.
 fn feeding(parts: &[Footprint], own: usize) -> Option<Vec<bool>> {
     let mut feeds = vec![false; parts.len()];
     let mut writers: HashMap<Location, usize> = HashMap::new();
@@ -139,14 +141,14 @@ fn feeding(parts: &[Footprint], own: usize) -> Option<Vec<bool>> {
 pub(crate) struct Planner<'a> {
     pub(crate) code: &'a Code,
     pub(crate) layout: &'a Layout,
-    /// What the programs are compiled for, if they are.
+    /// The target that the programs are compiled for, if they are compiled.
     pub(crate) target: Option<Target>,
     pub(crate) shares: Shares,
     pub(crate) options: PlanOptions,
 }
 
 impl Planner<'_> {
-    /// What makes the cells of `want` from those of `have`.
+    /// Plans how the cells of `want` are computed from those of `have`.
     ///
     /// # Errors
     /// [`crate::ErrorKind::NotEnough`] if some wanted cells are not determined.
@@ -195,8 +197,8 @@ impl Planner<'_> {
         Execution::of_program(self.bind(plan.clone())?, self.target)
     }
 
-    /// What brings parity up to date after data node `node` changed: buffers are the node's old and
-    /// new content, then the shards of `targets`.
+    /// Plans how parity is updated after data node `node` changed. The buffers are the node's old
+    /// and new content, then the shards of `targets`.
     ///
     /// # Errors
     /// If no parity depends on the node.
@@ -224,14 +226,14 @@ impl Planner<'_> {
         Execution::of_program(program, self.target)
     }
 
-    /// A question whose work is split by stripes.
+    /// Plans a question whose work is split by stripes.
     fn compute_whole(&self, have: &CellSet, want: &CellSet) -> Result<Execution> {
         let mut proof = Proof::new(self.code);
         let solver = Solver::new(self.code, have, want, self.options);
         let plan = proof.proved(solver.plan()?)?;
         let ranks: Vec<usize> = plan.inputs().iter().map(|&cell| self.last_lane(cell)).collect();
         let program = self.bind(plan)?;
-        // Parts in turn read an input after others have written outputs.
+        // With parts in turn, an input may be read after other parts have written outputs.
         if want.iter().any(|cell| have.contains(cell)) {
             return Execution::of_program(program, self.target);
         }
@@ -246,7 +248,8 @@ impl Planner<'_> {
         Execution::new(parts.collect::<Result<_>>()?, Turns::ByTiles { kept: 0 }, self.target)
     }
 
-    /// The program that makes some of the wanted cells, over some columns of the packets.
+    /// Returns the program that computes some of the wanted cells, over some columns of the
+    /// packets.
     fn part(&self, have: &CellSet, want: &CellSet, columns: Range<usize>) -> Result<Program> {
         let plan = self.code.schedule_with(have, want, self.options)?;
         self.bind(Proof::new(self.code).proved(plan)?)?.over_columns(columns)
@@ -261,13 +264,14 @@ impl Planner<'_> {
         Program::new(plan.into_schedule(), inputs, outputs, rows, self.layout.packet)
     }
 
-    /// The last lane of data that a cell depends on. In a group of stripes it tells the stripe.
+    /// Returns the last lane of data that a cell depends on. In a group of stripes it identifies
+    /// the stripe.
     fn last_lane(&self, cell: CellId) -> usize {
         self.code.row(cell).last().map_or(0, |&data| data as usize / self.code.lane_rows())
     }
 
-    /// In how many parts a long schedule runs faster, if it does: with whole nodes in each, as many
-    /// as the machine's registers hold.
+    /// Returns the number of parts in which a long schedule runs faster, if there is one. Each part
+    /// then has whole nodes, as many as the machine's registers hold.
     fn parts_in_registers(&self, want: &CellSet, cost: Cost) -> Option<usize> {
         let machine = self.target?.machine;
         let pays = machine.ternary && machine.registers >= 32 && cost.total > LONG_SCHEDULE;
@@ -278,8 +282,8 @@ impl Planner<'_> {
         (cells <= held && parts > 1).then_some(parts)
     }
 
-    /// The wanted cells in `parts` shares at most: whole nodes, or rows of the same number, dealt
-    /// out in turn.
+    /// Deals the wanted cells out in turn, into at most `parts` shares. The units are whole nodes,
+    /// or all rows of the same number.
     fn dealt(&self, want: &CellSet, parts: usize) -> Vec<CellSet> {
         let groups = self.groups(want);
         let parts = parts.min(groups.len()).max(1);
@@ -290,7 +294,7 @@ impl Planner<'_> {
         shares
     }
 
-    /// The wanted cells of each node, or those of each row.
+    /// Returns the wanted cells of each node, or those of each row.
     fn groups(&self, want: &CellSet) -> Vec<Vec<CellId>> {
         let mut groups: BTreeMap<usize, Vec<CellId>> = BTreeMap::new();
         for cell in want.iter() {
@@ -304,8 +308,8 @@ impl Planner<'_> {
         groups.into_values().collect()
     }
 
-    /// A question about a code in the word layout. Words of a field have neither rows nor columns
-    /// that could be handled apart; the work is split by node or else by stripe.
+    /// Plans a question about a code in the word layout. Words of a field have no rows or columns
+    /// that could be handled separately, so the work is split by node or else by stripe.
     fn compute_words(&self, have: &CellSet, want: &CellSet) -> Result<Execution> {
         let (have, want) = (self.whole_nodes(have)?, self.whole_nodes(want)?);
         let combination = self.code.combination(&have, &want)?;
@@ -349,12 +353,13 @@ impl Planner<'_> {
         Execution::new(programs, turns, self.target)
     }
 
-    /// The machine whose order of operations is planned; without a compiled kernel, any.
+    /// Returns the machine for which the order of operations is planned; any machine will do if
+    /// nothing is compiled.
     fn machine(&self) -> Machine {
         self.target.map_or(Machine::AVX2, |target| target.machine)
     }
 
-    /// The nodes whose cells these are.
+    /// Returns the nodes that consist of these cells.
     fn whole_nodes(&self, cells: &CellSet) -> Result<Vec<NodeId>> {
         let mut nodes = Vec::new();
         for node in self.code.nodes() {
@@ -380,35 +385,36 @@ impl Planner<'_> {
 /// Sums of products of whole buffers of words.
 struct Words {
     rows: Rows,
-    /// The buffers of inputs and outputs.
+    /// Numbers of the input buffers; `outputs` has those of the outputs.
     inputs: Vec<usize>,
     outputs: Vec<usize>,
-    /// The number of all buffers.
+    /// Number of all buffers.
     buffers: usize,
-    /// Whether the sums are added to what the outputs hold.
+    /// Whether the sums are added to the present content of the outputs.
     in_place: bool,
 }
 
 impl Words {
-    /// In shares for threads, each making some outputs.
+    /// Splits the outputs into shares for threads.
     fn shares(&self, shares: usize) -> Vec<Self> {
         let size = self.outputs.len().div_ceil(shares.max(1)).max(1);
         self.chunks(size, self.inputs.len())
     }
 
-    /// In parts whose sums stay in registers and whose code stays in the instruction cache.
+    /// Splits the work into parts whose sums stay in registers and whose code stays in the
+    /// instruction cache.
     fn parts(&self, machine: Machine) -> Vec<Self> {
         let word = self.rows.field.width() as usize / 8;
         let most = products::outputs_held(machine, word);
         let groups = self.outputs.len().div_ceil(most).max(1);
-        // Even numbers, because pairs of outputs share products.
+        // Part sizes are even, because pairs of outputs share products.
         let size = self.outputs.len().div_ceil(groups).next_multiple_of(2).min(most).max(1);
         let inputs = (PRODUCTS_A_PART / (size * word * word)).max(2);
         self.chunks(size, inputs)
     }
 
-    /// In parts of at most `outputs` outputs and `inputs` inputs. Those of the same outputs follow
-    /// each other, and all but the first add to what is there.
+    /// Splits the work into parts of at most `outputs` outputs and `inputs` inputs. Parts with the
+    /// same outputs follow each other; all but the first add to what is there.
     fn chunks(&self, outputs: usize, inputs: usize) -> Vec<Self> {
         let mut parts = Vec::new();
         let all: Vec<usize> = (0..self.outputs.len()).collect();
@@ -442,7 +448,7 @@ impl Words {
         parts
     }
 
-    /// The program, proved.
+    /// Returns the program, after it has been proved.
     fn program(&self, machine: Machine) -> Result<Program> {
         let mut inputs = self.inputs.clone();
         let mut coefficients = self.rows.coefficients.clone();
@@ -462,8 +468,8 @@ impl Words {
     }
 }
 
-/// The columns of each share of a packet: whole lines, as evenly as possible, so that no two threads
-/// write the same cache line.
+/// Returns the columns of each share of a packet: whole cache lines, as evenly as possible, so that
+/// no two threads write the same line.
 fn column_ranges(packet: usize, shares: usize) -> Vec<Range<usize>> {
     let lines = packet.div_ceil(LINE);
     let pieces = shares.min(lines);

@@ -1,6 +1,6 @@
 //! The oracle: runs a schedule cell by cell, with no regard for speed.
 //!
-//! Every kernel must give what this gives.
+//! Every kernel must give the same result.
 
 use crate::error::{Error, Result};
 use crate::plan::schedule::{Schedule, Slot};
@@ -8,8 +8,8 @@ use crate::plan::schedule::{Schedule, Slot};
 /// Runs a schedule over cells of equal length and returns its outputs.
 ///
 /// # Errors
-/// If the number of inputs is not the schedule's, their lengths differ, or these are not whole
-/// words.
+/// If the number of inputs differs from the schedule's, their lengths differ, or a length is not a
+/// whole number of words.
 pub fn interpret(schedule: &Schedule, inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
     let length = inputs.first().map_or(0, |cell| cell.len());
     let word = schedule.word();
@@ -66,7 +66,8 @@ mod tests {
         assert!(interpret(&schedule, &[&[1], &[2], &[]]).is_err());
     }
 
-    /// Doubling 0x80 shifts the top bit out and adds 0x1D; the words of two bytes are little-endian.
+    /// Doubling 0x80 shifts the top bit out and adds 0x1D; the words of two bytes are
+    /// little-endian.
     #[test]
     fn words_are_multiplied() {
         let text = "inputs 2 temps 1 outputs 1 field 8 0x11d\nt0 = 2 * (i0 ^ i1)\no0 = t0 ^ i0\n";

@@ -1,12 +1,13 @@
-//! Schedules that were refined for longer than anyone would wait, for encoding the usual codes.
+//! Known schedules for encoding the usual codes, refined for longer than a caller would wait.
 //!
-//! Refining 10+4 takes some tens of milliseconds; reading its schedule takes some tens of microseconds, and
-//! it is shorter. `known/schedules.txt` is data, made by
-//! `cargo run --release -p paritas --example known_schedules`: a line `= SPEC`, then the schedule of the
+//! Refining 10+4 takes some tens of milliseconds. Reading its known schedule takes some tens of
+//! microseconds, and that schedule is shorter. `known/schedules.txt` is data, made by `cargo run
+//! --release -p paritas --example known_schedules`: a line `= SPEC`, then the schedule of the
 //! code's parity from its data, in the text form of schedules.
 //!
-//! A spec alone does not say which matrix a code has: one that is rebuilt from an older pin may have another
-//! than this version's default. So whatever is read is checked against the generator before it is used.
+//! A spec alone does not determine the matrix: a code that is rebuilt from an older pin may have
+//! another matrix than this version's default. So a schedule is checked against the generator
+//! before it is used.
 
 use crate::define::bitmatrix::BitMatrix;
 use crate::define::cells::CellId;
@@ -16,21 +17,21 @@ use crate::plan::schedule::{Schedule, Slot};
 
 const SCHEDULES: &str = include_str!("known/schedules.txt");
 
-/// The rows of the known schedule that makes the wanted cells of a code from the cells at hand, if there is
-/// one.
+/// Returns the rows of the known schedule that computes the wanted cells of a code from the cells
+/// at hand, if there is one.
 pub(super) fn find(code: &Code, inputs: &[CellId], wanted: &[CellId]) -> Option<Rows> {
     let schedule = text_of(&code.spec().to_string())?.parse().ok()?;
     let rows = Rows::new(&schedule).ok()?;
     computes(&schedule, code, inputs, wanted).then_some(rows)
 }
 
-/// The text of the schedule of a spec.
+/// Returns the text of the schedule of a spec.
 fn text_of(spec: &str) -> Option<&'static str> {
     let entry = SCHEDULES.split("\n= ").find(|entry| entry.lines().next() == Some(spec))?;
     entry.split_once('\n').map(|(_, text)| text)
 }
 
-/// Whether a schedule makes exactly these cells from these.
+/// Whether a schedule computes exactly the wanted cells from these inputs.
 fn computes(schedule: &Schedule, code: &Code, inputs: &[CellId], wanted: &[CellId]) -> bool {
     if schedule.inputs() != inputs.len() || schedule.outputs() != wanted.len() {
         return false;
@@ -66,7 +67,8 @@ mod tests {
         SCHEDULES.lines().filter_map(|line| line.strip_prefix("= "))
     }
 
-    /// Every one computes its code's parity and is no longer than what some rounds of refining give.
+    /// Every known schedule computes its code's parity and is no longer than the result of some
+    /// rounds of refining.
     #[test]
     fn schedules_are_right_and_short() {
         for spec in specs() {
@@ -90,7 +92,7 @@ mod tests {
         }
     }
 
-    /// The same spec with another matrix: its second and third parity nodes changed places.
+    /// The same spec with another matrix: its second and third parity nodes are exchanged.
     #[test]
     fn other_matrices_are_seen() {
         let code = Code::new(&"6+3".parse().unwrap()).unwrap();

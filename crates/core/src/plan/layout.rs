@@ -5,27 +5,28 @@ use crate::define::code::Code;
 use crate::plan::machine::LINE;
 use crate::plan::program::Location;
 
-/// What a buffer of a call is.
+/// The unit that a buffer of a call holds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum BufferLayout {
-    /// One buffer a node: strips of all its rows.
+    /// One buffer for each node, with strips of all its rows.
     Node,
     /// One buffer for each lane of each node (see [`Code::lane_rows`]).
     Lane,
 }
 
-/// Which cells lie where.
+/// The position of every cell in the buffers.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// Per buffer, its cells by row.
+    /// For each buffer, its cells by row.
     pub(crate) cells: Vec<Vec<CellId>>,
-    /// Per cell, its place; auxiliary cells have none and are never asked for.
+    /// For each cell, its place; auxiliary cells have none and are never looked up.
     pub(crate) locations: Vec<Location>,
     /// The buffers with data, in the order of the user's bytes.
     pub(crate) data: Vec<usize>,
-    /// Per buffer, the rows of its strips: in the word layout a buffer is one row of words.
+    /// For each buffer, the number of rows of its strips. In the word layout a buffer is one row of
+    /// words.
     pub(crate) rows: Vec<usize>,
-    /// The bytes of a packet; in the word layout a cache line.
+    /// Size of a packet, in bytes; in the word layout a cache line.
     pub(crate) packet: usize,
 }
 
@@ -58,7 +59,7 @@ impl Layout {
         Self { cells, locations, data, rows, packet }
     }
 
-    /// The most rows of any buffer.
+    /// Largest number of rows of any buffer.
     pub(crate) fn widest(&self) -> usize {
         self.cells.iter().map(Vec::len).max().unwrap_or(0)
     }

@@ -1,25 +1,25 @@
-//! Lowering: a schedule as operations on the vectors of one machine.
+//! Lowering: turns a schedule into operations on the vectors of one machine.
 //!
-//! Packets need none: an XOR of cells is an XOR of vectors. For words this module says how to
-//! multiply by a constant.
+//! Packets need no lowering: an XOR of cells is an XOR of vectors. For words this module decides
+//! how to multiply by a constant.
 //!
-//! To multiply by a constant of GF(2^(8N)) is a linear map of a word's bits. Cut into bytes it is N
-//! by N linear maps of bytes: byte `to` of a product is the sum over `from` of a map of byte `from`
-//! of the word ([`ByteMap`]). Words are stored with their bytes side by side, so N vectors of them
-//! are pulled apart into N *planes*, plane p holding byte p of every word, and put together again
-//! before they are stored; words of four bytes in two rounds of pairs. (Plank, Greenan and Miller,
-//! *Screaming fast Galois field arithmetic using Intel SIMD instructions*, FAST 2013, call words so
-//! arranged in memory the alternate mapping; here it exists in registers alone.) With N = 1 nothing
-//! is rearranged.
+//! Multiplication by a constant of GF(2^(8N)) is a linear map of a word's bits. Divided into bytes,
+//! it is N by N linear maps of bytes: byte `to` of a product is the sum over `from` of a map of
+//! byte `from` of the word ([`ByteMap`]). Memory holds the bytes of a word side by side. So N
+//! vectors of words are separated into N *planes*, where plane p holds byte p of every word, and
+//! joined again before they are stored; words of four bytes take two rounds of pairs. (Plank,
+//! Greenan and Miller, *Screaming fast Galois field arithmetic using Intel SIMD instructions*, FAST
+//! 2013, call words so arranged in memory the alternate mapping; here it exists in registers
+//! alone.) With N = 1 nothing is rearranged.
 //!
-//! A machine maps bytes in one of two ways. With GFNI a map is a matrix of 8 by 8 bits. Elsewhere it
-//! is two tables of 16 bytes, one for the low half of a byte and one for the high half; the halves
-//! of a cell are cut out once for all its products, and the halves of a sum of two cells are the
-//! sums of their halves.
+//! A machine maps bytes in one of two ways. With GFNI a map is a matrix of 8 by 8 bits. Elsewhere
+//! it is two tables of 16 bytes, one for the low half of a byte and one for the high half. The
+//! halves of a cell are extracted once for all its products; the halves of a sum of two cells are
+//! the sums of their halves.
 //!
-//! A schedule whose only factor is 2, as Horner's rule for P and Q of RAID-6 gives, leaves words as
-//! they lie: doubling is a shift and, where the top bit falls out, the XOR of the polynomial's tail
-//! (H. Peter Anvin, *The mathematics of RAID-6*).
+//! In a schedule whose only factor is 2, such as Horner's rule for P and Q of RAID-6, words stay as
+//! they are. Doubling is a shift, followed by an XOR of the polynomial's tail where the top bit was
+//! set (H. Peter Anvin, *The mathematics of RAID-6*).
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ use crate::plan::machine::{Machine, Multiplier};
 use crate::plan::schedule::{Op, Schedule, Slot};
 use crate::plan::vector::{LANE, Lane, Map, Pair, Value, VectorOp, VectorProgram, Work};
 
-/// The vector program that a schedule is on a machine, operation by operation in the schedule's
+/// Returns the vector program of a schedule on a machine, operation by operation in the schedule's
 /// order.
 ///
 /// # Errors
@@ -44,7 +44,7 @@ pub(crate) fn lower(schedule: &Schedule, machine: Machine) -> Result<VectorProgr
     }
 }
 
-/// Slots are vectors and sums are XORs.
+/// Lowers a schedule of packets: slots are vectors and sums are XORs.
 fn packets(schedule: &Schedule) -> VectorProgram {
     let value = |slot: &Slot| match *slot {
         Slot::Input(n) => Value::Input(n),
@@ -65,31 +65,31 @@ fn packets(schedule: &Schedule) -> VectorProgram {
     }
 }
 
-/// A linear map of bytes, by the images of its eight bits.
+/// A linear map of bytes, given by the images of its eight bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ByteMap(pub(crate) [u8; 8]);
 
 impl ByteMap {
-    /// How byte `to` of a word times `factor` depends on byte `from` of the word.
+    /// Returns how byte `to` of a word times `factor` depends on byte `from` of the word.
     pub(crate) fn of_product(field: Field, factor: u32, to: usize, from: usize) -> Self {
         let image = |bit: usize| field.multiply(factor, 1 << (8 * from + bit));
         Self(std::array::from_fn(|bit| (image(bit) >> (8 * to)) as u8))
     }
 
-    /// What the map makes of a byte.
+    /// Applies the map to a byte.
     pub(crate) fn apply(self, byte: u8) -> u8 {
         let bits = (0..8).filter(|bit| byte >> bit & 1 == 1);
         bits.fold(0, |sum, bit| sum ^ self.0[bit])
     }
 
-    /// The images of the 16 values of a byte's low half, and of its high half.
+    /// Returns the images of the 16 values of a byte's low half, and those of its high half.
     pub(crate) fn tables(self) -> [Lane; 2] {
         let low = std::array::from_fn(|value| self.apply(value as u8));
         [low, std::array::from_fn(|value| self.apply((value as u8) << 4))]
     }
 
-    /// The map as `gf2p8affineqb` takes it: bit i of a product is the parity of a byte and row i,
-    /// and row i is byte 7 - i of the matrix.
+    /// Returns the map as `gf2p8affineqb` takes it: bit i of a product is the parity of the byte
+    /// AND row i, and row i is byte 7 - i of the matrix.
     pub(crate) fn matrix(self) -> [u8; 8] {
         let bit = |r: usize, column: usize| (self.0[column] >> r & 1) << column;
         let row = |r: usize| (0..8).fold(0, |bits, column| bits | bit(r, column));
@@ -97,37 +97,37 @@ impl ByteMap {
     }
 }
 
-/// A pattern repeated to the length of a constant.
+/// Repeats a pattern to the length of a constant.
 fn repeated(pattern: &[u8]) -> Lane {
     std::array::from_fn(|n| pattern[n % pattern.len()])
 }
 
-/// A vector that may still be a sum of several.
+/// A vector, given as a sum of one or more vectors that may not have been computed yet.
 type Sum = Vec<Value>;
 
-/// What lowering knows of a slot of the schedule.
+/// What is known of a slot of the schedule during lowering.
 #[derive(Debug, Clone, Default)]
 struct Known {
-    /// Per plane, the vectors whose XOR it is; nothing before it is needed.
+    /// For each plane, the vectors whose XOR it is; `None` until they are needed.
     planes: Option<Vec<Sum>>,
-    /// Per plane, its low and high halves, once they are needed.
+    /// For each plane, its low and high halves; `None` until they are needed.
     halves: Option<Vec<[Value; 2]>>,
 }
 
-/// How a temporary is made and used.
+/// How a temporary is computed and used.
 #[derive(Debug, Clone, Copy, Default)]
 struct Facts {
-    /// The position of the operation that makes it.
+    /// Position of the operation that computes it.
     maker: usize,
-    /// The position of the first operation that uses it.
+    /// Position of the first operation that uses it.
     first_use: usize,
-    /// How many operations use it, and how many of these only multiply it.
+    /// Number of operations that use it; `multiplied` is the number of these that only multiply it.
     uses: usize,
     multiplied: usize,
 }
 
 impl Facts {
-    /// The facts about each temporary of a schedule.
+    /// Collects the facts about each temporary of a schedule.
     fn of(schedule: &Schedule) -> Vec<Self> {
         let mut facts = vec![Self::default(); schedule.temps()];
         for (position, op) in schedule.ops().iter().enumerate() {
@@ -158,7 +158,7 @@ struct Lowering<'a> {
     inputs: Vec<Known>,
     temps: Vec<Known>,
     outputs: Vec<Known>,
-    /// Per temporary, what is known beforehand.
+    /// Facts about each temporary, collected beforehand.
     facts: Vec<Facts>,
     constants: HashMap<Lane, u32>,
     program: VectorProgram,
@@ -217,8 +217,8 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The sources of a sum that is only ever multiplied, so that its halves may be all that is
-    /// needed of it; it is made when it is first used.
+    /// Returns the sources of a sum that is only ever multiplied. Such a sum is not computed before
+    /// its first use, because perhaps only its halves are needed.
     fn deferred(&self, slot: Slot) -> Option<&'a [Slot]> {
         let Slot::Temp(n) = slot else { return None };
         let Facts { maker, uses, multiplied, .. } = self.facts[n as usize];
@@ -226,7 +226,7 @@ impl<'a> Lowering<'a> {
         (op.factor == 1 && uses == multiplied).then_some(&op.sources[..])
     }
 
-    /// Whether a product is used once, and so soon that it need not be summed up before: by the
+    /// Whether a product is used only once and so soon that it need not be summed up first: by the
     /// next operation but one, or by the next sum.
     fn is_used_soon(&self, slot: Slot, position: usize) -> bool {
         let Slot::Temp(n) = slot else { return false };
@@ -260,7 +260,7 @@ impl<'a> Lowering<'a> {
         Value::Constant(number)
     }
 
-    /// Makes the planes of a slot, and stores them where it is an output.
+    /// Computes the planes of a slot from these sums; those of an output are also stored.
     fn make(&mut self, target: Slot, planes: Vec<Sum>) -> Vec<Sum> {
         let group = self.program.group as u32;
         if let (Slot::Output(n), [sum]) = (target, &planes[..]) {
@@ -281,7 +281,7 @@ impl<'a> Lowering<'a> {
         planes
     }
 
-    /// The planes of the sum of some slots.
+    /// Returns the planes of the sum of some slots.
     fn sum(&mut self, sources: &[Slot]) -> Vec<Sum> {
         let mut sums = vec![Sum::new(); self.program.group];
         for &source in sources {
@@ -292,7 +292,7 @@ impl<'a> Lowering<'a> {
         sums
     }
 
-    /// The planes of a slot, pulled apart or summed up when they are first needed.
+    /// Returns the planes of a slot. They are separated or summed up when first needed.
     fn planes(&mut self, slot: Slot) -> Vec<Sum> {
         if let Some(planes) = &self.known_mut(slot).planes {
             return planes.clone();
@@ -315,7 +315,7 @@ impl<'a> Lowering<'a> {
         planes
     }
 
-    /// The planes of a slot, one vector each.
+    /// Returns the planes of a slot, one vector each.
     fn vectors(&mut self, slot: Slot) -> Vec<Value> {
         let planes = self.planes(slot);
         if planes.iter().all(|plane| plane.len() == 1) {
@@ -326,7 +326,7 @@ impl<'a> Lowering<'a> {
         made.concat()
     }
 
-    /// The planes of a multiple of a sum.
+    /// Returns the planes of a multiple of a sum.
     fn product(&mut self, op: &Op) -> Vec<Sum> {
         let group = self.program.group;
         if op.factor == 0 || op.sources.is_empty() {
@@ -354,7 +354,7 @@ impl<'a> Lowering<'a> {
         self.by_tables(op.factor, &halves)
     }
 
-    /// One vector for a sum.
+    /// Computes a sum into one vector.
     fn single(&mut self, sum: Sum) -> Value {
         match sum[..] {
             [value] => value,
@@ -392,7 +392,8 @@ impl<'a> Lowering<'a> {
         products
     }
 
-    /// The halves of all planes of a slot. Those of a sum whose sources have been cut are sums.
+    /// Returns the halves of all planes of a slot. If the sources of a sum have been split into
+    /// halves already, its halves are the sums of theirs.
     fn halves(&mut self, slot: Slot) -> Vec<[Value; 2]> {
         if let Some(halves) = &self.known_mut(slot).halves {
             return halves.clone();
@@ -415,7 +416,7 @@ impl<'a> Lowering<'a> {
         halves
     }
 
-    /// The low and the high half of every byte.
+    /// Splits every byte into its low and its high half.
     fn cut(&mut self, sum: Sum) -> [Value; 2] {
         let bytes = self.single(sum);
         let mask = self.constant(&[0x0F]);
@@ -427,7 +428,7 @@ impl<'a> Lowering<'a> {
         [low, self.pair(Pair::And, shifted, mask)]
     }
 
-    /// Twice a sum, word by word as they lie, as the sum of two vectors.
+    /// Doubles a sum, whose words are as in memory. Returns the result as a sum of two vectors.
     fn doubled(&mut self, sum: Sum) -> Sum {
         let words = self.single(sum);
         let bytes = self.schedule.word();
@@ -443,7 +444,7 @@ impl<'a> Lowering<'a> {
         vec![shifted, self.pair(Pair::And, sign, tail)]
     }
 
-    /// Pulls the vectors of a cell apart into planes.
+    /// Separates the vectors of a cell into planes.
     fn separate(&mut self, vectors: &mut [Value]) {
         let pairs = rounds(vectors.len());
         for (a, b) in pairs {
@@ -460,7 +461,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The bytes at even places of two vectors, and those at odd places.
+    /// Returns the bytes at even places of two vectors, and those at odd places.
     fn separate_pair(&mut self, a: Value, b: Value) -> [Value; 2] {
         if self.machine.multiplier == Multiplier::ShuffleNeon {
             return [self.pair(Pair::Even, a, b), self.pair(Pair::Odd, a, b)];
@@ -472,8 +473,9 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// The pairs of `count` vectors that are separated, round by round: neighbours first, so that even
-/// ones hold the bytes 0 and 2 of words of four and odd ones 1 and 3, then those.
+/// Returns the pairs of `count` vectors that are separated, round by round. In words of four bytes,
+/// the first round takes neighbours, after which even vectors hold the bytes 0 and 2 and odd ones 1
+/// and 3. The second round takes those pairs.
 fn rounds(count: usize) -> Vec<(usize, usize)> {
     match count {
         4 => vec![(0, 1), (2, 3), (0, 2), (1, 3)],
@@ -482,7 +484,7 @@ fn rounds(count: usize) -> Vec<(usize, usize)> {
     }
 }
 
-/// Whether no slot is doubled twice, so that nothing is gained by keeping its halves.
+/// Whether no slot is doubled twice, so that keeping its halves would gain nothing.
 fn is_doubled_once(schedule: &Schedule) -> bool {
     let mut doubled = std::collections::HashSet::new();
     let products = schedule.ops().iter().filter(|op| op.factor == 2);

@@ -1,21 +1,22 @@
-//! What a plan must know of the machine that runs it.
+//! What planning must know of the machine that runs a plan.
 //!
-//! A machine here is an instruction set and a width of vector register, described by what planning
-//! depends on: how many registers there are, what one instruction can do, and how bytes are
+//! A machine here is an instruction set and a width of vector register. It is described by what
+//! planning depends on: the number of registers, what one instruction can do, and how bytes are
 //! multiplied by a constant. `run` has one [`Machine`] for each instruction set that it can compile
-//! for; nothing in `plan` asks which processor is at hand.
+//! for; `plan` never asks which processor is present.
 
-/// The bytes of a cache line, on every processor that is served.
+/// Size of a cache line in bytes, on every supported processor.
 pub const LINE: usize = 64;
 
-/// What planning must know of a machine.
+/// The properties of a machine that planning depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Machine {
-    /// Vector registers; at least 3, and at least 8 where words are multiplied.
+    /// Number of vector registers; at least 3, and at least 8 where words are multiplied.
     pub registers: usize,
     /// Whether one instruction XORs three vectors.
     pub ternary: bool,
-    /// Whether instructions may read one operand from memory; otherwise loads do, to registers.
+    /// Whether instructions may read one operand from memory; otherwise loads bring it to a
+    /// register.
     pub memory_operands: bool,
     /// Whether an output may be read back from where it was stored. That does not pay where stores
     /// are non-temporal.
@@ -24,21 +25,22 @@ pub struct Machine {
     pub multiplier: Multiplier,
 }
 
-/// How a machine multiplies bytes by a constant, and what else it does to bytes.
+/// How a machine multiplies bytes by a constant, and what other operations on bytes it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Multiplier {
-    /// Tables of 16 bytes that half bytes look up, on x86-64 up to AVX2.
+    /// Tables of 16 bytes, indexed by half bytes, on x86-64 up to AVX2.
     Shuffle,
-    /// The same on AVX-512, where the sign of bytes goes through a mask register.
+    /// Like `Shuffle`, on AVX-512, where the sign of bytes goes through a mask register.
     ShuffleMasked,
-    /// The same on AArch64, which shifts bytes and separates even from odd ones by one instruction.
+    /// Like `Shuffle`, on AArch64, which shifts bytes and separates even from odd ones in one
+    /// instruction.
     ShuffleNeon,
     /// Bit matrices (GFNI) on x86-64.
     Affine,
 }
 
 impl Machine {
-    /// AVX2, whose counts `paritas schedule` reports: 16 registers, two-input XOR.
+    /// AVX2, for which `paritas schedule` reports counts: 16 registers, two-input XOR.
     pub const AVX2: Self = Self {
         registers: 16,
         ternary: false,
@@ -47,8 +49,8 @@ impl Machine {
         multiplier: Multiplier::Shuffle,
     };
 
-    /// The registers that hold values from one operation to the next; the others, set aside for
-    /// operands of XORs that must be loaded first, come after them.
+    /// Number of registers that hold values from one operation to the next. The others come after
+    /// them and are reserved for operands that must be loaded before an XOR.
     pub(crate) fn values(self) -> usize {
         let set_aside = match (self.memory_operands, self.ternary) {
             (true, _) => 0,

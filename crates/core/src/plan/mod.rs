@@ -1,18 +1,18 @@
-//! HOW: schedules, as data.
+//! The HOW layer: schedules, as data.
 //!
-//! Every question (encode, decode, degraded read, repair, update) is [`Code::schedule`]: which
-//! cells are at hand, which are wanted. The answer is found in two ways and the cheaper one is
-//! kept. *Structure* follows the code's definitions, each an equation between few cells: whatever
-//! equation has one unknown gives it, as RDP's zigzag decoding does, and encoding through row
-//! parity or EVENODD's S; where that gets stuck, single cells are eliminated. *Elimination* solves the
-//! generator's equations for the unknown data, by way of syndromes where that is shorter, and always
-//! succeeds where anything does. Both give rows of sources, which the passes of
-//! [`optimise`] turn into fewer XORs.
+//! Every question (encode, decode, degraded read, repair, update) is a call of [`Code::schedule`]:
+//! given the cells at hand, compute the wanted cells. The answer is found in two ways and the
+//! cheaper one is kept. *Structure* follows the code's definitions, each an equation between few
+//! cells. An equation with one unknown gives that unknown: so RDP's zigzag decoding works, and
+//! encoding through row parity or EVENODD's S. Where that gets stuck, single cells are eliminated.
+//! *Elimination* solves the generator's equations for the unknown data, by way of syndromes where
+//! that is shorter, and succeeds whenever a solution exists. Both give rows of sources, from which
+//! the passes of [`optimise`] make programs with fewer XORs.
 //!
 //! Codes in the word layout are planned at node level instead ([`combination`]).
 //!
-//! Safe code only, and nothing here knows about memory: a [`Schedule`] names numbered inputs,
-//! temporaries and outputs; a [`Plan`] says which cells they are.
+//! This layer is safe code only and knows nothing about memory: a [`Schedule`] names numbered
+//! inputs, temporaries and outputs; a [`Plan`] says which cells they are.
 
 pub(crate) mod allocate;
 pub mod arrange;
@@ -62,24 +62,25 @@ use crate::plan::schedule::Schedule;
 
 pub use crate::plan::budget::{Account, Cut};
 
-/// How many sources refining may go over in all for a question that comes up again and again: some tens
-/// of milliseconds.
+/// Total number of sources that refining may process for a question that is asked again and again,
+/// as encoding is; takes some tens of milliseconds.
 const REFINE_ENCODE: usize = 100_000;
 
-/// The same for questions that come up once, as decoding does: a few tenths of a millisecond.
+/// Total number of sources that refining may process for a question that is asked once, as decoding
+/// is; takes a few tenths of a millisecond.
 const REFINE_ONCE: usize = 1_000;
 
-/// The most rounds of refining where nobody asks for more.
+/// Upper bound on the rounds of refining, unless the caller asks for more.
 const REFINE_ROUNDS: usize = 400;
 
-/// Decides between equals in every plan.
+/// Seed that decides between equals in every plan.
 const SEED: u64 = 1;
 
-/// How a schedule's XORs are reduced.
+/// The pass that reduces a schedule's XORs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pass {
-    /// Rows as they stand.
+    /// Rows as they are.
     Direct,
     /// A row from an earlier row plus differences, where that is cheaper (SS).
     Smart,
@@ -93,11 +94,11 @@ pub enum Pass {
 }
 
 impl Pass {
-    /// All ways.
+    /// All passes.
     pub const ALL: [Self; 5] =
         [Self::Direct, Self::Smart, Self::Unweighted, Self::Weighted, Self::Slp];
 
-    /// The name on the command line and in reports.
+    /// Name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Direct => "direct",
@@ -115,7 +116,7 @@ impl std::fmt::Display for Pass {
     }
 }
 
-/// In which order a schedule's operations come.
+/// The order of a schedule's operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Order {
     /// Wanted cells one after the other, each to completion (the traditional order).
@@ -123,42 +124,42 @@ pub enum Order {
     Parity,
     /// Sources one after the other, each added wherever it is used (Luo, Xu and Plank 2009).
     Data,
-    /// The one in which a compiled kernel runs it on this machine ([`arrange::arranged`]), which may
-    /// compute by other operations.
+    /// The order in which a compiled kernel runs the schedule on this machine
+    /// ([`arrange::arranged`]); it may use other operations.
     Fused(Machine),
 }
 
-/// Which of the cells at hand a schedule reads.
+/// The cells at hand that a schedule reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Reads {
-    /// Those that the cheapest computation takes.
+    /// The cells that the cheapest computation needs.
     #[default]
     Any,
-    /// As few as are found to be enough, whatever that costs to compute: for where reading a cell
-    /// costs more than computing with it, as from a disk.
+    /// As few cells as the search finds to suffice, whatever that costs to compute. For cases in
+    /// which reading a cell costs more than computing with it, as from a disk.
     Fewest,
 }
 
-/// What [`Code::schedule_with`] may be told.
+/// Options of [`Code::schedule_with`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct PlanOptions {
-    /// How XORs are reduced.
+    /// The pass that reduces XORs.
     pub pass: Pass,
-    /// In which order operations come.
+    /// The order of operations.
     pub order: Order,
-    /// What `slp` makes small.
+    /// The quantity that `slp` minimises.
     pub objective: Objective,
-    /// How many rounds `slp` refines; by default as many as pay for a question that comes up again and
-    /// again, as encoding does, and few for others.
+    /// Number of rounds of refining in `slp`. The default is as many as pay for a question that is
+    /// asked again and again, as encoding is, and few for others.
     pub rounds: Option<usize>,
-    /// Which cells are read. Codes in the word layout read whole nodes all the same.
+    /// The cells that are read. Codes in the word layout always read whole nodes.
     pub reads: Reads,
-    /// How many bytes of data are to be processed, where that is known: for few, planning stops early.
-    /// By default the question comes up again and again.
+    /// Number of bytes of data to process, if known; with few bytes, planning stops early. By
+    /// default the question is taken to be asked again and again.
     pub bytes: Option<u64>,
 }
 
-/// A schedule with the cells that its inputs and outputs stand for.
+/// A schedule, with the cells that are its inputs and outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Plan {
     schedule: Schedule,
@@ -171,7 +172,7 @@ impl Plan {
     /// Binds a schedule to cells: input `i` is `inputs[i]`, output `i` is `outputs[i]`.
     ///
     /// # Errors
-    /// When the counts differ.
+    /// If the counts differ.
     pub fn new(schedule: Schedule, inputs: Vec<CellId>, outputs: Vec<CellId>) -> Result<Self> {
         if schedule.inputs() != inputs.len() || schedule.outputs() != outputs.len() {
             return Err(Error::schedule(format!(
@@ -185,8 +186,8 @@ impl Plan {
         Ok(Self { schedule, inputs, outputs, account: Account::default() })
     }
 
-    /// What planning was allowed, what it took and what it left out. Plans of LT codes take time
-    /// proportional to their graph, and have no budget.
+    /// What planning was allowed to spend, what it spent and what it left out. Plans of LT codes
+    /// take time proportional to their graph and have no budget.
     pub fn account(&self) -> &Account {
         &self.account
     }
@@ -201,7 +202,7 @@ impl Plan {
         &self.inputs
     }
 
-    /// The cells that are made, by output number.
+    /// Cells that are computed, by output number.
     pub fn outputs(&self) -> &[CellId] {
         &self.outputs
     }
@@ -211,17 +212,17 @@ impl Plan {
         self.inputs.iter().chain(&self.outputs).copied()
     }
 
-    /// The operations, taken out.
+    /// Returns the operations and drops the rest.
     pub fn into_schedule(self) -> Schedule {
         self.schedule
     }
 
-    /// The stream of bytes that each input is part of.
+    /// Returns the stream of bytes that each input belongs to.
     pub fn streams(&self, code: &Code) -> Vec<usize> {
         streams(code, &self.inputs)
     }
 
-    /// The number of cells read of each node.
+    /// Returns the number of cells read from each node.
     pub fn reads(&self, code: &Code) -> Vec<usize> {
         let mut reads = vec![0; code.node_count()];
         for place in self.inputs.iter().filter_map(|&cell| code.cell(cell).place) {
@@ -231,8 +232,8 @@ impl Plan {
     }
 }
 
-/// The stream of bytes that each cell is part of: its node's, or for data that is stored nowhere one of
-/// its own.
+/// Returns the stream of bytes that each cell belongs to: that of its node or, for data that is
+/// stored nowhere, a stream of its own.
 fn streams(code: &Code, cells: &[CellId]) -> Vec<usize> {
     let stream = |&cell: &CellId| {
         let node = code.cell(cell).place.map(|place| place.node.index());
@@ -248,14 +249,14 @@ impl Code {
         Budget::for_program(sources, self.data_cells().len(), options.bytes)
     }
 
-    /// A schedule that brings derived cells up to date after the data cells of `node` changed.
+    /// Returns a schedule that updates derived cells after the data cells of `node` changed, and
+    /// these derived cells: the cells of `parity` that depend on the node.
     ///
     /// The inputs are the node's old cells, its new cells, and the old derived cells, in this
-    /// order; the outputs are the new derived cells. Returned with the derived cells, which are
-    /// those of `parity` that depend on the node.
+    /// order. The outputs are the new derived cells.
     ///
     /// # Errors
-    /// When the node holds no data.
+    /// If the node holds no data.
     pub(crate) fn schedule_update(
         &self,
         node: NodeId,
@@ -286,7 +287,8 @@ impl Code {
             })
             .collect();
         let inputs = 2 * cells.len() + touched.len();
-        // The node as it was, as it is, and every derived cell for itself.
+        // The streams: the node's old content, its new content, and each derived cell as a stream
+        // of its own.
         let derived = (2..).take(touched.len()).collect();
         let streams = [vec![0; cells.len()], vec![1; cells.len()], derived].concat();
         let mut rows = Rows::new(&direct::schedule(inputs, &supports)?)?;
@@ -296,7 +298,7 @@ impl Code {
         Ok((schedule, touched))
     }
 
-    /// As many rounds as pay, unless the options say how many.
+    /// Returns as many rounds as pay, unless the options give a number.
     fn refining(&self, have: &CellSet, sources: usize, options: PlanOptions) -> Refining {
         let encodes = || self.data_cells().iter().all(|&cell| have.contains(cell));
         match options.rounds {
@@ -307,21 +309,21 @@ impl Code {
     }
 }
 
-/// How many rounds a schedule is refined.
+/// Number of rounds of refining.
 #[derive(Debug, Clone, Copy)]
 enum Refining {
-    /// As many as somebody asked for.
+    /// The number that the caller asked for.
     Asked(usize),
-    /// As many as pay, while the budget lasts.
+    /// The number that pays, while the budget lasts.
     Pays(usize),
 }
 
-/// How many rounds of refining pay for encoding.
+/// Returns the number of rounds of refining that pay for encoding.
 fn rounds_for_encoding(sources: usize) -> usize {
     (REFINE_ENCODE / sources.max(1)).min(REFINE_ROUNDS)
 }
 
-/// The schedule of rows, whose input `i` belongs to stream `streams[i]`.
+/// Returns the schedule of rows whose input `i` belongs to stream `streams[i]`.
 fn ordered(rows: &Rows, streams: &[usize], order: Order) -> Result<Schedule> {
     let schedule = rows.schedule()?;
     match order {
@@ -331,7 +333,7 @@ fn ordered(rows: &Rows, streams: &[usize], order: Order) -> Result<Schedule> {
     }
 }
 
-/// Shortens rows by the pass that is asked for.
+/// Shortens rows by the pass that the options name.
 fn reduce_rows(rows: &mut Rows, options: PlanOptions, refining: Refining, budget: &mut Budget) {
     let steps = match options.pass {
         Pass::Direct | Pass::Slp => 0,
@@ -353,7 +355,7 @@ fn reduce_rows(rows: &mut Rows, options: PlanOptions, refining: Refining, budget
     }
 }
 
-/// What a schedule is made short by before its objective, if that is slow to count.
+/// Returns the objective used for shortening: the given one or, if that is slow to count, `Total`.
 fn quick(objective: Objective) -> Objective {
     match objective {
         Objective::Fused(_) => Objective::Total,
@@ -361,7 +363,7 @@ fn quick(objective: Objective) -> Objective {
     }
 }
 
-/// Extracts common pairs, in groups of rows where all rows are too many.
+/// Extracts common pairs; in groups of rows if doing so for all rows exceeds the budget.
 fn extract(rows: &mut Rows, objective: Objective, budget: &mut Budget) {
     let is_whole = slp::steps(rows) <= budget.left();
     let is_done = match is_whole {

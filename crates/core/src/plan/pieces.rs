@@ -1,14 +1,18 @@
-//! Cutting a long schedule into pieces that run in turn.
+//! Cuts a long schedule into pieces that run in turn.
 //!
-//! Straight-line code of thousands of operations outgrows the instruction cache, and its intermediates the
-//! registers. Where a schedule is about things that have little to do with each other, as the stripes
-//! of a group of delayed parity generation are, it is cut between them: inputs are put into an order in which those of
-//! a stripe are neighbours, an operation belongs where the last input is that it depends on, and a cut is made
-//! where little is passed on from one side to the other. What an operation takes of an earlier piece is summed up
-//! there, kept, and added to the rest.
+//! Straight-line code of thousands of operations exceeds the instruction cache, and its
+//! intermediate results exceed the registers. Some schedules consist of parts that have little in
+//! common, such as the stripes of a group of delayed parity generation. They are cut between these
+//! parts:
 //!
-//! BB-DPG (16, 4, 8) as one program encodes at 12 GB/s on AVX-512, slower than eight stripes with all
-//! eight parities by themselves; in pieces at 24.
+//! - Inputs are ordered so that those of a stripe are neighbours.
+//! - An operation belongs to the position of the last input that it depends on.
+//! - A cut is made where few values pass from one side to the other.
+//! - If an operation uses several values of an earlier piece, they are summed up in that piece, and
+//!   the sum is kept for the later one.
+//!
+//! BB-DPG (16, 4, 8) as one program encodes at 12 GB/s on AVX-512, slower than eight stripes that
+//! are each encoded with all eight parities; in pieces it encodes at 24.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -18,18 +22,18 @@ use crate::limits::{MOST_UNEVEN_CUT, OPERANDS_A_CROSSING, PIECES_FROM, PIECES_JO
 use crate::plan::cost::Cost;
 use crate::plan::schedule::{Op, Schedule, Slot};
 
-/// A value that a piece takes from outside or leaves there.
+/// A value that a piece reads from outside or leaves there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Value {
     /// An input of the whole schedule.
     Input(u32),
-    /// An output of it.
+    /// An output of the whole schedule.
     Output(u32),
-    /// What one piece keeps for another, by number.
+    /// A value that one piece keeps for another, by number.
     Kept(u32),
 }
 
-/// A part of a schedule, with what its inputs and outputs are.
+/// A part of a schedule, and the values that its inputs and outputs are.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) schedule: Schedule,
@@ -37,12 +41,12 @@ pub(crate) struct Piece {
     pub(crate) outputs: Vec<Value>,
 }
 
-/// The pieces of a long schedule in the order in which they run, with the number of values kept between
-/// them; `None` where it is better left as it is. Cuts are made between inputs in the order of their
-/// `ranks`.
+/// Returns the pieces of a long schedule in the order in which they run, and the number of values
+/// kept between them. Returns `None` if the schedule is better left whole. Inputs are ordered by
+/// their `ranks`, and cuts are made only between different ranks.
 ///
 /// # Errors
-/// None that a valid schedule causes.
+/// Never, for a valid schedule.
 pub(crate) fn cut(schedule: &Schedule, ranks: &[usize]) -> Result<Option<(Vec<Piece>, usize)>> {
     if !schedule.is_single_assignment() || Cost::of(schedule).total <= PIECES_FROM {
         return Ok(None);
@@ -59,7 +63,7 @@ pub(crate) fn cut(schedule: &Schedule, ranks: &[usize]) -> Result<Option<(Vec<Pi
     cutting.pieces().map(Some)
 }
 
-/// The ranks in order, and the place of each input in this order.
+/// Returns the ranks in order, and the position of each input in this order.
 fn sorted(ranks: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut inputs: Vec<usize> = (0..ranks.len()).collect();
     inputs.sort_by_key(|&input| ranks[input]);
@@ -68,11 +72,11 @@ fn sorted(ranks: &[usize]) -> (Vec<usize>, Vec<usize>) {
     (inputs.into_iter().map(|input| ranks[input]).collect(), positions)
 }
 
-/// A source of an operation: where it is made, that is the last position that it depends on, and whether
-/// it is an input, which any piece can read.
+/// A source of an operation: the last position that it depends on, and whether it is an input,
+/// which any piece can read.
 type Origin = (usize, bool);
 
-/// Per operation the origins of its sources, ascending.
+/// For each operation, the origins of its sources, ascending.
 fn origins(schedule: &Schedule, positions: &[usize]) -> Vec<Vec<Origin>> {
     let mut of_made: HashMap<Slot, usize> = HashMap::new();
     let of_op = |op: &Op| {
@@ -88,16 +92,17 @@ fn origins(schedule: &Schedule, positions: &[usize]) -> Vec<Vec<Origin>> {
     schedule.ops().iter().map(of_op).collect()
 }
 
-/// What of a schedule lies before each place between positions, or goes across it.
+/// For each place between two positions, what part of the schedule lies before it or crosses it.
 struct Places {
-    /// Whether it is a place between ranks.
+    /// Whether the place is between two ranks.
     is_between: Vec<bool>,
-    /// Operands before it; those of operations that are wholly before it; and outputs that are.
+    /// Operands before the place; the operands (`done`) and the outputs of operations that lie
+    /// wholly before it.
     operands: Vec<usize>,
     done: Vec<usize>,
     outputs: Vec<usize>,
-    /// Operations after the place that read a value computed before it (inputs can be read on either
-    /// side).
+    /// Operations after the place that read a value computed before it (inputs can be read on
+    /// either side).
     crossing: Vec<usize>,
 }
 
@@ -149,7 +154,7 @@ impl Places {
             let behind = |of: &[usize]| of[range.end] - of[place];
             let operands = before(&self.done).min(behind(&self.operands));
             let outputs = before(&self.outputs).min(behind(&self.outputs));
-            // In one stripe all outputs are made of what is on both sides.
+            // If a cut divided a single stripe, all outputs would depend on both sides.
             let crossing = self.crossing[place];
             let pays = operands >= least.max(OPERANDS_A_CROSSING * crossing);
             self.is_between[place] && pays && crossing <= 2 * outputs
@@ -163,23 +168,23 @@ impl Places {
     }
 }
 
-/// What an operation reads while pieces are being made.
+/// A source of an operation while pieces are being built.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Source {
     Input(u32),
-    /// What some operation makes, by number.
+    /// The result of an operation, by number.
     Made(usize),
 }
 
-/// An operation: the number of what is made, and its sources.
+/// An operation: the number of its result, and its sources.
 type Making = (usize, Vec<Source>);
 
 struct Cutting {
     cuts: Vec<usize>,
     positions: Vec<usize>,
-    /// Operations by piece.
+    /// Operations of each piece.
     pieces: Vec<Vec<Making>>,
-    /// Of everything made, its piece and the output that it is.
+    /// For each result, its piece, and its output if it is one.
     made: Vec<(usize, Option<u32>)>,
     numbers: HashMap<Slot, usize>,
 }
@@ -190,8 +195,8 @@ impl Cutting {
         Self { cuts, positions, pieces, made: Vec::new(), numbers: HashMap::new() }
     }
 
-    /// Puts an operation into the last piece that it depends on, and what it takes of others, where that
-    /// is more than one value, into those.
+    /// Puts an operation into the last piece that it depends on. If it uses more than one value of
+    /// an earlier piece, their sum is computed in that piece.
     fn place(&mut self, op: &Op) {
         let mut by_piece: BTreeMap<usize, Vec<Source>> = BTreeMap::new();
         for slot in &op.sources {
@@ -230,10 +235,10 @@ impl Cutting {
         number
     }
 
-    /// Puts pieces together as long as they are short.
+    /// Joins neighbouring pieces as long as the result is short.
     fn join(&mut self) {
         let mut joined: Vec<(usize, Vec<Making>)> = Vec::new();
-        // Into which each of them goes.
+        // For each piece, the joined piece that it becomes part of.
         let mut places = Vec::with_capacity(self.pieces.len());
         for ops in std::mem::take(&mut self.pieces) {
             let operands: usize = ops.iter().map(|(_, sources)| sources.len()).sum();
@@ -250,7 +255,8 @@ impl Cutting {
         self.pieces = joined.into_iter().map(|(_, ops)| ops).collect();
     }
 
-    /// The pieces that do anything, and how many values they keep for each other.
+    /// Returns the pieces that have operations, and the number of values that they keep for each
+    /// other.
     fn pieces(self) -> Result<(Vec<Piece>, usize)> {
         let mut kept: HashMap<usize, u32> = HashMap::new();
         for (piece, ops) in self.pieces.iter().enumerate() {
@@ -277,7 +283,7 @@ impl Cutting {
     }
 }
 
-/// A piece of its own from its operations; `value` says what of the world outside something is.
+/// Makes a piece from its operations. `value` tells which outside value a source is, if it is one.
 fn piece(ops: &[Making], value: &dyn Fn(Source) -> Option<Value>) -> Result<Piece> {
     let mut slots: HashMap<Source, Slot> = HashMap::new();
     let (mut inputs, mut outputs, mut temps) = (Vec::new(), Vec::new(), 0);
@@ -341,7 +347,7 @@ mod tests {
         outside
     }
 
-    /// A question's schedule and the ranks of its inputs, and what it is cut into.
+    /// A question's schedule, the ranks of its inputs, and the pieces that it is cut into.
     struct Cut {
         schedule: Schedule,
         pieces: Option<(Vec<Piece>, usize)>,
@@ -362,7 +368,7 @@ mod tests {
             pieces.map(|piece| Cost::of(&piece.schedule).total).collect()
         }
 
-        /// Whether the pieces compute what the schedule does.
+        /// Whether the pieces compute the same as the schedule.
         fn is_right(&self) -> bool {
             let Some((pieces, kept)) = &self.pieces else { return true };
             let fill = |i: usize| (0..9).map(|b| (31 * i + 7 * b * b + i * i) as u8).collect();
@@ -398,7 +404,7 @@ mod tests {
                 let cut = Cut::of(&code, question);
                 assert!(cut.is_right(), "{spec}");
                 assert!((1..=most).contains(&cut.totals().len()), "{spec}: {:?}", cut.totals());
-                // Summing up what others take of a piece adds some operands.
+                // Sums for later pieces add some operands.
                 let most = PIECES_JOINED + PIECES_JOINED / 8;
                 assert!(cut.totals().iter().all(|&t| t <= most), "{spec}: {:?}", cut.totals());
             }

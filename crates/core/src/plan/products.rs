@@ -1,11 +1,12 @@
 //! Sums of products: how the rows of a combination are computed over words.
 //!
-//! A row of coefficients c_j says that an output is the sum of c_j times input j. The schedule takes
-//! one input after the other and adds its multiples to all outputs side by side, so that every input
-//! is read once and an output needs one register until it is complete. A coefficient of 1 is an XOR,
-//! and P and Q of RAID-6 are computed by Horner's rule, in which nothing but doubling is left.
+//! A row of coefficients c_j says that an output is the sum of c_j times input j. The schedule
+//! takes one input after the other and adds its multiples to all outputs side by side. So every
+//! input is read once, and an output needs one register until it is complete. A coefficient of 1 is
+//! an XOR. P and Q of RAID-6 are computed by Horner's rule, in which doubling is the only
+//! multiplication.
 //!
-//! Fewer products than coefficients suffice where a matrix repeats itself crosswise. For two outputs
+//! Fewer products than coefficients suffice if a matrix repeats itself crosswise. For two outputs
 //! and two inputs x and y whose coefficients are a and v, v and d,
 //!
 //! ```text
@@ -13,11 +14,12 @@
 //! v·x + d·y = v·(x + y) + (d + v)·y
 //! ```
 //!
-//! takes three products instead of four, since v·(x + y) is shared. A Cauchy matrix 1/(r xor j), as
-//! ISA-L's, consists of such squares wherever both rows and both columns differ in their last bit
-//! only, and so does the systematic Vandermonde matrix of klauspost/reedsolomon and MinIO, whose rows
-//! and columns are multiples of one. So 10+4 takes 30 products where the matrix has 40 coefficients.
-//! The shared products of two outputs are summed up apart and added to both at the end.
+//! takes three products instead of four, since v·(x + y) is shared. A Cauchy matrix 1/(r xor j),
+//! such as ISA-L's, consists of such squares wherever both rows and both columns differ in their
+//! last bit only. So does the systematic Vandermonde matrix of klauspost/reedsolomon and MinIO,
+//! whose rows and columns are multiples of those of such a matrix. So 10+4 takes 30 products where
+//! the matrix has 40 coefficients. The shared products of two outputs are summed up separately and
+//! added to both at the end.
 
 use std::collections::HashMap;
 
@@ -30,16 +32,17 @@ use crate::plan::schedule::{Op, Schedule, Slot};
 pub(crate) struct Rows {
     pub(crate) field: Field,
     pub(crate) inputs: usize,
-    /// Per output, one coefficient for each input.
+    /// For each output, one coefficient for each input.
     pub(crate) coefficients: Vec<Vec<u32>>,
 }
 
-/// The most outputs of one schedule on a machine: all sums stay in registers, beside what two inputs
-/// and their sum need to be multiplied. Words of several bytes have a sum for each byte, and two
-/// outputs that share products have a third sum.
+/// Largest number of outputs of one schedule on a machine. All sums stay in registers, beside the
+/// operands that are needed to multiply two inputs and their sum. Words of several bytes have a sum
+/// for each byte, and two outputs that share products have a third sum.
 pub(crate) fn outputs_held(machine: Machine, word: usize) -> usize {
     let operands = match (machine.multiplier, machine.ternary) {
-        // Of four inputs, their two sums and two products; or of two inputs, their sum and a product.
+        // Of four inputs, their two sums and two products; or of two inputs, their sum and one
+        // product.
         (Multiplier::Affine, true) => 6 * word + 2,
         (Multiplier::Affine, false) => 3 * word + 1,
         // The halves of two inputs, and two products.
@@ -50,15 +53,15 @@ pub(crate) fn outputs_held(machine: Machine, word: usize) -> usize {
 }
 
 impl Rows {
-    /// Whether a column and the next one are the same and not only zeros, as those of a node's old
-    /// and new content are in an update.
+    /// Whether a column equals the next one and is not zero. In an update, the columns of a node's
+    /// old and new content are equal.
     fn columns_are_equal(&self, column: usize) -> bool {
         let equal = |row: &Vec<u32>| row[column..].get(1) == Some(&row[column]);
         let used = |row: &Vec<u32>| row[column] != 0;
         self.coefficients.iter().all(equal) && self.coefficients.iter().any(used)
     }
 
-    /// The schedule of the rows.
+    /// Returns the schedule of the rows.
     ///
     /// # Errors
     /// If there are more cells than a schedule may have.
@@ -73,11 +76,11 @@ impl Rows {
     }
 }
 
-/// Outputs P, the plain sum, and Q, in which the coefficients are the first powers of two.
+/// Outputs P, the plain sum, and Q, whose coefficients are the first powers of two.
 struct Powers {
     p: u32,
     q: u32,
-    /// The inputs, that with the highest power first.
+    /// Inputs, by descending power.
     inputs: Vec<u32>,
 }
 
@@ -94,7 +97,8 @@ impl Powers {
         Some(Self { p, q: 1 - p, inputs })
     }
 
-    /// Q is `(…(2·d_(k-1) + d_(k-2))·2 + …)·2 + d_0` by Horner's rule; P is summed up on the way.
+    /// Q is `(…(2·d_(k-1) + d_(k-2))·2 + …)·2 + d_0` by Horner's rule; P is summed up at the same
+    /// time.
     fn schedule(&self, rows: &Rows) -> Result<Schedule> {
         let (mut ops, mut temps) = (Vec::new(), 0);
         let mut temp = || {
@@ -129,7 +133,8 @@ impl Powers {
     }
 }
 
-/// The positions of 2^(k-1), …, 4, 2, 1 in a list of just these, in any order and all different.
+/// Returns the positions of 2^(k-1), …, 4, 2, 1 in a list that consists of exactly these in any
+/// order. Returns `None` for other lists, and if two of the powers are equal.
 fn by_descending_power(field: Field, powers: &[u32]) -> Option<Vec<u32>> {
     let positions: HashMap<u32, u32> = powers.iter().copied().zip(0..).collect();
     let mut power = 1;
@@ -142,7 +147,7 @@ fn by_descending_power(field: Field, powers: &[u32]) -> Option<Vec<u32>> {
     (positions.len() == powers.len()).then_some(ascending)
 }
 
-/// What is multiplied.
+/// The operand of a multiplication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Operand {
     Input(u32),
@@ -153,17 +158,17 @@ enum Operand {
 /// A sum of products.
 #[derive(Debug, Default)]
 struct Sum {
-    /// By operand, in the order of the batches, what it is multiplied by; no factor is zero.
+    /// Operands, in the order of the batches, each with its factor; no factor is zero.
     terms: Vec<(Operand, u32)>,
-    /// How many of the terms have been added.
+    /// Number of the terms that have been added.
     added: usize,
-    /// The number of the shared sum that is added at the end.
+    /// Number of the shared sum that is added at the end.
     shared: Option<usize>,
 }
 
 /// The products of a matrix, in the order in which they are computed.
 struct Products {
-    /// Operands that are taken together, in order.
+    /// Operands that are processed together, in order.
     batches: Vec<Vec<Operand>>,
     /// Sums that two outputs share.
     shared: Vec<Sum>,
@@ -193,7 +198,7 @@ impl Products {
         products
     }
 
-    /// Adds the products of a column and the next one, which is multiplied by the same factors.
+    /// Adds the products of a column and of the next one, which is multiplied by the same factors.
     fn add_equal_columns(&mut self, rows: &Rows, column: usize) -> Vec<Operand> {
         let sum = Operand::Sum(column as u32, column as u32 + 1);
         for (output, row) in self.outputs.iter_mut().zip(&rows.coefficients) {
@@ -204,7 +209,7 @@ impl Products {
         vec![sum]
     }
 
-    /// Adds the products of a column, or of two that are paired, and returns what is multiplied.
+    /// Adds the products of a column, or of two columns that are paired. Returns the operands.
     fn add_columns(
         &mut self,
         rows: &Rows,
@@ -272,8 +277,9 @@ impl Products {
     }
 }
 
-/// Operands in batches. A machine that XORs three vectors at once but makes one of a product adds
-/// the products of two inputs at a time; elsewhere a product consists of two vectors already.
+/// Groups operands into batches. Two vectors are best added at once on a machine that has
+/// three-input XORs. Where a product is one vector, the products of two inputs are added at a time;
+/// elsewhere a product consists of two vectors already.
 fn batches(operands: Vec<Vec<Operand>>, rows: &Rows, machine: Machine) -> Vec<Vec<Operand>> {
     let pairs_pay =
         machine.ternary && machine.multiplier == Multiplier::Affine && rows.field.width() == 8;
@@ -284,7 +290,7 @@ fn batches(operands: Vec<Vec<Operand>>, rows: &Rows, machine: Machine) -> Vec<Ve
     }
 }
 
-/// Which rows and columns are taken in pairs: from the first on, or from the second.
+/// Which rows and columns are paired: from the first on, or from the second.
 #[derive(Debug, Clone, Copy)]
 struct Pairing {
     rows: usize,
@@ -292,7 +298,7 @@ struct Pairing {
 }
 
 impl Pairing {
-    /// The pairing that saves most products, if any saves some.
+    /// Returns the pairing that saves most products, if any saves some.
     fn of(rows: &Rows) -> Option<Self> {
         let choices = [(0, 0), (1, 0), (0, 1), (1, 1)];
         let choices = choices.map(|(rows, columns)| Self { rows, columns });
@@ -314,18 +320,19 @@ impl Pairing {
     }
 }
 
-/// Two outputs by two inputs, computed with a shared product.
+/// Two outputs and two inputs, computed with a shared product.
 struct Square {
-    /// What the sum of the inputs is multiplied by.
+    /// The factor of the sum of the inputs.
     shared: u32,
-    /// Per output, which of the inputs is multiplied besides, and by what.
+    /// For each output, the input that is multiplied additionally, and its factor.
     own: [(usize, u32); 2],
-    /// The products that this saves.
+    /// Number of products saved.
     saved: isize,
 }
 
 impl Square {
-    /// The cheaper of both ways; one whose coefficients do not repeat crosswise saves nothing.
+    /// Returns the cheaper of the two ways. Saves nothing if the coefficients do not repeat
+    /// crosswise.
     fn at(rows: &Rows, row: usize, column: usize) -> Self {
         let [a, b, c, d] =
             [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(r, c)| rows.coefficients[row + r][column + c]);
@@ -349,12 +356,12 @@ impl Square {
     }
 }
 
-/// The schedule as it grows.
+/// The schedule under construction.
 struct Stream {
     products: Products,
-    /// Of shared sums and then of outputs, what has been summed up.
+    /// What has been summed up so far, of the shared sums and then of the outputs.
     sums: Vec<Option<Slot>>,
-    /// What operands and products are called, if they have been made.
+    /// Slots of the operands and products that have been computed.
     made: HashMap<(Operand, u32), Slot>,
     temps: u32,
     ops: Vec<Op>,
@@ -384,7 +391,7 @@ impl Stream {
         }
     }
 
-    /// The sum of this number: shared ones first.
+    /// Returns the sum of this number; shared sums come first.
     fn sum(&mut self, number: usize) -> &mut Sum {
         match number.checked_sub(self.products.shared.len()) {
             None => &mut self.products.shared[number],
@@ -420,13 +427,13 @@ impl Stream {
         self.ops.push(Op::assign(target, sources));
     }
 
-    /// Whether there is no such shared sum, or nothing is to be added to it any more.
+    /// Whether there is no shared sum, or all its terms have been added.
     fn is_complete(&self, shared: Option<usize>) -> bool {
         let is_complete = |sum: &Sum| sum.added == sum.terms.len();
         shared.is_none_or(|shared| is_complete(&self.products.shared[shared]))
     }
 
-    /// Makes an output that is not made yet.
+    /// Completes an output that has no value yet.
     fn finish(&mut self, output: usize) {
         let number = self.products.shared.len() + output;
         let target = Slot::Output(output as u32);
@@ -438,7 +445,7 @@ impl Stream {
         }
     }
 
-    /// A multiple of an operand, made if it is not there.
+    /// Returns the slot of a multiple of an operand, which is computed if it does not exist yet.
     fn product(&mut self, (operand, factor): (Operand, u32)) -> Slot {
         if let Some(&made) = self.made.get(&(operand, factor)) {
             return made;
@@ -478,7 +485,7 @@ mod tests {
         schedule.ops().iter().filter(|op| op.factor != 1).count()
     }
 
-    /// Every input is the unit vectors in turn, so that outputs are the coefficients.
+    /// The inputs are the unit vectors in turn, so that outputs are the coefficients.
     fn assert_right(rows: &Rows, schedule: &Schedule) {
         let word = rows.field.width() as usize / 8;
         let unit = |input: usize| -> Vec<u8> {
@@ -547,7 +554,7 @@ mod tests {
         assert_eq!(by_descending_power(field, &[1, 1]), None);
     }
 
-    /// In AES's field 2 has the order 51: after that many, powers come again.
+    /// In AES's field 2 has the order 51: after 51 powers they repeat.
     #[test]
     fn powers_that_come_again_are_none() {
         let field = Field::with_polynomial(8, 0x11B).unwrap();

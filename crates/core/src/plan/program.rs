@@ -1,9 +1,9 @@
-//! A schedule bound to memory: where its cells lie in the buffers of a call.
+//! A schedule bound to memory: the places of its cells in the buffers of a call.
 //!
-//! A buffer is a run of strips, and a strip is `rows` packets. So the cell of row `r` of stripe `s`
-//! begins at byte `(s · rows + r) · packet` of its buffer. A buffer may be a whole node (its rows
-//! interleaved strip by strip), or one lane of a node. A program may be about some *columns* of every
-//! packet only, so that several can share a packet among them.
+//! A buffer is a sequence of strips, and a strip is `rows` packets. So the cell of row `r` of
+//! stripe `s` begins at byte `(s · rows + r) · packet` of its buffer. A buffer may be a whole node
+//! (its rows interleaved strip by strip), or one lane of a node. A program may process only some
+//! *columns* of every packet, so that several programs can divide a packet among them.
 
 use std::collections::HashMap;
 use std::iter::repeat_n;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::plan::pieces::{self, Piece, Value};
 use crate::plan::schedule::{Schedule, Slot};
 
-/// Which packet of every strip of which buffer a cell is.
+/// The place of a cell: a packet of every strip of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location {
     /// The buffer's number in the call.
@@ -22,39 +22,40 @@ pub struct Location {
     pub row: usize,
 }
 
-/// A schedule with the locations of its inputs and outputs.
+/// A schedule, with the locations of its inputs and outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     schedule: Schedule,
     inputs: Vec<Location>,
     outputs: Vec<Location>,
-    /// Per buffer, the rows of its strips.
+    /// For each buffer, the number of rows of its strips.
     rows: Vec<usize>,
-    /// Per buffer, whether it is read, and whether it is written.
+    /// For each buffer, whether it is read, and whether it is written.
     access: Vec<(bool, bool)>,
     packet: usize,
     columns: Range<usize>,
 }
 
-/// Which bytes of the buffers of a call a program touches.
+/// The bytes of the buffers of a call that a program touches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Footprint {
-    /// Per buffer, the bytes of a strip.
+    /// For each buffer, the number of bytes of a strip.
     pub(crate) strips: Vec<usize>,
-    /// The cells that are read, and those that are written.
+    /// Cells that are read; `written` are those that are written.
     pub(crate) read: Vec<Location>,
     pub(crate) written: Vec<Location>,
-    /// Which bytes of each of these cells.
+    /// The bytes of each of these cells that are touched.
     pub(crate) columns: Range<usize>,
 }
 
 impl Program {
-    /// Binds a schedule. `rows[b]` is the number of packets in a strip of buffer `b`, `packet`
-    /// their bytes.
+    /// Binds a schedule. `rows[b]` is the number of packets in a strip of buffer `b`, `packet` the
+    /// number of bytes of a packet.
     ///
     /// # Errors
-    /// When counts differ, a location is outside its buffer, two outputs lie in one place, an
-    /// output lies where an input is still read after it, or the packet is empty.
+    /// If counts differ, a location is outside its buffer, two outputs share a place, an output
+    /// shares the place of an input that is read after the output is written, or the packet is
+    /// empty.
     pub fn new(
         schedule: Schedule,
         inputs: Vec<Location>,
@@ -82,10 +83,10 @@ impl Program {
         Ok(program)
     }
 
-    /// The same for some bytes of every packet only.
+    /// Restricts the program to some bytes of every packet.
     ///
     /// # Errors
-    /// When there are no such bytes.
+    /// If the range is empty or outside the packet.
     pub fn over_columns(self, columns: Range<usize>) -> Result<Self> {
         if columns.is_empty() || columns.end > self.packet {
             let packet = self.packet;
@@ -94,15 +95,15 @@ impl Program {
         Ok(Self { columns, ..self })
     }
 
-    /// The programs that do the same in turn, where the schedule is long and comes apart, and the number
-    /// of buffers that they have besides: in those they keep values for each other. For `ranks` of
-    /// inputs see [`pieces::cut`].
+    /// Returns programs that compute the same when run in turn, if the schedule is long and can be
+    /// cut, and the number of additional buffers in which they keep values for each other. For
+    /// `ranks` of inputs see [`pieces::cut`].
     ///
     /// # Errors
-    /// None that a valid program causes.
+    /// Never, for a valid program.
     pub(crate) fn in_pieces(&self, ranks: &[usize]) -> Result<Option<(Vec<Self>, usize)>> {
         let Some((pieces, kept)) = pieces::cut(&self.schedule, ranks)? else { return Ok(None) };
-        // Compiled code goes over strips of one length.
+        // Compiled code processes strips of one length.
         let strip = self.inputs.first().map_or(1, |input| self.rows[input.buffer]);
         let more = kept.div_ceil(strip);
         let rows: Vec<usize> = self.rows.iter().copied().chain(repeat_n(strip, more)).collect();
@@ -128,17 +129,17 @@ impl Program {
         &self.schedule
     }
 
-    /// The bytes of a packet.
+    /// Number of bytes of a packet.
     pub fn packet(&self) -> usize {
         self.packet
     }
 
-    /// The bytes of every packet that the program is about.
+    /// Bytes of every packet that the program processes.
     pub fn columns(&self) -> Range<usize> {
         self.columns.clone()
     }
 
-    /// Where in its strip the program's part of a packet begins.
+    /// Offset in its strip at which the program's part of a packet begins.
     pub fn offset(&self, location: Location) -> usize {
         location.row * self.packet + self.columns.start
     }
@@ -148,7 +149,7 @@ impl Program {
         &self.rows
     }
 
-    /// Where an input or output lies; `None` for temporaries.
+    /// Location of an input or output; `None` for temporaries.
     pub fn location(&self, slot: Slot) -> Option<Location> {
         match slot {
             Slot::Input(n) => Some(self.inputs[n as usize]),
@@ -157,7 +158,7 @@ impl Program {
         }
     }
 
-    /// The bytes of one strip of a buffer.
+    /// Number of bytes of one strip of a buffer.
     pub fn strip(&self, buffer: usize) -> usize {
         self.rows[buffer] * self.packet
     }
@@ -167,7 +168,7 @@ impl Program {
         self.access[buffer]
     }
 
-    /// Pairs of an input and the output that takes its place.
+    /// Pairs of an input and the output that overwrites it.
     pub(crate) fn shared(&self) -> Vec<(usize, usize)> {
         let outputs: HashMap<Location, usize> = self.outputs.iter().copied().zip(0..).collect();
         let inputs = self.inputs.iter().enumerate();
@@ -179,13 +180,13 @@ impl Program {
         self.inputs.iter().map(|location| location.buffer).collect()
     }
 
-    /// Whether all buffers in use are single streams of packets, each handled whole.
+    /// Whether every buffer in use is a single stream of packets, and packets are processed whole.
     pub(crate) fn is_flat(&self) -> bool {
         let mut used = (0..self.rows.len()).filter(|&buffer| self.access(buffer) != (false, false));
         self.columns == (0..self.packet) && used.all(|buffer| self.rows[buffer] == 1)
     }
 
-    /// What the program touches.
+    /// Returns the bytes that the program touches.
     pub(crate) fn footprint(&self) -> Footprint {
         Footprint {
             strips: (0..self.rows.len()).map(|buffer| self.strip(buffer)).collect(),

@@ -1,26 +1,27 @@
-//! Reading few cells: which of the cells at hand are enough.
+//! Reading few cells: which of the cells at hand suffice.
 //!
-//! A lost node can be rebuilt from any parity there is, and what is cheapest to compute is often not
-//! what is cheapest to read. Where every lost cell lies on a row and on a diagonal, rebuilding half of
-//! them by rows and half by diagonals reads the cells where both cross only once: about three
-//! quarters of what rows alone read. Xiang, Xu, Lui and Chang, *Optimal recovery of single disk
-//! failure in RDP code storage systems* (SIGMETRICS 2010) prove that to be the least for RDP; Wang,
-//! Dimakis and Bruck, *Rebuilding for array codes in distributed storage systems* (2010) do the
-//! same with EVENODD, Khan, Burns, Plank, Pierce and Huang (FAST 2012) with any code.
+//! A lost node can be rebuilt from any parity, and the cheapest computation often does not read the
+//! fewest cells. If every lost cell lies on a row and on a diagonal, half of the cells can be
+//! rebuilt by rows and half by diagonals. Cells where both cross are then read only once: about
+//! three quarters of what rows alone read. Xiang, Xu, Lui and Chang, *Optimal recovery of single
+//! disk failure in RDP code storage systems* (SIGMETRICS 2010) prove that to be the least for RDP;
+//! Wang, Dimakis and Bruck, *Rebuilding for array codes in distributed storage systems* (2010) do
+//! the same with EVENODD, Khan, Burns, Plank, Pierce and Huang (FAST 2012) with any code.
 //!
-//! Nothing here knows a family. The equations are the code's definitions, as for
-//! [`structure`](super::structure), each with some unknown cells and some at hand. As many of them as
-//! there are unknown cells, and independent, are a *basis*: it gives every unknown cell as one sum
-//! of equations, and what is left of the cells at hand in the sums for the wanted cells is what
-//! is read. Auxiliary cells (EVENODD's S) are unknown cells that nobody wants; a basis that gives
-//! S may use it or not, whichever reads less.
+//! Nothing here depends on a family. The equations are the code's definitions, as for
+//! [`structure`](super::structure); each has some unknown cells and some cells at hand. A *basis*
+//! is a set of independent equations, as many as there are unknown cells. It gives every unknown
+//! cell as one sum of equations. The cells at hand that remain in the sums for the wanted cells are
+//! the ones that are read. Auxiliary cells (EVENODD's S) are unknown cells that are not wanted; a
+//! basis that gives S may use it or not, whichever reads less.
 //!
-//! The search descends: it begins with a basis and puts an equation in the place of another as long as
-//! that lowers the reads. It begins several times: with some equation and then always the one that adds
-//! the fewest cells to what is read already, and with those that come first. That is a heuristic, and
-//! deterministic. For small primes the tests hold it to all bases there are, for greater ones to the
-//! optimum where one is proved. (One beginning was not enough: for X-Code, whose nodes are all alike, it
-//! found 72 cells for most of 11 nodes and 73 for two.)
+//! The search descends: it begins with a basis and exchanges an equation for another as long as
+//! that lowers the number of reads. It begins several times: once with the equations that come
+//! first, otherwise with some equation to which it always adds the one that adds the fewest cells
+//! to those already read. This is a heuristic, and deterministic. The tests compare it with all
+//! bases for small primes, and with the proved optimum, where there is one, for greater ones.
+//! (Beginning once was not enough: for X-Code, whose nodes are all alike, it found 72 cells for
+//! most of 11 nodes and 73 for two.)
 
 use crate::define::bitmatrix::Echelon;
 use crate::define::cells::{CellId, CellSet, Role, cancel_pairs};
@@ -28,17 +29,17 @@ use crate::define::code::Code;
 use crate::plan::budget::{Budget, Cut};
 use crate::plan::structure::{Unknowns, equation};
 
-/// The most unknown cells for which fewer reads are looked for.
+/// Upper bound on the unknown cells for which fewer reads are searched.
 const MOST_UNKNOWN: usize = 1 << 9;
 
-/// From how many equations, evenly chosen, the search begins.
+/// Number of equations, evenly spaced, from which the search begins.
 const STARTS: usize = 16;
 
-/// The most steps that the search takes, some tens of milliseconds.
+/// Upper bound on the steps of the search, some tens of milliseconds.
 const MOST_STEPS: u64 = 1 << 25;
 
-/// Of the cells at hand as few as are found to determine the wanted ones; `None` where the whole
-/// does not, or is too big to search.
+/// Returns cells at hand that determine the wanted cells, as few as the search finds. Returns
+/// `None` if all cells at hand do not determine them, or if there are too many to search.
 pub(super) fn narrow(
     code: &Code,
     have: &CellSet,
@@ -67,7 +68,7 @@ pub(super) fn narrow(
 
 /// An equation between unknown cells and cells at hand.
 struct Equation {
-    /// The unknown cells, a bit each.
+    /// The unknown cells, one bit each.
     unknown: Vec<u64>,
     known: Vec<CellId>,
 }
@@ -76,11 +77,11 @@ struct System {
     cells: usize,
     unknowns: usize,
     equations: Vec<Equation>,
-    /// The wanted cells, each as its bit.
+    /// The wanted cells, each as a bit set of one bit.
     wanted: Vec<Vec<u64>>,
 }
 
-/// Numbers of independent equations that give all that the equations can give.
+/// Numbers of independent equations that together give everything that all equations give.
 type Basis = Vec<usize>;
 
 impl System {
@@ -106,14 +107,14 @@ impl System {
         })
     }
 
-    /// Where the search begins: with the frugal basis of an equation, or with the first basis.
+    /// Starting points of the search: the frugal basis of an equation, or the first basis.
     fn starts(&self) -> impl Iterator<Item = Option<usize>> {
         let step = self.equations.len().div_ceil(STARTS).max(1);
         (0..self.equations.len()).step_by(step).map(Some).chain([None])
     }
 
-    /// The steps of finding a basis to begin with. A frugal one looks at all equations for each that it
-    /// takes.
+    /// Number of steps for finding the first basis of a search. A frugal basis examines all
+    /// equations for each one that it takes.
     fn start_steps(&self, start: Option<usize>) -> u64 {
         let reduce = self.unknowns * self.unknowns.div_ceil(64);
         let known: usize = self.equations.iter().map(|equation| equation.known.len()).sum();
@@ -121,14 +122,15 @@ impl System {
         if start.is_some() { all * self.unknowns as u64 / 2 } else { all }
     }
 
-    /// The equations that come first.
+    /// Returns the basis of the equations that come first.
     fn first_basis(&self) -> Basis {
         let mut echelon = Echelon::new(self.unknowns);
         let independent = |&number: &usize| echelon.insert(&self.equations[number].unknown).is_ok();
         (0..self.equations.len()).filter(independent).collect()
     }
 
-    /// Some equation, then one after the other that which adds the fewest cells to those that are read.
+    /// Returns the basis that begins with an equation and then always takes the one that adds the
+    /// fewest cells to those that are read.
     fn frugal_basis(&self, first: usize) -> Basis {
         let mut echelon = Echelon::new(self.unknowns);
         let mut read = CellSet::new(self.cells);
@@ -152,8 +154,8 @@ impl System {
     }
 
     /// Exchanges equations of a basis as long as that lowers the reads, or until the budget is
-    /// spent; returns what is read in the end. `None` where the wanted cells are out of reach, or
-    /// nothing is left of the budget to begin with.
+    /// spent. Returns the cells that are read in the end; `None` if the wanted cells are out of
+    /// reach, or if the budget is spent at the beginning.
     fn descend(&self, mut basis: Basis, budget: &mut Budget) -> Option<CellSet> {
         let mut reads = self.reads(&self.echelon(&basis), &basis).filter(|_| budget.left() > 0)?;
         while let Some((better, fewer)) = self.exchange(&basis, reads.len(), budget) {
@@ -162,7 +164,7 @@ impl System {
         Some(reads)
     }
 
-    /// The first basis with one other equation that reads fewer cells.
+    /// Returns the first basis that differs in one equation and reads fewer cells.
     fn exchange(
         &self,
         basis: &Basis,
@@ -172,7 +174,7 @@ impl System {
         let echelon = self.echelon(basis);
         let price = self.unknowns * self.unknowns * self.unknowns.div_ceil(32);
         for entering in (0..self.equations.len()).filter(|number| !basis.contains(number)) {
-            // What the entering equation is the sum of: any of these may leave.
+            // Any of the equations whose sum is the entering one may leave.
             for leaving in echelon.express(&self.equations[entering].unknown).ok()? {
                 budget.spend(price as u64);
                 if budget.left() == 0 {
@@ -198,7 +200,8 @@ impl System {
         echelon
     }
 
-    /// The cells at hand whose sums are the wanted cells, or `None` where these are out of reach.
+    /// Returns the cells at hand whose sums are the wanted cells, or `None` if these are out of
+    /// reach.
     fn reads(&self, echelon: &Echelon, basis: &Basis) -> Option<CellSet> {
         let mut reads = CellSet::new(self.cells);
         for wanted in &self.wanted {
@@ -226,7 +229,7 @@ mod tests {
         (code, have, wanted)
     }
 
-    /// The fewest reads of all bases.
+    /// Returns the fewest reads of all bases.
     fn fewest(system: &System) -> usize {
         let size = system.first_basis().len();
         let all = combinations(system.equations.len(), size);
@@ -234,7 +237,7 @@ mod tests {
         reads.map(|reads| reads.len()).min().unwrap()
     }
 
-    /// Every node of small codes: nothing in the search space reads less.
+    /// Every node of small codes: no basis reads less.
     #[test]
     fn no_basis_of_small_codes_reads_less() {
         for spec in ["rdp:k=4", "rdp:k=3", "rdp:k=6", "evenodd:k=5", "star:k=5", "xcode:n=7"] {

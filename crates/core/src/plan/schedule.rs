@@ -1,16 +1,16 @@
 //! The schedule: a straight-line XOR program.
 //!
-//! Operations are `target = source ^ source ^ …` over inputs (`i0`, `i1`, …), temporaries (`t0`,
-//! …) and outputs (`o0`, …). A target may also be added to, `target ^= source ^ …`, once it has a
-//! value; data-first orders need that, the passes do not. An operation without sources makes a
-//! cell of zeros.
+//! Operations are `target = source ^ source ^ …` over inputs (`i0`, `i1`, …), temporaries (`t0`, …)
+//! and outputs (`o0`, …). Sources may also be added to a target that has a value, `target ^= source
+//! ^ …`; data-first orders need that, the passes do not. An operation without sources sets a cell
+//! to zeros.
 //!
 //! In the word layout a cell holds words of GF(2^w), and an operation may multiply its sum by a
-//! constant, `target = factor * (source ^ …)`. Such a schedule names its field
+//! constant, `target = factor * (source ^ …)`. A schedule of this kind names its field
 //! ([`Schedule::over`]); everything else is the same for packets and words.
 //!
 //! Schedules are only made through [`Schedule::new`] and [`Schedule::over`], which check them, so
-//! every kernel may rely on what is said here.
+//! every kernel may rely on these rules.
 
 use std::fmt;
 
@@ -18,10 +18,10 @@ use crate::define::field::Field;
 use crate::define::symbols::WORD_WIDTHS;
 use crate::error::{Error, Result};
 
-/// The most inputs, temporaries or outputs that a schedule may have.
+/// Largest number of inputs, of temporaries and of outputs of a schedule.
 pub const MAX_SLOTS: usize = 1 << 24;
 
-/// What an operation reads.
+/// A cell that an operation reads or writes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
     /// A cell at hand.
@@ -53,11 +53,11 @@ impl fmt::Debug for Slot {
 pub struct Op {
     /// The temporary or output that is written.
     pub target: Slot,
-    /// Whether the sources are added to what the target holds, instead of replacing it.
+    /// Whether the sources are added to the target's value instead of replacing it.
     pub accumulate: bool,
-    /// The element of the schedule's field that the sum is multiplied by; 1 in packet schedules.
+    /// Element of the schedule's field that the sum is multiplied by; 1 in packet schedules.
     pub factor: u32,
-    /// What is XORed; no slot twice, and not the target itself.
+    /// Cells that are XORed; no slot occurs twice, and the target is not among them.
     pub sources: Vec<Slot>,
 }
 
@@ -92,9 +92,10 @@ impl Schedule {
     /// Checks and takes a list of operations that only XOR.
     ///
     /// # Errors
-    /// If an operation writes an input, reads what has no value yet, names a slot out of range or
-    /// twice, assigns what is assigned already, adds to what is not, or multiplies; if an output is
-    /// never assigned. The message gives the operation's number, from 0.
+    /// If an operation writes an input, reads a slot that has no value yet, names a slot out of
+    /// range or twice, assigns a slot that is assigned already, adds to one that is not, or
+    /// multiplies; or if an output is never assigned. The message gives the operation's number,
+    /// from 0.
     pub fn new(inputs: usize, temps: usize, outputs: usize, ops: Vec<Op>) -> Result<Self> {
         Self::checked(inputs, temps, outputs, ops, None)
     }
@@ -155,12 +156,12 @@ impl Schedule {
         &self.ops
     }
 
-    /// The field of the words, or `None` where cells are packets.
+    /// Field of the words, or `None` if cells are packets.
     pub fn field(&self) -> Option<Field> {
         self.field
     }
 
-    /// The bytes of a word: 1 where cells are packets.
+    /// Number of bytes of a word: 1 if cells are packets.
     pub fn word(&self) -> usize {
         self.field.map_or(1, |field| field.width() as usize / 8)
     }
@@ -170,7 +171,7 @@ impl Schedule {
         self.ops.iter().all(|op| !op.accumulate)
     }
 
-    /// Refuses what the passes do not work on.
+    /// Refuses schedules that the passes do not support.
     ///
     /// # Errors
     /// If an operation adds to its target, or cells hold words.
@@ -181,8 +182,8 @@ impl Schedule {
         Err(Error::schedule("passes work on schedules of packets without `^=`"))
     }
 
-    /// Whether output `output` may lie in the same memory as input `input`: nothing reads the
-    /// input after the operation that first writes the output.
+    /// Whether output `output` may share the memory of input `input`, that is, whether nothing
+    /// reads the input after the operation that first writes the output.
     pub fn may_share(&self, input: usize, output: usize) -> bool {
         let (input, output) = (Slot::Input(input as u32), Slot::Output(output as u32));
         let written = self.ops.iter().position(|op| op.target == output);

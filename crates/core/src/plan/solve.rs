@@ -1,12 +1,13 @@
 //! Equations: wanted cells as sums of cells at hand, found in every way that the budget allows.
 //!
-//! With all data at hand, a code's own definitions are the equations. Otherwise there are three ways:
+//! With all data at hand, a code's own definitions are the equations. Otherwise there are three
+//! ways:
 //!
 //! - *structure* follows definitions as equations with one unknown ([`structure`]);
 //! - *elimination* expresses each wanted cell by itself ([`Losses`]), in dense rows;
 //! - *syndromes* split that work in two ([`syndrome`]).
 //!
-//! Which is the cheapest shows when they have been shortened, so that all are handed over.
+//! Which way is the cheapest is known only after they have been shortened, so all are returned.
 
 use crate::define::bitmatrix::{ones_of, xor_words};
 use crate::define::cells::{CellId, CellSet, Role};
@@ -17,10 +18,10 @@ use crate::plan::budget::{Budget, Cut};
 use crate::plan::equations::{Combinations, Equations};
 use crate::plan::{structure, syndrome};
 
-/// All equations that were found for the wanted cells; at least one set.
+/// Returns all sets of equations that were found for the wanted cells, at least one.
 ///
 /// # Errors
-/// [`crate::ErrorKind::NotEnough`] when some wanted cells are not determined.
+/// [`crate::ErrorKind::NotEnough`] if some wanted cells are not determined.
 pub(super) fn find(
     code: &Code,
     have: &CellSet,
@@ -42,15 +43,15 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// The definitions of the wanted cells and of the cells in them, where no derived cell is at hand and all
-/// the data that they contain is: encoding.
+/// Returns the definitions of the wanted cells and of the cells in them. This is encoding: all the
+/// data that they contain is at hand, and no derived cell is.
 fn definitions(code: &Code, have: &CellSet, wanted: &[CellId]) -> Option<Equations> {
     if have.iter().any(|cell| code.cell(cell).role != Role::Data) {
         return None;
     }
     let mut is_needed = CellSet::from_cells(code.cell_count(), wanted.iter().copied());
     let mut rows = Vec::with_capacity(wanted.len());
-    // A definition contains only cells before the one that it defines.
+    // A definition contains only cells that come before the cell that it defines.
     for cell in (0..=wanted.iter().max()?.index()).rev().map(CellId::new) {
         if !is_needed.contains(cell) || have.contains(cell) {
             continue;
@@ -66,8 +67,9 @@ fn definitions(code: &Code, have: &CellSet, wanted: &[CellId]) -> Option<Equatio
     Some(Equations { rows })
 }
 
-/// Solves the generator's equations: by syndromes where that takes fewer sources, else each wanted
-/// cell by itself. Where other equations are at hand, none may be found.
+/// Solves the generator's equations: by syndromes if that takes fewer sources, else each wanted
+/// cell by itself. If other equations exist already and the budget is too small, no set is
+/// returned.
 fn solve(
     code: &Code,
     have: &CellSet,
@@ -76,13 +78,14 @@ fn solve(
     budget: &mut Budget,
 ) -> Result<Vec<Equations>> {
     let unknowns = code.data_cells().iter().filter(|&&cell| !have.contains(cell)).count() as u64;
-    // One row after the other is reduced by half of those before it, and has as much beside it.
+    // Each row is reduced by half of those before it, and carries as many additional words beside
+    // it.
     if has_others && unknowns * unknowns * unknowns.div_ceil(64) > budget.left() {
         budget.cut(Cut::Elimination);
         return Ok(Vec::new());
     }
     let losses = Losses::new(code, have.clone());
-    // Expressing all unknowns by the equations takes as long again.
+    // Expressing all unknowns by the equations takes the same time again.
     budget.spend(2 * losses.steps());
     let single = Single::new(code, &losses, have, wanted)?;
     let syndromes = syndrome::solve(code, &losses, have, wanted, &single.combinations, budget);
@@ -99,7 +102,7 @@ fn solve(
 /// Each wanted cell by itself.
 struct Single {
     combinations: Combinations,
-    /// The words of a bit set of the data at hand.
+    /// Number of words of a bit set of the data at hand.
     words: usize,
 }
 
@@ -119,13 +122,13 @@ impl Single {
         Ok(Self { combinations, words: known.div_ceil(64) })
     }
 
-    /// The steps of [`Single::sums`].
+    /// Number of steps of [`Single::sums`].
     fn steps(&self) -> u64 {
         let used: usize = self.combinations.iter().map(|(_, used)| used.len() + 1).sum();
         used as u64 * self.words as u64
     }
 
-    /// Per wanted cell, the data at hand in it.
+    /// For each wanted cell, the data at hand in it.
     fn sums(&self, losses: &Losses<'_>) -> Vec<Vec<u64>> {
         let known = losses.known_parts(losses.equations());
         let cells: Vec<CellId> = self.combinations.iter().map(|(cell, _)| *cell).collect();

@@ -1,8 +1,8 @@
-//! Steps: the vector instructions that a plan consists of in the end.
+//! Steps: the vector instructions that a plan finally consists of.
 //!
-//! A step is one instruction of a machine with registers, or what comes close to one on every
-//! machine that is served. `allocate.rs` makes steps of a vector program;
-//! `run/jit` writes each as machine code, without choosing anything.
+//! A step is one instruction of a machine with registers, or close to one on every supported
+//! machine. `allocate.rs` makes steps from a vector program; `run/jit` writes each as machine code,
+//! without any choice.
 
 use crate::plan::vector::{Map, Pair};
 
@@ -23,7 +23,7 @@ pub enum Memory {
     Constant(u32),
 }
 
-/// What an instruction reads.
+/// An operand that an instruction reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operand<M = Memory> {
     /// A register.
@@ -32,7 +32,7 @@ pub enum Operand<M = Memory> {
     Memory(M),
 }
 
-/// One vector instruction; `M` says what in memory it reads or writes.
+/// One vector instruction; `M` describes the memory that it reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step<M = Memory> {
     /// `to = 0`
@@ -44,7 +44,7 @@ pub enum Step<M = Memory> {
     Load {
         /// The register that is written.
         to: Register,
-        /// What is read.
+        /// The operand that is loaded.
         from: Operand<M>,
     },
     /// `to = a ^ b`
@@ -58,7 +58,7 @@ pub enum Step<M = Memory> {
     },
     /// `to ^= a ^ b`
     Xor3 {
-        /// The register that is added to.
+        /// The register that the sources are added to.
         to: Register,
         /// The first source.
         a: Register,
@@ -69,7 +69,7 @@ pub enum Step<M = Memory> {
     Map {
         /// The register that is written.
         to: Register,
-        /// What is done.
+        /// The operation.
         map: Map,
         /// The source.
         a: Register,
@@ -78,7 +78,7 @@ pub enum Step<M = Memory> {
     Pair {
         /// The register that is written.
         to: Register,
-        /// What is done.
+        /// The operation.
         pair: Pair,
         /// The first source.
         a: Register,
@@ -104,7 +104,7 @@ impl<M> Operand<M> {
 }
 
 impl<M> Step<M> {
-    /// The same instruction with its memory said in another way.
+    /// Returns the same instruction with its memory described in another way.
     pub fn map<N>(self, place: impl FnOnce(M) -> N) -> Step<N> {
         match self {
             Self::Zero { to } => Step::Zero { to },
@@ -119,7 +119,7 @@ impl<M> Step<M> {
 }
 
 impl Step {
-    /// The memory that the instruction reads.
+    /// Returns the memory that the instruction reads.
     pub fn reads(&self) -> Option<Memory> {
         match *self {
             Self::Load { from: Operand::Memory(memory), .. }
@@ -136,21 +136,21 @@ impl Step {
 pub struct Allocation {
     /// The instructions.
     pub steps: Vec<Step>,
-    /// Vectors of scratch.
+    /// Number of vectors of scratch.
     pub scratch: usize,
-    /// Vectors that are loaded.
+    /// Number of vectors that are loaded.
     pub loads: usize,
-    /// Vectors that are stored.
+    /// Number of vectors that are stored.
     pub stores: usize,
-    /// The consecutive vectors of each cell: `Memory::Input(n)` is vector `n % group` of input
-    /// `n / group`, and likewise for outputs.
+    /// Number of consecutive vectors of each cell: `Memory::Input(n)` is vector `n % group` of
+    /// input `n / group`, and likewise for outputs.
     pub group: usize,
-    /// The constants, each to be repeated over a whole vector.
+    /// Constants, each to be repeated over a whole vector.
     pub constants: Vec<[u8; 16]>,
 }
 
 impl Allocation {
-    /// The inputs' vectors that are read, ascending; a schedule may leave some out.
+    /// Returns the vectors of inputs that are read, ascending; a schedule may leave some out.
     pub(crate) fn inputs_read(&self) -> Vec<u32> {
         let read = |step: &Step| match step.reads() {
             Some(Memory::Input(n)) => Some(n),
@@ -162,10 +162,10 @@ impl Allocation {
         inputs
     }
 
-    /// Loads and stores, a store counting as two: processors load two or three vectors a cycle and
-    /// store one. Of the instructions, memory's among them, so many run beside these that each
-    /// counts as a quarter of a load (which ranks the orders of 6+3, 10+4 and 20+4 as they were
-    /// measured).
+    /// Cost in quarters of a load: a load counts 4, a store 8, and every instruction, loads and
+    /// stores included, 1 more. Processors load two or three vectors a cycle and store one, and run
+    /// several other instructions beside them. With these weights the orders of 6+3, 10+4 and 20+4
+    /// rank as they were measured.
     pub fn cost(&self) -> usize {
         4 * (self.loads + 2 * self.stores) + self.steps.len()
     }

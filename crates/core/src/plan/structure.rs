@@ -1,18 +1,18 @@
 //! Following a code's own structure: definitions as equations between few cells.
 //!
 //! Every derived cell XORed with its definition is zero. An equation with exactly one unknown cell
-//! gives that cell; the cells so found make further equations solvable. Encoding, RDP's zigzag
-//! reconstruction and the peeling decoder of LT codes are all this one procedure. Equations with
-//! fewer known cells are used first.
+//! gives that cell, and the cells found in this way make further equations solvable (*peeling*).
+//! Encoding and RDP's zigzag reconstruction are this procedure. (LT codes are peeled too, but by
+//! [`crate::plan::lt`].) Of the equations that can be solved, the shortest is used first.
 //!
-//! Where it gets stuck, one cell is found by elimination among the equations that are left, the one
-//! that the fewest of them add up to, and peeling goes on from there: EVENODD needs one such cell for
-//! two lost columns, STAR some for three. (So do the published decoders, which find S, or the middle
-//! column, from sums of many equations, and the rest by zigzag.) Before the first such step the
-//! known cells of every equation become one cell, its *syndrome*: published decoders do so too,
-//! because a syndrome is used many times. For EVENODD with 11 columns that takes 210 XORs on average
-//! where elimination alone took 258, for STAR 342 where it took 555; minimal-density codes, of which
-//! nothing is peeled at first, gain a fifth.
+//! Where peeling gets stuck, elimination among the remaining equations finds one cell: the one that
+//! is the sum of the fewest equations. Peeling goes on from there. EVENODD needs one such cell for
+//! two lost columns, STAR some for three. (So do the published decoders, which find S, or the
+//! middle column, from sums of many equations, and the rest by zigzag.) Before the first
+//! elimination the known cells of every equation are replaced by their sum, its *syndrome*.
+//! Published decoders do so too, because a syndrome is used many times. For EVENODD with 11 columns
+//! that takes 210 XORs on average where elimination alone took 258, for STAR 342 where it took 555.
+//! Minimal-density codes, of which no cell can be peeled at first, gain a fifth.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -23,11 +23,13 @@ use crate::define::code::Code;
 use crate::plan::budget::{Budget, Cut};
 use crate::plan::equations::{Equations, needed};
 
-/// A system is dense where equations have more than one in so many of its unknowns.
+/// A system counts as dense if its equations contain, on average, more than one in `DENSE` of its
+/// unknowns.
 const DENSE: usize = 8;
 
-/// The wanted cells (and what they need on the way) by single-unknown equations, or `None` where
-/// that does not reach them all, or takes more elimination than the budget allows.
+/// Finds equations for the wanted cells (and for the cells that they need) by peeling. Returns
+/// `None` if that does not reach all wanted cells, or takes more elimination than the budget
+/// allows.
 pub(super) fn solve(
     code: &Code,
     have: &CellSet,
@@ -43,8 +45,9 @@ pub(super) fn solve(
     found.then(|| Equations { rows: needed(wanted, have, &peeling.solved) })
 }
 
-/// Whether peeling may begin: some equation has one unknown cell, or the budget allows the elimination
-/// that finds one. In a dense system that is all unknowns one by one, for none is ever peeled.
+/// Whether peeling may begin: some equation has one unknown cell, or the budget allows the
+/// elimination that finds one. In a dense system peeling is assumed to find nothing, so that every
+/// unknown is eliminated.
 fn is_affordable(code: &Code, have: &CellSet, budget: &mut Budget) -> bool {
     let mut unknown = CellSet::new(code.cell_count());
     let (mut open, mut ones) = (0, 0);
@@ -69,24 +72,25 @@ fn is_affordable(code: &Code, have: &CellSet, budget: &mut Budget) -> bool {
     eliminations.saturating_mul(elimination_steps(open, unknowns)) <= budget.left()
 }
 
-/// The steps of eliminating one cell of some among some equations. Every equation and every unknown is
-/// reduced by half of the equations, of which half the words are zero; and a step adds two words.
+/// Number of steps for eliminating one of `unknowns` cells among `equations` equations. Every
+/// equation and every unknown is reduced by half of the equations, half of whose words are zero; a
+/// step adds two words.
 fn elimination_steps(equations: usize, unknowns: usize) -> u64 {
     let words = unknowns.div_ceil(64) + equations.div_ceil(64);
     ((equations + unknowns) as u64).saturating_mul((unknowns * words) as u64) / 8
 }
 
 struct Peeling {
-    /// Per equation, its cells.
+    /// For each equation, its cells.
     equations: Vec<Vec<CellId>>,
-    /// Per equation, how many of its cells are unknown.
+    /// For each equation, the number of its unknown cells.
     unknown: Vec<usize>,
-    /// Per cell, the equations it occurs in.
+    /// For each cell, the equations that contain it.
     uses: Vec<Vec<u32>>,
     known: CellSet,
     ready: BinaryHeap<Reverse<(usize, usize)>>,
     solved: Vec<(CellId, Vec<CellId>)>,
-    /// Whether equations have been cut down to syndromes and unknown cells.
+    /// Whether known cells have been replaced by syndromes.
     has_syndromes: bool,
 }
 
@@ -136,7 +140,7 @@ impl Peeling {
         None
     }
 
-    /// Solves the cell that the fewest equations add up to.
+    /// Finds the cell that is the sum of the fewest equations.
     fn eliminate_one(&mut self, budget: &mut Budget) -> Option<CellId> {
         let open: Vec<usize> = (0..self.equations.len()).filter(|&e| self.unknown[e] > 0).collect();
         let unknowns = self.unknowns(&open);
@@ -155,24 +159,24 @@ impl Peeling {
         Some(cell)
     }
 
-    /// Of the unknown cells the one that is the sum of the fewest open equations, with those.
+    /// Returns the unknown cell that is the sum of the fewest open equations, and these equations.
     fn cheapest(&self, open: &[usize], unknowns: &Unknowns) -> Option<(Vec<usize>, CellId)> {
         let mut echelon = Echelon::new(unknowns.cells.len());
         for &number in open {
-            // An equation that follows from others is numbered all the same, and not used.
+            // A dependent equation gets a number too, but is not used.
             let _ = echelon.insert(&unknowns.row(&self.equations[number]));
         }
         let express = |&cell: &CellId| Some((echelon.express(&unknowns.row(&[cell])).ok()?, cell));
         unknowns.cells.iter().filter_map(express).min_by_key(|(used, _)| used.len())
     }
 
-    /// The unknown cells of some equations.
+    /// Returns the unknown cells of some equations.
     fn unknowns(&self, equations: &[usize]) -> Unknowns {
         let cells = equations.iter().flat_map(|&number| &self.equations[number]).copied();
         Unknowns::new(cells.filter(|&cell| !self.known.contains(cell)))
     }
 
-    /// Replaces the known cells of an equation by their sum, a cell of its own.
+    /// Replaces the known cells of an equation by their sum, which becomes a new cell.
     fn make_syndrome(&mut self, number: usize) {
         let (known, mut left): (Vec<CellId>, Vec<CellId>) =
             self.equations[number].iter().partition(|&&cell| self.known.contains(cell));
@@ -201,9 +205,9 @@ impl Peeling {
 
 /// The unknown cells of a system, and the column of each.
 pub(super) struct Unknowns {
-    /// Ascending, each once.
+    /// The cells, ascending, each once.
     pub(super) cells: Vec<CellId>,
-    /// By number of the cell, its column; `u32::MAX` for others.
+    /// For each cell, by number, its column; `u32::MAX` for other cells.
     columns: Vec<u32>,
 }
 
@@ -217,7 +221,7 @@ impl Unknowns {
         Self { cells, columns }
     }
 
-    /// The unknown ones of some cells, a bit each.
+    /// Returns the unknown cells among `cells`, one bit each.
     pub(super) fn row(&self, cells: &[CellId]) -> Vec<u64> {
         let mut words = vec![0; self.cells.len().div_ceil(64)];
         let columns = cells.iter().filter_map(|cell| self.columns.get(cell.index()));
@@ -228,7 +232,7 @@ impl Unknowns {
     }
 }
 
-/// The cells that add up to zero as a derived cell has its definition.
+/// Returns the cells that add up to zero because of the definition of a derived cell.
 pub(super) fn equation(code: &Code, cell: CellId) -> Vec<CellId> {
     code.definition(cell).iter().copied().chain([cell]).collect()
 }
@@ -249,7 +253,7 @@ mod tests {
         solve(code, &have, &wanted, &mut Budget::unlimited())
     }
 
-    /// Every row adds up to its cell; syndromes are cells beyond the code's.
+    /// Checks that every row adds up to its cell; syndromes are cells beyond the code's.
     fn assert_true(code: &Code, equations: &Equations) {
         let mut made: Vec<(CellId, Vec<u32>)> = Vec::new();
         for (cell, sources) in &equations.rows {

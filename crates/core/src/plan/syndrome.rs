@@ -1,17 +1,17 @@
-//! Decoding by syndromes: what the losses add to each parity first, then the losses from that.
+//! Decoding by syndromes: first what the losses contribute to each parity, then the losses from
+//! that.
 //!
-//! Elimination expresses a lost cell by cells at hand, which takes dense rows over all of them. Most of
-//! that is the same work over and over: the known part of each parity that is used. Here it is
-//! done once. The *syndrome* of a parity cell is its XOR with the known data in its row; that is about
-//! what encoding costs. The lost data solves a small system over the syndromes, sparse as the code's
-//! matrix is; its inverse is dense, so it is solved by triangular factors instead. Pivots are those that
-//! fill in least (Markowitz, *The elimination form of the inverse and its application to linear
-//! programming*, 1957), so that plain parity, for one, gives the last node by itself. Lost parity comes
-//! last, from data that is whole again.
-
+//! Elimination expresses a lost cell by cells at hand, which takes dense rows over all of them.
+//! Most of that work is repeated: it is the known part of each parity that is used. Here it is done
+//! once. The *syndrome* of a parity cell is its XOR with the known data in its row; computing the
+//! syndromes costs about as much as encoding. The lost data solves a small system over the
+//! syndromes, which is as sparse as the code's matrix. The inverse of the system is dense, so it is
+//! solved by triangular factors instead. Pivots are those that fill in least (Markowitz, *The
+//! elimination form of the inverse and its application to linear programming*, 1957); for example,
+//! plain parity gives the last node by itself. Lost parity comes last, from the complete data.
 //!
-//! Choosing pivots takes time cubic in the unknowns. Where the budget does not suffice for that, the lost
-//! data is computed by the inverse, whose rows elimination has found already.
+//! Choosing pivots takes time cubic in the unknowns. If the budget does not suffice for that, the
+//! lost data is computed by the inverse, whose rows elimination has found already.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,8 +22,8 @@ use crate::define::erasure::Losses;
 use crate::plan::budget::{Budget, Cut};
 use crate::plan::equations::{Combinations, Equations};
 
-/// The wanted cells by syndromes, or `None` where some lost data cell that they need is not
-/// determined by itself. `combinations` are those of the wanted cells.
+/// Returns the wanted cells by syndromes, or `None` if some lost data cell that they need is not
+/// determined. `combinations` are those of the wanted cells.
 pub(super) fn solve(
     code: &Code,
     losses: &Losses<'_>,
@@ -47,8 +47,8 @@ pub(super) fn solve(
     Some(Equations { rows })
 }
 
-/// Unknown cells with the equations that each is the sum of, taken from those that were found for wanted
-/// cells where they are among these; `None` if one is not determined.
+/// Returns unknown cells with the equations that each is the sum of, or `None` if one is not
+/// determined. Combinations that were found for wanted cells are used again.
 fn with_combinations(
     losses: &Losses<'_>,
     unknowns: Vec<CellId>,
@@ -63,11 +63,11 @@ fn with_combinations(
     unknowns.into_iter().map(combination).collect()
 }
 
-/// Choosing pivots in a matrix that stays as it is at first may take this part of the budget: filling it in,
-/// as elimination does, takes many times as long.
+/// Divisor of the remaining budget. Choosing pivots may take at most this part of it, counted as if
+/// the matrix stayed as it is at first; elimination fills it in, which takes many times as long.
 const DENSE: u64 = 3;
 
-/// What came of looking for triangular factors.
+/// The result of looking for triangular factors.
 enum Factors {
     Found(Vec<(CellId, Vec<CellId>)>),
     /// Some unknown is not determined.
@@ -83,7 +83,7 @@ fn by_factors(
     unknowns: &Combinations,
     budget: &mut Budget,
 ) -> Factors {
-    // For every pivot a word is looked at in each row at least.
+    // For every pivot, at least one word is examined in each row.
     let least = (unknowns.len() as u64).pow(2) * unknowns.len().div_ceil(64) as u64;
     if least > budget.left() / DENSE {
         return Factors::TooMany;
@@ -92,7 +92,8 @@ fn by_factors(
         return Factors::Undetermined;
     };
     let elimination = Elimination::of(&system);
-    // Of a dense matrix the factors are as dense as the inverse, whose rows need not wait for each other.
+    // The factors of a dense matrix are as dense as the inverse, whose rows are independent of each
+    // other.
     if elimination.steps() * system.unknowns.len() as u64 > budget.left() / DENSE {
         return Factors::TooMany;
     }
@@ -107,7 +108,7 @@ fn by_factors(
     }
 }
 
-/// The unknowns as sums of syndromes, each by itself.
+/// Computes each unknown by itself as a sum of syndromes.
 fn by_inverse(
     code: &Code,
     losses: &Losses<'_>,
@@ -122,7 +123,7 @@ fn by_inverse(
                 let parity = losses.equations()[equation];
                 let known = data_of(code, parity).filter(|&cell| have.contains(cell));
                 let known: Vec<CellId> = known.chain([parity]).collect();
-                // A parity cell without known data is its own syndrome.
+                // A parity cell whose row has no known data is its own syndrome.
                 let [_, _, ..] = known[..] else { return parity };
                 let name = CellId::new(code.cell_count() + rows.len());
                 rows.push((name, known));
@@ -135,12 +136,12 @@ fn by_inverse(
     rows
 }
 
-/// The data cells in a cell's generator row.
+/// Returns the data cells in a cell's generator row.
 fn data_of(code: &Code, cell: CellId) -> impl Iterator<Item = CellId> {
     code.row(cell).iter().map(|&data| code.data_cells()[data as usize])
 }
 
-/// The data cells not at hand that wanted cells are made of, each once.
+/// Returns the data cells not at hand that the wanted cells depend on, each once.
 fn unknown_data(code: &Code, have: &CellSet, wanted: &[CellId]) -> Vec<CellId> {
     let mut seen = HashSet::new();
     let data = wanted.iter().flat_map(|&cell| data_of(code, cell));
@@ -149,7 +150,7 @@ fn unknown_data(code: &Code, have: &CellSet, wanted: &[CellId]) -> Vec<CellId> {
 
 /// One parity cell in use.
 struct Syndrome {
-    /// A number beyond those of the code's cells.
+    /// Its cell, whose number is beyond those of the code's cells.
     name: CellId,
     /// The parity cell and the known data in its row.
     known: Vec<CellId>,
@@ -157,13 +158,13 @@ struct Syndrome {
     unknown: Vec<CellId>,
 }
 
-/// As many syndromes as unknowns, which they determine.
+/// As many syndromes as unknowns, which determine the unknowns.
 struct System {
     syndromes: Vec<Syndrome>,
-    /// Those that are needed, then others in the same equations.
+    /// The unknowns that are needed, then others in the same equations.
     unknowns: Vec<CellId>,
     needed: usize,
-    /// The first number that names nothing.
+    /// The first number that no cell has.
     unnamed: usize,
 }
 
@@ -210,7 +211,7 @@ impl System {
         self.syndromes.iter().map(row).collect()
     }
 
-    /// A row for each syndrome, a column for each unknown.
+    /// Returns the matrix with a row for each syndrome and a column for each unknown.
     fn matrix(&self) -> BitMatrix {
         let columns: HashMap<CellId, usize> =
             self.unknowns.iter().enumerate().map(|(column, &cell)| (cell, column)).collect();
@@ -225,18 +226,18 @@ impl System {
 /// The budget did not suffice.
 struct Spent;
 
-/// Cells, and what each is the sum of, in the order in which they are made.
+/// Cells and the sums that give them, in the order in which they are computed.
 type Made = Vec<(CellId, Vec<CellId>)>;
 
-/// Elimination under way.
+/// An elimination in progress.
 struct Elimination<'a> {
     system: &'a System,
     matrix: BitMatrix,
-    /// Rows that have been no pivot yet.
+    /// Rows that have not been a pivot yet.
     open: Vec<usize>,
-    /// Per row, the cells that its right side is the XOR of.
+    /// For each row, the cells whose XOR is its right side.
     sums: Vec<Vec<CellId>>,
-    /// Per column, the ones in open rows.
+    /// For each column, the number of ones in open rows.
     uses: Vec<usize>,
 }
 
@@ -249,8 +250,8 @@ impl<'a> Elimination<'a> {
         Self { open: (0..matrix.rows()).collect(), system, matrix, sums, uses }
     }
 
-    /// The right sides of pivots, then the unknowns, the last pivot's first; nothing where the system
-    /// does not determine them.
+    /// Returns the right sides of the pivots, then the unknowns, that of the last pivot first.
+    /// Returns `None` if the system does not determine the unknowns.
     fn run(mut self, budget: &mut Budget) -> Result<Option<Made>, Spent> {
         let (mut forward, mut pivots) = (Vec::new(), Vec::new());
         for _ in 0..self.system.unknowns.len() {
@@ -271,14 +272,15 @@ impl<'a> Elimination<'a> {
         Ok(Some(forward))
     }
 
-    /// The steps until the next pivot is found: every one in an open row is looked at, and every word.
+    /// Number of steps until the next pivot is found: every one in an open row is examined, and
+    /// every word.
     fn steps(&self) -> u64 {
         let ones: usize = self.uses.iter().sum();
         (2 * ones + self.open.len() * self.matrix.columns().div_ceil(64)) as u64
     }
 
-    /// The one that fills in least; those of unknowns that are not needed come first, so that they are
-    /// found last, and so not at all.
+    /// Returns the pivot that fills in least. Pivots of unknowns that are not needed come first, so
+    /// that these are computed last, and are then left out.
     fn pivot(&self) -> Option<(usize, usize)> {
         let ones = self.open.iter().flat_map(|&row| {
             let length = self.matrix.support(row).count();
@@ -292,7 +294,7 @@ impl<'a> Elimination<'a> {
         Some((row, column))
     }
 
-    /// What stands for a row's right side: its syndrome, or a new cell.
+    /// Returns the cell of a row's right side: its syndrome, or a new cell.
     fn side(&mut self, row: usize, forward: &mut Vec<(CellId, Vec<CellId>)>) -> CellId {
         let sum = std::mem::take(&mut self.sums[row]);
         match sum[..] {
@@ -305,7 +307,7 @@ impl<'a> Elimination<'a> {
         }
     }
 
-    /// Takes a column out of all open rows but the pivot's.
+    /// Clears a column in all open rows but the pivot's.
     fn eliminate(&mut self, pivot: usize, column: usize, side: CellId) {
         self.count(pivot, false);
         self.open.retain(|&row| row != pivot);
@@ -319,7 +321,7 @@ impl<'a> Elimination<'a> {
         }
     }
 
-    /// Counts a row's ones as uses, or no more.
+    /// Adds a row's ones to the uses, or removes them.
     fn count(&mut self, row: usize, add: bool) {
         for column in self.matrix.support(row) {
             self.uses[column] = if add { self.uses[column] + 1 } else { self.uses[column] - 1 };
@@ -346,7 +348,7 @@ mod tests {
         solve(code, &losses, &have, &wanted, &Vec::new(), &mut Budget::unlimited())
     }
 
-    /// The generator row of every cell that the equations make, in their order.
+    /// Returns the generator row of every cell that the equations compute, in their order.
     fn made(code: &Code, equations: &Equations) -> Vec<(CellId, Vec<u32>)> {
         let mut made: Vec<(CellId, Vec<u32>)> = Vec::new();
         for (cell, sources) in &equations.rows {
@@ -378,7 +380,7 @@ mod tests {
         }
     }
 
-    /// What is not wanted is found after what is.
+    /// Cells that are not wanted are computed after those that are.
     #[test]
     fn wanted_cells_do_not_wait_for_others() {
         let code = code("cauchy:k=4,m=3");
@@ -391,7 +393,7 @@ mod tests {
         assert!(cells[..3].iter().all(|cell| wanted.contains(cell)), "{cells:?}");
     }
 
-    /// Without steps to choose pivots with, the inverse serves.
+    /// Without steps for choosing pivots, the inverse is used.
     #[test]
     fn big_systems_are_solved_by_the_inverse() {
         for (spec, lost) in [("cauchy:k=4,m=3", &[0, 1][..]), ("cauchy:k=3,m=3,w=8", &[0, 1, 2])] {

@@ -1,4 +1,5 @@
-//! The text form of schedules, in which passes are tested and `paritas schedule --text` prints.
+//! The text form of schedules, in which passes are tested and which `paritas schedule --text`
+//! prints.
 //!
 //! ```text
 //! inputs 4 temps 1 outputs 2
@@ -8,9 +9,9 @@
 //! o1 ^= i2            # adds to what is there
 //! ```
 //!
-//! The first line declares how many cells of each kind there are; `= 0` makes a cell of zeros.
-//! Where cells hold words, the line also names the field by its width and polynomial, and a sum may
-//! be multiplied:
+//! The first line declares the number of cells of each kind. `= 0` sets a cell to zeros. If cells
+//! hold words, the first line also names the field by its width and polynomial, and a sum may be
+//! multiplied:
 //!
 //! ```text
 //! inputs 2 temps 1 outputs 1 field 8 0x11d
@@ -77,9 +78,9 @@ impl FromStr for Schedule {
     }
 }
 
-/// What the first line declares.
+/// The declarations of the first line.
 struct Head {
-    /// How many inputs, temporaries and outputs there are.
+    /// Numbers of inputs, temporaries and outputs.
     cells: [usize; 3],
     /// Width and polynomial of the field.
     field: Option<(u32, u64)>,

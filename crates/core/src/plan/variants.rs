@@ -1,11 +1,13 @@
-//! Variants: the ways in which one program may be compiled, and the rule that chooses for a call.
+//! Variants: the ways in which one program may be compiled, and the rule that chooses one for a
+//! call.
 //!
-//! What is best depends on where the buffers of a call lie and how large they are. Sets that outgrow
-//! the cache run with non-temporal stores, wide ones with prefetching; and where lines of the buffers
-//! compete for the same sets of the first-level cache, as those of page-aligned shards do, every
-//! input is read once, or copied to the scratch first where registers do not suffice for that.
-//! [`Variants`] holds the instructions of each variant, made and proved when they are first asked
-//! for, and [`Variants::choose`] is the rule. `paritas schedule` asks the same questions as a codec.
+//! The best variant depends on the addresses and the size of the buffers of a call. Buffers that
+//! exceed the cache are written with non-temporal stores, and wide sets of buffers are read with
+//! prefetching. If lines of the buffers compete for the same sets of the first-level cache, as
+//! those of page-aligned shards do, every input is read once; if the registers do not suffice for
+//! that, inputs are copied to the scratch first. [`Variants`] holds the instructions of each
+//! variant, made and proved when they are first asked for, and [`Variants::choose`] is the rule.
+//! `paritas schedule` asks the same questions as a codec.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -17,29 +19,29 @@ use crate::plan::machine::{LINE, Machine};
 use crate::plan::program::{Footprint, Location, Program};
 use crate::plan::prove;
 
-/// What a program is compiled for.
+/// The machine that a program is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
     pub(crate) machine: Machine,
-    /// The bytes of a vector register.
+    /// Size of a vector register, in bytes.
     pub(crate) vector: usize,
 }
 
 /// How a run reads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Variant {
-    /// Stores are non-temporal.
+    /// Outputs are written with non-temporal stores.
     pub(crate) nontemporal: bool,
-    /// Inputs are copied to the scratch first, stream by stream, each line once. For buffers whose
-    /// addresses compete for the same sets of the first-level cache: a line that is read again
-    /// later in the body would be gone by then.
+    /// Inputs are copied to the scratch first, stream by stream, each line once. This serves
+    /// buffers whose addresses compete for the same sets of the first-level cache, where a line
+    /// would be evicted before it is read again later in the body.
     pub(crate) stage_inputs: bool,
-    /// Inputs are fetched into the cache some lines ahead.
+    /// Inputs are prefetched into the cache some lines ahead.
     pub(crate) prefetch: bool,
 }
 
 impl Variant {
-    /// The variant that serves unless there is a reason for another.
+    /// The variant that is used unless there is a reason for another.
     pub(crate) const PLAIN: Self =
         Self { nontemporal: false, stage_inputs: false, prefetch: false };
 }
@@ -47,21 +49,21 @@ impl Variant {
 /// How the body of a compiled function walks over memory, in bytes and counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Walk {
-    /// Runs of the instructions in one body, each on the next vectors of every packet: as many as
-    /// make a line, or 1.
+    /// Number of runs of the instructions in one body, each on the next vectors of every packet: as
+    /// many as make a cache line, or 1.
     pub(crate) unroll: usize,
-    /// Bodies in a packet.
+    /// Number of bodies in a packet.
     pub(crate) inner: usize,
-    /// From one packet's first byte to that of the next stripe.
+    /// Number of bytes from one packet's start to that of the next stripe.
     pub(crate) strip: usize,
 }
 
-/// How a program's packets are cut into bodies.
+/// How a program's packets are divided into bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Every buffer is one stream of packets: stripes are merged.
     Flat {
-        /// The bytes of one body.
+        /// Number of bytes of one body.
         body: usize,
     },
     /// Strips of several packets, each a whole number of vectors.
@@ -74,14 +76,15 @@ pub(crate) struct Variants {
     program: Arc<Program>,
     target: Target,
     shape: Shape,
-    /// The bits of the first-level cache's sets that a body touches, for a buffer of that number
-    /// that begins at the first set; a further entry where it touches a set again.
+    /// For each buffer that a body touches, its number and a bit set of the touched sets of the
+    /// first-level cache, if the buffer begins at the first set. A buffer has a further entry if it
+    /// touches a set again.
     sets: Vec<(usize, u64)>,
-    /// The buffers that are written.
+    /// Buffers that are written.
     outputs: Vec<usize>,
-    /// Whether so many streams are read that prefetching them may pay.
+    /// Whether enough streams are read that prefetching them may pay.
     is_wide: bool,
-    /// By [`place`] of the variant.
+    /// Instructions, indexed by [`place`] of the variant.
     planned: [OnceLock<Result<Planned>>; 4],
 }
 
@@ -89,12 +92,12 @@ pub(crate) struct Variants {
 #[derive(Debug, Clone)]
 pub(crate) struct Planned {
     pub(crate) arranged: Arranged,
-    /// Whether inputs have to be staged: not where the instructions read each of them once.
+    /// Whether inputs have to be staged. They need not if the instructions read each of them once.
     pub(crate) stage_inputs: bool,
 }
 
 impl Variants {
-    /// The variants of a program, or `None` where it has a shape that no compiled kernel serves.
+    /// Returns the variants of a program, or `None` if no compiled kernel serves its shape.
     pub(crate) fn new(program: &Arc<Program>, target: Target) -> Option<Self> {
         let shape = Shape::of(program, target)?;
         let Footprint { read, written, .. } = program.footprint();
@@ -122,8 +125,8 @@ impl Variants {
         self.shape
     }
 
-    /// What suits a call: `starts` are the addresses of its buffers, `nontemporal` says whether it
-    /// outgrows the cache, `prefetch` whether prefetching is allowed.
+    /// Chooses the variant for a call. `starts` gives the addresses of its buffers, `nontemporal`
+    /// says whether they exceed the cache, `prefetch` whether prefetching is allowed.
     pub(crate) fn choose(
         &self,
         starts: impl Fn(usize) -> usize,
@@ -138,7 +141,7 @@ impl Variants {
         }
     }
 
-    /// The instructions of a variant, which have been proved to compute the program.
+    /// Returns the instructions of a variant, which have been proved to compute the program.
     ///
     /// # Errors
     /// If the program cannot be compiled, or its proof fails.
@@ -164,10 +167,10 @@ impl Variants {
         Ok(Planned { arranged, stage_inputs: variant.stage_inputs })
     }
 
-    /// Whether the lines that one body touches are more than some set of the first-level cache
-    /// holds. Sets follow from the address within a page.
+    /// Whether a body touches more lines of some set of the first-level cache than the set holds.
+    /// The set follows from the address within a page.
     fn lines_compete(&self, starts: &impl Fn(usize) -> usize) -> bool {
-        // A number a set, bit by bit; what no longer fits into it stays in `beyond`.
+        // One counter for each set, stored bit by bit; overflow stays in `beyond`.
         let (mut counts, mut beyond) = ([0_u64; CACHE_WAYS.ilog2() as usize], 0);
         let mut full = 0;
         for &(buffer, sets) in &self.sets {
@@ -195,16 +198,16 @@ impl Variants {
     }
 }
 
-/// Where the instructions of a variant are kept; prefetching does not change them.
+/// Returns the index of a variant's instructions; prefetching does not change them.
 fn place(variant: Variant) -> usize {
     usize::from(variant.nontemporal) + 2 * usize::from(variant.stage_inputs)
 }
 
-/// The sets of the first-level cache, as far as they follow from the address within a page.
+/// Number of sets of the first-level cache that can be distinguished by the address within a page.
 const SETS: usize = PAGE / LINE;
 
-/// The sets of the first-level cache that these packets of a body lie in, as [`Variants`] keeps
-/// them.
+/// Returns the sets of the first-level cache that these packets of a body lie in, in the form that
+/// [`Variants`] stores.
 fn sets_by_buffer(program: &Program, touched: &BTreeSet<Location>) -> Vec<(usize, u64)> {
     let mut sets: Vec<(usize, u64)> = Vec::new();
     for &location in touched {
@@ -238,7 +241,8 @@ impl Shape {
         if program.is_flat() {
             return Some(Self::Flat { body: LINE.max(schedule.word() * vector) });
         }
-        // Words of several bytes come in vectors together, which a walk over strips does not know.
+        // Words of several bytes need several vectors at once, which a walk over strips does not
+        // support.
         if schedule.word() > 1 || !columns.is_multiple_of(vector) {
             return None;
         }
@@ -252,7 +256,8 @@ impl Shape {
         matches!(self, Self::Flat { .. })
     }
 
-    /// The walk of a function whose instructions run over `run` consecutive bytes of each packet.
+    /// Returns the walk of a function whose instructions process `run` consecutive bytes of each
+    /// packet.
     pub(crate) fn walk(self, run: usize) -> Walk {
         match self {
             Self::Flat { body } => Walk { unroll: body / run, inner: 1, strip: body },
@@ -260,13 +265,14 @@ impl Shape {
         }
     }
 
-    /// How often the function's outer loop runs for `stripes` stripes of packets of `packet` bytes,
-    /// and how many stripes that covers.
+    /// Returns how often the function's outer loop runs for `stripes` stripes of packets of
+    /// `packet` bytes, and the number of stripes that this covers.
     pub(crate) fn bodies(self, stripes: usize, packet: usize) -> (usize, usize) {
         match self {
             Self::Strips(_) => (stripes, stripes),
             Self::Flat { body } => {
-                // The most stripes whose packets together are a whole number of bodies.
+                // The smallest number of stripes whose packets together are a whole number of
+                // bodies.
                 let step = body / greatest_common_divisor(body, packet);
                 let covered = stripes / step * step;
                 (covered * packet / body, covered)

@@ -1,18 +1,19 @@
-//! Vector programs: a schedule as operations of one machine on whole vectors, before registers.
+//! Vector programs: a schedule as operations of one machine on whole vectors, before register
+//! allocation.
 //!
-//! An operation makes one vector from others. Most are XORs of any number of them; in the word
-//! layout there are also maps of single vectors and operations on pairs, which together multiply by
-//! constants (`lower.rs` says how). All of them act on each 16 bytes of a vector alike,
-//! so that running a program on vectors of 16 bytes shows what it computes on any machine.
+//! An operation computes one vector from others. Most are XORs of any number of vectors. The word
+//! layout also has maps of single vectors and operations on pairs, which together multiply by
+//! constants (see `lower.rs`). All of them treat each 16 bytes of a vector alike, so running a
+//! program on vectors of 16 bytes shows what it computes on any machine.
 
 use std::array::from_fn;
 
-/// A vector that an operation reads or makes.
+/// A vector that an operation reads or computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Value {
     /// A vector of an input.
     Input(u32),
-    /// A constant, the same 16 bytes over and over.
+    /// A constant: the same 16 bytes repeated.
     Constant(u32),
     /// An intermediate result.
     Temp(u32),
@@ -20,7 +21,7 @@ pub(crate) enum Value {
     Output(u32),
 }
 
-/// What is done to one vector.
+/// An operation on one vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Map {
     /// Every 16-bit word shifted right by this many bits; zeros come in.
@@ -33,27 +34,28 @@ pub enum Map {
     Twice(u8),
 }
 
-/// What is done to two vectors, `a` and `b`.
+/// An operation on two vectors, `a` and `b`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pair {
-    /// The bits that both have.
+    /// The bits that are set in both.
     And,
-    /// Byte i is the byte of table `b` that byte i of `a`, below 16, numbers.
+    /// A look-up: byte i of the result is byte `a[i]` of table `b`; `a[i]` is below 16.
     Lookup,
-    /// Every byte of `a` times the bit matrix in the 8 bytes of `b` where it stands
+    /// Every byte of `a` times the bit matrix in the 8 bytes of `b` at the same place
     /// (`gf2p8affineqb`).
     Affine,
-    /// Bytes become all ones where that of `a` is greater than that of `b`, both with sign.
+    /// Every byte becomes all ones if that of `a` is greater than that of `b`, both signed; else
+    /// zero.
     Greater,
     /// The low bytes of all 16-bit words of `a`, then of `b`; the high bytes are zero.
     Pack,
-    /// The bytes of `a`, then of `b`, that stand at even places.
+    /// The bytes of `a`, then of `b`, at even places.
     Even,
-    /// The bytes of `a`, then of `b`, that stand at odd places.
+    /// The bytes of `a`, then of `b`, at odd places.
     Odd,
-    /// The first 8 bytes of `a` and `b`, taking turns.
+    /// The first 8 bytes of `a` and of `b`, alternating.
     InterleaveLow,
-    /// The last 8 bytes of `a` and `b`, taking turns.
+    /// The last 8 bytes of `a` and of `b`, alternating.
     InterleaveHigh,
 }
 
@@ -64,17 +66,17 @@ impl Pair {
     }
 }
 
-/// How a vector is made.
+/// How a vector is computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// The XOR of any number of vectors, none of them twice.
+    /// The XOR of any number of vectors; none occurs twice.
     Xor(Vec<Value>),
     Map(Map, Value),
     Pair(Pair, [Value; 2]),
 }
 
 impl Work {
-    /// What is read.
+    /// Returns the vectors that are read.
     pub(crate) fn sources(&self) -> &[Value] {
         match self {
             Self::Xor(sources) => sources,
@@ -84,7 +86,7 @@ impl Work {
     }
 }
 
-/// One operation; every target is made once.
+/// One operation; every target is computed once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VectorOp {
     pub(crate) target: Value,
@@ -94,13 +96,13 @@ pub(crate) struct VectorOp {
 /// The bytes of a constant, which fill a vector by repetition.
 pub(crate) type Lane = [u8; LANE];
 
-/// The bytes on which all operations act alike.
+/// Number of bytes that all operations treat alike.
 pub(crate) const LANE: usize = 16;
 
 /// Operations on vectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VectorProgram {
-    /// The consecutive vectors of each cell that one run handles: cell `n` is the vectors
+    /// Number of consecutive vectors of each cell that one run handles: cell `n` is the vectors
     /// `n * group` to `n * group + group - 1`.
     pub(crate) group: usize,
     /// The number of vectors of inputs, temporaries and outputs.
@@ -112,7 +114,7 @@ pub(crate) struct VectorProgram {
 }
 
 impl VectorProgram {
-    /// The number of vectors that have names.
+    /// Number of vectors that have names.
     pub(crate) fn values(&self) -> usize {
         self.inputs + self.constants.len() + self.temps + self.outputs
     }
@@ -131,7 +133,7 @@ impl VectorProgram {
 }
 
 impl Map {
-    /// What the map makes of 16 bytes.
+    /// Applies the map to 16 bytes.
     pub(crate) fn apply(self, a: Lane) -> Lane {
         match self {
             Self::ShiftWords(bits) => words::<2>(a, |word| word >> bits),
@@ -158,13 +160,13 @@ fn words<const N: usize>(a: Lane, map: impl Fn(u32) -> u32) -> Lane {
 }
 
 impl Pair {
-    /// What the operation makes of 16 bytes of each vector.
+    /// Applies the operation to 16 bytes of each vector.
     pub(crate) fn apply(self, a: Lane, b: Lane) -> Lane {
         let both = |n: usize| if n < LANE { a[n] } else { b[n - LANE] };
         let turns = |n: usize| if n.is_multiple_of(2) { a[n / 2] } else { b[n / 2] };
         match self {
             Self::And => from_fn(|n| a[n] & b[n]),
-            // Machines differ in what they make of greater numbers; no right program has any.
+            // Machines differ in the result for greater numbers; no correct program has any.
             Self::Lookup => from_fn(|n| b.get(usize::from(a[n])).copied().unwrap_or(0xFF)),
             Self::Affine => from_fn(|n| transformed(a[n], &b[n / 8 * 8..][..8])),
             Self::Greater => from_fn(|n| if a[n] as i8 > b[n] as i8 { 0xFF } else { 0 }),
@@ -177,7 +179,7 @@ impl Pair {
 }
 
 /// A byte times a bit matrix as `gf2p8affineqb` defines it: bit i of the product is the parity of
-/// the byte and the matrix's byte 7 - i.
+/// the byte AND the matrix's byte 7 - i.
 fn transformed(byte: u8, matrix: &[u8]) -> u8 {
     (0..8).fold(0, |bits, i| bits | ((matrix[7 - i] & byte).count_ones() as u8 & 1) << i)
 }

@@ -6,15 +6,15 @@
 //!
 //! # Words
 //!
-//! A code has *cells*, each one *packet* of bytes in a stripe, and places them as the rows of its
-//! *nodes*; what one node stores of one object is a *shard*. `lane_rows` rows of a node form
-//! a *lane*. A *segment* is the run of the user's bytes that is encoded together: some whole
-//! number of stripes. What a shard holds of segment *b* is its *block* b.
+//! A code has *cells*. Each cell is one *packet* of bytes in a stripe, and is placed as a row of
+//! one of the code's *nodes*. What one node stores of one object is a *shard*. `lane_rows` rows of
+//! a node form a *lane*. A *segment* is a part of the user's bytes that is encoded together: a
+//! whole number of stripes. What a shard holds of segment *b* is its *block* b.
 //!
-//! Some codes make their cells in *stages*: those of stage 1 when an object is encoded, those of stage 2
-//! when it is *promoted*. The lanes of a shard that are made in one stage are a *part* of it, and a
-//! shard file holds one part; a code without stages has one part a shard. Promotion adds files and
-//! changes none. An object of which any file of stage 2 is there has been promoted.
+//! Some codes compute their cells in *stages*: those of stage 1 when an object is encoded, those of
+//! stage 2 when it is *promoted*. The lanes of a shard that are computed in one stage are a *part*
+//! of it, and a shard file holds one part. A code without stages has one part a shard. Promotion
+//! adds files and changes none. An object with at least one file of stage 2 has been promoted.
 //!
 //! # File
 //!
@@ -31,13 +31,13 @@
 //! trailer      = length of the footer's record (4) | 0 (4) | end magic (8), the magic reversed
 //! ```
 //!
-//! The magic shows what mail gateways and text conversions do to a file. The trailer lets the
-//! footer be found from the end of the file.
+//! The magic reveals damage by mail gateways and text conversions. The trailer lets a reader find
+//! the footer from the end of the file.
 //!
 //! # Body
 //!
-//! The body is CBOR (RFC 8949) in its core deterministic encoding, so that equal contents are
-//! equal bytes; a reader refuses anything else, and a new key means a new version. It is a map:
+//! The body is CBOR (RFC 8949) in its core deterministic encoding, so that equal contents are equal
+//! bytes. A reader refuses anything else, and a new key means a new version. It is a map:
 //!
 //! | key | value |
 //! | --- | --- |
@@ -64,11 +64,12 @@
 //! | 0 | the object's length in bytes, below 2^63 |
 //! | 1 | bytes (32): BLAKE3 of the object |
 //!
-//! The front header holds what is known before the first byte is read; the footer repeats it,
-//! adds the total, and is authoritative. The description (see [`paritas::Code::describe`]) is a
-//! sequence of 32-bit numbers: the data cells; the nodes; for each node its cells; for each of
-//! these, by row, the ones in its generator row and their ascending positions among the data
-//! cells; where there are several stages, then the stages of the cells, node by node.
+//! The front header holds what is known before the first byte of the object is read. The footer
+//! repeats it and adds the total; the footer is authoritative. The description (see
+//! [`paritas::Code::describe`]) is a sequence of 32-bit numbers, in this order: the number of data
+//! cells; the number of nodes; for each node the number of its cells, and for each of its cells, by
+//! row, the number of ones in its generator row and their ascending positions among the data cells.
+//! A code of several stages adds the stages of the cells, node by node.
 //!
 //! # Blocks
 //!
@@ -77,43 +78,45 @@
 //! lane  = payload (stripes * rows of the lane * packet bytes) | checksum (8)
 //! ```
 //!
-//! Lanes take a node's rows in order, `lane_rows` at a time, and are numbered in the node from 0; a block
-//! has those of its file's stage, in order. `lane_rows` follows from the family: 1 for
-//! `evenodd`, `lt`, `rdp`, `star` and `xcode`, the rows of a symbol of the base code for `dpg` and `bbdpg`, for the
-//! others all rows. On every node the rows of a stage follow those of the stages before it, and no lane has
-//! rows of two. In a payload of layout `packets`,
-//! row r of the lane in stripe s is the packet at (s * rows + r) * packet. In layout `words`, where a node has w rows
-//! for each symbol of w bits, a payload is a run of little-endian words of w bits, each a symbol,
-//! whose bit r is the cell of row r.
+//! Lanes take a node's rows in order, `lane_rows` at a time, and are numbered in the node from 0. A
+//! block has the lanes of its file's stage, in order. `lane_rows` follows from the family: it is 1
+//! for `evenodd`, `lt`, `rdp`, `star` and `xcode`, the number of rows of a symbol of the base code
+//! for `dpg` and `bbdpg`, and all rows for the others. On every node the rows of a stage follow
+//! those of the stages before it, and no lane has rows of two stages. In a payload of layout
+//! `packets`, row r of the lane in stripe s is the packet at (s * rows + r) * packet. In layout
+//! `words`, a node has w rows for each symbol of w bits, and a payload is a sequence of
+//! little-endian words of w bits. Each word is a symbol; its bit r is the cell of row r.
 //!
-//! All segments have the number of stripes that the identity states, but for the last, which
-//! has as many as the rest of the object needs: ceil(rest / (data cells * packet)). An empty object has
-//! no blocks. The user's bytes of a segment fill its data lanes one after the other, in the
-//! order of the data cells, so that each data lane is a run of the object; what is left is zero.
+//! All segments have the number of stripes that the identity states, except the last, which has as
+//! many as the rest of the object needs: ceil(rest / (data cells * packet)). An empty object has no
+//! blocks. The user's bytes of a segment fill its data lanes one after the other, in the order of
+//! the data cells, so that each data lane holds consecutive bytes of the object. The remaining
+//! bytes are zero.
 //!
-//! An LT code (`lt:k=…,n=…,nodes=…`) stores none of its k data cells as such, only n cells that are XORs
-//! of them; cell b is row b / nodes of node b modulo nodes, a lane of its own. So what
-//! else is called a block of the code is here a lane. The user's bytes fill k lanes that stand in no file.
-//! Its pin is `generator` (1: the one of `define/lt/generator.rs` in the core crate, specified to the bit
-//! there), `spike`, `ripple` and `weight` (whole numbers from which all probabilities follow, see
-//! `define/lt/soliton.rs`), `seed`, and `attempt`: how many graphs of that seed were drawn and rejected
-//! before. With the spec's k, n, `variant` and `coverage` that is all that the rows follow from. A reader
-//! expects at most 2^24 ones in them. The packet may be as short as one byte, where the object does not
-//! fill k packets.
+//! An LT code (`lt:k=…,n=…,nodes=…`) does not store its k data cells, only n cells that are XORs of
+//! them. Cell b is row b / nodes of node b modulo nodes, and a lane of its own. So what is
+//! elsewhere called a block of an LT code is here a lane. The user's bytes fill k lanes that no
+//! file contains. Its pin is `generator` (1: the one of `define/lt/generator.rs` in the core crate,
+//! specified to the bit there), `spike`, `ripple` and `weight` (whole numbers from which all
+//! probabilities follow, see `define/lt/soliton.rs`), `seed`, and `attempt`: the number of graphs
+//! of that seed that were drawn and rejected before. The rows follow from the pin and from the
+//! spec's k, n, `variant` and `coverage`. A reader expects at most 2^24 ones in them. The packet
+//! may be as short as one byte if the object does not fill k packets.
 //!
-//! The checksum is CRC-64/NVME over the object's id (16), the shard's index (4), the number of
-//! the block (8), the number of the lane in the node (4), and the payload. A block that was moved
-//! to another shard, place or object is thus damaged.
+//! The checksum is CRC-64/NVME over the object's id (16), the shard's index (4), the number of the
+//! block (8), the number of the lane in the node (4), and the payload. So a block that was moved to
+//! another shard, place or object counts as damaged.
 //!
 //! # Reading what is damaged
 //!
-//! A file belongs to the object that its front header names, or if that is unreadable, its footer.
-//! If no footer of that object stands at the end of the file, it is searched backwards from there.
-//! Block b begins b full blocks after the front header; if a lane is not intact there, it is looked
-//! for where it must be counted back from the footer. So bytes that were inserted or removed cost the
-//! blocks around them, and extended and cut files lose nothing else. A lane that is nowhere intact is
-//! an erasure of its cells in that segment, and of nothing else. Where footers disagree on the total,
-//! the majority is right. Without any footer an object cannot be read: its length is unknown.
+//! A file belongs to the object that its front header names or, if that is unreadable, its footer.
+//! If there is no footer of that object at the end of the file, the file is searched backwards for
+//! one. Block b begins b full blocks after the front header. If a lane is not intact there, it is
+//! looked for at the place counted back from the footer. So inserted or removed bytes cost only the
+//! blocks around them, and an extended or cut file loses nothing else. A lane that is intact in
+//! neither place is an erasure of its cells in that segment, and of nothing else. If footers
+//! disagree on the total, the majority is right. Without any footer an object cannot be read: its
+//! length is unknown.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -128,19 +131,19 @@ use crate::shard::geometry::MAX_PACKET;
 
 const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";
 pub(crate) const END_MAGIC: [u8; 8] = *b"\x1a\n\rSTRP\x89";
-/// The version of the records of stage 1.
+/// Version of the records of stage 1.
 const VERSION: u16 = 1;
-/// The version of records that state a later stage.
+/// Version of records that state a later stage.
 const STAGED_VERSION: u16 = 2;
-/// Magic, version, kind, length of the body.
+/// Length in bytes of magic, version, kind, and length of the body.
 pub(crate) const PREFIX: usize = 16;
 pub(crate) const TRAILER: usize = 16;
 const CRC: usize = 8;
 const MAX_BODY: usize = 1 << 20;
-/// The longest record that is read.
+/// Largest length, in bytes, of a record that is read.
 pub(crate) const MAX_RECORD: usize = PREFIX + MAX_BODY + CRC;
 const MAX_NAME: usize = 255;
-/// What a lane's bytes may be.
+/// Names of the layouts of a lane's bytes.
 const LAYOUTS: [&str; 2] = ["packets", "words"];
 
 /// The name of one encoding of an object, drawn at random and written into all of its shards.
@@ -154,10 +157,10 @@ pub struct ObjectId(#[cbor(n(0), with = "minicbor::bytes")] [u8; 16]);
 pub struct Digest(#[cbor(n(0), with = "minicbor::bytes")] [u8; 32]);
 
 impl ObjectId {
-    /// A new id.
+    /// Draws a new id.
     ///
     /// # Errors
-    /// When the operating system has no random numbers.
+    /// If the operating system has no random numbers.
     pub fn random() -> Result<Self> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| {
@@ -166,7 +169,7 @@ impl ObjectId {
         Ok(Self(bytes))
     }
 
-    /// The id of these bytes.
+    /// Returns the id of these bytes.
     pub fn new(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
@@ -178,7 +181,7 @@ impl ObjectId {
 }
 
 impl Digest {
-    /// The digest of these bytes.
+    /// Returns the digest of these bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -213,7 +216,7 @@ impl FromStr for ObjectId {
     }
 }
 
-/// What all records of all shards of an object have in common.
+/// The part that all records of all shards of an object have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(map)]
 pub(crate) struct Identity {
@@ -239,7 +242,7 @@ pub(crate) struct Identity {
     pub length_hint: Option<u64>,
 }
 
-/// What is known of an object once all of it has been read.
+/// The facts about an object that are known once all of it has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(map)]
 pub(crate) struct Total {
@@ -264,21 +267,21 @@ pub(crate) struct Record {
     later_stage: Option<u8>,
 }
 
-/// Where in the file a record stands.
+/// The position of a record in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Front = 1,
     Footer = 2,
 }
 
-/// Why bytes are not a record.
+/// The reason why bytes are not a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// There is no magic: these may be anybody's bytes.
+    /// There is no magic, so the bytes may be those of any file.
     NoMagic,
     /// A record of a version that this reader does not know.
     Version(u16),
-    /// A record that is damaged, cut, or states what cannot be.
+    /// A record that is damaged, cut, or states something impossible.
     Damaged(String),
 }
 
@@ -298,7 +301,7 @@ impl fmt::Display for Flaw {
 }
 
 impl Identity {
-    /// The identity of a new object.
+    /// Returns the identity of a new object.
     pub fn new(code: &paritas::Code, name: &OsStr, object: ObjectId) -> Self {
         let pin = code.pin().entries().map(|(name, list)| (name.to_owned(), list.to_vec()));
         Self {
@@ -320,7 +323,7 @@ impl Identity {
         OsStr::from_bytes(&self.name)
     }
 
-    /// What the bytes of a lane are: `packets` or `words`.
+    /// Layout of the bytes of a lane: `packets` or `words`.
     pub fn layout(&self) -> &str {
         &self.layout
     }
@@ -340,7 +343,7 @@ impl Identity {
     }
 }
 
-/// Refuses what is not the base name of a file.
+/// Refuses a name that is not the base name of a file.
 pub(crate) fn check_name(name: &[u8]) -> Result<(), String> {
     let length = name.len();
     match name {
@@ -351,12 +354,12 @@ pub(crate) fn check_name(name: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The layout of a code.
+/// Returns the layout of a code.
 pub(crate) fn layout_of(code: &paritas::Code) -> &'static str {
     if code.symbols().is_some() { LAYOUTS[1] } else { LAYOUTS[0] }
 }
 
-/// BLAKE3 of a code's description.
+/// Returns the BLAKE3 digest of a code's description.
 pub(crate) fn describe(code: &paritas::Code) -> Digest {
     let mut hasher = blake3::Hasher::new();
     code.describe(|bytes| {
@@ -366,7 +369,7 @@ pub(crate) fn describe(code: &paritas::Code) -> Digest {
 }
 
 impl Record {
-    /// The record of a part of a shard, made in a stage from 1 on.
+    /// Returns the record of a part of a shard, made in stage `stage`, which is at least 1.
     pub fn new(identity: Identity, shard: u32, stage: u8, total: Option<Total>) -> Self {
         Self { identity, shard, total, later_stage: (stage > 1).then_some(stage) }
     }
@@ -376,15 +379,16 @@ impl Record {
         self.later_stage.unwrap_or(1)
     }
 
-    /// What older readers need not know is kept from them.
+    /// Returns the lowest version that can state the record, so that older readers can read stage
+    /// 1.
     fn version(&self) -> u16 {
         if self.later_stage.is_some() { STAGED_VERSION } else { VERSION }
     }
 
-    /// The record as bytes; a footer with its trailer.
+    /// Returns the record as bytes; a footer is followed by its trailer.
     ///
     /// # Errors
-    /// When the body would be longer than a reader accepts.
+    /// If the body would be longer than a reader accepts.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let body = self.body().unwrap_or_default();
         if body.is_empty() || body.len() > MAX_BODY {
@@ -454,8 +458,8 @@ impl Record {
     }
 }
 
-/// The length of the record that begins with these bytes, which are at least [`PREFIX`] if the
-/// file has as many.
+/// Returns the length of the record that begins with these bytes. There are at least [`PREFIX`] of
+/// them, unless the file is shorter.
 pub(crate) fn record_length(start: &[u8], kind: Kind) -> Result<usize, Flaw> {
     if !start.starts_with(&MAGIC) {
         return Err(Flaw::NoMagic);
@@ -477,7 +481,7 @@ pub(crate) fn record_length(start: &[u8], kind: Kind) -> Result<usize, Flaw> {
     Ok(PREFIX + body as usize + CRC)
 }
 
-/// The length of the footer's record that a trailer states.
+/// Returns the length of the footer's record that a trailer states.
 pub(crate) fn footer_length(trailer: &[u8; TRAILER]) -> Option<usize> {
     let length = u32_at(trailer, 0)? as usize;
     let legal = (PREFIX + CRC..=MAX_RECORD).contains(&length);
@@ -492,7 +496,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// The checksum of one lane of one block.
+/// Returns the checksum of one lane of one block.
 pub(crate) fn lane_checksum(
     object: ObjectId,
     shard: u32,
@@ -539,7 +543,7 @@ mod tests {
         if record.total.is_some() { Kind::Footer } else { Kind::Front }
     }
 
-    /// The bytes of a record without trailer.
+    /// Returns the bytes of a record without trailer.
     fn bytes_of(record: &Record) -> Vec<u8> {
         let mut bytes = record.to_bytes().unwrap();
         if record.total.is_some() {
@@ -616,7 +620,7 @@ mod tests {
     #[test]
     fn checksums_are_those_of_the_catalogue() {
         assert_eq!(checksum(CrcAlgorithm::Crc64Nvme, b"123456789"), 0xAE8B_1486_0A79_9888);
-        // Bound to everything: each change changes it.
+        // The checksum depends on everything: each change changes it.
         let sum = |id, shard, block, lane, payload: &[u8]| {
             lane_checksum(ObjectId([id; 16]), shard, block, lane, payload)
         };
@@ -641,7 +645,7 @@ mod tests {
         assert_ne!(ObjectId::random().unwrap(), ObjectId::random().unwrap());
     }
 
-    /// A record with any body and the right checksum, so that parsing goes deep.
+    /// Returns a record with any body and a correct checksum, so that parsing reaches the body.
     fn sealed_as(version: u16, body: &[u8], kind: Kind) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(version.to_le_bytes());
@@ -674,7 +678,7 @@ mod tests {
                 let start = at.index(body.len());
                 let end = (start + removed).min(body.len());
                 body.splice(start..end, with.iter().copied());
-                // What parses is what would be written again.
+                // A record that parses would be written with the same bytes.
                 let kind = kind_of(&record);
                 let bytes = sealed_as(record.version(), &body, kind);
                 if let Ok(read) = Record::parse(&bytes, kind) {

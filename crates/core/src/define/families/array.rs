@@ -1,27 +1,28 @@
-//! What the codes over a prime share: how their sizes follow from the prime, the smallest one that
-//! fits, the refusal of others, and parities along lines of the table of cells.
+//! Shared by the codes over a prime: sizes that follow from the prime, the choice of the smallest
+//! prime that fits, the refusal of other numbers, and parities along lines of the table of cells.
 
 use crate::define::builder::CodeBuilder;
 use crate::define::cells::{CellId, Role};
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
 
-/// The largest prime a code is built on.
+/// Largest prime that a code may be built on.
 const MAX_PRIME: usize = 257;
 
 /// How the sizes of a family follow from its prime.
 #[derive(Debug)]
 pub(super) struct Sizes {
-    /// The parameter that decides the prime.
+    /// The parameter that determines the prime.
     pub(super) key: &'static str,
-    /// The parameter is the prime less this.
+    /// The prime minus the parameter.
     pub(super) less: usize,
-    /// There are as many data columns as the prime less this.
+    /// The prime minus the largest number of data columns.
     pub(super) spare: usize,
 }
 
 impl Sizes {
-    /// Reads `k` and the prime of a spec, by default the smallest that has room for k columns.
+    /// Reads `k` and the prime of a spec. The default is the smallest prime that has room for k
+    /// columns.
     pub(super) fn read(&self, spec: &Spec) -> Result<(usize, usize)> {
         spec.allow(&["k", self.key])?;
         let (k, given) = (spec.required("k")?, spec.number(self.key)?);
@@ -32,7 +33,7 @@ impl Sizes {
         prime.filter(|_| k > 0).map(|p| (k, p)).ok_or_else(|| self.refusal(spec, k, given))
     }
 
-    /// The spec of k data columns over the prime p, without the family's other parameters.
+    /// Returns the spec of k data columns over the prime p, without the family's other parameters.
     pub(super) fn spec(&self, family: &str, k: usize, p: usize) -> Spec {
         Spec::new(family).with("k", k).with(self.key, p - self.less)
     }
@@ -60,22 +61,22 @@ impl Sizes {
     }
 }
 
-/// Adds row parity over data columns as a node, and returns its cells.
+/// Adds a node with the parity of each row of the data columns, and returns its cells.
 pub(super) fn rows(builder: &mut CodeBuilder, node: usize, data: &[Vec<CellId>]) -> Vec<CellId> {
     let row = |r: usize| data.iter().map(|column| column[r]).collect::<Vec<_>>();
     let rows = 0..data.first().map_or(0, Vec::len);
     rows.map(|r| builder.derived(Role::Parity, Some(node), &row(r))).collect()
 }
 
-/// The cells (r, c) of columns of p - 1 cells with r + slope·c = i modulo p: of slope 1 a diagonal,
-/// of slope p - 1 one the other way.
+/// Cells (r, c) with r + slope·c = i modulo p, of columns with p - 1 cells. Slope 1 gives a
+/// diagonal, slope p - 1 a diagonal of the other direction.
 pub(super) fn line(columns: &[Vec<CellId>], p: usize, slope: usize, i: usize) -> Vec<CellId> {
     let row = |c: usize| (i + (p - slope) * c) % p;
     columns.iter().enumerate().filter_map(|(c, cells)| cells.get(row(c)).copied()).collect()
 }
 
-/// Adds a parity node as in EVENODD: each of its cells is a line of the given slope plus S, the
-/// XOR of line p - 1, which is computed once and stored nowhere.
+/// Adds a parity node as in EVENODD. Each of its cells is a line of the given slope plus S, the XOR
+/// of line p - 1. S is computed once and stored nowhere.
 pub(super) fn adjusted_diagonals(
     builder: &mut CodeBuilder,
     node: usize,
@@ -96,7 +97,7 @@ pub(super) fn primes() -> impl Iterator<Item = usize> {
     (3..=MAX_PRIME).filter(|&n| is_odd_prime(n))
 }
 
-/// Whether codes are built on `n`. Larger numbers are refused before they are looked at.
+/// Whether codes can be built on `n`. Numbers above the largest prime are refused without a test.
 pub(super) fn is_odd_prime(n: usize) -> bool {
     let mut divisors = (2..).take_while(|d| d * d <= n);
     (3..=MAX_PRIME).contains(&n) && divisors.all(|d| !n.is_multiple_of(d))

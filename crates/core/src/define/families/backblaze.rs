@@ -1,14 +1,15 @@
 //! Backblaze's Reed-Solomon matrix, over bytes in the word layout.
 //!
-//! Backblaze's JavaReedSolomon (2015), and after it klauspost/reedsolomon in Go by default, which
-//! MinIO and SeaweedFS use, and reed-solomon-erasure in Rust, start from the n by k Vandermonde
-//! matrix V with entry r^c in row r, column c, over GF(2^8) with the polynomial 0x11D and 0^0 = 1, and
-//! multiply it by the inverse of its top square. The top becomes an identity, and any k rows stay
-//! invertible: it is MDS for any n ≤ 256.
+//! The matrix is that of Backblaze's JavaReedSolomon (2015). It is also the default of
+//! klauspost/reedsolomon in Go, which MinIO and SeaweedFS use, and that of reed-solomon-erasure in
+//! Rust. They start from the n by k Vandermonde matrix V with entry r^c in row r, column c, over
+//! GF(2^8) with the polynomial 0x11D and 0^0 = 1, and multiply it by the inverse of its top square.
+//! The top becomes an identity, and any k rows stay invertible: the code is MDS for any n ≤ 256.
 //!
-//! No matrix has to be inverted to know the result. A row of V times a vector evaluates the
-//! polynomial that has the vector as its coefficients at r; so data symbols are the values of a
-//! polynomial of degree below k at 0..k, and parity r its value at r ([`words::interpolation`]).
+//! No matrix has to be inverted to know the result. A row r of V times a vector evaluates, at r,
+//! the polynomial whose coefficients are the vector. So data symbols are the values at 0..k of a
+//! polynomial of degree below k, and the parity symbol of row r is its value at r
+//! ([`words::interpolation`]).
 
 use std::ops::Range;
 

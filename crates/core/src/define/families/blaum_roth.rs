@@ -1,14 +1,14 @@
 //! Blaum-Roth codes: minimal-density RAID-6 for w + 1 an odd prime.
 //!
 //! Blaum and Roth, *On lowest density MDS codes* (IEEE Transactions on Information Theory, 1999).
-//! With p = w + 1 prime, number the rows of a column from 1 to w and give column j > 0 a row 0 that is
-//! not stored: the XOR of its rows j and j / 2, halving being modulo p. Row r of Q is then the
-//! XOR of row r + j modulo p of every column j, a diagonal; so in X_j each row has one one, except
-//! row p - j, which has two, in columns j and j / 2. X_0 is the identity.
+//! Let p = w + 1 be prime. Number the rows of a column from 1 to w, and give column j > 0 a row 0
+//! that is not stored: the XOR of its rows j and j / 2, where halving is modulo p. Row r of Q is
+//! then the XOR of row r + j modulo p of every column j, a diagonal. So in X_j each row has a
+//! single one, except row p - j, which has two, in columns j and j / 2. X_0 is the identity.
 //!
-//! With k < w the code has the first k blocks. The numbers are those of Jerasure's
-//! `blaum_roth`, which accepts any w; where w + 1 is not prime not every loss of two nodes is
-//! recoverable, so such w are refused here.
+//! With k < w the code has the first k blocks. The numbers are those of Jerasure's `blaum_roth`,
+//! which accepts any w. If w + 1 is not prime, some losses of two nodes are unrecoverable, so such
+//! w are refused here.
 
 use crate::define::bitmatrix::BitMatrix;
 use crate::define::code::Code;

@@ -1,12 +1,12 @@
 //! Cauchy Reed-Solomon: the default code, MDS for any k and m with k + m ≤ 2^w.
 //!
-//! The matrix is a [`CauchyMatrix`]; a coefficient becomes a w by w bit matrix
-//! ([`Field::bit_matrix`]) and a strip w packets, after which encoding is XOR alone.
+//! The matrix is a [`CauchyMatrix`]. Each coefficient becomes a w by w bit matrix
+//! ([`Field::bit_matrix`]) and each strip w packets, so encoding needs only XORs.
 //!
 //! By default w is the smallest that fits. For many sizes the points and row scalings are the best
-//! that a search found (`table`); for others the data points are 0..k, the parity points
-//! k..n, and the matrix is normalised. Points and scalings are pinned, so that better defaults do
-//! not touch stored data.
+//! that a search found (`table`). For the others the data points are 0..k, the parity points k..n,
+//! and the matrix is normalised. Points and scalings are pinned, so better defaults do not affect
+//! stored data.
 
 mod table;
 
@@ -63,9 +63,9 @@ fn pinned(k: usize, m: usize, w: usize, pin: &Pin) -> Result<CauchyMatrix> {
     plain.with_scalings(pin.list("row-scale")?, pin.list("column-scale")?)
 }
 
-/// The code of a spec without points that is made for its first `m` parities, as the second base code
-/// of delayed parity generation is: they are those of the default code for k and m, and the others have
-/// few ones.
+/// Returns the code of a spec without points, chosen so that its first `m` parities have few ones.
+/// Those are the parities of the default code for k and m. Delayed parity generation uses this as
+/// its second base code.
 pub(super) fn for_first_parities(spec: &Spec, m: usize) -> Result<Code> {
     let shape = LIMITS.read(spec)?;
     let first = Shape { m, ..shape }.default_matrix()?;
@@ -73,11 +73,11 @@ pub(super) fn for_first_parities(spec: &Spec, m: usize) -> Result<Code> {
 }
 
 impl Code {
-    /// The code of a Cauchy matrix over the standard field of its width; its spec says all that the
-    /// defaults would not give.
+    /// Returns the code of a Cauchy matrix over the standard field of its width. Its spec states
+    /// everything that the defaults would not give.
     ///
     /// # Errors
-    /// When the matrix would be too big to plan with.
+    /// If the matrix would be too big to plan with.
     pub fn cauchy(matrix: &CauchyMatrix) -> Result<Self> {
         let shape = Shape { k: matrix.k(), m: matrix.m(), w: matrix.field().width() as usize };
         let plain = shape.matrix(&matrix.points())?;
@@ -91,7 +91,7 @@ impl Code {
         shape.code(matrix, &given)
     }
 
-    /// The Cauchy matrix of a code that is made from one.
+    /// Returns the Cauchy matrix of a code that was made from one.
     pub fn cauchy_matrix(&self) -> Option<CauchyMatrix> {
         if self.spec().family() != FAMILY.name {
             return None;
@@ -102,7 +102,7 @@ impl Code {
     }
 }
 
-/// What of a matrix the spec says, beside its shape.
+/// What the spec states of a matrix, beside its shape.
 struct Given {
     points: Option<Vec<u64>>,
     rows: Option<Vec<u64>>,
@@ -148,18 +148,18 @@ pub(super) struct Shape {
     pub(super) w: usize,
 }
 
-/// What k, m and w a family of Cauchy matrices takes.
+/// Which k, m and w a family of Cauchy matrices accepts.
 pub(super) struct Limits {
     /// The keys of its specs.
     pub(super) keys: &'static [&'static str],
     /// The largest w.
     pub(super) widest: usize,
-    /// The most nodes for an m and a w.
+    /// Returns the largest number of nodes for an m and a w.
     pub(super) most_nodes: fn(usize, usize) -> usize,
 }
 
 impl Limits {
-    /// Reads a spec; w defaults to the smallest that fits.
+    /// Reads a spec; w defaults to the smallest width that fits.
     pub(super) fn read(&self, spec: &Spec) -> Result<Shape> {
         spec.allow(self.keys)?;
         let (k, m) = (spec.required("k")?, spec.required("m")?);
@@ -264,7 +264,7 @@ mod tests {
         }
     }
 
-    /// A matrix says in its spec just what is needed to make it again.
+    /// A spec states just what is needed to make its matrix again.
     #[test]
     fn matrices_have_specs() {
         for spec in [

@@ -1,17 +1,19 @@
 //! Cauchy Reed-Solomon with Jerasure's improved matrix, `cauchy_good`.
 //!
-//! Plank and Xu, *Optimizing Cauchy Reed-Solomon codes for fault-tolerant network storage applications*
-//! (NCA 2006), as `cauchy_good_general_coding_matrix` of Jerasure does it:
+//! Plank and Xu, *Optimizing Cauchy Reed-Solomon codes for fault-tolerant network storage
+//! applications* (NCA 2006), as Jerasure's `cauchy_good_general_coding_matrix` implements it:
 //!
-//! - In general: the matrix of [`cauchy_orig`]; each column divided by its entry of the first row; then,
-//!   row by row from the second, the row divided by that of its entries which leaves it the fewest
-//!   ones, the first of several, and by none unless that is better.
-//! - For m = 2 and small fields the best matrix is known: the first row all ones, and in the second the k
-//!   elements whose bit matrices have the fewest ones (any distinct ones do, as for RAID-6).
-//!   Jerasure has them in tables, cut at 1023 elements, for w from 2 to 11. Of elements with equally
-//!   many ones the smaller comes first, so that the tables can be sorted instead of stated.
+//! - In general it starts from the matrix of [`cauchy_orig`] and divides each column by its entry
+//!   in the first row. Then, from the second row on, it divides each row by the entry that leaves
+//!   the row with the fewest ones, the first of several. A row that no division improves stays as
+//!   it is.
+//! - For m = 2 and small fields the best matrix is known. Its first row is all ones. Its second row
+//!   holds the k elements whose bit matrices have the fewest ones (any distinct elements work, as
+//!   for RAID-6). Jerasure keeps these elements in tables for w from 2 to 11, cut at 1023 elements.
+//!   Of elements with equally many ones the smaller comes first, so here they are sorted instead of
+//!   listed.
 //!
-//! The second rule serves k = 2^w - 1, one node more than a Cauchy matrix has points for.
+//! The second rule also serves k = 2^w - 1, one node more than a Cauchy matrix has points for.
 
 use crate::define::code::Code;
 use crate::define::families::cauchy::{Limits, Shape};
@@ -27,11 +29,12 @@ pub(super) const FAMILY: Family = Family {
     limits: "k >= 1, m >= 1, k + m <= 2^w (for m = 2 and w from 2 to 10: 2^w + 1), w <= 32 (default: the smallest that fits)",
     example: "cauchy-good:k=10,m=4",
     define,
-    // However long it takes: what has been stored can be read.
+    // No limit on time here: stored data must stay readable.
     rebuild: |spec, pin| rebuild_fixed(spec, pin, |spec| construct(&LIMITS.read(spec)?)),
 };
 
-/// The most quotients that are compared where each has to be computed, which takes 60 ns.
+/// Upper bound on the number of quotients compared, for fields in which each has to be computed;
+/// one takes 60 ns.
 const MOST_QUOTIENTS: usize = 1 << 25;
 
 const LIMITS: Limits = Limits {
@@ -63,8 +66,8 @@ fn construct(shape: &Shape) -> Result<Code> {
     cauchy_orig::code(FAMILY.name, shape, field, rows)
 }
 
-/// Refuses matrices over fields too large for tables that would take longer than three seconds to improve:
-/// every entry of a row is tried as its divisor.
+/// Refuses matrices over fields too large for tables if improving them would take longer than three
+/// seconds. Every entry of a row is tried as its divisor.
 fn expect_quotients(spec: &Spec, &Shape { k, m, w }: &Shape) -> Result<()> {
     let quotients = (m - 1).saturating_mul(k).saturating_mul(k);
     if w <= WIDEST_TABLE as usize || quotients <= MOST_QUOTIENTS {
@@ -76,12 +79,12 @@ fn expect_quotients(spec: &Spec, &Shape { k, m, w }: &Shape) -> Result<()> {
     )))
 }
 
-/// How many elements Jerasure's table of the best has for a width.
+/// Number of elements in Jerasure's table of the best elements for width `w`.
 fn best_elements(w: usize) -> usize {
     if (2..=11).contains(&w) { ((1 << w) - 1).min(1023) } else { 0 }
 }
 
-/// The k elements with the fewest ones.
+/// Returns the k elements with the fewest ones.
 fn sparsest(field: Field, k: usize) -> Vec<u32> {
     let mut elements: Vec<u32> = (1..field.size() as u32).collect();
     elements.sort_by_cached_key(|&element| (field.ones(element), element));
@@ -97,7 +100,7 @@ fn improved(field: Field, mut rows: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
     }
     let ones = Ones::new(field, rows.len(), first.len());
     for row in &mut rows[1..] {
-        // The first of equals is taken, and to leave the row as it stands comes first.
+        // The first of equals is taken; leaving the row as it is comes first.
         let divisors: Vec<u32> = [1].iter().chain(row.iter()).copied().collect();
         let counts = ones.divided(row, &divisors).into_iter().zip(divisors);
         let best = counts.min_by_key(|&(count, _)| count).map_or(1, |(_, divisor)| divisor);
@@ -131,7 +134,7 @@ mod tests {
         assert_eq!(improved(field, vec![vec![3, 2], vec![2, 3]]), [[1, 1], [1, 3]]);
     }
 
-    /// One node more than there are elements: the Q row has all elements but 0.
+    /// One node more than a Cauchy matrix has points for: the Q row has all elements but 0.
     #[test]
     fn one_node_more_with_two_parities() {
         let code = code("cauchy-good:k=7,m=2,w=3").unwrap();

@@ -1,10 +1,10 @@
 //! Cauchy Reed-Solomon with Jerasure's first matrix, `cauchy_orig`.
 //!
-//! Plank, Simmerman and Schuman, *Jerasure: a library in C/C++ facilitating erasure coding for storage
-//! applications* (2008), `cauchy_original_coding_matrix`: entry (i, j) is 1 / (i xor (m + j)), a Cauchy
-//! matrix (Blömer et al. 1995) with parity points 0 to m - 1 and data points m to m + k - 1, as
-//! they stand. It is dense; `cauchy-good` and `cauchy` have fewer ones. It is here so that data that others
-//! have stored can be read.
+//! Plank, Simmerman and Schuman, *Jerasure: a library in C/C++ facilitating erasure coding for
+//! storage applications* (2008), `cauchy_original_coding_matrix`. Entry (i, j) is 1 / (i xor
+//! (m + j)): a Cauchy matrix (Blömer et al. 1995) with parity points 0 to m - 1 and data points m
+//! to m + k - 1, without scaling. It is dense; `cauchy-good` and `cauchy` have fewer ones. It is
+//! here so that data stored by other software can be read.
 
 use crate::define::builder::CodeBuilder;
 use crate::define::code::Code;
@@ -33,7 +33,7 @@ fn define(spec: &Spec) -> Result<Code> {
     code(FAMILY.name, &shape, field, matrix(&shape, field))
 }
 
-/// The coefficients, a row a parity node.
+/// Returns the coefficients, one row for each parity node.
 pub(super) fn matrix(shape: &Shape, field: Field) -> Vec<Vec<u32>> {
     let &Shape { k, m, .. } = shape;
     // Points are distinct, so every sum has an inverse.
@@ -41,7 +41,7 @@ pub(super) fn matrix(shape: &Shape, field: Field) -> Vec<Vec<u32>> {
     (0..m).map(|i| (0..k).map(|j| entry(i, j)).collect()).collect()
 }
 
-/// The code with these coefficients in the packet layout; with k, m and w they are fixed, so that
+/// Returns the code with these coefficients in the packet layout. They follow from k, m and w, so
 /// the pin needs only the polynomial.
 pub(super) fn code(family: &str, shape: &Shape, field: Field, rows: Vec<Vec<u32>>) -> Result<Code> {
     let &Shape { k, m, w } = shape;

@@ -1,10 +1,10 @@
-//! What the minimal-density RAID-6 codes share: P, the XOR of the data, and Q, for which data node
-//! j is multiplied by a w by w bit matrix X_j.
+//! Shared by the minimal-density RAID-6 codes: P is the XOR of the data; for Q, data node j is
+//! multiplied by a w by w bit matrix X_j.
 //!
-//! Blaum and Roth, *On lowest density MDS codes* (IEEE Transactions on Information Theory, 1999):
-//! such a code survives any two losses exactly when every X_j and every sum X_i + X_j of two
-//! is invertible, and then Q has at least kw + k - 1 ones: w for one node, w + 1 for every other.
-//! The codes of this kind reach that bound. Their bytes are Jerasure's.
+//! Blaum and Roth, *On lowest density MDS codes* (IEEE Transactions on Information Theory, 1999). A
+//! code of this kind survives any two losses exactly if every X_j and every sum X_i + X_j of two is
+//! invertible. Q then has at least kw + k - 1 ones: w for one node, w + 1 for every other. The
+//! codes here reach that bound. Their bytes are Jerasure's.
 
 use crate::define::bitmatrix::BitMatrix;
 use crate::define::builder::CodeBuilder;
@@ -13,7 +13,7 @@ use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::Result;
 
-/// The code with these blocks of Q.
+/// Returns the code with these blocks of Q.
 pub(super) fn code(spec: Spec, pin: Pin, blocks: &[BitMatrix]) -> Result<Code> {
     let (k, w) = (blocks.len(), blocks.first().map_or(0, BitMatrix::rows));
     let mut builder = CodeBuilder::new(k + 2);
@@ -23,7 +23,7 @@ pub(super) fn code(spec: Spec, pin: Pin, blocks: &[BitMatrix]) -> Result<Code> {
     builder.finish(spec, 2)
 }
 
-/// The bit matrix of w by w with ones at these (row, column).
+/// Returns the w by w bit matrix with ones at these (row, column).
 pub(super) fn block(w: usize, ones: impl IntoIterator<Item = (usize, usize)>) -> BitMatrix {
     let mut block = BitMatrix::zero(w, w);
     ones.into_iter().for_each(|(r, c)| block.set(r, c, true));
@@ -35,7 +35,7 @@ pub(super) mod tests {
     use super::*;
     use crate::NodeId;
 
-    /// The two conditions of the head, and the bound.
+    /// Checks the two conditions stated at the top of this file, and the bound.
     pub(in super::super) fn assert_densest(blocks: &[BitMatrix]) {
         let (k, w) = (blocks.len(), blocks[0].rows());
         assert_eq!(blocks.iter().map(BitMatrix::ones).sum::<usize>(), k * w + k - 1);

@@ -1,10 +1,11 @@
 //! Delayed parity generation: m parities at once, m2 - m more later, from part of what is stored.
 //!
-//! S. Mousavi, T. Zhou and C. Tian, *Delayed parity generation in MDS storage codes* (ISIT 2018); T. Zhou,
-//! *Erasure coding optimization for data storage* (dissertation, Texas A&M, 2020), chapter 4 and appendix
-//! A. A group is m2 stripes of k data symbols. The first m are encoded with all m2 parities of a code
-//! C, the other m2 - m with the first m parities of a code C̄, and onto parity i of stripe m + j
-//! the otherwise unstored parity m + j of stripe i is added:
+//! S. Mousavi, T. Zhou and C. Tian, *Delayed parity generation in MDS storage codes* (ISIT 2018);
+//! T. Zhou, *Erasure coding optimization for data storage* (dissertation, Texas A&M, 2020), chapter
+//! 4 and appendix A. A group is m2 stripes of k data symbols. The first m stripes are encoded with
+//! all m2 parities of a code C, the other m2 - m stripes with the first m parities of a code C̄. In
+//! stage one, only m parities of each stripe are stored. Parity i of stripe m + j additionally has
+//! parity m + j of stripe i added to it, which is not stored otherwise before stage two:
 //!
 //! ```text
 //!                 stripe i ≤ m         stripe m + j
@@ -12,15 +13,16 @@
 //!    parity m+j'  p(m+j', i)           p̄(m+j', m+j)                 stage two, j' ≤ m2 - m
 //! ```
 //!
-//! To make the parities of stage two, the data and parity of the last m2 - m stripes are read: from
-//! their data follow all their p̄, and what is left of their stored parity is just the parities that
-//! the first stripes lack. That is (m2 - m)(k + m) symbols of k·m2, and no code reads less (theorem
-//! 1). Any m nodes may be lost after stage one and any m2 after stage two: the first m stripes are
-//! C alone, with what they give the others are cleared, and these are C̄. From m2 = k + m on no code
-//! can do with less than all data; nothing is added then, and stage two reads the data.
+//! Stage two reads the data and parity of the last m2 - m stripes. Their data gives all their p̄.
+//! Subtracting p̄ from their stored parity leaves exactly the parities that the first stripes lack.
+//! That is (m2 - m)(k + m) symbols of k·m2, and no code reads less (theorem 1). Any m nodes may be
+//! lost after stage one and any m2 after stage two: the first m stripes are plain C; once they are
+//! decoded, their parities can be subtracted from the other stripes, which are then plain C̄. From
+//! m2 = k + m on, no code can read less than all data. Nothing is added then, and stage two reads
+//! the data.
 //!
-//! In `dpg` C̄ is C (the 2018 construction), in `bbdpg` they are chosen apart. `docs/dpg.md` has the
-//! proofs and a worked example.
+//! In `dpg` C̄ is C (the 2018 construction); in `bbdpg` the two are chosen separately.
+//! `docs/dpg.md` has the proofs and a worked example.
 
 mod base;
 mod group;
@@ -64,7 +66,7 @@ fn rebuild(spec: &Spec, pin: &Pin) -> Result<Code> {
     code(spec, shape, &Bases::rebuild(spec, shape.k, shape.m2, pin)?)
 }
 
-/// The code of a group over its base codes.
+/// Returns the code of a group over its base codes.
 fn code(spec: &Spec, shape: Shape, bases: &Bases) -> Result<Code> {
     expect_size(shape.k * shape.m2, shape.m2, bases.width())?;
     let mut builder = Group { shape, c: bases.c(), bar: bases.bar() }.build();

@@ -1,13 +1,14 @@
 //! EVENODD: the first two-parity array code over a prime.
 //!
-//! Blaum, Brady, Bruck and Menon, *EVENODD: an efficient scheme for tolerating double disk
-//! failures in RAID architectures* (IEEE Transactions on Computers, 1995). For a prime p there are
-//! p - 1 rows and p data columns. The first parity is that of the rows. Cell (r, c) lies on
-//! diagonal (r + c) mod p; with S the XOR of diagonal p - 1, the second parity's row i is S plus
-//! diagonal i. S is an auxiliary cell: computed once, stored nowhere.
+//! Blaum, Brady, Bruck and Menon, *EVENODD: an efficient scheme for tolerating double disk failures
+//! in RAID architectures* (IEEE Transactions on Computers, 1995). For a prime p there are p - 1
+//! rows and p data columns. The first parity node holds the parity of each row. Cell (r, c) lies on
+//! diagonal (r + c) mod p. Let S be the XOR of diagonal p - 1; row i of the second parity node is S
+//! plus diagonal i. S is an auxiliary cell: computed once, stored nowhere.
 //!
 //! Shortened to k < p, the code keeps the first k columns (as usual: the last ones are zero). Any
-//! choice costs the same number of XORs; this one decides the bytes and never changes.
+//! choice of columns costs the same number of XORs. This choice decides the bytes and never
+//! changes.
 
 use crate::define::builder::CodeBuilder;
 use crate::define::code::Code;

@@ -1,28 +1,28 @@
 //! The two matrices of Intel's ISA-L, over bytes in the word layout.
 //!
-//! ISA-L (github.com/intel/isa-l, `erasure_code/ec_base.c`) makes parity row i of a code with k data
-//! nodes in one of two ways, over GF(2^8) with the polynomial 0x11D:
+//! ISA-L (github.com/intel/isa-l, `erasure_code/ec_base.c`) computes parity row i of a code with k
+//! data nodes in one of two ways, over GF(2^8) with the polynomial 0x11D:
 //!
 //! - `gf_gen_cauchy1_matrix`: column j holds 1 / ((k + i) xor j). That is a Cauchy matrix (Blömer
 //!   et al. 1995) with data points 0..k and parity points k..n, so every square submatrix is
-//!   invertible and any m nodes may be lost. HDFS's RS-6-3 and RS-10-4 and newer Ceph pools
-//!   use it.
-//! - `gf_gen_rs_matrix`: column j holds 2^(i·j), the rows of a Vandermonde matrix beneath an identity.
-//!   Such a code is *not* MDS in general: a loss of r data nodes is solved with r of the rows, and
-//!   with some rows missing the minor is a generalised Vandermonde determinant, which may vanish.
+//!   invertible and any m nodes may be lost. HDFS's RS-6-3 and RS-10-4 and newer Ceph pools use it.
+//! - `gf_gen_rs_matrix`: column j holds 2^(i·j), the rows of a Vandermonde matrix beneath an
+//!   identity. Such a code is *not* MDS in general. A loss of r data nodes is solved with r of the
+//!   rows; if those are not consecutive, the minor is a generalised Vandermonde determinant, which
+//!   may vanish.
 //!
-//! Where `gf_gen_rs_matrix` is MDS was found by computing every minor (the tests repeat it at the
-//! borders of the set). For n ≤ 256 it is this:
+//! The sizes for which `gf_gen_rs_matrix` is MDS were found by computing every minor (the tests
+//! repeat it at the borders of the set). For n ≤ 256 they are:
 //!
-//! - k ≤ 3, and m ≤ 3: always. With k = 3 the columns are x^0, x^1, x^2 over the distinct points
-//!   x = 2^i, with m = 3 the rows are the same over x = 2^j; every minor of such a matrix is a
+//! - k ≤ 3, and m ≤ 3: always. With k = 3 the columns are x^0, x^1, x^2 over the distinct points x
+//!   = 2^i; with m = 3 the rows are the same over x = 2^j. Every minor of such a matrix is a
 //!   Vandermonde determinant, of the points or of their squares, times a monomial.
 //! - m = 4 up to k = 21, and k = 4 up to m = 21: the minor of rows 0, 1, 3 and columns a, b, c is a
 //!   Vandermonde determinant times 2^a + 2^b + 2^c, and 1 + 2^10 + 2^21 = 0 in this field.
 //! - k = 5 up to m = 5: with six rows, those of 0, 2, 5 and columns 0, 3, 4 are dependent.
 //!
-//! Everything else is refused, although ISA-L computes it: some m losses would be unrecoverable.
-//! A code is MDS only if those with fewer nodes are, so this is the whole set.
+//! All other sizes are refused, although ISA-L computes them: some m losses would be unrecoverable.
+//! A code can be MDS only if the codes with fewer nodes are, so this is the whole set.
 
 use crate::define::code::Code;
 use crate::define::families::{Family, words};
@@ -78,7 +78,8 @@ fn powers(field: Field, k: usize, m: usize) -> Vec<Vec<u32>> {
     (0..m).map(row).collect()
 }
 
-/// The most parity nodes with which k data nodes survive every loss of so many.
+/// Returns the largest number of parity nodes m for which k data nodes survive every loss of m
+/// nodes.
 fn most_parity(k: usize) -> usize {
     match k {
         0..=3 => words::MAX_NODES - k,
@@ -130,7 +131,8 @@ mod tests {
         })
     }
 
-    /// Exhaustive, and with the codes just beyond; those with fewer nodes are part of these.
+    /// Exhaustive over the largest codes of the set and the codes just beyond it. Codes with fewer
+    /// nodes are part of these.
     #[test]
     fn the_safe_set_is_just_what_it_is() {
         for (k, m) in [(4, 21), (5, 5), (21, 4), (40, 3), (3, 40)] {
@@ -143,7 +145,8 @@ mod tests {
         }
     }
 
-    /// The argument of the head: points and their squares are distinct.
+    /// Checks the argument at the top of this file: the points are distinct, and so are their
+    /// squares.
     #[test]
     fn three_rows_or_columns_are_always_safe() {
         let field = words::field(words::BYTE).unwrap();

@@ -3,10 +3,10 @@
 //! Plank, *The RAID-6 Liber8Tion Code* (International Journal of High Performance Computing
 //! Applications, 2009). Neither 8 nor 9 is prime, so neither Liberation nor Blaum-Roth codes have
 //! words of a byte. Plank found the blocks by search; there is no formula for them. Every X_j is a
-//! permutation matrix, with one more one for j > 0, so that Q has kw + k - 1 ones, the fewest
+//! permutation matrix, for j > 0 with one additional one, so Q has kw + k - 1 ones, the fewest
 //! possible.
 //!
-//! [`BLOCKS`] states them as Jerasure has them (`liber8tion_coding_bitmatrix`), because they decide the
+//! [`BLOCKS`] lists them as Jerasure does (`liber8tion_coding_bitmatrix`), because they decide the
 //! bytes. With k < 8 the code has the first k blocks.
 
 use crate::define::bitmatrix::BitMatrix;
@@ -27,7 +27,7 @@ pub(super) const FAMILY: Family = Family {
 
 const WIDTH: usize = 8;
 
-/// A block of Q: for each row the column of its one, and the (row, column) of one more.
+/// A block of Q: for each row the column of its one, and the (row, column) of an additional one.
 struct Block([usize; WIDTH], Option<(usize, usize)>);
 
 const BLOCKS: [Block; WIDTH] = [
@@ -61,7 +61,7 @@ fn blocks(k: usize) -> Vec<BitMatrix> {
     BLOCKS[..k].iter().map(block).collect()
 }
 
-/// A block as a number: bit 8r + c is entry (r, c).
+/// Returns a block as a number: bit 8r + c is entry (r, c).
 fn packed(block: &BitMatrix) -> u64 {
     (0..WIDTH).map(|r| block.row(r)[0] << (WIDTH * r)).sum()
 }

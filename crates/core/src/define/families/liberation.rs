@@ -1,12 +1,12 @@
 //! Liberation codes: minimal-density RAID-6 for w an odd prime.
 //!
-//! Plank, *The RAID-6 Liberation Codes* (FAST 2008), section 3. X_0 is the identity; X_j is the
-//! identity rotated by j columns, row i having its one in column i + j, with one more one in row
-//! y = j(w - 1)/2, column y + j - 1; rows and columns are modulo w. For w prime and k ≤ w any two
-//! losses are recoverable, and Q has kw + k - 1 ones, the fewest possible.
+//! Plank, *The RAID-6 Liberation Codes* (FAST 2008), section 3. X_0 is the identity. X_j is the
+//! identity rotated by j columns, so row i has its one in column i + j, with an additional one in
+//! row y = j(w - 1)/2, column y + j - 1. Rows and columns are modulo w. For w prime and k ≤ w any
+//! two losses are recoverable, and Q has kw + k - 1 ones, the fewest possible.
 //!
-//! With composite w the sum of two blocks may be singular, so such w are refused, which Jerasure's
-//! library does not do. With k < w the code has the first k blocks, as in Jerasure.
+//! With composite w the sum of two blocks may be singular, so such w are refused; Jerasure's
+//! library accepts them. With k < w the code has the first k blocks, as in Jerasure.
 
 use crate::define::bitmatrix::BitMatrix;
 use crate::define::code::Code;

@@ -1,8 +1,8 @@
 //! LT codes as codes: a graph drawn from a seed, its blocks dealt out to nodes in turn.
 //!
-//! What decides the graph is pinned (see [`LtCode::pin`]). No number of losses is promised, so the
-//! tolerance is 0: what can be borne is a matter of the graph and of chance. What is promised is that
-//! all blocks together determine the data.
+//! The numbers that decide the graph are pinned (see [`LtCode::pin`]). No number of losses is
+//! promised, so the tolerance is 0: which losses are recoverable depends on the graph, and so on
+//! chance. All blocks together are promised to determine the data.
 
 use crate::define::builder::CodeBuilder;
 use crate::define::code::Code;
@@ -22,8 +22,8 @@ pub(super) const FAMILY: Family = Family {
     rebuild: |spec, pin| rebuild(spec, pin),
 };
 
-/// The most neighbours of all blocks together, so that a header costs no more memory to read than a
-/// segment.
+/// Upper bound on the total number of neighbours of all blocks. It keeps the memory for reading a
+/// header within that of a segment.
 const MAX_EDGES: usize = 1 << 24;
 
 fn rebuild(spec: &Spec, pin: &Pin) -> Result<Code> {

@@ -1,8 +1,8 @@
-//! The families: one file each, and the table through which names find them.
+//! The families: one file each, and the table that finds them by name.
 //!
 //! A family turns the parameters of a [`Spec`] into a [`Code`] with a [`Pin`], and rebuilds the
-//! same code from that pin. `define` may choose defaults from any table; `rebuild` may not look
-//! anywhere but at the spec and the pin, so that stored data outlives the tables.
+//! same code from that pin. `define` may choose defaults from any table. `rebuild` may use only the
+//! spec and the pin, so that stored data outlives the tables.
 
 mod array;
 mod backblaze;
@@ -38,11 +38,11 @@ use crate::error::{Error, Result};
 pub struct Family {
     /// The name that begins a spec.
     pub name: &'static str,
-    /// One line that says what it is.
+    /// A one-line description.
     pub summary: &'static str,
-    /// What its parameters may be.
+    /// The values that its parameters may take.
     pub limits: &'static str,
-    /// A spec to try.
+    /// An example of a spec.
     pub example: &'static str,
     define: fn(&Spec) -> Result<Code>,
     rebuild: fn(&Spec, &Pin) -> Result<Code>,
@@ -73,19 +73,20 @@ pub const FAMILIES: &[Family] = &[
 ];
 
 impl Code {
-    /// The code that a spec names.
+    /// Returns the code that a spec names.
     ///
     /// # Errors
-    /// When there is no such family, a parameter is missing or unknown, or the family cannot serve
-    /// the parameters; the message says what would be legal.
+    /// If there is no family of that name, a parameter is missing or unknown, or the family cannot
+    /// serve the parameters. The message says what would be legal.
     pub fn new(spec: &Spec) -> Result<Self> {
         (family(spec)?.define)(spec)
     }
 
-    /// The code that a canonical spec and a pin name, whatever the defaults of this version are.
+    /// Returns the code that a canonical spec and a pin name, whatever the defaults of this version
+    /// are.
     ///
     /// # Errors
-    /// When the pin does not fit the family and the spec.
+    /// If the pin does not fit the family and the spec.
     pub fn rebuild(spec: &Spec, pin: &Pin) -> Result<Self> {
         (family(spec)?.rebuild)(spec, pin)
     }
@@ -100,8 +101,9 @@ impl FromStr for Code {
     }
 }
 
-/// Rebuilds a code whose matrix its spec alone decides, because the construction leaves no choice
-/// or other people's data has fixed it for ever: the pin must be what a new code gets.
+/// Rebuilds a code whose matrix follows from its spec alone, because the construction leaves no
+/// choice or because existing data of other software has fixed it for ever. The pin must equal that
+/// of a new code.
 fn rebuild_fixed(spec: &Spec, pin: &Pin, define: fn(&Spec) -> Result<Code>) -> Result<Code> {
     let code = define(spec)?;
     if code.pin() == pin {

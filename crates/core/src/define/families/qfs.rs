@@ -1,12 +1,12 @@
 //! QFS: triple parity by powers of two and of four.
 //!
 //! The triple-parity Reed-Solomon code of the Quantcast File System (Ovsiannikov et al., *The
-//! Quantcast File System*, VLDB 2013), which goes on from RAID-6: data symbol j counts once in the
-//! first parity, 2^j times in the second and 4^j = (2^j)^2 times in the third. As the points 2^j are
-//! distinct for j < 2^w - 1, and so are their squares, every square submatrix is a Vandermonde
+//! Quantcast File System*, VLDB 2013), an extension of RAID-6. Data symbol j has the coefficient 1
+//! in the first parity, 2^j in the second and 4^j = (2^j)^2 in the third. The points 2^j are
+//! distinct for j < 2^w - 1, and so are their squares. So every square submatrix is a Vandermonde
 //! matrix, of the points or of their squares, with columns scaled: any three nodes may be lost.
 //!
-//! Symbols lie in packets, so that the third parity takes nothing but XORs either. QFS itself stores
+//! Symbols are stored as packets, so the third parity, too, needs only XORs. QFS itself stores
 //! words in blocks of its own; this family has its matrix, not its files.
 
 use crate::define::builder::CodeBuilder;

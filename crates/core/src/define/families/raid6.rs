@@ -1,13 +1,14 @@
 //! RAID-6: P, the XOR of the data, and Q, the sum of data times powers of two.
 //!
-//! H. Peter Anvin, *The mathematics of RAID-6* (2004 to 2011), as in Linux's md and dm-raid (with
-//! w = 8), ISA-L's `raid6` (w = 8) and Jerasure's `reed_sol_r6_op` (w = 8, 16 and 32). With 2 a generator of the field's nonzero
-//! elements its powers 2^0 to 2^(k-1) are distinct for k ≤ 2^w - 1; two lost data symbols x and y are
-//! then solved from x + y and 2^x·x + 2^y·y, and any other two losses more easily.
+//! H. Peter Anvin, *The mathematics of RAID-6* (2004 to 2011), as in Linux's md and dm-raid (with w
+//! = 8), ISA-L's `raid6` (w = 8) and Jerasure's `reed_sol_r6_op` (w = 8, 16 and 32). Let 2 generate
+//! the field's nonzero elements. Its powers 2^0 to 2^(k-1) are then distinct for k ≤ 2^w - 1. Two
+//! lost data symbols x and y are solved from x + y and 2^x·x + 2^y·y; any other two losses are
+//! easier.
 //!
-//! In the word layout ([`layout=words`](super)) a kernel computes Q by Horner's rule, where each
-//! step doubles all words of a register at once. In the packet layout Q's block for data node j is
-//! the bit matrix of 2^j, at any w up to 32; doubling is cheap there too, being a shift of rows.
+//! In the word layout ([`layout=words`](super)) a kernel computes Q by Horner's rule; each step
+//! doubles all words of a register at once. In the packet layout Q's block for data node j is the
+//! bit matrix of 2^j, at any w up to 32. Doubling is cheap there too, because it shifts rows.
 
 use crate::define::builder::CodeBuilder;
 use crate::define::code::Code;
@@ -27,7 +28,7 @@ pub(super) const FAMILY: Family = Family {
     rebuild,
 };
 
-/// The bits of a word unless the spec says otherwise.
+/// Default width of a word, in bits.
 const DEFAULT_WIDTH: usize = 8;
 
 /// How symbols are stored.
@@ -117,7 +118,7 @@ impl Shape {
     }
 }
 
-/// 2^0 to 2^(k-1), which must be distinct: a pinned polynomial might not be primitive.
+/// Returns 2^0 to 2^(k-1). They must be distinct: a pinned polynomial might not be primitive.
 fn powers_of_two(field: Field, k: usize) -> Result<Vec<u32>> {
     let two = if field.width() == 1 { 1 } else { 2 };
     let powers: Vec<u32> =

@@ -1,15 +1,15 @@
 //! RDP, row-diagonal parity: two parities with the fewest XORs possible.
 //!
-//! Corbett, English, Goel, Grcanac, Kleiman, Leong and Sankar, *Row-Diagonal Parity for Double
-//! Disk Failure Correction* (FAST 2004). For a prime p there are p - 1 rows; columns 0..p-1 hold
-//! data and column p-1 the parity of each row. Cell (r, c) lies on diagonal (r + c) mod p; the
-//! second parity holds diagonals 0..p-1, row parity column included, and leaves out the last.
-//! That the diagonals contain row parity is given to the planner as the definition, which makes
-//! both parities cost k - 1 XORs a packet at k = p - 1.
+//! Corbett, English, Goel, Grcanac, Kleiman, Leong and Sankar, *Row-Diagonal Parity for Double Disk
+//! Failure Correction* (FAST 2004). For a prime p there are p - 1 rows; columns 0..p-1 hold data
+//! and column p-1 the parity of each row. Cell (r, c) lies on diagonal (r + c) mod p. The second
+//! parity holds diagonals 0..p-1, which include the row parity column, and leaves out the last. The
+//! planner is told in the definition that the diagonals contain row parity, so that both parities
+//! cost k - 1 XORs a packet at k = p - 1.
 //!
 //! Shortened to k < p - 1, the code keeps the *last* k data columns: data node j is column
-//! p - 1 - k + j. Column 0 is the one column without a cell on the missing diagonal, so dropping
-//! it saves one XOR more than dropping any other. The choice decides the bytes and never changes.
+//! p - 1 - k + j. Column 0 is the one column without a cell on the missing diagonal, so dropping it
+//! saves one XOR more than dropping any other. This choice decides the bytes and never changes.
 
 use crate::define::builder::CodeBuilder;
 use crate::define::cells::Role;

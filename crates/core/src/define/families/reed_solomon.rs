@@ -1,29 +1,29 @@
 //! Jerasure's Reed-Solomon matrix, in the word layout with words of 8, 16 or 32 bits.
 //!
-//! Jerasure (J. S. Plank and K. M. Greenan, *Jerasure: a library in C facilitating erasure coding for
-//! storage applications*, version 2.0, 2014; `reed_sol.c`), Ceph's default for years under the name
-//! `reed_sol_van`, builds the matrix of J. S. Plank and Y. Ding, *Note: correction to the 1997 tutorial
-//! on Reed-Solomon coding* (2005), in four steps:
+//! Jerasure (J. S. Plank and K. M. Greenan, *Jerasure: a library in C facilitating erasure coding
+//! for storage applications*, version 2.0, 2014; `reed_sol.c`), Ceph's default for years under the
+//! name `reed_sol_van`, builds the matrix of J. S. Plank and Y. Ding, *Note: correction to the 1997
+//! tutorial on Reed-Solomon coding* (2005), in four steps:
 //!
-//! 1. An n by k extended Vandermonde matrix: row r < n - 1 evaluates a polynomial of degree below k at
-//!    r, and the last row takes its leading coefficient, its value "at infinity".
+//! 1. An n by k extended Vandermonde matrix: row r < n - 1 evaluates a polynomial of degree below k
+//!    at r, and the last row takes its leading coefficient, its value "at infinity".
 //! 2. Column operations make the top square an identity. No rows have to be exchanged for it, since
 //!    the top squares of a Vandermonde matrix are invertible.
 //! 3. Every column is divided by its entry in the first parity row, which becomes all ones.
 //! 4. Every other parity row is divided by its first entry.
 //!
-//! That has a closed form. After step 2, data symbols are values of a polynomial at 0..k, and the
-//! coefficient of data symbol c in parity r is by Lagrange's formula A(r) · s_c / (r - c), with A(r)
-//! the product of all r - j and s_c the inverse of the product of all c - j with j ≠ c; in the row at
-//! infinity it is s_c alone. Step 3 divides by A(k) · s_c / (k - c), step 4 removes what does not
-//! depend on c. So with r - c = r xor c there remain
+//! The result has a closed form. After step 2, data symbols are values of a polynomial at 0..k. By
+//! Lagrange's formula the coefficient of data symbol c in parity row r is A(r) · s_c / (r - c),
+//! where A(r) is the product of all r - j, and s_c the inverse of the product of all c - j with j ≠
+//! c. In the row at infinity it is s_c alone. Step 3 divides by A(k) · s_c / (k - c); step 4
+//! removes the factors that do not depend on c. Since r - c = r xor c, the result is
 //!
 //! - ones in the first parity row,
 //! - (k xor c) · r / ((r xor c) · k) in the row of r, for k < r < n - 1,
 //! - (k xor c) / k in the last row, if it is not the first.
 //!
-//! Scaling rows and columns keeps minors from vanishing: it is MDS for any n ≤ 2^w, the library's own
-//! limit. The tests compare the form with the four steps.
+//! Scaling rows and columns by nonzero factors keeps minors nonzero: the code is MDS for any n ≤
+//! 2^w, the library's own limit. The tests compare the closed form with the four steps.
 
 use crate::define::code::Code;
 use crate::define::families::{Family, words};
@@ -98,7 +98,7 @@ mod tests {
         Code::new(&spec.parse()?)
     }
 
-    /// The four steps of the head, one after the other.
+    /// The four steps listed at the top of this file, one after the other.
     fn by_steps(field: Field, k: usize, m: usize) -> Vec<Vec<u32>> {
         let (last, n) = (k + m - 1, k + m);
         let power = |r: usize, c: usize| match r == last {

@@ -1,12 +1,12 @@
 //! STAR: three parities by rows and by diagonals in both directions.
 //!
 //! Huang and Xu, *STAR: an efficient coding scheme for correcting triple storage node failures*
-//! (FAST 2005). The first two parities are those of EVENODD. The third is its second one mirrored:
+//! (FAST 2005). The first two parities are those of EVENODD. The third is the second one mirrored:
 //! cell (r, c) lies on the diagonal (r - c) mod p of slope -1, and row i is that diagonal i plus
 //! S', the XOR of diagonal p - 1. S and S' are auxiliary cells: computed once, stored nowhere.
 //!
-//! Shortened to k < p, the code keeps the first k columns, as EVENODD does; so a STAR code without
-//! its last node is an EVENODD code. The choice decides the bytes and never changes.
+//! Shortened to k < p, the code keeps the first k columns, as EVENODD does. So a STAR code without
+//! its last node is an EVENODD code. This choice decides the bytes and never changes.
 
 use crate::define::builder::CodeBuilder;
 use crate::define::code::Code;
@@ -56,8 +56,8 @@ mod tests {
         }
     }
 
-    /// p = 3, all three columns: with cell (r, c) as data 2c + r, S' is the cells with
-    /// r - c = 2 mod 3, which are (0, 1) and (1, 2).
+    /// p = 3, all three columns. Cell (r, c) is data 2c + r. S' is the XOR of the cells with r - c
+    /// = 2 mod 3, which are (0, 1) and (1, 2).
     #[test]
     fn the_third_parity_by_hand() {
         let code = Code::new(&"star:k=3".parse().unwrap()).unwrap();

@@ -1,11 +1,11 @@
-//! What the families in the word layout share: fields, reading k and m, and the pin.
+//! Shared by the families in the word layout: fields, reading k and m, and the pin.
 //!
-//! Their coefficients follow from k, m and w by a rule that other people's stored data has fixed for
-//! ever, so that the pin needs only the polynomial.
+//! The coefficients of these families follow from k, m and w by a rule that existing data of other
+//! software has fixed for ever. So the pin needs only the polynomial.
 //!
-//! Most of these rules come down to one thing, [`interpolation`]: data symbols are the values of a
-//! polynomial of degree below k at k points of the field, parity symbols its values at others. Any k
-//! values determine the polynomial, so that any m may be lost.
+//! Most of these rules are cases of [`interpolation`]: data symbols are the values of a polynomial
+//! of degree below k at k points of the field, parity symbols its values at other points. Any k
+//! values determine the polynomial, so any m may be lost.
 
 use crate::define::builder::CodeBuilder;
 use crate::define::code::Code;
@@ -15,14 +15,14 @@ use crate::define::spec::Spec;
 use crate::define::symbols::SymbolMatrix;
 use crate::error::{Error, Result};
 
-/// The bits of a word unless a family says otherwise.
+/// Default width of a word, in bits.
 pub(super) const BYTE: usize = 8;
 
-/// The most nodes of a code over bytes: the elements of GF(2^8).
+/// Largest number of nodes of a code over bytes: the number of elements of GF(2^8).
 pub(super) const MAX_NODES: usize = 1 << BYTE;
 
-/// The field of words of w bits. Its polynomial, for bytes 0x11D, is that of ISA-L, HDFS, MinIO, zfec,
-/// Linux RAID-6 and Jerasure.
+/// Returns the field of words of w bits. For bytes the polynomial is 0x11D, that of ISA-L, HDFS,
+/// MinIO, zfec, Linux RAID-6 and Jerasure.
 pub(super) fn field(w: usize) -> Result<Field> {
     Field::new(w as u32)
 }
@@ -35,7 +35,7 @@ pub(super) fn read(spec: &Spec) -> Result<(usize, usize)> {
     Ok((k, m))
 }
 
-/// Refuses more nodes than the field of words of w bits has elements.
+/// Refuses more nodes than the field GF(2^w) has elements.
 pub(super) fn check_nodes(spec: &Spec, k: usize, m: usize, w: usize) -> Result<()> {
     let most = 1_usize << w;
     if k > 0 && m > 0 && k.saturating_add(m) <= most {
@@ -49,13 +49,13 @@ pub(super) fn check_nodes(spec: &Spec, k: usize, m: usize, w: usize) -> Result<(
     )))
 }
 
-/// The code over bytes with these coefficients, a row a parity node.
+/// Returns the code over bytes with these coefficients, one row for each parity node.
 pub(super) fn code(family: &str, k: usize, rows: Vec<Vec<u32>>) -> Result<Code> {
     let spec = Spec::new(family).with("k", k).with("m", rows.len());
     code_over(field(BYTE)?, spec, k, rows)
 }
 
-/// The code over any field with these coefficients, a row a parity node.
+/// Returns the code over any field with these coefficients, one row for each parity node.
 pub(super) fn code_over(field: Field, spec: Spec, k: usize, rows: Vec<Vec<u32>>) -> Result<Code> {
     let m = rows.len();
     let mut builder = CodeBuilder::new(k + m);
@@ -67,7 +67,7 @@ fn pin(field: Field) -> Pin {
     Pin::new().with("polynomial", [field.polynomial()])
 }
 
-/// Refuses a pin with anything but the one polynomial of words of w bits.
+/// Refuses a pin that holds anything but the standard polynomial for words of w bits.
 pub(super) fn check_pin(spec: &Spec, given: &Pin, w: usize) -> Result<()> {
     let field = field(w)?;
     if *given == pin(field) {
@@ -81,11 +81,12 @@ pub(super) fn check_pin(spec: &Spec, given: &Pin, w: usize) -> Result<()> {
     )))
 }
 
-/// The coefficients with which the values of a polynomial at the points of `data`, of degree below
-/// their number, give its values at the points of `parity`. All points are different.
+/// Returns the coefficients that turn the values of a polynomial at the points of `data` into its
+/// values at the points of `parity`. The polynomial's degree is below the number of data points;
+/// all points are distinct.
 ///
-/// By Lagrange's formula that of data point x_c in parity point y is the product over j ≠ c of
-/// (y - x_j) / (x_c - x_j).
+/// By Lagrange's formula the coefficient of data point x_c in parity point y is the product over j
+/// ≠ c of (y - x_j) / (x_c - x_j).
 pub(super) fn interpolation(field: Field, data: &[u32], parity: &[u32]) -> Vec<Vec<u32>> {
     let product = |at: u32, skip: Option<usize>| {
         let points = data.iter().enumerate().filter(|&(j, _)| Some(j) != skip);
@@ -95,7 +96,7 @@ pub(super) fn interpolation(field: Field, data: &[u32], parity: &[u32]) -> Vec<V
     let scale: Vec<u32> =
         data.iter().enumerate().map(|(c, &point)| quotient(1, product(point, Some(c)))).collect();
     let row = |&y: &u32| {
-        // All factors; the one that the formula leaves out is divided off again.
+        // Product of all factors; the factor that the formula leaves out is divided out afterwards.
         let all = product(y, None);
         let terms = data.iter().zip(&scale);
         terms.map(|(&point, &scale)| field.multiply(quotient(all, y ^ point), scale)).collect()
@@ -107,9 +108,9 @@ pub(super) fn interpolation(field: Field, data: &[u32], parity: &[u32]) -> Vec<V
 pub(super) mod tests {
     use super::*;
 
-    /// That rows evaluate, at the points of `parity`, the polynomial through values at the points of
-    /// `data`: the definition of the matrices that are a Vandermonde matrix times the inverse of its
-    /// top square.
+    /// Checks that rows evaluate, at the points of `parity`, the polynomial through values at the
+    /// points of `data`. This defines the matrices that are a Vandermonde matrix times the inverse
+    /// of its top square.
     pub(in super::super) fn expect_interpolation(
         field: Field,
         rows: &[Vec<u32>],

@@ -1,14 +1,14 @@
 //! X-Code: a vertical code, with two rows of parity under the data of every node.
 //!
 //! Xu and Bruck, *X-Code: MDS array codes with optimal encoding* (IEEE Transactions on Information
-//! Theory, 1999). A stripe is a table of n rows and n columns, n prime, a column a node. Rows 0 to
-//! n - 3 are data. Row n - 2 holds in column i the XOR of the cells (r, i + r + 2), row n - 1 that of
-//! the cells (r, i - r - 2), for r from 0 to n - 3 and columns modulo n: the diagonals of slopes 1
-//! and -1. Any two columns may be lost.
+//! Theory, 1999). A stripe is a table of n rows and n columns, n prime; each column is a node. Rows
+//! 0 to n - 3 are data. In column i, row n - 2 holds the XOR of the cells (r, i + r + 2) and row
+//! n - 1 that of the cells (r, i - r - 2), for r from 0 to n - 3 and columns modulo n: the
+//! diagonals of slopes 1 and -1. Any two columns may be lost.
 //!
-//! No parity is made of parity, so a changed data cell changes just two others, which is the
-//! least possible; and every parity cell takes n - 3 XORs, the least too. There is no shortening:
-//! parity lies on every column, so that none can be left out as always zero.
+//! No parity is computed from parity, so changing a data cell changes just two others, which is the
+//! least possible. Every parity cell takes n - 3 XORs, also the least. The code cannot be
+//! shortened: every column holds parity, so no column can be left out as always zero.
 
 use crate::define::builder::CodeBuilder;
 use crate::define::cells::{CellId, Role};

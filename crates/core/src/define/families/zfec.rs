@@ -1,14 +1,14 @@
 //! zfec's matrix, over bytes in the word layout.
 //!
-//! zfec (Zooko Wilcox-O'Hearn; github.com/tahoe-lafs/zfec, `zfec/fec.c`, after Luigi Rizzo's `fec.c` of
-//! 1998), which Tahoe-LAFS uses, starts from an n by k matrix V over GF(2^8) with the polynomial 0x11D.
-//! Row 0 is 1, 0, 0, …; row r ≥ 1 has 2^((r - 1)·c) in column c. It multiplies V by the inverse of its
-//! top square, so that the top becomes an identity.
+//! zfec (Zooko Wilcox-O'Hearn; github.com/tahoe-lafs/zfec, `zfec/fec.c`, after Luigi Rizzo's
+//! `fec.c` of 1998), which Tahoe-LAFS uses, starts from an n by k matrix V over GF(2^8) with the
+//! polynomial 0x11D. Row 0 is 1, 0, 0, …; row r ≥ 1 has 2^((r - 1)·c) in column c. It multiplies V
+//! by the inverse of its top square, so the top becomes an identity.
 //!
-//! V is a Vandermonde matrix: row 0 evaluates a polynomial at 0, row r at 2^(r - 1). So data symbols
-//! are the values of a polynomial at the points 0, 1, 2, 4, …, and parity symbols its values at the
-//! following powers of two ([`words::interpolation`]). The points are different up to 2^254, with
-//! which the code is MDS for any n ≤ 256.
+//! V is a Vandermonde matrix: row 0 evaluates a polynomial at 0, row r at 2^(r - 1). So data
+//! symbols are the values of a polynomial at the points 0, 1, 2, 4, …, and parity symbols its
+//! values at the following powers of two ([`words::interpolation`]). The points are distinct up to
+//! 2^254, so the code is MDS for any n ≤ 256.
 
 use crate::define::code::Code;
 use crate::define::families::{Family, words};
@@ -37,7 +37,7 @@ fn build(k: usize, m: usize) -> Result<Code> {
     words::code(FAMILY.name, k, words::interpolation(field, &points[..k], &points[k..]))
 }
 
-/// 0 and the powers of two.
+/// Returns the first `count` points: 0 and the powers of two.
 fn points(field: Field, count: usize) -> Vec<u32> {
     let powers = std::iter::successors(Some(1), |&power| Some(field.multiply(power, 2)));
     std::iter::once(0).chain(powers).take(count).collect()

@@ -1,8 +1,9 @@
 //! An LT code by name: `lt:k=1024,n=2048,nodes=16,c=0.03,delta=0.1,variant=uniform,seed=0`.
 //!
-//! The name says all that a graph is drawn from. What is computed in floating point, the
-//! distribution, and what was searched for, a decodable graph, is in the [`Pin`] besides; a reader
-//! takes it from there, so that stored blocks outlive every rounding and every search.
+//! The name states everything that a graph is drawn from. The [`Pin`] additionally holds the
+//! distribution, which is computed in floating point, and the number of the decodable graph, which
+//! is searched for. A reader takes both from the pin, so stored blocks stay readable whatever later
+//! versions round or search differently.
 
 use crate::define::lt::generator::GENERATOR;
 use crate::define::lt::{
@@ -15,27 +16,29 @@ use crate::error::{Error, Result};
 /// The family's name in a spec.
 pub const FAMILY: &str = "lt";
 
-/// How many nodes blocks are spread over unless a spec says otherwise.
+/// Default number of nodes that blocks are spread over.
 const DEFAULT_NODES: usize = 16;
-/// The most nodes.
+/// Largest number of nodes.
 const MAX_NODES: usize = 1 << 16;
 
-/// c and delta unless a spec says otherwise, for k below [`LARGE`] and from there on: what keeps the
-/// average and the 99.9th percentile of blocks needed small for any n at few XORs (`docs/lt.md`).
+/// Default c and delta: the first pair for k below [`LARGE`], the second from there on. They keep
+/// both the average and the 99.9th percentile of blocks needed small, for any n, at few XORs
+/// (`docs/lt.md`).
 const DEFAULT_DISTRIBUTIONS: [(f64, f64); 2] = [(0.1, 0.5), (0.03, 0.1)];
 const LARGE: usize = 256;
-/// The graph unless a spec says otherwise: random neighbours leave some data block in too few
-/// blocks, which uniform coverage does not.
+/// Default variant. Neighbours chosen at random leave some data block in too few blocks; uniform
+/// coverage does not.
 const DEFAULT_VARIANT: &str = "uniform";
-/// How many seeds are tried where a spec says none. With few blocks it is likely that a graph is of no use;
-/// with more than [`LARGE`] data blocks, and some more blocks than these, it is not.
+/// Number of seeds tried if a spec names none. With few blocks, a graph is often unable to
+/// determine the data. With more than [`LARGE`] data blocks, and somewhat more blocks than that, it
+/// rarely is.
 const TRIED_SEEDS: u64 = 64;
 /// The paper's threshold (section VII.2).
 const DEFAULT_COVERAGE: usize = 3;
 
 const KEYS: [&str; 8] = ["k", "n", "nodes", "c", "delta", "variant", "coverage", "seed"];
 
-/// A named LT code: k data blocks, n blocks to store, spread over nodes.
+/// A named LT code: k data blocks and n blocks to store, spread over nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LtCode {
     nodes: usize,
@@ -46,19 +49,23 @@ pub struct LtCode {
 }
 
 impl LtCode {
-    /// The code that a spec names. `k` and `n` are needed; `nodes` is 16 by default (or n, if that is
-    /// less), `c` and `delta` 0.03 and 0.1 (0.1 and 0.5 where k is below 256), `seed` 0, or where k is up to 256 the
-    /// first of 0 to 63 with which all blocks together determine the data. `variant` is `uniform` by default; it
-    /// is `plain`, or of these parts joined by `+`:
+    /// Returns the code that a spec names.
     ///
-    /// - `originals`: the first k blocks are the data blocks, and no other has degree 1; with `singles`
-    ///   others may;
-    /// - `coverage`: every data block is in at least `coverage` blocks, 3 by default; or `uniform`: all
-    ///   data blocks are in equally many;
-    /// - `decodable`: graphs are drawn until one can be peeled when no block is lost.
+    /// - `k` and `n` are required.
+    /// - `nodes` is 16 by default, or n if that is less.
+    /// - `c` and `delta` are 0.03 and 0.1 by default, or 0.1 and 0.5 where k is below 256.
+    /// - `seed` is 0 by default. Where k is up to 256, it is the first of 0 to 63 with which all
+    ///   blocks together determine the data.
+    /// - `variant` is `uniform` by default. It is `plain`, or one or more of the following parts
+    ///   joined by `+`:
+    ///   - `originals`: the first k blocks are the data blocks, and no other has degree 1; with
+    ///     `singles` others may;
+    ///   - `coverage`: every data block is in at least `coverage` blocks, 3 by default; or
+    ///     `uniform`: all data blocks are in equally many;
+    ///   - `decodable`: graphs are drawn until one can be peeled when no block is lost.
     ///
     /// # Errors
-    /// When a parameter is missing, unknown or out of range, or no decodable graph is found.
+    /// If a parameter is missing, unknown or out of range, or if no decodable graph is found.
     pub fn new(spec: &Spec) -> Result<Self> {
         let mut code = Self::parse(spec)?;
         if spec.text("seed").is_none() && code.data() <= LARGE {
@@ -72,7 +79,7 @@ impl LtCode {
         Ok(code)
     }
 
-    /// The first seed whose graph determines the data; 0 if none of those that are tried does.
+    /// Returns the first seed whose graph determines the data; 0 if none of the seeds tried does.
     fn useful_seed(&self) -> Result<u64> {
         if self.blocks() < self.data() || self.parameters.variant.decodable {
             return Ok(0);
@@ -86,10 +93,10 @@ impl LtCode {
         Ok(0)
     }
 
-    /// The code of a canonical spec and the pin that was stored with it.
+    /// Returns the code of a canonical spec and the pin that was stored with it.
     ///
     /// # Errors
-    /// When the pin does not fit the spec, or names a generator that this version has not.
+    /// If the pin does not fit the spec, or names a generator that this version lacks.
     pub fn rebuild(spec: &Spec, pin: &Pin) -> Result<Self> {
         let mut code = Self::parse(spec)?;
         let generator = pin.one("generator")?;
@@ -151,8 +158,8 @@ impl LtCode {
         spec.with("seed", seed)
     }
 
-    /// What to keep with stored blocks: the generator's number, the distribution as whole numbers,
-    /// the seed, and which graph of that seed it is.
+    /// Returns the numbers to keep with stored blocks: the generator's number, the distribution as
+    /// whole numbers, the seed, and which graph of that seed it is.
     pub fn pin(&self) -> Pin {
         let (spike, ripple, weight) = self.parameters.soliton.integers();
         Pin::new()
@@ -164,7 +171,7 @@ impl LtCode {
             .with("attempt", [self.attempt.into()])
     }
 
-    /// What the graph is drawn from.
+    /// Returns the parameters that the graph is drawn from.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
@@ -184,7 +191,7 @@ impl LtCode {
         self.nodes
     }
 
-    /// The node that holds a block: they go round.
+    /// Returns the node that holds a block; blocks are dealt out in turn.
     pub fn node_of(&self, block: usize) -> usize {
         block % self.nodes
     }
@@ -197,13 +204,13 @@ impl LtCode {
     /// Draws the graph.
     ///
     /// # Errors
-    /// None, for a code that was made; see [`Graph::attempted`].
+    /// Never, for a code that could be made; see [`Graph::attempted`].
     pub fn graph(&self) -> Result<Graph> {
         Graph::attempted(&self.parameters, self.attempt)
     }
 }
 
-/// A decimal number such as 0.05.
+/// Reads a decimal number such as 0.05.
 fn decimal(spec: &Spec, key: &str, default: f64) -> Result<f64> {
     let Some(text) = spec.text(key) else { return Ok(default) };
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -305,7 +312,8 @@ mod tests {
         }
     }
 
-    /// A code of few blocks often has a graph that is of no use; the default is one that is.
+    /// A code of few blocks often has a graph that cannot determine the data; the default seed
+    /// avoids those graphs.
     #[test]
     fn default_seeds_are_useful() {
         let mut other_seeds = 0;
@@ -323,7 +331,7 @@ mod tests {
             other_seeds += usize::from(seed > 0);
         }
         assert!((20..120).contains(&other_seeds), "{other_seeds}");
-        // None will do, so the first stays, and whoever stores blocks says so.
+        // No seed helps, so the first stays, and the caller that stores blocks reports it.
         assert_eq!(code("lt:k=64,n=64,c=100").unwrap().parameters().seed, 0);
     }
 

@@ -4,34 +4,35 @@
 //! change. All arithmetic is on 64-bit words and wraps; there is no floating point.
 //!
 //! - `mix` is the finaliser of SplitMix64 (Steele, Lea and Flood, *Fast splittable pseudorandom
-//!   number generators*, OOPSLA 2014): `z ^= z >> 30; z *= 0xBF58476D1CE4E5B9; z ^= z >> 27;
-//!   z *= 0x94D049BB133111EB; z ^= z >> 31`.
-//! - A generator is found, not continued: its state starts at 0 and takes the seed, the attempt, the
-//!   purpose and the index, in this order, each by `state = mix((state + G) ^ word)` with
-//!   `G = 0x9E3779B97F4A7C15`. So any block can be drawn without those before it.
+//!   number generators*, OOPSLA 2014): `z ^= z >> 30; z *= 0xBF58476D1CE4E5B9; z ^= z >> 27; z *=
+//!   0x94D049BB133111EB; z ^= z >> 31`.
+//! - A generator is created for a place, not continued from the last one. Its state starts at 0 and
+//!   takes the seed, the attempt, the purpose and the index, in this order, each by `state =
+//!   mix((state + G) ^ word)` with `G = 0x9E3779B97F4A7C15`. So any block can be drawn without
+//!   those before it.
 //! - The next word is `mix(state += G)`.
-//! - A number below n is the high word of the 128-bit product of n and the next word, where the low
-//!   word is at least 2^64 mod n; otherwise another word is drawn. So it is exactly uniform (Lemire,
-//!   *Fast random integer generation in an interval*, 2019).
+//! - A number below n is the high word of the 128-bit product of n and the next word, if the low
+//!   word is at least 2^64 mod n; otherwise another word is drawn. So it is exactly uniform
+//!   (Lemire, *Fast random integer generation in an interval*, 2019).
 //! - d of the numbers below k are chosen by Floyd's method: for j from k - d to k - 1, t is a
-//!   number below j + 1, and t is taken unless it has been, in which case j is. That is d numbers for
-//!   any d.
-//! - A permutation of k numbers starts ascending; for i from k - 1 down to 1, entry i changes places
-//!   with the entry of a number below i + 1.
+//!   random number below j + 1. If t has not been taken yet, t is taken, otherwise j. That is d
+//!   random numbers for any d.
+//! - A permutation of k numbers starts ascending. For i from k - 1 down to 1, entry i changes
+//!   places with entry t, where t is a random number below i + 1.
 
 use std::collections::BTreeSet;
 
-/// The number of this specification in pins.
+/// Number of this specification in pins.
 pub(super) const GENERATOR: u64 = 1;
 
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// What numbers are drawn for; the codes are part of the specification.
+/// The purpose that numbers are drawn for; the codes are part of the specification.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Purpose {
-    /// The degree and the neighbours of the block of the index.
+    /// Degree and neighbours of block `index`.
     Block = 0,
-    /// The permutation of the index in the queue of uniform coverage.
+    /// Permutation `index` in the queue of uniform coverage.
     Permutation = 1,
     /// The blocks that a data block below the coverage threshold is added to.
     Coverage = 2,
@@ -55,7 +56,7 @@ impl Generator {
         mix(self.state)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a random number below `bound`, which is not 0.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         let unfair = bound.wrapping_neg() % bound;
         loop {
@@ -66,7 +67,7 @@ impl Generator {
         }
     }
 
-    /// `count` of the numbers below `bound`, ascending; `count` is at most `bound`.
+    /// Returns `count` of the numbers below `bound`, ascending; `count` is at most `bound`.
     pub(super) fn choose(&mut self, count: u32, bound: u32) -> Vec<u32> {
         let mut chosen = BTreeSet::new();
         for last in bound - count..bound {
@@ -78,7 +79,7 @@ impl Generator {
         chosen.into_iter().collect()
     }
 
-    /// The numbers below `size` in random order.
+    /// Returns the numbers below `size` in random order.
     pub(super) fn permutation(&mut self, size: u32) -> Vec<u32> {
         let mut numbers: Vec<u32> = (0..size).collect();
         for i in (1..numbers.len()).rev() {

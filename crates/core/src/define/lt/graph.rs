@@ -1,8 +1,8 @@
 //! Graphs: which data blocks each block is the XOR of.
 //!
-//! Where neighbours are chosen at random, those of a block follow from the seed and its number
-//! alone. The coverage threshold looks at all blocks, and the queue of uniform coverage at
-//! the degrees before, so these graphs are drawn whole.
+//! If neighbours are chosen at random, those of a block follow from the seed and its number alone.
+//! The other two selections draw the whole graph: the coverage threshold depends on all blocks, and
+//! the queue of uniform coverage on the degrees of the blocks before.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::define::lt::soliton::{MAX_DATA_BLOCKS, Thresholds};
 use crate::define::lt::{Originals, Parameters, Selection};
 use crate::error::{Error, Result};
 
-/// The most blocks that a graph has.
+/// Largest number of blocks of a graph.
 pub const MAX_BLOCKS: usize = 1 << 20;
 
-/// How many graphs are drawn in search of a decodable one.
+/// Number of graphs drawn in search of a decodable one.
 pub const MAX_ATTEMPTS: u32 = 64;
 
-/// The most neighbours of all blocks together.
+/// Largest total number of neighbours of all blocks.
 const MAX_EDGES: usize = 1 << 28;
 
 /// The blocks of an LT code, each with its neighbours. A clone shares them.
@@ -28,18 +28,18 @@ const MAX_EDGES: usize = 1 << 28;
 pub struct Graph {
     data: usize,
     attempt: u32,
-    /// Where each block's neighbours begin, and where the last one's end.
+    /// Start of each block's neighbours in `neighbours`, and the end of the last block's.
     starts: Arc<[u32]>,
     neighbours: Arc<[u32]>,
 }
 
 impl Graph {
-    /// Draws a graph; one that must be decodable again and again until it is (*guaranteed
-    /// decodability*).
+    /// Draws a graph. If it must be decodable (*guaranteed decodability*), graphs are drawn until
+    /// one is.
     ///
     /// # Errors
-    /// When there are no blocks or more than [`MAX_BLOCKS`], fewer than the originals, or fewer drawn
-    /// ones than the coverage threshold; when none of [`MAX_ATTEMPTS`] graphs is decodable.
+    /// If there are no blocks, more than [`MAX_BLOCKS`], fewer than the originals, or fewer drawn
+    /// blocks than the coverage threshold. Also if none of [`MAX_ATTEMPTS`] graphs is decodable.
     pub fn new(parameters: &Parameters) -> Result<Self> {
         if !parameters.variant.decodable {
             return Self::attempted(parameters, 0);
@@ -58,11 +58,11 @@ impl Graph {
         )))
     }
 
-    /// Draws the graph of the given [`Graph::attempt`] without checking whether it is decodable: what
-    /// a reader of stored blocks needs.
+    /// Draws the graph of the given [`Graph::attempt`] without checking whether it is decodable, as
+    /// a reader of stored blocks does.
     ///
     /// # Errors
-    /// As [`Graph::new`], but for decodability.
+    /// As [`Graph::new`], except that decodability is not checked.
     pub fn attempted(parameters: &Parameters, attempt: u32) -> Result<Self> {
         parameters.check()?;
         let mut graph = Self::from_rows(parameters.soliton.data(), draw(parameters, attempt))?;
@@ -70,11 +70,12 @@ impl Graph {
         Ok(graph)
     }
 
-    /// The neighbours of one block, ascending, without drawing any other: where they are chosen at random
-    /// they follow from the seed and the block's number alone, and there may be blocks without end.
+    /// Returns the neighbours of one block, ascending, without drawing any other block. This works
+    /// for neighbours chosen at random, which follow from the seed and the block's number alone.
+    /// `block` is not limited by the number of blocks.
     ///
     /// # Errors
-    /// When they depend on other blocks, as with a coverage threshold and uniform coverage.
+    /// If they depend on other blocks, as with a coverage threshold and uniform coverage.
     pub fn neighbours_of(parameters: &Parameters, attempt: u32, block: usize) -> Result<Vec<u32>> {
         if parameters.variant.selection != Selection::Random {
             return Err(Error::parameters(
@@ -89,11 +90,11 @@ impl Graph {
         Ok(Source { parameters, attempt, thresholds }.random(block))
     }
 
-    /// A graph that was stored as it stands, block by block (the evaluation's metadata).
+    /// Returns the graph with the given neighbours, block by block (the evaluation's metadata).
     ///
     /// # Errors
-    /// When there are no blocks or no data blocks, or more than an LT code has; when a block has no
-    /// neighbours, one twice, or one that does not exist.
+    /// If there are no blocks or no data blocks, or more than an LT code may have. Also if a block
+    /// has no neighbours, a neighbour twice, or one that does not exist.
     pub fn from_neighbours(data: usize, blocks: &[Vec<u32>]) -> Result<Self> {
         check_count("data blocks", data, MAX_DATA_BLOCKS)?;
         check_count("blocks", blocks.len(), MAX_BLOCKS)?;
@@ -130,15 +131,16 @@ impl Graph {
         self.starts.len() - 1
     }
 
-    /// Which graph of those drawn this is, from 0; more than that only if it had to be decodable.
+    /// Number of this graph among those drawn, from 0; above 0 only if the graph had to be
+    /// decodable.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// The data blocks that a block is the XOR of, ascending.
+    /// Returns the data blocks that a block is the XOR of, ascending.
     ///
     /// # Errors
-    /// When there is no such block.
+    /// If there is no block of that number.
     pub fn neighbours(&self, block: usize) -> Result<&[u32]> {
         if block >= self.blocks() {
             return Err(Error::parameters(format!(
@@ -149,13 +151,14 @@ impl Graph {
         Ok(self.row(block as u32))
     }
 
-    /// As [`Graph::neighbours`], of a block that is known to be one.
+    /// Like [`Graph::neighbours`], for a block that is known to exist.
     pub(crate) fn row(&self, block: u32) -> &[u32] {
         let block = block as usize;
         &self.neighbours[self.starts[block] as usize..self.starts[block + 1] as usize]
     }
 
-    /// Whether all blocks together determine the data, by dense elimination: for few data blocks.
+    /// Whether all blocks together determine the data. Uses dense elimination, so it suits few data
+    /// blocks.
     pub(super) fn has_full_rank(&self) -> bool {
         let mut echelon = Echelon::new(self.data);
         (0..self.blocks() as u32).any(|block| {
@@ -197,7 +200,7 @@ fn check_edges(blocks: usize, edges: usize) -> Result<()> {
 }
 
 impl Parameters {
-    /// Whether a graph can be drawn from them, but for decodability.
+    /// Checks that a graph can be drawn from these parameters; decodability is not checked.
     ///
     /// # Errors
     /// As [`Graph::attempted`].
@@ -224,7 +227,7 @@ impl Parameters {
     }
 }
 
-/// How many of the blocks are originals.
+/// Number of originals among the blocks.
 fn original_count(parameters: &Parameters) -> usize {
     match parameters.variant.originals {
         Originals::None => 0,
@@ -252,7 +255,7 @@ fn draw(parameters: &Parameters, attempt: u32) -> Vec<Vec<u32>> {
     rows
 }
 
-/// Where the numbers of one graph come from.
+/// Source of the random numbers of one graph.
 struct Source<'p> {
     parameters: &'p Parameters,
     attempt: u32,
@@ -268,7 +271,7 @@ impl Source<'_> {
         self.parameters.soliton.data() as u32
     }
 
-    /// The degree of a drawn block, and the generator to go on with.
+    /// Returns the degree of a drawn block, and the generator that continues with its neighbours.
     fn degree(&self, block: usize) -> (u32, Generator) {
         let mut generator = self.generator(Purpose::Block, block);
         let below = |bound| generator.below(bound);
@@ -284,7 +287,8 @@ impl Source<'_> {
         generator.choose(degree, self.data())
     }
 
-    /// Adds data blocks in fewer than `least` blocks to random ones that were drawn.
+    /// Takes each data block that is in fewer than `least` blocks, and adds it to random drawn
+    /// blocks.
     fn cover(&self, rows: &mut [Vec<u32>], originals: usize, least: usize) {
         let mut covered = vec![0; self.data() as usize];
         rows.iter().flatten().for_each(|&data| covered[data as usize] += 1);
@@ -310,8 +314,9 @@ struct Queue<'s> {
 }
 
 impl Queue<'_> {
-    /// The next `degree` data blocks, ascending. A block that begins in one permutation and ends in
-    /// the next may meet a data block again; that one goes back to the head of the queue.
+    /// Takes the next `degree` data blocks, ascending. A block may begin in one permutation and end
+    /// in the next, and then meet a data block again; that data block goes back to the head of the
+    /// queue.
     fn take(&mut self, degree: u32) -> Vec<u32> {
         let mut row = Vec::new();
         let mut again = Vec::new();

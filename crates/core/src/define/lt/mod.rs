@@ -1,16 +1,18 @@
 //! LT codes: sparse random rows, drawn from a seed.
 //!
-//! A block is the XOR of a few of the k data blocks, its *neighbours*: how many is drawn from a
-//! [`Soliton`] distribution, which ones evenly. Any set of somewhat more than k blocks gives the
-//! data back. The code was Luby's (FOCS 2002); what stands here are the variants that Uyeda,
-//! Xia and Chien compared for storage (*Evaluation of a high performance erasure code implementation*,
-//! 2004), "the evaluation" in what follows, whose sections and tables are cited.
+//! A block is the XOR of a few of the k data blocks, its *neighbours*. Their number is drawn from a
+//! [`Soliton`] distribution; which ones they are is drawn evenly. A set of somewhat more than k
+//! blocks gives the data back with high probability. The code is Luby's (FOCS 2002). The variants
+//! here are those that Uyeda, Xia and Chien compared for storage (*Evaluation of a high performance
+//! erasure code implementation*, 2004), called "the evaluation" below, whose sections and tables
+//! are cited.
 //!
-//! A [`Graph`] is a whole code: its neighbours follow from [`Parameters`] to the bit on every platform
-//! (`generator.rs` is the specification), so that a shard keeps some numbers instead. It is
-//! bipartite and sparse, and no [`Code`](crate::Code): nothing asks for its tolerance, which is a matter
-//! of chance, nor for its matrix, which may have 2^36 entries. [`Peeling`] follows what
-//! received blocks determine; schedules come from [`crate::plan::lt`].
+//! A [`Graph`] is bipartite and sparse. It follows from [`Parameters`] to the bit on every platform
+//! (`generator.rs` is the specification), so a shard stores a few numbers instead of the graph. A
+//! stored object uses it through a [`Code`](crate::Code) of tolerance 0, since the losses that a
+//! graph bears are a matter of chance ([`Code::graph`](crate::Code::graph)). Its rows stay sparse;
+//! as a dense matrix they may have 2^36 entries. [`Peeling`] follows what received blocks
+//! determine; schedules come from [`crate::plan::lt`].
 //!
 //! Cells are numbered as in a code that stores no data: the data blocks first, then the blocks.
 
@@ -25,10 +27,10 @@ pub use graph::{Graph, MAX_ATTEMPTS, MAX_BLOCKS};
 pub use peeling::Peeling;
 pub use soliton::{MAX_DATA_BLOCKS, Soliton};
 
-/// What a graph is drawn from.
+/// The parameters that a graph is drawn from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameters {
-    /// The distribution of degrees, which also says how many data blocks there are.
+    /// The distribution of degrees, which also determines the number of data blocks.
     pub soliton: Soliton,
     /// The number of blocks, originals included.
     pub blocks: usize,
@@ -38,7 +40,7 @@ pub struct Parameters {
     pub variant: Variant,
 }
 
-/// How a graph is built: the evaluation's variants (section IV), each with each.
+/// How a graph is built: any combination of the evaluation's variants (section IV).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Variant {
     /// Whether the data blocks themselves are among the blocks.
@@ -55,9 +57,9 @@ pub enum Originals {
     /// All blocks are drawn.
     #[default]
     None,
-    /// They are, and no other block has degree 1 (tables 8 and 9).
+    /// The data blocks come first, and no other block has degree 1 (tables 8 and 9).
     Only,
-    /// They are, and further blocks may have degree 1 (tables 12 and 13).
+    /// The data blocks come first, and further blocks may have degree 1 (tables 12 and 13).
     AndDegreeOne,
 }
 
@@ -67,8 +69,8 @@ pub enum Selection {
     /// Evenly at random (Luby's).
     #[default]
     Random,
-    /// Evenly at random; then data blocks in fewer than so many blocks are added to random ones
-    /// (*coverage threshold*).
+    /// Evenly at random; then each data block that is in fewer blocks than this number is added to
+    /// random ones (*coverage threshold*).
     Coverage(u32),
     /// From a queue of random permutations, so that all data blocks are used equally often
     /// (*uniform coverage*).

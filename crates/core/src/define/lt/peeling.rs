@@ -1,10 +1,10 @@
 //! Peeling: what received blocks determine, one unknown at a time (section II).
 //!
-//! A block with one unknown neighbour gives it, which leaves other blocks with fewer unknown ones.
-//! Only the graph is looked at, so this is the light decode of *guaranteed decodability* as well as
-//! the first part of every decoder. Each edge is handled twice at most, however blocks arrive: a
-//! block keeps the number of its unknown neighbours and the XOR of their numbers, which is the
-//! number of the last one.
+//! A block with one unknown neighbour determines that neighbour, after which other blocks have
+//! fewer unknown ones. Only the graph is used, not the bytes. So peeling serves both as the cheap
+//! test for *guaranteed decodability* and as the first part of every decoder. Each edge is handled
+//! at most twice, in whatever order blocks arrive: a block keeps the number of its unknown
+//! neighbours and the XOR of their indices, which is the index of the last one left.
 
 use crate::define::lt::Graph;
 use crate::error::Result;
@@ -13,7 +13,7 @@ use crate::error::Result;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) data: u32,
-    /// The block that gives it from data blocks found before; none when it was set aside.
+    /// The block that gives it from data blocks found before; `None` if it was set aside.
     pub(crate) block: Option<u32>,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Found {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub(crate) block: u32,
-    /// How many data blocks were known before it came.
+    /// Number of data blocks known before it arrived.
     pub(crate) known: usize,
 }
 
@@ -31,12 +31,13 @@ pub struct Peeling {
     graph: Graph,
     received: Vec<bool>,
     arrivals: Vec<Arrival>,
-    /// Per block, what is unknown of it.
+    /// For each block, its unknown neighbours.
     unknown: Vec<Unknown>,
-    /// Per unknown data block, the received blocks it is in.
+    /// For each unknown data block, the received blocks that contain it.
     waiting: Vec<Vec<u32>>,
     is_known: Vec<bool>,
-    /// In order; those from `spread` on have not been taken out of their blocks yet.
+    /// Data blocks found, in order; those from `spread` on have not been removed from their blocks
+    /// yet.
     found: Vec<Found>,
     spread: usize,
 }
@@ -44,12 +45,12 @@ pub struct Peeling {
 #[derive(Debug, Clone, Copy, Default)]
 struct Unknown {
     count: u32,
-    /// The XOR of their numbers.
+    /// XOR of the indices of the unknown neighbours.
     sum: u32,
 }
 
 impl Peeling {
-    /// Nothing received yet.
+    /// Returns the state in which no block has been received.
     pub fn new(graph: &Graph) -> Self {
         Self {
             graph: graph.clone(),
@@ -63,11 +64,11 @@ impl Peeling {
         }
     }
 
-    /// Takes a block, and says whether all data is determined. A block that was received before
-    /// changes nothing.
+    /// Receives a block. Returns whether all data is now determined. A block that was received
+    /// before changes nothing.
     ///
     /// # Errors
-    /// When the graph has no such block.
+    /// If the graph has no block of that number.
     pub fn push(&mut self, block: usize) -> Result<bool> {
         self.graph.neighbours(block)?;
         if !std::mem::replace(&mut self.received[block], true) {
@@ -84,17 +85,17 @@ impl Peeling {
         self.found.len() == self.graph.data()
     }
 
-    /// How many different blocks have been received.
+    /// Number of different blocks received.
     pub fn received(&self) -> usize {
         self.arrivals.len()
     }
 
-    /// How many data blocks are determined.
+    /// Number of data blocks determined.
     pub fn known(&self) -> usize {
         self.found.len()
     }
 
-    /// Whether a block that there is has been received.
+    /// Whether block `block`, which must exist, has been received.
     pub(crate) fn has(&self, block: usize) -> bool {
         self.received[block]
     }
@@ -113,7 +114,7 @@ impl Peeling {
         &self.found
     }
 
-    /// Takes a data block as known though no block gives it, unless it is known.
+    /// Treats a data block as known although no block gives it. Returns whether it was unknown.
     pub(crate) fn set_aside(&mut self, data: u32) -> bool {
         let is_new = !std::mem::replace(&mut self.is_known[data as usize], true);
         if is_new {
@@ -123,7 +124,7 @@ impl Peeling {
         is_new
     }
 
-    /// The unknown data blocks, those in most received blocks first.
+    /// Unknown data blocks; those in most received blocks come first.
     pub(crate) fn unknown_by_uses(&self) -> Vec<u32> {
         let mut unknown: Vec<u32> = (0..self.graph.data() as u32).collect();
         unknown.retain(|&data| !self.is_known[data as usize]);
@@ -131,7 +132,7 @@ impl Peeling {
         unknown
     }
 
-    /// Whether a data block is known or in some received block.
+    /// Whether a data block is known or is in some received block.
     pub(crate) fn is_covered(&self, data: usize) -> bool {
         self.is_known[data] || !self.waiting[data].is_empty()
     }
@@ -161,7 +162,8 @@ impl Peeling {
         }
     }
 
-    /// A block with one unknown neighbour gives it, unless another just has.
+    /// If the block has one unknown neighbour left, takes that neighbour as found, unless another
+    /// block has just given it.
     fn take_last(&mut self, block: u32) {
         let Unknown { count, sum: data } = self.unknown[block as usize];
         if count == 1 && !std::mem::replace(&mut self.is_known[data as usize], true) {

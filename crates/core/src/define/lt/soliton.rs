@@ -6,31 +6,31 @@
 //! ```text
 //! ρ(1) = 1/k          ρ(i) = 1/(i (i - 1))             the ideal soliton
 //! R = c ln(k/δ) √k    s = max(2, ceil(k/R))            the ripple that is aimed at, and the spike
-//! τ(i) = R/(i k) for i < s    τ(s) = R ln(R/δ)/k       what makes it robust
+//! τ(i) = R/(i k) for i < s    τ(s) = R ln(R/δ)/k       the addition that makes it robust
 //! ```
 //!
 //! The paper's text garbles τ; `docs/errata.md` has the reading that gives its figures.
 //!
-//! Logarithms may differ in their last bit between platforms, and degrees must not. So only three
-//! numbers come from floating point, s, R/k and τ(s), the latter two in units of 2^-44; these are
+//! Logarithms may differ in their last bit between platforms, but degrees must not. So only three
+//! numbers come from floating point: s, R/k and τ(s), the latter two in units of 2^-44. These are
 //! kept with the object. All probabilities follow from them by whole-number division.
 
 use crate::error::{Error, Result};
 
-/// The most data blocks that an LT code has.
+/// Largest number of data blocks of an LT code.
 pub const MAX_DATA_BLOCKS: usize = 1 << 16;
 
 /// Probability 1 before normalisation.
 const UNIT: u64 = 1 << 44;
 
-/// The largest c; the paper's is 100. Up to here the sum of all weights stays below 2^62.
+/// Largest c; the paper's is also 100. Up to here the sum of all weights stays below 2^62.
 const MAX_C: f64 = 100.0;
-/// The smallest delta.
+/// Smallest delta.
 const MIN_DELTA: f64 = 1e-9;
-/// The largest integer weight that a pin may give the ripple or the spike.
+/// Largest integer weight that a pin may give the ripple or the spike.
 const MAX_WEIGHT: u64 = UNIT << 16;
 
-/// A degree distribution, as the whole numbers that all else follows from.
+/// A degree distribution, held as the whole numbers that everything else follows from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Soliton {
     data: u32,
@@ -40,18 +40,19 @@ pub struct Soliton {
 }
 
 impl Soliton {
-    /// The ideal soliton distribution for `data` blocks.
+    /// Returns the ideal soliton distribution for `data` blocks.
     ///
     /// # Errors
-    /// When `data` is 0 or above [`MAX_DATA_BLOCKS`].
+    /// If `data` is 0 or above [`MAX_DATA_BLOCKS`].
     pub fn ideal(data: usize) -> Result<Self> {
         Self::from_integers(data, data, 0, 0)
     }
 
-    /// The robust soliton distribution for `data` blocks.
+    /// Returns the robust soliton distribution for `data` blocks.
     ///
     /// # Errors
-    /// As [`Soliton::ideal`]; when `c` is not above 0 and at most 100, or `delta` not from 1e-9 to 1.
+    /// As [`Soliton::ideal`]; also if `c` is not above 0 and at most 100, or if `delta` is not from
+    /// 1e-9 to 1.
     pub fn robust(data: usize, c: f64, delta: f64) -> Result<Self> {
         check_data(data)?;
         if !(c > 0.0 && c <= MAX_C) {
@@ -66,18 +67,18 @@ impl Soliton {
         }
         let k = data as f64;
         let ripple = c * (k / delta).ln() * k.sqrt();
-        // A ripple of 0 (k = delta = 1) makes this infinite, and one below delta the logarithm
-        // negative: both mean that nothing is added.
+        // A ripple of 0 (k = delta = 1) makes this infinite, and a ripple below delta makes the
+        // logarithm negative. In both cases nothing is added.
         let spike = (k / ripple).ceil().clamp(2.0, k.max(2.0)).min(k);
         let spike_weight = (ripple * (ripple / delta).ln() / k).max(0.0);
         let whole = |weight: f64| (weight * UNIT as f64).round() as u64;
         Self::from_integers(data, spike as usize, whole(ripple / k), whole(spike_weight))
     }
 
-    /// The distribution that [`Soliton::integers`] was taken from.
+    /// Returns the distribution that [`Soliton::integers`] was taken from.
     ///
     /// # Errors
-    /// When the numbers are none of a distribution.
+    /// If the numbers do not describe a distribution.
     pub fn from_integers(
         data: usize,
         spike: usize,
@@ -99,13 +100,13 @@ impl Soliton {
         self.data as usize
     }
 
-    /// What to keep so that the distribution can be had again on any platform: s, and R/k and τ(s) in
-    /// units of 2^-44.
+    /// Returns the numbers to store so that any platform can rebuild the distribution: s, and R/k
+    /// and τ(s) in units of 2^-44.
     pub fn integers(&self) -> (usize, u64, u64) {
         (self.spike as usize, self.ripple, self.spike_weight)
     }
 
-    /// The weight of a degree from 1 to k.
+    /// Weight of a degree from 1 to k.
     fn weight(&self, degree: u32) -> u64 {
         let i = u64::from(degree);
         let ideal = if i == 1 { UNIT / u64::from(self.data) } else { UNIT / (i * (i - 1)) };
@@ -117,7 +118,7 @@ impl Soliton {
         ideal + added
     }
 
-    /// The probability of every degree, from 1.
+    /// Probabilities of the degrees from 1 to k.
     pub fn probabilities(&self) -> Vec<f64> {
         let weights: Vec<u64> = (1..=self.data).map(|degree| self.weight(degree)).collect();
         let total = weights.iter().sum::<u64>() as f64;
@@ -130,7 +131,7 @@ impl Soliton {
         terms.map(|(probability, degree)| probability * f64::from(degree)).sum()
     }
 
-    /// The thresholds that degrees are drawn by.
+    /// Returns the thresholds that degrees are drawn by.
     pub(super) fn thresholds(&self) -> Thresholds {
         let sum = |below: &mut u64, degree| {
             *below += self.weight(degree);
@@ -149,18 +150,18 @@ fn check_data(data: usize) -> Result<()> {
     )))
 }
 
-/// Per degree, the sum of its weight and those of smaller degrees: a number below the last is of the
-/// first degree whose threshold is above it.
+/// For each degree, the sum of its weight and those of smaller degrees. A random number below the
+/// last threshold selects the first degree whose threshold is above it.
 #[derive(Debug)]
 pub(super) struct Thresholds(Vec<u64>);
 
 impl Thresholds {
-    /// A degree from a source of numbers below a bound.
+    /// Draws a degree; `below` returns a random number below its argument.
     pub(super) fn degree(&self, below: impl FnOnce(u64) -> u64) -> u32 {
         self.find(below(self.total()))
     }
 
-    /// A degree of 2 or more, where there is one; otherwise 1.
+    /// Draws a degree of at least 2, or 1 if no other exists.
     pub(super) fn degree_above_one(&self, below: impl FnOnce(u64) -> u64) -> u32 {
         match self.total() - self.0[0] {
             0 => 1,

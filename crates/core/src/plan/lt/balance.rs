@@ -1,22 +1,23 @@
-//! Network against computation: when an object is there whose blocks are decoded as they arrive
-//! (section VIII of the evaluation).
+//! Network against computation: the time at which an object is available if its blocks are decoded
+//! as they arrive (section VIII of the evaluation).
 //!
-//! Blocks arrive at even intervals, the unit of time. Whenever a data block is determined its XORs can be done,
-//! one after another, each in *r* units: r is the network's bandwidth over that of XORing. Peeling finds
-//! most data blocks with the last few arrivals, so that much of the work is left then, the more the higher the
-//! degrees; while low degrees need more blocks. Which (c, delta) is best depends on r.
+//! Blocks arrive at even intervals; one interval is the unit of time. When a data block is
+//! determined its XORs can start. They are done one after another, each in *r* units, where r is
+//! the network's bandwidth divided by that of XORing. Peeling finds most data blocks with the last
+//! few arrivals, so much of the work remains then, and more of it for higher degrees. Lower degrees
+//! need more blocks. The best (c, delta) therefore depends on r.
 
 use crate::define::lt::Graph;
 use crate::error::{Error, Result};
 use crate::plan::chance::Chance;
 use crate::plan::lt::{Decoder, Method};
 
-/// Averages over some receptions, in units of the time in which k blocks arrive.
+/// Averages over several receptions, in units of the time in which k blocks arrive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Balance {
-    /// When the last block that was needed had arrived.
+    /// Time at which the last block that was needed had arrived.
     pub received: f64,
-    /// When the last XOR was done.
+    /// Time at which the last XOR was done.
     pub done: f64,
 }
 
@@ -25,7 +26,7 @@ impl Balance {
     /// computation.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] when all blocks of the graph cannot be peeled.
+    /// [`crate::ErrorKind::NotEnough`] if all blocks of the graph together cannot be peeled.
     pub fn simulate(graph: &Graph, ratio: f64, runs: usize, seed: u64) -> Result<Self> {
         let mut chance = Chance::new(seed);
         let mut order: Vec<usize> = (0..graph.blocks()).collect();
@@ -50,13 +51,15 @@ impl Balance {
 }
 
 impl Decoder {
-    /// When the XORs of all data blocks are done, if each takes `ratio` arrivals' time.
+    /// Returns the time at which the XORs of all data blocks are done, if each takes `ratio`
+    /// intervals.
     fn finishing_time(&self, ratio: f64) -> f64 {
         let peeling = &self.peeling;
         let mut arrivals = peeling.arrivals().iter().skip(1).peekable();
         let (mut arrived, mut time) = (1.0, 0.0_f64);
         for (number, found) in peeling.found().iter().enumerate() {
-            // An arrival's `known` is what the arrivals before it had determined.
+            // `known` of an arrival is the number of data blocks determined by the arrivals before
+            // it.
             while arrivals.next_if(|arrival| arrival.known <= number).is_some() {
                 arrived += 1.0;
             }
@@ -71,7 +74,7 @@ impl Decoder {
 mod tests {
     use super::*;
 
-    /// Blocks 0 and 01 as they come, then 012 and 0123 of one length: worked out by hand.
+    /// Receptions of the blocks 0, 01, 012 and 0123 in several orders, worked out by hand.
     #[test]
     fn work_waits_for_arrivals_and_for_other_work() {
         let graph =
@@ -88,7 +91,7 @@ mod tests {
         assert_eq!(finish([1, 2, 3, 0], 0.25), 4.75);
         // All work after the last arrival: 0 + 1 + 2 + 3 XORs.
         assert_eq!(finish([0, 3, 2, 1], 0.25), 5.5);
-        // Work takes longer than arrivals: it begins at 2 and never waits.
+        // Work takes longer than the arrivals: it begins at 2 and never waits.
         assert_eq!(finish([1, 2, 3, 0], 2.0), 14.0);
         assert_eq!(finish([1, 2, 3, 0], 0.0), 4.0);
     }

@@ -1,9 +1,10 @@
 //! The *degree of freedom* that the evaluation asks for (its criterion 4 and section X): how much a
-//! decoder depends on blocks that nothing can replace.
+//! decoder depends on blocks that no other block can replace.
 //!
-//! Two figures tell it. Of a set of blocks that decodes, some may be *indispensable*: without any one of them
-//! it does not. And the chance that a set does not decode falls with every block more; by how many blocks
-//! it halves says how far a bad draw can reach ([`Reception::halving`]).
+//! Two figures measure it. First, a set of blocks that decodes may contain *indispensable* blocks:
+//! without any one of them it does not decode. Second, the chance that a set does not decode falls
+//! with every additional block; the number of blocks that halves it shows how bad a bad draw can be
+//! ([`Reception::halving`](crate::plan::lt::Reception::halving)).
 
 use std::collections::BTreeSet;
 
@@ -13,16 +14,17 @@ use crate::plan::chance::Chance;
 use crate::plan::lt::{Decoder, Method};
 
 impl Decoder {
-    /// The blocks without any one of which those received would not suffice, ascending; all that
-    /// were received, where they do not suffice anyway.
+    /// Returns the received blocks that are indispensable, ascending. If the received blocks do not
+    /// suffice, all of them are returned.
     ///
     /// # Errors
-    /// None, for a decoder.
+    /// Never, for a decoder.
     pub fn indispensable(&self) -> Result<Vec<usize>> {
         if !self.is_ready() {
             return Ok(self.arrivals().collect::<BTreeSet<_>>().into_iter().collect());
         }
-        // What the program does not read can be spared: peeling and rank only grow with more blocks.
+        // A block that the program does not read can be spared, because peeling and rank only grow
+        // with more blocks.
         let data = self.graph().data();
         let candidates: BTreeSet<usize> =
             self.plan()?.inputs().iter().map(|cell| cell.index() - data).collect();
@@ -46,14 +48,15 @@ impl Decoder {
     }
 }
 
-/// How free a decoder is with so many blocks of a graph, on average over random sets of them.
+/// How free a decoder is with a given number of blocks of a graph, on average over random sets of
+/// blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Freedom {
-    /// The share of the sets that decode.
+    /// Fraction of the sets that decode.
     pub decodable: f64,
-    /// The blocks that such a set cannot do without.
+    /// Average number of indispensable blocks of a set that decodes.
     pub indispensable: f64,
-    /// The largest number of those.
+    /// Largest number of indispensable blocks.
     pub most: usize,
 }
 
@@ -61,7 +64,7 @@ impl Freedom {
     /// Simulates sets of `received` blocks.
     ///
     /// # Errors
-    /// None, for blocks that exist.
+    /// Never, for blocks that exist.
     pub fn simulate(
         graph: &Graph,
         method: Method,

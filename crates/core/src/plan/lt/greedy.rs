@@ -1,10 +1,10 @@
 //! The original decoder: every block is reduced by every known data block.
 //!
-//! Each received block has a working copy. When it arrives it is XORed with those of its neighbours
-//! that are known; whenever a data block becomes known it is XORed into the copies it is in. A copy
-//! that is down to one neighbour is finished: it is that data block, or if another copy was before, it is
-//! left alone. Blocks whose neighbours were all known when they came are worked on for
-//! nothing, as the evaluation's decoder did; that is what the lazy one saves.
+//! Each received block has a working copy. When the block arrives, its known neighbours are XORed
+//! into the copy. Whenever a data block becomes known, it is XORed into the copies that contain it.
+//! A copy with one neighbour left is finished and is that data block; if another copy gave that
+//! data block before, it is left alone. Blocks whose neighbours were all known on arrival are
+//! reduced for nothing, as in the evaluation's decoder; the lazy decoder saves this work.
 
 use crate::define::lt::Peeling;
 use crate::error::Result;
@@ -35,9 +35,9 @@ struct Replay<'p> {
     peeling: &'p Peeling,
     program: Program<'p>,
     is_known: Vec<bool>,
-    /// Per block that has been received, its copy.
+    /// For each received block, its copy.
     copies: Vec<Option<Copy>>,
-    /// Per unknown data block, the received blocks it is in.
+    /// For each unknown data block, the received blocks that contain it.
     waiting: Vec<Vec<u32>>,
 }
 
@@ -66,8 +66,8 @@ impl<'p> Replay<'p> {
         unknown.into_iter().for_each(|data| self.waiting[data as usize].push(block));
     }
 
-    /// XORs the data blocks that were found, by their place in that order, into the copies they are
-    /// in.
+    /// XORs the data blocks `found`, given by their places in the order of discovery, into the
+    /// copies that contain them.
     fn spread(&mut self, found: std::ops::Range<usize>) {
         for found in &self.peeling.found()[found] {
             let output = Slot::Output(found.data);

@@ -1,26 +1,34 @@
 //! Inactivation decoding: peeling, and elimination for the few unknowns that stop it.
 //!
-//! Peeling needs more blocks than there are unknowns, and stops when none has a single unknown left.
-//! Then an unknown is set aside (it becomes *inactive*) as if it were known, and peeling goes on. In the end
-//! every data block is either inactive or a sum of received blocks and inactive ones; the blocks that
-//! peeling did not use are equations between inactive ones only, few enough for dense
-//! elimination. So data is rebuilt exactly when the received rows have full rank. (RFC 6330,
-//! section 5.4, decodes RaptorQ so.)
+//! Peeling alone needs more blocks than there are unknowns, and stops when no block has a single
+//! unknown left. Then an unknown is set aside (it becomes *inactive*) and treated as known, and
+//! peeling goes on. In the end every data block is either inactive or a sum of received blocks and
+//! inactive ones. The blocks that peeling did not use are equations between inactive data blocks
+//! only, few enough for dense elimination. So data is rebuilt exactly if the received rows have
+//! full rank. (RFC 6330, section 5.4, decodes RaptorQ in this way.)
 //!
-//! Nothing is set aside before there are as many blocks as unknowns and every unknown is in one of
-//! them, since the rank cannot be full before. Blocks that come later are reduced to one
-//! equation each, so a push costs a row and nothing is done twice.
+//! No unknown is set aside before there are as many blocks as unknowns and every unknown is in one
+//! of them, since the rank cannot be full before. Each later block is reduced to one equation, so a
+//! push costs one row and no work is repeated.
 //!
-//! When the data is determined, all is solved once more for the program, from all blocks received, those
-//! of the lowest degrees first. With a few more blocks than are needed far fewer XORs suffice, half as many
-//! at 1.05 k for k = 1024, because fewer unknowns are set aside, and sparser rows used.
+//! When the data is determined, everything is solved once more for the program, from all blocks
+//! received, those of the lowest degrees first. With a few more blocks than are needed far fewer
+//! XORs suffice, half as many at 1.05 k for k = 1024, because fewer unknowns are set aside, and
+//! sparser rows are used.
 //!
-//! The program computes, in this order, the *constants*: what peeling gives with all inactive data blocks
-//! taken as zero, as far as it is needed; the equations; the inactive data blocks; and the rest. A data block
-//! without a constant is made from its row, as the lazy decoder does. One with a constant is that and its
-//! *correction*, the sum of inactive data blocks in it, which is the XOR of the corrections of
-//! its row's other data blocks: they are fewer than the row, since data blocks free of inactive ones have none, and
-//! many are the same. No block received is read twice.
+//! The program computes four things, in this order:
+//!
+//! 1. the *constants*, as far as they are needed: the results of peeling with all inactive data
+//!    blocks taken as zero;
+//! 2. the equations;
+//! 3. the inactive data blocks;
+//! 4. the remaining data blocks. One without a constant is computed from its row, as in the lazy
+//!    decoder. One with a constant is the XOR of that and its *correction*, the sum of the inactive
+//!    data blocks in it. The correction is the XOR of the corrections of the row's other data
+//!    blocks. They are fewer than the row's sources, since data blocks that depend on no inactive
+//!    one have no correction, and many corrections are equal.
+//!
+//! No received block is read twice.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,7 +39,7 @@ use crate::plan::Plan;
 use crate::plan::lt::program::Program;
 use crate::plan::schedule::{Op, Slot};
 
-/// The program that makes all data blocks from those received.
+/// Returns the program that computes all data blocks from those received.
 pub(super) fn plan(received: &Peeling) -> Result<Plan> {
     let graph = received.graph();
     let mut blocks: Vec<u32> = received.arrivals().iter().map(|arrival| arrival.block).collect();
@@ -43,12 +51,12 @@ pub(super) fn plan(received: &Peeling) -> Result<Plan> {
     Residue::new(&mut peeling).plan(&peeling)
 }
 
-/// What peeling with inactive unknowns leaves to elimination.
+/// The part of the problem that peeling with inactive unknowns leaves to elimination.
 #[derive(Debug, Clone)]
 pub(super) struct Residue {
     graph: Graph,
     inactive: Vec<u32>,
-    /// Per data block, the inactive ones in its sum: packed bits, `stride` words each.
+    /// For each data block, the inactive data blocks in its sum: packed bits, `stride` words each.
     sums: Vec<u64>,
     stride: usize,
     /// The blocks that are equations between inactive data blocks, in the order of `echelon`.
@@ -57,7 +65,7 @@ pub(super) struct Residue {
 }
 
 impl Residue {
-    /// Sets unknowns aside until peeling reaches every data block. Those in most blocks go first.
+    /// Sets unknowns aside until peeling reaches every data block, those in most blocks first.
     pub(super) fn new(peeling: &mut Peeling) -> Self {
         let inactive = set_aside(peeling);
         let (graph, stride) = (peeling.graph().clone(), inactive.len().div_ceil(64));
@@ -82,7 +90,8 @@ impl Residue {
         }
         for found in peeling.found() {
             if let Some(block) = found.block {
-                // Its own sum is still zero, so the block's is that of the other neighbours.
+                // The data block's own sum is still zero, so the block's sum is that of the other
+                // neighbours.
                 let sum = self.sum_of(block);
                 let start = found.data as usize * self.stride;
                 self.sums[start..start + self.stride].copy_from_slice(&sum);
@@ -102,21 +111,21 @@ impl Residue {
         total
     }
 
-    /// Takes a block whose data blocks are all found or inactive.
+    /// Adds a block whose data blocks are all found or inactive.
     pub(super) fn push(&mut self, block: u32) {
         if self.missing() > 0 {
-            // A dependent row is numbered too.
+            // A dependent row gets a number too.
             let _ = self.echelon.insert(&self.sum_of(block));
             self.rows.push(block);
         }
     }
 
-    /// How many independent blocks are missing.
+    /// Number of independent blocks that are missing.
     pub(super) fn missing(&self) -> usize {
         self.inactive.len() - self.echelon.rank()
     }
 
-    /// The program, once nothing is missing.
+    /// Returns the program, once no block is missing.
     fn plan(&self, peeling: &Peeling) -> Result<Plan> {
         let mut solution = Solution::new(self, peeling);
         solution.constants();
@@ -141,11 +150,11 @@ struct Solution<'r> {
     residue: &'r Residue,
     peeling: &'r Peeling,
     program: Program<'r>,
-    /// Per row that is used, by number, its value.
+    /// For each row, by number, its value if it is used.
     equations: Vec<Option<Slot>>,
-    /// Per data block, its value with inactive ones taken as zero, where it is needed.
+    /// For each data block, its value with inactive ones taken as zero, if it is needed.
     constants: Vec<Option<Slot>>,
-    /// Per inactive data block, the rows that add up to it.
+    /// For each inactive data block, the rows that add up to it.
     combinations: Vec<Vec<usize>>,
 }
 
@@ -170,7 +179,8 @@ impl<'r> Solution<'r> {
         self.residue.sum(data).iter().all(|&word| word == 0)
     }
 
-    /// The data blocks whose constants the equations, or those free of inactive ones, need.
+    /// Data blocks whose constants are needed: those that depend on no inactive data block, those
+    /// in the equations, and those that these are computed from.
     fn needed(&self) -> Vec<bool> {
         let mut needed: Vec<bool> =
             (0..self.constants.len() as u32).map(|data| self.is_free(data)).collect();
@@ -225,7 +235,8 @@ impl<'r> Solution<'r> {
         slot
     }
 
-    /// The data blocks that depend on inactive ones, in the order in which they were found.
+    /// Computes the data blocks that depend on inactive ones, in the order in which they were
+    /// found.
     fn rest(&mut self) {
         let mut corrections = self.corrections();
         for found in self.peeling.found() {
@@ -237,7 +248,7 @@ impl<'r> Solution<'r> {
         }
     }
 
-    /// The inactive data blocks are their own corrections.
+    /// Each inactive data block is its own correction.
     fn corrections(&self) -> Corrections<'r> {
         let constants = self.peeling.found().iter().filter(|found| {
             self.constants[found.data as usize].is_some() && !self.is_free(found.data)
@@ -249,13 +260,13 @@ impl<'r> Solution<'r> {
         Corrections { wanted, made }
     }
 
-    /// The data blocks of a row but one, without those that have no correction.
+    /// Returns the other data blocks of a row, except those that have no correction.
     fn others(&self, data: u32, block: u32) -> impl Iterator<Item = u32> {
         let row = self.residue.graph.row(block).iter().copied();
         row.filter(move |&other| other != data && !self.is_free(other))
     }
 
-    /// Makes a data block from its constant and the corrections of its row.
+    /// Computes a data block from its constant and the corrections of its row.
     fn correct(
         &mut self,
         data: u32,
@@ -279,15 +290,16 @@ impl<'r> Solution<'r> {
     }
 }
 
-/// Sums of inactive data blocks, by which of them are in it.
+/// Sums of inactive data blocks, identified by the set of their terms.
 struct Corrections<'r> {
-    /// Those that others are made from.
+    /// Corrections that others are computed from.
     wanted: HashSet<&'r [u64]>,
     made: HashMap<&'r [u64], Slot>,
 }
 
 impl Corrections<'_> {
-    /// The corrections whose XOR is that of all these, which are made; what comes twice cancels.
+    /// Returns the computed corrections whose XOR equals the XOR of `sums`; equal ones cancel in
+    /// pairs.
     fn add_up<'s>(&self, sums: impl Iterator<Item = &'s [u64]>) -> Vec<Slot> {
         let mut total: Vec<Slot> = Vec::new();
         for slot in sums.filter_map(|sum| self.made.get(sum).copied()) {

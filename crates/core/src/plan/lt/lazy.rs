@@ -1,11 +1,12 @@
-//! The optimised decoder: nothing is computed before all is determined, and then nothing in vain.
+//! The optimised decoder: it computes nothing before all data is determined, and then only what is
+//! needed.
 
 use crate::define::lt::Peeling;
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::plan::lt::program::Program;
 
-/// Each data block from the block that gave it and the other neighbours of that.
+/// Computes each data block from the block that gave it and that block's other neighbours.
 pub(super) fn plan(peeling: &Peeling) -> Result<Plan> {
     let mut program = Program::new(peeling.graph());
     for found in peeling.found() {

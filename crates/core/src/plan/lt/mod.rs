@@ -1,13 +1,15 @@
-//! Schedules of LT codes: from a graph and the blocks that came.
+//! Schedules of LT codes: from a graph and the blocks that arrived.
 //!
-//! A [`Decoder`] takes block numbers as they arrive and says when the data is determined; then
-//! [`Decoder::plan`] is the program that makes the data blocks. Solving comes first and touches no
-//! byte, so that a kernel may run the whole program tile by tile. There are three ways:
+//! A [`Decoder`] takes block numbers as they arrive and tells when the data is determined. Then
+//! [`Decoder::plan`] returns the program that computes the data blocks. Solving comes first and
+//! touches no bytes, so that a kernel may run the whole program tile by tile. There are three
+//! methods:
 //!
 //! - *greedy* (section II of the evaluation): a block is XORed with every data block that is known
-//!   or becomes known, whether or not that leads anywhere. The program is what that decoder does, in its order;
-//! - *lazy* (section IV, *optimised scheduling*): peeling finds which blocks give which data blocks,
-//!   and only those are computed, each in one operation;
+//!   or becomes known, whether or not that is of use. The program does what that decoder does, in
+//!   the same order;
+//! - *lazy* (section IV, *optimised scheduling*): peeling finds which blocks give which data
+//!   blocks, and only those are computed, each in one operation;
 //! - *inactivation*: as lazy; where peeling gets stuck, some unknowns are set aside and found by
 //!   elimination, so that any blocks of full rank decode.
 //!
@@ -33,10 +35,10 @@ use crate::plan::Plan;
 use crate::plan::lt::inactivation::Residue;
 use crate::plan::schedule::{Op, Schedule, Slot};
 
-/// How received blocks become a schedule.
+/// The method by which received blocks become a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Method {
-    /// Every block is reduced by every known data block, as it comes.
+    /// Every block is reduced by every known data block, as it arrives.
     Greedy,
     /// Peeling, then only the XORs that are needed.
     #[default]
@@ -45,28 +47,29 @@ pub enum Method {
     Inactivation,
 }
 
-/// What has been received of a graph, and what follows from it.
+/// The blocks of a graph that were received, and what follows from them.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     method: Method,
     peeling: Peeling,
-    /// How many data blocks, from the first, are in received blocks.
+    /// Number of data blocks, counted from the first, that are known to be in received blocks.
     covered: usize,
     residue: Option<Residue>,
 }
 
 impl Decoder {
-    /// A decoder that has received nothing.
+    /// Returns a decoder that has received no block.
     pub fn new(graph: &Graph, method: Method) -> Self {
         Self { method, peeling: Peeling::new(graph), covered: 0, residue: None }
     }
 
-    /// Takes a block by number, and says whether the data can be rebuilt. Blocks that were received
-    /// before change nothing. Those that come after the data is determined change nothing but the plan of
-    /// inactivation, which takes fewer XORs the more blocks there are.
+    /// Receives a block, given by number. Returns whether the data can be rebuilt. A block that was
+    /// received before changes nothing. A block that arrives after the data is determined changes
+    /// nothing either, except with inactivation, whose plan takes fewer XORs the more blocks there
+    /// are.
     ///
     /// # Errors
-    /// When the graph has no such block.
+    /// If the graph has no block of that number.
     pub fn push(&mut self, block: usize) -> Result<bool> {
         if self.is_ready() && self.method != Method::Inactivation {
             return self.peeling.graph().neighbours(block).map(|_| true);
@@ -92,7 +95,7 @@ impl Decoder {
         }
     }
 
-    /// How many independent blocks elimination still lacks.
+    /// Number of independent blocks that elimination still lacks.
     fn missing(&self) -> usize {
         self.residue.as_ref().map_or(0, Residue::missing)
     }
@@ -102,7 +105,7 @@ impl Decoder {
         self.peeling.is_complete() && self.missing() == 0
     }
 
-    /// Whether a block that there is has been taken.
+    /// Whether block `block`, which must exist, has been received.
     pub(crate) fn has(&self, block: usize) -> bool {
         self.peeling.has(block)
     }
@@ -115,12 +118,13 @@ impl Decoder {
         self.method
     }
 
-    /// The blocks that were taken, in order.
+    /// Received blocks, in order.
     fn arrivals(&self) -> impl Iterator<Item = usize> {
         self.peeling.arrivals().iter().map(|arrival| arrival.block as usize)
     }
 
-    /// As [`Decoder::push`]; a block counts as received also where the data is determined without it.
+    /// Like [`Decoder::push`], but records the block as received even if the data is already
+    /// determined.
     fn receive(&mut self, block: usize) -> Result<()> {
         match self.is_ready() {
             true => self.peeling.push(block).map(|_| ()),
@@ -128,15 +132,15 @@ impl Decoder {
         }
     }
 
-    /// How many different blocks have been taken.
+    /// Number of different blocks received.
     pub fn received(&self) -> usize {
         self.peeling.received()
     }
 
-    /// The schedule that makes all data blocks, in order, from the blocks it names.
+    /// Returns the schedule that computes all data blocks, in order, from the blocks that it names.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] when the blocks received do not determine the data.
+    /// [`crate::ErrorKind::NotEnough`] if the blocks received do not determine the data.
     pub fn plan(&self) -> Result<Plan> {
         if !self.is_ready() {
             return Err(Error::not_enough(format!(
@@ -155,28 +159,28 @@ impl Decoder {
 }
 
 impl Graph {
-    /// The cell of a data block.
+    /// Returns the cell of a data block.
     pub fn data_cell(&self, data: usize) -> CellId {
         CellId::new(data)
     }
 
-    /// The cell of a block.
+    /// Returns the cell of a block.
     pub fn block_cell(&self, block: usize) -> CellId {
         CellId::new(self.data() + block)
     }
 
-    /// The schedule that makes all blocks from the data blocks, each in one operation.
+    /// Returns the schedule that computes all blocks from the data blocks, each in one operation.
     ///
     /// # Errors
-    /// None, for a graph; schedules are checked.
+    /// Never, for a graph; the result is returned because schedules are checked.
     pub fn encode(&self) -> Result<Plan> {
         self.encode_some(&(0..self.blocks()).collect::<Vec<_>>())
     }
 
-    /// The same for some of the blocks, in this order.
+    /// Like [`Graph::encode`], for the blocks `blocks` in this order.
     ///
     /// # Errors
-    /// When there is no such block, or one is named twice.
+    /// If a block does not exist, or is named twice.
     pub fn encode_some(&self, blocks: &[usize]) -> Result<Plan> {
         let mut ops = Vec::with_capacity(blocks.len());
         let mut is_made = vec![false; self.blocks()];

@@ -6,13 +6,13 @@ use crate::error::Result;
 use crate::plan::Plan;
 use crate::plan::schedule::{Op, Schedule, Slot};
 
-/// A decoding program under construction: its outputs are the data blocks, its inputs the blocks
+/// A decoding program under construction. Its outputs are the data blocks, its inputs the blocks
 /// that it reads.
 pub(super) struct Program<'g> {
     pub(super) graph: &'g Graph,
     pub(super) ops: Vec<Op>,
     pub(super) inputs: Vec<CellId>,
-    /// Per block, its input.
+    /// For each block, its input, if it has one yet.
     pub(super) slots: Vec<Option<Slot>>,
     pub(super) temps: usize,
 }
@@ -28,7 +28,7 @@ impl<'g> Program<'g> {
         }
     }
 
-    /// The input of a block.
+    /// Returns the input of a block.
     pub(super) fn input(&mut self, block: u32) -> Slot {
         let next = Slot::Input(self.inputs.len() as u32);
         let slot = *self.slots[block as usize].get_or_insert(next);
@@ -38,7 +38,8 @@ impl<'g> Program<'g> {
         slot
     }
 
-    /// Makes a data block from a block and its other neighbours, which are made.
+    /// Computes a data block from a block and the block's other neighbours, which have been
+    /// computed.
     pub(super) fn solve(&mut self, data: u32, block: u32) {
         let mut sources = vec![self.input(block)];
         let others = self.graph.row(block).iter().filter(|&&other| other != data);
@@ -46,7 +47,7 @@ impl<'g> Program<'g> {
         self.ops.push(Op::assign(Slot::Output(data), sources));
     }
 
-    /// A new temporary.
+    /// Returns a new temporary.
     pub(super) fn temp(&mut self) -> Slot {
         self.temps += 1;
         Slot::Temp(self.temps as u32 - 1)

@@ -1,8 +1,10 @@
-//! The general question, for LT codes: cells wanted from cells at hand.
+//! The general question for LT codes: wanted cells from cells at hand.
 //!
-//! With all data at hand, wanted blocks are their rows. Without any, the data is solved for by
-//! inactivation, from all blocks or, where few are to be read, from the first that suffice; wanted blocks
-//! follow from it. So it is all data or none: what fewer blocks determine by chance is not looked for.
+//! With all data at hand, wanted blocks are computed from their rows. With no data at hand, the
+//! data is solved for by inactivation: from all blocks or, if as few as possible are to be read,
+//! from the first blocks that suffice. Wanted blocks then follow from the data. So either all data
+//! is determined or the question fails; data blocks that too few blocks happen to determine are not
+//! searched for.
 
 use crate::define::cells::{CellId, CellSet};
 use crate::define::code::Code;
@@ -13,8 +15,8 @@ use crate::plan::schedule::{Op, Schedule, Slot};
 use crate::plan::{Plan, Reads};
 
 impl Code {
-    /// The plan for an LT code's wanted cells; `None` where only some of the data is at hand, and for
-    /// other codes.
+    /// Returns the plan for an LT code's wanted cells; `None` if only some of the data is at hand,
+    /// and for other codes.
     pub(in crate::plan) fn graph_plan(
         &self,
         have: &CellSet,
@@ -31,7 +33,7 @@ impl Code {
     }
 }
 
-/// The data from blocks at hand. More of them than determine it make for fewer XORs.
+/// Computes the data from the blocks at hand. More blocks than needed give fewer XORs.
 fn decode(graph: &Graph, have: &CellSet, reads: Reads) -> Result<Plan> {
     let mut decoder = Decoder::new(graph, Method::Inactivation);
     for block in (0..graph.blocks()).filter(|&block| have.contains(graph.block_cell(block))) {
@@ -42,14 +44,14 @@ fn decode(graph: &Graph, have: &CellSet, reads: Reads) -> Result<Plan> {
     decoder.plan()
 }
 
-/// Wanted blocks from all data.
+/// Computes the wanted blocks from all data.
 fn encode(graph: &Graph, wanted: &[CellId]) -> Result<Plan> {
     let inputs: Vec<CellId> = (0..graph.data()).map(|data| graph.data_cell(data)).collect();
     let ops = rows(graph, wanted, Slot::Input);
     Plan::new(Schedule::new(inputs.len(), 0, wanted.len(), ops)?, inputs, wanted.to_vec())
 }
 
-/// A plan that makes all data, changed into one that makes what is wanted.
+/// Changes a plan that computes all data into one that computes the wanted cells.
 fn complete(graph: &Graph, plan: Plan, wanted: &[CellId]) -> Result<Plan> {
     if plan.outputs() == wanted {
         return Ok(plan);
@@ -80,7 +82,7 @@ fn complete(graph: &Graph, plan: Plan, wanted: &[CellId]) -> Result<Plan> {
     Plan::new(schedule, inputs, wanted.to_vec())
 }
 
-/// The wanted blocks, each as the XOR of its data blocks.
+/// Returns operations that compute each wanted block as the XOR of its data blocks.
 fn rows(graph: &Graph, wanted: &[CellId], place: impl Fn(u32) -> Slot) -> Vec<Op> {
     let block = |(output, cell): (usize, &CellId)| {
         let block = cell.index().checked_sub(graph.data())?;

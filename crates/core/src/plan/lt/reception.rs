@@ -1,4 +1,4 @@
-//! How many blocks it takes: by simulation on the graph.
+//! How many blocks are needed, by simulation on the graph.
 
 use rayon::prelude::*;
 
@@ -7,14 +7,15 @@ use crate::error::Result;
 use crate::plan::chance::Chance;
 use crate::plan::lt::{Decoder, Method};
 
-/// How many random orders an answer to "how many more" is the average of.
+/// Number of random orders that the estimate of further blocks needed is averaged over.
 const ORDERS: usize = 8;
 
-/// How many blocks of a graph suffice, if they come in random order.
+/// The number of blocks of a graph that suffice if they arrive in random order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reception {
     data: usize,
-    /// Per run, the blocks that it took, ascending; runs in which all did not suffice are not among them.
+    /// Numbers of blocks needed, one per run, ascending. Runs in which all blocks did not suffice
+    /// are left out.
     needed: Vec<usize>,
     runs: usize,
 }
@@ -23,17 +24,17 @@ impl Reception {
     /// Simulates the reception of a graph's blocks in random orders.
     ///
     /// # Errors
-    /// None, for blocks that exist.
+    /// Never, for blocks that exist.
     pub fn simulate(graph: &Graph, method: Method, runs: usize, seed: u64) -> Result<Self> {
         let all: Vec<usize> = (0..graph.blocks()).collect();
         Self::simulate_among(graph, &all, method, runs, seed)
     }
 
-    /// Simulates the reception of some blocks of a graph in random orders, on all processors. The answer
-    /// does not depend on their number.
+    /// Simulates the reception of the given blocks of a graph in random orders, on all processors.
+    /// The result does not depend on the number of processors.
     ///
     /// # Errors
-    /// When the graph has no such block.
+    /// If the graph has no block of that number.
     pub fn simulate_among(
         graph: &Graph,
         blocks: &[usize],
@@ -57,38 +58,40 @@ impl Reception {
         Ok(Self { data: graph.data(), needed, runs })
     }
 
-    /// The order in which some blocks come in one run, counted from 0, of the simulation of a seed.
+    /// Returns the order in which the given blocks arrive in run number `run`, counted from 0, of
+    /// the simulation with this seed.
     pub fn order(blocks: &[usize], seed: u64, run: usize) -> Vec<usize> {
         let mut order = blocks.to_vec();
         Chance::of_part(seed, run).shuffle(&mut order);
         order
     }
 
-    /// The runs in which all blocks together did not suffice.
+    /// Number of runs in which all blocks together did not suffice.
     pub fn failures(&self) -> usize {
         self.runs - self.needed.len()
     }
 
-    /// How many blocks it took on average, as a multiple of k; `None` when they never sufficed.
+    /// Average number of blocks needed, as a multiple of k; `None` if they never sufficed.
     pub fn average(&self) -> Option<f64> {
         let sum = self.needed.iter().sum::<usize>() as f64;
         (!self.needed.is_empty()).then(|| sum / (self.needed.len() * self.data) as f64)
     }
 
-    /// The multiple of k that sufficed in this part (0 to 1) of all runs; `None` when more failed.
+    /// Multiple of k that sufficed in the fraction `part` (0 to 1) of all runs; `None` if more runs
+    /// failed.
     pub fn quantile(&self, part: f64) -> Option<f64> {
         let rank = (part * self.runs as f64).ceil().max(1.0) as usize - 1;
         self.needed.get(rank).map(|&needed| needed as f64 / self.data as f64)
     }
 
-    /// How many blocks more halve the chance that they do not suffice, between the median and the last
-    /// hundredth of the runs; `None` when more than a hundredth failed.
+    /// Number of additional blocks that halves the chance of not decoding, between the median and
+    /// the last hundredth of the runs; `None` if more than a hundredth of the runs failed.
     pub fn halving(&self) -> Option<f64> {
         let blocks = (self.quantile(0.99)? - self.quantile(0.5)?) * self.data as f64;
         Some(blocks / f64::log2(50.0))
     }
 
-    /// The part of the runs that this multiple of k did not suffice for.
+    /// Fraction of the runs in which `multiple` times k blocks did not suffice.
     pub fn failure_at(&self, multiple: f64) -> f64 {
         let enough = (multiple * self.data as f64 + 1e-9).floor() as usize;
         let ready = self.needed.partition_point(|&needed| needed <= enough);
@@ -97,8 +100,8 @@ impl Reception {
 }
 
 impl Decoder {
-    /// How many more blocks are likely needed, of those that have not come: the average over some random
-    /// orders. `None` when even all of them would not suffice.
+    /// Estimates how many of the blocks not yet received are still needed: an average over some
+    /// random orders. Returns `None` if even all of them would not suffice.
     pub fn likely_needed(&self) -> Option<usize> {
         let mut chance = Chance::new(1);
         let mut order: Vec<usize> = (0..self.graph().blocks()).collect();

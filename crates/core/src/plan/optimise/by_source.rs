@@ -1,17 +1,20 @@
-//! Sources stream by stream.
+//! Stream-by-stream order: all packets of one node, then those of the next.
 //!
-//! All outputs are made side by side: each grows by what the packets of one node give it, then by the
-//! next node's. So every packet is read once, one stream after the other, and no line of it has to
-//! stay in the cache until it is read again; and nothing is spilled where the outputs and one node's
-//! packets fit into registers. It takes more XORs than sums that are shared across nodes, which a
-//! machine with three-input XORs has to spare: 20+4 with the natural matrix on AVX-512 runs 1.4 times as fast (in
-//! cache) in 628 instructions with 100 loads and 20 stores as in 444 with 300 and 75.
+//! All outputs are computed side by side: each grows by the packets of one node, then by those of
+//! the next node. So every packet is read once, one stream after the other, and no line of it has
+//! to stay in the cache until it is read again. Nothing is spilled if the outputs and one node's
+//! packets fit into registers. This takes more XORs than sums that are shared across nodes, but a
+//! machine with three-input XORs has XORs to spare: on AVX-512, 20+4 with the natural matrix runs
+//! 1.4 times as fast (in cache) in 628 instructions with 100 loads and 20 stores as in 444 with 300
+//! and 75.
 //!
-//! Within a stream, neighbours are summed once for all outputs that take three packets or more of it,
-//! so that an output takes at most half of them, rounded up, as operands.
+//! Within a stream, the sum of two neighbours is computed once for all outputs that take three or
+//! more packets of the stream. So an output takes at most half of the packets, rounded up, as
+//! operands.
 //!
-//! Schedules whose outputs depend on many more inputs than they have operands, as those that decode wide
-//! array codes, stay as they are: stream by stream they would be many times as long.
+//! Some schedules have outputs that depend on many more inputs than they have operands, such as
+//! those that decode wide array codes. They stay as they are: stream by stream they would be many
+//! times as long.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,21 +22,22 @@ use crate::define::bitmatrix::{BitMatrix, ones_of, xor_words};
 use crate::error::Result;
 use crate::plan::schedule::{Op, Schedule, Slot};
 
-/// From this many packets of a stream on an output takes sums of pairs.
+/// Smallest number of packets of a stream for which an output takes sums of pairs.
 const PAIRS_FROM: usize = 3;
 
-/// How many times as many operands a schedule may have stream by stream as it has otherwise. It never pays
-/// to have twice as many.
+/// Upper bound on the operands stream by stream, as a multiple of the schedule's own. Having twice
+/// as many never pays.
 const MOST_TIMES: usize = 4;
 
-/// The most words of bit sets that are made to see which inputs each value depends on: 128 MiB.
+/// Upper bound on the words of the bit sets that record which inputs each value depends on: 128
+/// MiB.
 const MOST_WORDS: usize = 1 << 24;
 
-/// The schedule that computes the same, stream by stream: input `i` belongs to stream `streams[i]`. The
-/// same schedule where that would be much longer.
+/// Returns a schedule that computes the same stream by stream, where input `i` belongs to stream
+/// `streams[i]`. Returns the schedule unchanged if the result would be much longer.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub(crate) fn by_source(schedule: &Schedule, streams: &[usize]) -> Result<Schedule> {
     schedule.require_single_assignment()?;
     let Some(supports) = short_supports(schedule) else { return Ok(schedule.clone()) };
@@ -48,11 +52,11 @@ pub(crate) fn by_source(schedule: &Schedule, streams: &[usize]) -> Result<Schedu
     growth.finish(schedule.inputs())
 }
 
-/// An output under way.
+/// An output under construction.
 struct Growing {
-    /// Which inputs are part of it, a bit each.
+    /// Inputs that are part of it, one bit each.
     support: Vec<u64>,
-    /// How many of them are still to be added.
+    /// Number of these inputs that are still to be added.
     left: usize,
     sum: Option<Slot>,
 }
@@ -96,8 +100,8 @@ impl Growth {
         }
     }
 
-    /// The operands that make the sum of `wanted`: sums of neighbours, where that are fewer, and single
-    /// packets.
+    /// Returns the operands whose sum is that of `wanted`: sums of neighbours where both are
+    /// wanted, and single packets.
     fn parts(
         &mut self,
         stream: &[usize],
@@ -133,7 +137,7 @@ impl Growth {
         Slot::Temp(self.temps - 1)
     }
 
-    /// The schedule, with outputs of nothing at the end.
+    /// Returns the schedule. Outputs without inputs are set to zero at the end.
     fn finish(mut self, inputs: usize) -> Result<Schedule> {
         for (number, output) in self.outputs.iter().enumerate() {
             if output.sum.is_none() {
@@ -144,8 +148,8 @@ impl Growth {
     }
 }
 
-/// Per output, a bit for each input that is part of its sum, unless these are so many that it is not
-/// worth while.
+/// For each output, a bit for each input in its sum. Returns `None` if there are so many inputs
+/// that the order would not pay.
 fn short_supports(schedule: &Schedule) -> Option<BitMatrix> {
     let words = schedule.inputs().div_ceil(64);
     if schedule.ops().len() * words > MOST_WORDS {
@@ -156,7 +160,7 @@ fn short_supports(schedule: &Schedule) -> Option<BitMatrix> {
     (supports.ones() <= MOST_TIMES * operands).then_some(supports)
 }
 
-/// Per output, a bit for each input that is part of its sum.
+/// For each output, a bit for each input in its sum.
 fn supports(schedule: &Schedule) -> BitMatrix {
     let rows = schedule.outputs() + schedule.temps();
     let mut sums = BitMatrix::zero(rows, schedule.inputs());
@@ -206,8 +210,8 @@ mod tests {
         assert_eq!(streamed(text, &[7, 7, 7, 7]), expected);
     }
 
-    /// A chain of 20 outputs, each of nearly all 64 inputs, has 102 operands; 20 separate sums have twelve
-    /// times as many.
+    /// A chain of 20 outputs, each the sum of nearly all 64 inputs, has 102 operands; 20 separate
+    /// sums have twelve times as many.
     #[test]
     fn what_gets_much_longer_stays() {
         let inputs: Vec<String> = (0..64).map(|input| format!("i{input}")).collect();

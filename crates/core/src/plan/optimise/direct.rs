@@ -1,4 +1,4 @@
-//! Rows as they stand: one operation a row.
+//! Rows as they are: one operation for each row.
 
 use crate::define::bitmatrix::BitMatrix;
 use crate::define::cells::{CellId, CellSet};
@@ -7,17 +7,18 @@ use crate::plan::equations::Equations;
 use crate::plan::optimise::rows::{Columns, Rows};
 use crate::plan::schedule::{Op, Schedule, Slot};
 
-/// Output `r` is the XOR of the inputs in which row `r` of the matrix has a one.
+/// Returns a schedule in which output `r` is the XOR of the inputs for which row `r` of the matrix
+/// has a one.
 ///
 /// # Errors
-/// When the matrix is larger than a schedule may be.
+/// If the matrix is larger than a schedule may be.
 pub fn from_matrix(matrix: &BitMatrix) -> Result<Schedule> {
     let supports: Vec<Vec<usize>> =
         (0..matrix.rows()).map(|r| matrix.support(r).collect()).collect();
     schedule(matrix.columns(), &supports)
 }
 
-/// Output `r` is the XOR of the inputs listed in `supports[r]`.
+/// Returns a schedule in which output `r` is the XOR of the inputs listed in `supports[r]`.
 pub(crate) fn schedule(inputs: usize, supports: &[Vec<usize>]) -> Result<Schedule> {
     let ops = supports.iter().enumerate().map(|(r, support)| {
         let sources = support.iter().map(|&input| Slot::Input(input as u32)).collect();
@@ -26,8 +27,8 @@ pub(crate) fn schedule(inputs: usize, supports: &[Vec<usize>]) -> Result<Schedul
     Schedule::new(inputs, 0, supports.len(), ops.collect())
 }
 
-/// The rows of equations between cells, and the cells that their inputs stand for. Cells that are made on
-/// the way without being wanted become temporaries.
+/// Returns the rows of equations between cells, and the cells that are their inputs. Cells that are
+/// computed but not wanted become temporaries.
 pub(crate) fn from_equations(
     cells: usize,
     equations: &Equations,

@@ -1,32 +1,33 @@
-//! Fusing: temporaries that do not pay become part of the operations that use them.
+//! Fusing: temporaries that do not pay are merged into the operations that use them.
 //!
-//! Pairs that `slp` found useful at first may end with a single use when later pairs took the
-//! others. An n-ary operation reads its sources once and writes once, where a chain of pairs
-//! would store and load every partial sum.
+//! A pair that `slp` found useful may end with a single use after later pairs took its other uses.
+//! An n-ary operation reads its sources once and writes once, whereas a chain of pairs would store
+//! and load every partial sum.
 
 use crate::error::Result;
 use crate::plan::cost::Objective;
 use crate::plan::optimise::rows::{Rows, symmetric_difference};
 use crate::plan::schedule::Schedule;
 
-/// Inlines every temporary that is read by exactly one operation, and outputs' mere copies of
-/// temporaries.
+/// Inlines every temporary that exactly one operation reads. An output that merely copies a
+/// temporary replaces it.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn pass(schedule: &Schedule) -> Result<Schedule> {
     let mut rows = Rows::new(schedule)?;
     fuse(&mut rows, Objective::Xors);
     rows.schedule()
 }
 
-/// Inlines temporaries as long as that does not cost more, and outputs' mere copies of temporaries.
+/// Inlines temporaries as long as that does not cost more. An output that merely copies a temporary
+/// replaces it.
 pub(crate) fn fuse(rows: &mut Rows, objective: Objective) {
     name_by_output(rows);
     while inline_all(rows, objective) {}
 }
 
-/// Lets the first output that is a mere copy of a temporary stand for that temporary.
+/// Replaces a temporary by the first output that is a mere copy of it.
 fn name_by_output(rows: &mut Rows) {
     for output in 0..rows.outputs() {
         let [copied] = rows.row(output)[..] else { continue };
@@ -45,7 +46,7 @@ fn name_by_output(rows: &mut Rows) {
     }
 }
 
-/// One walk over all temporaries, sources before their uses. Whether anything was inlined.
+/// Visits all temporaries once, sources before their uses. Returns whether any was inlined.
 fn inline_all(rows: &mut Rows, objective: Objective) -> bool {
     let order = rows.order();
     let mut users: Vec<Vec<u32>> = vec![Vec::new(); rows.len()];

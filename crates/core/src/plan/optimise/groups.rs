@@ -1,20 +1,20 @@
-//! Groups of rows: what is shared within a few rows of a program that is too big for [`super::slp`].
+//! Groups of rows: sums shared within a few rows, for programs that are too big for [`super::slp`].
 //!
-//! This is the *method of four Russians* (Arlazarov, Dinic, Kronrod and Faradžev 1970) for XOR programs.
-//! Take t rows at a time. A column is used by some of the t rows; which ones is its *pattern*, one of
-//! 2^t - 1. Columns with the same pattern are summed once, and the rows take the sum:
+//! This is the *method of four Russians* (Arlazarov, Dinic, Kronrod and Faradžev 1970) for XOR
+//! programs. Take t rows at a time. The set of those rows that use a column is its *pattern*, one
+//! of 2^t - 1. Columns with the same pattern are summed once, and the rows use the sum:
 //!
 //! ```text
 //! o0 = a ^ b ^ c ^ d ^ e            t0 = a ^ b ^ c        o0 = t0 ^ d ^ e
 //! o1 = a ^ b ^ c ^ f          ->                          o1 = t0 ^ f
 //! ```
 //!
-//! Instead of up to t XORs a column then costs one, and what is left is so small (t rows of at most 2^(t-1)
-//! sums) that pairs can be looked for. For c columns that all rows use at random, t rows cost about
-//! c + 2^t XORs instead of c · t / 2. It takes time proportional to the sources.
+//! A column then costs one XOR instead of up to t. What remains (t rows of at most 2^(t-1) sums) is
+//! so small that pairs can be searched in it. For c columns that all rows use at random, t rows
+//! cost about c + 2^t XORs instead of c · t / 2. The time is proportional to the number of sources.
 //!
-//! Summing columns that the same rows use never makes rows wait for each other: whatever the sum needs,
-//! those rows needed before.
+//! Summing columns that the same rows use never creates a cycle between rows: those rows already
+//! depended on everything that the sum needs.
 
 use std::ops::Range;
 
@@ -22,10 +22,10 @@ use crate::plan::budget::Budget;
 use crate::plan::optimise::rows::{Columns, Rows};
 use crate::plan::optimise::slp;
 
-/// The most rows of a group: the bits of a pattern.
+/// Upper bound on the rows of a group: the number of bits of a pattern.
 const MOST_ROWS: usize = 64;
 
-/// Shortens rows group by group. Returns whether the budget sufficed for looking for pairs in all groups.
+/// Shortens rows group by group. Returns whether the budget sufficed to search pairs in all groups.
 pub(crate) fn extract_groups(rows: &mut Rows, budget: &mut Budget) -> bool {
     let mut sufficed = true;
     let count = rows.len();
@@ -35,7 +35,7 @@ pub(crate) fn extract_groups(rows: &mut Rows, budget: &mut Budget) -> bool {
         let group = first..group_end(rows, first, count);
         first = group.end;
         let sources: usize = group.clone().map(|row| rows.row(row).len()).sum();
-        // Patterns are noted, sorted and looked up again.
+        // Patterns are recorded, sorted and looked up again.
         budget.spend(8 * sources as u64);
         notes.sum_alike(rows, group.clone());
         let groups_left = (count - first).div_ceil(group.len()) as u64 + 1;
@@ -45,19 +45,19 @@ pub(crate) fn extract_groups(rows: &mut Rows, budget: &mut Budget) -> bool {
     sufficed
 }
 
-/// Where the group that begins with a row ends: it has so many rows that there are about an eighth as many
-/// patterns as columns.
+/// Returns the end of the group that begins with row `first`. The group has so many rows that there
+/// are about an eighth as many patterns as columns.
 fn group_end(rows: &Rows, first: usize, count: usize) -> usize {
     let columns = rows.row(first).len().max(1) * 2;
     let size = (columns.ilog2() as usize).saturating_sub(3).clamp(4, MOST_ROWS);
     (first + size).min(count)
 }
 
-/// What is noted of each column while its group is worked on; zero between groups.
+/// Notes about each column while its group is processed; zero between groups.
 struct Notes {
-    /// The rows of the group that use it, a bit each.
+    /// Rows of the group that use the column, one bit each.
     patterns: Vec<u64>,
-    /// Its number in the group, from 1.
+    /// Number of the column in the group, from 1.
     numbers: Vec<u32>,
 }
 
@@ -66,7 +66,7 @@ impl Notes {
         Self { patterns: vec![0; rows.columns()], numbers: vec![0; rows.columns()] }
     }
 
-    /// Makes sums of the columns of a group that have the same pattern.
+    /// Sums the columns of a group that have the same pattern.
     fn sum_alike(&mut self, rows: &mut Rows, group: Range<usize>) {
         let patterns = &mut self.patterns;
         let mut columns = Columns::new();
@@ -98,7 +98,7 @@ impl Notes {
         }
     }
 
-    /// Extracts pairs from the rows of a group by themselves. Returns whether the budget sufficed.
+    /// Extracts pairs from the rows of one group alone. Returns whether the budget sufficed.
     fn extract_within(
         &mut self,
         rows: &mut Rows,
@@ -110,7 +110,7 @@ impl Notes {
             return false;
         }
         let sufficed = slp::extract_pairs(&mut part, None, budget);
-        // Columns of the part are its inputs, its outputs (which none of its rows uses) and pairs.
+        // The part has its own columns: inputs, outputs (which none of its rows uses) and pairs.
         names.resize(names.len() + group.len(), 0);
         let global = |names: &[u32], local: &[u32]| -> Columns {
             let mut columns: Columns = local.iter().map(|&column| names[column as usize]).collect();
@@ -127,7 +127,7 @@ impl Notes {
         sufficed
     }
 
-    /// The columns of a group, and its rows over these.
+    /// Returns the columns of a group, and its rows over these columns.
     fn by_itself(&mut self, rows: &Rows, group: Range<usize>) -> (Columns, Rows) {
         let numbers = &mut self.numbers;
         numbers.resize(rows.columns(), 0);
@@ -142,7 +142,7 @@ impl Notes {
     }
 }
 
-/// Whether a sum of so many columns for the rows of a pattern takes fewer operands than it saves.
+/// Whether a sum of `columns` columns for the rows of a pattern takes fewer operands than it saves.
 fn pays(columns: usize, pattern: u64) -> bool {
     let rows = pattern.count_ones() as usize;
     (columns - 1) * rows.saturating_sub(1) > 1
@@ -172,7 +172,7 @@ mod tests {
         assert!(!sufficed);
     }
 
-    /// Half of a random matrix are ones. The rows take each other's results, too.
+    /// Half of a random matrix are ones. Rows also use each other's results.
     #[test]
     fn random_programs_shrink_and_stay_the_same() {
         let mut chance = Chance::new(5);

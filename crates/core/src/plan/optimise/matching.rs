@@ -2,13 +2,13 @@
 //!
 //! Huang, Li and Chen, *On optimizing XOR-based codes for fault-tolerant storage applications* (ITW
 //! 2007, "common operation first"); the dissertation's section 2.2.4 (UM and WM). Inputs are the
-//! vertices of a graph; an edge's weight says how many rows contain both its ends. A maximum
-//! matching of the heaviest edges is a set of pairs that do not get into each other's way; they
-//! become temporaries, the rows are rewritten, and the next round begins, until no pair of inputs
-//! is in two rows. Pairs of temporaries are not looked for: that is `slp`.
+//! vertices of a graph. The weight of an edge is the number of rows that contain both its ends. A
+//! maximum matching of the heaviest edges is a set of disjoint pairs. They become temporaries, the
+//! rows are rewritten, and the next round begins, until no pair of inputs is in two rows. Pairs of
+//! temporaries are not searched for; `slp` does that.
 //!
-//! *Unweighted* takes any of the largest matchings, *weighted* the one that leaves the
-//! inputs with most heavy edges unmatched, so that these can go with others in later rounds.
+//! *Unweighted* takes any of the largest matchings. *Weighted* takes the one that leaves unmatched
+//! the inputs with most heavy edges, so that these can be paired with others in later rounds.
 
 use std::convert::Infallible;
 
@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::plan::optimise::rows::Rows;
 use crate::plan::schedule::Schedule;
 
-/// Which of the largest matchings is taken.
+/// Which of the largest matchings is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preference {
     /// Any.
@@ -31,15 +31,15 @@ pub enum Preference {
 /// Extracts pairs of inputs by matching until none occurs twice.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn pass(schedule: &Schedule, preference: Preference) -> Result<Schedule> {
     let mut rows = Rows::new(schedule)?;
     extract_matchings(&mut rows, preference);
     rows.schedule()
 }
 
-/// The steps of one round of this pass: the pairs of each row are counted, in a table of all pairs. There
-/// are some ten rounds.
+/// Number of steps of one round of this pass, which counts the pairs of each row in a table of all
+/// pairs. There are about ten rounds.
 pub(crate) fn steps(rows: &Rows) -> u64 {
     let table = (rows.inputs() as u64).pow(2);
     let pairs: u64 = rows.iter().map(|row| (row.len() as u64).pow(2) / 2).sum();
@@ -60,7 +60,7 @@ pub(crate) fn extract_matchings(rows: &mut Rows, preference: Preference) {
 
 type Edge = (u32, u32);
 
-/// The pairs of inputs that most rows contain, if that is at least two.
+/// Returns the pairs of inputs that most rows contain, if that is at least two rows.
 fn heaviest_edges(rows: &Rows) -> Vec<Edge> {
     let inputs = rows.inputs();
     let mut weights = vec![0_u32; inputs * inputs];
@@ -76,7 +76,7 @@ fn heaviest_edges(rows: &Rows) -> Vec<Edge> {
     edges.map(|(index, _)| ((index / inputs) as u32, (index % inputs) as u32)).collect()
 }
 
-/// A largest matching of some edges, ascending.
+/// Returns a largest matching of the given edges, ascending.
 fn matching(inputs: usize, edges: &[Edge], preference: Preference) -> Vec<Edge> {
     let mut degrees = vec![0; inputs];
     edges.iter().for_each(|&(a, b)| [a, b].iter().for_each(|&end| degrees[end as usize] += 1));
@@ -95,7 +95,7 @@ fn matching(inputs: usize, edges: &[Edge], preference: Preference) -> Vec<Edge> 
     pairs
 }
 
-/// Makes a pair a temporary of all rows that contain it.
+/// Replaces a pair by a temporary in all rows that contain it.
 fn extract(rows: &mut Rows, a: u32, b: u32) {
     let users: Vec<usize> = (0..rows.len())
         .filter(|&row| [a, b].iter().all(|end| rows.row(row).binary_search(end).is_ok()))
@@ -117,7 +117,7 @@ mod tests {
         pass(&text.parse().unwrap(), preference).unwrap().to_string()
     }
 
-    /// Both pairs are in three rows, and a matching takes both at once; the pair {t0, t1} is left.
+    /// Both pairs are in three rows, and one matching takes both; the pair {t0, t1} is left.
     #[test]
     fn pairs_of_inputs_at_a_time() {
         let before = "inputs 5 temps 0 outputs 3\n\
@@ -128,8 +128,8 @@ mod tests {
         assert!(after.contains("o1 = i4 ^ t0 ^ t1\n"), "{after}");
     }
 
-    /// A path i0 - i1 - i2 - i3 of pairs that occur twice: the middle edge alone would be a
-    /// maximal matching, the two others are a maximum one.
+    /// A path i0 - i1 - i2 - i3 of pairs that occur twice. The middle edge alone would be a maximal
+    /// matching; the two others are a maximum one.
     #[test]
     fn matchings_are_maximum() {
         let before = "inputs 4 temps 0 outputs 6\n\
@@ -140,8 +140,9 @@ mod tests {
         }
     }
 
-    /// A star round i0 and an edge i4 - i5, all twice: only one edge of the star can be matched. Of the
-    /// triangle i1 - i2 - i3, the weighted matching takes the edge whose ends have fewest others.
+    /// A star around i0 and an edge i4 - i5, all of weight two: only one edge of the star can be
+    /// matched. Of the triangle i1 - i2 - i3, the weighted matching takes the edge whose ends have
+    /// the fewest other edges.
     #[test]
     fn weights_prefer_sparse_ends() {
         let edges = [(0, 1), (0, 2), (0, 3), (1, 2)];

@@ -1,10 +1,10 @@
-//! Passes: schedules in, cheaper or better ordered schedules out.
+//! Passes: each turns a schedule into a cheaper or better ordered schedule.
 //!
 //! [`direct`] makes the first schedule from rows; [`smart`], [`matching`] and [`slp`] reduce XORs;
-//! `groups` does what `slp` does for programs too big for it, a few rows at a time;
-//! [`fuse`] turns what is left of pairs into n-ary operations; [`refine`] takes parts of a
-//! schedule back and does them again; [`order`] arranges. A pass takes and gives single-assignment
-//! schedules, except for [`order::data_first`], which comes last. Inside, passes rewrite
+//! `groups` does what `slp` does, a few rows at a time, for programs that are too big for it;
+//! [`fuse`] merges the remaining pairs into n-ary operations; [`refine`] undoes parts of a schedule
+//! and computes them anew; [`order`] arranges. A pass takes and returns single-assignment
+//! schedules, except for [`order::data_first`], which comes last. Internally, passes rewrite
 //! `rows`.
 
 pub(crate) mod by_source;

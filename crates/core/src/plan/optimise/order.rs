@@ -1,9 +1,9 @@
-//! Orders: which operation comes when.
+//! Orders: the sequence of a schedule's operations.
 //!
 //! The traditional order finishes one wanted cell after the other. The data-first order of Luo, Xu
 //! and Plank (*An Efficient XOR-Scheduling Algorithm for Erasure Codes Encoding*, 2009, section
-//! 4.2, algorithm 2) takes one source after the other and adds it wherever it is used, so that
-//! each source is read once; the first use of a target copies (section 4.3).
+//! 4.2, algorithm 2) takes one source after the other and adds it wherever it is used, so that each
+//! source is read once; the first use of a target copies (section 4.3).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -12,19 +12,20 @@ use crate::error::{Error, Result};
 use crate::plan::optimise::rows::Rows;
 use crate::plan::schedule::{Op, Schedule, Slot};
 
-/// Outputs in order, each preceded by the temporaries that it is the first to need.
+/// Orders the operations by output; each output is preceded by the temporaries that it is the first
+/// to need.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn parity_first(schedule: &Schedule) -> Result<Schedule> {
     Rows::new(schedule)?.schedule()
 }
 
-/// Sources in order, each added to all that use it. A temporary or output that others use follows
-/// as a source as soon as it is complete.
+/// Orders the operations by source; each source is added to every target that uses it. A temporary
+/// or output that others use follows as a source as soon as it is complete.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn data_first(schedule: &Schedule) -> Result<Schedule> {
     schedule.require_single_assignment()?;
     let mut flow = Flow::new(schedule);
@@ -33,11 +34,11 @@ pub fn data_first(schedule: &Schedule) -> Result<Schedule> {
     Schedule::new(schedule.inputs(), schedule.temps(), schedule.outputs(), flow.ops)
 }
 
-/// An order with few temporaries alive at a time: next comes the operation that ends the lives of
-/// most temporaries and begins no new one, then the one that uses the most that is alive.
+/// Finds an order with few temporaries alive at a time. The next operation is one that ends the
+/// lives of most temporaries and begins no new one; of equals, the one that uses most living ones.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn few_live(schedule: &Schedule) -> Result<Schedule> {
     schedule.require_single_assignment()?;
     let mut waiting = Waiting::new(schedule);
@@ -55,36 +56,36 @@ pub fn few_live(schedule: &Schedule) -> Result<Schedule> {
 /// The operations of a schedule that have not been placed by [`few_live`].
 struct Waiting<'a> {
     schedule: &'a Schedule,
-    /// Per temporary or output, the operations that read it, ascending.
+    /// For each temporary or output, the operations that read it, ascending.
     users: HashMap<Slot, Vec<usize>>,
-    /// Per temporary or output, how many waiting operations read it.
+    /// For each temporary or output, the number of waiting operations that read it.
     uses: HashMap<Slot, usize>,
     states: Vec<Wait>,
-    /// The operations whose sources have values, the next one first.
+    /// Operations whose sources all have values, the next one first.
     ready: BTreeSet<Rank>,
 }
 
-/// What is known of a waiting operation.
+/// The state of a waiting operation.
 #[derive(Clone, Copy, Default)]
 struct Wait {
-    /// How many of its sources have no value yet.
+    /// Number of sources that have no value yet.
     missing: usize,
-    /// How many of its sources are made by operations.
+    /// Number of sources that operations compute.
     made: usize,
-    /// How many of these nothing else is waiting for.
+    /// Number of these that no other operation is waiting for.
     dying: usize,
-    /// Whether others read what it makes.
+    /// Whether other operations read its result.
     is_read: bool,
     is_done: bool,
 }
 
-/// Where an operation stands among those that are ready; the least comes next. Of equals, the first in
-/// the schedule does: its own order is a good one.
+/// Rank of an operation among those that are ready; the least comes next. Of equals the first in
+/// the schedule comes next, because the schedule's own order is a good one.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
-    /// How many values it brings to life, less those whose lives it ends.
+    /// Number of values that it brings to life, minus the number of those whose lives it ends.
     born: isize,
-    /// The values that it uses and leaves alive.
+    /// Number of values that it uses and leaves alive.
     alive: Reverse<usize>,
     number: usize,
 }
@@ -120,7 +121,7 @@ impl<'a> Waiting<'a> {
         Rank { born, alive: Reverse(made - dying), number }
     }
 
-    /// Notes that an operation has been placed, and what that changes for others.
+    /// Records that an operation has been placed, and updates the others.
     fn complete(&mut self, number: usize) {
         self.states[number].is_done = true;
         let op = &self.schedule.ops()[number];
@@ -139,7 +140,7 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// Notes that a value dies with the only operation that is still to read it.
+    /// Records that a value dies with the only operation that is still to read it.
     fn end_with_last_user(&mut self, slot: Slot) {
         let Some(users) = self.users.get(&slot) else { return };
         let Some(&last) = users.iter().find(|&&user| !self.states[user].is_done) else { return };

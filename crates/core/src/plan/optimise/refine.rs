@@ -1,13 +1,13 @@
-//! Refining: parts of a schedule are taken back and done again, and what is better stays.
+//! Refining: parts of a schedule are undone and computed anew, and improvements are kept.
 //!
-//! Greedy pairs decide early and never look back. Here a round takes some temporaries back into the
-//! rows that use them, sometimes re-expresses a row by another one (cancellation: what both contain
-//! drops out), and extracts pairs again with ties broken by chance. The result replaces the
-//! schedule when it costs no more, so that walks over equals lead out of local minima. This is large
-//! neighbourhood search (Shaw 1998) with the passes of this folder as its moves; it needs nothing but
-//! a cost, so it serves every [`Objective`].
+//! Greedy pairing decides early and never reconsiders. A round of refining takes some temporaries
+//! back into the rows that use them, sometimes re-expresses a row by another one (cancellation: the
+//! columns that both contain drop out), and extracts pairs again with ties broken at random. The
+//! result replaces the schedule if it costs no more, so that walks over equals lead out of local
+//! minima. This is large neighbourhood search (Shaw 1998) with the passes of this folder as its
+//! moves. It needs only a cost, so it serves every [`Objective`].
 //!
-//! The work is counted, not timed: the same rounds and seed give the same schedule everywhere.
+//! Work is counted, not timed: the same rounds and seed give the same schedule everywhere.
 
 use crate::error::Result;
 use crate::plan::arrange::figure_of_rows;
@@ -22,25 +22,25 @@ use crate::plan::schedule::Schedule;
 /// How long and how to refine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// What is to become small.
+    /// The quantity to minimise.
     pub objective: Objective,
-    /// How often a part is done again.
+    /// Number of rounds.
     pub rounds: usize,
-    /// Decides between equals.
+    /// Seed that decides between equals.
     pub seed: u64,
 }
 
-/// Makes a schedule cheaper by doing parts of it again.
+/// Makes a schedule cheaper by computing parts of it anew.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn pass(schedule: &Schedule, effort: Effort) -> Result<Schedule> {
     let mut rows = Rows::new(schedule)?;
     refine(&mut rows, effort, &mut Budget::unlimited());
     rows.schedule()
 }
 
-/// [`pass`] on rows, as many rounds as the budget has steps for. Returns whether these are all.
+/// [`pass`] on rows, for as many rounds as the budget allows. Returns whether all rounds were done.
 pub(crate) fn refine(best: &mut Rows, effort: Effort, budget: &mut Budget) -> bool {
     let mut chance = Chance::new(effort.seed);
     let mut least = figure_of_rows(effort.objective, best).0;
@@ -57,7 +57,7 @@ pub(crate) fn refine(best: &mut Rows, effort: Effort, budget: &mut Budget) -> bo
             return false;
         }
         fuse(&mut rows, effort.objective);
-        // Of equal ones any is taken: they are worth a walk.
+        // A result of equal cost is accepted, so that the search can walk over equals.
         let figure = figure_of_rows(effort.objective, &rows).0;
         if figure <= least {
             least = figure;
@@ -68,8 +68,9 @@ pub(crate) fn refine(best: &mut Rows, effort: Effort, budget: &mut Budget) -> bo
     true
 }
 
-/// The steps of a round besides those of extracting pairs, as they were measured: it copies all rows and
-/// goes over them again and again, and allocates registers for each schedule if that is asked.
+/// Number of steps of a round besides those of extracting pairs, as measured. A round copies all
+/// rows and visits them many times; it also allocates registers for each schedule if the objective
+/// requires it.
 fn steps(rows: &Rows, objective: Objective) -> u64 {
     let sources: usize = rows.iter().map(Vec::len).sum();
     let passes = match objective {
@@ -79,10 +80,11 @@ fn steps(rows: &Rows, objective: Objective) -> u64 {
     passes * (sources + rows.len()) as u64
 }
 
-/// How often a round re-expresses a row.
+/// Probability that a round re-expresses a row.
 const CANCELLATION: f64 = 0.8;
 
-/// The most temporaries that a round takes back, and the part of all.
+/// Upper bounds on the temporaries that a round takes back: a number, and the divisor of the number
+/// of all temporaries.
 const TAKEN_BACK: (usize, usize) = (12, 4);
 
 /// Takes a few temporaries back into the rows that use them.
@@ -99,8 +101,8 @@ fn take_back(rows: &mut Rows, chance: &mut Chance) {
     }
 }
 
-/// Re-expresses one of the rows that were changed, or any if none was, by the row that leaves it
-/// shortest, if it gets longer by no more than one column.
+/// Picks one of the changed rows, or any row if none was changed. Re-expresses it by the row that
+/// leaves it shortest, unless it would get longer by more than one column.
 fn cancel(rows: &mut Rows, chance: &mut Chance) {
     let filled = |&row: &usize| !rows.row(row).is_empty();
     let mut candidates: Vec<usize> = rows.changed().filter(filled).collect();
@@ -123,7 +125,7 @@ fn cancel(rows: &mut Rows, chance: &mut Chance) {
     }
 }
 
-/// How long row `row` gets when row `other` takes the place of what both contain.
+/// Returns the length of row `row` if row `other` replaces the columns that both contain.
 fn length_by(rows: &Rows, row: usize, other: usize) -> usize {
     let (a, b) = (rows.row(row), rows.row(other));
     let common = a.iter().filter(|&column| b.binary_search(column).is_ok()).count();
@@ -149,8 +151,8 @@ mod tests {
         pass(&text.parse().unwrap(), effort).unwrap()
     }
 
-    /// Boyar, Matthews and Peralta's example (J. Cryptology 2013): four XORs, but five for any program
-    /// in which nothing cancels.
+    /// Boyar, Matthews and Peralta's example (J. Cryptology 2013): four XORs, but five for any
+    /// program without cancellation.
     #[test]
     fn what_both_contain_drops_out() {
         let before = "inputs 4 temps 0 outputs 4\n\
@@ -159,7 +161,7 @@ mod tests {
         assert_eq!(Cost::of(&after).xors, 4, "{after}");
     }
 
-    /// Greedy pairs alone take 1 more: the first pair of i0 and i1 is in the way.
+    /// Greedy pairing alone takes 1 XOR more, because it pairs i0 and i1 first.
     #[test]
     fn wrong_pairs_are_taken_back() {
         let before = "inputs 4 temps 1 outputs 3\n\

@@ -1,15 +1,15 @@
-//! Rows: a schedule as sets of numbered columns, which is what passes rewrite.
+//! Rows: a schedule as sets of numbered columns, the form that passes rewrite.
 //!
-//! Column `c` below the number of inputs is an input; column `inputs + r` is what row `r` makes.
+//! Column `c` below the number of inputs is an input; column `inputs + r` is the result of row `r`.
 //! The first rows are the outputs, the others temporaries. No order is kept while rows are
-//! rewritten; [`Rows::schedule`] finds one, drops what nothing needs and numbers temporaries as they
-//! come.
+//! rewritten. [`Rows::schedule`] finds one, drops rows that are not needed and numbers temporaries
+//! in that order.
 
 use crate::error::Result;
 use crate::plan::cost::Cost;
 use crate::plan::schedule::{Op, Schedule, Slot};
 
-/// What a row is the XOR of: columns, ascending.
+/// The columns that a row is the XOR of, ascending.
 pub(crate) type Columns = Vec<u32>;
 
 /// A single-assignment schedule without an order.
@@ -18,15 +18,15 @@ pub(crate) struct Rows {
     inputs: usize,
     outputs: usize,
     rows: Vec<Columns>,
-    /// Per row, whether it was rewritten since [`Rows::settle`].
+    /// For each row, whether it was rewritten since [`Rows::settle`].
     changed: Vec<bool>,
 }
 
 impl Rows {
-    /// The rows of a schedule.
+    /// Returns the rows of a schedule.
     ///
     /// # Errors
-    /// When it is not single-assignment.
+    /// If it is not single-assignment.
     pub(crate) fn new(schedule: &Schedule) -> Result<Self> {
         schedule.require_single_assignment()?;
         let (inputs, outputs) = (schedule.inputs(), schedule.outputs());
@@ -45,18 +45,19 @@ impl Rows {
         Ok(Self { inputs, outputs, rows, changed })
     }
 
-    /// The outputs alone, over inputs.
+    /// Makes rows that are all outputs, over inputs.
     pub(crate) fn of_outputs(inputs: usize, rows: Vec<Columns>) -> Self {
         let outputs = rows.len();
         Self::of_columns(inputs, outputs, rows)
     }
 
-    /// The outputs, then temporaries, each ascending.
+    /// Makes rows of which the first `outputs` are outputs and the others temporaries; each is
+    /// ascending.
     pub(crate) fn of_columns(inputs: usize, outputs: usize, rows: Vec<Columns>) -> Self {
         Self { inputs, outputs, changed: vec![true; rows.len()], rows }
     }
 
-    /// The number of columns: inputs and rows.
+    /// Number of columns: inputs and rows.
     pub(crate) fn columns(&self) -> usize {
         self.inputs + self.rows.len()
     }
@@ -76,7 +77,7 @@ impl Rows {
         self.rows.len()
     }
 
-    /// What row `row` is the XOR of.
+    /// Columns that row `row` is the XOR of.
     pub(crate) fn row(&self, row: usize) -> &Columns {
         &self.rows[row]
     }
@@ -86,18 +87,18 @@ impl Rows {
         self.rows.iter()
     }
 
-    /// Gives row `row` other columns.
+    /// Replaces the columns of row `row`.
     pub(crate) fn set(&mut self, row: usize, columns: Columns) {
         self.rows[row] = columns;
         self.changed[row] = true;
     }
 
-    /// The rows that were rewritten since [`Rows::settle`].
+    /// Rows that were rewritten since [`Rows::settle`].
     pub(crate) fn changed(&self) -> impl Iterator<Item = usize> {
         (0..self.rows.len()).filter(|&row| self.changed[row])
     }
 
-    /// Counts no row as rewritten any more.
+    /// Marks all rows as not rewritten.
     pub(crate) fn settle(&mut self) {
         self.changed.fill(false);
     }
@@ -109,12 +110,12 @@ impl Rows {
         self.columns() as u32 - 1
     }
 
-    /// The row that makes a column, if it is not an input.
+    /// Returns the row that computes a column, or `None` if the column is an input.
     pub(crate) fn row_of(&self, column: u32) -> Option<usize> {
         (column as usize).checked_sub(self.inputs)
     }
 
-    /// The column that a row makes.
+    /// Returns the column that a row computes.
     pub(crate) fn column_of(&self, row: usize) -> u32 {
         (self.inputs + row) as u32
     }
@@ -124,8 +125,8 @@ impl Rows {
         row >= self.outputs
     }
 
-    /// Puts into every row that uses temporary `temp` what it stands for, where `users` are those
-    /// rows, and empties it.
+    /// Replaces temporary `temp` by its columns in the rows `users`, which are all that use it, and
+    /// empties it.
     pub(crate) fn inline(&mut self, temp: usize, users: &[u32]) {
         let column = self.column_of(temp);
         let columns = std::mem::take(&mut self.rows[temp]);
@@ -137,7 +138,7 @@ impl Rows {
         }
     }
 
-    /// Removes temporaries that nothing needs.
+    /// Removes temporaries that no output needs.
     pub(crate) fn drop_unused(&mut self) {
         let mut kept: Vec<usize> =
             self.order().into_iter().filter(|&row| self.is_temp(row)).collect();
@@ -153,7 +154,7 @@ impl Rows {
         self.changed = rows.iter().map(|&row| self.changed[row]).collect();
     }
 
-    /// Whether row `row` is made from what row `on` makes, or is that row.
+    /// Whether row `row` depends on row `on`, or is that row.
     pub(crate) fn depends(&self, row: usize, on: usize) -> bool {
         let mut seen = vec![false; self.rows.len()];
         let mut stack = vec![row];
@@ -168,7 +169,7 @@ impl Rows {
         false
     }
 
-    /// What the rows cost that outputs need.
+    /// Returns the cost of the rows that outputs need.
     pub(crate) fn cost(&self) -> Cost {
         let mut cost = Cost::default();
         for row in self.order() {
@@ -178,9 +179,9 @@ impl Rows {
         cost
     }
 
-    /// The rows that outputs need, in an order in which sources come before their uses: outputs in
-    /// their order, each preceded by the temporaries that it is the first to need. Rows that
-    /// wait for each other are left out.
+    /// Returns the rows that outputs need, in an order in which sources come before their uses:
+    /// outputs in their order, each preceded by the temporaries that it is the first to need. Rows
+    /// that wait for each other are left out.
     pub(crate) fn order(&self) -> Vec<usize> {
         #[derive(Clone, Copy, PartialEq)]
         enum State {
@@ -192,8 +193,8 @@ impl Rows {
         let mut order = Vec::with_capacity(self.rows.len());
         let mut stack = Vec::new();
         for output in 0..self.outputs {
-            // A stack instead of recursion: schedules may be deep. A row is met twice, before and
-            // after its sources.
+            // A stack replaces recursion, because schedules may be deep. Each row is visited twice,
+            // before and after its sources.
             stack.push(output);
             while let Some(&row) = stack.last() {
                 match states[row] {
@@ -216,10 +217,10 @@ impl Rows {
         order
     }
 
-    /// The schedule, parity-first.
+    /// Returns the schedule in parity-first order.
     ///
     /// # Errors
-    /// When rows wait for each other, or there are more than a schedule may have.
+    /// If rows wait for each other, or there are more rows than a schedule may have.
     pub(crate) fn schedule(&self) -> Result<Schedule> {
         let order = self.order();
         let mut names: Vec<Slot> = (0..self.columns() as u32).map(Slot::Input).collect();
@@ -242,7 +243,7 @@ impl Rows {
     }
 }
 
-/// What is in exactly one of two ascending lists, ascending.
+/// Returns the elements that are in exactly one of two ascending lists, ascending.
 pub(crate) fn symmetric_difference(a: &[u32], b: &[u32]) -> Columns {
     let mut difference = Columns::with_capacity(a.len() + b.len());
     let (mut a, mut b) = (a.iter().copied().peekable(), b.iter().copied().peekable());

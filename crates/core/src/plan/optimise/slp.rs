@@ -1,20 +1,22 @@
 //! Greedy common pairs, intermediates included: a short straight-line program.
 //!
-//! Paar's heuristic (*Optimized arithmetic for Reed-Solomon encoders*, ISIT 1997), which grammar
-//! compression knows as RePair: while two sources occur together in two or more operations, the
-//! pair that occurs most often becomes a temporary of its own, which takes part like any other
-//! source from then on. Ties go to the lowest columns, so the result is the same everywhere;
-//! [`super::refine`] has them broken by chance instead, again and again.
+//! This is Paar's heuristic (*Optimized arithmetic for Reed-Solomon encoders*, ISIT 1997), known in
+//! grammar compression as RePair. While two sources occur together in two or more operations, the
+//! pair that occurs most often becomes a temporary, which from then on is a source like any other.
+//! Ties go to the lowest columns, so the result is the same everywhere. [`super::refine`] breaks
+//! ties at random instead, again and again.
 //!
-//! A column (source) is a bit set over the operations that use it. How many uses each two columns have in
-//! common stands in a table. A new pair moves uses from two columns to a third, which changes three rows of
-//! the table, by as much as the other columns occur in the operations that the pair is taken out of. Each
-//! column remembers its best partner after it, and looks for one again only if the count with that partner
-//! changed. A column with fewer than two uses left has no pairs and is not looked at any more; nor are those
-//! of which no row changed since pairs were extracted before.
+//! A column (source) is a bit set over the operations that use it. A table holds the number of
+//! common uses of each two columns. A new pair moves uses from two columns to a third. This changes
+//! three rows of the table, by the number of times that the other columns occur in the operations
+//! from which the pair is taken. Each column remembers its best partner among the columns after it.
+//! It searches for a new one only if the count with that partner changed. Two kinds of columns are
+//! skipped: those with fewer than two uses left, which have no pairs, and those of which no row has
+//! changed since pairs were last extracted.
 //!
-//! Every look draws on the budget; when it is spent, the pairs that were found stay, and they are the
-//! commonest. Programs that would spend it too soon are cut into groups of rows (`groups.rs`).
+//! Every look draws on the budget. When the budget is spent, the pairs found so far stay; they are
+//! the most common ones. Programs that would spend it too soon are split into groups of rows
+//! (`groups.rs`).
 
 use crate::define::bitmatrix::ones_of;
 use crate::error::Result;
@@ -26,18 +28,18 @@ use crate::plan::schedule::Schedule;
 /// Extracts common pairs until none occurs twice.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn pass(schedule: &Schedule) -> Result<Schedule> {
     let mut rows = Rows::new(schedule)?;
     extract_pairs(&mut rows, None, &mut Budget::unlimited());
     rows.schedule()
 }
 
-/// The most columns that a table of pairs is made for: it has 32 MiB.
+/// Upper bound on the columns for which a table of pairs is made; the table then has 32 MiB.
 const MOST_LIVE: usize = 1 << 12;
 
-/// About how many steps extracting all pairs of these rows takes; `u64::MAX` if they are too many for a
-/// table of pairs.
+/// Estimates the number of steps for extracting all pairs of these rows; `u64::MAX` if there are
+/// too many rows for a table of pairs.
 pub(crate) fn steps(rows: &Rows) -> u64 {
     let mut uses = vec![0_u64; rows.columns()];
     rows.iter().flatten().for_each(|&column| uses[column as usize] += 1);
@@ -46,19 +48,19 @@ pub(crate) fn steps(rows: &Rows) -> u64 {
     if uses.len() > MOST_LIVE || rows.len() > usize::from(u16::MAX) {
         return u64::MAX;
     }
-    // The pairs of every row are counted; then about every third use that is shared goes into a pair.
+    // The pairs of every row are counted; then about every third shared use becomes part of a pair.
     let pairs: u64 = rows.iter().map(|row| (row.len() as u64).pow(2)).sum();
     live * live / 2 + pairs + shared / 3 * live * PAIR
 }
 
-/// The steps of counting what two words have in common.
+/// Number of steps for counting the common bits of two words.
 const COMMON: u64 = 4;
 
-/// The steps for each column that a pair takes, besides those of counting and of finding partners.
+/// Number of steps for each column of a pair, besides those of counting and of finding partners.
 const PAIR: u64 = 8;
 
-/// Extracts common pairs until none occurs twice or the budget is spent; ties go to the lowest columns,
-/// or to chance. Returns whether the budget sufficed.
+/// Extracts common pairs until none occurs twice or the budget is spent. Ties go to the lowest
+/// columns, or are broken at random. Returns whether the budget sufficed.
 pub(crate) fn extract_pairs(
     rows: &mut Rows,
     chance: Option<&mut Chance>,
@@ -82,37 +84,38 @@ pub(crate) fn extract_pairs(
 }
 
 struct Pairs {
-    /// Words of one bit set.
+    /// Number of words of one bit set.
     words: usize,
-    /// Per column, a bit for each row that uses it.
+    /// For each column, a bit for each row that uses it.
     uses: Vec<u64>,
-    /// Per column, how many rows use it.
+    /// For each column, the number of rows that use it.
     weights: Vec<u32>,
-    /// The columns with two uses or more, in the order in which ties are broken.
+    /// Columns with at least two uses, in the order in which ties are broken.
     live: Vec<usize>,
-    /// Per live column, its row and column of the table; of others, `usize::MAX` or what it was.
+    /// For each live column, its row and column of the table; for others, `usize::MAX` or the last
+    /// value.
     slots: Vec<usize>,
     table: Table,
-    /// Per column, the count and number of the best partner after it.
+    /// For each column, the count and number of its best partner among the columns after it.
     best: Vec<(u16, usize)>,
-    /// A bit for each row that lost columns to a pair.
+    /// Rows that lost columns to a pair, one bit each.
     shrunk: Vec<u64>,
-    /// The steps taken since the budget was last asked.
+    /// Number of steps taken since the budget was last asked.
     steps: u64,
 }
 
-/// How many uses each two live columns have in common, by slot.
+/// Numbers of common uses of each two live columns, by slot.
 struct Table {
-    /// Slots of a row.
+    /// Number of slots in a row.
     stride: usize,
     counts: Vec<u16>,
-    /// Slots that no live column has.
+    /// Slots that no live column uses.
     free: Vec<usize>,
 }
 
 impl Table {
     fn new(slots: usize) -> Self {
-        // Columns come and go; more than a few more are seldom alive at a time.
+        // Columns come and go; the number alive rarely grows much beyond the initial one.
         let stride = slots + slots / 4 + 8;
         let free = (slots..stride).rev().collect();
         Self { stride, counts: vec![0; stride * stride], free }
@@ -122,7 +125,7 @@ impl Table {
         &self.counts[slot * self.stride..(slot + 1) * self.stride]
     }
 
-    /// Counts a row that uses the columns of these slots, and returns the steps that took.
+    /// Counts a row that uses the columns of these slots. Returns the number of steps taken.
     fn count(&mut self, slots: Vec<usize>) -> u64 {
         for (index, &a) in slots.iter().enumerate() {
             for &b in &slots[index + 1..] {
@@ -138,7 +141,7 @@ impl Table {
         self.counts[b * self.stride + a] = count;
     }
 
-    /// A slot for a new column.
+    /// Takes a slot for a new column.
     fn take(&mut self) -> usize {
         if let Some(slot) = self.free.pop() {
             return slot;
@@ -155,7 +158,8 @@ impl Table {
 }
 
 impl Pairs {
-    /// The columns that have pairs to look for: two rows use them, and one of these has changed.
+    /// Returns the columns whose pairs must be searched: at least two rows use the column, and one
+    /// of these rows has changed.
     fn live(rows: &Rows) -> Vec<usize> {
         let mut looked_at = vec![false; rows.columns()];
         for row in rows.changed() {
@@ -188,8 +192,8 @@ impl Pairs {
         Self { words, uses, weights, live, slots, table, best, shrunk, steps }
     }
 
-    /// Extracts pairs until none occurs twice. New columns come at the place among `live` that
-    /// `place` gives for the last one. Returns false if the budget is spent before.
+    /// Extracts pairs until none occurs twice. `place` gives the place among `live` at which the
+    /// newest column is inserted. Returns false if the budget is spent before.
     fn extract_all(
         &mut self,
         rows: &mut Rows,
@@ -220,7 +224,7 @@ impl Pairs {
         &self.uses[column * self.words..(column + 1) * self.words]
     }
 
-    /// Finds the best partner of the live column at `index`, which has at most `most` uses in common.
+    /// Finds the best partner of the live column at `index`. At most `most` uses are common.
     fn find_best(&mut self, index: usize, most: u16) {
         let column = self.live[index];
         let counts = self.table.row(self.slots[column]);
@@ -249,7 +253,8 @@ impl Pairs {
         most.1
     }
 
-    /// Moves the common uses of `a` and `b` to a new column, and changes the counts with all others.
+    /// Moves the common uses of `a` and `b` to a new column, and updates the counts with all
+    /// others.
     fn split_off(&mut self, a: usize, b: usize) -> usize {
         let new = self.weights.len();
         let mut moved = 0;
@@ -288,7 +293,7 @@ impl Pairs {
             }
             self.table.set(slot, new_slot, count);
         }
-        // What they had in common is the new column's, which has nothing in common with them.
+        // Their common uses now belong to the new column, which has none in common with them.
         self.table.set(a_slot, b_slot, 0);
         self.table.set(a_slot, new_slot, 0);
         self.table.set(b_slot, new_slot, 0);
@@ -307,8 +312,8 @@ impl Pairs {
         debug_assert!(weights[new] >= 2, "a pair is extracted because it occurs twice");
     }
 
-    /// Finds partners again where `a` and `b`, which lost uses, and the new column at `place`
-    /// may have changed them.
+    /// Searches partners again where those may have changed: `a` and `b` lost uses, and the column
+    /// at `place` is new.
     fn find_again(&mut self, a: usize, b: usize, place: usize) {
         let new = self.live[place];
         let new_slot = self.slots[new];
@@ -321,7 +326,7 @@ impl Pairs {
             if column == new {
                 self.find_best(index, u16::MAX);
             } else if stale && count > 0 {
-                // Counts have only become less, but for those with the new column.
+                // Counts have only decreased, except those with the new column.
                 self.find_best(index, count.max(with_new));
             } else if index < place && with_new > count {
                 self.best[column] = (with_new, new);
@@ -329,7 +334,7 @@ impl Pairs {
         }
     }
 
-    /// Gives the rows that lost columns what is left.
+    /// Writes the remaining columns back to the rows that lost some.
     fn write_back(&self, rows: &mut Rows) {
         let shrunk: Vec<usize> = ones_of(&self.shrunk).collect();
         let mut left = vec![Vec::new(); shrunk.len()];

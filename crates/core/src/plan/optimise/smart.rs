@@ -1,8 +1,8 @@
 //! Smart scheduling: a row from an earlier row plus differences.
 //!
 //! Hafner, Deenadhayalan, Rao and Tomlin (FAST 2005); Plank's Jerasure; the dissertation's section
-//! 2.2.3 (SS). Rows are taken greedily: next comes the row that is cheapest by itself (fan-in - 1
-//! XORs) or from one that is done (as many XORs as sources differ).
+//! 2.2.3 (SS). Rows are chosen greedily. The next row is the cheapest, either by itself (fan-in - 1
+//! XORs) or from a row that is done (as many XORs as sources differ).
 
 use crate::error::Result;
 use crate::plan::optimise::rows::{Columns, Rows, symmetric_difference};
@@ -11,15 +11,15 @@ use crate::plan::schedule::Schedule;
 /// Re-expresses operations by earlier ones where that takes fewer XORs.
 ///
 /// # Errors
-/// When the schedule is not single-assignment.
+/// If the schedule is not single-assignment.
 pub fn pass(schedule: &Schedule) -> Result<Schedule> {
     let mut rows = Rows::new(schedule)?;
     from_earlier(&mut rows);
     rows.schedule()
 }
 
-/// The steps of this pass: every row is compared with every other one, and whether it is ready is asked
-/// before each.
+/// Number of steps of this pass, which compares every row with every other one, and before each
+/// choice checks which rows are ready.
 pub(crate) fn steps(rows: &Rows) -> u64 {
     let sources: usize = rows.iter().map(Vec::len).sum();
     2 * rows.len() as u64 * sources as u64
@@ -39,12 +39,12 @@ pub(crate) fn from_earlier(rows: &mut Rows) {
     }
 }
 
-/// A row that is not done.
+/// A row that is not done yet.
 struct Candidate {
     row: usize,
-    /// Its columns as they stood.
+    /// Its original columns.
     original: Columns,
-    /// The cheapest columns so far.
+    /// The cheapest columns found so far.
     best: Columns,
 }
 
@@ -64,7 +64,7 @@ impl Candidate {
     }
 }
 
-/// The row with the fewest sources of those whose sources all are inputs or done.
+/// Returns the row with the fewest sources among those whose sources are all inputs or done.
 fn cheapest_ready(waiting: &[Candidate], rows: &Rows, done: &[bool]) -> Option<usize> {
     let ready = |&column: &u32| rows.row_of(column).is_none_or(|row| done[row]);
     let candidates = waiting.iter().enumerate().filter(|(_, row)| row.best.iter().all(ready));

@@ -1,9 +1,9 @@
 //! Simulated annealing over the points, as in the dissertation's section 3.2.1.
 //!
-//! A walk changes one point at a time. A worse successor is accepted with a probability that starts at
-//! [`ACCEPT`] and falls as e^(-ΔT) with the steps T. A walk that found nothing better for
-//! [`PATIENCE`] steps ends, and another begins from random points, until the search is over.
-//! Several walk at once, each from its own part of the seed.
+//! A walk changes one point at a time. A worse successor is accepted with a probability that starts
+//! at [`ACCEPT`] and falls as e^(-ΔT) with the steps T. A walk ends after [`PATIENCE`] steps
+//! without improvement, and another begins from random points, until the search is over. Several
+//! walkers run at once, each with its own part of the seed.
 
 use rayon::prelude::*;
 
@@ -13,16 +13,16 @@ use crate::plan::cost::{Cost, Figure};
 use crate::plan::search::points::Points;
 use crate::plan::search::{Found, Run};
 
-/// How many walk at once, whatever the number of threads.
+/// Number of walkers, whatever the number of threads.
 pub(super) const WALKERS: usize = 8;
 
-/// The probability with which a worse successor is accepted at first.
+/// Initial probability of accepting a worse successor.
 const ACCEPT: f64 = 0.3;
 
-/// By how much that falls a step: the annealing factor Δ.
+/// The annealing factor Δ, by which that probability falls with every step.
 const COOLING: f64 = 0.02;
 
-/// Steps without improvement after which a walk ends: the dissertation's S.
+/// Number of steps without improvement after which a walk ends: the dissertation's S.
 const PATIENCE: usize = 250;
 
 pub(super) fn search(run: &Run<'_>) -> Result<Found> {
@@ -32,14 +32,14 @@ pub(super) fn search(run: &Run<'_>) -> Result<Found> {
     Ok(run.found(run.matrix(&points.used)?, cost))
 }
 
-/// The error of a search that was over before it began.
+/// Returns the error for a search that ended before its first evaluation.
 pub(super) fn nothing() -> Error {
     Error::parameters("the search ended before a matrix was looked at; give it more evaluations")
 }
 
 type Best = (Figure, Cost, Points);
 
-/// The best points that one walker comes by.
+/// Returns the best points that one walker finds.
 fn walk(run: &Run<'_>, walker: usize) -> Result<Option<Best>> {
     let mut chance = Chance::of_part(run.seed, walker);
     let mut best: Option<Best> = None;

@@ -1,4 +1,4 @@
-//! The elements of a small field in tables, because a search multiplies millions of times.
+//! Tables of the elements of a small field, because a search multiplies millions of times.
 
 use crate::define::field::Field;
 use crate::plan::optimise::rows::Columns;
@@ -6,14 +6,14 @@ use crate::plan::optimise::rows::Columns;
 pub(super) struct Elements {
     field: Field,
     logarithms: Vec<u32>,
-    /// Powers of the generator, twice over.
+    /// Powers of the generator; the list is stored twice over.
     powers: Vec<u32>,
-    /// Per element, the ones of its bit matrix.
+    /// For each element, the number of ones of its bit matrix.
     ones: Vec<u32>,
 }
 
 impl Elements {
-    /// Tables of a field whose polynomial is primitive, as the standard ones are.
+    /// Makes the tables of a field whose polynomial is primitive, as the standard ones are.
     pub(super) fn new(field: Field) -> Self {
         let size = field.size() as usize;
         let generator = if size == 2 { 1 } else { 2 };
@@ -39,19 +39,19 @@ impl Elements {
         self.ones[element as usize]
     }
 
-    /// The quotient of nonzero elements.
+    /// Returns the quotient of nonzero elements.
     pub(super) fn divide(&self, a: u32, b: u32) -> u32 {
         let order = self.size() as u32 - 1;
         let exponent = self.logarithms[a as usize] + order - self.logarithms[b as usize];
         self.powers[exponent as usize]
     }
 
-    /// The product of nonzero elements.
+    /// Returns the product of nonzero elements.
     pub(super) fn multiply(&self, a: u32, b: u32) -> u32 {
         self.powers[(self.logarithms[a as usize] + self.logarithms[b as usize]) as usize]
     }
 
-    /// The rows of the bit matrix of coefficients: columns are bits of data symbols.
+    /// Returns the rows of the bit matrix of the coefficients; columns are bits of data symbols.
     pub(super) fn bit_rows(&self, coefficients: &[Vec<u32>]) -> Vec<Columns> {
         let w = self.field.width();
         let bit_rows = |row: &Vec<u32>| {

@@ -1,10 +1,10 @@
 //! The genetic algorithm over the points, as in the dissertation's section 3.2.1.
 //!
-//! A person is a vector of points. In a generation the best become parents, pairs of parents have
-//! children with some probability, and everyone may mutate in one point. When there are too many
-//! people, some of the worst are weeded out at random. What matters is how children come about
-//! ([`Crossover`]): the hypothesis is that some elements go well together, so a child takes those first
-//! that both parents have.
+//! A person is a vector of points. In each generation the best become parents, pairs of parents
+//! have children with some probability, and everyone may mutate in one point. If there are too many
+//! people, some of the worst are removed at random. The decisive choice is how a child is formed
+//! ([`Crossover`]). The hypothesis is that some elements go well together, so a child first takes
+//! the points that both parents have.
 
 use std::collections::HashSet;
 
@@ -17,26 +17,26 @@ use crate::plan::search::anneal::nothing;
 use crate::plan::search::points::Points;
 use crate::plan::search::{Found, Run};
 
-/// Where a child's points come from.
+/// The source of a child's points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Crossover {
-    /// Any that at least one parent has.
+    /// Any points that at least one parent has.
     Random,
-    /// Those that both parents have first, in their places, then any that one has.
+    /// First those that both parents have, in their places, then any that one parent has.
     #[default]
     CommonFirst,
 }
 
-/// The most people.
+/// Largest number of people.
 const POPULATION: usize = 60;
 
-/// The part of the people that become parents, and from which the weeded are taken.
+/// Fraction of the people that become parents, and of those from which people are removed.
 const SELECT: f64 = 0.3;
 
-/// The probability that two parents have a child in a generation.
+/// Probability that two parents have a child in a generation.
 const CROSSOVER: f64 = 0.2;
 
-/// The probability that a person mutates in a generation.
+/// Probability that a person mutates in a generation.
 const MUTATION: f64 = 0.2;
 
 struct Person {
@@ -62,7 +62,7 @@ pub(super) fn search(run: &Run<'_>, crossover: Crossover) -> Result<Found> {
     Ok(run.found(run.matrix(&best.points.used)?, best.cost))
 }
 
-/// Evaluates people, as many as the limit leaves.
+/// Evaluates people, as many as the limit allows.
 fn born(run: &Run<'_>, mut points: Vec<Points>, done: &mut usize) -> Result<Vec<Person>> {
     let left = (0..points.len()).take_while(|more| !run.is_over(*done + more, 0, 1)).count();
     points.truncate(left);
@@ -74,7 +74,8 @@ fn born(run: &Run<'_>, mut points: Vec<Points>, done: &mut usize) -> Result<Vec<
     points.into_par_iter().map(person).collect()
 }
 
-/// The children and mutants of a generation: mutants are new people, so that the best are kept.
+/// Returns the children and mutants of a generation. A mutant is a new person, so the best are
+/// kept.
 fn next(
     run: &Run<'_>,
     people: &[Person],
@@ -130,7 +131,7 @@ fn child(
     Points::of(places.into_iter().flatten().collect(), run.elements.size())
 }
 
-/// Takes people out of the worst at random until there are no more than [`POPULATION`].
+/// Removes people at random from the worst until at most [`POPULATION`] are left.
 fn weed(people: &mut Vec<Person>, chance: &mut Chance) {
     while people.len() > POPULATION {
         let worst = selected(people.len());

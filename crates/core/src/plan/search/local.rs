@@ -1,19 +1,19 @@
 //! Search over points and scalings: annealing on ones, then descent on schedules.
 //!
-//! With the first parity plain and the other rows scaled, a Cauchy matrix is, after a Möbius map that
-//! sends the first parity point to infinity,
+//! With the first parity plain and the other rows scaled, a Cauchy matrix is, after a Möbius map
+//! that sends the first parity point to infinity,
 //!
 //! > row 0: 1; row i: r_i / (x_j + y_i)
 //!
-//! for distinct x_j and y_i (all but one of the elements at most) and nonzero r_i. Every scaling
-//! that keeps the first parity plain is one of these, normalisation's among them, so this searches
-//! more matrices than points alone do, and none twice for the sake of a translation of the first point.
+//! for distinct x_j and y_i (at most all elements but one) and nonzero r_i. Every scaling that
+//! keeps the first parity plain has this form, including normalisation's. So this searches more
+//! matrices than points alone do, and no matrix twice because of a translation of the first point.
 //!
-//! Ones are counted in a microsecond and say much about the schedule, so that annealing on them
-//! comes first, over and over from random starts; the best of each walk is then improved one change
-//! at a time. Changes are judged by greedy schedules in one descent and by schedules that are refined
-//! a little in the next, because now one and now the other leads further; where descents end,
-//! schedules are made as thoroughly as they will be.
+//! Ones are counted in a microsecond and predict the schedule well. So annealing on ones comes
+//! first, again and again from random starts. The best matrix of each walk is then improved one
+//! change at a time. One descent judges changes by greedy schedules, the next by schedules that are
+//! refined a little, because sometimes the one and sometimes the other leads further. Where
+//! descents end, schedules are made with full effort.
 
 use rayon::prelude::*;
 
@@ -25,16 +25,17 @@ use crate::plan::search::anneal::{WALKERS, nothing};
 use crate::plan::search::elements::Elements;
 use crate::plan::search::{Found, Run};
 
-/// Steps of annealing on ones.
+/// Number of steps of annealing on ones.
 const STEPS: usize = 20_000;
 
-/// Schedules without improvement after which a descent ends.
+/// Number of schedules without improvement after which a descent ends.
 const PATIENCE: usize = 120;
 
-/// Rounds of refining in descents, in turn.
+/// Numbers of rounds of refining that descents use in turn.
 const ROUNDS: [usize; 2] = [0, 40];
 
-/// By how much more ones than its origin's a candidate may have to be planned at all.
+/// Upper bound on a candidate's ones, as a multiple of its origin's; candidates with more are not
+/// planned.
 const SLACK: f64 = 1.04;
 
 pub(super) fn search(run: &Run<'_>) -> Result<Found> {
@@ -50,7 +51,7 @@ struct Planned {
     matrix: Normal,
 }
 
-/// The best matrix that one walker comes by.
+/// Returns the best matrix that one walker finds.
 fn walk(run: &Run<'_>, walker: usize) -> Option<Planned> {
     let mut chance = Chance::of_part(run.seed, walker);
     let mut best: Option<Planned> = None;
@@ -71,12 +72,12 @@ fn walk(run: &Run<'_>, walker: usize) -> Option<Planned> {
     best
 }
 
-/// A walk downhill.
+/// A descent.
 struct Descent<'a> {
     run: &'a Run<'a>,
     walker: usize,
     rounds: usize,
-    /// Schedules made by the walker.
+    /// Number of schedules made by the walker.
     done: usize,
 }
 
@@ -110,7 +111,7 @@ impl Descent<'_> {
     }
 }
 
-/// A matrix with few ones.
+/// Returns a matrix with few ones.
 fn annealed(run: &Run<'_>, chance: &mut Chance) -> Normal {
     let elements = &run.elements;
     let mut here = Normal::random(run.problem.k, run.problem.m, elements, chance);
@@ -132,10 +133,10 @@ fn annealed(run: &Run<'_>, chance: &mut Chance) -> Normal {
     best
 }
 
-/// A matrix in the form of the head, whose row 0 is not kept.
+/// A matrix in the form given at the top of this file; row 0 is not stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Normal {
-    /// The points x_j, the points y_i, then all other elements, of which there is at least one.
+    /// The points x_j, the points y_i, then all other elements, at least one.
     points: Vec<u32>,
     k: usize,
     /// The factors r_i.
@@ -153,7 +154,7 @@ impl Normal {
         elements.divide(self.scale[row], self.points[column] ^ self.points[self.k + row])
     }
 
-    /// The ones of all rows but the first.
+    /// Number of ones of all rows but the first.
     fn ones(&self, elements: &Elements) -> u32 {
         let row = |i: usize| (0..self.k).map(move |j| elements.ones(self.entry(i, j, elements)));
         (0..self.scale.len()).flat_map(row).sum()
@@ -164,7 +165,7 @@ impl Normal {
         [vec![1; self.k]].into_iter().chain((0..self.scale.len()).map(row)).collect()
     }
 
-    /// Changes a point to any other element, the two changing places, or a scaling.
+    /// Changes a point to another element (the two change places), or changes a scaling.
     fn change(&mut self, elements: &Elements, chance: &mut Chance) {
         let used = self.k + self.scale.len();
         let which = chance.below(used + self.scale.len());
@@ -176,8 +177,8 @@ impl Normal {
         }
     }
 
-    /// The matrix with finite points: x becomes 1 / (x + t) for an element t that is no point, and the
-    /// first parity point, infinity, becomes 0.
+    /// Returns the matrix with finite points: x becomes 1 / (x + t) for an element t that is not a
+    /// point, and the first parity point, infinity, becomes 0.
     fn cauchy(&self, run: &Run<'_>) -> Result<CauchyMatrix> {
         let used = self.k + self.scale.len();
         let elements = &run.elements;

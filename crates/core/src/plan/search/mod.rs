@@ -1,14 +1,14 @@
 //! Matrix search: Cauchy matrices whose schedules are short.
 //!
-//! The points of a Cauchy matrix may be any distinct elements, and its rows and columns may be scaled;
-//! some choices have far shorter schedules than others. A cost of a choice is known only after
-//! its schedule has been made, so the searches are heuristic. Two are the dissertation's (section
-//! 3.2.1), over the points of plain or normalised matrices: simulated annealing (`anneal`) and a
-//! genetic algorithm (`genetic`). The third (`local`) also chooses the scalings, and looks at
-//! ones, which are quickly counted, before it looks at schedules.
+//! The points of a Cauchy matrix may be any distinct elements, and its rows and columns may be
+//! scaled; some choices have far shorter schedules than others. The cost of a choice is known only
+//! after its schedule has been made, so the searches are heuristic. Two are the dissertation's
+//! (section 3.2.1), over the points of plain or normalised matrices: simulated annealing (`anneal`)
+//! and a genetic algorithm (`genetic`). The third (`local`) also chooses the scalings, and looks
+//! first at ones, which are counted quickly, and then at schedules.
 //!
-//! Each is seeded, and gives the same result on any number of threads: work is cut into parts by
-//! number, never by who is free.
+//! Each search is seeded, and gives the same result on any number of threads: work is divided into
+//! numbered parts, which do not depend on the threads that are free.
 
 mod anneal;
 mod elements;
@@ -31,27 +31,27 @@ use crate::plan::{PlanOptions, Refining, reduce_rows, rounds_for_encoding};
 
 pub use genetic::Crossover;
 
-/// The widest field that is searched: beyond it, tables of all elements are too big, and points
-/// too many.
+/// Widest field that is searched. Beyond it, tables of all elements are too big, and there are too
+/// many points.
 pub const MAX_WIDTH: u32 = 12;
 
-/// What is searched: matrices of one shape, whose cost is that of their schedule.
+/// The subject of a search: matrices of one shape, whose cost is that of their schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Problem {
-    /// Data nodes.
+    /// Number of data nodes.
     pub k: usize,
-    /// Parity nodes.
+    /// Number of parity nodes.
     pub m: usize,
-    /// Bits of a symbol.
+    /// Number of bits of a symbol.
     pub w: u32,
-    /// Whether matrices are normalised before they are planned (not asked by [`Method::Local`],
-    /// which chooses scalings itself).
+    /// Whether matrices are normalised before they are planned. [`Method::Local`] ignores it,
+    /// because it chooses scalings itself.
     pub normalise: bool,
-    /// How schedules are made; `options.objective` is what becomes small.
+    /// How schedules are made; `options.objective` is minimised.
     pub options: PlanOptions,
 }
 
-/// How it is searched.
+/// The search method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// Simulated annealing over the points.
@@ -65,9 +65,9 @@ pub enum Method {
 /// When a search ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// After so many schedules: reproducible.
+    /// After this many schedules: reproducible.
     Evaluations(usize),
-    /// After so much time: not reproducible.
+    /// After this much time: not reproducible.
     Time(Duration),
 }
 
@@ -76,19 +76,19 @@ pub enum Limit {
 pub struct Found {
     /// The matrix.
     pub matrix: CauchyMatrix,
-    /// What its schedule costs, as far as the search refined it.
+    /// Cost of its schedule, as far as the search refined it.
     pub cost: Cost,
-    /// How many schedules were made.
+    /// Number of schedules that were made.
     pub evaluations: usize,
 }
 
-/// Is told how far a search has come: evaluations so far.
+/// Receives the number of evaluations so far.
 pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
 
-/// Searches a matrix.
+/// Searches for a matrix.
 ///
 /// # Errors
-/// When there is no Cauchy matrix of the shape, or w is larger than [`MAX_WIDTH`].
+/// If there is no Cauchy matrix of the shape, or w is larger than [`MAX_WIDTH`].
 pub fn search(
     problem: Problem,
     method: Method,
@@ -104,7 +104,7 @@ pub fn search(
     }
 }
 
-/// One search under way.
+/// A search in progress.
 struct Run<'a> {
     problem: Problem,
     field: Field,
@@ -137,7 +137,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Whether part `part` of `parts`, which has made `done` schedules, is to end.
+    /// Whether part `part` of `parts`, which has made `done` schedules, must end.
     fn is_over(&self, done: usize, part: usize, parts: usize) -> bool {
         match self.limit {
             Limit::Evaluations(all) => done >= (all + part) / parts,
@@ -145,8 +145,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Plans a matrix of coefficients, with the given rounds of refining, or with those that encoding
-    /// gets, unless the options say how many.
+    /// Plans a matrix of coefficients. The number of rounds of refining is that of the options,
+    /// else `rounds`, else that of encoding.
     fn evaluate(&self, coefficients: &[Vec<u32>], rounds: Option<usize>) -> (Figure, Cost) {
         let Problem { k, w, options, .. } = self.problem;
         let bit_rows = self.elements.bit_rows(coefficients);
@@ -159,7 +159,8 @@ impl<'a> Run<'a> {
         (figure_of_rows(options.objective, &rows), rows.cost())
     }
 
-    /// The matrix of data points followed by parity points, normalised if that is asked.
+    /// Returns the matrix of data points followed by parity points, normalised if the problem asks
+    /// for it.
     fn matrix(&self, points: &[u32]) -> Result<CauchyMatrix> {
         let points: Vec<u64> = points.iter().map(|&point| u64::from(point)).collect();
         let plain = CauchyMatrix::new(self.field, self.problem.k, self.problem.m, &points)?;
@@ -194,8 +195,9 @@ mod tests {
         search(problem, method, 1, Limit::Evaluations(evaluations), &|_| {}).unwrap()
     }
 
-    /// The cost is that of the matrix, by way of the code and its plan, and better than the natural
-    /// matrix, which has 68 with the dissertation's normalisation alone (table 3.5).
+    /// The cost equals that of the matrix when computed through its code and plan. It is better
+    /// than that of the natural matrix, which has 68 with the dissertation's normalisation alone
+    /// (table 3.5).
     #[test]
     fn every_method_finds_better_matrices() {
         for method in METHODS {

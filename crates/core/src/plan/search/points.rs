@@ -11,7 +11,7 @@ pub(super) struct Points {
 }
 
 impl Points {
-    /// `count` of the elements below `size`.
+    /// Returns `count` random elements below `size`.
     pub(super) fn random(count: usize, size: usize, chance: &mut Chance) -> Self {
         let mut all: Vec<u32> = (0..size as u32).collect();
         chance.shuffle(&mut all);
@@ -19,13 +19,13 @@ impl Points {
         Self { used: all, unused }
     }
 
-    /// The given elements of those below `size`.
+    /// Returns the given points, which are elements below `size`.
     pub(super) fn of(used: Vec<u32>, size: usize) -> Self {
         let unused = (0..size as u32).filter(|element| !used.contains(element)).collect();
         Self { used, unused }
     }
 
-    /// Changes a point to one that is not used; where all are, two points change places.
+    /// Changes a point to an unused element. If all elements are used, two points change places.
     pub(super) fn change_one(&mut self, chance: &mut Chance) {
         let place = chance.below(self.used.len());
         if self.unused.is_empty() {

@@ -1,9 +1,9 @@
 //! The best matrices found so far: data, made by `paritas schedule SPEC --search local`.
 //!
-//! `matrices.txt` says how each was found. A line is a shape, then the data and parity points,
-//! then the row scalings; that any such matrix is MDS follows from distinct points and nonzero
-//! scalings, which tests check line by line. Pins hold the numbers themselves, so a better line may
-//! replace another at any time.
+//! `matrices.txt` says how each was found. A line holds a shape, the data and parity points, and
+//! the row scalings. Any such matrix is MDS if its points are distinct and its scalings nonzero,
+//! which tests check line by line. Pins hold the numbers themselves, so a line may be replaced by a
+//! better one at any time.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ pub(super) struct Entry {
     pub(super) rows: Vec<u64>,
 }
 
-/// The matrix for k, m and w, if there is one.
+/// Returns the matrix for k, m and w, if there is one.
 pub(super) fn find(k: usize, m: usize, w: usize) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.shape == [k, m, w])
 }
@@ -43,8 +43,9 @@ mod tests {
     use super::*;
     use crate::define::code::Code;
 
-    /// Every k up to 32 and m up to 8 with the smallest w, w = 8 for k up to 16 and m up to 6, and for k
-    /// up to 16 and m < m2 up to 8 with the smallest w of k + m2, for delayed parity generation.
+    /// Three sets of shapes: every k up to 32 and m up to 8 with the smallest w; k up to 16 and m
+    /// up to 6 with w = 8; and, for delayed parity generation, k up to 16 and m < m2 up to 8 with
+    /// the smallest w of k + m2.
     #[test]
     fn every_shape_is_there_once() {
         let smallest = |k: usize, m: usize| (k + m).next_power_of_two().trailing_zeros() as usize;
@@ -61,8 +62,8 @@ mod tests {
         assert_eq!(lines.count(), ENTRIES.len(), "a line cannot be read");
     }
 
-    /// Distinct points and nonzero scalings make every square submatrix invertible, so that every
-    /// entry is MDS.
+    /// Distinct points and nonzero scalings make every square submatrix invertible, so every entry
+    /// is MDS.
     #[test]
     fn every_entry_is_mds() {
         for Entry { shape: [k, m, w], points, rows } in ENTRIES.iter() {

@@ -1,8 +1,8 @@
-//! The base codes C and C̄ of a group: any family of this crate that gives k data nodes and m2 parity
-//! nodes of equally many rows, any m2 of which may be lost. Families in the word layout serve with the
-//! bits of their symbols in packets.
+//! The base codes C and C̄ of a group. Any family of this crate serves that gives k data nodes and
+//! m2 parity nodes of equally many rows, any m2 of which may be lost. Of families in the word
+//! layout, the bits of the symbols are stored in packets.
 //!
-//! What a spec says beyond a group's own keys are C's parameters. They are C̄'s too where it is of the
+//! Parameters of a spec that are not the group's own are C's. They also apply to C̄ if it is of the
 //! same family, unless `bar-KEY` says otherwise.
 
 use crate::define::cells::{CellId, NodeId, Role};
@@ -15,17 +15,17 @@ use crate::error::{Error, Result};
 
 const DEFAULT_FAMILY: &str = "cauchy";
 
-/// The keys of a group, which are no base code's.
+/// The keys that belong to the group and not to a base code.
 const OWN: [&str; 6] = ["k", "m", "m2", "base", "bar", "interleave"];
 
-/// What stands before the parameters and the pinned numbers of C̄.
+/// Prefix of the parameters and pinned numbers of C̄.
 const BAR: &str = "bar-";
 
-/// The families whose number of parity nodes is fixed.
+/// Families whose number of parity nodes is fixed.
 const WITHOUT_M: [&str; 8] =
     ["blaum-roth", "evenodd", "liber8tion", "liberation", "qfs", "raid6", "rdp", "star"];
 
-/// C, and C̄ where it is another code.
+/// C, and C̄ if it is another code.
 #[derive(Debug)]
 pub(super) struct Bases {
     c: Code,
@@ -33,8 +33,8 @@ pub(super) struct Bases {
 }
 
 impl Bases {
-    /// The codes that a spec names. Of `bbdpg` each is made for the parities that stage one takes of it
-    /// (section 4.8): C for all where groups are coupled, C̄ for the first m.
+    /// Returns the codes that a spec names. For `bbdpg` each is chosen for the number of parities
+    /// that stage one uses (section 4.8): C for all if groups are coupled, C̄ for the first m.
     pub(super) fn define(spec: &Spec, shape: Shape) -> Result<Self> {
         let Shape { k, m, m2, .. } = shape;
         let (c, bar) = base_specs(spec, k, m2)?;
@@ -46,7 +46,7 @@ impl Bases {
         Self::checked(spec, c, bar, k, m2)
     }
 
-    /// The codes that a spec and a pin name.
+    /// Returns the codes that a spec and a pin name.
     pub(super) fn rebuild(spec: &Spec, k: usize, m2: usize, pin: &Pin) -> Result<Self> {
         let (c, bar) = base_specs(spec, k, m2)?;
         let (of_c, of_bar) = split(pin);
@@ -79,12 +79,12 @@ impl Bases {
         self.bar.as_ref().unwrap_or(&self.c)
     }
 
-    /// The rows of a symbol.
+    /// Number of rows of a symbol.
     pub(super) fn width(&self) -> usize {
         rows(&self.c)
     }
 
-    /// The numbers that pin both.
+    /// Returns the numbers that pin both codes.
     pub(super) fn pin(&self) -> Pin {
         let mut pin = self.c.pin().clone();
         for (name, numbers) in self.bar.iter().flat_map(|bar| bar.pin().entries()) {
@@ -93,7 +93,7 @@ impl Bases {
         pin
     }
 
-    /// A group's canonical spec so far, with the base codes and their parameters.
+    /// Adds the base codes and their parameters to `spec`, a group's canonical spec so far.
     pub(super) fn write(&self, spec: Spec) -> Spec {
         let (c, bar) = (self.c().spec(), self.bar().spec());
         let mut spec = parameters(c)
@@ -109,7 +109,8 @@ impl Bases {
     }
 }
 
-/// The code of a spec, made for its first m parities where its family has matrices to choose from.
+/// Returns the code of a spec. A family that has several matrices to choose from gives the one with
+/// the best first `m` parities.
 fn made_for_first(spec: &Spec, m: usize) -> Result<Code> {
     match spec.family() == DEFAULT_FAMILY && spec.text("points").is_none() {
         true => cauchy::for_first_parities(spec, m),
@@ -117,7 +118,7 @@ fn made_for_first(spec: &Spec, m: usize) -> Result<Code> {
     }
 }
 
-/// The specs of C, and of C̄ in a family with two codes.
+/// Returns the specs of C, and of C̄ in a family with two codes.
 fn base_specs(spec: &Spec, k: usize, m2: usize) -> Result<(Spec, Option<Spec>)> {
     let base = spec.text("base").unwrap_or(DEFAULT_FAMILY);
     let family = spec.text("bar").unwrap_or(base);
@@ -142,13 +143,13 @@ fn base_specs(spec: &Spec, k: usize, m2: usize) -> Result<(Spec, Option<Spec>)> 
     Ok((c, bar))
 }
 
-/// The spec of a base code, so far.
+/// Returns the beginning of a base code's spec: its family and sizes.
 fn sizes(family: &str, k: usize, m2: usize) -> Spec {
     let spec = Spec::new(family).with("k", k);
     if WITHOUT_M.contains(&family) { spec } else { spec.with("m", m2) }
 }
 
-/// The parameters of a base code's canonical spec that a group does not have anyway.
+/// Parameters of a base code's canonical spec that the group's spec does not contain anyway.
 fn parameters(spec: &Spec) -> impl Iterator<Item = (&str, &str)> {
     spec.parameters().filter(|(key, _)| !OWN.contains(key))
 }
@@ -168,8 +169,8 @@ fn rows(code: &Code) -> usize {
     code.node_cells(NodeId::new(0)).len()
 }
 
-/// Refuses codes that are not k data nodes and then m2 parity nodes of as many rows, any m2 of which
-/// may be lost.
+/// Refuses a code unless it has k data nodes and then m2 parity nodes, with equally many rows, and
+/// tolerates any m2 losses.
 fn expect_serves(spec: &Spec, code: &Code, k: usize, m2: usize) -> Result<()> {
     let rows = rows(code);
     let holds = |node: NodeId, data: bool| {

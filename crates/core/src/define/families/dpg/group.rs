@@ -1,4 +1,4 @@
-//! The cells of a group, and on which nodes its symbols lie.
+//! The cells of a group, and the nodes that hold its symbols.
 
 use crate::define::builder::CodeBuilder;
 use crate::define::cells::{CellId, Role};
@@ -10,15 +10,15 @@ pub(super) struct Group<'a> {
     pub(super) shape: Shape,
     /// The code of the first m stripes.
     pub(super) c: &'a Code,
-    /// The code of the others.
+    /// The code of the other stripes.
     pub(super) bar: &'a Code,
 }
 
-/// Per node of a base code, the cells of a stripe by row.
+/// The cells of a stripe: for each node of a base code, by row.
 type Stripe = Vec<Vec<CellId>>;
 
 impl Group<'_> {
-    /// All cells, with the end of stage one.
+    /// Adds all cells, and the end of stage one.
     pub(super) fn build(&self) -> CodeBuilder {
         let Shape { k, m, m2, .. } = self.shape;
         let mut builder = CodeBuilder::new(k + m2);
@@ -40,7 +40,7 @@ impl Group<'_> {
         let Shape { k, m, .. } = self.shape;
         let base = if number < m { self.c } else { self.bar };
         let mut stored = vec![Vec::new(); base.node_count()];
-        // Per cell of the base code, the one that stands for it in definitions.
+        // For each cell of the base code, the cell that replaces it in definitions.
         let mut copies: Vec<CellId> = Vec::with_capacity(base.cell_count());
         for cell in base.cells() {
             let sources: Vec<CellId> =
@@ -70,8 +70,8 @@ impl Group<'_> {
         stored
     }
 
-    /// The parity of stage two that is added to parity `symbol` of a stripe of C̄: of parity i of stripe
-    /// m + j, parity m + j of stripe i.
+    /// Returns the parity of stage two that is added to parity `symbol` of a stripe of C̄. For
+    /// parity i of stripe m + j that is parity m + j of stripe i.
     fn partner<'b>(
         &self,
         number: usize,
@@ -83,7 +83,7 @@ impl Group<'_> {
         coupled.then(|| &before[symbol - k][k + number][..])
     }
 
-    /// The node of a symbol.
+    /// Returns the node of a symbol.
     fn node(&self, stripe: usize, symbol: usize) -> usize {
         let Shape { k, m, m2, interleave } = self.shape;
         match interleave {
@@ -107,8 +107,9 @@ mod tests {
         Code::new(&spec.parse().unwrap()).unwrap()
     }
 
-    /// The dissertation's table 4.2 for k = 2, m = 1, m2 = 2, of plain parity and weighted parity:
-    /// stripe 1 has p(1,1) in stage one and p(2,1) in stage two, stripe 2 p̄(1,2) + p(2,1) and p̄(2,2).
+    /// The dissertation's table 4.2 for k = 2, m = 1, m2 = 2, with plain parity and weighted
+    /// parity. Stripe 1 has p(1,1) in stage one and p(2,1) in stage two; stripe 2 has
+    /// p̄(1,2) + p(2,1) and p̄(2,2).
     #[test]
     fn two_stripes_by_hand() {
         let base = code("raid6:k=2,w=2,layout=packets");
@@ -126,7 +127,7 @@ mod tests {
         }
     }
 
-    /// Every node holds one symbol of every stripe, and what is spread is spread evenly.
+    /// Every node holds one symbol of every stripe, and rotated parity is spread evenly.
     #[test]
     fn placements_are_even() {
         for (k, m, m2) in [(3, 2, 3), (6, 2, 4), (9, 3, 5), (2, 1, 5), (10, 4, 6), (5, 1, 6)] {

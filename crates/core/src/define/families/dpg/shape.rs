@@ -4,20 +4,21 @@ use crate::define::spec::Spec;
 use crate::define::symbols::expect_size;
 use crate::error::{Error, Result};
 
-/// The names of the families of groups, whose codes are not the base of others.
+/// Names of the group families. Their codes cannot be the base of other groups.
 pub(super) const NAMES: [&str; 2] = ["dpg", "bbdpg"];
 
-/// How a group's symbols are spread over nodes (the dissertation's figure 4.3). Symbol s of a stripe
-/// is data for s < k, parity of stage one for s < k + m, else parity of stage two.
+/// How a group's symbols are spread over nodes (the dissertation's figure 4.3). Symbol s of a
+/// stripe is data for s < k, parity of stage one for k ≤ s < k + m, and parity of stage two
+/// otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interleave {
     /// Symbol s of every stripe is on node s.
     None,
-    /// Stage one is rotated over its k + m nodes, m further with each stripe, so that its parity is
-    /// spread evenly; stage two has its own nodes.
+    /// Stage one is rotated over its k + m nodes, by m more with each stripe, which spreads its
+    /// parity evenly. Stage two has its own nodes.
     First,
-    /// All symbols are rotated over all nodes, m2 - m further with each stripe: so stage two's parity is
-    /// spread evenly, and its reads, which are the rest of the last stripes.
+    /// All symbols are rotated over all nodes, by m2 - m more with each stripe. This spreads the
+    /// parity of stage two evenly, and its reads too, which are the rest of the last stripes.
     All,
 }
 
@@ -32,7 +33,7 @@ impl Interleave {
         }
     }
 
-    /// The placement of a spec, by default none.
+    /// Reads the placement of a spec; the default is `None`.
     pub(super) fn read(spec: &Spec) -> Result<Self> {
         let name = spec.text("interleave").unwrap_or(Self::None.name());
         Self::ALL.into_iter().find(|interleave| interleave.name() == name).ok_or_else(|| {
@@ -46,9 +47,9 @@ impl Interleave {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     pub(super) k: usize,
-    /// Parities of stage one.
+    /// Number of parities of stage one.
     pub(super) m: usize,
-    /// Parities of both stages, and stripes of a group.
+    /// Number of parities of both stages, and of stripes in a group.
     pub(super) m2: usize,
     pub(super) interleave: Interleave,
 }
@@ -63,13 +64,13 @@ impl Shape {
                 m.max(1).saturating_add(1)
             )));
         }
-        // A group is a code of m2 times the base's symbols; its nodes hold as many.
+        // A group is a code with m2 times the symbols of its base.
         expect_size(k.saturating_mul(m2), m2, 1)?;
         let interleave = Interleave::read(spec)?;
         Ok(Self { k, m, m2, interleave })
     }
 
-    /// Whether stage two can do with less than all data, so that parities are added to others.
+    /// Whether stage two can read less than all data, so that parities are added to others.
     pub(super) fn is_coupled(self) -> bool {
         self.m2 < self.k + self.m
     }
