@@ -146,3 +146,11 @@ pub(crate) const KEPT_PROGRAMS: usize = 256;
 
 /// Largest number of answers about LT codes that a codec keeps; one may have a million operands.
 pub(crate) const KEPT_LT_PROGRAMS: usize = 8;
+
+/// The bytes of each shard that are verified at a time: enough for a call to be no cost, and few
+/// enough that the shards of usual codes stay in the second-level cache.
+pub(crate) const VERIFIED_BYTES: usize = 64 << 10;
+
+/// The most quotients that are compared when a matrix of `cauchy-good` over a field too large for
+/// tables is improved for encoding. Each takes 60 ns, all together two seconds.
+pub(crate) const MOST_QUOTIENTS: usize = 1 << 25;

@@ -4,10 +4,8 @@ use crate::codec::Codec;
 use crate::codec::cache::Question;
 use crate::define::cells::{NodeId, Role};
 use crate::error::{Error, Result};
+use crate::limits::VERIFIED_BYTES;
 use crate::run::buffers::Buffer;
-
-/// The bytes of each shard that [`Codec::verify`] looks at at a time, about.
-const VERIFIED_BYTES: usize = 64 << 10;
 
 impl Codec {
     /// Returns the bytes of each data shard of an object of `object` bytes, which is what

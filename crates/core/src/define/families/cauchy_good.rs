@@ -22,6 +22,7 @@ use crate::define::field::Field;
 use crate::define::ones::{Ones, WIDEST_TABLE};
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
+use crate::limits::MOST_QUOTIENTS;
 
 pub(super) const FAMILY: Family = Family {
     name: "cauchy-good",
@@ -32,10 +33,6 @@ pub(super) const FAMILY: Family = Family {
     // No limit on time here: stored data must stay readable.
     rebuild: |spec, pin| rebuild_fixed(spec, pin, |spec| construct(&LIMITS.read(spec)?)),
 };
-
-/// Upper bound on the number of quotients compared, for fields in which each has to be computed;
-/// one takes 60 ns.
-const MOST_QUOTIENTS: usize = 1 << 25;
 
 const LIMITS: Limits = Limits {
     keys: &["k", "m", "w"],
