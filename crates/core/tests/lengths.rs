@@ -267,7 +267,10 @@ fn what_cannot_be_reconstructed_stays_as_it_is() {
         ErrorKind::NotEnough
     );
     some[1..4].clone_from_slice(&whole[1..4].iter().cloned().map(Some).collect::<Vec<_>>());
-    assert_eq!(codec.join(&some, 2000).unwrap_err().kind(), ErrorKind::Length);
+    for object in [2000, usize::MAX] {
+        assert_eq!(codec.join(&some, object).unwrap_err().kind(), ErrorKind::Length);
+    }
+    assert_eq!(Codec::new(1, 1).unwrap().shard_len(usize::MAX), usize::MAX);
 }
 
 #[test]

@@ -15,7 +15,8 @@ impl Codec {
         let data = self.code().nodes_at(1).into_iter().filter(|&node| self.code().holds_data(node));
         let (nodes, unit) =
             data.fold((0, 1), |(nodes, unit), node| (nodes + 1, unit.max(self.unit(node))));
-        object.div_ceil(nodes.max(1)).next_multiple_of(unit)
+        let share = object.div_ceil(nodes.max(1));
+        share.checked_next_multiple_of(unit).unwrap_or(usize::MAX)
     }
 
     /// Cuts an object into data shards, one after the other. The last ones are filled up with zeros, which
@@ -42,21 +43,22 @@ impl Codec {
     /// [`crate::ErrorKind::Length`] if one is not as long as [`Codec::shard_len`] says.
     pub fn join(&self, shards: &[Option<Vec<u8>>], object: usize) -> Result<Vec<u8>> {
         let length = self.shard_len(object);
-        let mut joined = Vec::with_capacity(object);
-        for node in self.data_nodes()? {
+        let shard = |node: &NodeId| {
             let index = node.index();
-            let shard = shards.get(index).and_then(Option::as_deref);
-            let shard = shard.ok_or_else(|| {
+            let shard = shards.get(index).and_then(Option::as_deref).ok_or_else(|| {
                 Error::not_enough(format!("data shard {index} is missing; reconstruct it first"))
             })?;
-            if shard.len() != length {
-                let given = shard.len();
-                return Err(Error::length(format!(
+            let given = shard.len();
+            match given == length {
+                true => Ok(shard),
+                false => Err(Error::length(format!(
                     "shard {index} of an object of {object} bytes must have {length} bytes; got {given}"
-                )));
+                ))),
             }
-            joined.extend_from_slice(&shard[..length.min(object - joined.len())]);
-        }
+        };
+        let data: Vec<&[u8]> = self.data_nodes()?.iter().map(shard).collect::<Result<_>>()?;
+        let mut joined = data.concat();
+        joined.truncate(object);
         Ok(joined)
     }
 
@@ -104,7 +106,9 @@ impl Codec {
         let has_parity =
             |node: NodeId| code.node_cells(node).iter().any(|&cell| parity.contains(cell));
         let mut disagree = vec![false; shards.len()];
-        let step = (VERIFIED_BYTES / self.strip()).max(1) * self.engine.layout.packet;
+        let layout = &self.engine.layout;
+        let rows = layout.rows.iter().max().map_or(1, |&rows| rows);
+        let step = (VERIFIED_BYTES / (rows * layout.packet)).max(1) * layout.packet;
         for start in (0..row).step_by(step) {
             let end = row.min(start + step);
             let part = |node: NodeId| {

@@ -3,7 +3,8 @@
 //!
 //! Three orders are tried, and the one whose allocation costs least on the machine is taken: the
 //! schedule's own, one with few live values, and stream by stream (`optimise/by_source.rs`), which
-//! computes the cells by other operations. Schedules over words arrive in the order in which they
+//! computes the cells by other operations. An order in which an input would be read after the output
+//! in its place has been written is left out. Schedules over words arrive in the order in which they
 //! are to run.
 
 use crate::error::{Error, Result};
@@ -32,20 +33,46 @@ pub struct Arranged {
 /// # Errors
 /// If an operation adds to its target.
 pub fn arranged(schedule: &Schedule, streams: &[usize], machine: Machine) -> Result<Arranged> {
-    cheapest(orders(schedule, Some(streams), machine)?, machine)
+    arranged_in_place(schedule, streams, &[], machine)
+}
+
+/// As [`arranged`], where each pair of `shared` is an input and the output that takes its place in
+/// memory.
+///
+/// # Errors
+/// If an operation adds to its target.
+pub(crate) fn arranged_in_place(
+    schedule: &Schedule,
+    streams: &[usize],
+    shared: &[(usize, usize)],
+    machine: Machine,
+) -> Result<Arranged> {
+    let mut orders = orders(schedule, Some(streams), machine)?;
+    orders.retain(|order| keeps_inputs(order, shared));
+    cheapest(orders, machine)
+}
+
+/// Whether no input is read after the output in its place has been written.
+fn keeps_inputs(schedule: &Schedule, shared: &[(usize, usize)]) -> bool {
+    shared.iter().all(|&(input, output)| schedule.may_share(input, output))
 }
 
 /// Returns the arrangement that reads every input once, stream by stream, and reads nothing else,
-/// if there is one. No line of a stream has to stay in the cache for it.
+/// if there is one. No line of a stream has to stay in the cache for it. `shared` is as in
+/// [`arranged_in_place`].
 pub(crate) fn reading_once(
     schedule: &Schedule,
     streams: &[usize],
+    shared: &[(usize, usize)],
     machine: Machine,
 ) -> Option<Arranged> {
     let schedule = match schedule.field() {
         None => by_source(schedule, streams).ok()?,
         Some(_) => schedule.clone(),
     };
+    if !keeps_inputs(&schedule, shared) {
+        return None;
+    }
     let allocation = allocate(&lower(&schedule, machine).ok()?, machine);
     let constants = allocation.steps.iter().filter_map(Step::reads);
     let constants = constants.filter(|read| matches!(read, Memory::Constant(_))).count();

@@ -147,23 +147,24 @@ impl Variants {
     /// If the program cannot be compiled, or its proof fails.
     pub(crate) fn planned(&self, variant: Variant) -> Result<&Planned> {
         let plan = || {
-            let planned = self.plan(variant)?;
-            let (schedule, shared) = (self.program.schedule(), self.program.shared());
-            prove::allocation(schedule, &shared, &planned.arranged.allocation)?;
+            let shared = self.program.shared();
+            let planned = self.plan(variant, &shared)?;
+            let allocation = &planned.arranged.allocation;
+            prove::allocation(self.program.schedule(), &shared, allocation)?;
             Ok(planned)
         };
         self.planned[place(variant)].get_or_init(plan).as_ref().map_err(Error::clone)
     }
 
-    fn plan(&self, variant: Variant) -> Result<Planned> {
+    fn plan(&self, variant: Variant, shared: &[(usize, usize)]) -> Result<Planned> {
         let (schedule, streams) = (self.program.schedule(), self.program.streams());
         let machine = Machine { outputs_readable: !variant.nontemporal, ..self.target.machine };
         if variant.stage_inputs
-            && let Some(arranged) = arrange::reading_once(schedule, &streams, machine)
+            && let Some(arranged) = arrange::reading_once(schedule, &streams, shared, machine)
         {
             return Ok(Planned { arranged, stage_inputs: false });
         }
-        let arranged = arrange::arranged(schedule, &streams, machine)?;
+        let arranged = arrange::arranged_in_place(schedule, &streams, shared, machine)?;
         Ok(Planned { arranged, stage_inputs: variant.stage_inputs })
     }
 
