@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::SIGABRT;
 
+use crate::output::shown;
+
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
@@ -111,13 +113,13 @@ pub fn require_folder(flag: &str, folder: &Path) -> Result<(), Failure> {
     if folder.is_dir() {
         return Ok(());
     }
-    Err(Failure::arguments(format!("{flag} {}: there is no such folder", folder.display())))
+    Err(Failure::arguments(format!("{flag} {}: there is no such folder", shown(folder))))
 }
 
 /// Makes a folder if it does not exist.
 pub fn make_folder(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder)
-        .map_err(|error| Failure::io(format!("making {}", folder.display()), &error))
+        .map_err(|error| Failure::io(format!("making {}", shown(folder)), &error))
 }
 
 impl From<paritas::Error> for Failure {

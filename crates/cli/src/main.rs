@@ -26,7 +26,7 @@ fn main() -> ExitCode {
             return Exit::Done.into();
         }
         Err(error) if !json => {
-            let _ = error.print();
+            output::print_usage(error);
             return Exit::Arguments.into();
         }
         Err(error) => return report(true, &Failure::arguments(error.render().to_string().trim())),

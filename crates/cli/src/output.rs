@@ -1,6 +1,6 @@
 //! What a run prints: results for people or as JSON lines, progress, failures.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Mutex;
@@ -8,8 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use base64::Engine;
+use clap::Parser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
+
+pub use paritas_store::shown;
 
 use crate::args::{Args, Command};
 use crate::exit::Failure;
@@ -39,7 +42,7 @@ impl Output {
         if self.json {
             self.line(&value.to_string());
         } else if !self.quiet {
-            self.line(text().trim_end());
+            self.line(&printable(text().trim_end()));
         }
     }
 
@@ -48,7 +51,7 @@ impl Output {
         if self.json {
             eprintln!("{}", json!({"type": "warning", "message": message}));
         } else if !self.quiet {
-            eprintln!("paritas: warning: {message}");
+            eprintln!("paritas: warning: {}", printable(message));
         }
     }
 
@@ -164,8 +167,28 @@ pub fn print_failure(json: bool, failure: &Failure) {
         });
         writeln!(std::io::stderr(), "{line}")
     } else {
-        writeln!(std::io::stderr(), "paritas: {}", failure.message)
+        writeln!(std::io::stderr(), "paritas: {}", printable(&failure.message))
     };
+}
+
+/// Prints what the parser found wrong with the arguments. Those that would do harm are escaped first, and
+/// parsed again for what is to be said of them.
+pub fn print_usage(error: clap::Error) {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let escaped: Vec<String> = arguments.iter().map(|arg| shown(arg).to_string()).collect();
+    let is_harmless =
+        arguments.iter().zip(&escaped).all(|(given, escaped)| given == escaped.as_str());
+    let error = if is_harmless { Some(error) } else { Args::try_parse_from(escaped).err() };
+    let _ = match error {
+        Some(error) => error.print(),
+        None => writeln!(std::io::stderr(), "error: the arguments cannot be understood"),
+    };
+}
+
+/// A text of several lines, without anything else that controls a terminal. Names in it are escaped
+/// where it is made, line breaks included; this is for what was forgotten there.
+fn printable(text: &str) -> String {
+    text.split('\n').map(|line| shown(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
 /// Adds a name under `key`, as text where it is UTF-8, else in base64 under `key_bytes`.

@@ -685,6 +685,72 @@ fn names_are_any_bytes() {
     assert_eq!(common::decode(&yard.path("odd shards")), b"odd");
 }
 
+/// Nothing that a name holds can end a line, or reach the terminal as a command.
+fn check_unforged(run: &Run) {
+    for text in [run.text(), run.stderr.clone()] {
+        let harmless = |c: char| c == '\n' || !c.is_control();
+        assert!(text.chars().all(harmless), "{text:?}");
+        assert!(text.lines().all(|line| !line.trim_start().starts_with("forged")), "{text}");
+    }
+}
+
+#[test]
+fn names_forge_no_lines() {
+    let yard = Yard::new(1000);
+    let name = "a\nforged: intact\u{1b}[2K\r\u{9b}";
+    let folder = |kind: &str| yard.path(format!("{kind} {name}"));
+    let named = |option: &str| format!("--{option}={name}");
+    let try_one = |arguments: &[OsString], code: i32| {
+        let run = run(arguments).expect(code);
+        check_unforged(&run);
+        run
+    };
+    let forged = r"a\nforged: intact\u{1b}[2K\r\u{9b}";
+    let (packets, words, staged) = (folder("packets"), folder("words"), folder("staged"));
+    for (code, out) in
+        [("4+2", &packets), ("backblaze:k=4,m=2", &words), ("bbdpg:k=3,m=2,m2=3", &staged)]
+    {
+        let encode =
+            args!["encode", yard.path("object"), "--code", code, named("name"), "--out", out];
+        assert!(try_one(&encode, exit::DONE).text().contains(forged));
+        fs::remove_file(&shards_of(out)[0]).unwrap();
+        fs::write(&shards_of(out)[0], "damaged").unwrap();
+        fs::write(out.join(format!("{name}.paritas")), "no shard").unwrap();
+        for command in ["verify", "info"] {
+            let code = if command == "info" { exit::DONE } else { exit::REPAIRABLE };
+            let run = try_one(&args![command, out], code);
+            assert!(run.text().contains(forged) && run.stderr.contains(forged), "{run}");
+        }
+        let decode = args!["decode", out, "--out", folder(code)];
+        assert!(try_one(&decode, exit::DONE).text().contains(forged));
+        try_one(&decode, exit::ARGUMENTS);
+    }
+    let fragments = folder("fragments");
+    let format = |command: &str, from: &Path, to: &Path| {
+        args![command, from, "--format", "klauspost", "--out", to]
+    };
+    try_one(&format("export", &words, &fragments), exit::DONE);
+    let import = format("import", &fragments, &folder("imported"));
+    try_one(&[&import[..], &args!["--code", "backblaze:k=4,m=2"]].concat(), exit::DONE);
+    try_one(&args!["promote", &staged], exit::DONE);
+    for out in [&packets, &words, &staged] {
+        assert!(try_one(&args!["repair", out], exit::DONE).text().contains(forged));
+    }
+    // Refusals and failures.
+    try_one(&args!["verify", folder("nowhere")], exit::NOT_RECOGNISED);
+    try_one(&args!["verify", &packets, named("object"), named("forged")], exit::ARGUMENTS);
+    try_one(&args!["verify", &packets, named("object=")], exit::NOT_RECOGNISED);
+    try_one(&args!["encode", folder("nowhere"), "--out", &packets], exit::IO);
+    try_one(&args!["encode", yard.path("object"), "--to", folder("nowhere")], exit::ARGUMENTS);
+    try_one(&args!["encode", yard.path("object"), named("code"), "--out", "x"], exit::ARGUMENTS);
+    try_one(&args!["decode", &packets, &words, "--out", yard.path("new")], exit::ARGUMENTS);
+}
+
+/// The shards of a folder, in order.
+fn shards_of(folder: &Path) -> Vec<PathBuf> {
+    names(folder).iter().map(|name| folder.join(name)).collect()
+}
+
 /// A reader that goes away early is no failure of ours.
 #[test]
 fn a_listing_may_be_cut_short() {

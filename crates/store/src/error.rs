@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use crate::shown::shown;
+
 /// Everything that can go wrong between an object and its shards.
 #[derive(Debug)]
 pub struct Error {
@@ -70,7 +72,7 @@ impl Error {
     /// The operating system's refusal to do something with a path: `doing` is "writing" or the
     /// like.
     pub(crate) fn io(doing: &str, path: &Path, source: &io::Error) -> Self {
-        Self::new(ErrorKind::Io, format!("{doing} {}: {source}", path.display()))
+        Self::new(ErrorKind::Io, format!("{doing} {}: {source}", shown(path)))
     }
 
     /// The operating system's refusal of so many bytes of memory.

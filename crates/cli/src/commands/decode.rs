@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::args::Decode;
 use crate::commands::{Outcome, shards};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output};
+use crate::output::{self, Output, shown};
 
 /// Decodes and reports.
 pub fn run(args: &Decode, output: &Output) -> Outcome {
@@ -37,7 +37,7 @@ pub fn run(args: &Decode, output: &Output) -> Outcome {
     output.result(value, || {
         let mut text = format!(
             "{}: {} recovered, digest right",
-            object.name().display(),
+            shown(object.name()),
             output::bytes(report.length)
         );
         for index in &report.missing {
@@ -56,6 +56,6 @@ fn refuse_folder(out: &Path) -> Result<(), Failure> {
     if !out.is_dir() && !out.as_os_str().as_bytes().ends_with(b"/") {
         return Ok(());
     }
-    let out = out.display();
+    let out = shown(out);
     Err(Failure::arguments(format!("--out {out} is a folder; name a file in it")))
 }

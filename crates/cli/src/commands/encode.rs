@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::args::Encode;
 use crate::commands::Outcome;
 use crate::exit::{self, Exit, Failure};
-use crate::output::{self, Output};
+use crate::output::{self, Output, shown};
 
 /// Encodes and reports.
 pub fn run(args: &Encode, output: &Output) -> Outcome {
@@ -33,7 +33,7 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     output.result(value(&spec, &job, &report, seconds), || {
         format!(
             "{}: {} as {} shards of {spec}, {} stored, object {}",
-            job.name.display(),
+            shown(&job.name),
             output::bytes(report.length),
             report.shards.len(),
             output::bytes(report.stored),
@@ -55,14 +55,14 @@ fn open(path: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>), Failure> {
     if path.as_os_str() == "-" {
         return Ok((Box::new(std::io::stdin()), None));
     }
-    let failed = |error| Failure::io(format!("reading {}", path.display()), &error);
+    let failed = |error| Failure::io(format!("reading {}", shown(path)), &error);
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if metadata.is_dir() {
         return Err(Failure::arguments(format!(
             "{} is a folder; pipe it through tar, as in `tar c {} | paritas encode - …`",
-            path.display(),
-            path.display()
+            shown(path),
+            shown(path)
         )));
     }
     let length = metadata.is_file().then_some(metadata.len());
@@ -77,7 +77,7 @@ fn name(args: &Encode) -> Result<OsString, Failure> {
         return Ok("stdin".into());
     }
     let name = args.file.file_name().map(OsString::from);
-    name.ok_or_else(|| Failure::arguments(format!("{} has no name", args.file.display())))
+    name.ok_or_else(|| Failure::arguments(format!("{} has no name", shown(&args.file))))
 }
 
 /// `--out` is made if need be; each `--to` must exist.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::args::{Export, FormatName, Import};
 use crate::commands::{Outcome, encode, shards};
 use crate::exit::{self, Exit};
-use crate::output::{self, Output};
+use crate::output::{self, Output, shown};
 
 /// Imports and reports.
 pub fn import(args: &Import, output: &Output) -> Outcome {
@@ -39,7 +39,7 @@ pub fn import(args: &Import, output: &Output) -> Outcome {
     output.result(value, || {
         let mut text = format!(
             "{}: {} from fragments of {spec} as {} shards, object {}",
-            job.name.display(),
+            shown(&job.name),
             output::bytes(report.encoded.length),
             report.encoded.shards.len(),
             report.encoded.object
@@ -76,7 +76,7 @@ pub fn export(args: &Export, output: &Output) -> Outcome {
     });
     value["files"] = paths.collect();
     output.result(value, || {
-        let (name, out) = (object.name().display(), args.out.display());
+        let (name, out) = (shown(object.name()), shown(&args.out));
         format!("{name}: {} files written to {out}", files.len())
     });
     Ok(Exit::Done)

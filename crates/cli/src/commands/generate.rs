@@ -8,6 +8,7 @@ use clap_complete::Shell;
 use crate::args::Args;
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
+use crate::output::shown;
 
 /// Prints completions for a shell.
 pub fn completions(shell: Shell) -> Outcome {
@@ -21,6 +22,6 @@ pub fn completions(shell: Shell) -> Outcome {
 /// Writes a man page for the program and one for each command.
 pub fn man(directory: &Path) -> Outcome {
     clap_mangen::generate_to(Args::command(), directory)
-        .map_err(|error| Failure::io(directory.display(), &error))?;
+        .map_err(|error| Failure::io(shown(directory), &error))?;
     Ok(Exit::Done)
 }

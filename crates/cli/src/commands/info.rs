@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::args::Info;
 use crate::commands::{Outcome, shards};
 use crate::exit::Exit;
-use crate::output::{self, Output};
+use crate::output::{self, Output, shown};
 
 /// Reports every object.
 pub fn run(args: &Info, output: &Output) -> Outcome {
@@ -57,7 +57,7 @@ fn text(object: &Object, reception: Option<&ReceptionReport>) -> String {
     let mut text = format!(
         "{}\n  object  {}\n  code    {}, {}\n  length  {}\n  \
          digest  {}\n  layout  {}, packets of {} bytes, {} stripes a block, {} stored",
-        object.name().display(),
+        shown(object.name()),
         object.id(),
         object.code().spec(),
         shards::tolerance_text(
@@ -86,7 +86,7 @@ fn text(object: &Object, reception: Option<&ReceptionReport>) -> String {
             let flaws = object.flaws(part, file);
             let note =
                 if flaws.is_empty() { String::new() } else { format!(": {}", flaws.join("; ")) };
-            text.push_str(&format!("\n  {shard}  {}{note}", file.path().display()));
+            text.push_str(&format!("\n  {shard}  {}{note}", shown(file.path())));
         }
     }
     text

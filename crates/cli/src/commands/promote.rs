@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::args::Promote;
 use crate::commands::{Outcome, shards};
 use crate::exit::{self, Failure};
-use crate::output::{self, Output};
+use crate::output::{self, Output, shown};
 
 /// Promotes all objects, as far as each can be; the exit code is that of the worst.
 pub fn run(args: &Promote, output: &Output) -> Outcome {
@@ -29,7 +29,7 @@ fn one(object: &Object, args: &Promote, output: &Output) -> Result<(), Failure> 
 
 fn warnings(object: &Object, report: &PromoteReport) -> Vec<String> {
     let mut warnings = report.warnings.clone();
-    let name = object.name().display();
+    let name = shown(object.name());
     if !report.missing.is_empty() {
         let missing: Vec<String> = report.missing.iter().map(usize::to_string).collect();
         warnings.push(format!("{name}: shards miss ({}); repair writes them", missing.join(", ")));
@@ -64,7 +64,7 @@ fn value(object: &Object, report: &PromoteReport, seconds: f64) -> Value {
 }
 
 fn text(object: &Object, report: &PromoteReport) -> String {
-    let (name, code) = (object.name().display(), object.code());
+    let (name, code) = (shown(object.name()), object.code());
     let (stage, stages) = (report.stage, object.stages());
     let tolerance = code.tolerance_at(stage);
     if report.added.is_empty() {
@@ -81,7 +81,7 @@ fn text(object: &Object, report: &PromoteReport) -> String {
         output::bytes(report.read_payload)
     );
     for part in &report.added {
-        text.push_str(&format!("\n  shard {}: {}", part.shard, part.path.display()));
+        text.push_str(&format!("\n  shard {}: {}", part.shard, shown(&part.path)));
     }
     text
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::args::Repair;
 use crate::commands::{Outcome, shards};
 use crate::exit::{self, Failure};
-use crate::output::{self, Output};
+use crate::output::{self, Output, shown};
 
 /// Repairs all objects, as far as each can be; the exit code is that of the worst.
 pub fn run(args: &Repair, output: &Output) -> Outcome {
@@ -51,14 +51,14 @@ fn value(object: &Object, report: &RepairReport, seconds: f64) -> Value {
 }
 
 fn text(object: &Object, report: &RepairReport) -> String {
-    let name = object.name().display();
+    let name = shown(object.name());
     if report.repaired.is_empty() {
         return format!("{name}: intact, nothing to repair");
     }
     let mut text = format!("{name}: {} shards written", report.repaired.len());
     for shard in &report.repaired {
         let name = shards::shard_name(shard.shard, shard.stage);
-        let (was, path) = (shards::state(shard.was), shard.path.display());
+        let (was, path) = (shards::state(shard.was), shown(&shard.path));
         text.push_str(&format!("\n  {name} was {was}: {path}"));
     }
     text

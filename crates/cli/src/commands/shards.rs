@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output};
+use crate::output::{self, Output, shown};
 
 /// Looks for shards and warns of what is none: everything that was named, and in folders what has
 /// the ending of a shard.
@@ -22,13 +22,13 @@ pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
     for ignored in &inventory.ignored {
         let looks_like_one = ignored.path.extension() == Some(OsStr::new("paritas"));
         if ignored.named || looks_like_one {
-            output.warn(&format!("{} {}", ignored.path.display(), ignored.reason));
+            output.warn(&format!("{} {}", shown(&ignored.path), shown(&ignored.reason)));
         }
     }
     if inventory.objects.is_empty() {
-        let shown: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        let shown = shown.join(", ");
-        return Err(Failure::not_recognised(format!("there are no shards in {shown}")));
+        let paths: Vec<String> = paths.iter().map(|path| shown(path).to_string()).collect();
+        let paths = paths.join(", ");
+        return Err(Failure::not_recognised(format!("there are no shards in {paths}")));
     }
     Ok(inventory)
 }
@@ -99,7 +99,7 @@ pub fn file_value(file: &FileReport) -> Value {
 
 /// A shard's file in a line for people, if there is something to say.
 pub fn file_line(file: &FileReport) -> Option<String> {
-    let (path, shard) = (file.path.display(), shard_name(file.shard, file.stage));
+    let (path, shard) = (shown(&file.path), shard_name(file.shard, file.stage));
     if !file.is_intact() {
         return Some(format!("  {shard}: {path}: {}", file.flaws.join("; ")));
     }

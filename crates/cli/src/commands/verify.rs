@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::args::Verify;
 use crate::commands::{Outcome, shards};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output};
+use crate::output::{self, Output, shown};
 
 /// Verifies all objects; the exit code is that of the worst.
 pub fn run(args: &Verify, output: &Output) -> Outcome {
@@ -54,7 +54,7 @@ fn value(object: &Object, report: &VerifyReport, seconds: f64) -> Value {
 }
 
 fn text(object: &Object, report: &VerifyReport) -> String {
-    let mut text = format!("{}: {}", object.name().display(), status(report.status));
+    let mut text = format!("{}: {}", shown(object.name()), status(report.status));
     if let Some(length) = object.length() {
         text.push_str(&format!(", {}", output::bytes(length)));
     }

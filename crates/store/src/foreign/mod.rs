@@ -30,6 +30,7 @@ use crate::foreign::layout::Layout;
 use crate::foreign::spread::Spread;
 use crate::shard::place::{Pending, Replace, allow_open_files, commit};
 use crate::shard::{DecodeTarget, EncodeJob, EncodeReport, Object, Progress, decode, encode};
+use crate::shown::shown;
 
 /// A tool's way to store fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,10 +195,10 @@ pub struct ExportJob {
 /// [`ErrorKind::Exists`] when files are not to be replaced, and as [`decode`].
 pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Result<Vec<PathBuf>> {
     let name = object.name().to_str().ok_or_else(|| {
-        Error::parameters(format!("{}: the name is not UTF-8", object.name().display()))
+        Error::parameters(format!("{}: the name is not UTF-8", shown(object.name())))
     })?;
     let length = object.length().ok_or_else(|| {
-        Error::too_few(format!("{name}: no shard is left that states the object's length"))
+        Error::too_few(format!("{}: no shard is left that states the object's length", shown(name)))
     })?;
     let plan = job.format.foreign().plan(object.code(), name, length, &job.hints)?;
     let paths = |files: &[(String, Vec<u8>)]| -> Vec<PathBuf> {
@@ -229,7 +230,7 @@ fn refuse_existing<'a>(
     mut paths: impl Iterator<Item = &'a PathBuf>,
 ) -> Result<()> {
     match paths.find(|path| !job.force && fs::symlink_metadata(path).is_ok()) {
-        Some(path) => Err(Error::exists(format!("{} exists; force replaces it", path.display()))),
+        Some(path) => Err(Error::exists(format!("{} exists; force replaces it", shown(path)))),
         None => Ok(()),
     }
 }
@@ -247,13 +248,13 @@ fn by_number(
     let mut files: Vec<Option<PathBuf>> = vec![None; count];
     for (number, path) in numbered {
         let place = files.get_mut(number).ok_or_else(|| {
-            Error::parameters(format!("{} is not one of {count} fragments", path.display()))
+            Error::parameters(format!("{} is not one of {count} fragments", shown(&path)))
         })?;
         if let Some(first) = place.replace(path.clone()) {
             return Err(Error::parameters(format!(
                 "{} and {} are both fragment {number}",
-                first.display(),
-                path.display()
+                shown(&first),
+                shown(&path)
             )));
         }
     }
@@ -261,7 +262,7 @@ fn by_number(
 }
 
 fn not_recognised(path: &Path, why: &str) -> Error {
-    Error::new(ErrorKind::NotRecognised, format!("{}: {why}", path.display()))
+    Error::new(ErrorKind::NotRecognised, format!("{}: {why}", shown(path)))
 }
 
 /// The number of data nodes of a code in the word layout.

@@ -14,6 +14,7 @@ use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, 
 use crate::shard::geometry::{Extent, Geometry, Part, planned_bytes};
 use crate::shard::names::{self, ShardName};
 use crate::shard::recognise::{Recognised, ShardFile, recognise};
+use crate::shown::shown;
 
 /// What was found at some paths.
 #[derive(Debug, Default)]
@@ -79,7 +80,7 @@ impl Inventory {
         };
         let found: Vec<&Object> = self.objects.iter().filter(fits).collect();
         let list = |objects: &[&Object]| -> String {
-            let lines = objects.iter().map(|o| format!("\n  {} {}", o.id(), o.name().display()));
+            let lines = objects.iter().map(|o| format!("\n  {} {}", o.id(), shown(o.name())));
             lines.collect()
         };
         match (&found[..], wanted) {
@@ -88,7 +89,7 @@ impl Inventory {
                 ErrorKind::NotRecognised,
                 format!(
                     "there is no object {}, but{}",
-                    wanted.display(),
+                    shown(wanted),
                     list(&self.objects.iter().collect::<Vec<_>>())
                 ),
             )),

@@ -18,6 +18,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::error::{Error, Result};
 use crate::shard::{names, positional};
+use crate::shown::shown;
 
 /// What may become of a file that already has the name of a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +102,7 @@ impl Pending {
         };
         renamed.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
-                Error::exists(format!("{} exists by now", self.target.display()))
+                Error::exists(format!("{} exists by now", shown(&self.target)))
             }
             _ => Error::io("renaming a finished file to", &self.target, &error),
         })?;

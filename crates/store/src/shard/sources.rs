@@ -14,6 +14,7 @@ use crate::shard::positional::Input;
 use crate::shard::rateless;
 use crate::shard::recognise::ShardFile;
 use crate::shard::segment::{BlockId, LaneFlaw, Segment};
+use crate::shown::shown;
 
 /// All files of an object.
 #[derive(Debug)]
@@ -108,7 +109,7 @@ impl<'a> Sources<'a> {
         let Some(extent) = object.extent() else {
             return Err(Error::too_few(format!(
                 "no shard of {} has a readable footer, so its length is unknown",
-                object.name().display()
+                shown(object.name())
             )));
         };
         allow_open_files(object.parts().iter().map(Vec::len).sum());
@@ -221,7 +222,7 @@ impl<'a> Sources<'a> {
         Error::too_few(format!(
             "{}: segment {number} of {} (bytes {} to {}) is beyond repair: {} of {shards} shards are \
              good there, {enough}; {}",
-            self.object.name().display(),
+            shown(self.object.name()),
             self.extent.count(),
             bytes.start,
             bytes.end,
