@@ -751,6 +751,49 @@ fn shards_of(folder: &Path) -> Vec<PathBuf> {
     names(folder).iter().map(|name| folder.join(name)).collect()
 }
 
+#[test]
+fn output_that_fails_exits_with_6() {
+    let yard = Yard::encoded(1000);
+    let (shards, out) = (yard.shards(), yard.path("out"));
+    let (object, new) = (yard.path("object"), yard.path("new"));
+    let cases = [
+        args!["--help"].to_vec(),
+        args!["--version"].to_vec(),
+        args!["verify", "--help"].to_vec(),
+        args!["help", "repair"].to_vec(),
+        args!["completions", "bash"].to_vec(),
+        args!["encode", &object, "--out", &new].to_vec(),
+        args!["verify", &shards].to_vec(),
+        args!["verify", &shards, "--json"].to_vec(),
+        args!["info", &shards].to_vec(),
+        args!["info", &shards, "--json"].to_vec(),
+        args!["repair", &shards, "--json"].to_vec(),
+        args!["decode", &shards, "--out", &out].to_vec(),
+        args!["codes"].to_vec(),
+        args!["codes", "4+2", "--matrix", "--json"].to_vec(),
+        args!["schedule", "4+2", "--text"].to_vec(),
+        args!["doctor"].to_vec(),
+    ];
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    for arguments in &cases {
+        let mut command = paritas(arguments);
+        command.stdout(full());
+        let run = finish(command).expect(exit::IO);
+        assert!(run.stderr.contains("standard output") && run.stderr.contains("space"), "{run}");
+    }
+    run(args!["man", "/dev/full"]).expect(exit::IO);
+    // What was asked for has been done all the same.
+    assert_eq!(fs::read(&out).unwrap(), yard.content);
+    // A report on standard error is output too.
+    let mut command = paritas(args!["decode", &shards, "--out", "-"]);
+    command.stderr(full());
+    assert_eq!(finish(command).expect(exit::IO).stdout, yard.content);
+    // With nothing to say there is nothing that fails.
+    let mut command = paritas(args!["verify", &shards, "--quiet"]);
+    command.stdout(full());
+    finish(command).expect(exit::DONE);
+}
+
 /// A reader that goes away early is no failure of ours.
 #[test]
 fn a_listing_may_be_cut_short() {
