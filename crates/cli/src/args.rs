@@ -106,6 +106,9 @@ An LT code cuts the file into segments of k blocks, whose length is chosen so th
 long and fill memory of bounded size. Somewhat more than k good blocks of every segment are enough, whichever
 shards they are in; `paritas info` tells how many.
 
+A file that changes while it is read is exit 6, and no shards are left. What grows all the time goes through
+a pipe, which ends where it happens to end.
+
 Shards are named NAME.<i>of<n>.paritas; n counts those too that `promote` adds to a dpg or bbdpg code.
 JSON: type \"encode\", object, name, code, stage, stages, length, digest, stored_bytes, seconds,
 shards [{index, path}], warnings."

@@ -7,10 +7,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -277,6 +278,47 @@ fn a_failing_source_leaves_what_was_there() {
         assert!(finish(command).expect(exit::IO).stderr.contains("reading"));
         assert_eq!(snapshot(&yard.shards()), before);
     }
+}
+
+/// A file that grows, shrinks or is written to all the time that it is read.
+#[test]
+fn a_changing_source_exits_with_6_and_leaves_nothing() {
+    const LENGTH: u64 = 40_000_000;
+    type Change = fn(&File, u64);
+    let grow: Change = |file, step| file.set_len(LENGTH + step).unwrap();
+    let shrink: Change = |file, step| file.set_len(LENGTH - step).unwrap();
+    let write: Change = |file, step| file.write_all_at(&[step as u8], step).unwrap();
+    let yard = Yard::new(0);
+    for (change, mention) in [(grow, " to "), (shrink, " to "), (write, "in place")] {
+        let file = File::options().write(true).open(yard.path("object")).unwrap();
+        file.set_len(LENGTH).unwrap();
+        // Old enough for its time to differ by the first change.
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        for quiet in [&["--no-sync"][..], &["--no-sync", "--quiet"]] {
+            let done = AtomicBool::new(false);
+            let end = thread::scope(|scope| {
+                scope.spawn(|| {
+                    for step in 1.. {
+                        if done.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        change(&file, step % LENGTH);
+                    }
+                });
+                let arguments = args!["encode", yard.path("object"), "--out", yard.shards()];
+                let more = quiet.iter().map(OsString::from);
+                let end = run(arguments.into_iter().chain(more));
+                done.store(true, Ordering::Relaxed);
+                end
+            });
+            let end = end.expect(exit::IO);
+            assert!(end.stderr.contains("changed") && end.stderr.contains(mention), "{end}");
+            assert!(names(&yard.shards()).is_empty(), "{end}");
+        }
+    }
+    // Files without a length, as in /proc, are read to their ends.
+    let arguments = args!["encode", "/proc/self/status", "--out", yard.shards(), "--no-sync"];
+    run(arguments).expect(exit::DONE);
 }
 
 /// Every writing command where there is not enough room, in a folder on a small disk.

@@ -1,8 +1,8 @@
 //! `paritas encode`: a file or pipe becomes shards.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use paritas::Code;
@@ -53,7 +53,7 @@ fn stages_note(stages: u8) -> String {
 
 fn open(path: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>), Failure> {
     if path.as_os_str() == "-" {
-        return Ok((Box::new(std::io::stdin()), None));
+        return Ok((Box::new(io::stdin()), None));
     }
     let failed = |error| Failure::io(format!("reading {}", shown(path)), &error);
     let file = File::open(path).map_err(failed)?;
@@ -65,8 +65,48 @@ fn open(path: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>), Failure> {
             shown(path)
         )));
     }
-    let length = metadata.is_file().then_some(metadata.len());
-    Ok((Box::new(file), length))
+    if !metadata.is_file() {
+        return Ok((Box::new(file), None));
+    }
+    let length = metadata.len();
+    Ok((Box::new(Unchanging { file, before: metadata, read: 0 }), Some(length)))
+}
+
+/// A file that must stay as it is while it is read: shards of something that was never in the file
+/// protect nothing. Its length and its time of change are compared where it ends, and where it goes on
+/// although it should have ended.
+struct Unchanging {
+    file: File,
+    before: Metadata,
+    /// The bytes read so far.
+    read: u64,
+}
+
+impl Read for Unchanging {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(target)?;
+        self.read += read as u64;
+        let at_end = read == 0 && !target.is_empty();
+        if at_end || self.read > self.before.len() {
+            self.expect_unchanged()?;
+        }
+        Ok(read)
+    }
+}
+
+impl Unchanging {
+    fn expect_unchanged(&self) -> io::Result<()> {
+        let now = self.file.metadata()?;
+        let what = match (self.before.len(), now.len()) {
+            (before, now) if before != now => format!("from {before} to {now} bytes"),
+            _ if self.before.modified().ok() != now.modified().ok() => "in place".to_owned(),
+            _ => return Ok(()),
+        };
+        Err(io::Error::other(format!(
+            "the file changed while it was read ({what}), so no shards are left; encode a copy or a \
+             snapshot of it, or what `cat` reads of it: `cat FILE | paritas encode - --name NAME`"
+        )))
+    }
 }
 
 fn name(args: &Encode) -> Result<OsString, Failure> {
