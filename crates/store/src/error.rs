@@ -91,6 +91,7 @@ impl From<paritas::Error> for Error {
         let kind = match error.kind() {
             paritas::ErrorKind::Spec | paritas::ErrorKind::Parameters => ErrorKind::Parameters,
             paritas::ErrorKind::Memory => ErrorKind::Memory,
+            paritas::ErrorKind::NotEnough => ErrorKind::TooFewShards,
             _ => ErrorKind::Core,
         };
         Self::new(kind, error.to_string())
