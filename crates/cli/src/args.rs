@@ -18,7 +18,7 @@ Exit codes:
   3  bad arguments or parameters
   4  nothing recognisable as a shard set
   5  repair or decode finished, but the final check failed
-  6  input or output failed
+  6  input or output failed, or the answer depends on what cannot be read
   7  internal error
   8  out of memory";
 
@@ -164,7 +164,7 @@ Examples:
 
 Shards are found by content: names do not matter, damaged and foreign files do no harm.
 JSON: type \"decode\", object, name, code, stage, stages, length, digest, seconds, path, shards [{index,
-stage, state, path, notes}].")]
+stage, state (missing, damaged, unreadable), path, notes}].")]
 pub struct Decode {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -190,9 +190,12 @@ Example:
 Of an LT code, tolerable_losses is what is likely: losses of so many shards have been tried out.
 Exits with the worst of all objects found. An object that has not been promoted is whole without what
 promoting would add; once any file of a later stage is there, all of them are expected.
+A file that cannot be opened, for want of permission say, is not lost: its state is unreadable. Where such
+files would change the status if they held the shards that are lacking, it is unknown, and the exit code 6.
 JSON: one line an object, type \"verify\", object, name, code, stage, stages, length, status (intact,
-repairable, lost), tolerable_losses, digest_ok, seconds, shards [{index, stage, state, path, bad_lanes,
-first_bad_offset, notes}], lost_ranges [{start, end}]. Of an LT code also blocks (of a segment), good_blocks
+repairable, lost, unknown), tolerable_losses, digest_ok, seconds, shards [{index, stage, state (intact,
+damaged, missing, unreadable), path, bad_lanes, first_bad_offset, notes}], lost_ranges [{start, end}],
+reason (null unless lost or unknown). Of an LT code also blocks (of a segment), good_blocks
 (in the segment with the fewest), likely_needed (more blocks, where one is lost).")]
 pub struct Verify {
     /// Shards, or folders of shards.
@@ -212,9 +215,10 @@ Examples:
   paritas repair shards
   paritas repair /disk1 /disk2 /disk3 --to /disk4      what is missing goes to the new disk
 
-A repaired shard is byte for byte the one that was lost. JSON: one line an object, type \"repair\",
-object, name, code, stage, stages, length, seconds, read_bytes (of blocks), digest_check (right,
-unchecked), repaired [{index, stage, was, path}].")]
+A repaired shard is byte for byte the one that was lost. A file that cannot be opened is left as it is, and
+the exit code is 6.
+JSON: one line an object, type \"repair\", object, name, code, stage, stages, length, seconds, read_bytes (of blocks), digest_check (right,
+unchecked), repaired [{index, stage, was, path}], unreadable [{index, stage}].")]
 pub struct Repair {
     /// Shards, or folders of shards.
     #[arg(required = true)]

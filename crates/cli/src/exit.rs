@@ -25,7 +25,7 @@ pub enum Exit {
     NotRecognised = 4,
     /// Repair or decode finished, but the final check failed.
     CheckFailed = 5,
-    /// Input or output failed.
+    /// Input or output failed, or a verdict depends on what could not be opened.
     Io = 6,
     /// A bug.
     Internal = 7,

@@ -242,25 +242,137 @@ fn a_folder_that_may_not_be_written_exits_with_6() {
     fs::set_permissions(yard.shards(), mode(0o755)).unwrap();
 }
 
+/// Takes the right to read from everybody.
+fn lock(path: &Path) {
+    fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
+}
+
+/// Gives it back.
+fn unlock(path: &Path) {
+    fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A yard that somebody without root's rights can look at and write to.
+fn open_yard() -> Yard {
+    let yard = Yard::encoded(1000);
+    fs::set_permissions(yard.folder.path(), Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(yard.shards(), Permissions::from_mode(0o777)).unwrap();
+    yard
+}
+
 #[test]
-fn a_shard_that_may_not_be_read_is_as_good_as_lost() {
+fn a_shard_that_may_not_be_read_is_not_lost() {
     if !can_run_as_user() {
         return;
     }
-    let yard = Yard::encoded(1000);
-    fs::set_permissions(yard.folder.path(), Permissions::from_mode(0o755)).unwrap();
-    let all = names(&yard.shards());
-    for (lost, code) in [(1, exit::REPAIRABLE), (2, exit::REPAIRABLE), (3, exit::LOST)] {
-        let path = yard.shards().join(&all[lost - 1]);
-        fs::set_permissions(&path, Permissions::from_mode(0o000)).unwrap();
-        let verify = run_as_user(&args!["verify", yard.shards()]).expect(code);
-        assert!(verify.stderr.contains(path.to_str().unwrap()), "{verify}");
-        let decode = run_as_user(&args!["decode", yard.shards(), "--out", "-"]);
-        if code == exit::LOST {
-            decode.expect(exit::LOST);
-        } else {
-            assert!(decode.expect(exit::DONE).stdout == yard.content);
+    // Shards that are locked, others that are deleted, and what could be told of them all.
+    for (locked, deleted, code, status) in [
+        (1, 0, exit::IO, "unknown"),
+        (2, 0, exit::IO, "unknown"),
+        (3, 0, exit::IO, "unknown"),
+        (6, 0, exit::IO, ""),
+        // One shard is missing whatever the locked file holds.
+        (1, 1, exit::REPAIRABLE, "repairable"),
+        // The locked ones decide.
+        (1, 2, exit::IO, "unknown"),
+        (2, 2, exit::IO, "unknown"),
+        // Three shards are not enough, whichever they are.
+        (1, 3, exit::LOST, "lost"),
+        (2, 3, exit::LOST, "lost"),
+    ] {
+        let yard = open_yard();
+        yard.lose(deleted);
+        let paths = shards_of(&yard.shards());
+        paths[..locked].iter().for_each(|path| lock(path));
+        let verify = run_as_user(&args!["verify", yard.shards(), "--json"]).expect(code);
+        if status.is_empty() {
+            assert_eq!(verify.error()["kind"], "io");
+            continue;
         }
+        let report = verify.result();
+        assert_eq!(report["status"], status, "{verify}");
+        let unread = report["shards"].as_array().unwrap().iter();
+        let unread: Vec<_> = unread.filter(|shard| shard["state"] == "unreadable").collect();
+        assert_eq!(unread.len(), locked, "{verify}");
+        assert_eq!(unread[0]["path"], paths[0].to_str().unwrap());
+        let text = run_as_user(&args!["verify", yard.shards()]).expect(code);
+        assert!(text.stderr.contains(paths[0].to_str().unwrap()), "{text}");
+        assert_eq!(text.text().contains("beyond repair"), status == "lost", "{text}");
+        let decode = run_as_user(&args!["decode", yard.shards(), "--out", "-"]);
+        if locked + deleted <= 2 {
+            assert!(decode.expect(exit::DONE).stdout == yard.content);
+        } else {
+            decode.expect(code);
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_may_not_be_read_leaves_all_open() {
+    if !can_run_as_user() {
+        return;
+    }
+    let yard = open_yard();
+    let other = yard.path("other");
+    fs::create_dir(&other).unwrap();
+    lock(&other);
+    run_as_user(&args!["verify", yard.shards(), &other]).expect(exit::DONE);
+    for command in ["verify", "info", "repair"] {
+        let end = run_as_user(&args![command, &other]).expect(exit::IO);
+        assert!(end.stderr.contains("denied"), "{end}");
+    }
+    let named = args!["verify", yard.shards(), &other, "--object", "elsewhere"];
+    run_as_user(&named).expect(exit::IO);
+    run_as_user(&named[..2]).expect(exit::DONE);
+    for lost in 1..=4 {
+        yard.lose(1);
+        let verify = run_as_user(&args!["verify", yard.shards(), &other, "--json"]);
+        assert_eq!(verify.expect(exit::IO).result()["status"], "unknown", "{lost}");
+    }
+    run_as_user(&args!["verify", yard.shards()]).expect(exit::LOST);
+    run_as_user(&args!["decode", yard.shards(), &other, "--out", "-"]).expect(exit::IO);
+    unlock(&other);
+}
+
+#[test]
+fn repair_leaves_alone_what_it_may_not_read() {
+    if !can_run_as_user() {
+        return;
+    }
+    for more in [&[][..], &["--fewest-reads"]] {
+        let yard = open_yard();
+        let paths = shards_of(&yard.shards());
+        fs::remove_file(&paths[1]).unwrap();
+        let (whole, to) = (snapshot(&yard.shards()), yard.path("to"));
+        lock(&paths[0]);
+        let arguments =
+            |more: &[OsString]| [&args!["repair", yard.shards(), "--json"], more].concat();
+        let more: Vec<OsString> = more.iter().map(OsString::from).collect();
+        let repair = run_as_user(&arguments(&more)).expect(exit::IO);
+        let report = repair.result();
+        assert_eq!(report["repaired"].as_array().unwrap().len(), 1, "{repair}");
+        assert_eq!(report["repaired"][0]["index"], 1);
+        assert_eq!(report["unreadable"][0]["index"], 0);
+        assert!(repair.error()["message"].as_str().unwrap().contains("shard 0"), "{repair}");
+        unlock(&paths[0]);
+        for (name, bytes) in &whole {
+            assert!(fs::read(yard.shards().join(name)).unwrap() == *bytes, "{name:?}");
+        }
+        // Where shards go that are missing elsewhere, an unreadable file of their name stays too.
+        fs::create_dir(&to).unwrap();
+        fs::set_permissions(&to, Permissions::from_mode(0o777)).unwrap();
+        let there = to.join("object.1of6.paritas");
+        fs::write(&there, "somebody's").unwrap();
+        lock(&there);
+        lock(&paths[0]);
+        fs::remove_file(&paths[1]).unwrap();
+        run_as_user(&arguments(&args!["--to", &to])).expect(exit::IO);
+        unlock(&there);
+        assert_eq!(fs::read(&there).unwrap(), b"somebody's");
+        assert_eq!(names(&to), ["object.1of6-2.paritas", "object.1of6.paritas"]);
+        // With all of them readable, nothing is left to do.
+        unlock(&paths[0]);
+        run_as_user(&args!["verify", yard.shards(), &to]).expect(exit::DONE);
     }
 }
 

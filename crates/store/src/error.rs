@@ -61,6 +61,11 @@ impl Error {
         Self::new(ErrorKind::TooFewShards, message)
     }
 
+    /// What is wanted may be in files that could not be opened.
+    pub(crate) fn unread(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Io, message)
+    }
+
     pub(crate) fn digest(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::DigestMismatch, message)
     }

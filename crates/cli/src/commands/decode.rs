@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use paritas_store::{DecodeTarget, decode};
+use paritas_store::{DecodeTarget, ShardState, decode};
 use serde_json::json;
 
 use crate::args::Decode;
@@ -15,7 +15,7 @@ use crate::output::{self, Output, shown};
 pub fn run(args: &Decode, output: &Output) -> Outcome {
     refuse_folder(&args.out)?;
     let inventory = shards::find(&args.paths, output)?;
-    let object = inventory.choose(args.object.as_deref())?;
+    let object = shards::choose(&inventory, args.object.as_deref())?;
     let target = match args.out.as_os_str() == "-" {
         true => DecodeTarget::Writer(Box::new(std::io::stdout())),
         false => DecodeTarget::File {
@@ -27,7 +27,12 @@ pub fn run(args: &Decode, output: &Output) -> Outcome {
     let progress = output.progress(object.length());
     let report = decode(object, target, args.work.threads, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
-    let missing = report.missing.iter().map(|i| json!({"index": i, "state": "missing"}));
+    let unreadable = object.unreadable();
+    let state = |shard: &usize| match unreadable.contains(shard) {
+        true => shards::state(ShardState::Unreadable),
+        false => shards::state(ShardState::Missing),
+    };
+    let missing = report.missing.iter().map(|i| json!({"index": i, "state": state(i)}));
     let damaged = report.damaged.iter().map(shards::file_value);
     let mut value = shards::describe("decode", object);
     value["digest"] = json!(report.digest.to_string());
@@ -41,7 +46,7 @@ pub fn run(args: &Decode, output: &Output) -> Outcome {
             output::bytes(report.length)
         );
         for index in &report.missing {
-            text.push_str(&format!("\n  shard {index} was missing"));
+            text.push_str(&format!("\n  shard {index} was {}", state(index)));
         }
         for line in report.damaged.iter().filter_map(shards::file_line) {
             text.push_str(&format!("\n{line}"));

@@ -55,7 +55,7 @@ pub fn import(args: &Import, output: &Output) -> Outcome {
 /// Exports and reports.
 pub fn export(args: &Export, output: &Output) -> Outcome {
     let inventory = shards::find(&args.paths, output)?;
-    let object = inventory.choose(args.object.as_deref())?;
+    let object = shards::choose(&inventory, args.object.as_deref())?;
     exit::make_folder(&args.out)?;
     let job = ExportJob {
         format: args.foreign.format.into(),

@@ -76,11 +76,13 @@ fn text(object: &Object, reception: Option<&ReceptionReport>) -> String {
     if let Some(report) = reception {
         text.push_str(&format!("\n  needs   {}", shards::reception_text(report)));
     }
+    let unreadable = object.unreadable();
     for (part, files) in object.parts().iter().enumerate() {
-        let Part { shard, stage } = object.part(part);
-        let shard = shards::shard_name(shard, stage);
+        let Part { shard: index, stage } = object.part(part);
+        let shard = shards::shard_name(index, stage);
         if files.is_empty() {
-            text.push_str(&format!("\n  {shard} is missing"));
+            let state = if unreadable.contains(&index) { "unreadable" } else { "missing" };
+            text.push_str(&format!("\n  {shard} is {state}"));
         }
         for file in files {
             let flaws = object.flaws(part, file);

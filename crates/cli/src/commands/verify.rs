@@ -27,6 +27,7 @@ fn one(object: &Object, threads: usize, output: &Output) -> Result<Exit, Failure
         Status::Intact => Exit::Done,
         Status::Repairable => Exit::Repairable,
         Status::Lost => Exit::Lost,
+        Status::Unknown => Exit::Io,
     })
 }
 
@@ -60,6 +61,7 @@ fn text(object: &Object, report: &VerifyReport) -> String {
     }
     match report.status {
         Status::Lost => text.push_str(" — beyond repair"),
+        Status::Unknown if report.digest != DigestCheck::Right => {}
         _ => {
             let likely = if object.code().graph().is_some() { "likely " } else { "" };
             text.push_str(&format!(", {likely}{} more losses are tolerable", report.tolerable));
@@ -89,5 +91,6 @@ fn status(status: Status) -> &'static str {
         Status::Intact => "intact",
         Status::Repairable => "repairable",
         Status::Lost => "lost",
+        Status::Unknown => "unknown",
     }
 }

@@ -60,14 +60,15 @@ pub struct DecodeReport {
 /// # Errors
 /// [`ErrorKind::TooFewShards`] when more is lost than can be recovered,
 /// [`ErrorKind::DigestMismatch`] when the bytes are not those that were encoded,
-/// [`ErrorKind::Exists`] when the target is not to be replaced, [`ErrorKind::Io`].
+/// [`ErrorKind::Exists`] when the target is not to be replaced, [`ErrorKind::Io`], also where what is lacking
+/// may be in files that could not be opened.
 pub fn decode(
     object: &Object,
     target: DecodeTarget,
     threads: usize,
     progress: Progress<'_>,
 ) -> Result<DecodeReport> {
-    let sources = Sources::open(object)?;
+    let sources = Sources::open(object, 1)?;
     let target = Target::open(target)?;
     let (file, stream, sync) = match target {
         Target::File(file, sync) => (Some(file), None, sync),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
 use crate::shard::geometry::{Extent, Geometry, Part, planned_bytes};
 use crate::shard::names::{self, ShardName};
-use crate::shard::recognise::{Recognised, ShardFile, recognise};
+use crate::shard::recognise::{NoShard, Recognised, ShardFile, recognise};
+use crate::shard::unread::Unread;
 use crate::shown::shown;
 
 /// What was found at some paths.
@@ -34,6 +36,9 @@ pub struct Ignored {
     pub reason: String,
     /// Whether the path itself was given to [`scan`], and not a directory that it is in.
     pub named: bool,
+    /// Whether it could not be opened, so that nobody knows what it holds: it may be a shard of any of the
+    /// objects that were found, which [`super::verify`] takes into account.
+    pub unreadable: bool,
 }
 
 /// One object and the files that hold its shards.
@@ -44,6 +49,8 @@ pub struct Object {
     pub(crate) total: Option<Total>,
     /// Per part of any stage, its files, the complete ones first.
     pub(crate) parts: Vec<Vec<ShardFile>>,
+    /// What could not be opened, whatever it holds.
+    pub(crate) unread: Arc<[Unread]>,
 }
 
 /// Looks for shards in files and directories (not in directories below these). What reads the objects later runs
@@ -59,9 +66,7 @@ pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> 
     for path in paths {
         match fs::read_dir(path) {
             Ok(entries) => gathering.add_directory(path, entries),
-            Err(error) if path.is_dir() => {
-                gathering.ignore(path, format!("cannot be read: {error}"), true);
-            }
+            Err(error) if path.is_dir() => gathering.refuse_folder(path, &error),
             Err(_) => gathering.add_file(path, true),
         }
     }
@@ -293,6 +298,7 @@ struct Gathering {
     /// Files in directories that have temporary names.
     temporary: Vec<PathBuf>,
     ignored: Vec<Ignored>,
+    unread: Vec<Unread>,
 }
 
 impl Gathering {
@@ -304,7 +310,7 @@ impl Gathering {
                     self.temporary.push(entry.path());
                 }
                 Ok(entry) => files.push(entry.path()),
-                Err(error) => self.ignore(directory, format!("cannot be read: {error}"), true),
+                Err(error) => self.refuse_folder(directory, &error),
             }
         }
         files.sort_unstable();
@@ -320,12 +326,31 @@ impl Gathering {
         }
         match recognise(path) {
             Ok(recognised) => self.found.push((recognised, named)),
-            Err(reason) => self.ignore(path, reason, named),
+            // Of a path that was given it may not even be known whether it is a folder.
+            Err(why) => self.refuse(path, why, named, named && fs::metadata(path).is_err()),
         }
     }
 
+    fn refuse_folder(&mut self, path: &Path, error: &io::Error) {
+        self.refuse(path, NoShard::refused(error), true, true);
+    }
+
+    fn refuse(&mut self, path: &Path, why: NoShard, named: bool, is_folder: bool) {
+        let NoShard { reason, is_unreadable } = why;
+        if is_unreadable {
+            let (path, reason) = (path.to_owned(), reason.clone());
+            self.unread.push(Unread { path, reason, is_folder });
+        }
+        self.ignored.push(Ignored {
+            path: path.to_owned(),
+            reason,
+            named,
+            unreadable: is_unreadable,
+        });
+    }
+
     fn ignore(&mut self, path: &Path, reason: String, named: bool) {
-        self.ignored.push(Ignored { path: path.to_owned(), reason, named });
+        self.ignored.push(Ignored { path: path.to_owned(), reason, named, unreadable: false });
     }
 
     /// Files with temporary names are unfinished and no shards, but for one case: a crash while a
@@ -335,7 +360,13 @@ impl Gathering {
         let mut named: HashSet<Identity> = HashSet::new();
         named.extend(self.found.iter().map(|(recognised, _)| recognised.identity.clone()));
         for path in std::mem::take(&mut self.temporary) {
-            let unnamed = recognise(&path).ok();
+            let unnamed = match recognise(&path) {
+                Err(why) if why.is_unreadable => {
+                    self.refuse(&path, why, false, false);
+                    continue;
+                }
+                unnamed => unnamed.ok(),
+            };
             let complete = |r: &Recognised| r.file.has_front() && r.file.has_footer();
             if unnamed.filter(complete).is_some_and(|r| named.contains(&r.identity)) {
                 self.add_file(&path, false);
@@ -361,7 +392,11 @@ impl Gathering {
             }
         }
         objects.retain(|object| object.parts.iter().any(|files| !files.is_empty()));
-        objects.iter_mut().for_each(Object::settle);
+        let unread: Arc<[Unread]> = self.unread.into();
+        for object in &mut objects {
+            object.unread = Arc::clone(&unread);
+            object.settle();
+        }
         Inventory { objects, ignored: self.ignored }
     }
 }
@@ -369,7 +404,7 @@ impl Gathering {
 impl Object {
     fn new(identity: Identity, geometry: Arc<Geometry>) -> Self {
         let parts = vec![Vec::new(); geometry.part_count()];
-        Self { identity, geometry, total: None, parts }
+        Self { identity, geometry, total: None, parts, unread: Arc::new([]) }
     }
 
     /// Takes a file, or says why the code has none such.

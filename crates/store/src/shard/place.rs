@@ -288,15 +288,20 @@ pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<Path
     Ok(found)
 }
 
-/// Lets this process have so many more files open, as far as the system allows. What is not
-/// allowed shows when a file is opened.
-pub(crate) fn allow_open_files(count: usize) {
+/// How many files this process has open besides those that it counts.
+const OTHER_FILES: u64 = 64;
+
+/// Lets this process have so many more files open, as far as the system allows. Returns how many
+/// are allowed, which may be none where few are.
+pub(crate) fn allow_open_files(count: usize) -> usize {
     let mut limit = getrlimit(Resource::Nofile);
-    let wanted = count as u64 + 64;
+    let wanted = count as u64 + OTHER_FILES;
     if limit.current.is_some_and(|current| current < wanted) {
         limit.current = limit.maximum.map(|most| most.min(wanted)).or(Some(wanted));
         let _ = setrlimit(Resource::Nofile, limit);
     }
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(wanted);
+    allowed.saturating_sub(OTHER_FILES).min(count as u64) as usize
 }
 
 fn random() -> Result<u32> {

@@ -147,7 +147,7 @@ fn add_parts(
     report: &mut PromoteReport,
     progress: Progress<'_>,
 ) -> Result<()> {
-    let sources = Sources::open(object)?;
+    let sources = Sources::open(object, parts.len())?;
     let targets = Targets::new(object, &job.to).choose(parts)?;
     let paths: Vec<PathBuf> = targets.iter().map(|(path, _)| path.clone()).collect();
     let needed = needed(object, stage, parts, report.missing.is_empty());
