@@ -770,6 +770,46 @@ fn every_command_documents_itself_with_an_example() {
     }
 }
 
+/// Paragraphs fill the width that there is: a line ends where the next word does not fit, or a paragraph
+/// ends with it.
+#[test]
+fn help_is_wrapped_once() {
+    let help = run(["--help"]).expect(exit::DONE).text();
+    for (command, width) in commands(&help).iter().flat_map(|c| [(c, 60), (c, 80), (c, 100)]) {
+        let mut command = paritas([command, "--help"]);
+        command.env("COLUMNS", width.to_string());
+        let help = finish(command).expect(exit::DONE).text();
+        let lines: Vec<&str> = help.lines().collect();
+        for pair in lines.windows(2) {
+            let [line, next] = [pair[0], pair[1]];
+            let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+            let ends = line.ends_with(['.', ':']) || next.starts_with("JSON");
+            if !is_prose(line) || !is_prose(next) || ends {
+                continue;
+            }
+            let word = next.split(' ').next().unwrap_or_default();
+            let length = line.chars().count() + 1 + word.chars().count();
+            assert!(length > width, "{width} columns:\n{line}\n{next}\nin\n{help}");
+        }
+    }
+}
+
+#[test]
+fn one_shard_is_no_shards() {
+    let yard = Yard::encoded(1000);
+    yard.lose(1);
+    let verify = run(args!["verify", yard.shards()]).expect(exit::REPAIRABLE).text();
+    assert!(verify.contains("1 more loss is tolerable"), "{verify}");
+    let repair = run(args!["repair", yard.shards()]).expect(exit::DONE).text();
+    assert!(repair.contains(": 1 shard written"), "{repair}");
+    let encode = args!["encode", yard.path("object"), "--out", yard.shards()];
+    let refusal = fails(&encode, exit::ARGUMENTS, "arguments");
+    assert!(refusal.contains("6 shard files of that name"), "{refusal}");
+    yard.lose(5);
+    let refusal = fails(&encode, exit::ARGUMENTS, "arguments");
+    assert!(refusal.contains("1 shard file of that name"), "{refusal}");
+}
+
 /// The commands that the help lists.
 fn commands(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);

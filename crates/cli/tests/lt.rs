@@ -130,7 +130,7 @@ fn verify_counts_blocks() {
     let tolerable = verify["tolerable_losses"].as_u64().unwrap() as usize;
     assert!((1..=3).contains(&tolerable), "{verify}");
     let text = run(args!["verify", scene.shards()]).expect(exit::DONE).text();
-    assert!(text.contains(&format!("likely {tolerable} more losses are tolerable")), "{text}");
+    assert!(text.contains(&format!("likely {tolerable} more loss")), "{text}");
 
     scene.lose(0..tolerable);
     let verify = scene.command("verify").expect(exit::REPAIRABLE).result();

@@ -39,4 +39,4 @@ pub use shard::{
     ShardState, Status, VerifyReport, decode, encode, promote, reception, reception_key, repair,
     scan, scan_with, verify,
 };
-pub use shown::{Shown, shown};
+pub use shown::{Shown, counted, shown};

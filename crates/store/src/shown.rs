@@ -31,6 +31,18 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
+/// A number of things in a message: `1 shard`, `2 shards`.
+///
+/// ```
+/// assert_eq!(paritas_store::counted(1_u64, "shard"), "1 shard");
+/// assert_eq!(paritas_store::counted(0_u64, "byte"), "0 bytes");
+/// ```
+pub fn counted(count: impl TryInto<u64>, thing: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
+}
+
 /// Whether a character moves the cursor, ends a line, or reorders what stands beside it.
 fn is_harmful(character: char) -> bool {
     let separates_lines = matches!(character, '\u{2028}' | '\u{2029}');

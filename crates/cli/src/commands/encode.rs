@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::args::Encode;
 use crate::commands::Outcome;
 use crate::exit::{self, Exit, Failure};
-use crate::output::{self, Output, shown};
+use crate::output::{self, Output, counted, shown};
 
 /// Encodes and reports.
 pub fn run(args: &Encode, output: &Output) -> Outcome {
@@ -32,10 +32,10 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     report.warnings.iter().for_each(|warning| output.warn(warning));
     output.result(value(&spec, &job, &report, seconds), || {
         format!(
-            "{}: {} as {} shards of {spec}, {} stored, object {}",
+            "{}: {} as {} of {spec}, {} stored, object {}",
             shown(&job.name),
             output::bytes(report.length),
-            report.shards.len(),
+            counted(report.shards.len(), "shard"),
             output::bytes(report.stored),
             report.object
         ) + &stages_note(stages)

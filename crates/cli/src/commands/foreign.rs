@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::args::{Export, FormatName, Import};
 use crate::commands::{Outcome, encode, shards};
 use crate::exit::{self, Exit};
-use crate::output::{self, Output, shown};
+use crate::output::{self, Output, counted, shown};
 
 /// Imports and reports.
 pub fn import(args: &Import, output: &Output) -> Outcome {
@@ -38,10 +38,10 @@ pub fn import(args: &Import, output: &Output) -> Outcome {
     value["missing"] = json!(report.missing);
     output.result(value, || {
         let mut text = format!(
-            "{}: {} from fragments of {spec} as {} shards, object {}",
+            "{}: {} from fragments of {spec} as {}, object {}",
             shown(&job.name),
             output::bytes(report.encoded.length),
-            report.encoded.shards.len(),
+            counted(report.encoded.shards.len(), "shard"),
             report.encoded.object
         );
         for index in &report.missing {
@@ -77,7 +77,7 @@ pub fn export(args: &Export, output: &Output) -> Outcome {
     value["files"] = paths.collect();
     output.result(value, || {
         let (name, out) = (shown(object.name()), shown(&args.out));
-        format!("{name}: {} files written to {out}", files.len())
+        format!("{name}: {} written to {out}", counted(files.len(), "file"))
     });
     Ok(Exit::Done)
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::args::Promote;
 use crate::commands::{Outcome, shards};
 use crate::exit::{self, Failure};
-use crate::output::{self, Output, shown};
+use crate::output::{self, Output, counted, shown};
 
 /// Promotes all objects, as far as each can be; the exit code is that of the worst.
 pub fn run(args: &Promote, output: &Output) -> Outcome {
@@ -35,9 +35,9 @@ fn warnings(object: &Object, report: &PromoteReport) -> Vec<String> {
         warnings.push(format!("{name}: shards miss ({}); repair writes them", missing.join(", ")));
     }
     if report.damaged_segments > 0 {
-        let segments = report.damaged_segments;
+        let segments = counted(report.damaged_segments, "segment");
         warnings.push(format!(
-            "{name}: blocks are damaged in {segments} segments, in whose place others were read; \
+            "{name}: blocks are damaged in {segments}, in whose place others were read; \
              verify tells which, repair rewrites them"
         ));
     }
@@ -69,15 +69,15 @@ fn text(object: &Object, report: &PromoteReport) -> String {
     let tolerance = code.tolerance_at(stage);
     if report.added.is_empty() {
         return format!(
-            "{name}: in stage {stage} of {stages} already, nothing to do; any {tolerance} shards may \
-             be lost"
+            "{name}: in stage {stage} of {stages} already, nothing to do; any {} may be lost",
+            counted(tolerance, "shard")
         );
     }
     let mut text = format!(
-        "{name}: stage {stage} of {stages}, any {tolerance} of {} shards may be lost; {} files added, \
+        "{name}: stage {stage} of {stages}, any {tolerance} of {} shards may be lost; {} added, \
          {} read",
         object.shard_count(),
-        report.added.len(),
+        counted(report.added.len(), "file"),
         output::bytes(report.read_payload)
     );
     for part in &report.added {

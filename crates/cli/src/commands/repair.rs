@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::args::Repair;
 use crate::commands::{Outcome, shards};
 use crate::exit::{self, Exit, Failure};
-use crate::output::{self, Output, shown};
+use crate::output::{self, Output, counted, shown};
 
 /// Repairs all objects, as far as each can be; the exit code is that of the worst.
 pub fn run(args: &Repair, output: &Output) -> Outcome {
@@ -78,7 +78,7 @@ fn text(object: &Object, report: &RepairReport) -> String {
     if report.repaired.is_empty() && unreadable(report).next().is_none() {
         return format!("{name}: intact, nothing to repair");
     }
-    let mut text = format!("{name}: {} shards written", report.repaired.len());
+    let mut text = format!("{name}: {} written", counted(report.repaired.len(), "shard"));
     for shard in &report.repaired {
         let name = shards::shard_name(shard.shard, shard.stage);
         let (was, path) = (shards::state(shard.was), shown(&shard.path));

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output, shown};
+use crate::output::{self, Output, counted, shown};
 
 /// Looks for shards and warns of what is none: everything that was named, and in folders what has
 /// the ending of a shard.
@@ -157,8 +157,8 @@ pub fn shard_name(index: usize, stage: u8) -> String {
 pub fn stage_note(object: &Object) -> Option<String> {
     let (stage, stages) = (object.stage(), object.stages());
     let later = (stage < stages).then(|| {
-        let tolerance = object.code().tolerance_at(stage + 1);
-        format!("; after promote, any {tolerance} shards may be lost")
+        let tolerance = counted(object.code().tolerance_at(stage + 1), "shard");
+        format!("; after promote, any {tolerance} may be lost")
     });
     (stages > 1).then(|| format!("stage {stage} of {stages}{}", later.unwrap_or_default()))
 }
@@ -176,7 +176,7 @@ pub fn state(state: ShardState) -> &'static str {
 /// What may be lost of a code's nodes, or of what they are called here.
 pub fn tolerance_text(code: &Code, (tolerable, count): (usize, usize), nodes: &str) -> String {
     match code.graph() {
-        Some(graph) => format!("somewhat more than {} blocks are enough", graph.data()),
+        Some(graph) => format!("somewhat more than {} are enough", counted(graph.data(), "block")),
         None => format!("any {tolerable} of {count} {nodes} may be lost"),
     }
 }

@@ -64,7 +64,12 @@ fn text(object: &Object, report: &VerifyReport) -> String {
         Status::Unknown if report.digest != DigestCheck::Right => {}
         _ => {
             let likely = if object.code().graph().is_some() { "likely " } else { "" };
-            text.push_str(&format!(", {likely}{} more losses are tolerable", report.tolerable));
+            let (losses, are) = match report.tolerable {
+                1 => ("loss", "is"),
+                _ => ("losses", "are"),
+            };
+            let more = format!(", {likely}{} more {losses} {are} tolerable", report.tolerable);
+            text.push_str(&more);
         }
     }
     text.extend(shards::stage_note(object).map(|note| format!("\n  {note}")));

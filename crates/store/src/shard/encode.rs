@@ -16,7 +16,7 @@ use crate::shard::format::{Digest, Identity, ObjectId, Total, check_name};
 use crate::shard::geometry::{DEFAULT_BLOCK_BYTES, Geometry};
 use crate::shard::place::{Pending, Replace, allow_open_files, commit, existing};
 use crate::shard::segment::{BlockId, Segment};
-use crate::shown::shown;
+use crate::shown::{counted, shown};
 
 /// What is to be encoded, how, and where to.
 #[derive(Debug, Clone)]
@@ -100,8 +100,8 @@ pub fn encode(
     let old = existing(&job.directories, &job.name)?;
     if let (Some(first), false) = (old.first(), job.force) {
         return Err(Error::exists(format!(
-            "{} shard files of that name exist, such as {}; force replaces them",
-            old.len(),
+            "{} of that name exist already, such as {}; force replaces them",
+            counted(old.len(), "shard file"),
             shown(first)
         )));
     }

@@ -16,7 +16,7 @@ use crate::shard::geometry::{Extent, Geometry, Part, planned_bytes};
 use crate::shard::names::{self, ShardName};
 use crate::shard::recognise::{NoShard, Recognised, ShardFile, recognise};
 use crate::shard::unread::Unread;
-use crate::shown::shown;
+use crate::shown::{counted, shown};
 
 /// What was found at some paths.
 #[derive(Debug, Default)]
@@ -229,7 +229,7 @@ impl Object {
         let Some(footer) = file.footer else {
             flaws.push(match self.part_length(part) {
                 Some(expected) if expected > file.length => {
-                    format!("the file is {} bytes too short", expected - file.length)
+                    format!("the file is {} too short", counted(expected - file.length, "byte"))
                 }
                 _ => "the footer is missing or damaged".to_owned(),
             });
@@ -239,17 +239,17 @@ impl Object {
             flaws.push("the footer states another length or digest than most".to_owned());
         }
         if footer.end < file.length {
-            let bytes = file.length - footer.end;
-            flaws.push(format!("{bytes} bytes follow the footer at offset {}", footer.end));
+            let bytes = counted(file.length - footer.end, "byte");
+            flaws.push(format!("{bytes} after the footer at offset {}", footer.end));
         }
         match (&file.front, self.blocks(part)) {
             (Ok(front), Some(blocks)) if front + blocks > footer.start => {
-                let bytes = front + blocks - footer.start;
-                flaws.push(format!("{bytes} bytes are missing before the footer"));
+                let bytes = counted(front + blocks - footer.start, "byte");
+                flaws.push(format!("{bytes} missing before the footer"));
             }
             (Ok(front), Some(blocks)) if front + blocks < footer.start => {
-                let bytes = footer.start - front - blocks;
-                flaws.push(format!("there are {bytes} bytes too many before the footer"));
+                let bytes = counted(footer.start - front - blocks, "byte");
+                flaws.push(format!("{bytes} too many before the footer"));
             }
             _ => {}
         }
@@ -468,7 +468,7 @@ fn rebuild(identity: &Identity, options: Options<'_>) -> Result<Geometry, String
         .map_err(|error| format!("cannot be read by this version: {error}"))?;
     let (nodes, shards) = (code.node_count(), identity.shards);
     if nodes != shards as usize {
-        return Err(format!("states {shards} shards, but {spec} has {nodes}"));
+        return Err(format!("states {}, but {spec} has {nodes}", counted(shards, "shard")));
     }
     if layout_of(&code) != identity.layout() {
         return Err(format!("states layout {}, which {spec} has not", identity.layout()));
