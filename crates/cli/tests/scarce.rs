@@ -72,11 +72,17 @@ fn few_descriptors_suffice() {
         assert!(descriptors < 10 || decode.code == exit::DONE, "{decode}");
     }
     assert!(ends[0] >= 4, "{ends:?}");
-    // Writing as few shards as are missing takes no more.
-    let lost: Vec<_> = all[..3].iter().map(|name| shards.join(name)).collect();
+    // Writing takes no more.
+    let encode = args!["encode", &source, "--code", "50+10", "--name", "few", "--out", &shards];
+    finish(with_descriptors(16, &encode)).expect(exit::DONE);
+    assert_eq!(names(&shards).len(), 120);
+    let decode = args!["decode", &shards, "--object", "few", "--out", "-"];
+    assert!(run(decode).expect(exit::DONE).stdout == content);
+    let lost: Vec<_> = all[..10].iter().map(|name| shards.join(name)).collect();
     let before: Vec<_> = lost.iter().map(|path| fs::read(path).unwrap()).collect();
     lost.iter().for_each(|path| fs::remove_file(path).unwrap());
     finish(with_descriptors(16, &args!["repair", &shards])).expect(exit::DONE);
+    assert_eq!(names(&shards).len(), 120);
     assert!(lost.iter().map(|path| fs::read(path).unwrap()).eq(before));
 }
 

@@ -206,20 +206,22 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     };
     let (fragments, others) = (paths(&plan.files), paths(&plan.others));
     refuse_existing(job, fragments.iter().chain(&others))?;
-    allow_open_files(fragments.len() + others.len());
     let replace = if job.force { Replace::Always } else { Replace::Never };
-    let begin = |(path, (_, content)): (&PathBuf, &(String, Vec<u8>))| {
-        let file = Pending::create(path.clone(), replace)?;
-        file.write_at(&mut [IoSlice::new(content)], 0)?;
-        Ok(file)
+    let begin = |paths: &[PathBuf], contents: &[(String, Vec<u8>)]| {
+        let targets = paths.iter().map(|path| (path.clone(), replace)).collect();
+        let files = Pending::create_all(targets, 0)?;
+        for (file, (_, content)) in files.iter().zip(contents) {
+            file.write_at(&mut [IoSlice::new(content)], 0)?;
+        }
+        Ok::<_, Error>(files)
     };
-    let begun = fragments.iter().zip(&plan.files).map(begin).collect::<Result<Vec<_>>>()?;
+    let begun = begin(&fragments, &plan.files)?;
     let header = plan.files.first().map_or(0, |(_, header)| header.len() as u64);
     let spread = Spread::new(begun, plan.layout, header);
     let target = DecodeTarget::Writer(Box::new(spread.writer()));
     decode(object, target, job.threads, progress)?;
     let mut files = spread.finish(object.code().clone())?;
-    files.extend(others.iter().zip(&plan.others).map(begin).collect::<Result<Vec<_>>>()?);
+    files.extend(begin(&others, &plan.others)?);
     commit(files, &[], job.sync)?;
     Ok(fragments.into_iter().chain(others).collect())
 }

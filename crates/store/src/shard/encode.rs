@@ -14,7 +14,7 @@ use crate::shard::Progress;
 use crate::shard::crew::Crew;
 use crate::shard::format::{Digest, Identity, ObjectId, Total, check_name};
 use crate::shard::geometry::{DEFAULT_BLOCK_BYTES, Geometry};
-use crate::shard::place::{Pending, Replace, allow_open_files, commit, existing};
+use crate::shard::place::{Pending, Replace, commit, existing};
 use crate::shard::segment::{BlockId, Segment};
 use crate::shown::{counted, shown};
 
@@ -105,9 +105,8 @@ pub fn encode(
             shown(first)
         )));
     }
-    allow_open_files(paths.len());
-    let create = |path: &PathBuf| Pending::create(path.clone(), Replace::Never);
-    let files = paths.iter().map(create).collect::<Result<Vec<_>>>()?;
+    let targets = paths.iter().map(|path| (path.clone(), Replace::Never)).collect();
+    let files = Pending::create_all(targets, 0)?;
     let encoding = Encoding { geometry: &geometry, identity: &identity, files: &files };
     let (total, stored) = encoding.run(job, source, progress)?;
     commit(files, &old, job.sync)?;

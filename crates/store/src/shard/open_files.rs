@@ -1,8 +1,8 @@
-//! Files that are read by turns, of which only so many are open at a time as the system allows: an
+//! Files that are read or written by turns, of which only so many are open at a time as the system allows: an
 //! object may have more shards than a process may have descriptors.
 
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,11 +18,13 @@ pub(crate) struct OpenFiles {
     state: Mutex<State>,
     /// Told when a file is no longer read and somebody waits for that.
     returned: Condvar,
+    /// Whether files are opened for writing, too.
+    writable: bool,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Files by number, the one that was opened first in front. Whoever reads one has a share in it.
+    /// Files by number, the one that was opened first in front. Whoever uses one has a share in it.
     open: VecDeque<(usize, Arc<File>)>,
     /// The most files to have open.
     most: usize,
@@ -31,10 +33,35 @@ struct State {
 }
 
 impl OpenFiles {
-    /// Room for at most `most` files, and for one at least.
-    pub fn new(most: usize) -> Arc<Self> {
+    /// Room for at most `most` files to be read, and for one at least.
+    pub fn reading(most: usize) -> Arc<Self> {
+        Self::new(most, false)
+    }
+
+    /// Room for at most `most` files to be written, and for one at least.
+    pub fn writing(most: usize) -> Arc<Self> {
+        Self::new(most, true)
+    }
+
+    fn new(most: usize, writable: bool) -> Arc<Self> {
         let state = State { open: VecDeque::new(), most: most.max(1), waiting: 0 };
-        Arc::new(Self { state: Mutex::new(state), returned: Condvar::new() })
+        Arc::new(Self { state: Mutex::new(state), returned: Condvar::new(), writable })
+    }
+
+    /// Does something with a file.
+    ///
+    /// # Errors
+    /// When it cannot be opened, and those of `act`.
+    pub fn with<R>(
+        &self,
+        number: usize,
+        path: &Path,
+        act: impl FnOnce(&File) -> io::Result<R>,
+    ) -> io::Result<R> {
+        let file = self.lend(number, path)?;
+        let result = act(&file);
+        self.give_back(file);
+        result
     }
 
     /// Opens a file, or takes one that is open. Where the system has no more descriptors others are
@@ -48,7 +75,8 @@ impl OpenFiles {
             if state.open.len() >= state.most {
                 state.close_one();
             }
-            let error = match File::open(path) {
+            let opened = OpenOptions::new().read(true).write(self.writable).open(path);
+            let error = match opened {
                 Ok(file) => return Ok(state.add(number, file)),
                 Err(error) => error,
             };
@@ -193,7 +221,7 @@ mod tests {
         for (path, content) in paths.iter().zip(0_u8..) {
             fs::write(path, [content; 10]).unwrap();
         }
-        let files = OpenFiles::new(3);
+        let files = OpenFiles::reading(3);
         let open = |(number, path)| Input::open(&files, number, path);
         let inputs: Vec<_> =
             paths.iter().map(|path| path.as_path()).enumerate().map(open).collect();

@@ -17,7 +17,7 @@ use crate::shard::geometry::Part;
 use crate::shard::names;
 use crate::shard::object::Object;
 use crate::shard::place::{
-    Pending, Replace, allow_open_files, commit, directory_of, rename_new, sync_directories_of,
+    Pending, Replace, commit, directory_of, rename_new, sync_directories_of,
 };
 use crate::shard::rebuild::{Attempt, rebuild_missing};
 use crate::shard::recognise::recognise;
@@ -200,14 +200,13 @@ impl Rebuild {
         targets: Vec<(PathBuf, Replace)>,
         parts: &[usize],
     ) -> Result<Vec<Self>> {
-        allow_open_files(object.parts().iter().map(Vec::len).sum::<usize>() + parts.len());
-        let create = |((path, replace), &part): ((PathBuf, Replace), &usize)| {
+        let sources = object.parts().iter().map(Vec::len).sum();
+        let begin = |(file, &part): (Pending, &usize)| {
             let (front, _) = object.records(part)?;
-            let file = Pending::create(path, replace)?;
             file.write_at(&mut [IoSlice::new(&front)], 0)?;
             Ok(Self { part, file, blocks: front.len() as u64 })
         };
-        targets.into_iter().zip(parts).map(create).collect()
+        Pending::create_all(targets, sources)?.into_iter().zip(parts).map(begin).collect()
     }
 
     /// The lanes of some parts among all buffers.

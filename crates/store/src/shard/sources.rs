@@ -128,7 +128,7 @@ impl<'a> Sources<'a> {
         let extent = object.extent().ok_or_else(|| no_length(object))?;
         let count: usize = object.parts().iter().map(Vec::len).sum();
         let most = allow_open_files(count + others).saturating_sub(others);
-        let (pool, mut numbers) = (OpenFiles::new(most.min(count)), 0..);
+        let (pool, mut numbers) = (OpenFiles::reading(most.min(count)), 0..);
         let mut open = |part, file: &'a ShardFile| {
             let input = Input::open(&pool, numbers.next().unwrap_or(0), &file.path);
             Source { part, shard_file: file, input, damage: Mutex::default() }
