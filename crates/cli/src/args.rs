@@ -18,7 +18,7 @@ Exit codes:
   3  bad arguments or parameters
   4  nothing recognisable as a shard set
   5  repair or decode finished, but the final check failed
-  6  input or output failed
+  6  input or output failed, or the answer depends on what cannot be read
   7  internal error
   8  out of memory";
 
@@ -26,7 +26,7 @@ const DOCTOR: &str = "\
 Example:
   paritas doctor
 
-JSON: type \"doctor\", version, architecture, threads, packet, kernel (the one for files), tuned,
+JSON: type \"doctor\", version, architecture, threads, packet, kernel (the one for files), tuned, \
 executable_memory, executable_memory_error, kernels [{name, vector_bytes, right, fallback}].";
 
 /// Protect files with erasure codes: verify, repair and recover them.
@@ -102,12 +102,16 @@ Examples:
   paritas encode disk.img --code lt:k=1024,n=1536 --out shards      1536 blocks in 16 shards
   paritas encode disk.img --code lt:k=256,n=512,nodes=8,variant=uniform+decodable --out shards
 
-An LT code cuts the file into segments of k blocks, whose length is chosen so that they are equally
-long and fill memory of bounded size. Somewhat more than k good blocks of every segment are enough, whichever
-shards they are in; `paritas info` tells how many.
+An LT code cuts the file into segments of k blocks, whose length is chosen so that they are \
+equally long and fill memory of bounded size. Somewhat more than k good blocks of every segment \
+are enough, whichever shards they are in; `paritas info` tells how many.
 
-Shards are named NAME.<i>of<n>.paritas; n counts those too that `promote` adds to a dpg or bbdpg code.
-JSON: type \"encode\", object, name, code, stage, stages, length, digest, stored_bytes, seconds,
+A file that changes while it is read is exit 6, and no shards are left. What grows all the time \
+goes through a pipe, which ends where it happens to end.
+
+Shards are named NAME.<i>of<n>.paritas; n counts those too that `promote` adds to a dpg or bbdpg \
+code.
+JSON: type \"encode\", object, name, code, stage, stages, length, digest, stored_bytes, seconds, \
 shards [{index, path}], warnings."
 )]
 pub struct Encode {
@@ -160,8 +164,8 @@ Examples:
   paritas decode /disk1 /disk2 /disk4 --object db.dump --out - | psql
 
 Shards are found by content: names do not matter, damaged and foreign files do no harm.
-JSON: type \"decode\", object, name, code, stage, stages, length, digest, seconds, path, shards [{index,
-stage, state, path, notes}].")]
+JSON: type \"decode\", object, name, code, stage, stages, length, digest, seconds, path, shards \
+[{index, stage, state (missing, damaged, unreadable), path, notes}].")]
 pub struct Decode {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -184,13 +188,18 @@ pub struct Decode {
 Example:
   paritas verify shards || paritas repair shards
 
-Of an LT code, tolerable_losses is what is likely: losses of so many shards have been tried out.
-Exits with the worst of all objects found. An object that has not been promoted is whole without what
-promoting would add; once any file of a later stage is there, all of them are expected.
-JSON: one line an object, type \"verify\", object, name, code, stage, stages, length, status (intact,
-repairable, lost), tolerable_losses, digest_ok, seconds, shards [{index, stage, state, path, bad_lanes,
-first_bad_offset, notes}], lost_ranges [{start, end}]. Of an LT code also blocks (of a segment), good_blocks
-(in the segment with the fewest), likely_needed (more blocks, where one is lost).")]
+Of an LT code, tolerable_losses is what is likely: losses of so many shards have been tried out. \
+Exits with the worst of all objects found. An object that has not been promoted is whole without \
+what promoting would add; once any file of a later stage is there, all of them are expected. A \
+file that cannot be opened, for want of permission say, is not lost: its state is unreadable. \
+Where such files would change the status if they held the shards that are lacking, it is unknown, \
+and the exit code 6.
+JSON: one line an object, type \"verify\", object, name, code, stage, stages, length, status \
+(intact, repairable, lost, unknown), tolerable_losses, digest_ok, seconds, shards [{index, stage, \
+state (intact, damaged, missing, unreadable), path, bad_lanes, first_bad_offset, notes}], \
+lost_ranges [{start, end}], reason (null unless lost or unknown). Of an LT code also blocks (of a \
+segment), good_blocks (in the segment with the fewest), likely_needed (more blocks, where one is \
+lost).")]
 pub struct Verify {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -209,9 +218,11 @@ Examples:
   paritas repair shards
   paritas repair /disk1 /disk2 /disk3 --to /disk4      what is missing goes to the new disk
 
-A repaired shard is byte for byte the one that was lost. JSON: one line an object, type \"repair\",
-object, name, code, stage, stages, length, seconds, read_bytes (of blocks), digest_check (right,
-unchecked), repaired [{index, stage, was, path}].")]
+A repaired shard is byte for byte the one that was lost. A file that cannot be opened is left as \
+it is, and the exit code is 6.
+JSON: one line an object, type \"repair\", object, name, code, stage, stages, length, seconds, \
+read_bytes (of blocks), digest_check (right, unchecked), repaired [{index, stage, was, path}], \
+unreadable [{index, stage}].")]
 pub struct Repair {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -239,14 +250,14 @@ Examples:
   paritas promote shards                                             any 4 of 10
   paritas promote /disk*/shards --to /disk9/shards --to /disk10/shards
 
-Reads only the part of what is stored that the new parity is made from, each block by its checksum:
-(m2 - m)(k + m) symbols of every k m2, or all data where that is less. Where shards are missing or
-damaged, others are read in their place. No file is changed, and until all new ones are complete
-none has a name: killed at any moment, the object is as safe as it was, and promoting again
-completes it. What is promoted already is left alone, with exit 0; a code that has no second stage
-is exit 3.
-JSON: one line an object, type \"promote\", object, name, code, stage, stages, length, tolerance,
-read_bytes (of blocks), read_payload_bytes (checksums apart), damaged_segments, missing [index],
+Reads only the part of what is stored that the new parity is made from, each block by its \
+checksum: (m2 - m)(k + m) symbols of every k m2, or all data where that is less. Where shards are \
+missing or damaged, others are read in their place. No file is changed, and until all new ones are \
+complete none has a name: killed at any moment, the object is as safe as it was, and promoting \
+again completes it. What is promoted already is left alone, with exit 0; a code that has no second \
+stage is exit 3.
+JSON: one line an object, type \"promote\", object, name, code, stage, stages, length, tolerance, \
+read_bytes (of blocks), read_payload_bytes (checksums apart), damaged_segments, missing [index], \
 seconds, added [{index, stage, path}], warnings.")]
 pub struct Promote {
     /// Shards, or folders of shards.
@@ -268,13 +279,13 @@ pub struct Promote {
 Example:
   paritas info shards
 
-Reads headers only; `verify` checks the contents. JSON: one line an object, type \"info\", object, name,
-code, stage, stages, layout, packet, length, digest, shard_count (after the last stage), tolerance (in
-this one), shards [{index, stage, files [{path, header, footer}]}], missing. Of an LT code tolerance is null, and
-reception says how many blocks of the shards that were found it takes, as multiples of k: blocks,
-average, p999 (99.9th percentile; the most, where runs are fewer than a thousand), runs (2000, or fewer where
-k is above 1024, so that it takes some seconds at most), failures. That is simulated, and remembered in the
-user's cache directory.")]
+Reads headers only; `verify` checks the contents. JSON: one line an object, type \"info\", object, \
+name, code, stage, stages, layout, packet, length, digest, shard_count (after the last stage), \
+tolerance (in this one), shards [{index, stage, files [{path, header, footer}]}], missing. Of an \
+LT code tolerance is null, and reception says how many blocks of the shards that were found it \
+takes, as multiples of k: blocks, average, p999 (99.9th percentile; the most, where runs are fewer \
+than a thousand), runs (2000, or fewer where k is above 1024, so that it takes some seconds at \
+most), failures. That is simulated, and remembered in the user's cache directory.")]
 pub struct Info {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -289,16 +300,16 @@ Examples:
   paritas import photos.tar.*_*.fec --format zfec --out shards
   paritas import backup --format klauspost --code backblaze:k=10,m=4 --length 123456789 --out shards
 
-Fragments carry no checksums: where more are given than are needed, they are compared, and a
+Fragments carry no checksums: where more are given than are needed, they are compared, and a \
 contradiction is exit 5. Leave out what is damaged. Missing fragments are computed.
-JSON: type \"import\", format, object, name, code, stage, stages, length, digest, stored_bytes, seconds,
-missing [index], shards [{index, path}], warnings.";
+JSON: type \"import\", format, object, name, code, stage, stages, length, digest, stored_bytes, \
+seconds, missing [index], shards [{index, path}], warnings.";
 
 const EXPORT: &str = "\
 Example:
   paritas export shards --format zfec --out shares
 
-The object's code must be one of the format's. JSON: type \"export\", format, object, name, code,
+The object's code must be one of the format's. JSON: type \"export\", format, object, name, code, \
 stage, stages, length, seconds, files [{path}].";
 
 /// `--format`.
@@ -396,18 +407,18 @@ Examples:
   paritas codes 10+4 --svg matrix.svg
   paritas codes lt:k=1024,n=2048 --json
 
-Ones are those of the bit matrix, an XOR each in encoding without a schedule; density is their number
-over the fewest that any code of that shape can have.
-A Cauchy code in packets with more than 50,000 ones encodes slower than a code in words of the same k and m,
-and SPEC says so. GB/s in packets and in words (one core, AVX-512 and GFNI): 64+32 6.0 and 2.9, 100+24 5.0 and
-6.2, 128+16 1.9 and 4.9, 128+32 0.6 and 2.7, 200+56 0.34 and 0.99, 128+128 0.2 and 0.6.
-JSON without SPEC: one line a family, type \"family\", name, summary, limits, example, tolerance, overhead,
-ones, fewest_ones, density (figures of the example). With SPEC: type \"code\", code, stages (nodes, tolerance,
-reads, makes of each, in packets), nodes, data_nodes,
-tolerance, data_cells, parity_cells, overhead, ones, fewest_ones, density, pin {…}, faster (a code in words that is,
-with figures; or null), and with --matrix:
-matrix [\"0101…\", …], one string a parity row, and with --svg: svg. Of an LT code tolerance, fewest_ones and
-density are null, and reception says how many blocks it takes (see `paritas info --help`).")]
+Ones are those of the bit matrix, an XOR each in encoding without a schedule; density is their \
+number over the fewest that any code of that shape can have. A Cauchy code in packets with more \
+than 50,000 ones encodes slower than a code in words of the same k and m, and SPEC says so. GB/s \
+in packets and in words (one core, AVX-512 and GFNI): 64+32 6.0 and 2.9, 100+24 5.0 and 6.2, \
+128+16 1.9 and 4.9, 128+32 0.6 and 2.7, 200+56 0.34 and 0.99, 128+128 0.2 and 0.6.
+JSON without SPEC: one line a family, type \"family\", name, summary, limits, example, tolerance, \
+overhead, ones, fewest_ones, density (figures of the example). With SPEC: type \"code\", code, \
+stages (nodes, tolerance, reads, makes of each, in packets), nodes, data_nodes, tolerance, \
+data_cells, parity_cells, overhead, ones, fewest_ones, density, pin {…}, faster (a code in words \
+that is, with figures; or null), and with --matrix: matrix [\"0101…\", …], one string a parity \
+row, and with --svg: svg. Of an LT code tolerance, fewest_ones and density are null, and reception \
+says how many blocks it takes (see `paritas info --help`).")]
 pub struct Codes {
     /// The code to describe.
     pub spec: Option<Spec>,
@@ -548,26 +559,27 @@ Examples:
   paritas schedule backblaze:k=6,m=3 --set 4096 --text   what runs, over words of GF(2^8)
   paritas schedule 10+4 --set dram --align 4096 --asm    what runs on page-aligned shards from memory
 
-With --set or --align the report is about what a codec runs in a call whose shards have that many bytes
-together and begin at multiples of that many bytes: its parts in turn, the order of their operations, how
-they read and store. (The tiled kernel runs the schedule as it was planned until some megabytes have asked
-for it, and wherever nothing may be compiled.) --asm alone means --set cache.
-Counts, over operations `cell = xor(sources)`, temporaries included: ones (of the bit matrix), xors
-(sum of fan-in - 1), copies (one an operation), total (xors + copies, the sum of fan-ins), ops, temps,
-ternary (sum of ceil((fan-in - 1) / 2)), instructions, loads and stores (of the compiled kernel, for
-every vector of a packet), reads (packets read of each node).
---cost weighted takes the weight that `paritas tune` measured on this machine, or 1.5, the dissertation's,
-where it was not run: only with --weight are its counts the same everywhere. The weight is reported.
---normalise, --strategy and --search are for Cauchy codes. A search takes k, m and w of SPEC and looks for the
-points; its result is the code that is reported. The same seed and evaluations give the same result,
-whatever the number of threads.
-JSON: type \"schedule\", code, erased, stage, pass, order, cost, weight (null unless cost is weighted), fewest_reads,
-kernel (whose instructions are counted), the counts, plan_seconds (null after a search), plan_budget and
-plan_steps (what planning might take and took, in steps of about a nanosecond), plan_cut (what it left out for want
-of budget: reads, structure, elimination, pivots, alternatives, pairs, refining),
-search (method, seed, evaluations; null without), and with --text: text, with --asm: asm. With --set, --align or
---asm also runs: kernel, set_bytes, align, nontemporal, in_turn, parts [{inputs, outputs (of each its shard and
-row), stages_inputs, prefetches, instructions, loads, stores (null if not compiled), text, asm}].")]
+With --set or --align the report is about what a codec runs in a call whose shards have that many \
+bytes together and begin at multiples of that many bytes: its parts in turn, the order of their \
+operations, how they read and store. (The tiled kernel runs the schedule as it was planned until \
+some megabytes have asked for it, and wherever nothing may be compiled.) --asm alone means --set \
+cache. Counts, over operations `cell = xor(sources)`, temporaries included: ones (of the bit \
+matrix), xors (sum of fan-in - 1), copies (one an operation), total (xors + copies, the sum of \
+fan-ins), ops, temps, ternary (sum of ceil((fan-in - 1) / 2)), instructions, loads and stores (of \
+the compiled kernel, for every vector of a packet), reads (packets read of each node). --cost \
+weighted takes the weight that `paritas tune` measured on this machine, or 1.5, the \
+dissertation's, where it was not run: only with --weight are its counts the same everywhere. The \
+weight is reported. --normalise, --strategy and --search are for Cauchy codes. A search takes k, m \
+and w of SPEC and looks for the points; its result is the code that is reported. The same seed and \
+evaluations give the same result, whatever the number of threads.
+JSON: type \"schedule\", code, erased, stage, pass, order, cost, weight (null unless cost is \
+weighted), fewest_reads, kernel (whose instructions are counted), the counts, plan_seconds (null \
+after a search), plan_budget and plan_steps (what planning might take and took, in steps of about \
+a nanosecond), plan_cut (what it left out for want of budget: reads, structure, elimination, \
+pivots, alternatives, pairs, refining), search (method, seed, evaluations; null without), and with \
+--text: text, with --asm: asm. With --set, --align or --asm also runs: kernel, set_bytes, align, \
+nontemporal, in_turn, parts [{inputs, outputs (of each its shard and row), stages_inputs, \
+prefetches, instructions, loads, stores (null if not compiled), text, asm}].")]
 pub struct Schedule {
     /// The code.
     pub spec: Spec,
@@ -708,23 +720,25 @@ Examples:
   paritas bench --code bbdpg:k=6,m=2,m2=4 --op promote
   paritas bench --code lt:k=1024,n=1229 --op decode --reception 1.05 --set dram
 
-GB/s is k x shard bytes / seconds / 10^9 for every operation (an update counts the whole stripes it
-keeps right). The roofline is, in the same process and with the same kernel, the speed of reading as
-many streams and writing as many with one XOR for each byte read. Answers are checked before they
-are timed. Code and roofline are measured in pairs, back to back (within a millisecond, unless one run takes
-longer), in alternating order. Speeds are the median and the 90th percentile of all samples; the fraction of
-the roofline is the median over all pairs, with an interval that holds it with 95 % confidence (a bootstrap
-from a fixed seed). Where the interval is wider than a tenth of the fraction, up to four times as many pairs
-are taken; where that does not help, or there are fewer than 20, the figure is called too noisy. Of an LT code, GB/s is k x block bytes; decode makes all data from blocks received in random
-order, the graph being solved once, in the first run, as for the segments of a file; the roofline reads
-k blocks. It has no --op update, and neither --packet, --pass, --cost nor --split make a difference.
-JSON: type \"bench\", code, op, stage, set_bytes, shard_bytes, align, packet, kernel, threads, split, reps, kept
-and pairs (how many were taken; none is left out), gbps_median, gbps_p90, gbps_min, gbps_max, roofline_gbps,
-roofline_gbps_p90, roofline_fraction, roofline_fraction_low, roofline_fraction_high, verdict (beside the
-roofline the code is faster, slower, level, or this is too noisy to say), noisy (whether the fraction is
-uncertain),
-first_seconds (of the first run, which plans and compiles). Of an LT code packet and split are null, and there
-are block_bytes, blocks (made or received), reception (these as a multiple of k) and seed (both null for encode).")]
+GB/s is k x shard bytes / seconds / 10^9 for every operation (an update counts the whole stripes \
+it keeps right). The roofline is, in the same process and with the same kernel, the speed of \
+reading as many streams and writing as many with one XOR for each byte read. Answers are checked \
+before they are timed. Code and roofline are measured in pairs, back to back (within a \
+millisecond, unless one run takes longer), in alternating order. Speeds are the median and the \
+90th percentile of all samples; the fraction of the roofline is the median over all pairs, with an \
+interval that holds it with 95 % confidence (a bootstrap from a fixed seed). Where the interval is \
+wider than a tenth of the fraction, up to four times as many pairs are taken; where that does not \
+help, or there are fewer than 20, the figure is called too noisy. Of an LT code, GB/s is k x block \
+bytes; decode makes all data from blocks received in random order, the graph being solved once, in \
+the first run, as for the segments of a file; the roofline reads k blocks. It has no --op update, \
+and neither --packet, --pass, --cost nor --split make a difference.
+JSON: type \"bench\", code, op, stage, set_bytes, shard_bytes, align, packet, kernel, threads, \
+split, reps, kept and pairs (how many were taken; none is left out), gbps_median, gbps_p90, \
+gbps_min, gbps_max, roofline_gbps, roofline_gbps_p90, roofline_fraction, roofline_fraction_low, \
+roofline_fraction_high, verdict (beside the roofline the code is faster, slower, level, or this is \
+too noisy to say), noisy (whether the fraction is uncertain), first_seconds (of the first run, \
+which plans and compiles). Of an LT code packet and split are null, and there are block_bytes, \
+blocks (made or received), reception (these as a multiple of k) and seed (both null for encode).")]
 pub struct Bench {
     /// The code.
     #[arg(long, value_name = "SPEC")]
@@ -783,12 +797,12 @@ Examples:
   paritas tune lt:k=1024,n=1536          which kernel runs its blocks; there is no other choice
   paritas tune --forget
 
-Every choice is measured in pairs with the built-in default, back to back, in alternating order, and taken
-if the whole interval of the ratio (95 % confidence) is above 1.03, or 1.1 for non-temporal stores. Up to 84
-pairs are taken where that is not clear; then the default stays.
-JSON: a line of type \"decision\" for each: question, about, chosen, choices [{name, gbps and gbps_p90
-(median and 90th percentile of all samples), ratio (to the default), ratio_low, ratio_high, pairs}];
-at the end one of type \"tuning\": path, tuning (or forgotten).")]
+Every choice is measured in pairs with the built-in default, back to back, in alternating order, \
+and taken if the whole interval of the ratio (95 % confidence) is above 1.03, or 1.1 for \
+non-temporal stores. Up to 84 pairs are taken where that is not clear; then the default stays.
+JSON: a line of type \"decision\" for each: question, about, chosen, choices [{name, gbps and \
+gbps_p90 (median and 90th percentile of all samples), ratio (to the default), ratio_low, \
+ratio_high, pairs}]; at the end one of type \"tuning\": path, tuning (or forgotten).")]
 pub struct Tune {
     /// The codes to measure [default: 4+2, 6+3, 8+3, 10+4, 12+4, 20+4].
     #[arg(value_name = "SPEC")]

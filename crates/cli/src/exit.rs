@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::SIGABRT;
 
+use crate::output::shown;
+
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
@@ -23,7 +25,7 @@ pub enum Exit {
     NotRecognised = 4,
     /// Repair or decode finished, but the final check failed.
     CheckFailed = 5,
-    /// Input or output failed.
+    /// Input or output failed, or a verdict depends on what could not be opened.
     Io = 6,
     /// A bug.
     Internal = 7,
@@ -111,13 +113,13 @@ pub fn require_folder(flag: &str, folder: &Path) -> Result<(), Failure> {
     if folder.is_dir() {
         return Ok(());
     }
-    Err(Failure::arguments(format!("{flag} {}: there is no such folder", folder.display())))
+    Err(Failure::arguments(format!("{flag} {}: there is no such folder", shown(folder))))
 }
 
 /// Makes a folder if it does not exist.
 pub fn make_folder(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder)
-        .map_err(|error| Failure::io(format!("making {}", folder.display()), &error))
+        .map_err(|error| Failure::io(format!("making {}", shown(folder)), &error))
 }
 
 impl From<paritas::Error> for Failure {

@@ -9,6 +9,7 @@ mod commands;
 mod exit;
 mod output;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -22,11 +23,12 @@ fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) if !error.use_stderr() => {
-            let _ = error.print();
-            return Exit::Done.into();
+            let printed = error.print().and_then(|()| std::io::stdout().flush());
+            let printed = output::expect_printed("standard output", printed);
+            return printed.map_or_else(|failure| report(json, &failure), |()| Exit::Done.into());
         }
         Err(error) if !json => {
-            let _ = error.print();
+            output::print_usage(error);
             return Exit::Arguments.into();
         }
         Err(error) => return report(true, &Failure::arguments(error.render().to_string().trim())),
@@ -34,7 +36,7 @@ fn main() -> ExitCode {
     exit::when_memory_is_out();
     let output = Output::new(&args);
     let run = std::panic::catch_unwind(|| commands::run(args.command, &output));
-    match run {
+    match run.map(|outcome| outcome.and_then(|exit| output.finish(exit))) {
         Ok(Ok(exit)) => exit.into(),
         Ok(Err(failure)) => report(json, &failure),
         Err(_) => report(json, &Failure::internal("this is a bug in paritas; please report it")),

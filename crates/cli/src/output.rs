@@ -1,18 +1,21 @@
 //! What a run prints: results for people or as JSON lines, progress, failures.
 
-use std::ffi::OsStr;
-use std::io::{IsTerminal, Write};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use base64::Engine;
+use clap::Parser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
+pub use paritas_store::{counted, shown};
+
 use crate::args::{Args, Command};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 
 /// How long between two progress lines in JSON.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
@@ -24,6 +27,8 @@ pub struct Output {
     quiet: bool,
     /// Standard output carries an object's bytes, so everything else goes to standard error.
     stdout_is_taken: bool,
+    /// The first failure to print something.
+    failure: Mutex<Option<Failure>>,
 }
 
 impl Output {
@@ -31,7 +36,7 @@ impl Output {
     pub fn new(args: &Args) -> Self {
         let stdout_is_taken =
             matches!(&args.command, Command::Decode(decode) if decode.out.as_os_str() == "-");
-        Self { json: args.json, quiet: args.quiet, stdout_is_taken }
+        Self { json: args.json, quiet: args.quiet, stdout_is_taken, failure: Mutex::new(None) }
     }
 
     /// Prints a result: an object in JSON, or text that is made only when it is wanted.
@@ -39,32 +44,52 @@ impl Output {
         if self.json {
             self.line(&value.to_string());
         } else if !self.quiet {
-            self.line(text().trim_end());
+            self.line(&printable(text().trim_end()));
         }
     }
 
     /// Prints a warning on standard error.
     pub fn warn(&self, message: &str) {
         if self.json {
-            eprintln!("{}", json!({"type": "warning", "message": message}));
+            self.error_line(&json!({"type": "warning", "message": message}).to_string());
         } else if !self.quiet {
-            eprintln!("paritas: warning: {message}");
+            self.error_line(&format!("paritas: warning: {}", printable(message)));
         }
     }
 
     fn line(&self, line: &str) {
-        // A reader that went away (`paritas codes | head`) is no failure of ours.
-        let _ = if self.stdout_is_taken {
-            writeln!(std::io::stderr(), "{line}")
-        } else {
-            writeln!(std::io::stdout(), "{line}")
-        };
+        match self.stdout_is_taken {
+            true => self.error_line(line),
+            false => self.note("standard output", writeln!(io::stdout(), "{line}")),
+        }
+    }
+
+    fn error_line(&self, line: &str) {
+        self.note("standard error", writeln!(io::stderr(), "{line}"));
+    }
+
+    /// Remembers the first failure to print something.
+    fn note(&self, stream: &'static str, printed: io::Result<()>) {
+        if let Err(failure) = expect_printed(stream, printed) {
+            let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert(failure);
+        }
+    }
+
+    /// How a run ends that came to an outcome: what could not be printed has failed.
+    ///
+    /// # Errors
+    /// Output, if something of it could not be printed.
+    pub fn finish(self, exit: Exit) -> Result<Exit, Failure> {
+        self.note("standard output", io::stdout().flush());
+        let failure = self.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        failure.map_or(Ok(exit), Err)
     }
 
     /// A bar for a search of so many evaluations, on a terminal only: JSON of a search is the same
     /// every time.
     pub fn search_bar(&self, evaluations: Option<u64>) -> ProgressBar {
-        if self.json || self.quiet || !std::io::stderr().is_terminal() {
+        if self.json || self.quiet || !io::stderr().is_terminal() {
             return ProgressBar::hidden();
         }
         let template = match evaluations {
@@ -95,7 +120,7 @@ pub struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     fn new(output: &'a Output, total: Option<u64>) -> Self {
-        let on_terminal = !output.json && !output.quiet && std::io::stderr().is_terminal();
+        let on_terminal = !output.json && !output.quiet && io::stderr().is_terminal();
         let bar = on_terminal.then(|| {
             let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
             let template = match total {
@@ -162,10 +187,44 @@ pub fn print_failure(json: bool, failure: &Failure) {
             "kind": failure.exit.kind(),
             "message": failure.message,
         });
-        writeln!(std::io::stderr(), "{line}")
+        writeln!(io::stderr(), "{line}")
     } else {
-        writeln!(std::io::stderr(), "paritas: {}", failure.message)
+        writeln!(io::stderr(), "paritas: {}", printable(&failure.message))
     };
+}
+
+/// Prints what the parser found wrong with the arguments. Those that would do harm are escaped first, and
+/// parsed again for what is to be said of them.
+pub fn print_usage(error: clap::Error) {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let escaped: Vec<String> = arguments.iter().map(|arg| shown(arg).to_string()).collect();
+    let is_harmless =
+        arguments.iter().zip(&escaped).all(|(given, escaped)| given == escaped.as_str());
+    let error = if is_harmless { Some(error) } else { Args::try_parse_from(escaped).err() };
+    let _ = match error {
+        Some(error) => error.print(),
+        None => writeln!(io::stderr(), "error: the arguments cannot be understood"),
+    };
+}
+
+/// What became of printing something: a reader that went away (`paritas codes | head`) is no failure
+/// of ours.
+///
+/// # Errors
+/// Output, for any other reason.
+pub fn expect_printed(stream: &str, printed: io::Result<()>) -> Result<(), Failure> {
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::io(format!("writing to {stream}"), &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A text of several lines, without anything else that controls a terminal. Names in it are escaped
+/// where it is made, line breaks included; this is for what was forgotten there.
+fn printable(text: &str) -> String {
+    text.split('\n').map(|line| shown(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
 /// Adds a name under `key`, as text where it is UTF-8, else in base64 under `key_bytes`.

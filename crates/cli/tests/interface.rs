@@ -7,10 +7,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -241,25 +242,137 @@ fn a_folder_that_may_not_be_written_exits_with_6() {
     fs::set_permissions(yard.shards(), mode(0o755)).unwrap();
 }
 
+/// Takes the right to read from everybody.
+fn lock(path: &Path) {
+    fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
+}
+
+/// Gives it back.
+fn unlock(path: &Path) {
+    fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A yard that somebody without root's rights can look at and write to.
+fn open_yard() -> Yard {
+    let yard = Yard::encoded(1000);
+    fs::set_permissions(yard.folder.path(), Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(yard.shards(), Permissions::from_mode(0o777)).unwrap();
+    yard
+}
+
 #[test]
-fn a_shard_that_may_not_be_read_is_as_good_as_lost() {
+fn a_shard_that_may_not_be_read_is_not_lost() {
     if !can_run_as_user() {
         return;
     }
-    let yard = Yard::encoded(1000);
-    fs::set_permissions(yard.folder.path(), Permissions::from_mode(0o755)).unwrap();
-    let all = names(&yard.shards());
-    for (lost, code) in [(1, exit::REPAIRABLE), (2, exit::REPAIRABLE), (3, exit::LOST)] {
-        let path = yard.shards().join(&all[lost - 1]);
-        fs::set_permissions(&path, Permissions::from_mode(0o000)).unwrap();
-        let verify = run_as_user(&args!["verify", yard.shards()]).expect(code);
-        assert!(verify.stderr.contains(path.to_str().unwrap()), "{verify}");
-        let decode = run_as_user(&args!["decode", yard.shards(), "--out", "-"]);
-        if code == exit::LOST {
-            decode.expect(exit::LOST);
-        } else {
-            assert!(decode.expect(exit::DONE).stdout == yard.content);
+    // Shards that are locked, others that are deleted, and what could be told of them all.
+    for (locked, deleted, code, status) in [
+        (1, 0, exit::IO, "unknown"),
+        (2, 0, exit::IO, "unknown"),
+        (3, 0, exit::IO, "unknown"),
+        (6, 0, exit::IO, ""),
+        // One shard is missing whatever the locked file holds.
+        (1, 1, exit::REPAIRABLE, "repairable"),
+        // The locked ones decide.
+        (1, 2, exit::IO, "unknown"),
+        (2, 2, exit::IO, "unknown"),
+        // Three shards are not enough, whichever they are.
+        (1, 3, exit::LOST, "lost"),
+        (2, 3, exit::LOST, "lost"),
+    ] {
+        let yard = open_yard();
+        yard.lose(deleted);
+        let paths = shards_of(&yard.shards());
+        paths[..locked].iter().for_each(|path| lock(path));
+        let verify = run_as_user(&args!["verify", yard.shards(), "--json"]).expect(code);
+        if status.is_empty() {
+            assert_eq!(verify.error()["kind"], "io");
+            continue;
         }
+        let report = verify.result();
+        assert_eq!(report["status"], status, "{verify}");
+        let unread = report["shards"].as_array().unwrap().iter();
+        let unread: Vec<_> = unread.filter(|shard| shard["state"] == "unreadable").collect();
+        assert_eq!(unread.len(), locked, "{verify}");
+        assert_eq!(unread[0]["path"], paths[0].to_str().unwrap());
+        let text = run_as_user(&args!["verify", yard.shards()]).expect(code);
+        assert!(text.stderr.contains(paths[0].to_str().unwrap()), "{text}");
+        assert_eq!(text.text().contains("beyond repair"), status == "lost", "{text}");
+        let decode = run_as_user(&args!["decode", yard.shards(), "--out", "-"]);
+        if locked + deleted <= 2 {
+            assert!(decode.expect(exit::DONE).stdout == yard.content);
+        } else {
+            decode.expect(code);
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_may_not_be_read_leaves_all_open() {
+    if !can_run_as_user() {
+        return;
+    }
+    let yard = open_yard();
+    let other = yard.path("other");
+    fs::create_dir(&other).unwrap();
+    lock(&other);
+    run_as_user(&args!["verify", yard.shards(), &other]).expect(exit::DONE);
+    for command in ["verify", "info", "repair"] {
+        let end = run_as_user(&args![command, &other]).expect(exit::IO);
+        assert!(end.stderr.contains("denied"), "{end}");
+    }
+    let named = args!["verify", yard.shards(), &other, "--object", "elsewhere"];
+    run_as_user(&named).expect(exit::IO);
+    run_as_user(&named[..2]).expect(exit::DONE);
+    for lost in 1..=4 {
+        yard.lose(1);
+        let verify = run_as_user(&args!["verify", yard.shards(), &other, "--json"]);
+        assert_eq!(verify.expect(exit::IO).result()["status"], "unknown", "{lost}");
+    }
+    run_as_user(&args!["verify", yard.shards()]).expect(exit::LOST);
+    run_as_user(&args!["decode", yard.shards(), &other, "--out", "-"]).expect(exit::IO);
+    unlock(&other);
+}
+
+#[test]
+fn repair_leaves_alone_what_it_may_not_read() {
+    if !can_run_as_user() {
+        return;
+    }
+    for more in [&[][..], &["--fewest-reads"]] {
+        let yard = open_yard();
+        let paths = shards_of(&yard.shards());
+        fs::remove_file(&paths[1]).unwrap();
+        let (whole, to) = (snapshot(&yard.shards()), yard.path("to"));
+        lock(&paths[0]);
+        let arguments =
+            |more: &[OsString]| [&args!["repair", yard.shards(), "--json"], more].concat();
+        let more: Vec<OsString> = more.iter().map(OsString::from).collect();
+        let repair = run_as_user(&arguments(&more)).expect(exit::IO);
+        let report = repair.result();
+        assert_eq!(report["repaired"].as_array().unwrap().len(), 1, "{repair}");
+        assert_eq!(report["repaired"][0]["index"], 1);
+        assert_eq!(report["unreadable"][0]["index"], 0);
+        assert!(repair.error()["message"].as_str().unwrap().contains("shard 0"), "{repair}");
+        unlock(&paths[0]);
+        for (name, bytes) in &whole {
+            assert!(fs::read(yard.shards().join(name)).unwrap() == *bytes, "{name:?}");
+        }
+        // Where shards go that are missing elsewhere, an unreadable file of their name stays too.
+        fs::create_dir(&to).unwrap();
+        fs::set_permissions(&to, Permissions::from_mode(0o777)).unwrap();
+        let there = to.join("object.1of6.paritas");
+        fs::write(&there, "somebody's").unwrap();
+        lock(&there);
+        lock(&paths[0]);
+        fs::remove_file(&paths[1]).unwrap();
+        run_as_user(&arguments(&args!["--to", &to])).expect(exit::IO);
+        unlock(&there);
+        assert_eq!(fs::read(&there).unwrap(), b"somebody's");
+        assert_eq!(names(&to), ["object.1of6-2.paritas", "object.1of6.paritas"]);
+        // With all of them readable, nothing is left to do.
+        unlock(&paths[0]);
+        run_as_user(&args!["verify", yard.shards(), &to]).expect(exit::DONE);
     }
 }
 
@@ -277,6 +390,47 @@ fn a_failing_source_leaves_what_was_there() {
         assert!(finish(command).expect(exit::IO).stderr.contains("reading"));
         assert_eq!(snapshot(&yard.shards()), before);
     }
+}
+
+/// A file that grows, shrinks or is written to all the time that it is read.
+#[test]
+fn a_changing_source_exits_with_6_and_leaves_nothing() {
+    const LENGTH: u64 = 40_000_000;
+    type Change = fn(&File, u64);
+    let grow: Change = |file, step| file.set_len(LENGTH + step).unwrap();
+    let shrink: Change = |file, step| file.set_len(LENGTH - step).unwrap();
+    let write: Change = |file, step| file.write_all_at(&[step as u8], step).unwrap();
+    let yard = Yard::new(0);
+    for (change, mention) in [(grow, " to "), (shrink, " to "), (write, "in place")] {
+        let file = File::options().write(true).open(yard.path("object")).unwrap();
+        file.set_len(LENGTH).unwrap();
+        // Old enough for its time to differ by the first change.
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        for quiet in [&["--no-sync"][..], &["--no-sync", "--quiet"]] {
+            let done = AtomicBool::new(false);
+            let end = thread::scope(|scope| {
+                scope.spawn(|| {
+                    for step in 1.. {
+                        if done.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        change(&file, step % LENGTH);
+                    }
+                });
+                let arguments = args!["encode", yard.path("object"), "--out", yard.shards()];
+                let more = quiet.iter().map(OsString::from);
+                let end = run(arguments.into_iter().chain(more));
+                done.store(true, Ordering::Relaxed);
+                end
+            });
+            let end = end.expect(exit::IO);
+            assert!(end.stderr.contains("changed") && end.stderr.contains(mention), "{end}");
+            assert!(names(&yard.shards()).is_empty(), "{end}");
+        }
+    }
+    // Files without a length, as in /proc, are read to their ends.
+    let arguments = args!["encode", "/proc/self/status", "--out", yard.shards(), "--no-sync"];
+    run(arguments).expect(exit::DONE);
 }
 
 /// Every writing command where there is not enough room, in a folder on a small disk.
@@ -620,6 +774,46 @@ fn every_command_documents_itself_with_an_example() {
     }
 }
 
+/// Paragraphs fill the width that there is: a line ends where the next word does not fit, or a paragraph
+/// ends with it.
+#[test]
+fn help_is_wrapped_once() {
+    let help = run(["--help"]).expect(exit::DONE).text();
+    for (command, width) in commands(&help).iter().flat_map(|c| [(c, 60), (c, 80), (c, 100)]) {
+        let mut command = paritas([command, "--help"]);
+        command.env("COLUMNS", width.to_string());
+        let help = finish(command).expect(exit::DONE).text();
+        let lines: Vec<&str> = help.lines().collect();
+        for pair in lines.windows(2) {
+            let [line, next] = [pair[0], pair[1]];
+            let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+            let ends = line.ends_with(['.', ':']) || next.starts_with("JSON");
+            if !is_prose(line) || !is_prose(next) || ends {
+                continue;
+            }
+            let word = next.split(' ').next().unwrap_or_default();
+            let length = line.chars().count() + 1 + word.chars().count();
+            assert!(length > width, "{width} columns:\n{line}\n{next}\nin\n{help}");
+        }
+    }
+}
+
+#[test]
+fn one_shard_is_no_shards() {
+    let yard = Yard::encoded(1000);
+    yard.lose(1);
+    let verify = run(args!["verify", yard.shards()]).expect(exit::REPAIRABLE).text();
+    assert!(verify.contains("1 more loss is tolerable"), "{verify}");
+    let repair = run(args!["repair", yard.shards()]).expect(exit::DONE).text();
+    assert!(repair.contains(": 1 shard written"), "{repair}");
+    let encode = args!["encode", yard.path("object"), "--out", yard.shards()];
+    let refusal = fails(&encode, exit::ARGUMENTS, "arguments");
+    assert!(refusal.contains("6 shard files of that name"), "{refusal}");
+    yard.lose(5);
+    let refusal = fails(&encode, exit::ARGUMENTS, "arguments");
+    assert!(refusal.contains("1 shard file of that name"), "{refusal}");
+}
+
 /// The commands that the help lists.
 fn commands(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
@@ -687,6 +881,115 @@ fn names_are_any_bytes() {
     command.current_dir(yard.folder.path());
     finish(command).expect(exit::DONE);
     assert_eq!(common::decode(&yard.path("odd shards")), b"odd");
+}
+
+/// Nothing that a name holds can end a line, or reach the terminal as a command.
+fn check_unforged(run: &Run) {
+    for text in [run.text(), run.stderr.clone()] {
+        let harmless = |c: char| c == '\n' || !c.is_control();
+        assert!(text.chars().all(harmless), "{text:?}");
+        assert!(text.lines().all(|line| !line.trim_start().starts_with("forged")), "{text}");
+    }
+}
+
+#[test]
+fn names_forge_no_lines() {
+    let yard = Yard::new(1000);
+    let name = "a\nforged: intact\u{1b}[2K\r\u{9b}";
+    let folder = |kind: &str| yard.path(format!("{kind} {name}"));
+    let named = |option: &str| format!("--{option}={name}");
+    let try_one = |arguments: &[OsString], code: i32| {
+        let run = run(arguments).expect(code);
+        check_unforged(&run);
+        run
+    };
+    let forged = r"a\nforged: intact\u{1b}[2K\r\u{9b}";
+    let (packets, words, staged) = (folder("packets"), folder("words"), folder("staged"));
+    for (code, out) in
+        [("4+2", &packets), ("backblaze:k=4,m=2", &words), ("bbdpg:k=3,m=2,m2=3", &staged)]
+    {
+        let encode =
+            args!["encode", yard.path("object"), "--code", code, named("name"), "--out", out];
+        assert!(try_one(&encode, exit::DONE).text().contains(forged));
+        fs::remove_file(&shards_of(out)[0]).unwrap();
+        fs::write(&shards_of(out)[0], "damaged").unwrap();
+        fs::write(out.join(format!("{name}.paritas")), "no shard").unwrap();
+        for command in ["verify", "info"] {
+            let code = if command == "info" { exit::DONE } else { exit::REPAIRABLE };
+            let run = try_one(&args![command, out], code);
+            assert!(run.text().contains(forged) && run.stderr.contains(forged), "{run}");
+        }
+        let decode = args!["decode", out, "--out", folder(code)];
+        assert!(try_one(&decode, exit::DONE).text().contains(forged));
+        try_one(&decode, exit::ARGUMENTS);
+    }
+    let fragments = folder("fragments");
+    let format = |command: &str, from: &Path, to: &Path| {
+        args![command, from, "--format", "klauspost", "--out", to]
+    };
+    try_one(&format("export", &words, &fragments), exit::DONE);
+    let import = format("import", &fragments, &folder("imported"));
+    try_one(&[&import[..], &args!["--code", "backblaze:k=4,m=2"]].concat(), exit::DONE);
+    try_one(&args!["promote", &staged], exit::DONE);
+    for out in [&packets, &words, &staged] {
+        assert!(try_one(&args!["repair", out], exit::DONE).text().contains(forged));
+    }
+    // Refusals and failures.
+    try_one(&args!["verify", folder("nowhere")], exit::NOT_RECOGNISED);
+    try_one(&args!["verify", &packets, named("object"), named("forged")], exit::ARGUMENTS);
+    try_one(&args!["verify", &packets, named("object=")], exit::NOT_RECOGNISED);
+    try_one(&args!["encode", folder("nowhere"), "--out", &packets], exit::IO);
+    try_one(&args!["encode", yard.path("object"), "--to", folder("nowhere")], exit::ARGUMENTS);
+    try_one(&args!["encode", yard.path("object"), named("code"), "--out", "x"], exit::ARGUMENTS);
+    try_one(&args!["decode", &packets, &words, "--out", yard.path("new")], exit::ARGUMENTS);
+}
+
+/// The shards of a folder, in order.
+fn shards_of(folder: &Path) -> Vec<PathBuf> {
+    names(folder).iter().map(|name| folder.join(name)).collect()
+}
+
+#[test]
+fn output_that_fails_exits_with_6() {
+    let yard = Yard::encoded(1000);
+    let (shards, out) = (yard.shards(), yard.path("out"));
+    let (object, new) = (yard.path("object"), yard.path("new"));
+    let cases = [
+        args!["--help"].to_vec(),
+        args!["--version"].to_vec(),
+        args!["verify", "--help"].to_vec(),
+        args!["help", "repair"].to_vec(),
+        args!["completions", "bash"].to_vec(),
+        args!["encode", &object, "--out", &new].to_vec(),
+        args!["verify", &shards].to_vec(),
+        args!["verify", &shards, "--json"].to_vec(),
+        args!["info", &shards].to_vec(),
+        args!["info", &shards, "--json"].to_vec(),
+        args!["repair", &shards, "--json"].to_vec(),
+        args!["decode", &shards, "--out", &out].to_vec(),
+        args!["codes"].to_vec(),
+        args!["codes", "4+2", "--matrix", "--json"].to_vec(),
+        args!["schedule", "4+2", "--text"].to_vec(),
+        args!["doctor"].to_vec(),
+    ];
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    for arguments in &cases {
+        let mut command = paritas(arguments);
+        command.stdout(full());
+        let run = finish(command).expect(exit::IO);
+        assert!(run.stderr.contains("standard output") && run.stderr.contains("space"), "{run}");
+    }
+    run(args!["man", "/dev/full"]).expect(exit::IO);
+    // What was asked for has been done all the same.
+    assert_eq!(fs::read(&out).unwrap(), yard.content);
+    // A report on standard error is output too.
+    let mut command = paritas(args!["decode", &shards, "--out", "-"]);
+    command.stderr(full());
+    assert_eq!(finish(command).expect(exit::IO).stdout, yard.content);
+    // With nothing to say there is nothing that fails.
+    let mut command = paritas(args!["verify", &shards, "--quiet"]);
+    command.stdout(full());
+    finish(command).expect(exit::DONE);
 }
 
 /// A reader that goes away early is no failure of ours.

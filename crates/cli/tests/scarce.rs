@@ -40,6 +40,52 @@ fn code_8_and_nothing_left() {
     assert!(ends[0] > 0 && ends[1] > 0, "{ends:?}");
 }
 
+/// The program with a limit on the files that it has open.
+fn with_descriptors(count: u32, arguments: &[std::ffi::OsString]) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n $0 && exec \"$@\"", &count.to_string()]);
+    command.arg(env!("CARGO_BIN_EXE_paritas")).args(arguments);
+    command
+}
+
+/// Any number of shards can be read with few descriptors, and with too few nothing is called lost.
+#[test]
+fn few_descriptors_suffice() {
+    let yard = tempfile::tempdir().unwrap();
+    let (source, shards) = (yard.path().join("source"), yard.path().join("shards"));
+    let mut content = vec![0; 3_000_000];
+    Chance(9).fill(&mut content);
+    fs::write(&source, &content).unwrap();
+    common::encode(&source, &shards, "50+10", &[]);
+    let all = names(&shards);
+    let mut ends = [0; 2];
+    for descriptors in [4, 5, 6, 8, 10, 16, 40] {
+        let run = |arguments: &[_]| finish(with_descriptors(descriptors, arguments));
+        let verify = run(&args!["verify", &shards, "--json"]);
+        assert!([exit::DONE, exit::IO].contains(&verify.code), "{verify}");
+        ends[usize::from(verify.code == exit::IO)] += 1;
+        if verify.code != exit::DONE {
+            continue;
+        }
+        let decode = run(&args!["decode", &shards, "--out", "-"]);
+        assert!(decode.code == exit::IO || decode.stdout == content, "{decode}");
+        assert!(descriptors < 10 || decode.code == exit::DONE, "{decode}");
+    }
+    assert!(ends[0] >= 4, "{ends:?}");
+    // Writing takes no more.
+    let encode = args!["encode", &source, "--code", "50+10", "--name", "few", "--out", &shards];
+    finish(with_descriptors(16, &encode)).expect(exit::DONE);
+    assert_eq!(names(&shards).len(), 120);
+    let decode = args!["decode", &shards, "--object", "few", "--out", "-"];
+    assert!(run(decode).expect(exit::DONE).stdout == content);
+    let lost: Vec<_> = all[..10].iter().map(|name| shards.join(name)).collect();
+    let before: Vec<_> = lost.iter().map(|path| fs::read(path).unwrap()).collect();
+    lost.iter().for_each(|path| fs::remove_file(path).unwrap());
+    finish(with_descriptors(16, &args!["repair", &shards])).expect(exit::DONE);
+    assert_eq!(names(&shards).len(), 120);
+    assert!(lost.iter().map(|path| fs::read(path).unwrap()).eq(before));
+}
+
 #[test]
 fn a_bench_that_does_not_fit() {
     let end = finish(limited(100_000, &args!["bench", "--code", "4+2", "--set", "dram"]));

@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use crate::shown::shown;
+
 /// Everything that can go wrong between an object and its shards.
 #[derive(Debug)]
 pub struct Error {
@@ -59,6 +61,11 @@ impl Error {
         Self::new(ErrorKind::TooFewShards, message)
     }
 
+    /// What is wanted may be in files that could not be opened.
+    pub(crate) fn unread(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Io, message)
+    }
+
     pub(crate) fn digest(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::DigestMismatch, message)
     }
@@ -70,7 +77,7 @@ impl Error {
     /// The operating system's refusal to do something with a path: `doing` is "writing" or the
     /// like.
     pub(crate) fn io(doing: &str, path: &Path, source: &io::Error) -> Self {
-        Self::new(ErrorKind::Io, format!("{doing} {}: {source}", path.display()))
+        Self::new(ErrorKind::Io, format!("{doing} {}: {source}", shown(path)))
     }
 
     /// The operating system's refusal of so many bytes of memory.
@@ -89,6 +96,7 @@ impl From<paritas::Error> for Error {
         let kind = match error.kind() {
             paritas::ErrorKind::Spec | paritas::ErrorKind::Parameters => ErrorKind::Parameters,
             paritas::ErrorKind::Memory => ErrorKind::Memory,
+            paritas::ErrorKind::NotEnough => ErrorKind::TooFewShards,
             _ => ErrorKind::Core,
         };
         Self::new(kind, error.to_string())

@@ -29,6 +29,7 @@
 mod error;
 pub mod foreign;
 pub mod shard;
+mod shown;
 
 pub use error::{Error, ErrorKind, Result};
 pub use shard::{
@@ -38,3 +39,4 @@ pub use shard::{
     ShardState, Status, VerifyReport, decode, encode, promote, reception, reception_key, repair,
     scan, scan_with, verify,
 };
+pub use shown::{Shown, counted, shown};

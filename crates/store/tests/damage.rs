@@ -270,7 +270,10 @@ fn a_footer_is_searched_in_a_file_that_goes_on() {
         edit(path, |bytes| bytes.resize(bytes.len() + 1 + index * 700_000, b'\x1a'));
     }
     let report = case.expect_recovery("extended");
-    assert!(report.shards[2].files[0].flaws[0].contains("1400001 bytes follow"), "{report:?}");
+    assert!(
+        report.shards[2].files[0].flaws[0].contains("1400001 bytes after the footer"),
+        "{report:?}"
+    );
     // Without its front header, the name of the file vouches for a footer in its midst.
     edit(&case.shards[3], |bytes| {
         bytes[3] = 0;

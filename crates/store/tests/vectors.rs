@@ -29,6 +29,7 @@ fn status_name(status: Status) -> &'static str {
         Status::Intact => "intact",
         Status::Repairable => "repairable",
         Status::Lost => "lost",
+        Status::Unknown => "unknown",
     }
 }
 

@@ -1,8 +1,8 @@
 //! `paritas encode`: a file or pipe becomes shards.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use paritas::Code;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::args::Encode;
 use crate::commands::Outcome;
 use crate::exit::{self, Exit, Failure};
-use crate::output::{self, Output};
+use crate::output::{self, Output, counted, shown};
 
 /// Encodes and reports.
 pub fn run(args: &Encode, output: &Output) -> Outcome {
@@ -32,10 +32,10 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     report.warnings.iter().for_each(|warning| output.warn(warning));
     output.result(value(&spec, &job, &report, seconds), || {
         format!(
-            "{}: {} as {} shards of {spec}, {} stored, object {}",
-            job.name.display(),
+            "{}: {} as {} of {spec}, {} stored, object {}",
+            shown(&job.name),
             output::bytes(report.length),
-            report.shards.len(),
+            counted(report.shards.len(), "shard"),
             output::bytes(report.stored),
             report.object
         ) + &stages_note(stages)
@@ -53,20 +53,60 @@ fn stages_note(stages: u8) -> String {
 
 fn open(path: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>), Failure> {
     if path.as_os_str() == "-" {
-        return Ok((Box::new(std::io::stdin()), None));
+        return Ok((Box::new(io::stdin()), None));
     }
-    let failed = |error| Failure::io(format!("reading {}", path.display()), &error);
+    let failed = |error| Failure::io(format!("reading {}", shown(path)), &error);
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if metadata.is_dir() {
         return Err(Failure::arguments(format!(
             "{} is a folder; pipe it through tar, as in `tar c {} | paritas encode - …`",
-            path.display(),
-            path.display()
+            shown(path),
+            shown(path)
         )));
     }
-    let length = metadata.is_file().then_some(metadata.len());
-    Ok((Box::new(file), length))
+    if !metadata.is_file() {
+        return Ok((Box::new(file), None));
+    }
+    let length = metadata.len();
+    Ok((Box::new(Unchanging { file, before: metadata, read: 0 }), Some(length)))
+}
+
+/// A file that must stay as it is while it is read: shards of something that was never in the file
+/// protect nothing. Its length and its time of change are compared where it ends, and where it goes on
+/// although it should have ended.
+struct Unchanging {
+    file: File,
+    before: Metadata,
+    /// The bytes read so far.
+    read: u64,
+}
+
+impl Read for Unchanging {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(target)?;
+        self.read += read as u64;
+        let at_end = read == 0 && !target.is_empty();
+        if at_end || self.read > self.before.len() {
+            self.expect_unchanged()?;
+        }
+        Ok(read)
+    }
+}
+
+impl Unchanging {
+    fn expect_unchanged(&self) -> io::Result<()> {
+        let now = self.file.metadata()?;
+        let what = match (self.before.len(), now.len()) {
+            (before, now) if before != now => format!("from {before} to {now} bytes"),
+            _ if self.before.modified().ok() != now.modified().ok() => "in place".to_owned(),
+            _ => return Ok(()),
+        };
+        Err(io::Error::other(format!(
+            "the file changed while it was read ({what}), so no shards are left; encode a copy or a \
+             snapshot of it, or what `cat` reads of it: `cat FILE | paritas encode - --name NAME`"
+        )))
+    }
 }
 
 fn name(args: &Encode) -> Result<OsString, Failure> {
@@ -77,7 +117,7 @@ fn name(args: &Encode) -> Result<OsString, Failure> {
         return Ok("stdin".into());
     }
     let name = args.file.file_name().map(OsString::from);
-    name.ok_or_else(|| Failure::arguments(format!("{} has no name", args.file.display())))
+    name.ok_or_else(|| Failure::arguments(format!("{} has no name", shown(&args.file))))
 }
 
 /// `--out` is made if need be; each `--to` must exist.

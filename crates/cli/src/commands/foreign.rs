@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::args::{Export, FormatName, Import};
 use crate::commands::{Outcome, encode, shards};
 use crate::exit::{self, Exit};
-use crate::output::{self, Output};
+use crate::output::{self, Output, counted, shown};
 
 /// Imports and reports.
 pub fn import(args: &Import, output: &Output) -> Outcome {
@@ -38,10 +38,10 @@ pub fn import(args: &Import, output: &Output) -> Outcome {
     value["missing"] = json!(report.missing);
     output.result(value, || {
         let mut text = format!(
-            "{}: {} from fragments of {spec} as {} shards, object {}",
-            job.name.display(),
+            "{}: {} from fragments of {spec} as {}, object {}",
+            shown(&job.name),
             output::bytes(report.encoded.length),
-            report.encoded.shards.len(),
+            counted(report.encoded.shards.len(), "shard"),
             report.encoded.object
         );
         for index in &report.missing {
@@ -55,7 +55,7 @@ pub fn import(args: &Import, output: &Output) -> Outcome {
 /// Exports and reports.
 pub fn export(args: &Export, output: &Output) -> Outcome {
     let inventory = shards::find(&args.paths, output)?;
-    let object = inventory.choose(args.object.as_deref())?;
+    let object = shards::choose(&inventory, args.object.as_deref())?;
     exit::make_folder(&args.out)?;
     let job = ExportJob {
         format: args.foreign.format.into(),
@@ -76,8 +76,8 @@ pub fn export(args: &Export, output: &Output) -> Outcome {
     });
     value["files"] = paths.collect();
     output.result(value, || {
-        let (name, out) = (object.name().display(), args.out.display());
-        format!("{name}: {} files written to {out}", files.len())
+        let (name, out) = (shown(object.name()), shown(&args.out));
+        format!("{name}: {} written to {out}", counted(files.len(), "file"))
     });
     Ok(Exit::Done)
 }

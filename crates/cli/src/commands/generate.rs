@@ -1,5 +1,6 @@
 //! `paritas completions` and `paritas man`: made from the same definitions as the parser.
 
+use std::io::Write;
 use std::path::Path;
 
 use clap::CommandFactory;
@@ -8,19 +9,21 @@ use clap_complete::Shell;
 use crate::args::Args;
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
+use crate::output::{self, shown};
 
 /// Prints completions for a shell.
 pub fn completions(shell: Shell) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "paritas", &mut script);
-    std::io::Write::write_all(&mut std::io::stdout(), &script)
-        .map_err(|error| Failure::io("standard output", &error))?;
+    let mut stdout = std::io::stdout();
+    let printed = stdout.write_all(&script).and_then(|()| stdout.flush());
+    output::expect_printed("standard output", printed)?;
     Ok(Exit::Done)
 }
 
 /// Writes a man page for the program and one for each command.
 pub fn man(directory: &Path) -> Outcome {
     clap_mangen::generate_to(Args::command(), directory)
-        .map_err(|error| Failure::io(directory.display(), &error))?;
+        .map_err(|error| Failure::io(shown(directory), &error))?;
     Ok(Exit::Done)
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::args::Info;
 use crate::commands::{Outcome, shards};
 use crate::exit::Exit;
-use crate::output::{self, Output};
+use crate::output::{self, Output, shown};
 
 /// Reports every object.
 pub fn run(args: &Info, output: &Output) -> Outcome {
@@ -57,7 +57,7 @@ fn text(object: &Object, reception: Option<&ReceptionReport>) -> String {
     let mut text = format!(
         "{}\n  object  {}\n  code    {}, {}\n  length  {}\n  \
          digest  {}\n  layout  {}, packets of {} bytes, {} stripes a block, {} stored",
-        object.name().display(),
+        shown(object.name()),
         object.id(),
         object.code().spec(),
         shards::tolerance_text(
@@ -76,17 +76,19 @@ fn text(object: &Object, reception: Option<&ReceptionReport>) -> String {
     if let Some(report) = reception {
         text.push_str(&format!("\n  needs   {}", shards::reception_text(report)));
     }
+    let unreadable = object.unreadable();
     for (part, files) in object.parts().iter().enumerate() {
-        let Part { shard, stage } = object.part(part);
-        let shard = shards::shard_name(shard, stage);
+        let Part { shard: index, stage } = object.part(part);
+        let shard = shards::shard_name(index, stage);
         if files.is_empty() {
-            text.push_str(&format!("\n  {shard} is missing"));
+            let state = if unreadable.contains(&index) { "unreadable" } else { "missing" };
+            text.push_str(&format!("\n  {shard} is {state}"));
         }
         for file in files {
             let flaws = object.flaws(part, file);
             let note =
                 if flaws.is_empty() { String::new() } else { format!(": {}", flaws.join("; ")) };
-            text.push_str(&format!("\n  {shard}  {}{note}", file.path().display()));
+            text.push_str(&format!("\n  {shard}  {}{note}", shown(file.path())));
         }
     }
     text

@@ -14,6 +14,7 @@ use paritas::{CellId, Code};
 
 use crate::commands::codes::parity_rows;
 use crate::exit::{Exit, Failure};
+use crate::output::shown;
 
 /// The side of a square with its margin, in pixels.
 const GRID: usize = 12;
@@ -35,7 +36,7 @@ pub(super) fn write(code: &Code, path: &Path) -> Result<(), Failure> {
     }
     fs::write(path, picture(code)).map_err(|error| Failure {
         exit: Exit::Io,
-        message: format!("writing {}: {error}", path.display()),
+        message: format!("writing {}: {error}", shown(path)),
     })
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::args::Promote;
 use crate::commands::{Outcome, shards};
 use crate::exit::{self, Failure};
-use crate::output::{self, Output};
+use crate::output::{self, Output, counted, shown};
 
 /// Promotes all objects, as far as each can be; the exit code is that of the worst.
 pub fn run(args: &Promote, output: &Output) -> Outcome {
@@ -29,15 +29,15 @@ fn one(object: &Object, args: &Promote, output: &Output) -> Result<(), Failure> 
 
 fn warnings(object: &Object, report: &PromoteReport) -> Vec<String> {
     let mut warnings = report.warnings.clone();
-    let name = object.name().display();
+    let name = shown(object.name());
     if !report.missing.is_empty() {
         let missing: Vec<String> = report.missing.iter().map(usize::to_string).collect();
         warnings.push(format!("{name}: shards miss ({}); repair writes them", missing.join(", ")));
     }
     if report.damaged_segments > 0 {
-        let segments = report.damaged_segments;
+        let segments = counted(report.damaged_segments, "segment");
         warnings.push(format!(
-            "{name}: blocks are damaged in {segments} segments, in whose place others were read; \
+            "{name}: blocks are damaged in {segments}, in whose place others were read; \
              verify tells which, repair rewrites them"
         ));
     }
@@ -64,24 +64,24 @@ fn value(object: &Object, report: &PromoteReport, seconds: f64) -> Value {
 }
 
 fn text(object: &Object, report: &PromoteReport) -> String {
-    let (name, code) = (object.name().display(), object.code());
+    let (name, code) = (shown(object.name()), object.code());
     let (stage, stages) = (report.stage, object.stages());
     let tolerance = code.tolerance_at(stage);
     if report.added.is_empty() {
         return format!(
-            "{name}: in stage {stage} of {stages} already, nothing to do; any {tolerance} shards may \
-             be lost"
+            "{name}: in stage {stage} of {stages} already, nothing to do; any {} may be lost",
+            counted(tolerance, "shard")
         );
     }
     let mut text = format!(
-        "{name}: stage {stage} of {stages}, any {tolerance} of {} shards may be lost; {} files added, \
+        "{name}: stage {stage} of {stages}, any {tolerance} of {} shards may be lost; {} added, \
          {} read",
         object.shard_count(),
-        report.added.len(),
+        counted(report.added.len(), "file"),
         output::bytes(report.read_payload)
     );
     for part in &report.added {
-        text.push_str(&format!("\n  shard {}: {}", part.shard, part.path.display()));
+        text.push_str(&format!("\n  shard {}: {}", part.shard, shown(&part.path)));
     }
     text
 }

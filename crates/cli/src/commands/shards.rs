@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use paritas::Code;
 use paritas_store::{
-    FileReport, Inventory, Object, ReceptionReport, ShardReport, ShardState, reception_key,
-    scan_with,
+    ErrorKind, FileReport, Ignored, Inventory, Object, ReceptionReport, ShardReport, ShardState,
+    reception_key, scan_with,
 };
 use paritas_tune::Memory;
 use serde_json::{Value, json};
 
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output};
+use crate::output::{self, Output, counted, shown};
 
 /// Looks for shards and warns of what is none: everything that was named, and in folders what has
 /// the ending of a shard.
@@ -21,16 +21,53 @@ pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
     let inventory = scan_with(paths, paritas_tune::codec_options);
     for ignored in &inventory.ignored {
         let looks_like_one = ignored.path.extension() == Some(OsStr::new("paritas"));
-        if ignored.named || looks_like_one {
-            output.warn(&format!("{} {}", ignored.path.display(), ignored.reason));
+        if ignored.named || looks_like_one || ignored.unreadable {
+            output.warn(&format!("{} {}", shown(&ignored.path), shown(&ignored.reason)));
         }
     }
     if inventory.objects.is_empty() {
-        let shown: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        let shown = shown.join(", ");
-        return Err(Failure::not_recognised(format!("there are no shards in {shown}")));
+        let paths: Vec<String> = paths.iter().map(|path| shown(path).to_string()).collect();
+        let paths = paths.join(", ");
+        let message = match unread(&inventory) {
+            Some(unread) => format!("no shards were found in {paths}: {unread}"),
+            None => format!("there are no shards in {paths}"),
+        };
+        return Err(not_found(&inventory, message));
     }
     Ok(inventory)
+}
+
+/// How many unreadable files a message names.
+const NAMED: usize = 8;
+
+/// What could not be opened, if anything.
+fn unread(inventory: &Inventory) -> Option<String> {
+    let unread = inventory.ignored.iter().filter(|ignored| ignored.unreadable);
+    let say = |ignored: &Ignored| format!("{} {}", shown(&ignored.path), shown(&ignored.reason));
+    let mut notes: Vec<String> = unread.clone().take(NAMED).map(say).collect();
+    if unread.clone().count() > NAMED {
+        notes.push(format!("and {} more", unread.count() - NAMED));
+    }
+    (!notes.is_empty()).then(|| notes.join(", "))
+}
+
+/// Something is not there, as far as files could be opened.
+fn not_found(inventory: &Inventory, message: String) -> Failure {
+    match inventory.ignored.iter().any(|ignored| ignored.unreadable) {
+        true => Failure { exit: Exit::Io, message },
+        false => Failure::not_recognised(message),
+    }
+}
+
+/// The object that a command works on: the one that is named, or the only one.
+pub fn choose<'a>(inventory: &'a Inventory, wanted: Option<&OsStr>) -> Result<&'a Object, Failure> {
+    inventory.choose(wanted).map_err(|error| match error.kind() {
+        ErrorKind::NotRecognised => {
+            let unread = unread(inventory).map(|unread| format!("\n{unread}"));
+            not_found(inventory, format!("{error}{}", unread.unwrap_or_default()))
+        }
+        _ => error.into(),
+    })
 }
 
 /// The objects that a command works on: the one that is named, or all.
@@ -40,7 +77,7 @@ pub fn chosen<'a>(
 ) -> Result<Vec<&'a Object>, Failure> {
     match wanted {
         None => Ok(inventory.objects.iter().collect()),
-        Some(_) => Ok(vec![inventory.choose(wanted)?]),
+        Some(_) => Ok(vec![choose(inventory, wanted)?]),
     }
 }
 
@@ -88,7 +125,11 @@ pub fn shard_values(shards: &[ShardReport]) -> Vec<Value> {
 
 /// A shard's file in JSON.
 pub fn file_value(file: &FileReport) -> Value {
-    let state = if file.is_intact() { ShardState::Intact } else { ShardState::Damaged };
+    let state = match file.is_intact() {
+        true => ShardState::Intact,
+        false if file.unreadable => ShardState::Unreadable,
+        false => ShardState::Damaged,
+    };
     let mut value = json!({
         "index": file.shard, "stage": file.stage, "state": self::state(state), "bad_lanes": file.bad_lanes,
         "first_bad_offset": file.first_bad, "notes": file.flaws, "misnamed": file.misnamed,
@@ -99,7 +140,7 @@ pub fn file_value(file: &FileReport) -> Value {
 
 /// A shard's file in a line for people, if there is something to say.
 pub fn file_line(file: &FileReport) -> Option<String> {
-    let (path, shard) = (file.path.display(), shard_name(file.shard, file.stage));
+    let (path, shard) = (shown(&file.path), shard_name(file.shard, file.stage));
     if !file.is_intact() {
         return Some(format!("  {shard}: {path}: {}", file.flaws.join("; ")));
     }
@@ -116,8 +157,8 @@ pub fn shard_name(index: usize, stage: u8) -> String {
 pub fn stage_note(object: &Object) -> Option<String> {
     let (stage, stages) = (object.stage(), object.stages());
     let later = (stage < stages).then(|| {
-        let tolerance = object.code().tolerance_at(stage + 1);
-        format!("; after promote, any {tolerance} shards may be lost")
+        let tolerance = counted(object.code().tolerance_at(stage + 1), "shard");
+        format!("; after promote, any {tolerance} may be lost")
     });
     (stages > 1).then(|| format!("stage {stage} of {stages}{}", later.unwrap_or_default()))
 }
@@ -128,13 +169,14 @@ pub fn state(state: ShardState) -> &'static str {
         ShardState::Intact => "intact",
         ShardState::Damaged => "damaged",
         ShardState::Missing => "missing",
+        ShardState::Unreadable => "unreadable",
     }
 }
 
 /// What may be lost of a code's nodes, or of what they are called here.
 pub fn tolerance_text(code: &Code, (tolerable, count): (usize, usize), nodes: &str) -> String {
     match code.graph() {
-        Some(graph) => format!("somewhat more than {} blocks are enough", graph.data()),
+        Some(graph) => format!("somewhat more than {} are enough", counted(graph.data(), "block")),
         None => format!("any {tolerable} of {count} {nodes} may be lost"),
     }
 }

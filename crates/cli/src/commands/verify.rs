@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::args::Verify;
 use crate::commands::{Outcome, shards};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output};
+use crate::output::{self, Output, shown};
 
 /// Verifies all objects; the exit code is that of the worst.
 pub fn run(args: &Verify, output: &Output) -> Outcome {
@@ -27,6 +27,7 @@ fn one(object: &Object, threads: usize, output: &Output) -> Result<Exit, Failure
         Status::Intact => Exit::Done,
         Status::Repairable => Exit::Repairable,
         Status::Lost => Exit::Lost,
+        Status::Unknown => Exit::Io,
     })
 }
 
@@ -54,15 +55,21 @@ fn value(object: &Object, report: &VerifyReport, seconds: f64) -> Value {
 }
 
 fn text(object: &Object, report: &VerifyReport) -> String {
-    let mut text = format!("{}: {}", object.name().display(), status(report.status));
+    let mut text = format!("{}: {}", shown(object.name()), status(report.status));
     if let Some(length) = object.length() {
         text.push_str(&format!(", {}", output::bytes(length)));
     }
     match report.status {
         Status::Lost => text.push_str(" — beyond repair"),
+        Status::Unknown if report.digest != DigestCheck::Right => {}
         _ => {
             let likely = if object.code().graph().is_some() { "likely " } else { "" };
-            text.push_str(&format!(", {likely}{} more losses are tolerable", report.tolerable));
+            let (losses, are) = match report.tolerable {
+                1 => ("loss", "is"),
+                _ => ("losses", "are"),
+            };
+            let more = format!(", {likely}{} more {losses} {are} tolerable", report.tolerable);
+            text.push_str(&more);
         }
     }
     text.extend(shards::stage_note(object).map(|note| format!("\n  {note}")));
@@ -89,5 +96,6 @@ fn status(status: Status) -> &'static str {
         Status::Intact => "intact",
         Status::Repairable => "repairable",
         Status::Lost => "lost",
+        Status::Unknown => "unknown",
     }
 }

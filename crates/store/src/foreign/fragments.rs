@@ -13,6 +13,7 @@ use paritas::{Buffer, Code, Codec, CodecOptions, NodeId};
 use crate::error::{Error, ErrorKind, Result};
 use crate::foreign::layout::{Layout, Run};
 use crate::shard::positional::read_at;
+use crate::shown::shown;
 
 /// How many bytes of a fragment are handled at once: whole words of any width.
 pub(crate) const CHUNK: usize = 64 << 10;
@@ -79,7 +80,7 @@ impl Fragments {
         Err(Error::parameters(format!(
             "{} has {found} bytes, but fragment {number} of a file of {} bytes has {expected}; \
              leave it out if it is damaged",
-            path.display(),
+            shown(path),
             self.layout.length
         )))
     }

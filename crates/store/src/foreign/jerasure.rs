@@ -22,6 +22,7 @@ use crate::foreign::plain::lengths;
 use crate::foreign::{
     Foreign, Hints, Plan, Survey, by_number, data_nodes, expect_family, file_name, not_recognised,
 };
+use crate::shown::shown;
 
 /// The bytes of a long, which cells are a multiple of w of.
 const LONG: u64 = 8;
@@ -94,8 +95,9 @@ fn spec(technique: &str, k: u64, m: u64, w: u64) -> Result<Spec> {
             Ok(Spec::new(family).with("k", k).with("m", m).with("w", w))
         }
         _ => Err(Error::parameters(format!(
-            "{technique} with m = {m}: of Jerasure's techniques there are reed_sol_van, and \
-             reed_sol_r6_op with m = 2"
+            "{} with m = {m}: of Jerasure's techniques there are reed_sol_van, and \
+             reed_sol_r6_op with m = 2",
+            shown(technique)
         ))),
     }
 }

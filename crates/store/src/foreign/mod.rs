@@ -30,6 +30,7 @@ use crate::foreign::layout::Layout;
 use crate::foreign::spread::Spread;
 use crate::shard::place::{Pending, Replace, allow_open_files, commit};
 use crate::shard::{DecodeTarget, EncodeJob, EncodeReport, Object, Progress, decode, encode};
+use crate::shown::shown;
 
 /// A tool's way to store fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,10 +195,10 @@ pub struct ExportJob {
 /// [`ErrorKind::Exists`] when files are not to be replaced, and as [`decode`].
 pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Result<Vec<PathBuf>> {
     let name = object.name().to_str().ok_or_else(|| {
-        Error::parameters(format!("{}: the name is not UTF-8", object.name().display()))
+        Error::parameters(format!("{}: the name is not UTF-8", shown(object.name())))
     })?;
     let length = object.length().ok_or_else(|| {
-        Error::too_few(format!("{name}: no shard is left that states the object's length"))
+        Error::too_few(format!("{}: no shard is left that states the object's length", shown(name)))
     })?;
     let plan = job.format.foreign().plan(object.code(), name, length, &job.hints)?;
     let paths = |files: &[(String, Vec<u8>)]| -> Vec<PathBuf> {
@@ -205,20 +206,22 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     };
     let (fragments, others) = (paths(&plan.files), paths(&plan.others));
     refuse_existing(job, fragments.iter().chain(&others))?;
-    allow_open_files(fragments.len() + others.len());
     let replace = if job.force { Replace::Always } else { Replace::Never };
-    let begin = |(path, (_, content)): (&PathBuf, &(String, Vec<u8>))| {
-        let file = Pending::create(path.clone(), replace)?;
-        file.write_at(&mut [IoSlice::new(content)], 0)?;
-        Ok(file)
+    let begin = |paths: &[PathBuf], contents: &[(String, Vec<u8>)]| {
+        let targets = paths.iter().map(|path| (path.clone(), replace)).collect();
+        let files = Pending::create_all(targets, 0)?;
+        for (file, (_, content)) in files.iter().zip(contents) {
+            file.write_at(&mut [IoSlice::new(content)], 0)?;
+        }
+        Ok::<_, Error>(files)
     };
-    let begun = fragments.iter().zip(&plan.files).map(begin).collect::<Result<Vec<_>>>()?;
+    let begun = begin(&fragments, &plan.files)?;
     let header = plan.files.first().map_or(0, |(_, header)| header.len() as u64);
     let spread = Spread::new(begun, plan.layout, header);
     let target = DecodeTarget::Writer(Box::new(spread.writer()));
     decode(object, target, job.threads, progress)?;
     let mut files = spread.finish(object.code().clone())?;
-    files.extend(others.iter().zip(&plan.others).map(begin).collect::<Result<Vec<_>>>()?);
+    files.extend(begin(&others, &plan.others)?);
     commit(files, &[], job.sync)?;
     Ok(fragments.into_iter().chain(others).collect())
 }
@@ -229,7 +232,7 @@ fn refuse_existing<'a>(
     mut paths: impl Iterator<Item = &'a PathBuf>,
 ) -> Result<()> {
     match paths.find(|path| !job.force && fs::symlink_metadata(path).is_ok()) {
-        Some(path) => Err(Error::exists(format!("{} exists; force replaces it", path.display()))),
+        Some(path) => Err(Error::exists(format!("{} exists; force replaces it", shown(path)))),
         None => Ok(()),
     }
 }
@@ -247,13 +250,13 @@ fn by_number(
     let mut files: Vec<Option<PathBuf>> = vec![None; count];
     for (number, path) in numbered {
         let place = files.get_mut(number).ok_or_else(|| {
-            Error::parameters(format!("{} is not one of {count} fragments", path.display()))
+            Error::parameters(format!("{} is not one of {count} fragments", shown(&path)))
         })?;
         if let Some(first) = place.replace(path.clone()) {
             return Err(Error::parameters(format!(
                 "{} and {} are both fragment {number}",
-                first.display(),
-                path.display()
+                shown(&first),
+                shown(&path)
             )));
         }
     }
@@ -261,7 +264,7 @@ fn by_number(
 }
 
 fn not_recognised(path: &Path, why: &str) -> Error {
-    Error::new(ErrorKind::NotRecognised, format!("{}: {why}", path.display()))
+    Error::new(ErrorKind::NotRecognised, format!("{}: {why}", shown(path)))
 }
 
 /// The number of data nodes of a code in the word layout.

@@ -23,6 +23,7 @@ use crate::foreign::layout::{Last, Layout};
 use crate::foreign::{
     Foreign, Hints, Plan, Survey, by_number, data_nodes, expect_family, file_name, not_recognised,
 };
+use crate::shown::shown;
 
 /// The bytes of a share that zfec encodes at a time.
 const CELL: u64 = 4096;
@@ -101,7 +102,7 @@ impl Foreign for Zfec {
         let (first, path) = (headers[0], &files[0]);
         let same = |header: &Header| Header { share: first.share, ..*header } == first;
         if let Some(other) = headers.iter().position(|header| !same(header)) {
-            let why = format!("its header is not of the same file as that of {}", path.display());
+            let why = format!("its header is not of the same file as that of {}", shown(path));
             return Err(not_recognised(&files[other], &why));
         }
         let Header { n, k, padding, .. } = first;

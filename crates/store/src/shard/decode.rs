@@ -13,6 +13,7 @@ use crate::shard::object::Object;
 use crate::shard::place::{Pending, Replace, commit};
 use crate::shard::segment::Segment;
 use crate::shard::sources::{Depth, FileReport, Sources};
+use crate::shown::shown;
 
 /// Where a decoded object goes.
 pub enum DecodeTarget {
@@ -33,7 +34,7 @@ pub enum DecodeTarget {
 impl std::fmt::Debug for DecodeTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::File { path, .. } => write!(f, "File({})", path.display()),
+            Self::File { path, .. } => write!(f, "File({})", shown(path)),
             Self::Writer(_) => f.write_str("Writer"),
         }
     }
@@ -59,14 +60,15 @@ pub struct DecodeReport {
 /// # Errors
 /// [`ErrorKind::TooFewShards`] when more is lost than can be recovered,
 /// [`ErrorKind::DigestMismatch`] when the bytes are not those that were encoded,
-/// [`ErrorKind::Exists`] when the target is not to be replaced, [`ErrorKind::Io`].
+/// [`ErrorKind::Exists`] when the target is not to be replaced, [`ErrorKind::Io`], also where what is lacking
+/// may be in files that could not be opened.
 pub fn decode(
     object: &Object,
     target: DecodeTarget,
     threads: usize,
     progress: Progress<'_>,
 ) -> Result<DecodeReport> {
-    let sources = Sources::open(object)?;
+    let sources = Sources::open(object, 1)?;
     let target = Target::open(target)?;
     let (file, stream, sync) = match target {
         Target::File(file, sync) => (Some(file), None, sync),
@@ -147,7 +149,7 @@ pub(crate) fn check_digest(object: &Object, digest: Digest) -> Result<()> {
         Some(stated) if stated != digest => Err(Error::digest(format!(
             "{}: all blocks that were read are intact, yet the object's digest is {digest}, and not \
              {stated} as its shards state",
-            object.name().display()
+            shown(object.name())
         ))),
         _ => Ok(()),
     }
@@ -168,11 +170,11 @@ impl Target {
         let replace = if force { Replace::Always } else { Replace::Never };
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => {
-                Err(Error::exists(format!("{} is a directory", path.display())))
+                Err(Error::exists(format!("{} is a directory", shown(&path))))
             }
             Ok(found) if !found.is_file() => Self::open_stream(&path),
             Ok(_) if !force => {
-                Err(Error::exists(format!("{} exists; force replaces it", path.display())))
+                Err(Error::exists(format!("{} exists; force replaces it", shown(&path))))
             }
             // What a link leads to is replaced, not the link.
             Ok(_) => {
@@ -181,7 +183,7 @@ impl Target {
                 Ok(Self::File(Pending::create(path, replace)?, sync))
             }
             Err(_) if path.file_name().is_none() => {
-                Err(Error::parameters(format!("{} is not the name of a file", path.display())))
+                Err(Error::parameters(format!("{} is not the name of a file", shown(&path))))
             }
             Err(_) => Ok(Self::File(Pending::create(path, replace)?, sync)),
         }

@@ -14,8 +14,9 @@ use crate::shard::Progress;
 use crate::shard::crew::Crew;
 use crate::shard::format::{Digest, Identity, ObjectId, Total, check_name};
 use crate::shard::geometry::{DEFAULT_BLOCK_BYTES, Geometry};
-use crate::shard::place::{Pending, Replace, allow_open_files, commit, existing};
+use crate::shard::place::{Pending, Replace, commit, existing};
 use crate::shard::segment::{BlockId, Segment};
+use crate::shown::{counted, shown};
 
 /// What is to be encoded, how, and where to.
 #[derive(Debug, Clone)]
@@ -99,14 +100,13 @@ pub fn encode(
     let old = existing(&job.directories, &job.name)?;
     if let (Some(first), false) = (old.first(), job.force) {
         return Err(Error::exists(format!(
-            "{} shard files of that name exist, such as {}; force replaces them",
-            old.len(),
-            first.display()
+            "{} of that name exist already, such as {}; force replaces them",
+            counted(old.len(), "shard file"),
+            shown(first)
         )));
     }
-    allow_open_files(paths.len());
-    let create = |path: &PathBuf| Pending::create(path.clone(), Replace::Never);
-    let files = paths.iter().map(create).collect::<Result<Vec<_>>>()?;
+    let targets = paths.iter().map(|path| (path.clone(), Replace::Never)).collect();
+    let files = Pending::create_all(targets, 0)?;
     let encoding = Encoding { geometry: &geometry, identity: &identity, files: &files };
     let (total, stored) = encoding.run(job, source, progress)?;
     commit(files, &old, job.sync)?;
@@ -121,13 +121,13 @@ pub fn encode(
 
 fn prepare(job: &EncodeJob) -> Result<(Geometry, Identity)> {
     check_name(job.name.as_bytes())
-        .map_err(|how| Error::parameters(format!("{}: {how}", job.name.display())))?;
+        .map_err(|how| Error::parameters(format!("{}: {how}", shown(&job.name))))?;
     if job.directories.is_empty() {
         return Err(Error::parameters("there is no directory to write shards to"));
     }
     for directory in &job.directories {
         if !directory.is_dir() {
-            let message = format!("{} is not a directory", directory.display());
+            let message = format!("{} is not a directory", shown(directory));
             return Err(Error::new(ErrorKind::Io, message));
         }
     }
@@ -166,7 +166,7 @@ pub(super) fn shared_directories<'a>(
     }
     let worst = directories.into_iter().max_by_key(|(_, shards)| shards.len());
     let warning = worst.filter(|(_, shards)| shards.len() > 1).map(|(directory, shards)| {
-        let (count, directory) = (shards.len(), directory.display());
+        let (count, directory) = (shards.len(), shown(directory));
         let tolerance = match code.graph() {
             Some(_) => "what may be lost of them is a matter of chance".to_owned(),
             None => format!("{} tolerates the loss of {tolerance}", code.spec()),

@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use paritas::define::erasure::Losses;
 use paritas::{CellId, CellSet, Code, CodecOptions, LaneCodec, PlanOptions};
 
 use crate::error::{Error, Result};
@@ -353,6 +354,23 @@ impl Geometry {
     pub fn cells(&self, buffers: impl IntoIterator<Item = usize>) -> CellSet {
         let cells = buffers.into_iter().flat_map(|buffer| self.codec.buffer_cells(buffer));
         CellSet::from_cells(self.code().cell_count(), cells.copied())
+    }
+
+    /// Whether all of the user's bytes are among these buffers, or can be computed from them.
+    pub fn is_solvable(&self, good: &[bool]) -> bool {
+        if self.data_buffers().iter().all(|&buffer| good[buffer]) {
+            return true;
+        }
+        let have = self.cells((0..good.len()).filter(|&buffer| good[buffer]));
+        let code = self.code();
+        if have.len() < code.data_cells().len() {
+            return false;
+        }
+        match code.graph() {
+            // What is found out is kept, for this is the question that follows.
+            Some(_) => self.codec().solvable(&have, &self.data_cells()),
+            None => Losses::new(code, have).is_solvable(),
+        }
     }
 
     /// All of the data cells.

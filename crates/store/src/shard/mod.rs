@@ -13,6 +13,7 @@ mod encode;
 mod geometry;
 mod names;
 mod object;
+mod open_files;
 pub(crate) mod place;
 pub(crate) mod positional;
 mod promote;
@@ -22,6 +23,7 @@ mod recognise;
 mod repair;
 mod segment;
 mod sources;
+mod unread;
 mod verify;
 
 pub use decode::{DecodeReport, DecodeTarget, decode};

@@ -16,6 +16,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::error::{Error, Result};
+use crate::shown::shown;
 
 /// The longest name of a file on any common file system.
 const MAX_FILE_NAME: usize = 255;
@@ -51,7 +52,7 @@ impl<'a> ShardName<'a> {
         Err(Error::parameters(format!(
             "the shards of {} would have names of {length} bytes; file systems allow \
              {MAX_FILE_NAME}: give a name of at most {} bytes",
-            name.name.escape_ascii(),
+            shown(OsStr::from_bytes(name.name)),
             MAX_FILE_NAME - (length - name.name.len())
         )))
     }

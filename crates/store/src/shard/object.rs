@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +14,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
 use crate::shard::geometry::{Extent, Geometry, Part, planned_bytes};
 use crate::shard::names::{self, ShardName};
-use crate::shard::recognise::{Recognised, ShardFile, recognise};
+use crate::shard::recognise::{NoShard, Recognised, ShardFile, recognise};
+use crate::shard::unread::Unread;
+use crate::shown::{counted, shown};
 
 /// What was found at some paths.
 #[derive(Debug, Default)]
@@ -33,6 +36,9 @@ pub struct Ignored {
     pub reason: String,
     /// Whether the path itself was given to [`scan`], and not a directory that it is in.
     pub named: bool,
+    /// Whether it could not be opened, so that nobody knows what it holds: it may be a shard of any of the
+    /// objects that were found, which [`super::verify`] takes into account.
+    pub unreadable: bool,
 }
 
 /// One object and the files that hold its shards.
@@ -43,6 +49,8 @@ pub struct Object {
     pub(crate) total: Option<Total>,
     /// Per part of any stage, its files, the complete ones first.
     pub(crate) parts: Vec<Vec<ShardFile>>,
+    /// What could not be opened, whatever it holds.
+    pub(crate) unread: Arc<[Unread]>,
 }
 
 /// Looks for shards in files and directories (not in directories below these). What reads the objects later runs
@@ -58,9 +66,7 @@ pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> 
     for path in paths {
         match fs::read_dir(path) {
             Ok(entries) => gathering.add_directory(path, entries),
-            Err(error) if path.is_dir() => {
-                gathering.ignore(path, format!("cannot be read: {error}"), true);
-            }
+            Err(error) if path.is_dir() => gathering.refuse_folder(path, &error),
             Err(_) => gathering.add_file(path, true),
         }
     }
@@ -79,7 +85,7 @@ impl Inventory {
         };
         let found: Vec<&Object> = self.objects.iter().filter(fits).collect();
         let list = |objects: &[&Object]| -> String {
-            let lines = objects.iter().map(|o| format!("\n  {} {}", o.id(), o.name().display()));
+            let lines = objects.iter().map(|o| format!("\n  {} {}", o.id(), shown(o.name())));
             lines.collect()
         };
         match (&found[..], wanted) {
@@ -88,7 +94,7 @@ impl Inventory {
                 ErrorKind::NotRecognised,
                 format!(
                     "there is no object {}, but{}",
-                    wanted.display(),
+                    shown(wanted),
                     list(&self.objects.iter().collect::<Vec<_>>())
                 ),
             )),
@@ -223,7 +229,7 @@ impl Object {
         let Some(footer) = file.footer else {
             flaws.push(match self.part_length(part) {
                 Some(expected) if expected > file.length => {
-                    format!("the file is {} bytes too short", expected - file.length)
+                    format!("the file is {} too short", counted(expected - file.length, "byte"))
                 }
                 _ => "the footer is missing or damaged".to_owned(),
             });
@@ -233,17 +239,17 @@ impl Object {
             flaws.push("the footer states another length or digest than most".to_owned());
         }
         if footer.end < file.length {
-            let bytes = file.length - footer.end;
-            flaws.push(format!("{bytes} bytes follow the footer at offset {}", footer.end));
+            let bytes = counted(file.length - footer.end, "byte");
+            flaws.push(format!("{bytes} after the footer at offset {}", footer.end));
         }
         match (&file.front, self.blocks(part)) {
             (Ok(front), Some(blocks)) if front + blocks > footer.start => {
-                let bytes = front + blocks - footer.start;
-                flaws.push(format!("{bytes} bytes are missing before the footer"));
+                let bytes = counted(front + blocks - footer.start, "byte");
+                flaws.push(format!("{bytes} missing before the footer"));
             }
             (Ok(front), Some(blocks)) if front + blocks < footer.start => {
-                let bytes = footer.start - front - blocks;
-                flaws.push(format!("there are {bytes} bytes too many before the footer"));
+                let bytes = counted(footer.start - front - blocks, "byte");
+                flaws.push(format!("{bytes} too many before the footer"));
             }
             _ => {}
         }
@@ -292,6 +298,7 @@ struct Gathering {
     /// Files in directories that have temporary names.
     temporary: Vec<PathBuf>,
     ignored: Vec<Ignored>,
+    unread: Vec<Unread>,
 }
 
 impl Gathering {
@@ -303,7 +310,7 @@ impl Gathering {
                     self.temporary.push(entry.path());
                 }
                 Ok(entry) => files.push(entry.path()),
-                Err(error) => self.ignore(directory, format!("cannot be read: {error}"), true),
+                Err(error) => self.refuse_folder(directory, &error),
             }
         }
         files.sort_unstable();
@@ -319,12 +326,31 @@ impl Gathering {
         }
         match recognise(path) {
             Ok(recognised) => self.found.push((recognised, named)),
-            Err(reason) => self.ignore(path, reason, named),
+            // Of a path that was given it may not even be known whether it is a folder.
+            Err(why) => self.refuse(path, why, named, named && fs::metadata(path).is_err()),
         }
     }
 
+    fn refuse_folder(&mut self, path: &Path, error: &io::Error) {
+        self.refuse(path, NoShard::refused(error), true, true);
+    }
+
+    fn refuse(&mut self, path: &Path, why: NoShard, named: bool, is_folder: bool) {
+        let NoShard { reason, is_unreadable } = why;
+        if is_unreadable {
+            let (path, reason) = (path.to_owned(), reason.clone());
+            self.unread.push(Unread { path, reason, is_folder });
+        }
+        self.ignored.push(Ignored {
+            path: path.to_owned(),
+            reason,
+            named,
+            unreadable: is_unreadable,
+        });
+    }
+
     fn ignore(&mut self, path: &Path, reason: String, named: bool) {
-        self.ignored.push(Ignored { path: path.to_owned(), reason, named });
+        self.ignored.push(Ignored { path: path.to_owned(), reason, named, unreadable: false });
     }
 
     /// Files with temporary names are unfinished and no shards, but for one case: a crash while a
@@ -334,7 +360,13 @@ impl Gathering {
         let mut named: HashSet<Identity> = HashSet::new();
         named.extend(self.found.iter().map(|(recognised, _)| recognised.identity.clone()));
         for path in std::mem::take(&mut self.temporary) {
-            let unnamed = recognise(&path).ok();
+            let unnamed = match recognise(&path) {
+                Err(why) if why.is_unreadable => {
+                    self.refuse(&path, why, false, false);
+                    continue;
+                }
+                unnamed => unnamed.ok(),
+            };
             let complete = |r: &Recognised| r.file.has_front() && r.file.has_footer();
             if unnamed.filter(complete).is_some_and(|r| named.contains(&r.identity)) {
                 self.add_file(&path, false);
@@ -360,7 +392,11 @@ impl Gathering {
             }
         }
         objects.retain(|object| object.parts.iter().any(|files| !files.is_empty()));
-        objects.iter_mut().for_each(Object::settle);
+        let unread: Arc<[Unread]> = self.unread.into();
+        for object in &mut objects {
+            object.unread = Arc::clone(&unread);
+            object.settle();
+        }
         Inventory { objects, ignored: self.ignored }
     }
 }
@@ -368,7 +404,7 @@ impl Gathering {
 impl Object {
     fn new(identity: Identity, geometry: Arc<Geometry>) -> Self {
         let parts = vec![Vec::new(); geometry.part_count()];
-        Self { identity, geometry, total: None, parts }
+        Self { identity, geometry, total: None, parts, unread: Arc::new([]) }
     }
 
     /// Takes a file, or says why the code has none such.
@@ -432,7 +468,7 @@ fn rebuild(identity: &Identity, options: Options<'_>) -> Result<Geometry, String
         .map_err(|error| format!("cannot be read by this version: {error}"))?;
     let (nodes, shards) = (code.node_count(), identity.shards);
     if nodes != shards as usize {
-        return Err(format!("states {shards} shards, but {spec} has {nodes}"));
+        return Err(format!("states {}, but {spec} has {nodes}", counted(shards, "shard")));
     }
     if layout_of(&code) != identity.layout() {
         return Err(format!("states layout {}, which {spec} has not", identity.layout()));

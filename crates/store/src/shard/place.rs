@@ -11,13 +11,16 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::AsRawFd;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, renameat_with};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::error::{Error, Result};
+use crate::shard::open_files::OpenFiles;
 use crate::shard::{names, positional};
+use crate::shown::shown;
 
 /// What may become of a file that already has the name of a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +38,7 @@ pub(crate) enum Replace {
 /// leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    file: File,
+    file: Handle,
     /// The temporary name, once it has one.
     temporary: Option<PathBuf>,
     target: PathBuf,
@@ -43,23 +46,52 @@ pub(crate) struct Pending {
     published: bool,
 }
 
+/// How a file is at hand that is being written.
+#[derive(Debug)]
+enum Handle {
+    /// It stays open.
+    Open(File),
+    /// It is opened under its temporary name when it is its turn, as the file of this number.
+    ByTurns(Arc<OpenFiles>, usize),
+}
+
 impl Pending {
+    /// New files that will have these names. Where the system does not allow so many to be open with
+    /// `others` beside them, they have temporary names from the beginning, and are opened by turns.
+    pub fn create_all(targets: Vec<(PathBuf, Replace)>, others: usize) -> Result<Vec<Self>> {
+        let count = targets.len();
+        let most = allow_open_files(count + others).saturating_sub(others);
+        if most >= count {
+            return targets
+                .into_iter()
+                .map(|(path, replace)| Self::create(path, replace))
+                .collect();
+        }
+        let files = OpenFiles::writing(most);
+        let create = |(number, (target, replace)): (usize, (PathBuf, Replace))| {
+            let (_, temporary) = under_temporary_name(&target, create_new)?;
+            let (file, temporary) = (Handle::ByTurns(Arc::clone(&files), number), Some(temporary));
+            Ok(Self { file, temporary, target, replace, published: false })
+        };
+        targets.into_iter().enumerate().map(create).collect()
+    }
+
     /// A new file that will be called `target`.
     pub fn create(target: PathBuf, replace: Replace) -> Result<Self> {
         let (file, temporary) = match without_name(directory_of(&target)) {
             Some(file) => (file, None),
-            None => under_temporary_name(&target, |path| {
-                OpenOptions::new().read(true).write(true).create_new(true).open(path)
-            })
-            .map(|(file, path)| (file, Some(path)))?,
+            None => {
+                under_temporary_name(&target, create_new).map(|(file, path)| (file, Some(path)))?
+            }
         };
+        let file = Handle::Open(file);
         Ok(Self { file, temporary, target, replace, published: false })
     }
 
     /// Gives the complete file a temporary name, if it has none yet.
     fn name(&mut self) -> Result<()> {
-        if self.temporary.is_none() {
-            let descriptor = descriptor_path(&self.file);
+        if let (None, Handle::Open(file)) = (&self.temporary, &self.file) {
+            let descriptor = descriptor_path(file);
             let link =
                 |path: &Path| Ok(linkat(CWD, &descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW)?);
             let ((), path) = under_temporary_name(&self.target, link)?;
@@ -68,26 +100,36 @@ impl Pending {
         Ok(())
     }
 
+    fn with_file<R>(&self, act: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
+        match &self.file {
+            Handle::Open(file) => act(file),
+            Handle::ByTurns(files, number) => {
+                files.with(*number, self.temporary.as_deref().unwrap_or(&self.target), act)
+            }
+        }
+    }
+
     /// Writes slices at a position.
     pub fn write_at(&self, slices: &mut [IoSlice<'_>], offset: u64) -> Result<()> {
-        positional::write_at(&self.file, slices, offset)
+        self.with_file(|file| positional::write_at(file, slices, offset))
             .map_err(|error| Error::io("writing", &self.target, &error))
     }
 
     /// Reads what was written at a position, as many bytes as there are.
     pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
-        positional::read_at(&self.file, &mut [IoSliceMut::new(bytes)], offset)
+        self.with_file(|file| positional::read_at(file, &mut [IoSliceMut::new(bytes)], offset))
             .map(|_| ())
             .map_err(|error| Error::io("reading back", &self.target, &error))
     }
 
     /// Makes the file so many bytes long, with zeros where nothing was written.
     pub fn set_length(&self, length: u64) -> Result<()> {
-        self.file.set_len(length).map_err(|error| Error::io("extending", &self.target, &error))
+        self.with_file(|file| file.set_len(length))
+            .map_err(|error| Error::io("extending", &self.target, &error))
     }
 
     fn sync(&self) -> Result<()> {
-        self.file.sync_all().map_err(|error| Error::io("syncing", &self.target, &error))
+        self.with_file(File::sync_all).map_err(|error| Error::io("syncing", &self.target, &error))
     }
 
     fn publish(&mut self) -> Result<()> {
@@ -101,7 +143,7 @@ impl Pending {
         };
         renamed.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
-                Error::exists(format!("{} exists by now", self.target.display()))
+                Error::exists(format!("{} exists by now", shown(&self.target)))
             }
             _ => Error::io("renaming a finished file to", &self.target, &error),
         })?;
@@ -116,6 +158,11 @@ impl Drop for Pending {
             let _ = fs::remove_file(temporary);
         }
     }
+}
+
+/// A new file under a name that is free.
+fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).open(path)
 }
 
 /// A file without a name in a directory, where the system can make one and name it later.
@@ -287,15 +334,20 @@ pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<Path
     Ok(found)
 }
 
-/// Lets this process have so many more files open, as far as the system allows. What is not
-/// allowed shows when a file is opened.
-pub(crate) fn allow_open_files(count: usize) {
+/// How many files this process has open besides those that it counts.
+const OTHER_FILES: u64 = 64;
+
+/// Lets this process have so many more files open, as far as the system allows. Returns how many
+/// are allowed, which may be none where few are.
+pub(crate) fn allow_open_files(count: usize) -> usize {
     let mut limit = getrlimit(Resource::Nofile);
-    let wanted = count as u64 + 64;
+    let wanted = count as u64 + OTHER_FILES;
     if limit.current.is_some_and(|current| current < wanted) {
         limit.current = limit.maximum.map(|most| most.min(wanted)).or(Some(wanted));
         let _ = setrlimit(Resource::Nofile, limit);
     }
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(wanted);
+    allowed.saturating_sub(OTHER_FILES).min(count as u64) as usize
 }
 
 fn random() -> Result<u32> {

@@ -21,6 +21,7 @@ use crate::shard::place::{directory_of, sync_directories_of};
 use crate::shard::rebuild::{make_from, needed_buffers};
 use crate::shard::repair::{Rebuild, Targets, name_one};
 use crate::shard::sources::{Depth, Sources};
+use crate::shown::shown;
 
 /// How to promote.
 #[derive(Debug, Clone)]
@@ -73,7 +74,7 @@ pub fn promote(object: &Object, job: &PromoteJob, progress: Progress<'_>) -> Res
     if object.stages() == 1 {
         return Err(Error::parameters(format!(
             "{}: {} is made in one stage, and there is nothing to promote; dpg and bbdpg codes have two",
-            object.name().display(),
+            shown(object.name()),
             object.code().spec()
         )));
     }
@@ -146,7 +147,7 @@ fn add_parts(
     report: &mut PromoteReport,
     progress: Progress<'_>,
 ) -> Result<()> {
-    let sources = Sources::open(object)?;
+    let sources = Sources::open(object, parts.len())?;
     let targets = Targets::new(object, &job.to).choose(parts)?;
     let paths: Vec<PathBuf> = targets.iter().map(|(path, _)| path.clone()).collect();
     let needed = needed(object, stage, parts, report.missing.is_empty());

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use paritas::{Pass, PlanOptions, Reads};
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::shard::Progress;
 use crate::shard::crew::Crew;
 use crate::shard::geometry::Geometry;
@@ -41,9 +41,15 @@ pub(super) fn rebuild_missing(
     progress: Progress<'_>,
 ) -> Result<Attempt> {
     let Some(part) = only_missing(object) else { return Ok(Attempt::GivenUp { read_bytes: 0 }) };
-    let sources = Sources::open(object)?;
+    let sources = Sources::open(object, 1)?;
     let others = (0..object.parts().len()).filter(|&other| other != part);
-    let needed = needed_buffers(&object.geometry, others, &[part])?;
+    let needed = match needed_buffers(&object.geometry, others, &[part]) {
+        // Even all of the others are not enough, of an LT code for example.
+        Err(error) if error.kind() == ErrorKind::TooFewShards => {
+            return Ok(Attempt::GivenUp { read_bytes: 0 });
+        }
+        needed => needed?,
+    };
     let targets = Targets::new(object, job.to.as_slice()).choose(&[part])?;
     let path = targets.first().map(|(path, _)| path.clone()).unwrap_or_default();
     let rebuilds = Rebuild::create_all(object, targets, &[part])?;
@@ -64,6 +70,9 @@ pub(super) fn rebuild_missing(
 /// The part without a file, where every other one has a single file, well named and whole to look at.
 fn only_missing(object: &Object) -> Option<usize> {
     let [missing] = object.missing_parts()[..] else { return None };
+    if object.unread_files(missing).next().is_some() {
+        return None;
+    }
     let whole = |(part, files): (usize, &Vec<_>)| match &files[..] {
         [file] => object.flaws(part, file).is_empty() && object.is_named_well(part, file),
         files => files.is_empty() && part == missing,

@@ -11,6 +11,7 @@ use crate::shard::format::{
 };
 use crate::shard::geometry::Part;
 use crate::shard::names;
+use crate::shard::open_files::is_unreadable;
 use crate::shard::positional::{read_at, read_exact_at};
 
 /// How much of a file is looked at at a time when a footer is searched.
@@ -79,12 +80,32 @@ fn part_of(record: &Record) -> Part {
     Part { stage: record.stage(), shard: record.shard as usize }
 }
 
+/// Why a path gave no shard.
+#[derive(Debug)]
+pub(crate) struct NoShard {
+    /// In the form "is not a shard".
+    pub reason: String,
+    /// Whether it could not be opened, so that it may be a shard all the same.
+    pub is_unreadable: bool,
+}
+
+impl NoShard {
+    fn is(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_unreadable: false }
+    }
+
+    /// The system's refusal to open a path.
+    pub fn refused(error: &io::Error) -> Self {
+        Self { reason: format!("cannot be read: {error}"), is_unreadable: is_unreadable(error) }
+    }
+}
+
 /// Looks at a file; otherwise says why it is not a shard.
-pub(crate) fn recognise(path: &Path) -> Result<Recognised, String> {
-    let cannot = |error: io::Error| format!("cannot be read: {error}");
+pub(crate) fn recognise(path: &Path) -> Result<Recognised, NoShard> {
+    let cannot = |error: io::Error| NoShard::refused(&error);
     let metadata = fs::metadata(path).map_err(cannot)?;
     if !metadata.is_file() {
-        return Err("is not a regular file".to_owned());
+        return Err(NoShard::is("is not a regular file"));
     }
     let file = File::open(path).map_err(cannot)?;
     let (length, front) = (metadata.len(), read_front(&file));
@@ -100,8 +121,10 @@ pub(crate) fn recognise(path: &Path) -> Result<Recognised, String> {
             let file = ShardFile { path, length, front: Err(flaw), footer: Some(footer) };
             Ok(Recognised::new(file, record))
         }
-        (Err(Flaw::NoMagic), None) => Err("is not a shard".to_owned()),
-        (Err(flaw), None) => Err(format!("its front header {flaw}, and it has no footer")),
+        (Err(Flaw::NoMagic), None) => Err(NoShard::is("is not a shard")),
+        (Err(flaw), None) => {
+            Err(NoShard::is(format!("its front header {flaw}, and it has no footer")))
+        }
     }
 }
 

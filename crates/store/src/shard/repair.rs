@@ -17,7 +17,7 @@ use crate::shard::geometry::Part;
 use crate::shard::names;
 use crate::shard::object::Object;
 use crate::shard::place::{
-    Pending, Replace, allow_open_files, commit, directory_of, rename_new, sync_directories_of,
+    Pending, Replace, commit, directory_of, rename_new, sync_directories_of,
 };
 use crate::shard::rebuild::{Attempt, rebuild_missing};
 use crate::shard::recognise::recognise;
@@ -67,13 +67,15 @@ pub struct RepairedShard {
     pub was: ShardState,
 }
 
-/// Verifies an object and writes every shard that is not intact. `progress` gets the object's bytes
+/// Verifies an object and writes every shard that is not intact, but for those that could not be opened:
+/// [`RepairReport::before`] names them as [`ShardState::Unreadable`], and they stay as they are. `progress` gets the object's bytes
 /// twice: as they are verified, and as they are written. With [`RepairJob::fewest_reads`] a shard that
 /// is all that is missing is written at once, from lanes that are intact, and nothing else is read.
 ///
 /// # Errors
 /// [`ErrorKind::TooFewShards`] and [`ErrorKind::DigestMismatch`] when the object is beyond repair,
-/// and nothing has been touched; [`ErrorKind::Io`].
+/// and nothing has been touched; [`ErrorKind::Io`], also where it depends on files that could not be opened
+/// whether it is.
 pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Result<RepairReport> {
     let mut read_bytes = 0;
     if job.fewest_reads {
@@ -83,16 +85,19 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
         }
     }
     let before = verify(object, job.threads, progress)?;
-    if before.status == Status::Lost {
-        let kind = match before.digest {
-            DigestCheck::Wrong => ErrorKind::DigestMismatch,
+    if before.digest != DigestCheck::Right {
+        let kind = match (before.status, before.digest) {
+            (Status::Unknown, _) => ErrorKind::Io,
+            (_, DigestCheck::Wrong) => ErrorKind::DigestMismatch,
             _ => ErrorKind::TooFewShards,
         };
         return Err(Error::new(kind, before.reason.unwrap_or_default()));
     }
     let states = before.shards.iter().map(|shard| shard.state).enumerate();
-    let (bad, was): (Vec<usize>, Vec<ShardState>) =
-        states.filter(|&(_, state)| state != ShardState::Intact).unzip();
+    let is_bad = |&(_, state): &(usize, ShardState)| {
+        matches!(state, ShardState::Damaged | ShardState::Missing)
+    };
+    let (bad, was): (Vec<usize>, Vec<ShardState>) = states.filter(is_bad).unzip();
     let targets = Targets::new(object, job.to.as_slice()).choose(&bad)?;
     let paths = targets.iter().map(|(path, _)| path);
     let mut repaired: Vec<RepairedShard> = bad
@@ -127,7 +132,7 @@ fn name_unnamed(object: &Object, before: &VerifyReport) -> Result<Vec<RepairedSh
     for (part, shard) in before.shards.iter().enumerate() {
         let intact: Vec<&Path> =
             shard.files.iter().filter(|f| f.is_intact()).map(|f| f.path.as_path()).collect();
-        let damaged = shard.files.iter().filter(|file| !file.is_intact());
+        let damaged = shard.files.iter().filter(|file| !file.is_intact() && !file.unreadable);
         let damaged: Vec<&Path> = damaged.map(|file| file.path.as_path()).collect();
         if let Some(path) = name_one(object, part, &intact, &damaged)? {
             named.push(RepairedShard::new(object, part, &path, ShardState::Missing));
@@ -169,7 +174,7 @@ fn rewrite(
     bad: &[usize],
     progress: Progress<'_>,
 ) -> Result<u64> {
-    let sources = Sources::open(object)?;
+    let sources = Sources::open(object, bad.len())?;
     let rebuilds = Rebuild::create_all(object, targets, bad)?;
     let next = AtomicU64::new(0);
     let hasher = Crew::run(sources.threads(job.threads), blake3::Hasher::new(), |crew| {
@@ -195,14 +200,13 @@ impl Rebuild {
         targets: Vec<(PathBuf, Replace)>,
         parts: &[usize],
     ) -> Result<Vec<Self>> {
-        allow_open_files(object.parts().iter().map(Vec::len).sum::<usize>() + parts.len());
-        let create = |((path, replace), &part): ((PathBuf, Replace), &usize)| {
+        let sources = object.parts().iter().map(Vec::len).sum();
+        let begin = |(file, &part): (Pending, &usize)| {
             let (front, _) = object.records(part)?;
-            let file = Pending::create(path, replace)?;
             file.write_at(&mut [IoSlice::new(&front)], 0)?;
             Ok(Self { part, file, blocks: front.len() as u64 })
         };
-        targets.into_iter().zip(parts).map(create).collect()
+        Pending::create_all(targets, sources)?.into_iter().zip(parts).map(begin).collect()
     }
 
     /// The lanes of some parts among all buffers.
@@ -319,7 +323,7 @@ impl<'a> Targets<'a> {
     }
 
     /// A name in the directory that is free, or taken by a damaged copy of this very part, or by
-    /// a file that is no shard at all: what is left of this one, it seems.
+    /// a file that is no shard at all: what is left of this one, it seems. What cannot be read stays.
     fn free_name(&self, directory: &Path, part: usize) -> Result<(PathBuf, Replace)> {
         let name = self.object.part_name(part)?;
         let mut path = directory.join(name.finished());
@@ -330,7 +334,7 @@ impl<'a> Targets<'a> {
             if self.holds(part, &path) {
                 return Ok((path, Replace::Always));
             }
-            if path.is_file() && recognise(&path).is_err() {
+            if path.is_file() && recognise(&path).is_err_and(|why| !why.is_unreadable) {
                 return Ok((path, Replace::SetAside));
             }
             path = directory.join(name.numbered(number));

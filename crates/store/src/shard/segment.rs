@@ -9,12 +9,11 @@ use std::ops::Range;
 
 use memmap2::MmapMut;
 use paritas::Buffer;
-use paritas::define::erasure::Losses;
 
 use crate::error::{Error, Result};
 use crate::shard::format::{ObjectId, lane_checksum};
 use crate::shard::geometry::{CHECKSUM, Geometry};
-use crate::shard::positional::Input;
+use crate::shard::open_files::Input;
 
 const LINE: usize = 64;
 
@@ -139,20 +138,12 @@ impl<'g> Segment<'g> {
 
     /// Whether all of the user's bytes are good, or can be computed.
     pub fn is_solvable(&self) -> bool {
-        let good = |&buffer: &usize| self.good[buffer];
-        if self.geometry.data_buffers().iter().all(good) {
-            return true;
-        }
-        let have = self.geometry.cells((0..self.good.len()).filter(good));
-        let code = self.geometry.code();
-        if have.len() < code.data_cells().len() {
-            return false;
-        }
-        match code.graph() {
-            // What is found out is kept, for this is the question that follows.
-            Some(_) => self.geometry.codec().solvable(&have, &self.geometry.data_cells()),
-            None => Losses::new(code, have).is_solvable(),
-        }
+        self.geometry.is_solvable(&self.good)
+    }
+
+    /// Which buffers are good.
+    pub fn good(&self) -> &[bool] {
+        &self.good
     }
 
     /// The good blocks of an LT code, by number.
@@ -183,7 +174,7 @@ impl<'g> Segment<'g> {
     /// good, if they were not before; the others are returned.
     pub fn read(
         &mut self,
-        file: &Input,
+        file: &Input<'_>,
         offset: u64,
         run: Range<usize>,
         id: BlockId,
@@ -233,7 +224,7 @@ impl<'g> Segment<'g> {
     /// Reads lane by lane, for where a disk refuses some part of the whole.
     fn read_singly(
         &mut self,
-        file: &Input,
+        file: &Input<'_>,
         offset: u64,
         run: Range<usize>,
         id: BlockId,

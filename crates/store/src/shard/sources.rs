@@ -1,7 +1,6 @@
 //! The shard files of an object, open for reading, and what is found to be wrong with them.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -9,11 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use crate::error::{Error, Result};
 use crate::shard::geometry::{CHECKSUM, Extent, Geometry, Part};
 use crate::shard::object::Object;
+use crate::shard::open_files::{Input, OpenFiles};
 use crate::shard::place::allow_open_files;
-use crate::shard::positional::Input;
 use crate::shard::rateless;
 use crate::shard::recognise::ShardFile;
 use crate::shard::segment::{BlockId, LaneFlaw, Segment};
+use crate::shard::unread::Unread;
+use crate::shown::shown;
 
 /// All files of an object.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ pub(crate) struct Sources<'a> {
 struct Source<'a> {
     part: usize,
     shard_file: &'a ShardFile,
-    file: Option<Input>,
+    input: Input<'a>,
     damage: Mutex<Damage>,
 }
 
@@ -63,6 +64,9 @@ pub struct FileReport {
     pub flaws: Vec<String>,
     /// Whether the file has another name than the shard was given. That does no harm.
     pub misnamed: bool,
+    /// Whether the file could not be opened, so that it may be as it was written. Where the scan
+    /// could not, `shard` and `stage` are those that the file is named after.
+    pub unreadable: bool,
 }
 
 impl FileReport {
@@ -77,6 +81,22 @@ impl FileReport {
             first_bad: None,
             flaws: object.flaws(part, file),
             misnamed: !object.is_named_well(part, file),
+            unreadable: false,
+        }
+    }
+
+    /// What is to be said of a file that has the name of a part and could not be opened.
+    pub(crate) fn unopened(object: &Object, part: usize, unread: &Unread) -> Self {
+        let Part { shard, stage } = object.part(part);
+        Self {
+            shard,
+            stage,
+            path: unread.path.clone(),
+            bad_lanes: 0,
+            first_bad: None,
+            flaws: vec![unread.reason.clone()],
+            misnamed: false,
+            unreadable: true,
         }
     }
 
@@ -99,23 +119,24 @@ pub(crate) enum Depth {
 }
 
 impl<'a> Sources<'a> {
-    /// Opens the files.
+    /// Opens the files, as many at a time as the system allows with `others` beside them.
     ///
     /// # Errors
     /// [`crate::ErrorKind::TooFewShards`] when no shard tells the object's length. A file that
     /// cannot be opened is only noted.
-    pub fn open(object: &'a Object) -> Result<Self> {
-        let Some(extent) = object.extent() else {
-            return Err(Error::too_few(format!(
-                "no shard of {} has a readable footer, so its length is unknown",
-                object.name().display()
-            )));
+    pub fn open(object: &'a Object, others: usize) -> Result<Self> {
+        let extent = object.extent().ok_or_else(|| no_length(object))?;
+        let count: usize = object.parts().iter().map(Vec::len).sum();
+        let most = allow_open_files(count + others).saturating_sub(others);
+        let (pool, mut numbers) = (OpenFiles::reading(most.min(count)), 0..);
+        let mut open = |part, file: &'a ShardFile| {
+            let input = Input::open(&pool, numbers.next().unwrap_or(0), &file.path);
+            Source { part, shard_file: file, input, damage: Mutex::default() }
         };
-        allow_open_files(object.parts().iter().map(Vec::len).sum());
-        let open = |(part, files): (usize, &'a Vec<ShardFile>)| {
-            files.iter().map(|file| Source::open(part, file)).collect()
+        let mut open = |(part, files): (usize, &'a Vec<ShardFile>)| {
+            files.iter().map(|file| open(part, file)).collect()
         };
-        let files: Vec<Vec<_>> = object.parts().iter().enumerate().map(open).collect();
+        let files: Vec<Vec<_>> = object.parts().iter().enumerate().map(&mut open).collect();
         let geometry = &*object.geometry;
         let mut order = geometry.parts_data_first();
         order.retain(|&part| part < files.len());
@@ -171,9 +192,7 @@ impl<'a> Sources<'a> {
         run: Range<usize>,
     ) -> bool {
         let Some(source) = self.files[part].first() else { return false };
-        let (Some(file), Ok(front)) = (&source.file, &source.shard_file.front) else {
-            return false;
-        };
+        let (file, Ok(front)) = (&source.input, &source.shard_file.front) else { return false };
         let Some(offset) = self.geometry.block_start(part, number) else { return false };
         let first = self.geometry.part_buffers(part).start;
         let place = front + offset + segment.lane_offset(first, run.start);
@@ -183,12 +202,12 @@ impl<'a> Sources<'a> {
 
     /// The bytes of blocks that were read so far.
     pub fn read_bytes(&self) -> u64 {
-        self.files.iter().flatten().flat_map(|source| &source.file).map(Input::read_bytes).sum()
+        self.files.iter().flatten().map(|source| source.input.read_bytes()).sum()
     }
 
     /// The bytes of packets among these.
     pub fn read_payload(&self) -> u64 {
-        let inputs = self.files.iter().flatten().flat_map(|source| &source.file);
+        let inputs = self.files.iter().flatten().map(|source| &source.input);
         inputs.map(|input| input.read_bytes() - input.read_slices() * CHECKSUM as u64).sum()
     }
 
@@ -213,26 +232,60 @@ impl<'a> Sources<'a> {
             reasons.push(format!("and {} more", bad.len() - NAMED_SHARDS));
         }
         let bytes = self.extent.range(number);
+        let unread = self.unread_note(segment);
+        let verdict = if unread.is_some() { "cannot be had" } else { "is beyond repair" };
         let (shards, tolerance) = (self.geometry.shards_at(stage), self.geometry.tolerance(stage));
         let enough = match self.geometry.code().graph() {
             Some(graph) => rateless::shortage(graph, &segment.good_blocks()),
             None => format!("{} are enough", shards - tolerance),
         };
-        Error::too_few(format!(
-            "{}: segment {number} of {} (bytes {} to {}) is beyond repair: {} of {shards} shards are \
-             good there, {enough}; {}",
-            self.object.name().display(),
+        let message = format!(
+            "{}: segment {number} of {} (bytes {} to {}) {verdict}: {} of {shards} shards are good \
+             there, {enough}; {}",
+            shown(self.object.name()),
             self.extent.count(),
             bytes.start,
             bytes.end,
             shards - bad.len(),
             reasons.join(", ")
-        ))
+        );
+        match unread {
+            Some(unread) => Error::unread(format!("{message}; it may be in {unread}")),
+            None => Error::too_few(message),
+        }
+    }
+
+    /// What could not be opened, if a segment could be had from that.
+    fn unread_note(&self, segment: &Segment<'_>) -> Option<String> {
+        let known = self.unreadable_parts();
+        let segment = segment.good().to_vec();
+        self.object.could_be_had([&segment], &known).then(|| self.unread_files())
+    }
+
+    /// The parts with a file that could not be opened again.
+    pub fn unreadable_parts(&self) -> Vec<usize> {
+        let is_unreadable =
+            |&part: &usize| self.files[part].iter().any(|source| source.unreadable().is_some());
+        (0..self.files.len()).filter(is_unreadable).collect()
+    }
+
+    /// All that could not be opened, in words.
+    pub fn unread_files(&self) -> String {
+        let refused = self.files.iter().flatten().filter_map(|source| {
+            let reason = source.unreadable()?;
+            Some(format!("{} ({reason})", shown(&source.shard_file.path)))
+        });
+        let notes: Vec<String> =
+            self.object.unread_note().into_iter().chain(refused.take(NAMED_SHARDS)).collect();
+        notes.join(", ")
     }
 
     /// Why a shard is no good, as far as has been seen.
     fn reason(&self, shard: usize) -> String {
         let first = |source: &Source<'_>| {
+            if let Some(refusal) = source.input.refusal() {
+                return Some(format!("the file cannot be opened: {}", refusal.reason));
+            }
             let damage = source.damage.lock().unwrap_or_else(PoisonError::into_inner);
             damage.first.as_ref().map(|(_, why)| why.clone())
         };
@@ -240,6 +293,9 @@ impl<'a> Sources<'a> {
         let files: Vec<&Source<'_>> = parts.flat_map(|part| &self.files[part]).collect();
         match files.iter().find_map(|source| first(source)) {
             Some(why) => format!("shard {shard}: {why}"),
+            None if self.object.unreadable().contains(&shard) => {
+                format!("shard {shard} cannot be read")
+            }
             None if files.is_empty() => format!("shard {shard} is missing"),
             None => format!("shard {shard} cannot be read"),
         }
@@ -259,10 +315,11 @@ impl<'a> Sources<'a> {
     /// where the footer puts it.
     fn load_file(&self, segment: &mut Segment<'_>, number: u64, source: &Source<'_>) {
         let part = source.part;
-        let (Some(file), Some(offset)) = (&source.file, self.geometry.block_start(part, number))
-        else {
+        let file = &source.input;
+        let Some(offset) = self.geometry.block_start(part, number) else { return };
+        if file.refusal().is_some() {
             return;
-        };
+        }
         let lanes = self.geometry.part_buffers(part);
         let id = BlockId { object: self.object.id(), part, segment: number };
         let front = source.shard_file.front.as_ref().ok().map(|start| start + offset);
@@ -305,24 +362,47 @@ impl<'a> Sources<'a> {
         reports.filter(|report| !report.is_intact()).collect()
     }
 
-    /// The part of each file, and what is wrong with it as far as it has been read.
+    /// The part of each file, and what is wrong with it as far as it has been read. Files that could not be
+    /// opened are of the part that they are named after.
     pub fn reports(&self) -> Vec<(usize, FileReport)> {
         let files = self.files.iter().flatten();
-        files.map(|source| (source.part, source.report(self.object))).collect()
+        let files = files.map(|source| (source.part, source.report(self.object)));
+        files.chain(unopened(self.object)).collect()
     }
 }
 
-impl<'a> Source<'a> {
-    fn open(part: usize, shard_file: &'a ShardFile) -> Self {
-        let mut damage = Damage::default();
-        let opened = File::open(&shard_file.path);
-        if let Err(error) = &opened {
-            damage.first = Some((0, format!("the file cannot be opened: {error}")));
-        }
-        Self { part, shard_file, file: opened.ok().map(Input::new), damage: Mutex::new(damage) }
+/// The files that could not be opened, by the parts that they are named after.
+pub(crate) fn unopened(object: &Object) -> impl Iterator<Item = (usize, FileReport)> {
+    (0..object.parts().len()).flat_map(move |part| {
+        let files = object.unread_files(part);
+        files.map(move |unread| (part, FileReport::unopened(object, part, unread)))
+    })
+}
+
+/// Nothing can be located.
+fn no_length(object: &Object) -> Error {
+    let name = shown(object.name());
+    let message = format!("no shard of {name} has a readable footer, so its length is unknown");
+    let seen: Vec<usize> =
+        (0..object.parts.len()).filter(|&part| !object.parts[part].is_empty()).collect();
+    let at_best = object.geometry.buffers_in(seen);
+    match object.unread_note().filter(|_| object.could_be_had([&at_best], &[])) {
+        Some(unread) => Error::unread(format!("{message}; it may be in {unread}")),
+        None => Error::too_few(message),
+    }
+}
+
+impl Source<'_> {
+    /// Why the file could not be opened, where it may be as it was written all the same.
+    fn unreadable(&self) -> Option<&str> {
+        let refusal = self.input.refusal().filter(|refusal| refusal.is_unreadable);
+        refusal.map(|refusal| &*refusal.reason)
     }
 
     fn note(&self, offset: u64, flaw: LaneFlaw) {
+        if self.input.refusal().is_some() {
+            return;
+        }
         let why = match flaw {
             LaneFlaw::Checksum => "fails its checksum".to_owned(),
             LaneFlaw::EndOfFile => "is cut by the end of the file".to_owned(),
@@ -342,6 +422,10 @@ impl<'a> Source<'a> {
             0 | 1 => why.clone(),
             lanes => format!("{lanes} lanes are damaged; the first, {why}"),
         }));
+        if let Some(refusal) = self.input.refusal() {
+            report.flaws.push(format!("the file cannot be opened: {}", refusal.reason));
+            report.unreadable = refusal.is_unreadable;
+        }
         report.bad_lanes = damage.lanes;
         report.first_bad = damage.first.filter(|_| damage.lanes > 0).map(|(offset, _)| offset);
         report

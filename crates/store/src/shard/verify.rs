@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::shard::Progress;
 use crate::shard::crew::Crew;
 use crate::shard::decode::check_digest;
@@ -13,7 +13,7 @@ use crate::shard::geometry::Part;
 use crate::shard::object::Object;
 use crate::shard::rateless;
 use crate::shard::segment::Segment;
-use crate::shard::sources::{Depth, FileReport, Sources};
+use crate::shard::sources::{Depth, FileReport, Sources, unopened};
 
 /// The state of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,9 @@ pub enum Status {
     Repairable,
     /// The object cannot be had any more, not all of it.
     Lost,
+    /// It depends on files that could not be opened which of these it is: some contents of them
+    /// would give another status than what could be read.
+    Unknown,
 }
 
 /// The state of a shard.
@@ -35,6 +38,9 @@ pub enum ShardState {
     Damaged,
     /// There is no file.
     Missing,
+    /// There is a file that could not be opened, and none that is as it was written. A file that the scan could
+    /// not open counts by its name.
+    Unreadable,
 }
 
 /// Whether an object has the digest that its shards state.
@@ -85,7 +91,7 @@ pub struct VerifyReport {
     pub damaged_segments: u64,
     /// The byte ranges of the object that are beyond repair.
     pub lost: Vec<Range<u64>>,
-    /// Why the object is lost, if it is.
+    /// Why the object is lost or its status unknown, if it is.
     pub reason: Option<String>,
     /// The bytes of blocks that were read.
     pub read_bytes: u64,
@@ -97,9 +103,9 @@ pub struct VerifyReport {
 /// Only for what lies outside the shards, such as a codec that fails: damage is what the report is
 /// about.
 pub fn verify(object: &Object, threads: usize, progress: Progress<'_>) -> Result<VerifyReport> {
-    let sources = match Sources::open(object) {
+    let sources = match Sources::open(object, 0) {
         Ok(sources) => sources,
-        Err(error) => return Ok(unknown_length(object, error.to_string())),
+        Err(error) => return Ok(unknown_length(object, &error)),
     };
     let findings = Findings { hasher: Some(blake3::Hasher::new()), ..Findings::default() };
     let queue = Mutex::new(Queue::default());
@@ -123,7 +129,14 @@ struct Findings {
     fewest: Option<Vec<usize>>,
     /// The good blocks of an LT code in the first segment that is lost.
     short: Option<Vec<usize>>,
+    /// The buffers that are good in segments that are lost, each pattern once, and no more than
+    /// [`MOST_PATTERNS`].
+    patterns: BTreeSet<Vec<bool>>,
 }
+
+/// How many patterns of good buffers are told apart. Where there are more, it is not tried whether unopened
+/// files could bring all of them, but only these.
+const MOST_PATTERNS: usize = 64;
 
 /// The segments that are still to be read.
 #[derive(Default)]
@@ -163,6 +176,7 @@ fn work(
         let stages = 1..=sources.object.stage();
         let bad = stages.map(|stage| sources.bad_shards(&segment, stage).len()).collect();
         let blocks = sources.geometry.code().graph().map(|_| segment.good_blocks());
+        let good = segment.good().to_vec();
         if loaded.is_ok() {
             segment.compute_data()?;
         }
@@ -170,12 +184,15 @@ fn work(
         let skipped = task.first_byte(sources)..sources.extent.range(task.number).start;
         let skipped_bytes = skipped.end - skipped.start;
         crew.in_turn(task.turn, |findings| {
-            findings.skip(&task, skipped);
+            findings.skip(&task, skipped, sources.geometry.buffer_count());
             findings.note(bad);
             findings.note_blocks(blocks, loaded.is_ok());
             match loaded {
                 Ok(()) => findings.hash(&segment.data(bytes as usize)),
-                Err(error) => findings.lose(sources.extent.range(task.number), error.to_string()),
+                Err(error) => {
+                    findings.note_pattern(good);
+                    findings.lose(sources.extent.range(task.number), error.to_string());
+                }
             }
             Ok(())
         })?;
@@ -230,11 +247,19 @@ impl Findings {
     }
 
     /// Notes segments that are in no file.
-    fn skip(&mut self, task: &Task, bytes: Range<u64>) {
+    fn skip(&mut self, task: &Task, bytes: Range<u64>, buffers: usize) {
         let Range { start, end } = task.skipped;
         if start < end {
             self.damaged_segments += end - start;
+            self.note_pattern(vec![false; buffers]);
             self.lose(bytes, format!("segments {start} to {end} are beyond the end of all files"));
+        }
+    }
+
+    /// Notes which buffers are good in a segment that is lost.
+    fn note_pattern(&mut self, good: Vec<bool>) {
+        if self.patterns.len() < MOST_PATTERNS {
+            self.patterns.insert(good);
         }
     }
 
@@ -266,26 +291,54 @@ impl Findings {
             Some(Err(reason)) => (DigestCheck::Wrong, Some(reason)),
         };
         let intact = shards.iter().all(|shard| shard.state == ShardState::Intact);
-        let status = match digest {
+        let read = match digest {
             DigestCheck::Right if intact => Status::Intact,
             DigestCheck::Right => Status::Repairable,
             _ => Status::Lost,
+        };
+        let is_open = match digest {
+            DigestCheck::Wrong => false,
+            DigestCheck::Unchecked => {
+                object.could_be_had(&self.patterns, &sources.unreadable_parts())
+            }
+            DigestCheck::Right => could_be_otherwise(sources, read, &shards),
+        };
+        let (status, lost, reason) = match is_open {
+            false => (read, self.lost, reason),
+            true => {
+                let unread =
+                    format!("it depends on what cannot be read: {}", sources.unread_files());
+                (Status::Unknown, Vec::new(), Some(reason.unwrap_or(unread)))
+            }
         };
         let needed = |blocks: &Vec<usize>| rateless::likely_needed(object.code().graph()?, blocks);
         VerifyReport {
             status,
             shards,
             digest,
-            tolerable: if status == Status::Lost { 0 } else { tolerable },
+            tolerable: if read == Status::Lost { 0 } else { tolerable },
             good_blocks: self.fewest.as_ref().map(Vec::len),
             likely_needed: self.short.as_ref().and_then(needed),
             segments: sources.extent.count(),
             damaged_segments: self.damaged_segments,
-            lost: self.lost,
+            lost,
             reason,
             read_bytes: sources.read_bytes(),
         }
     }
+}
+
+/// Whether an object that can be had would have another status if all could be opened: it would be
+/// intact, if that is all that is lacking, or there are parts of a later stage.
+fn could_be_otherwise(sources: &Sources<'_>, read: Status, shards: &[ShardReport]) -> bool {
+    let (object, known) = (sources.object, sources.unreadable_parts());
+    let room = object.unread_room();
+    if read == Status::Intact {
+        return room > 0 && object.stage() < object.stages();
+    }
+    let is_bad = |&part: &usize| shards[part].state != ShardState::Intact;
+    let others = (0..shards.len()).filter(is_bad).filter(|part| !known.contains(part)).count();
+    others <= room
 }
 
 /// How many shards have a footer; one of them must stay.
@@ -308,26 +361,32 @@ fn shard_reports(object: &Object, files: Vec<(usize, FileReport)>) -> Vec<ShardR
         .collect();
     for (part, file) in files {
         let shard = &mut shards[part];
-        if file.is_intact() {
-            shard.state = ShardState::Intact;
-        } else if shard.state == ShardState::Missing {
-            shard.state = ShardState::Damaged;
-        }
+        shard.state = match (shard.state, &file) {
+            (_, file) if file.is_intact() => ShardState::Intact,
+            (ShardState::Intact, _) => ShardState::Intact,
+            (ShardState::Unreadable, _) => ShardState::Unreadable,
+            (_, file) if file.unreadable => ShardState::Unreadable,
+            _ => ShardState::Damaged,
+        };
         shard.files.push(file);
     }
     shards
 }
 
 /// The report on an object of which nothing can be located.
-fn unknown_length(object: &Object, reason: String) -> VerifyReport {
+fn unknown_length(object: &Object, error: &Error) -> VerifyReport {
     let parts = object.parts().iter().enumerate();
     let reports = parts.flat_map(|(part, files)| {
         let unread = move |file| (part, FileReport::unread(object, part, file));
         files.iter().map(unread)
     });
+    let status = match error.kind() {
+        ErrorKind::Io => Status::Unknown,
+        _ => Status::Lost,
+    };
     VerifyReport {
-        status: Status::Lost,
-        shards: shard_reports(object, reports.collect()),
+        status,
+        shards: shard_reports(object, reports.chain(unopened(object)).collect()),
         digest: DigestCheck::Unchecked,
         tolerable: 0,
         good_blocks: None,
@@ -335,7 +394,7 @@ fn unknown_length(object: &Object, reason: String) -> VerifyReport {
         segments: 0,
         damaged_segments: 0,
         lost: Vec::new(),
-        reason: Some(reason),
+        reason: Some(error.to_string()),
         read_bytes: 0,
     }
 }

@@ -1,0 +1,126 @@
+//! What could not be opened, and what that leaves open. Without permission, or with too few
+//! descriptors, nothing is known of a file: it may hold any shard, or none. So a verdict that such a
+//! file could change, did it hold the shards that are lacking as they were written, is not given.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use paritas::define::erasure::combinations;
+
+use crate::shard::geometry::Geometry;
+use crate::shard::object::Object;
+use crate::shown::shown;
+
+/// How many sets of parts are tried that unopened files might hold, at least and at most. Beyond that it
+/// stays open whether any is enough.
+const TRIALS: (usize, usize) = (16, 4096);
+
+/// How many cells are looked at in all trials together, which takes some seconds at most.
+const TRIED_CELLS: usize = 1 << 20;
+
+/// How many unopened files a message names.
+const NAMED: usize = 8;
+
+/// A path that was to be looked at for shards and could not be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unread {
+    pub path: PathBuf,
+    /// The system's reason, in words.
+    pub reason: String,
+    /// Whether it is a folder, or may be one, and so may hold any number of shards.
+    pub is_folder: bool,
+}
+
+impl Object {
+    /// The most files of this object that may be in what could not be opened.
+    pub(crate) fn unread_room(&self) -> usize {
+        match self.unread.iter().any(|unread| unread.is_folder) {
+            true => usize::MAX,
+            false => self.unread.len(),
+        }
+    }
+
+    /// The unopened files that have the name of a part.
+    pub(crate) fn unread_files(&self, part: usize) -> impl Iterator<Item = &Unread> {
+        let name = self.part_name(part).map(|name| name.finished()).unwrap_or_default();
+        self.unread.iter().filter(move |unread| unread.path.file_name() == Some(OsStr::new(&name)))
+    }
+
+    /// The shards of which there is a file by name that could not be opened, and no other.
+    pub fn unreadable(&self) -> Vec<usize> {
+        let parts = self.missing_parts().into_iter();
+        let unread = parts.filter(|&part| self.unread_files(part).next().is_some());
+        let shards: BTreeSet<usize> = unread.map(|part| self.part(part).shard).collect();
+        shards.into_iter().collect()
+    }
+
+    /// What could not be opened, and why, in words; nothing where all could.
+    pub(crate) fn unread_note(&self) -> Option<String> {
+        let shown = |unread: &Unread| format!("{} ({})", shown(&unread.path), unread.reason);
+        let mut notes: Vec<String> = self.unread.iter().take(NAMED).map(shown).collect();
+        if self.unread.len() > NAMED {
+            notes.push(format!("and {} more", self.unread.len() - NAMED));
+        }
+        (!notes.is_empty()).then(|| notes.join(", "))
+    }
+
+    /// Whether all of these segments could be had, if files that could not be opened were as they
+    /// were written: those of the parts in `known`, and any others in [`Self::unread_room`]. Of
+    /// each segment it is said which buffers are good.
+    pub(crate) fn could_be_had<'s>(
+        &self,
+        segments: impl IntoIterator<Item = &'s Vec<bool>>,
+        known: &[usize],
+    ) -> bool {
+        let (geometry, room) = (&*self.geometry, self.unread_room());
+        if room == 0 && known.is_empty() {
+            return false;
+        }
+        let segments = segments.into_iter().map(|good| with_parts(geometry, good, known));
+        let segments: Vec<Vec<bool>> = segments.collect();
+        let lacking = |part: &usize| {
+            let is_bad = |good: &Vec<bool>| !has_part(geometry, good, *part);
+            segments.iter().any(is_bad)
+        };
+        let lacking: Vec<usize> = (0..geometry.part_count()).filter(lacking).collect();
+        if room >= lacking.len() {
+            return true;
+        }
+        if segments.iter().any(|good| falls_short(geometry, good, room)) {
+            return false;
+        }
+        let cells = geometry.code().cell_count() * segments.len().max(1);
+        let trials = (TRIED_CELLS / cells).clamp(TRIALS.0, TRIALS.1);
+        let mut sets = combinations(lacking.len(), room);
+        let is_enough = |set: Vec<usize>| {
+            let parts: Vec<usize> = set.into_iter().map(|index| lacking[index]).collect();
+            let solvable =
+                |good: &Vec<bool>| geometry.is_solvable(&with_parts(geometry, good, &parts));
+            segments.iter().all(solvable)
+        };
+        sets.by_ref().take(trials).any(is_enough) || sets.next().is_some()
+    }
+}
+
+fn has_part(geometry: &Geometry, good: &[bool], part: usize) -> bool {
+    geometry.part_buffers(part).all(|buffer| good[buffer])
+}
+
+/// Whether a segment has too few cells for its data even with those of any `room` parts that it lacks.
+fn falls_short(geometry: &Geometry, good: &[bool], room: usize) -> bool {
+    let cells = |buffers: &mut dyn Iterator<Item = usize>| geometry.cells(buffers).len();
+    let gain = |part| cells(&mut geometry.part_buffers(part).filter(|&buffer| !good[buffer]));
+    let mut gains: Vec<usize> = (0..geometry.part_count()).map(gain).collect();
+    gains.sort_unstable_by(|a, b| b.cmp(a));
+    let had = cells(&mut (0..good.len()).filter(|&buffer| good[buffer]));
+    had + gains.iter().take(room).sum::<usize>() < geometry.code().data_cells().len()
+}
+
+/// The good buffers, and those of some parts besides.
+fn with_parts(geometry: &Geometry, good: &[bool], parts: &[usize]) -> Vec<bool> {
+    let mut good = good.to_vec();
+    let buffers = parts.iter().flat_map(|&part| geometry.part_buffers(part));
+    buffers.for_each(|buffer| good[buffer] = true);
+    good
+}
