@@ -70,8 +70,7 @@ mod tests {
     use crate::run::threads::Threads;
 
     /// Covers inputs that are read once and inputs that are read twice, cells that are used again,
-    /// a
-    /// sum that grows, an output that is read, and an output that is not read.
+    /// a sum that grows, an output that is read, and an output that is not read.
     const PROGRAM: &str = "inputs 4 temps 3 outputs 3\nt0 = i0 ^ i1\no0 = t0 ^ i2\nt1 = o0 ^ i1 ^ i3\n\
                            t0 ^= i1\no1 = t0 ^ t1\nt2 = o1\no2 = t2 ^ o0 ^ i1\n";
 

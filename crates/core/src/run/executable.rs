@@ -2,16 +2,13 @@
 //!
 //! [`Executable::run`] is the one place that checks the buffers of a call against what a program
 //! touches, decides how results are stored, and gives work to threads. All code below may rely on
-//! it.
-//! Packets, words and the long blocks of LT codes are three kinds of [`PreparedKernel`]; an
+//! it. Packets, words and the long blocks of LT codes are three kinds of [`PreparedKernel`]; an
 //! executable treats them alike.
 //!
 //! Buffers need not hold whole strips. The remainder is a last strip with shorter packets, its
-//! *tail*:
-//! a buffer of `rows` rows and `rows · (stripes · packet + tail)` bytes ends with `rows` packets of
-//! `tail` bytes. It is copied to a whole strip, run, and copied back, because a kernel runs over
-//! whole
-//! packets only.
+//! *tail*: a buffer of `rows` rows and `rows · (stripes · packet + tail)` bytes ends with `rows`
+//! packets of `tail` bytes. It is copied to a whole strip, run, and copied back, because a kernel
+//! runs over whole packets only.
 
 #![allow(unsafe_code)]
 
@@ -142,8 +139,7 @@ impl Executable {
     ///
     /// # Errors
     /// If a buffer that the program needs is absent, if a buffer that it writes is only a source,
-    /// or
-    /// if the lengths do not fit each other.
+    /// or if the lengths do not fit each other.
     pub(crate) fn run<'b>(
         &self,
         buffers: impl IntoIterator<Item = (usize, Buffer<'b>)>,
@@ -261,8 +257,7 @@ impl Executable {
                 // SAFETY: `check` found every buffer of the call present, long enough and of the
                 // right kind, and exclusive borrows stand behind all that is written. The kept
                 // buffers belong to this thread and have `tile` strips; `Execution` has checked
-                // that
-                // they are written before they are read. Threads get disjoint stripes.
+                // that they are written before they are read. Threads get disjoint stripes.
                 unsafe { part.kernel.run(&memory, tile.clone()) };
             }
         }
@@ -296,8 +291,7 @@ impl Executable {
             }
         };
         // SAFETY: `check` found that every used buffer ends with `rows` packets of `tail` bytes
-        // after
-        // its whole strips, and the copy has room for `rows` whole packets.
+        // after its whole strips, and the copy has room for `rows` whole packets.
         for_rows(&|used| used.is_used(), &|row, padded| unsafe {
             padded.copy_from_nonoverlapping(row, tail);
         });

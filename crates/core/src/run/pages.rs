@@ -1,15 +1,11 @@
 //! Memory for whole objects and their blocks, in large pages where the system has them.
 //!
 //! The system hands out newly mapped memory page by page, when each page is first touched. In pages
-//! of
-//! 4 KiB that takes longer than a decoder needs to fill them: 70 ms for 128 MiB, which are decoded
-//! in
-//! 25 ms. In pages of 2 MiB it takes 13 ms, little more than the clearing. Large pages also do not
-//! use
-//! up the processor's address translations where a thousand blocks are written side by side. Linux
-//! gives large pages on request (`MADV_HUGEPAGE`). On other systems, and where Linux has no large
-//! pages
-//! left, the pages are ordinary ones.
+//! of 4 KiB that takes longer than a decoder needs to fill them: 70 ms for 128 MiB, which are
+//! decoded in 25 ms. In pages of 2 MiB it takes 13 ms, little more than the clearing. Large pages
+//! also do not use up the processor's address translations where a thousand blocks are written side
+//! by side. Linux gives large pages on request (`MADV_HUGEPAGE`). On other systems, and where Linux
+//! has no large pages left, the pages are ordinary ones.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

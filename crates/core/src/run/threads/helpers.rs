@@ -42,8 +42,7 @@ pub(crate) struct Seat {
 
 /// Calls `work` once for seat 0 on this thread, and at most once for every other seat on helpers.
 /// `work` must complete all the work, whichever seats are taken. When this function returns, no
-/// thread
-/// is inside `work` any more.
+/// thread is inside `work` any more.
 pub(crate) fn with_helpers(wanted: Wanted, work: &(dyn Fn(Seat) + Sync)) {
     let pool = &*POOL;
     let lookouts = pool.lookouts.load(Ordering::Relaxed);
@@ -98,9 +97,8 @@ impl HelperPool {
     /// Lets helpers join `work` until the returned value is dropped.
     fn post<'a>(&'a self, work: &'a (dyn Fn(Seat) + Sync), helpers: usize) -> Posted<'a> {
         // SAFETY: only the lifetime is changed. `Job::help` follows the pointer only between
-        // entering
-        // and leaving the job. `Posted` does not outlive `work`; from its drop on it lets no one
-        // enter, and it waits there until all have left.
+        // entering and leaving the job. `Posted` does not outlive `work`; from its drop on it lets
+        // no one enter, and it waits there until all have left.
         let work = unsafe {
             std::mem::transmute::<*const (dyn Fn(Seat) + Sync + 'a), *const (dyn Fn(Seat) + Sync)>(
                 work,

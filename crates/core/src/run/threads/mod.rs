@@ -4,9 +4,8 @@
 //! stripe, by node that is computed, by columns of the packets, or by packet rows. By stripe, every
 //! thread runs the same program over a part of each buffer, whatever the number of threads, and no
 //! thread reads or writes what another thread touches. In the other ways every thread has a program
-//! of
-//! its own, over whole buffers. By node and by row, all threads read all sources, and each thread
-//! repeats the XORs that the programs could share.
+//! of its own, over whole buffers. By node and by row, all threads read all sources, and each
+//! thread repeats the XORs that the programs could share.
 
 pub(crate) mod helpers;
 
@@ -92,8 +91,7 @@ pub(crate) fn thread_count(most: Option<NonZeroUsize>) -> usize {
 }
 
 /// The stripes of one thread. A thread that has finished its own share steals from the others,
-/// whose
-/// threads may have been slow to wake (work stealing).
+/// whose threads may have been slow to wake (work stealing).
 struct Share {
     next: AtomicUsize,
     end: usize,
@@ -107,8 +105,7 @@ impl Share {
 }
 
 /// Runs `work` over ranges that together make up `0..stripes` and begin at multiples of `grain`.
-/// The
-/// caller's thread takes part. `bytes` is the memory that all stripes touch together.
+/// The caller's thread takes part. `bytes` is the memory that all stripes touch together.
 pub(crate) fn over_stripes(
     stripes: usize,
     grain: usize,

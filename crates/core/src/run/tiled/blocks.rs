@@ -4,13 +4,10 @@
 //! *tile* of all blocks, some hundred bytes of each, before the next tile begins. Values that are
 //! needed again lie in a scratch that fits into the second-level cache. They are not used in place,
 //! because blocks at equal distances, as in one large object, would compete for the same few sets
-//! of
-//! the cache. So memory is read once and written once, with non-temporal stores where that pays.
-//! Inputs
-//! are prefetched into the second-level cache long before they are read, for two reasons: the
-//! processor's own prefetcher does not detect streams that are left after so few lines, and
-//! otherwise
-//! a tile's reads from memory and its writes to memory would take turns.
+//! of the cache. So memory is read once and written once, with non-temporal stores where that pays.
+//! Inputs are prefetched into the second-level cache long before they are read, for two reasons:
+//! the processor's own prefetcher does not detect streams that are left after so few lines, and
+//! otherwise a tile's reads from memory and its writes to memory would take turns.
 
 use std::ops::Range;
 

@@ -9,8 +9,7 @@
 //!
 //! Words are multiplied bit by bit: the product is the sum, over the set bits of the word, of the
 //! constant's product with that bit. That is a plain loop over the words of a tile, which the
-//! compiler
-//! vectorises.
+//! compiler vectorises.
 
 use std::ops::Range;
 
@@ -32,8 +31,7 @@ pub(crate) struct Tiles {
     /// Range of bytes of each packet that the program handles.
     columns: usize,
     /// Whether every buffer is one stream of packets, each handled whole, so that the stripes need
-    /// not
-    /// be told apart.
+    /// not be told apart.
     flat: bool,
     tile: usize,
 }
@@ -41,8 +39,7 @@ pub(crate) struct Tiles {
 struct TiledOp {
     target: Operand,
     /// Sources of the operation, as a range of `operands`. The target is among them if the
-    /// operation
-    /// adds to it.
+    /// operation adds to it.
     sources: Range<usize>,
     /// Factor of the sum, if it is not 1.
     factor: Option<Multiples>,
@@ -183,8 +180,7 @@ impl Operand {
 }
 
 /// Assigns tiles of the scratch to temporaries. A temporary takes over the tile of one whose last
-/// use
-/// is over, if there is one.
+/// use is over, if there is one.
 struct ScratchPlaces {
     of_temps: Vec<usize>,
     count: usize,

@@ -1,9 +1,8 @@
 //! Tiled kernels: run schedules operation by operation, on any machine.
 //!
 //! They serve until a program has been compiled, and wherever compiling is not allowed. Each kernel
-//! is
-//! one algorithm ([`generic`], and for LT codes [`blocks`]) over the [`vector::Vector`] trait; an
-//! instruction set is a thin facade that enables its features around them.
+//! is one algorithm ([`generic`], and for LT codes [`blocks`]) over the [`vector::Vector`] trait;
+//! an instruction set is a thin facade that enables its features around them.
 
 #![allow(unsafe_code)]
 
@@ -39,9 +38,8 @@ pub(crate) struct Runners {
     /// Runs a program over long blocks.
     ///
     /// Its safety contract: the numbers of inputs and outputs are the program's. Each input is
-    /// valid
-    /// for the bytes of the blocks, and each output is valid for them or null. Nobody else touches
-    /// these bytes of the outputs or writes those of the inputs.
+    /// valid for the bytes of the blocks, and each output is valid for them or null. Nobody else
+    /// touches these bytes of the outputs or writes those of the inputs.
     pub(crate) blocks: unsafe fn(&BlockProgram, &Blocks),
 }
 
@@ -60,8 +58,7 @@ impl Tiled {
 impl PreparedKernel for Tiled {
     unsafe fn run(&self, memory: &Memory<'_>, stripes: Range<usize>) {
         // SAFETY: the caller's contract; runners exist only where the processor has the features
-        // that
-        // they need.
+        // that they need.
         unsafe { (self.runners.tiles)(&self.program, memory, stripes) }
     }
 }

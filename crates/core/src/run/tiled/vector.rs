@@ -27,9 +27,8 @@ pub(crate) unsafe trait Vector: Copy {
 ///
 /// # Safety
 /// All zero bytes are a vector of zeros. `stream` writes exactly the vector's bytes. The methods
-/// may
-/// only be called where the processor has the instruction set; they are meant to be inlined into
-/// functions with the matching `target_feature`.
+/// may only be called where the processor has the instruction set; they are meant to be inlined
+/// into functions with the matching `target_feature`.
 pub(crate) unsafe trait Streaming: Vector {
     /// Stores with a non-temporal store, if the instruction set has one.
     ///
@@ -45,8 +44,7 @@ pub(crate) unsafe trait Streaming: Vector {
     unsafe fn fence();
 
     /// Prefetches the cache line of `from` into the second-level cache, if the instruction set can;
-    /// the
-    /// address need not be valid.
+    /// the address need not be valid.
     #[inline(always)]
     fn prefetch(from: *const u8) {
         let _ = from;
