@@ -182,7 +182,7 @@ fn evenodd_is_repaired_by_few_reads() {
     }
 }
 
-/// The nodes of X-Code are all alike; in STAR the third parity saves more than EVENODD has.
+/// The nodes of X-Code are all alike; in STAR the third parity saves more than in EVENODD.
 #[test]
 fn xcode_and_star_are_repaired_by_few_reads() {
     let xcode = code("xcode:n=11");

@@ -23,8 +23,8 @@ fn natural(n: usize, k: usize, w: u32) -> CauchyMatrix {
     CauchyMatrix::new(field, k, n - k, &points).unwrap()
 }
 
-/// Table 3.5: (n, k, w); XORs and copies of the natural matrix by strategies (0, 0), (1, 0), and the
-/// least that is printed for any strategy and search.
+/// Table 3.5: (n, k, w); XORs and copies of the natural matrix by strategies (0, 0), (1, 0), and
+/// the least that is printed for any strategy and search.
 const TABLE_3_5: [(usize, usize, u32, usize, usize, usize); 10] = [
     (8, 6, 4, 112, 68, 57),
     (9, 6, 4, 164, 114, 87),
@@ -48,8 +48,8 @@ fn natural_matrices_cost_what_is_printed() {
     }
 }
 
-/// Table 3.1, all 23 rows: (n, k, w) and by how many percent smart scheduling reduces the XORs of the
-/// natural matrix. (Its baselines and normalisation are tested where Cauchy matrices are defined.)
+/// Table 3.1, all 23 rows: (n, k, w) and by how many percent smart scheduling reduces the XORs of
+/// the natural matrix. (Its baselines and normalisation are tested where Cauchy matrices are defined.)
 const SMART: [(usize, usize, u32, f64); 23] = [
     (7, 5, 3, 11.11),
     (7, 5, 4, 24.05),

@@ -22,7 +22,7 @@ pub use pairs::{Pairs, Ratio, Rounds, Side, Spread, Verdict};
 /// takes some 30 nanoseconds, which is negligible in 250 microseconds.
 pub const SAMPLE_SECONDS: f64 = 0.000_25;
 
-/// How much longer each batch of runs may be than all runs before it.
+/// Largest number of runs in a batch, relative to all runs before it.
 const GROWTH: f64 = 8.0;
 
 /// Returns the seconds that one run of `run` takes: the mean over as many runs as

@@ -24,7 +24,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// An address that buffer `number` may have.
+    /// Returns an address that buffer `number` may have.
     fn start(self, number: usize) -> usize {
         let align = self.align.max(1);
         // A buffer aligned to less than a cache line begins inside one.
@@ -33,7 +33,7 @@ impl Call {
     }
 }
 
-/// How far buffers are shifted against each other within their pages.
+/// Bytes by which buffers are shifted against each other within their pages.
 const STAGGER: usize = 5 * LINE;
 
 /// What runs for a question over buffers of a given length and place.

@@ -227,7 +227,7 @@ impl Serving {
     }
 }
 
-/// What a caller may ask for.
+/// The choice of a kernel that a caller may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum KernelChoice {
     /// The best kernel for the program.
@@ -240,7 +240,7 @@ pub enum KernelChoice {
 }
 
 impl Kernel {
-    /// All kernels, the plainest first.
+    /// All kernels, the simplest first.
     pub const ALL: [Self; 10] = [
         Self::Scalar,
         Self::Sse2,
@@ -278,7 +278,7 @@ impl Kernel {
         }
     }
 
-    /// The kernels that this processor can run, the plainest first.
+    /// The kernels that this processor can run, the simplest first.
     pub fn available() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|kernel| kernel.is_available())
     }
@@ -294,7 +294,7 @@ impl Kernel {
     }
 
     /// The widest available kernel whose registers divide a packet of `packet` bytes without
-    /// remainder, or the plainest kernel if there is none.
+    /// remainder, or the simplest kernel if there is none.
     pub fn best(packet: usize) -> Self {
         Self::available().filter(|kernel| kernel.suits(packet)).last().unwrap_or(Self::Scalar)
     }

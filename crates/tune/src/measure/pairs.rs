@@ -215,8 +215,8 @@ impl Ratio {
         }
     }
 
-    /// Whether the ratio is above `bound`; `None` if `bound` lies within the interval, or if there are too few
-    /// pairs.
+    /// Whether the ratio is above `bound`; `None` if `bound` lies within the interval, or if there
+    /// are too few pairs.
     pub fn exceeds(&self, bound: f64) -> Option<bool> {
         if self.pairs < FEWEST {
             return None;

@@ -138,7 +138,7 @@ const TWINS: [Twin; 2] = [
         opcode_byte: 0x0F,
         names: &[(Opcode::VPALIGNR, Opcode::VGF2P8AFFINEQB)],
     },
-    // EVEX.66.0F 71, shifts of 16 bits, are read as EVEX.66.0F.W0 72, those of 32 bits.
+    // EVEX.66.0F 71, shifts of 16 bits, are read as EVEX.66.0F.W0 72, shifts of 32 bits.
     Twin {
         is_at: |bytes| matches!(bytes, [0x62, map, _, _, 0x71, ..] if map & 7 == 1),
         opcode_at: 4,

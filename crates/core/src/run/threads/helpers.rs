@@ -71,7 +71,7 @@ struct HelperPool {
     /// Number of helpers that are awake or on their way, and number of those awake without work.
     members: AtomicUsize,
     lookouts: AtomicUsize,
-    /// When the last call ended, in nanoseconds since `start`.
+    /// End of the last call, in nanoseconds since `start`.
     start: Instant,
     last_end: AtomicU64,
 }

@@ -212,7 +212,7 @@ impl Targets {
 }
 
 /// # Safety
-/// The operands are among the places, and these and the targets valid for `length` bytes.
+/// The operands are among the places; the places and the targets are valid for `length` bytes.
 #[inline(always)]
 unsafe fn xor_all<V: Streaming>(
     targets: &Targets,
