@@ -1,8 +1,8 @@
-//! Reconstruction: a code, a packet, a kernel, and for every node whether its shard is at hand,
-//! wanted or absent, with perhaps one buffer of a wrong length, all chosen by the input.
+//! Fuzzes reconstruction. The input chooses a code, a packet, a kernel, and for every node whether
+//! its shard is at hand, wanted or absent, with perhaps one buffer of a wrong length.
 //!
-//! Wanted shards come back as they were, exactly when the code is to recover them; wrong lengths
-//! are errors; nothing outside a wanted shard is written.
+//! Wanted shards must come back as they were, exactly when the code can recover them. Wrong lengths
+//! must be errors. Nothing outside a wanted shard may be written.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ use paritas::{
     Buffer, Code, Codec, CodecOptions, ErrorKind, Kernel, KernelChoice, Order, Pass, PlanOptions,
 };
 
-/// All are MDS: any k shards, and no fewer, determine any other.
+/// MDS codes: any k shards, and no fewer, determine any other.
 const SPECS: [&str; 14] = [
     "1+1",
     "1+3",
@@ -41,7 +41,7 @@ const ORDERS: [Order; 2] = [Order::Parity, Order::Data];
 const CANARY: usize = 64;
 const UNTOUCHED: u8 = 0xC3;
 
-/// What a code and a codec are made of.
+/// The choices that determine a code and a codec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Choice {
     spec: &'static str,
@@ -51,7 +51,7 @@ struct Choice {
     order: Order,
 }
 
-/// What is said of a node's shard.
+/// What is true of a node's shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     AtHand,
@@ -87,7 +87,7 @@ fn run(input: &mut Unstructured<'_>) -> arbitrary::Result<()> {
     Ok(())
 }
 
-/// The codecs of earlier inputs, so that their programs are met again.
+/// Returns the codec, kept from earlier inputs if possible, so that its programs are used again.
 fn codec(choice: Choice) -> Rc<Codec> {
     thread_local! {
         static CODECS: RefCell<HashMap<Choice, Rc<Codec>>> = RefCell::default();
@@ -105,7 +105,7 @@ fn codec(choice: Choice) -> Rc<Codec> {
     })
 }
 
-/// Data, and the parity that the plainest codec makes of it.
+/// Returns data, and the parity that the plainest codec computes from it.
 fn shards(codec: &Codec, choice: Choice, length: usize, seed: u8) -> Vec<Vec<u8>> {
     let data_nodes = codec.code().nodes().filter(|&node| codec.code().holds_data(node)).count();
     let byte = |i: usize, j: usize| (73 * (i + 1 + usize::from(seed)) * (j + 1) % 251) as u8;
@@ -120,7 +120,8 @@ fn shards(codec: &Codec, choice: Choice, length: usize, seed: u8) -> Vec<Vec<u8>
     [data, parity].concat()
 }
 
-/// `lengths` are those of the buffers that are handed over; one may differ from the shards'.
+/// Checks a reconstruction. `lengths` are those of the buffers that are passed; one may differ from
+/// the shards'.
 fn check(codec: &Codec, shards: &[Vec<u8>], states: &[State], lengths: &[usize]) {
     let resized = |(shard, &length): (&Vec<u8>, &usize)| {
         let mut shard = shard.clone();

@@ -1,8 +1,8 @@
-//! Programs: a code of any cells, a question of any cells, and buffers of any place and packet, all
-//! chosen by the input, on every kernel.
+//! Fuzzes programs on every kernel. The input chooses a code of any cells, a question about any
+//! cells, and buffers of any place and packet.
 //!
-//! What is wanted comes out as the interpreter makes it, which is what the code's rows say; nothing
-//! else is written.
+//! Wanted cells must equal what the interpreter computes, which must be what the code's rows say.
+//! Nothing else may be written.
 
 #![no_main]
 
@@ -22,11 +22,11 @@ const PACKETS: [usize; 16] = [1, 3, 8, 15, 16, 31, 32, 33, 64, 65, 96, 100, 128,
 const PASSES: [Pass; 3] = [Pass::Direct, Pass::Smart, Pass::Slp];
 const ORDERS: [Order; 2] = [Order::Parity, Order::Data];
 
-/// What stands in the buffers where nothing is known, and around them.
+/// Content of buffers where nothing is known, and of the bytes around them.
 const UNTOUCHED: u8 = 0xC3;
 const MARGIN: usize = 64;
 
-/// Buffers that begin alike after page boundaries compete for the same sets of the cache.
+/// Buffers at equal distances from page boundaries compete for the same sets of the cache.
 const PAGE: usize = 4096;
 
 fuzz_target!(|input: &[u8]| {
@@ -65,13 +65,13 @@ fn run(input: &mut Unstructured<'_>) -> arbitrary::Result<()> {
     Ok(())
 }
 
-/// From a page boundary to a buffer: none, lines, or anything.
+/// Chooses the distance from a page boundary to a buffer: zero, whole lines, or anything.
 fn offset(input: &mut Unstructured<'_>) -> arbitrary::Result<usize> {
     let any = input.int_in_range(0..=127)?;
     Ok(*input.choose(&[0, 64, 320, any])?)
 }
 
-/// Data cells, and sums of any cells before them, dealt out to nodes.
+/// Chooses data cells and sums of any cells before them, and deals them out to nodes.
 fn code(input: &mut Unstructured<'_>) -> arbitrary::Result<Code> {
     let cells = input.int_in_range(1..=MAX_CELLS)?;
     let nodes = cells.div_ceil(input.int_in_range(1..=4)?);
@@ -93,7 +93,7 @@ fn code(input: &mut Unstructured<'_>) -> arbitrary::Result<Code> {
     Ok(builder.finish(Spec::new("any"), 0).expect("every node has cells"))
 }
 
-/// Any of a code's cells, most of them at times.
+/// Chooses any of a code's cells, at times most of them.
 fn cells(input: &mut Unstructured<'_>, code: &Code) -> arbitrary::Result<CellSet> {
     let share = input.int_in_range(1..=7)?;
     let mut cells = CellSet::new(code.cell_count());
@@ -105,14 +105,15 @@ fn cells(input: &mut Unstructured<'_>, code: &Code) -> arbitrary::Result<CellSet
     Ok(cells)
 }
 
-/// Every cell's bytes: data has a prime period, the others are sums as their rows say.
+/// Returns every cell's bytes: data has a prime period, the other cells are sums as their rows say.
 fn truth(code: &Code, length: usize) -> Vec<Vec<u8>> {
     let data = |n: usize, i: usize| (73 * (i + 1) * (n + 1) % 251) as u8;
     let byte = |cell, i| code.row(cell).iter().fold(0, |sum, &n| sum ^ data(n as usize, i));
     code.cells().map(|cell| (0..length).map(|i| byte(cell, i)).collect()).collect()
 }
 
-/// Whether the cells at hand determine the wanted ones; the interpreter must then make them.
+/// Returns whether the cells at hand determine the wanted ones; then the interpreter must compute
+/// them.
 fn interpreted(
     code: &Code,
     have: &CellSet,
@@ -130,14 +131,14 @@ fn interpreted(
     let inputs: Vec<&[u8]> = plan.inputs().iter().map(|cell| &truth[cell.index()][..]).collect();
     let outputs = interpret(plan.schedule(), &inputs).expect("the inputs fit");
     for (cell, bytes) in plan.outputs().iter().zip(outputs) {
-        // Without inputs the interpreter does not know how many zeros to make.
+        // Without inputs the interpreter does not know how many zeros to produce.
         let expected = if inputs.is_empty() { &[] } else { &truth[cell.index()][..] };
         assert!(bytes == expected, "{cell:?}");
     }
     true
 }
 
-/// A buffer at an offset from a page boundary, with known bytes around.
+/// A buffer at an offset from a page boundary, with known bytes around it.
 struct Guarded {
     memory: Vec<u8>,
     at: Range<usize>,
@@ -188,7 +189,7 @@ either! {
     compute(have: &CellSet, want: &CellSet, buffers: &mut [Buffer<'_>]) -> paritas::Result<()>;
 }
 
-/// A buffer whose cells have their bytes where `known`.
+/// Makes a buffer whose cells have their true bytes where `known`.
 fn filled(
     codec: &AnyCodec,
     buffer: usize,

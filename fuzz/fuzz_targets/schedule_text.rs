@@ -1,5 +1,5 @@
-//! Schedule texts: reading never panics; what is read prints back equal; every pass and order keeps
-//! what a schedule computes.
+//! Fuzzes schedule texts: reading never panics; what is read prints back equal; every pass and
+//! order preserves what a schedule computes.
 
 #![no_main]
 
@@ -11,7 +11,8 @@ use paritas::plan::optimise::{fuse, order, slp, smart};
 /// Larger schedules are read and printed, but not run.
 const MAX_CELLS: usize = 4096;
 
-/// Passes look at pairs of operations or of slots; texts that fit the fuzzer stay quick.
+/// Most operations that passes are run on: passes look at pairs of operations or of slots, and the
+/// fuzzer must stay quick.
 const MAX_OPERATIONS: usize = 256;
 
 type Pass = fn(&Schedule) -> paritas::Result<Schedule>;
@@ -49,7 +50,7 @@ fn run(schedule: &Schedule) {
     }
 }
 
-/// What the interpreter makes of inputs with a prime period.
+/// Returns what the interpreter computes from inputs with a prime period.
 fn outputs(schedule: &Schedule) -> Vec<Vec<u8>> {
     let byte = |input: usize, i: usize| (73 * (i + 1) * (input + 1) % 251) as u8;
     let cell = |input| (0..16).map(|i| byte(input, i)).collect();

@@ -1,9 +1,10 @@
-//! Shard files: whatever a file holds, looking at it, verifying and decoding it neither panics nor
-//! gives bytes that have another digest than the file states.
+//! Fuzzes shard files. Whatever a file holds, inspecting, verifying and decoding it neither panics
+//! nor gives bytes whose digest differs from the one that the file states.
 //!
-//! An input is a whole file, so that one that fails can be given to `paritas info` as it is.
-//! Random changes would all end at a checksum; the mutator below changes what a checksum covers
-//! and then makes it right again. Seeds are encoded on the spot, and so never of an old format.
+//! An input is a whole file, so a failing one can be given to `paritas info` directly. Random
+//! changes would all be caught by a checksum; so the mutator below changes what a checksum covers
+//! and then corrects the checksum. Seeds are encoded at run time, so they are never of an old
+//! format.
 
 #![no_main]
 
@@ -17,14 +18,14 @@ use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use paritas::Code;
 use paritas_store::{DecodeTarget, DigestCheck, EncodeJob, Object, ObjectId, PromoteJob};
 
-/// The numbers of the format essay, `paritas_store::shard::format`.
+/// Magic number of the format, as in the essay `paritas_store::shard::format`.
 const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";
 const END_MAGIC: [u8; 8] = *b"\x1a\n\rSTRP\x89";
 const PREFIX: usize = 16;
 const CRC: usize = 8;
 const TRAILER: usize = 16;
 
-/// One shard is enough for the first three, so that they can be decoded.
+/// Specs of the seeds. For the first three, one shard is enough to decode.
 const SPECS: [&str; 7] = [
     "1+1",
     "rdp:k=1",
@@ -42,7 +43,7 @@ static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
     directory
 });
 
-/// First and last shards of small objects, and what a promotion adds first.
+/// First and last shards of small objects, and the first file that a promotion adds.
 static SEEDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let objects = SPECS.into_iter().flat_map(|spec| OBJECTS.map(|object| (spec, object)));
     objects.flat_map(|(spec, object)| encoded(spec, object)).collect()
@@ -65,7 +66,7 @@ fn encoded(spec: &str, object: &[u8]) -> Vec<Vec<u8>> {
     paths.into_iter().flatten().map(|path| fs::read(path).expect("is there")).collect()
 }
 
-/// Promotes an object whose code has stages; the first file that this adds.
+/// Promotes an object whose code has stages, and returns the first file that this adds.
 fn promoted(shards: &[PathBuf]) -> Option<PathBuf> {
     let inventory = paritas_store::scan(shards);
     let object = inventory.objects.first().filter(|object| object.stages() > 1)?;
@@ -80,7 +81,8 @@ fuzz_target!(|file: &[u8]| {
     check(&path);
 });
 
-/// Not cut to nothing first: file systems take that for the replacement of a file, and flush.
+/// Writes without truncating first: file systems take a truncation for the replacement of a file,
+/// and flush.
 fn overwrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
     file.write_all(bytes)?;
@@ -101,7 +103,7 @@ fn check(path: &Path) {
     }
 }
 
-/// The object's bytes, unless decoding says that they cannot be had.
+/// Returns the object's bytes, unless decoding reports that they cannot be recovered.
 fn decoded(object: &Object) -> Option<Vec<u8>> {
     let output = Output::default();
     let target = DecodeTarget::Writer(Box::new(output.clone()));
@@ -122,12 +124,12 @@ impl Write for Output {
     }
 }
 
-/// A shard file without what follows from the rest.
+/// A shard file, without the fields that follow from the rest.
 struct Parts {
-    /// The body of the front header; none where the file does not begin with one.
+    /// Body of the front header; `None` if the file does not begin with one.
     front: Option<Vec<u8>>,
     blocks: Vec<u8>,
-    /// The body of the footer.
+    /// Body of the footer.
     footer: Vec<u8>,
 }
 
@@ -163,8 +165,8 @@ impl Parts {
             (1, _) => mutate(&mut self.blocks),
             (2, Some(front)) => mutate(front),
             (3..=5, Some(front)) if self.footer.get(1..front.len()) == front.get(1..) => {
-                // Maps of the same identity and index; the footer's has one entry more. They are
-                // changed alike, since a footer that disagrees with the front is passed over.
+                // Maps of the same identity and index; the footer's has one entry more. Both are
+                // changed alike, since a footer that disagrees with the front is ignored.
                 let total = self.footer.split_off(front.len());
                 mutate(front);
                 self.footer.truncate(1);
@@ -175,7 +177,7 @@ impl Parts {
     }
 }
 
-/// The body of the record at the start of `bytes`.
+/// Returns the body of the record at the start of `bytes`.
 fn body(bytes: &[u8]) -> Option<&[u8]> {
     let length = u32_at(bytes, 12).filter(|_| bytes.starts_with(&MAGIC))? as usize;
     bytes.get(PREFIX..)?.get(..length)

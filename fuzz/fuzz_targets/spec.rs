@@ -1,14 +1,15 @@
-//! Names of codes, and pins as a damaged header might hold them: nothing panics; what is read
-//! prints back equal; what is defined is rebuilt from its spec and pin.
+//! Fuzzes names of codes, and pins as a damaged header might hold them: nothing panics; what is
+//! read prints back equal; what is defined is rebuilt from its spec and pin.
 //!
-//! The first line is a spec, the others are pinned lists: `points 0 1 2`.
+//! The first line is a spec, and the others are pinned lists: `points 0 1 2`.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use paritas::{Code, Pin, Spec};
 
-/// Parameters above it are legal up to 65,536 but take seconds to build, and are passed over.
+/// Smallest parameter that is skipped: from here up to 65,536 parameters are legal, but take
+/// seconds to build.
 const MODERATE: u64 = 20;
 const NEVER_LEGAL: u64 = 1 << 17;
 

@@ -1,5 +1,6 @@
-//! What a call costs besides the bytes that it computes: prepared encoders over shards of one stripe and
-//! of many, in nanoseconds, and the time of a first call, planning and compiling included.
+//! Measures the fixed cost of a call, apart from the bytes that it computes: prepared encoders over
+//! shards of one stripe and of many, in nanoseconds, and the time of a first call, which includes
+//! planning and compiling.
 //!
 //!     cargo run --release -p paritas --example call_cost [SPEC]...
 
@@ -37,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How long the first reconstruction takes in which all parity is needed, in microseconds.
+/// Returns the time of the first reconstruction that needs all parity, in microseconds.
 fn first_decode(
     codec: &Codec,
     data: &[[u8; 1200]],
@@ -54,7 +55,8 @@ fn first_decode(
     Ok(seconds * 1e6)
 }
 
-/// The least time of a call over shards of `length` bytes, in nanoseconds, averaged over some calls.
+/// Returns the least time of a call over shards of `length` bytes, in nanoseconds, averaged over
+/// some calls.
 fn call(encoder: &Prepared, codec: &Codec, length: usize) -> Result<f64, Box<dyn Error>> {
     let (nodes, data) = (codec.code().node_count(), codec.code().nodes());
     let data = data.filter(|&node| codec.code().holds_data(node)).count();

@@ -1,6 +1,6 @@
-//! The XORs of decoding, as a table for `docs/codes.md`: every way to lose the stated number of data
-//! nodes, planned by elimination alone (the generator's rows reduced by common pairs) and by what
-//! Paritas does.
+//! Counts the XORs of decoding, as a table for `docs/codes.md`: every way to lose the stated number
+//! of data nodes, planned by elimination alone (the generator's rows reduced by common pairs) and
+//! as Paritas plans it.
 //!
 //! ```sh
 //! cargo run --release -p paritas --example decode_counts
@@ -60,7 +60,7 @@ fn as_planned(code: &Code, lost: &[NodeId]) -> Result<usize, Error> {
 fn by_elimination(code: &Code, lost: &[NodeId]) -> Result<usize, Error> {
     let losses = Losses::of_nodes(code, lost);
     let wanted = code.cells_of(lost.iter().copied());
-    // What losses within the tolerance leave determines every cell.
+    // The cells that remain after losses within the tolerance determine every cell.
     let row = |cell: CellId| -> Vec<usize> {
         losses.express(cell).unwrap_or_default().iter().map(|source| source.index()).collect()
     };

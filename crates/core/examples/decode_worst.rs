@@ -1,18 +1,20 @@
-//! The dearest decoding of every code of the default table: all ways to lose as many data nodes as
-//! there are parities (or all, where they are fewer), or so many of them drawn evenly, planned
-//! as a reader would, beside the XORs of encoding.
+//! Finds the most expensive decoding of every code of the default table, and compares it with the
+//! XORs of encoding. It tries all ways to lose as many data nodes as there are parities (or all
+//! data nodes, if they are fewer), or PATTERNS of these ways at even distances, planned as a reader
+//! would.
 //!
 //! ```sh
 //! cargo run --release -p paritas --example decode_worst [PATTERNS [K,M,W …]]
 //! ```
 //!
-//! Prints a line a code, the dearest pattern among them, and at the end those above 1.5 times.
+//! Prints one line for each code, with its most expensive pattern, and at the end the codes above
+//! 1.5 times.
 
 use paritas::define::erasure::combinations;
 use paritas::{CellSet, Code, Cost, Error, NodeId, Role};
 use rayon::prelude::*;
 
-/// How many patterns a code is tried with where nobody says.
+/// Default number of patterns that each code is tried with.
 const PATTERNS: usize = 1000;
 
 type Shape = (usize, usize, usize);
@@ -56,7 +58,7 @@ fn shape(text: &str) -> Option<Shape> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// The shapes that matrices were searched for.
+/// Returns the shapes that matrices were searched for.
 fn table() -> Vec<Shape> {
     let smallest = |k: usize, m: usize| (k + m).next_power_of_two().trailing_zeros() as usize;
     let small = (1..=32).flat_map(|k| (1..=8).map(move |m| (k, m, smallest(k, m))));
@@ -64,7 +66,7 @@ fn table() -> Vec<Shape> {
     small.chain([(6, 2, 4)]).chain(wide).collect()
 }
 
-/// All ways to lose `count` of `k` data nodes, or about `most` of them at even distances.
+/// Returns all ways to lose `count` of `k` data nodes, or about `most` of them at even distances.
 fn losses(k: usize, count: usize, most: usize) -> Vec<Vec<NodeId>> {
     let all = combinations(k, count).count();
     let step = all.div_ceil(most.max(1));

@@ -1,4 +1,5 @@
-//! Makes `crates/core/src/plan/known/schedules.txt`: schedules that encode the usual codes, refined for long.
+//! Makes `crates/core/src/plan/known/schedules.txt`: schedules that encode the usual codes, refined
+//! at length.
 //!
 //! ```sh
 //! cargo run --release -p paritas --example known_schedules > schedules.txt
@@ -39,7 +40,8 @@ const SHAPES: [[usize; 2]; 24] = [
     [20, 4],
 ];
 
-/// What is made small, for how many rounds, besides what planning does by itself.
+/// Objectives to minimise, each with its number of rounds, in addition to what planning does by
+/// itself.
 const WAYS: [(Objective, usize); 5] = [
     (Objective::Total, 4_000),
     (Objective::Total, 40_000),
@@ -82,7 +84,7 @@ fn plan(code: &Code, (objective, rounds): (Objective, usize)) -> Result<Plan, pa
     code.schedule_with(&code.stored(Role::Data), &code.stored(Role::Parity), options)
 }
 
-/// What a compiled kernel executes on AVX2, weighed as `Objective::Fused` does.
+/// Returns what a compiled kernel executes on AVX2, weighed as `Objective::Fused` does.
 fn executed(code: &Code, plan: &Plan) -> usize {
     let best = arranged(plan.schedule(), &plan.streams(code), Machine::AVX2);
     best.map_or(usize::MAX, |made| made.allocation.cost())

@@ -1,17 +1,18 @@
-//! How long it takes to define codes and to plan encoding and decoding, with the steps that planning took of
-//! its budget.
+//! Measures how long it takes to define codes and to plan encoding and decoding, and how many steps
+//! of its budget planning took.
 //!
 //!     cargo run --release -p paritas --example plan_times [SPEC LOST]...
 //!
-//! Times are those of the processor where Linux says them, so that other work does not count. LOST is how many nodes are lost, evenly spaced from the first. Without arguments, the wide codes of
-//! `docs/optimiser.md` are timed, and the usual ones.
+//! Times are the processor's where Linux reports them, so that other work does not count. LOST is
+//! the number of lost nodes, evenly spaced from the first. Without arguments, the example times the
+//! wide codes of `docs/optimiser.md` and the usual codes.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
 
 use paritas::{Account, CellSet, Code, Cost, NodeId, Plan, PlanOptions, Role};
 
-/// Codes, and how many of their nodes are lost.
+/// Codes, each with its number of lost nodes.
 const CODES: [(&str, usize); 22] = [
     ("4+2", 2),
     ("6+3", 3),
@@ -50,7 +51,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .try_for_each(|pair| time(&pair[0], pair.get(1).map_or(Ok(1), |n| n.parse())?))
 }
 
-/// The time that this thread has run, or else the time since the first call.
+/// Returns the time that this thread has run or, where that is unknown, the time since the first
+/// call.
 fn now() -> Duration {
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     let ran = std::fs::read_to_string("/proc/thread-self/schedstat").ok();

@@ -1,9 +1,9 @@
 //! The codec: a code over shards in memory.
 //!
-//! Objects and shards are what most callers have ([`Codec::split`], [`Codec::encode`],
-//! [`Codec::reconstruct`], [`Codec::verify`], [`Codec::join`], in `objects`). Below them, whatever is
-//! asked is [`Codec::compute`]: which cells are at hand, which are wanted, and the buffers. The schedule
-//! for a question is planned and compiled once and kept.
+//! Most callers work with objects and shards ([`Codec::split`], [`Codec::encode`],
+//! [`Codec::reconstruct`], [`Codec::verify`], [`Codec::join`], in `objects`). Every such question
+//! comes down to [`Codec::compute`], which takes the cells at hand, the cells that are wanted, and
+//! the buffers. The schedule for a question is planned and compiled once and kept.
 
 mod cache;
 mod engine;
@@ -50,9 +50,9 @@ use crate::run::dispatch::Kernel;
 /// # Ok::<(), paritas::Error>(())
 /// ```
 ///
-/// Shards that are the caller's memory are [`Buffer`]s ([`Codec::reconstruct_into`]), and whoever makes
-/// many small calls keeps a [`Prepared`] one ([`Codec::encoder`]). Other codes have names, and how
-/// a code is run is said by options:
+/// To work in the caller's own memory, pass shards as [`Buffer`]s ([`Codec::reconstruct_into`]). To
+/// make many small calls, keep a [`Prepared`] question ([`Codec::encoder`]). Other codes are
+/// created by name, and options say how a code is run:
 ///
 /// ```
 /// use paritas::{Codec, CodecOptions};
@@ -68,60 +68,61 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// A codec for `k` shards of data and `m` of parity, of which any `m` may be lost: the code
-    /// `K+M`, which is Cauchy Reed-Solomon with the fewest XORs that are known.
+    /// Creates a codec for `k` shards of data and `m` of parity, of which any `m` may be lost. Its
+    /// code is `K+M`: Cauchy Reed-Solomon with the fewest XORs that are known.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Parameters`] if `k` or `m` is 0 or there are too many nodes.
+    /// If `k` or `m` is 0, or if there are too many nodes ([`crate::ErrorKind::Parameters`]).
     pub fn new(k: usize, m: usize) -> Result<Self> {
         format!("{k}+{m}").parse()
     }
 
-    /// A codec for any code.
+    /// Creates a codec for any code.
     ///
     /// # Errors
-    /// If the packet is empty or larger than 2^30 bytes, or the processor lacks the kernel.
+    /// If the packet is empty or larger than 2^30 bytes, or if the processor lacks the kernel.
     pub fn with_options(code: Code, options: CodecOptions) -> Result<Self> {
         let encoding = Encoding::new(&code);
         Ok(Self { engine: Engine::new(code, options, BufferLayout::Node)?, encoding })
     }
 
-    /// The code.
+    /// Returns the code.
     pub fn code(&self) -> &Code {
         &self.engine.code
     }
 
-    /// The bytes of a packet.
+    /// Returns the bytes of a packet.
     pub fn packet(&self) -> usize {
         self.engine.options.packet
     }
 
-    /// How the code is run.
+    /// Returns the options: how the code is run.
     pub fn options(&self) -> &CodecOptions {
         &self.engine.options
     }
 
-    /// The name of the kernel that runs, in either layout; for blocks of an LT code the tiled one.
+    /// Returns the name of the kernel that runs, in either layout; for blocks of an LT code, the
+    /// name of the tiled kernel.
     pub fn kernel_name(&self) -> &'static str {
         self.engine.kernel_name()
     }
 
-    /// The kernel that runs in the packet layout.
+    /// Returns the kernel that runs in the packet layout.
     pub fn kernel(&self) -> Kernel {
         self.engine.kernel()
     }
 
-    /// Why another kernel had to serve than [`Codec::kernel`], if that has happened: the system
-    /// forbids executable memory, or compiled code was found to compute wrong.
+    /// Returns why another kernel than [`Codec::kernel`] had to serve, if one had to: the system
+    /// forbids executable memory, or the check of compiled code found a wrong result.
     pub fn fallback(&self) -> Option<String> {
         self.engine.fallback()
     }
 
-    /// The bytes of the largest strip: what a shard grows by from one whole stripe to the next. In
-    /// the word layout a strip is one word.
+    /// Returns the bytes of the largest strip, by which a shard grows from one whole stripe to the
+    /// next. In the word layout a strip is one word.
     ///
     /// A shard need not be a whole number of strips. A buffer of `rows` rows may have any multiple
-    /// of `rows` bytes; what is left behind the last whole strip is a strip of shorter packets.
+    /// of `rows` bytes; the bytes after the last whole strip form a strip of shorter packets.
     pub fn strip(&self) -> usize {
         match self.code().symbols() {
             Some(symbols) => symbols.field().width() as usize / 8,
@@ -129,27 +130,28 @@ impl Codec {
         }
     }
 
-    /// The number of buffers of [`Codec::compute`]: one a node, and one for each data cell that is
-    /// stored nowhere.
+    /// Returns the number of buffers of [`Codec::compute`]: one for each node, and one for each
+    /// data cell that is stored nowhere.
     pub fn buffer_count(&self) -> usize {
         self.engine.layout.cells.len()
     }
 
-    /// The cells of a buffer by row. A buffer has `rows · length` bytes, where `length` is the same
-    /// for all buffers; in the word layout, `length` bytes.
+    /// Returns the cells of a buffer by row. A buffer has `rows · length` bytes, where `length` is
+    /// the same for all buffers; in the word layout, `length` bytes.
     ///
     /// # Panics
-    /// When there is no such buffer.
+    /// If there is no such buffer.
     pub fn buffer_cells(&self, buffer: usize) -> &[CellId] {
         &self.engine.layout.cells[buffer]
     }
 
-    /// Makes the cells of `want` from those of `have`. Buffers with wanted cells are
-    /// [`Buffer::Target`], others that are read [`Buffer::Source`]; the rest may be absent.
+    /// Computes the cells of `want` from those of `have`. Buffers with wanted cells are
+    /// [`Buffer::Target`], and other buffers that are read are [`Buffer::Source`]; the rest may be
+    /// absent.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] when some wanted cells are not determined,
-    /// [`crate::ErrorKind::Length`] when the buffers do not fit.
+    /// If the cells of `have` do not determine all wanted cells ([`crate::ErrorKind::NotEnough`]),
+    /// or if the buffers do not fit ([`crate::ErrorKind::Length`]).
     pub fn compute(
         &self,
         have: &CellSet,
@@ -159,14 +161,14 @@ impl Codec {
         self.engine.compute(have, want, buffers)
     }
 
-    /// Whether the cells of `want` can be made from those of `have`. The schedule is planned and
-    /// kept, so that asking costs nothing when it is run afterwards.
+    /// Returns whether the cells of `want` can be computed from those of `have`. The schedule is
+    /// planned and kept, so a later call that runs it does not plan again.
     pub fn solvable(&self, have: &CellSet, want: &CellSet) -> bool {
         self.engine.solvable(have, want)
     }
 
-    /// What [`Codec::compute`] runs, to be read: once the program has been compiled. Until then, and
-    /// where nothing may be compiled, the tiled kernel runs the schedule as it was planned,
+    /// Explains what [`Codec::compute`] runs once the program has been compiled. Until then, and
+    /// where compiling is not allowed, the tiled kernel runs the schedule as it was planned,
     /// operation by operation.
     ///
     /// # Errors
@@ -175,13 +177,14 @@ impl Codec {
         self.engine.explain(have, want, call)
     }
 
-    /// Makes all parity from all data: `data` and `parity` are the shards of the nodes that hold
-    /// data and of those that do not, in node order. In a code of several stages that is the parity of
-    /// the first, and the nodes are those that stand then; the rest is for [`Codec::promote`].
+    /// Computes all parity from all data. `data` are the shards of the nodes that hold data, and
+    /// `parity` the shards of the other nodes, both in node order. In a code of several stages only
+    /// the first stage's parity is computed, and the nodes are those that stand in that stage;
+    /// [`Codec::promote`] does the rest.
     ///
     /// # Errors
-    /// When a count or length is wrong. Codes with data and parity on one node are encoded by
-    /// [`Codec::encode_nodes`].
+    /// If a count or length is wrong, or if a node holds both data and parity: such codes are
+    /// encoded by [`Codec::encode_nodes`].
     pub fn encode<D: AsRef<[u8]>, P: AsMut<[u8]>>(
         &self,
         data: &[D],
@@ -194,12 +197,12 @@ impl Codec {
         self.encoding.prepared.get_or_init(|| prepared).run(data, parity)
     }
 
-    /// Makes all parity from all data, in shards that hold both: `nodes` are all shards, their
-    /// parity rows are overwritten. In a code of several stages they are those that stand after the
-    /// first, whose parity is made; later rows are left alone.
+    /// Computes all parity from all data, in shards that hold both. `nodes` are all shards; their
+    /// parity rows are overwritten. In a code of several stages, `nodes` are those that stand after
+    /// the first stage. Only the first stage's parity is computed; later rows are left alone.
     ///
     /// # Errors
-    /// When a count or length is wrong.
+    /// If a count or length is wrong.
     pub fn encode_nodes(&self, nodes: &mut [&mut [u8]]) -> Result<()> {
         let standing = &self.encoding.standing;
         self.expect_count("node", nodes.len(), standing.len())?;
@@ -208,8 +211,8 @@ impl Codec {
         self.engine.answer(&self.encoding.question, numbers.zip(nodes))
     }
 
-    /// Makes the shards that are [`Buffer::Target`] from those that are [`Buffer::Source`], in the
-    /// caller's memory, all stages being done.
+    /// Computes the shards that are [`Buffer::Target`] from those that are [`Buffer::Source`], in
+    /// the caller's memory, after all stages of the code.
     ///
     /// # Errors
     /// As [`Codec::compute`].
@@ -217,12 +220,11 @@ impl Codec {
         self.reconstruct_at(self.code().stages(), nodes)
     }
 
-    /// Brings parity up to date after the data shard of `node` changed from `old` to `new`, in
-    /// place. `parity` are the shards of the nodes that hold no data, in node order, all stages
-    /// being done.
+    /// Updates parity in place after the data shard of `node` changed from `old` to `new`. `parity`
+    /// are the shards of the nodes that hold no data, in node order, after all stages of the code.
     ///
     /// # Errors
-    /// When the node holds no data, or a count or length is wrong.
+    /// If the node holds no data, or if a count or length is wrong.
     pub fn update(
         &self,
         node: NodeId,
@@ -233,8 +235,8 @@ impl Codec {
         self.updater(node)?.run(&[old, new], parity)
     }
 
-    /// Encoding, prepared: sources are the shards of the nodes that hold data, targets those of the
-    /// nodes that do not, in node order, as for [`Codec::encode`].
+    /// Prepares encoding. The sources are the shards of the nodes that hold data, and the targets
+    /// the shards of the other nodes, both in node order, as for [`Codec::encode`].
     ///
     /// # Errors
     /// If a node holds data and parity.
@@ -243,11 +245,12 @@ impl Codec {
         self.engine.prepared(&self.encoding.question, &numbers(sources), &numbers(targets))
     }
 
-    /// The reconstruction of lost nodes, prepared: sources are the shards of `present`, targets those
-    /// of `lost`, in the order given. Shards that turn out not to be needed are passed all the same.
+    /// Prepares the reconstruction of lost nodes. The sources are the shards of `present` and the
+    /// targets the shards of `lost`, in the order given. Shards that the plan does not need must be
+    /// passed as well.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] if the lost nodes are not determined.
+    /// If the present nodes do not determine the lost ones ([`crate::ErrorKind::NotEnough`]).
     pub fn reconstructor(&self, present: &[NodeId], lost: &[NodeId]) -> Result<Prepared> {
         let nodes = self.code().node_count();
         if let Some(node) = present.iter().chain(lost).find(|node| node.index() >= nodes) {
@@ -262,12 +265,12 @@ impl Codec {
         self.engine.prepared(&question, &numbers(present), &numbers(lost))
     }
 
-    /// The update of parity after the data shard of `node` changed, prepared: sources are the old and
-    /// the new shard, targets the shards of the nodes that hold no data, in node order, which are
-    /// changed in place.
+    /// Prepares the update of parity after the data shard of `node` changed. The sources are the
+    /// old and the new shard. The targets are the shards of the nodes that hold no data, in node
+    /// order; they are changed in place.
     ///
     /// # Errors
-    /// If the node holds no data, or a node holds data and parity.
+    /// If the node holds no data, or if some node holds data and parity.
     pub fn updater(&self, node: NodeId) -> Result<Prepared> {
         let shards = Shards::new(self.code(), self.code().stages());
         let (sources, targets) = shards.split(self.code())?;
@@ -278,9 +281,10 @@ impl Codec {
         self.engine.prepared(&Question::Update(node), &[0, 1], &targets)
     }
 
-    /// Runs a plan that somebody else has written, once it is proved to make the cells that it
-    /// says. Buffers with cells that it makes are [`Buffer::Target`], others with cells that it reads
-    /// [`Buffer::Source`]; the rest may be absent. It is compiled once and kept, as a question is.
+    /// Runs a plan that the caller supplies, after proving that it computes the cells that it
+    /// claims. Buffers with cells that the plan computes are [`Buffer::Target`], and others with
+    /// cells that it reads are [`Buffer::Source`]; the rest may be absent. The plan is compiled
+    /// once and kept, as a question is.
     ///
     /// ```
     /// use paritas::{Buffer, Codec, CodecOptions, Plan};
@@ -298,8 +302,9 @@ impl Codec {
     /// ```
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Schedule`] if the plan makes a cell wrong, names cells that the code does not have,
-    /// or is for words; [`crate::ErrorKind::Length`] if the buffers do not fit.
+    /// If the plan computes a cell wrongly, names cells that the code does not have, or is for
+    /// words ([`crate::ErrorKind::Schedule`]); if the buffers do not fit
+    /// ([`crate::ErrorKind::Length`]).
     pub fn run(&self, plan: &Plan, buffers: &mut [Buffer<'_>]) -> Result<()> {
         let buffers = buffers.iter_mut().map(Buffer::reborrow).enumerate();
         self.engine.answer(&Question::Plan(Arc::new(plan.clone())), buffers)
@@ -317,7 +322,7 @@ impl Codec {
 impl FromStr for Codec {
     type Err = Error;
 
-    /// A codec for the code of a name, with default options.
+    /// Creates a codec for the code named `text`, with default options.
     fn from_str(text: &str) -> Result<Self> {
         Self::with_options(text.parse()?, CodecOptions::default())
     }
@@ -327,14 +332,14 @@ fn numbers(nodes: &[NodeId]) -> Vec<usize> {
     nodes.iter().map(|node| node.index()).collect()
 }
 
-/// What encoding a code takes, found once.
+/// What encoding a code needs, found once.
 #[derive(Debug)]
 struct Encoding {
     question: Question,
-    /// The nodes that stand then.
+    /// Nodes that stand in the first stage.
     standing: Vec<NodeId>,
     shards: Shards,
-    /// The question prepared, once it has been asked.
+    /// The prepared question, once it has been asked.
     prepared: OnceLock<Prepared>,
 }
 

@@ -1,18 +1,18 @@
-//! The one public error of the crate: an opaque struct over a private enum.
+//! The only public error type of the crate: an opaque struct over a private enum.
 //!
-//! Every message names the thing that is wrong and the number, and where there is one, the nearest
-//! thing that would be right. Callers that must tell errors apart use [`Error::kind`].
+//! Every message names the thing that is wrong and its number and, where there is one, the nearest
+//! value that would be right. Callers that must tell errors apart use [`Error::kind`].
 
 use std::{fmt, io};
 
-/// Everything that can go wrong between a code's name and its bytes.
+/// An error, from a code's name to its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
     message: String,
 }
 
-/// What sort of thing went wrong, for callers that react differently to different errors.
+/// The kind of error, for callers that react differently to different errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -20,19 +20,19 @@ pub enum ErrorKind {
     Spec,
     /// A legal spec whose parameters the family cannot serve.
     Parameters,
-    /// Cells were asked for that the cells at hand do not determine.
+    /// The cells at hand do not determine all wanted cells.
     NotEnough,
     /// A buffer of the wrong length, or the wrong number of buffers.
     Length,
-    /// A block that is not the one it is said to be.
+    /// A block that is not the one that it is said to be.
     Damaged,
-    /// A schedule or its text form is not valid.
+    /// A schedule, or its text form, that is not valid.
     Schedule,
-    /// A kernel was asked for that this processor cannot run.
+    /// A requested kernel that this processor cannot run.
     Kernel,
-    /// The operating system has not as much memory.
+    /// The operating system does not have enough memory.
     Memory,
-    /// A fault of this crate that was noticed before it could do harm.
+    /// A fault of this crate, noticed before it could do harm.
     Internal,
 }
 
@@ -40,7 +40,7 @@ pub enum ErrorKind {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// The sort of error.
+    /// Returns the kind of error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -77,7 +77,7 @@ impl Error {
         Self { kind: ErrorKind::Internal, message: message.into() }
     }
 
-    /// The operating system's refusal of so many bytes.
+    /// The error when the operating system refuses `bytes` bytes.
     pub(crate) fn memory(bytes: usize, source: &io::Error) -> Self {
         let message = format!("there is no memory for {bytes} bytes: {source}");
         Self { kind: ErrorKind::Memory, message }

@@ -16,11 +16,11 @@
 //! # Ok::<(), paritas::Error>(())
 //! ```
 //!
-//! [`Codec`] does this for any code ([`FAMILIES`]), over memory of the caller, in calls of a kilobyte and of a
-//! gigabyte. Files with checksums are the business of the crate `paritas-store`. Behind it:
+//! [`Codec`] does this for any code ([`FAMILIES`]), over the caller's memory, in calls from a
+//! kilobyte to a gigabyte. The crate `paritas-store` handles files with checksums. The library has
+//! three concepts:
 //!
-//! - A **code** is a generator matrix over GF(2) and a placement of its cells on nodes
-//!   ([`Code`]).
+//! - A **code** is a generator matrix over GF(2) and a placement of its cells on nodes ([`Code`]).
 //! - A **schedule** is a straight-line XOR program that computes wanted cells from cells at hand
 //!   ([`Schedule`]).
 //! - A **kernel** runs a schedule over bytes ([`Codec`], [`Kernel`]).

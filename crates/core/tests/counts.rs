@@ -1,4 +1,4 @@
-//! Counts that are published or proved, exactly.
+//! Checks that counts equal what is published or proved, exactly.
 
 mod common;
 
@@ -39,8 +39,8 @@ fn xcode_and_star_are_as_published() {
 }
 
 /// Plank 2008: Liberation codes have kw ones in P and kw + k - 1 in Q; k = w = 11 takes 230 XORs
-/// as it stands. With common pairs taken out these codes reach k - 1 XORs a parity packet, as RDP
-/// does.
+/// without optimisation. With common pairs taken out these codes reach k - 1 XORs a parity packet,
+/// as RDP does.
 #[test]
 fn minimal_density_codes_are_as_published() {
     for (spec, k, w) in
@@ -82,7 +82,7 @@ fn rdp_decodes_as_cheaply_as_it_encodes() {
     }
 }
 
-/// XORs for every way to lose so many data nodes.
+/// Returns the XORs for every way to lose `count` data nodes.
 fn decode_xors(code: &Code, count: usize) -> Vec<usize> {
     let data: Vec<NodeId> = code.nodes().filter(|&node| code.holds_data(node)).collect();
     let cost = |lost: Vec<usize>| {
@@ -101,8 +101,8 @@ fn xcode_decodes_as_cheaply_as_it_encodes() {
 
 /// The published decoders, step by step, with p = k = 11. EVENODD: S from both parities (19 XORs),
 /// syndromes of 10 rows and 11 diagonals (90 and 100), 18 along the zigzag. STAR: S and S' (38),
-/// syndromes of rows and of both diagonals (80, 90 and 90), two columns by zigzag (38), and what
-/// finds the third column before that is not even counted.
+/// syndromes of rows and of both diagonals (80, 90 and 90), two columns by zigzag (38); the XORs
+/// that find the third column before that are not even counted.
 #[test]
 fn array_codes_decode_for_less_than_published() {
     let evenodd = decode_xors(&code("evenodd:k=11"), 2);
@@ -112,7 +112,7 @@ fn array_codes_decode_for_less_than_published() {
     assert!(star.iter().all(|&xors| xors < published_part + 10 * 3), "{star:?}");
 }
 
-/// No pair of losses costs the minimal-density codes more than encoding and a tenth.
+/// No pair of losses costs the minimal-density codes more than encoding plus a tenth.
 #[test]
 fn minimal_density_codes_decode_about_as_cheaply_as_they_encode() {
     for (spec, encode) in
@@ -144,7 +144,7 @@ fn a_single_loss_is_read_from_plain_parity() {
     assert_eq!(plan.reads(&code), [4, 4, 4, 0, 4, 4, 4, 4, 4, 4, 4, 0, 0, 0]);
 }
 
-/// The cells read to rebuild a node, by the cheapest computation and by the fewest reads.
+/// Returns the cells read to rebuild a node, by the cheapest computation and by the fewest reads.
 fn repair_reads(code: &Code, lost: NodeId) -> [usize; 2] {
     let have = code.cells_of(code.nodes().filter(|&node| node != lost));
     [Reads::Any, Reads::Fewest].map(|reads| {
@@ -155,8 +155,9 @@ fn repair_reads(code: &Code, lost: NodeId) -> [usize; 2] {
     })
 }
 
-/// Xiang et al., *Optimal recovery of single disk failure in RDP code storage systems*: 3(p - 1)^2 / 4
-/// cells at k = p - 1, where row parity takes (p - 1)^2. The diagonal parity needs them all.
+/// Xiang et al., *Optimal recovery of single disk failure in RDP code storage systems*: 3(p - 1)^2
+/// / 4 cells at k = p - 1, where row parity takes (p - 1)^2. To rebuild the diagonal parity node
+/// takes (p - 1)^2 as well.
 #[test]
 fn rdp_is_repaired_by_the_published_fewest_reads() {
     for p in [5, 7, 11, 13, 17] {
@@ -168,7 +169,8 @@ fn rdp_is_repaired_by_the_published_fewest_reads() {
     }
 }
 
-/// A data node of EVENODD takes (p - 1)(3p + 1) / 4 cells of p(p - 1): S takes some more than RDP.
+/// A data node of EVENODD takes (p - 1)(3p + 1) / 4 cells of p(p - 1): some more than in RDP,
+/// because of S.
 #[test]
 fn evenodd_is_repaired_by_few_reads() {
     for p in [5, 7, 11, 13] {
@@ -180,7 +182,7 @@ fn evenodd_is_repaired_by_few_reads() {
     }
 }
 
-/// The nodes of X-Code are all alike; in STAR the third parity saves more than EVENODD has.
+/// The nodes of X-Code are all alike; in STAR the third parity saves more than in EVENODD.
 #[test]
 fn xcode_and_star_are_repaired_by_few_reads() {
     let xcode = code("xcode:n=11");

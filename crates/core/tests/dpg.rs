@@ -1,5 +1,5 @@
-//! Delayed parity generation: what is lost in either stage comes back, stage two reads what theorem 1
-//! says and no more, and the table of parameter sets that the dissertation measures.
+//! Delayed parity generation: losses in either stage are recovered, stage two reads exactly what
+//! theorem 1 says. The tests include the table of parameter sets that the dissertation measures.
 
 mod common;
 
@@ -27,14 +27,14 @@ const TABLE: [(usize, usize, usize, usize); 8] = [
 
 const INTERLEAVES: [&str; 3] = ["none", "first", "all"];
 
-/// All k, m and m2 with k + m2 at most `nodes`.
+/// Iterates over all k, m and m2 with k + m2 at most `nodes`.
 fn shapes(nodes: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     let sizes = (2..nodes).flat_map(move |m2| (1..=nodes - m2).map(move |k| (k, m2)));
     sizes.flat_map(|(k, m2)| (1..m2).map(move |m| (k, m, m2)))
 }
 
-/// Theorem 1, in symbols of a group; and `promote` needs nothing else, of what is read nothing in
-/// vain where nodes of stage one are all read.
+/// Checks theorem 1, counted in symbols of a group: `promote` needs nothing else. Where it reads
+/// all nodes of stage one, it reads no cell in vain.
 #[test]
 fn stage_two_reads_what_theorem_1_says() {
     let table = TABLE.map(|(k, m, m2, _)| (k, m, m2));
@@ -46,7 +46,8 @@ fn stage_two_reads_what_theorem_1_says() {
             assert_eq!(promotion.reads.len(), symbols * code.lane_rows(), "{spec}");
             assert!(promotion.reads.iter().all(|cell| code.cell(cell).stage == 1), "{spec}");
             assert_eq!(promotion.makes.len(), m2 * (m2 - m) * code.lane_rows(), "{spec}");
-            // Whole symbols: what a helper sends is a range of what it stores.
+            // Only whole symbols are read, so that what a helper sends is a range of what it
+            // stores.
             for node in code.nodes() {
                 for lane in code.node_cells(node).chunks(code.lane_rows()) {
                     let read = lane.iter().filter(|&&cell| promotion.reads.contains(cell)).count();
@@ -59,7 +60,7 @@ fn stage_two_reads_what_theorem_1_says() {
     }
 }
 
-/// The schedule of promotion reads just those cells: no symbol is read in vain.
+/// The schedule of promotion reads exactly those cells: no symbol is read in vain.
 #[test]
 fn the_schedule_of_stage_two_uses_all_that_is_read() {
     for (k, m, m2) in [(3, 2, 3), (5, 2, 3), (6, 2, 4), (2, 1, 3), (2, 1, 4)] {
@@ -73,7 +74,7 @@ fn the_schedule_of_stage_two_uses_all_that_is_read() {
     }
 }
 
-/// Which cells are left of a stage when nodes are lost.
+/// Returns the cells that are left of a stage when nodes are lost.
 fn left(code: &Code, stage: u8, lost: &[usize]) -> CellSet {
     let standing = code.standing(stage);
     let kept = code.nodes().filter(|node| !lost.contains(&node.index()));
@@ -85,10 +86,10 @@ fn is_solvable(code: &Code, stage: u8, lost: &[usize]) -> bool {
     Losses::new(code, left(code, stage, lost)).is_solvable()
 }
 
-/// At most so many losses of a kind are tried exhaustively.
+/// Most losses of one kind that are tried exhaustively.
 const MOST: usize = 20_000;
 
-/// All ways to lose `count` of `nodes`, or where they are too many some by chance.
+/// Returns all ways to lose `count` of `nodes`, or random ones if there are too many.
 fn losses(nodes: usize, count: usize) -> Vec<Vec<usize>> {
     let ways = (0..count).fold(1, |ways, i| ways * (nodes - i) / (i + 1));
     if ways <= MOST {
@@ -110,11 +111,11 @@ fn losses(nodes: usize, count: usize) -> Vec<Vec<usize>> {
     (0..SAMPLES).map(sample).collect()
 }
 
-/// How many losses are tried where there are more than [`MOST`].
+/// Number of losses that are tried where there are more than [`MOST`].
 const SAMPLES: usize = 1_000;
 
-/// Every loss up to the tolerance of either stage, and what one more loss leaves, of which at most
-/// `more` are tried.
+/// Checks every loss up to the tolerance of either stage. Also checks losses of one node more, at
+/// most `more` of them.
 fn expect_recovery(spec: &str, more: usize) -> usize {
     let code = code(spec);
     let mut tried = 0;
@@ -126,7 +127,7 @@ fn expect_recovery(spec: &str, more: usize) -> usize {
             for lost in losses(code.node_count(), count).into_iter().take(most) {
                 tried += 1;
                 let solvable = is_solvable(&code, stage, &lost);
-                // Fewer cells than data cannot do.
+                // Fewer cells than there are data cells cannot be enough.
                 let enough = left(&code, stage, &lost).len() >= code.data_cells().len();
                 assert!(solvable || count > tolerance, "{spec}, stage {stage}: {lost:?}");
                 assert!(!solvable || enough, "{spec}, stage {stage}: {lost:?}");
@@ -148,7 +149,7 @@ fn groups_of_up_to_10_nodes_survive_their_losses_by_rank() {
     println!("groups: {tried} patterns of losses tried by rank");
 }
 
-/// The sets of tables 4.3 and 4.4, those with more nodes on threads of their own.
+/// Checks the sets of tables 4.3 and 4.4; those with more nodes run on threads of their own.
 #[test]
 fn groups_of_the_dissertation_survive_their_losses_by_rank() {
     let placed = |(k, m, m2, w)| {
@@ -165,8 +166,9 @@ fn groups_of_the_dissertation_survive_their_losses_by_rank() {
     println!("the dissertation's groups: {tried} patterns of losses tried by rank");
 }
 
-/// Stage two in steps, as `docs/dpg.md` has it: any rows j need stripes j whole and of the other last
-/// stripes the data, and raise the tolerance by their number.
+/// Stage two in steps, as in `docs/dpg.md`: rows j may be computed alone, whichever they are. They
+/// need the whole of stripes j and the data of the other last stripes, and each raises the
+/// tolerance by one.
 #[test]
 fn any_rows_of_stage_two_can_be_made_alone() {
     for (k, m, m2) in [(3, 2, 3), (4, 1, 3), (3, 2, 4), (10, 2, 6)] {
@@ -198,10 +200,10 @@ fn any_rows_of_stage_two_can_be_made_alone() {
     }
 }
 
-/// Their schedule lengths in table 4.3: BB-DPG.
+/// The dissertation's schedule lengths in table 4.3: BB-DPG.
 const THEIRS: [usize; 8] = [198, 366, 506, 558, 999, 1724, 2334, 5692];
 
-/// Its columns (k, m) and (k, m2): m2 stripes of either code.
+/// The dissertation's columns (k, m) and (k, m2): m2 stripes of either code.
 const PLAIN: [(usize, usize); 8] = [
     (138, 216),
     (228, 472),
@@ -213,8 +215,9 @@ const PLAIN: [(usize, usize); 8] = [
     (3680, 7544),
 ];
 
-/// In seven sets their BB-DPG column is what their accounting makes of their other columns; for
-/// (9, 2, 4) that is 578, which is their figure for DPG, not 558 (`docs/errata.md`).
+/// In seven sets the dissertation's BB-DPG column is what its accounting makes of its other
+/// columns. For (9, 2, 4) the accounting gives 578, which is the dissertation's figure for DPG, not
+/// 558 (`docs/errata.md`).
 #[test]
 fn their_accounting_gives_their_figures_but_one() {
     let accounted = TABLE.iter().zip(PLAIN).map(|(&(_, m, m2, w), (first, all))| {
@@ -225,8 +228,8 @@ fn their_accounting_gives_their_figures_but_one() {
     assert_eq!(differ, [(578, 558)]);
 }
 
-/// Ours for the same w: in their accounting, m·T(k, m2) + (m2 - m)·T(k, m) + m(m2 - m)w, and the
-/// schedule of the whole group, which is what encoding runs.
+/// Our figures for the same w: in the dissertation's accounting, m·T(k, m2) + (m2 - m)·T(k, m) +
+/// m(m2 - m)w, and the schedule of the whole group, which is what encoding runs.
 const OURS: [(usize, usize); 8] = [
     (185, 186),
     (334, 331),
@@ -238,7 +241,7 @@ const OURS: [(usize, usize); 8] = [
     (4720, 4774),
 ];
 
-/// XORs and copies of the first `m` parities of a base code, C or with `bar-` C̄.
+/// Returns XORs and copies of the first `m` parities of a base code: C, or with `bar-` C̄.
 fn total(code: &Code, bar: &str, m: usize) -> usize {
     let pinned = |name: &str, count: usize| -> String {
         let name = format!("{bar}{name}");
@@ -256,7 +259,7 @@ fn total(code: &Code, bar: &str, m: usize) -> usize {
     Cost::of(plan.schedule()).total
 }
 
-/// At most theirs everywhere, and 5 % below in four sets and more.
+/// Our figures are at most the dissertation's everywhere, and 5 % below in at least four sets.
 #[test]
 fn schedules_are_shorter_than_table_4_3() {
     let figures = TABLE.map(|(k, m, m2, w)| {
@@ -272,7 +275,7 @@ fn schedules_are_shorter_than_table_4_3() {
     assert!(figures.iter().zip(THEIRS).filter(far_below).count() >= 4);
 }
 
-/// A node's loss in stage one, on bytes: rows of stage two are neither read nor made.
+/// Recovers a node's loss in stage one, on bytes: rows of stage two are neither read nor written.
 #[test]
 fn losses_after_stage_one_on_bytes() {
     let mut tried = 0;
@@ -298,7 +301,7 @@ fn losses_after_stage_one_on_bytes() {
     println!("after stage one: {tried} patterns of losses tried on bytes");
 }
 
-/// Loses nodes after stage one and compares what comes back; later rows keep what filled them.
+/// Loses nodes after stage one and compares what is recovered; later rows keep what filled them.
 fn lose_at_first(codec: &Codec, shards: &[Vec<u8>], lost: &[usize]) -> Result<(), paritas::Error> {
     let code = codec.code();
     let mut rebuilt = shards.to_vec();
@@ -316,7 +319,7 @@ fn lose_at_first(codec: &Codec, shards: &[Vec<u8>], lost: &[usize]) -> Result<()
     Ok(())
 }
 
-/// Overwrites the rows of some cells of a node.
+/// Overwrites the rows of a node's cells that `which` selects.
 fn fill_rows(codec: &Codec, shard: &mut [u8], node: usize, which: impl Fn(CellId) -> bool) {
     let cells = codec.code().node_cells(NodeId::new(node));
     for (number, packet) in shard.chunks_mut(codec.packet()).enumerate() {
@@ -326,7 +329,7 @@ fn fill_rows(codec: &Codec, shard: &mut [u8], node: usize, which: impl Fn(CellId
     }
 }
 
-/// What stage two makes does not depend on anything but what it reads.
+/// The result of stage two depends only on what it reads.
 #[test]
 fn promotion_reads_nothing_else() {
     for (k, m, m2) in [(3, 2, 3), (6, 2, 4), (2, 1, 3), (9, 3, 5)] {
@@ -352,7 +355,7 @@ fn promotion_reads_nothing_else() {
     }
 }
 
-/// All parity at once, as an ordinary code has it, is what both stages make.
+/// Both stages together compute the same parity as an ordinary code does at once.
 #[test]
 fn both_stages_make_what_one_would() {
     for spec in
@@ -380,7 +383,7 @@ struct Case {
     packet: usize,
     groups: usize,
     describe_blake3: String,
-    /// Per node the stages of its symbols.
+    /// For each node, the stages of its symbols.
     stages: Vec<Vec<u8>>,
     #[serde(flatten)]
     shards: Shards,
@@ -416,7 +419,7 @@ impl Case {
         Code::rebuild(&self.spec.parse().unwrap(), &pin).unwrap()
     }
 
-    /// All shards, of whose rows only those of data are as they are to be.
+    /// Returns all shards, in which only the data rows have their final contents.
     fn unencoded(&self, code: &Code) -> Vec<Vec<u8>> {
         const C: u64 = 0x9E37_79B9_7F4A_7C15;
         let byte = |i: usize, j: usize| {
@@ -450,7 +453,8 @@ impl Case {
     }
 }
 
-/// Spec and pin give the generator, placement and stages that the reference finds by encoding.
+/// Checks that spec and pin give the generator, placement and stages that the reference finds by
+/// encoding.
 #[test]
 fn specs_and_pins_rebuild_the_groups_of_the_reference() {
     for case in cases() {
@@ -471,7 +475,7 @@ fn specs_and_pins_rebuild_the_groups_of_the_reference() {
     }
 }
 
-/// Both stages on every kernel, in one buffer a node, are what the reference stores.
+/// Checks both stages on every kernel, with one buffer a node, against what the reference stores.
 #[test]
 fn every_kernel_makes_what_the_reference_stores() {
     for case in cases() {

@@ -1,6 +1,6 @@
-//! Every family in packets: every pattern of losses up to the tolerance is recovered, one loss more
-//! is refused. Exhaustively by rank for all codes of up to 12 nodes, exhaustively on bytes up to 8, and
-//! on bytes with sampled losses for larger ones.
+//! Every family in packets: every pattern of losses up to the tolerance is recovered, and one loss
+//! more is refused. Checked exhaustively by rank for all codes of up to 12 nodes, exhaustively on
+//! bytes up to 8 nodes, and on bytes with sampled losses for larger ones.
 
 mod common;
 
@@ -34,7 +34,7 @@ fn lose(codec: &Codec, shards: &[Vec<u8>], lost: &[usize]) -> Result<(), paritas
     Ok(())
 }
 
-/// Returns how many patterns were tried.
+/// Tries every pattern of losses, and returns how many patterns were tried.
 fn exhaust(spec: &str, packet: usize, stripes: usize) -> usize {
     let codec = codec(spec, packet, KernelChoice::Auto);
     let shards = encoded(&codec, stripes);
@@ -55,7 +55,7 @@ fn exhaust(spec: &str, packet: usize, stripes: usize) -> usize {
     tried
 }
 
-/// A family by its specs without the parameter that `width` names, of at most 12 nodes.
+/// A family, as a list of specs without the parameter that `width` names, of at most 12 nodes.
 struct Family {
     specs: fn() -> Vec<String>,
     width: Option<&'static str>,
@@ -63,17 +63,17 @@ struct Family {
 
 const MOST_NODES: usize = 12;
 
-/// `family` for every k with m fixed.
+/// Returns the specs of `family` for every k with m fixed.
 fn every_k(family: &str, m: usize, more: &str) -> Vec<String> {
     (1..=MOST_NODES - m).map(|k| format!("{family}:k={k}{more}")).collect()
 }
 
-/// `family` for every k and m.
+/// Returns the specs of `family` for every k and m.
 fn every_k_and_m(family: &str) -> Vec<String> {
     (1..MOST_NODES).flat_map(|m| every_k(family, m, &format!(",m={m}"))).collect()
 }
 
-/// `dpg` and `bbdpg` for all k, m and m2 of up to 6 nodes, in all placements.
+/// Returns the specs of `dpg` and `bbdpg` for all k, m and m2 of up to 6 nodes, in all placements.
 fn groups() -> Vec<String> {
     let sizes = (2..6).flat_map(|m2| (1..=6 - m2).map(move |k| (k, m2)));
     let sizes = sizes.flat_map(|(k, m2)| (1..m2).map(move |m| format!("k={k},m={m},m2={m2}")));
@@ -100,7 +100,7 @@ const FAMILIES: [Family; 13] = [
 ];
 
 impl Family {
-    /// The codes of one spec: with each of the smallest three widths that are legal.
+    /// Returns the codes of one spec: one with each of the three smallest legal widths.
     fn codes(&self, spec: &str) -> Vec<Code> {
         let Some(key) = self.width else { return vec![code(spec)] };
         let spec: Spec = spec.parse().unwrap();
@@ -112,7 +112,7 @@ impl Family {
 }
 
 /// Whether data is determined when the given nodes are lost. More losses leave fewer equations, so
-/// that for losses up to a number, those of just that number decide.
+/// to check losses up to a number, it is enough to check those of exactly that number.
 fn solvable(code: &Code, lost: &[usize]) -> bool {
     let lost: Vec<NodeId> = lost.iter().copied().map(NodeId::new).collect();
     Losses::of_nodes(code, &lost).is_solvable()
@@ -156,7 +156,7 @@ fn array_codes_of_up_to_14_nodes_on_bytes() {
     println!("array codes: {tried} patterns of losses tried");
 }
 
-/// Plans that read few cells give the same bytes as any.
+/// Plans that read few cells give the same bytes as any other plan.
 #[test]
 fn single_losses_from_few_reads_on_bytes() {
     for spec in ["rdp:k=10", "rdp:k=7", "evenodd:k=7", "star:k=7", "xcode:n=7", "liberation:k=5"] {
@@ -170,7 +170,7 @@ fn single_losses_from_few_reads_on_bytes() {
     }
 }
 
-/// A codec that plans fast, for codes so large that reducing XORs takes long.
+/// Returns a codec that plans fast, for codes so large that reducing XORs takes long.
 fn direct(spec: &str, packet: usize) -> Codec {
     let plan = PlanOptions { pass: Pass::Direct, ..PlanOptions::default() };
     let options = CodecOptions::default().packet(packet).plan(plan).threads(1);

@@ -1,7 +1,7 @@
-//! The codes that claim Jerasure's bytes, held to them.
+//! Checks that the codes that claim Jerasure's bytes produce them.
 //!
-//! `vectors/jerasure.json` holds parity that the real library made from known data
-//! (`lab/oracles/jerasure.py` wrote it). Where `PARITAS_JERASURE` names the oracle program, which
+//! `vectors/jerasure.json` holds parity that the real library computed from known data
+//! (`lab/oracles/jerasure.py` wrote it). If `PARITAS_JERASURE` names the oracle program, which
 //! that script builds, both libraries also decode what the other encoded.
 
 mod common;
@@ -65,7 +65,7 @@ impl Case {
         codec(&self.spec(), self.packet, KernelChoice::Auto)
     }
 
-    /// The shards that Paritas makes of the known data.
+    /// Returns the shards that Paritas computes from the known data.
     fn encoded(&self, codec: &Codec) -> Vec<Vec<u8>> {
         let mut shards: Vec<Vec<u8>> = (0..self.k).map(|j| fill(j, self.length)).collect();
         let mut parity = vec![vec![0xEE; self.length]; self.m];
@@ -74,7 +74,7 @@ impl Case {
         shards
     }
 
-    /// A few losses of m nodes: the first, the last, and some between.
+    /// Returns a few losses of m nodes: the first, the last, and some between.
     fn losses(&self) -> Vec<Vec<usize>> {
         let all: Vec<Vec<usize>> = combinations(self.k + self.m, self.m).take(5000).collect();
         let step = (all.len() / 3).max(1);
@@ -88,7 +88,7 @@ fn fill(shard: usize, length: usize) -> Vec<u8> {
     (1..=length as u64).map(|i| (product(i) >> 56) as u8).collect()
 }
 
-/// CRC-32 as in zlib.
+/// Returns the CRC-32 that zlib computes.
 fn crc32(bytes: &[u8]) -> u32 {
     let shift = |crc: u32| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg());
     let byte = |crc: u32, &byte: &u8| (0..8).fold(crc ^ u32::from(byte), |crc, _| shift(crc));
@@ -136,7 +136,7 @@ impl Jerasure {
         Some(Self { program, requests, answers })
     }
 
-    /// The shards that it answers with, `count` of them.
+    /// Sends a request, and returns the `count` shards of the answer.
     fn ask(&mut self, line: &str, case: &Case, shards: &[Vec<u8>], count: usize) -> Vec<Vec<u8>> {
         writeln!(self.requests, "{line}").unwrap();
         shards.iter().for_each(|shard| self.requests.write_all(shard).unwrap());
@@ -165,7 +165,7 @@ impl Jerasure {
     }
 }
 
-/// The shards with the lost ones filled with something else.
+/// Returns the shards, with the lost ones filled with something else.
 fn without(shards: &[Vec<u8>], lost: &[usize]) -> Vec<Vec<u8>> {
     let mut shards = shards.to_vec();
     lost.iter().for_each(|&node| shards[node].fill(0xEE));

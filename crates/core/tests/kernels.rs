@@ -1,6 +1,6 @@
-//! One test body for all kernels: each must give what the interpreter gives, which must give what
-//! the reference gives; lengths straddle every boundary, fills have a prime period, canaries stand
-//! round every output.
+//! One test body for all kernels: each must equal the interpreter, which must equal the reference.
+//! Lengths straddle every boundary, fills have a prime period, and canaries stand around every
+//! output.
 
 mod common;
 
@@ -23,13 +23,13 @@ fn cells_of(shard: &[u8], rows: usize, packet: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The parity nodes of the first stage, which is what encoding makes.
+/// Returns the parity nodes of the first stage, which encoding computes.
 fn parity_nodes(codec: &Codec) -> Vec<NodeId> {
     let code = codec.code();
     code.nodes_at(1).into_iter().filter(|&node| !code.holds_data(node)).collect()
 }
 
-/// What the interpreter makes of data shards, as parity shards.
+/// Returns what the interpreter computes from data shards, as parity shards.
 fn interpreted(codec: &Codec, data: &[Vec<u8>], options: PlanOptions) -> Vec<Vec<u8>> {
     let (code, packet) = (codec.code(), codec.packet());
     let (have, want) = (code.stored(Role::Data), code.made_in(1));
@@ -52,7 +52,7 @@ fn interpreted(codec: &Codec, data: &[Vec<u8>], options: PlanOptions) -> Vec<Vec
     parity_nodes(codec).into_iter().map(shard).collect()
 }
 
-/// Encodes with canaries round every parity shard.
+/// Encodes with canaries around every parity shard.
 fn encoded(codec: &Codec, data: &[Vec<u8>], parity: usize, misalign: usize) -> Vec<Vec<u8>> {
     let length = data[0].len();
     let mut padded = vec![vec![0xC3; length + 2 * CANARY + misalign]; parity];
@@ -70,8 +70,8 @@ fn encoded(codec: &Codec, data: &[Vec<u8>], parity: usize, misalign: usize) -> V
     padded.iter().map(|shard| shard[CANARY + misalign..][..length].to_vec()).collect()
 }
 
-/// A tiled kernel gives the same bytes, so that it did not serve in a compiled one's place must be
-/// said apart; but where the system forbids executable memory, it had to.
+/// Checks that no tiled kernel served in the place of a compiled one; the bytes would not show it.
+/// But where the system forbids executable memory, a tiled kernel must have served.
 fn assert_no_fallback(codec: &Codec) {
     assert!(can_compile().is_err() || codec.fallback().is_none(), "{:?}", codec.fallback());
 }
@@ -96,7 +96,7 @@ fn pinned(code: &Code, name: &str) -> Vec<u64> {
     code.pin().entries().find(|(n, _)| *n == name).unwrap().1.to_vec()
 }
 
-/// Parity by a Cauchy matrix that a code has among its pinned numbers.
+/// Returns the parity by a Cauchy matrix that is among a code's pinned numbers.
 fn reference_cauchy(code: &Code, bar: &str, data: &[Vec<u8>], packet: usize) -> Vec<Vec<u8>> {
     let pinned = |name: &str| pinned(code, &format!("{bar}{name}"));
     let w: u32 = code.spec().text("w").unwrap().parse().unwrap();
@@ -110,7 +110,7 @@ fn reference_cauchy(code: &Code, bar: &str, data: &[Vec<u8>], packet: usize) -> 
     reference::packets::encode(&field, &matrix, data, packet)
 }
 
-/// The parity of stage one of a group, not interleaved.
+/// Returns the parity of stage one of a group that is not interleaved.
 fn reference_group(code: &Code, data: &[Vec<u8>], packet: usize) -> Vec<Vec<u8>> {
     let number = |key| code.spec().text(key).unwrap().parse::<usize>().unwrap();
     let [k, m, m2] = ["k", "m", "m2"].map(number);
@@ -186,8 +186,8 @@ fn check(spec: &str, packet: usize, stripes: usize) {
     }
 }
 
-/// How results are stored, and how far shards are shifted against each other from a page on: with
-/// 0 their lines compete for the same sets of the cache, and inputs are staged.
+/// How results are stored, and how far shards are shifted against each other within their pages.
+/// With a shift of 0 their lines compete for the same sets of the cache, and inputs are staged.
 const STORES_AND_STAGGERS: [(Stores, usize); 4] = [
     (Stores::NonTemporal, 320),
     (Stores::NonTemporal, 0),
@@ -195,7 +195,7 @@ const STORES_AND_STAGGERS: [(Stores, usize); 4] = [
     (Stores::Cached, 0),
 ];
 
-/// Stores past the cache happen where lines are whole: 64-byte packets and alignment.
+/// Non-temporal stores are used where lines are whole: 64-byte packets and alignment.
 #[test]
 fn stores_past_the_cache_change_nothing() {
     for spec in SPECS {
@@ -295,8 +295,8 @@ fn threads_do_not_change_the_result() {
     }
 }
 
-/// Some kernels run these in parts, over several tiles of stripes: in groups of outputs, and in pieces
-/// that keep values for each other.
+/// Some kernels run these schedules in parts, over several tiles of stripes: in groups of outputs,
+/// and in pieces that keep values for each other.
 #[test]
 fn long_schedules_are_no_different() {
     for (spec, packet, stripes) in
@@ -320,7 +320,7 @@ fn long_schedules_are_no_different() {
     }
 }
 
-/// Loses as many data shards as there are parity shards, and gets them back.
+/// Loses as many data shards as there are parity shards, and checks that they are recovered.
 fn recovers(codec: &Codec, data: &[Vec<u8>], parity: &[Vec<u8>]) -> bool {
     let lost = parity.len().min(data.len());
     let mut back = vec![vec![0xC3; data[0].len()]; lost];
@@ -340,7 +340,7 @@ fn unavailable_kernels_are_refused() {
     }
 }
 
-/// Listings need no processor that has the kernel; those of x86-64 are made where iced-x86 is built.
+/// Listings need no processor that has the kernel; those of x86-64 exist where iced-x86 is built.
 #[test]
 fn code_is_listed_for_other_processors() {
     let codec = common::codec("4+2", 64, KernelChoice::Auto);

@@ -1,6 +1,6 @@
-//! The structure of the sources, read from the files themselves: data flows one way, no two files
-//! import each other, by whatever way, `unsafe` stays where bytes are touched, and nothing is asked
-//! of the system.
+//! Checks the structure of the sources, read from the files themselves. Data flows one way; no two
+//! files import each other, directly or indirectly; `unsafe` stays where bytes are touched; and the
+//! core asks nothing of the system.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,21 +21,22 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     files.chain(folders.iter().flat_map(|folder| sources(folder))).collect()
 }
 
-/// Whether a file holds nothing but tests.
+/// Whether a file holds only tests.
 fn is_test(path: &Path) -> bool {
     let name = path.file_stem().unwrap();
     let in_tests = ["tests", "decoded", "programs"].iter().any(|tests| name == *tests);
     in_tests && path.starts_with(root().join("run"))
 }
 
-/// The code of a file without its comments and unit tests.
+/// Returns the code of a file without its comments and unit tests.
 fn code(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap();
     let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// The path of the module that a file holds, as `plan::optimise::rows`; empty for the crate's root.
+/// Returns the path of the module that a file holds, as `plan::optimise::rows`; empty for the
+/// crate's root.
 fn module(path: &Path) -> String {
     let relative = path.strip_prefix(root()).unwrap().with_extension("");
     let parts = relative.iter().map(|part| part.to_str().unwrap().to_owned());
@@ -48,7 +49,7 @@ fn files() -> BTreeMap<String, PathBuf> {
     files.map(|path| (module(&path), path)).collect()
 }
 
-/// The modules that some code names by `crate::…`, as deep as there are files for them.
+/// Returns the modules that `code` names by `crate::…`, as deep as there are files for them.
 fn imports(code: &str, files: &BTreeMap<String, PathBuf>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
@@ -57,7 +58,8 @@ fn imports(code: &str, files: &BTreeMap<String, PathBuf>) -> BTreeSet<String> {
     found
 }
 
-/// Reads one path or a list of them in braces, behind the module `prefix`. Returns what follows.
+/// Reads one path, or a list of paths in braces, after the module `prefix`. Returns the text that
+/// follows.
 fn collect<'c>(
     prefix: &str,
     code: &'c str,
@@ -129,7 +131,7 @@ fn data_flows_one_way() {
     }
 }
 
-/// Files that reach each other are a circle.
+/// Files that reach each other form a cycle, which is an error.
 #[test]
 fn no_files_import_each_other() {
     let graph = graph();
@@ -165,7 +167,7 @@ fn unsafe_stays_where_bytes_are_touched() {
     }
 }
 
-/// The root, which only names the others, counts as the last layer.
+/// Returns the layer of a module. The root, which only names the others, counts as the last layer.
 fn layer_of_code(module: &str) -> usize {
     if module.is_empty() { LAYERS.len() } else { layer(module) }
 }

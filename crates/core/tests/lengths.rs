@@ -1,4 +1,4 @@
-//! Shards of any length: what is left behind the last whole strip is a strip of shorter packets.
+//! Shards of any length: the bytes after the last whole strip form a strip of shorter packets.
 
 mod common;
 
@@ -14,7 +14,7 @@ fn codec(spec: &str, packet: usize, kernel: KernelChoice) -> Codec {
     Codec::with_options(code(spec), options).unwrap()
 }
 
-/// The rows of the data nodes, which in these codes are those of all nodes.
+/// Returns the rows of the data nodes, which in these codes are those of all nodes.
 fn rows(codec: &Codec) -> usize {
     match codec.code().symbols() {
         Some(_) => 1,
@@ -29,8 +29,8 @@ fn encoded(codec: &Codec, data: &[Vec<u8>]) -> Vec<Vec<u8>> {
     parity
 }
 
-/// The definition: whole strips are encoded as such, and the tail by the same code with packets of
-/// its own length.
+/// Encodes by the definition: whole strips as usual, and the tail by the same code with packets of
+/// the tail's length.
 fn by_definition(spec: &str, data: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let whole = codec(spec, PACKET, KernelChoice::Auto);
     let rows = rows(&whole);
@@ -99,7 +99,7 @@ fn data_nodes(codec: &Codec) -> usize {
     codec.code().nodes().filter(|&node| codec.code().holds_data(node)).count()
 }
 
-/// Loses as many data shards as there are parity shards, and gets them back.
+/// Loses as many data shards as there are parity shards, and checks that they are recovered.
 fn recovers(codec: &Codec, data: &[Vec<u8>], parity: &[Vec<u8>]) -> bool {
     let lost = parity.len().min(data.len());
     let nodes: Vec<NodeId> = codec.code().nodes().collect();
@@ -167,7 +167,7 @@ fn words_are_whole_and_rows_equally_long() {
     assert!(other.contains("buffer 4 must have 300 bytes, as others do; got 303"), "{other}");
 }
 
-/// Non-temporal stores and threads leave tails alone.
+/// Non-temporal stores and threads do not change tails.
 #[test]
 fn tails_of_large_shards() {
     for spec in ["4+2", "isal-cauchy:k=4,m=2"] {
@@ -183,7 +183,7 @@ fn tails_of_large_shards() {
 
 const OBJECTS: [usize; 7] = [0, 1, 7, 100, 1000, 4109, 30_011];
 
-/// An object's data shards and their parity.
+/// Returns an object's data shards and their parity.
 fn shards(codec: &Codec, object: &[u8]) -> Vec<Vec<u8>> {
     let mut shards = codec.split(object).unwrap();
     let length = codec.shard_len(object.len());
@@ -219,14 +219,15 @@ fn objects_come_back() {
     assert_eq!(Codec::new(0, 4).unwrap_err().kind(), ErrorKind::Parameters);
 }
 
-/// A wrong byte of parity is that parity's; one of data is in all parity that depends on it.
+/// A wrong byte of parity makes only that parity differ; one of data, all parity that depends on
+/// it.
 #[test]
 fn verification_names_the_parity() {
     let nodes =
         |numbers: &[usize]| -> Vec<NodeId> { numbers.iter().copied().map(NodeId::new).collect() };
     for spec in ["4+2", "isal-cauchy:k=4,m=2"] {
         let codec: Codec = spec.parse().unwrap();
-        // More than is looked at at a time, and a tail.
+        // The shards are longer than what is checked at a time, and have a tail.
         let mut whole = shards(&codec, &fill(9, 1_000_003));
         for at in [0, 70_000, whole[0].len() - 1] {
             for (node, wrong) in [(5, nodes(&[5])), (1, nodes(&[4, 5]))] {
@@ -281,7 +282,7 @@ fn codes_without_data_shards_are_not_split() {
     }
 }
 
-/// A plan from elsewhere runs if it makes the cells that it says.
+/// A plan from elsewhere runs if it computes the cells that it claims.
 #[test]
 fn plans_are_run_once_proved() {
     let codec = Codec::new(4, 2).unwrap();

@@ -6,8 +6,8 @@ use paritas::plan::interpret::interpret;
 use paritas::plan::lt::{Decoder, Method};
 use paritas::{ErrorKind, Slot};
 
-/// The numbers below `count` in an order that `seed` gives, by a generator of the test's own
-/// (Marsaglia's xorshift).
+/// Returns the numbers below `count` in an order that `seed` determines, by a generator of the
+/// test's own (Marsaglia's xorshift).
 fn order(count: usize, seed: usize) -> Vec<usize> {
     let mut state = (seed as u64 + 1).wrapping_mul(0x2545_F491_4F6C_DD1D);
     let mut next = || {
@@ -26,7 +26,7 @@ fn order(count: usize, seed: usize) -> Vec<usize> {
     numbers
 }
 
-/// A graph as in the evaluation, which has 1024 data blocks.
+/// Returns the parameters of a graph as in the evaluation, which has 1024 data blocks.
 fn paper(c: f64, delta: f64, blocks: usize, seed: usize, variant: Variant) -> Parameters {
     let soliton = Soliton::robust(1024, c, delta).unwrap();
     Parameters { soliton, blocks, seed: seed as u64, variant }
@@ -39,7 +39,7 @@ fn push_until_ready(decoder: &mut Decoder, blocks: &[usize]) -> bool {
 const PLAIN: Variant =
     Variant { originals: Originals::None, selection: Selection::Random, decodable: false };
 
-/// Every variant, with a coverage threshold that is felt.
+/// Returns every variant, with a coverage threshold that has an effect.
 fn variants() -> Vec<Variant> {
     let mut variants = Vec::new();
     for originals in [Originals::None, Originals::Only, Originals::AndDegreeOne] {
@@ -61,8 +61,8 @@ fn rows(graph: &Graph) -> Vec<&[u32]> {
     (0..graph.blocks()).map(|block| graph.neighbours(block).unwrap()).collect()
 }
 
-/// These neighbours were computed from the specification by another program, in Python. They must
-/// never change: stored blocks could not be read any more.
+/// Another program, in Python, computed these neighbours from the specification. They must never
+/// change: stored blocks could not be read any more.
 #[test]
 fn graphs_are_those_of_the_specification() {
     let soliton = Soliton::from_integers(20, 4, 1 << 42, 1 << 43).unwrap();
@@ -106,8 +106,8 @@ fn graphs_are_those_of_the_specification() {
     assert_eq!(rows(&of(Selection::Coverage(2), 8)), covered);
 }
 
-/// Pearson's statistic in standard deviations above what is expected of true probabilities. Bins that
-/// expect fewer than ten are taken together.
+/// Returns Pearson's statistic in standard deviations above what is expected if the probabilities
+/// are true. Bins that expect fewer than ten are merged.
 fn chi_square_excess(counts: &[usize], probabilities: &[f64]) -> f64 {
     let total = counts.iter().sum::<usize>() as f64;
     let (mut statistic, mut bins) = (0.0, -1.0);
@@ -231,7 +231,7 @@ fn as_slices(cells: &[Vec<u8>]) -> Vec<&[u8]> {
     cells.iter().map(Vec::as_slice).collect()
 }
 
-/// Encodes, decodes what the decoder was given, and compares.
+/// Encodes, decodes the blocks that the decoder received, and compares.
 fn assert_decodes(graph: &Graph, decoder: &Decoder) {
     let data = fill(graph.data());
     let encoding = graph.encode().unwrap();
@@ -316,7 +316,8 @@ fn the_largest_code_is_peeled() {
     assert_eq!(decoder.plan().unwrap().outputs().len(), 1 << 16);
 }
 
-/// Against plain elimination: ready with the very block that completes the rank.
+/// Compares with plain elimination: the decoder is ready with exactly the block that completes the
+/// rank.
 #[test]
 fn inactivation_succeeds_exactly_at_full_rank() {
     for seed in 0..60 {
@@ -337,8 +338,8 @@ fn inactivation_succeeds_exactly_at_full_rank() {
     }
 }
 
-/// What is set aside costs each other data block a correction, never a second reading of blocks: with every block
-/// more that is there, down to where peeling alone suffices.
+/// Inactivated blocks cost each other data block one correction, but no block is read twice. This
+/// is checked with more and more blocks, down to where peeling alone suffices.
 #[test]
 fn inactivation_reads_no_block_twice() {
     for (seed, more) in (0..4).flat_map(|seed| [0, 5, 20, 300].map(|more| (seed, more))) {

@@ -1,4 +1,4 @@
-//! LT codes as codes: whatever is asked of one, as a schedule and of a codec over blocks.
+//! LT codes as codes: any question to one, answered as a schedule and by a codec over blocks.
 
 use paritas::define::erasure::{Losses, combinations};
 use paritas::plan::interpret::interpret;
@@ -19,7 +19,7 @@ fn code(spec: &str) -> Code {
     Code::new(&spec.parse().unwrap()).unwrap()
 }
 
-/// Every cell of the code, for blocks of so many bytes.
+/// Returns every cell of the code, for blocks of `length` bytes.
 fn cells(code: &Code, length: usize) -> Vec<Vec<u8>> {
     let data = |i: usize| (0..length).map(|at| (at * 7 + i * 41 + at * i) as u8).collect();
     let data: Vec<Vec<u8>> = (0..code.data_cells().len()).map(data).collect();
@@ -33,8 +33,8 @@ fn cells(code: &Code, length: usize) -> Vec<Vec<u8>> {
     code.cells().map(sum).collect()
 }
 
-/// All data and the blocks of lost nodes, from those of all others: right, or refused exactly where
-/// elimination over the generator's rows finds too few of them.
+/// Recovers all data and the blocks of lost nodes from all other blocks: correctly, or refused
+/// exactly where elimination over the generator's rows finds too few of them.
 #[test]
 fn losses_are_made_good_where_rows_allow() {
     let (mut made, mut refused) = (0, 0);
@@ -71,7 +71,7 @@ fn losses_are_made_good_where_rows_allow() {
     assert!(made > 100 && refused > 50, "{made} made, {refused} refused");
 }
 
-/// Some of the data at hand and some wanted, which no store asks.
+/// Some of the data is at hand and some is wanted; no store asks such a question.
 #[test]
 fn a_part_of_the_data_helps() {
     let code = code(SPECS[0]);
@@ -101,7 +101,7 @@ fn originals_take_no_xor() {
     }
 }
 
-/// The codec runs down blocks of any length, and answers the same question twice.
+/// The codec runs along blocks of any length, and answers the same question twice.
 #[test]
 fn blocks_of_any_length() {
     for spec in SPECS {

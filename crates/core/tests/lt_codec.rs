@@ -1,4 +1,5 @@
-//! LT codes over memory: what is encoded comes back from any blocks that suffice, and nothing else does.
+//! LT codes over memory: an object is recovered from any blocks that suffice, and nothing else is
+//! returned.
 
 use paritas::plan::lt::Method;
 use paritas::{
@@ -28,7 +29,7 @@ fn encode(spec: &str, length: usize) -> (Vec<u8>, LtInfo, Vec<LtBlock>) {
     (object, info, blocks.iter().map(owned).collect())
 }
 
-/// The blocks in an order that begins anywhere and jumps.
+/// Returns the blocks in an order that begins anywhere and jumps.
 fn scattered<T: Clone>(blocks: &[T]) -> Vec<T> {
     let step = (blocks.len() * 5 / 8..).find(|&step| gcd(step, blocks.len()) == 1).unwrap();
     (0..blocks.len()).map(|i| blocks[(3 + i * step) % blocks.len()].clone()).collect()
@@ -47,7 +48,7 @@ fn decode(info: &LtInfo, blocks: &[LtBlock], options: LtOptions) -> Vec<u8> {
     rebuilt
 }
 
-/// Objects shorter than k, with a part of a block at the end, and with empty blocks there.
+/// Covers objects shorter than k, with a part of a block at the end, and with empty blocks there.
 #[test]
 fn objects_of_all_lengths_come_back() {
     for (data, lengths) in [
@@ -105,7 +106,7 @@ fn lost_blocks_are_made_again() {
     assert!(encoder.encode(&[]).is_err());
 }
 
-/// Blocks that are no blocks of this object are refused, and change nothing.
+/// Blocks that do not belong to this object are refused, and change nothing.
 #[test]
 fn foreign_and_damaged_blocks_are_refused() {
     let (object, info, blocks) = encode("lt:k=20,n=60,c=0.3", 20 * 100);
@@ -124,7 +125,7 @@ fn foreign_and_damaged_blocks_are_refused() {
             (LtBlock { number: 60, bytes: bytes.clone() }, ErrorKind::Parameters),
             (LtBlock { number: usize::MAX, bytes }, ErrorKind::Parameters),
         ] {
-            // A block of the other object may be the same by chance of the graph.
+            // By chance of the graph, a block of the other object may be the same.
             if bad == block {
                 continue;
             }
@@ -165,7 +166,8 @@ fn too_few_blocks_say_how_many_more() {
     assert!(error.ends_with("even all 110 would not suffice"), "{error}");
 }
 
-/// Blocks without checksums in the metadata, as those have that another layer checks; and borrowed ones.
+/// Covers blocks without checksums in the metadata, which suit data that another layer checks, and
+/// borrowed blocks.
 #[test]
 fn unchecked_blocks_are_borrowed() {
     let (object, _, blocks) = encode("lt:k=30,n=90", 12_345);
@@ -182,7 +184,8 @@ fn unchecked_blocks_are_borrowed() {
     assert!(LtInfo::unchecked(code("lt:k=30,n=90"), 0, 411).is_err());
 }
 
-/// The largest code, with the shortest blocks; inactivation with hardly more blocks than data.
+/// Covers the largest code with the shortest blocks, and inactivation with hardly more blocks than
+/// data.
 #[test]
 fn the_largest_code_decodes() {
     let spec = "lt:k=65536,n=68000,c=0.05,delta=0.5,variant=uniform";
@@ -197,7 +200,7 @@ fn the_largest_code_decodes() {
     assert_eq!(rebuilt, object);
 }
 
-/// Metadata comes back from its bytes, with the graph or without, and nothing else does.
+/// Metadata is restored from its bytes, with the graph or without; other bytes are refused.
 #[test]
 fn metadata_is_kept_as_bytes() {
     let (object, info, blocks) =

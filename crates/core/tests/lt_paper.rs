@@ -1,7 +1,9 @@
-//! The tables of the 2004 evaluation of LT codes, by simulation on graphs (its own runs were ten a cell).
+//! The tables of the 2004 evaluation of LT codes, by simulation on graphs (the evaluation ran ten
+//! for each cell).
 //!
-//! `lt_paper.csv` has its figures. In every test run some cells of each table get some runs; all get a hundred
-//! in a test that is left out because it takes minutes:
+//! `lt_paper.csv` has its figures. Every test run simulates some cells of each table with some runs
+//! each. A separate test gives every cell a hundred runs; it is ignored by default because it takes
+//! minutes:
 //!
 //! ```text
 //! cargo test --release -p paritas --test lt_paper -- --ignored --nocapture
@@ -37,7 +39,7 @@ fn table(number: u32) -> Vec<Cell> {
     rows.filter(|(table, _)| *table == f64::from(number)).map(|(_, cell)| cell).collect()
 }
 
-/// How much is simulated: every so many of a table's cells, and runs a cell.
+/// Extent of the simulation: every `step`th cell of a table, with `runs` runs for each cell.
 #[derive(Clone, Copy)]
 struct Effort {
     step: usize,
@@ -53,7 +55,7 @@ impl Effort {
     }
 }
 
-/// The numbers below `count` in random order (Marsaglia's xorshift).
+/// Returns the numbers below `count` in random order (Marsaglia's xorshift).
 fn order(count: usize, seed: u64) -> Vec<usize> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed + 1);
     let mut numbers: Vec<usize> = (0..count).collect();
@@ -71,8 +73,8 @@ fn graph(c: f64, delta: f64, blocks: usize, seed: u64, variant: Variant) -> Grap
     Graph::new(&Parameters { soliton, blocks, seed, variant }).unwrap()
 }
 
-/// A decoder that has what it needs of 5 k blocks; `None` where these are too few, which happens
-/// where the average degree is near 2.
+/// Returns a decoder that has what it needs of 5 k blocks; `None` if these are too few, which
+/// happens where the average degree is near 2.
 fn decoded(graph: &Graph, method: Method, seed: u64) -> Option<Decoder> {
     let mut decoder = Decoder::new(graph, method);
     order(BLOCKS, seed).into_iter().any(|block| decoder.push(block).unwrap()).then_some(decoder)
@@ -82,7 +84,7 @@ fn xors(decoder: &Decoder) -> f64 {
     Cost::of(decoder.plan().unwrap().schedule()).xors as f64
 }
 
-/// The averages of a table's cells; every run of every cell has a seed of its own.
+/// Returns the averages of a table's cells; every run of every cell has a seed of its own.
 fn averages(
     cells: &[Cell],
     ours: impl Fn(&Cell, u64) -> Option<f64> + Sync,
@@ -96,7 +98,7 @@ fn averages(
     cells.par_iter().enumerate().map(average).collect()
 }
 
-/// The mean of the deviations from a table's cells, and of their absolute values.
+/// Returns the mean of the deviations from a table's cells, and the mean of their absolute values.
 fn deviations(cells: &[Cell], ours: &[f64]) -> (f64, f64) {
     assert!(cells.len() == ours.len() && !cells.is_empty());
     let off: Vec<f64> =
@@ -105,7 +107,7 @@ fn deviations(cells: &[Cell], ours: &[f64]) -> (f64, f64) {
     (mean(off.iter().sum()), mean(off.iter().map(|off| off.abs()).sum()))
 }
 
-/// Holds averages to a table: the mean deviation, and the mean absolute one.
+/// Compares averages with a table: checks the mean deviation, and the mean absolute one.
 fn expect(number: u32, cells: &[Cell], ours: &[f64], (mean, absolute): (f64, f64)) {
     let found = deviations(cells, ours);
     println!("table {number}: {} cells, {:+.4}, {:.4}", cells.len(), found.0, found.1);
@@ -143,8 +145,8 @@ fn table_5(effort: Effort, limits: (f64, f64)) {
     expect(5, &cells, &averages(&cells, greedy, effort.runs), limits);
 }
 
-/// Table 6 is the optimised schedule of the decoder as printed, where the last block that gives a data
-/// block is used; with the first, as here, there are fewer XORs.
+/// Table 6 is the optimised schedule of the decoder as printed, which uses the last block that
+/// gives a data block. Our decoder uses the first, which takes fewer XORs.
 fn table_6(effort: Effort, limits: (f64, f64)) {
     let cells = effort.cells(6);
     let printed = |cell: &Cell, seed| {
@@ -162,7 +164,8 @@ fn table_6(effort: Effort, limits: (f64, f64)) {
     assert!(less < mean - 0.01, "{less:+.3}, {mean:+.3} as printed");
 }
 
-/// Tables 9, 11, 13, 15 and 17: blocks needed by every variant, and their order.
+/// Tables 9, 11, 13, 15 and 17: the number of blocks that every variant needs, and the order of the
+/// variants.
 fn variants(effort: Effort, limits: (f64, f64)) {
     let originals = Variant { originals: Originals::Only, ..PLAIN };
     let coverage = Variant { selection: Selection::Coverage(3), ..PLAIN };
@@ -180,8 +183,9 @@ fn variants(effort: Effort, limits: (f64, f64)) {
         let theirs = mean(cells.iter().map(|cell| cell.value).sum());
         order.insert(number, (theirs, mean(needed.iter().sum())));
     }
-    // Uniform coverage needs fewest, then the coverage threshold with or without decodability (which
-    // are the same code wherever the first graph is decodable), originals, and originals with singles.
+    // Uniform coverage needs the fewest blocks, then the coverage threshold with or without
+    // decodability (which are the same code wherever the first graph is decodable), then originals,
+    // then originals with singles.
     for (theirs, ours) in [(17, 11), (17, 15), (11, 9), (15, 9), (9, 13)].map(|(few, many)| {
         let (few, many): ((f64, f64), (f64, f64)) = (order[&few], order[&many]);
         (few.0 < many.0, few.1 < many.1)
@@ -210,8 +214,9 @@ fn variants_need_the_blocks_of_the_paper() {
     variants(Effort { step: 2, runs: 20 }, (0.04, 0.07));
 }
 
-/// All cells of all tables with a hundred runs each, and little tolerance: with so many what is left is the noise of the
-/// evaluation's ten. Some minutes; `cargo test --release -p paritas --test lt_paper -- --ignored`.
+/// All cells of all tables with a hundred runs each, and little tolerance: with so many runs, the
+/// remaining noise is that of the evaluation's ten. Takes some minutes;
+/// `cargo test --release -p paritas --test lt_paper -- --ignored`.
 #[test]
 #[ignore = "takes some minutes"]
 fn every_cell_of_every_table() {
@@ -221,7 +226,8 @@ fn every_cell_of_every_table() {
     variants(WHOLE, (0.03, 0.06));
 }
 
-/// The distribution that suits inactivation: 1.02 k blocks on average, and 1.05 k practically always.
+/// The distribution that suits inactivation: 1.02 k blocks on average, and 1.05 k practically
+/// always.
 #[test]
 fn inactivation_needs_few_blocks() {
     let uniform = Variant { selection: Selection::Uniform, ..PLAIN };
@@ -233,7 +239,7 @@ fn inactivation_needs_few_blocks() {
     assert!(reception.quantile(0.99).unwrap() > average && reception.quantile(1.1).is_none());
 }
 
-/// More blocks than suffice halve the XORs.
+/// More blocks than necessary halve the XORs.
 #[test]
 fn more_blocks_make_inactivation_cheaper() {
     let uniform = Variant { selection: Selection::Uniform, ..PLAIN };
@@ -254,7 +260,7 @@ fn more_blocks_make_inactivation_cheaper() {
     assert!((9.0..13.0).contains(&few) && many < 6.5, "{few}, {many}");
 }
 
-/// Against trying every block.
+/// Compares with trying every block.
 #[test]
 fn indispensable_blocks_are_those_that_nothing_replaces() {
     let soliton = Soliton::robust(12, 0.3, 0.5).unwrap();
@@ -297,7 +303,7 @@ fn uniform_coverage_is_freer() {
     assert!(even.most as f64 >= even.indispensable);
 }
 
-/// Section VIII: a slow network wants few blocks, a fast one few XORs.
+/// Section VIII: a slow network needs few blocks, a fast one few XORs.
 #[test]
 fn the_best_degrees_depend_on_the_network() {
     let uniform = Variant { selection: Selection::Uniform, decodable: true, ..PLAIN };

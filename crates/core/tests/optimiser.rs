@@ -1,5 +1,5 @@
-//! What the optimiser promises: the dissertation's figures reproduced where they are exact, and
-//! beaten where they are searched.
+//! Promises of the optimiser: it reproduces the dissertation's figures where they are exact, and
+//! beats them where they come from a search.
 
 mod common;
 
@@ -16,15 +16,15 @@ fn pass(pass: Pass) -> PlanOptions {
     PlanOptions { pass, ..PlanOptions::default() }
 }
 
-/// Data points 0..k, parity points k..n.
+/// The natural matrix: data points 0..k, parity points k..n.
 fn natural(n: usize, k: usize, w: u32) -> CauchyMatrix {
     let points: Vec<u64> = (0..n as u64).collect();
     let field = paritas::define::field::Field::new(w).unwrap();
     CauchyMatrix::new(field, k, n - k, &points).unwrap()
 }
 
-/// Table 3.5: (n, k, w); XORs and copies of the natural matrix by strategies (0, 0), (1, 0), and the
-/// least that is printed for any strategy and search.
+/// Table 3.5: (n, k, w); XORs and copies of the natural matrix by strategies (0, 0), (1, 0), and
+/// the least that is printed for any strategy and search.
 const TABLE_3_5: [(usize, usize, u32, usize, usize, usize); 10] = [
     (8, 6, 4, 112, 68, 57),
     (9, 6, 4, 164, 114, 87),
@@ -48,8 +48,8 @@ fn natural_matrices_cost_what_is_printed() {
     }
 }
 
-/// Table 3.1, all 23 rows: (n, k, w) and by how many percent smart scheduling reduces the XORs of the
-/// natural matrix. (Its baselines and normalisation are tested where Cauchy matrices are defined.)
+/// Table 3.1, all 23 rows: (n, k, w) and by how many percent smart scheduling reduces the XORs of
+/// the natural matrix. (Its baselines and normalisation are tested where Cauchy matrices are defined.)
 const SMART: [(usize, usize, u32, f64); 23] = [
     (7, 5, 3, 11.11),
     (7, 5, 4, 24.05),
@@ -105,7 +105,7 @@ fn xors_of_ten_and_four() {
     assert!(xors <= 130, "{xors}");
 }
 
-/// ISA-L's Vandermonde matrix: 755 XORs as it stands; 385 are the best published (Uezato,
+/// ISA-L's Vandermonde matrix: 755 XORs without optimisation; 385 are the best published (Uezato,
 /// *Accelerating XOR-based erasure coding using program optimization techniques*, SC 2021).
 #[test]
 fn isa_l_below_what_is_published() {
@@ -117,7 +117,8 @@ fn isa_l_below_what_is_published() {
     assert!(xors <= 380, "{xors}");
 }
 
-/// Each strategy's pass helps, and matching more than smart scheduling, as table 3.1 has it on average.
+/// Each strategy's pass helps, and matching helps more than smart scheduling, as table 3.1 shows on
+/// average.
 #[test]
 fn strategies_are_in_order() {
     let mut sums = [0; 4];
@@ -132,7 +133,7 @@ fn strategies_are_in_order() {
     assert!(smart < direct && unweighted < smart && weighted < smart, "{sums:?}");
 }
 
-/// What is made small becomes smaller than where something else is.
+/// Each objective gives a smaller result in its own measure than another objective does.
 #[test]
 fn objectives_differ() {
     let code = code("cauchy:k=6,m=3,w=8");
@@ -146,8 +147,8 @@ fn objectives_differ() {
     assert!(ternary.ops + ternary.ternary <= total.ops + total.ternary, "{ternary:?} {total:?}");
 }
 
-/// Any m data nodes lost: at most 1.5 times the XORs of encoding. (`examples/decode_worst.rs` shows it for
-/// every code of the table.)
+/// With any m data nodes lost, decoding takes at most 1.5 times the XORs of encoding.
+/// (`examples/decode_worst.rs` shows it for every code of the table.)
 #[test]
 fn decoding_is_not_much_dearer_than_encoding() {
     let usual = ["4+2", "6+2", "6+3", "8+3", "10+4", "12+4", "20+4"];

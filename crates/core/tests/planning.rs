@@ -1,22 +1,22 @@
-//! Planning is bounded: the steps that it takes are, at the limits of every family. Steps are counted, not
-//! timed, so that these tests say the same on every machine.
+//! Planning is bounded: at the limits of every family, the number of steps has a bound. Steps are
+//! counted, not timed, so that these tests give the same result on every machine.
 //!
-//! Codes in the word layout are planned at node level, in time cubic in the nodes lost, of which there are
-//! at most 362; LT codes follow their graph. Both have no budget.
+//! Codes in the word layout are planned at node level, in time cubic in the number of lost nodes,
+//! which is at most 362; LT codes follow their graph. Both have no budget.
 
 mod common;
 
 use common::code;
 use paritas::{Account, CellSet, Code, Cut, NodeId, Pass, Plan, PlanOptions, Role};
 
-/// The most steps that may be drawn, whatever the code.
+/// Most steps that may be drawn from the budget, whatever the code.
 const MOST: u64 = 1 << 27;
 
-/// The most steps for each one of the generator besides: work that has to be done goes over all of them some
+/// Most additional steps for each one in the generator: necessary work goes over all ones several
 /// times, and solves for what is lost.
 const STEPS_A_ONE: u64 = 64;
 
-/// A code at the limit of each family that has packets, and how many nodes are lost.
+/// A code at the limit of each family that has packets, and the number of its lost nodes.
 const LIMITS: [(&str, usize); 13] = [
     ("cauchy:k=500,m=500", 500),
     ("cauchy:k=60000,m=2", 2),
@@ -38,7 +38,7 @@ fn encode(code: &Code, options: PlanOptions) -> Plan {
     code.schedule_with(&data, &code.stored(Role::Parity), options).unwrap()
 }
 
-/// The plan for the loss of nodes that stand evenly apart.
+/// Plans the loss of nodes that are evenly spaced.
 fn decode(code: &Code, lost: usize, options: PlanOptions) -> Plan {
     let step = code.node_count() / lost;
     let lost: Vec<NodeId> = (0..lost).map(|number| NodeId::new(number * step)).collect();
@@ -62,21 +62,21 @@ fn steps_are_bounded_at_the_limits_of_every_family() {
     }
 }
 
-/// For one byte there is nothing to gain.
+/// For one byte, planning has nothing to gain.
 #[test]
 fn few_bytes_are_planned_for_in_few_steps() {
     let options = PlanOptions { bytes: Some(1), ..PlanOptions::default() };
     for (spec, lost) in [("14+4", 4), ("64+16", 16), ("128+128", 128), ("star:k=101", 3)] {
         let code = code(spec);
         for plan in [encode(&code, options), decode(&code, lost, options)] {
-            // What a single byte could save adds next to nothing.
+            // The possible savings for a single byte add next to nothing to the budget.
             assert!(plan.account().budget < (1 << 20) + 32, "{spec}: {:?}", plan.account());
             assert_bounded(spec, code.ones(), &plan);
         }
     }
 }
 
-/// Whatever the pass, also matching, which counts all pairs of data packets in a table.
+/// Every pass is bounded, including matching, which counts all pairs of data packets in a table.
 #[test]
 fn every_pass_is_bounded() {
     let code = code("rdp:k=150");
@@ -89,7 +89,7 @@ fn every_pass_is_bounded() {
     }
 }
 
-/// What is left out is named, and what is not left out is not.
+/// The account names every step that was cut, and no other.
 #[test]
 fn cuts_are_accounted_for() {
     let cuts = |plan: &Plan| plan.account().cuts.clone();
@@ -103,7 +103,7 @@ fn cuts_are_accounted_for() {
     assert_eq!(cuts(&decoding), [Cut::Structure, Cut::Pivots, Cut::Pairs]);
 }
 
-/// Rounds that somebody asks for are done, whatever the budget.
+/// Rounds that the caller asks for are run, whatever the budget.
 #[test]
 fn rounds_that_are_asked_for_are_not_cut() {
     let rounds = |bytes| PlanOptions { rounds: Some(300), bytes, ..PlanOptions::default() };

@@ -1,4 +1,4 @@
-//! The language-neutral cases of `vectors/`: codes with the parity that the reference makes, and
+//! The language-neutral cases of `vectors/`: codes with the parity that the reference computes, and
 //! schedule texts with what they compute or why they are refused. `vectors/README.md` describes
 //! the files; `crates/reference/examples/write_vectors` writes the codes.
 
@@ -31,12 +31,12 @@ struct Case {
     k: usize,
     m: usize,
     rows: usize,
-    /// Where nodes with data hold parity too: the rows of data, and how many nodes may be lost.
+    /// If nodes with data also hold parity: the rows of data, and how many nodes may be lost.
     data_rows: Option<usize>,
     tolerance: Option<usize>,
     packet: usize,
     stripes: usize,
-    /// The bytes of a packet of the last, shorter strip.
+    /// Bytes of a packet of the last, shorter strip.
     #[serde(default)]
     tail: usize,
     ones: usize,
@@ -97,7 +97,7 @@ impl Case {
         self.rows * (self.stripes * self.packet + self.tail)
     }
 
-    /// Where each strip of a shard begins, and the bytes of its packets.
+    /// Returns where each strip of a shard begins, and the bytes of its packets.
     fn strips(&self) -> impl Iterator<Item = (usize, usize)> {
         let strip = self.rows * self.packet;
         let whole = (0..self.stripes).map(move |number| (number * strip, self.packet));
@@ -113,7 +113,7 @@ impl Case {
         self.data_rows.unwrap_or(self.rows)
     }
 
-    /// The shards of all nodes before encoding: parity is filled with something else.
+    /// Returns the shards of all nodes before encoding: parity is filled with something else.
     fn unencoded(&self) -> Vec<Vec<u8>> {
         let data = |j: usize| (0..).map(move |i: usize| (73 * (i + 1) * (j + 1) % 251) as u8);
         let of_node = |j| {
@@ -129,7 +129,8 @@ impl Case {
         (0..self.k).map(of_node).chain(parity).collect()
     }
 
-    /// The parity among all shards: those of parity nodes, or the parity rows of every node.
+    /// Returns the parity among all shards: those of parity nodes, or the parity rows of every
+    /// node.
     fn parity_of(&self, shards: &[Vec<u8>]) -> Vec<Vec<u8>> {
         if self.data_rows.is_none() {
             return shards[self.k..].to_vec();
@@ -152,7 +153,7 @@ impl Case {
         assert_eq!(&made, expected, "{}, packet {}: {by}", self.spec, self.packet);
     }
 
-    /// Parity made with the interpreter, in its place.
+    /// Returns parity computed by the interpreter, in its place.
     fn encoded_by_interpreter(&self, code: &Code) -> Vec<Vec<u8>> {
         let mut shards = self.unencoded();
         let (have, want) = (code.stored(Role::Data), code.stored(Role::Parity));
@@ -160,7 +161,7 @@ impl Case {
         shards
     }
 
-    /// Makes the lost shards with the interpreter.
+    /// Recovers the lost shards with the interpreter.
     fn interpreted(&self, code: &Code, shards: &[Vec<u8>], lost: &[usize]) -> Vec<Vec<u8>> {
         let is_lost = |node: &NodeId| lost.contains(&node.index());
         let have = code.cells_of(code.nodes().filter(|node| !is_lost(node)));
@@ -171,7 +172,7 @@ impl Case {
         of_nodes(&made, lost)
     }
 
-    /// Makes the wanted cells of all stripes in their places.
+    /// Computes the wanted cells of all stripes in their places.
     fn interpret(&self, code: &Code, shards: &mut [Vec<u8>], have: &CellSet, want: &CellSet) {
         let plan = code.schedule(have, want).unwrap();
         for (strip, packet) in self.strips() {
@@ -220,7 +221,7 @@ impl Case {
     }
 }
 
-/// The bytes that the given nodes hold.
+/// Returns the bytes that the given nodes hold.
 fn of_nodes(shards: &[Vec<u8>], nodes: &[usize]) -> Vec<Vec<u8>> {
     nodes.iter().map(|&node| shards[node].clone()).collect()
 }
@@ -244,8 +245,8 @@ fn specs_and_pins_rebuild_the_generators() {
     }
 }
 
-/// The scalings, computed by the reference from the rule that the README states, are those that
-/// new codes get. (A case that is no longer the default stays, with `default_pin` false.)
+/// The reference computes the scalings from the rule that the README states; new codes must get the
+/// same. (A case that is no longer the default stays, with `default_pin` false.)
 #[test]
 fn new_codes_have_the_default_pins() {
     for case in cases() {
@@ -254,7 +255,8 @@ fn new_codes_have_the_default_pins() {
     }
 }
 
-/// Cells as bits in all stripes: were they dependent, another generator could give this parity.
+/// Takes cells as vectors of their bits in all stripes: if they were dependent, another generator
+/// could give this parity.
 #[test]
 fn data_cells_are_independent() {
     for case in cases() {
@@ -313,7 +315,7 @@ fn losses_beyond_the_tolerance_are_refused() {
     }
 }
 
-/// The schedule texts of a folder with their names.
+/// Returns the schedule texts of a folder with their names.
 fn schedule_texts(folder: &str) -> Vec<(String, String)> {
     let files = fs::read_dir(path("schedules").join(folder)).unwrap();
     let mut texts: Vec<(String, String)> = files
@@ -325,7 +327,7 @@ fn schedule_texts(folder: &str) -> Vec<(String, String)> {
     texts
 }
 
-/// What follows `key` in the comments at the head of a schedule text.
+/// Returns what follows `key` in the comments at the head of a schedule text.
 fn comments<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines().filter_map(move |line| line.strip_prefix("# ")?.strip_prefix(key)).map(str::trim)
 }
@@ -335,7 +337,7 @@ fn from_hex(digits: &str) -> Vec<u8> {
     pairs.map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()).collect()
 }
 
-/// The bytes of `i0`, `i1`, … or of `o0`, `o1`, …, which stand in this order.
+/// Returns the bytes of `i0`, `i1`, … or of `o0`, `o1`, …, which are listed in this order.
 fn cells(text: &str, key: &str, prefix: char) -> Vec<Vec<u8>> {
     let cells = comments(text, key).enumerate().map(|(number, comment)| {
         let (name, digits) = comment.split_once(" = ").unwrap();

@@ -1,6 +1,6 @@
-//! The language-neutral cases of the word layout: `vectors/words.json`, which the reference makes,
-//! and `vectors/oracles/words.json`, which other people's libraries made. `vectors/README.md`
-//! describes the files; `lab/oracles/words/run.py` writes the second anew.
+//! The language-neutral cases of the word layout: `vectors/words.json`, which the reference
+//! computed, and `vectors/oracles/words.json`, which other projects' libraries computed.
+//! `vectors/README.md` describes the files; `lab/oracles/words/run.py` regenerates the second one.
 
 mod common;
 
@@ -36,7 +36,7 @@ struct Case {
     parity: Parity,
 }
 
-/// What a library made.
+/// Shards that a library computed.
 #[derive(Deserialize)]
 struct Made {
     library: String,
@@ -79,7 +79,7 @@ fn digest(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 
-/// The data of both files.
+/// Returns the data of both files.
 fn data(k: usize, length: usize) -> Vec<Vec<u8>> {
     const C: u64 = 0x9E37_79B9_7F4A_7C15;
     let byte = |i: usize, j: usize| {
@@ -143,8 +143,8 @@ fn specs_and_polynomials_rebuild_the_generators() {
     }
 }
 
-/// Bits of words as bits in all words: were they dependent, another generator could give this
-/// parity.
+/// Takes each bit of a word as a vector of its values in all words: if these were dependent,
+/// another generator could give this parity.
 #[test]
 fn data_bits_are_independent() {
     for case in read::<Case>("words.json") {
@@ -197,7 +197,7 @@ fn from_hex(digits: &str) -> Vec<u8> {
     pairs.map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()).collect()
 }
 
-/// The bytes of other people's libraries, and from theirs, the data again.
+/// Every kernel computes the bytes of other projects' libraries, and recovers the data from them.
 #[test]
 fn libraries_and_every_kernel_make_the_same() {
     for made in read::<Made>("oracles/words.json") {
@@ -211,7 +211,8 @@ fn libraries_and_every_kernel_make_the_same() {
             let Parity::Bytes(theirs) = &made.parity else { continue };
             let theirs = theirs.iter().map(|digits| from_hex(digits));
             let shards: Vec<Vec<u8>> = data.iter().cloned().chain(theirs).collect();
-            // A program is compiled for every pattern; the fastest kernel is tried on more of them.
+            // A program is compiled for every pattern; the fastest kernel is tried on more
+            // patterns.
             let best = codec.kernel_name() == WordKernel::best().name();
             let patterns = if best { 20 } else { 2 };
             for lost in combinations(k, k.min(shards.len() - k)).take(patterns) {

@@ -1,5 +1,5 @@
-//! The word layout: every word kernel against the reference, and every pattern of losses. Other
-//! libraries' bytes are in `word_vectors.rs`.
+//! The word layout: every word kernel against the reference, and every pattern of losses. The bytes
+//! of other libraries are tested in `word_vectors.rs`.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn codec(code: Code, kernel: WordKernel) -> Codec {
     Codec::with_options(code, options().word_kernel(kernel)).unwrap()
 }
 
-/// The reference's field and the parity rows of a code, as its symbol matrix says.
+/// Returns the reference's field and the parity rows of a code, as its symbol matrix defines them.
 fn reference_matrix(code: &Code) -> (reference::field::Field, Vec<Vec<u64>>) {
     let symbols = code.symbols().unwrap();
     let field = symbols.field();
@@ -36,7 +36,8 @@ fn reference_parity(code: &Code, data: &[Vec<u8>]) -> Vec<Vec<u8>> {
     reference::words::encode(&field, &rows, data)
 }
 
-/// Memory for a shard with canaries around it, the shard at a given distance from a cache line.
+/// Memory for a shard with canaries around it; the shard lies at a given distance from a cache
+/// line.
 struct Guarded {
     memory: Vec<u8>,
     start: usize,
@@ -70,7 +71,8 @@ impl Guarded {
     }
 }
 
-/// Encodes from and into guarded memory; `misalign` says how far a shard is from a cache line.
+/// Encodes from and into guarded memory; `misalign` gives the distance of a shard from a cache
+/// line.
 fn encoded(codec: &Codec, data: &[Vec<u8>], misalign: impl Fn(usize) -> usize) -> Vec<Vec<u8>> {
     let k = data.len();
     let nodes = codec.code().node_count();
@@ -85,18 +87,18 @@ fn encoded(codec: &Codec, data: &[Vec<u8>], misalign: impl Fn(usize) -> usize) -
     parity.iter().map(|shard| shard.bytes().to_vec()).collect()
 }
 
-/// In words.
+/// Lengths of shards, in words.
 const LENGTHS: [usize; 26] = [
     0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 192, 255, 256, 257,
     1000, 4096, 4103,
 ];
 
-/// The bytes of a word.
+/// Returns the bytes of a word.
 fn word(code: &Code) -> usize {
     code.symbols().unwrap().field().width() as usize / 8
 }
 
-/// One to six passes, plain rows, P + Q, more inputs than outputs and fewer.
+/// Specs that cover one to six passes, plain rows, P + Q, and more inputs than outputs or fewer.
 const SPECS: [&str; 30] = [
     "isal-cauchy:k=10,m=4",
     "isal-cauchy:k=1,m=1",
@@ -153,8 +155,8 @@ fn every_kernel_is_the_reference() {
     }
 }
 
-/// Several passes take tile after tile; shards of more than two tiles and a rest. Wide codes hand
-/// on sums from pass to pass.
+/// Several passes process tile after tile; the shards have more than two tiles and a remainder.
+/// Wide codes pass sums on from pass to pass.
 #[test]
 fn tiles_meet() {
     for (spec, length) in [
@@ -185,7 +187,7 @@ fn tiles_meet() {
     }
 }
 
-/// A code of one data node whose parity nodes multiply by the given coefficients.
+/// Returns a code of one data node whose parity nodes multiply by the given coefficients.
 fn multiples(field: Field, coefficients: impl Iterator<Item = u32>) -> Code {
     let matrix = SymbolMatrix::new(field, 1, coefficients.map(|c| vec![c]).collect()).unwrap();
     let mut builder = CodeBuilder::new(matrix.node_count());
@@ -193,14 +195,15 @@ fn multiples(field: Field, coefficients: impl Iterator<Item = u32>) -> Code {
     builder.finish(Spec::new("multiples"), 0).unwrap()
 }
 
-/// All products of two bytes, in the usual field and in AES's.
+/// Checks all products of two bytes, in the usual field and in that of AES.
 #[test]
 fn every_product_is_right() {
     let bytes: Vec<u8> = (0..=255).collect();
     for polynomial in [0x11D, 0x11B] {
         let field = Field::with_polynomial(8, polynomial).unwrap();
         let reference = reference::field::Field::new(8, polynomial);
-        // Products by 1 alone take the path of plain sums, so they are tried with others as well.
+        // Products by 1 alone take the path of plain sums, so they are also tried together with
+        // others.
         for coefficients in [0..256, 1..2, 0..1] {
             let code = multiples(field, coefficients.clone());
             for kernel in WordKernel::available() {
@@ -216,7 +219,7 @@ fn every_product_is_right() {
     }
 }
 
-/// Wider words: every power of two, every bit and then some of both.
+/// Checks wider words: every power of two, every bit, and then some of both.
 #[test]
 fn products_of_wide_words_are_right() {
     for w in [16, 32] {
@@ -241,7 +244,7 @@ fn products_of_wide_words_are_right() {
     }
 }
 
-/// Rows that are sparse, plain, zero, or powers of two that come again.
+/// Covers rows that are sparse, plain, zero, or repeat powers of two.
 #[test]
 fn unusual_matrices_are_right() {
     let (usual, aes) = (Field::new(8).unwrap(), Field::with_polynomial(8, 0x11B).unwrap());
@@ -270,7 +273,7 @@ fn unusual_matrices_are_right() {
     }
 }
 
-/// Shards that are big enough for several threads and for stores past the cache, at lengths that
+/// Covers shards large enough for several threads and for non-temporal stores, at lengths that
 /// threads do not divide evenly.
 #[test]
 fn threads_and_stores_do_not_change_the_result() {
@@ -323,7 +326,7 @@ fn all_shards(codec: &Codec, length: usize) -> Vec<Vec<u8>> {
     shards
 }
 
-/// Returns how many patterns were tried.
+/// Tries every pattern of losses, and returns how many patterns were tried.
 fn exhaust(spec: &str) -> usize {
     let codec = Codec::with_options(code(spec), options()).unwrap();
     let shards = all_shards(&codec, 36);
@@ -344,7 +347,8 @@ fn exhaust(spec: &str) -> usize {
     tried
 }
 
-/// Exhausts a family's codes of up to 12 nodes; what it refuses is tested with the family.
+/// Tries all codes of a family with up to 12 nodes; what the family refuses is tested elsewhere,
+/// with the family.
 fn exhaust_family(family: &str, rest: &str) {
     let shapes = (1..12).flat_map(|k| (1..=12 - k).map(move |m| (k, m)));
     let specs: Vec<Spec> =
@@ -377,7 +381,7 @@ fn every_pattern_of_losses_up_to_12_nodes_of_raid6() {
     }
 }
 
-/// Patterns of m losses and of one more, drawn with a fixed seed.
+/// Tries patterns of m losses and of one more, drawn with a fixed seed.
 #[test]
 fn larger_codes_recover_what_is_drawn() {
     let mut state = 1_u64;
@@ -413,7 +417,7 @@ fn larger_codes_recover_what_is_drawn() {
     println!("larger codes: {tried} patterns of losses tried, {refused} of them too many");
 }
 
-/// In the packet layout shards are strips, so that lengths are theirs.
+/// In the packet layout shards consist of strips, so lengths are multiples of a strip.
 #[test]
 fn every_pattern_of_losses_of_raid6_packets() {
     let mut tried = 0;
@@ -457,7 +461,7 @@ fn wide_codes_recover_the_most_losses() {
     }
 }
 
-/// Each block of 8 bytes as a matrix of bits, mirrored at its diagonal.
+/// Transposes each block of 8 bytes as a matrix of bits.
 fn transpose(shard: &[u8]) -> Vec<u8> {
     let mut mirrored = vec![0; shard.len()];
     for (byte, value) in shard.iter().enumerate() {
@@ -468,7 +472,7 @@ fn transpose(shard: &[u8]) -> Vec<u8> {
     mirrored
 }
 
-/// With w = 8 and packets of one byte a strip is an 8 by 8 matrix of bits, and the words with the
+/// With w = 8 and packets of one byte, a strip is an 8 by 8 matrix of bits, and the words with the
 /// same symbols are its transpose.
 #[test]
 fn raid6_words_are_transposed_packets() {
@@ -538,7 +542,7 @@ fn what_is_absent_is_neither_read_nor_made() {
     assert!(target == shards[0]);
 }
 
-/// Files cut shards into strips of w packets; words go through as they come.
+/// Files cut shards into strips of w packets; words pass through unchanged.
 #[test]
 fn lanes_hold_plain_words() {
     let options = options().packet(24);
@@ -596,7 +600,7 @@ fn wrong_buffers_are_refused() {
     );
 }
 
-/// A kernel of the packet layout stands for the word kernel on the same registers.
+/// A choice of a kernel of the packet layout selects the word kernel on the same registers.
 #[test]
 fn choices_of_kernels_carry_over() {
     for kernel in Kernel::available() {

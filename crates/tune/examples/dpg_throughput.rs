@@ -1,19 +1,22 @@
-//! Table 4.4 of the dissertation, measured here: throughput of delayed parity generation and of codes
-//! without it.
+//! Table 4.4 of the dissertation, measured here: throughput of delayed parity generation and of
+//! codes without it.
 //!
 //! ```sh
 //! cargo run --release -p paritas-tune --example dpg_throughput -- [REPETITIONS [BYTES]]
 //! ```
 //!
-//! For the eight (k, m, m2) of T. Zhou, *Erasure Coding Optimization for Data Storage* (2020), section
-//! 4.8.2: encoding of stage one (`enc`), recovery of m lost data nodes after it (`dec1`), stage two
-//! (`gen`), and recovery of m2 lost data nodes after that (`dec2`); by six codes: BB-DPG, DPG over the
-//! searched matrix, DPG over the natural one, DPG over a finite field (words of 8 bits, `isal-cauchy`, a
-//! stripe after the other, with additions of whole symbols between), and m2 stripes of a (k, m) and of a
-//! (k, m2) code. GB/s are user bytes: k × shard bytes / seconds / 10^9, one thread, all shards together
-//! BYTES (512 KiB unless said otherwise, in cache). Within one process every code runs in pairs with BB-DPG; what is
-//! lost is compared with what was, before it is timed. A line is one operation: BB-DPG in GB/s (the median and the
-//! 90th percentile), the others in percent of it with an interval, and beside them the dissertation's percentage.
+//! The parameters are the eight (k, m, m2) of T. Zhou, *Erasure Coding Optimization for Data
+//! Storage* (2020), section 4.8.2. The operations are encoding of stage one (`enc`), recovery of m
+//! lost data nodes after it (`dec1`), stage two (`gen`), and recovery of m2 lost data nodes after
+//! that (`dec2`). There are six codes: BB-DPG; DPG over the searched matrix; DPG over the natural
+//! one; DPG over a finite field (words of 8 bits, `isal-cauchy`, one stripe after the other, with
+//! additions of whole symbols between); and m2 stripes of a (k, m) and of a (k, m2) code.
+//!
+//! GB/s are user bytes: k × shard bytes / seconds / 10^9, on one thread; all shards together have
+//! BYTES bytes (by default 512 KiB, which fits in cache). Within one process every code runs in
+//! pairs with BB-DPG. Before an operation is timed, recovered data is compared with the original.
+//! Each line is one operation: BB-DPG in GB/s (the median and the 90th percentile), then the others
+//! in percent of it with an interval, and beside them the dissertation's percentage.
 
 use std::error::Error;
 
@@ -22,8 +25,9 @@ use paritas_tune::measure::{Pairs, Rounds, Shard, Side, sample};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// k, m, m2, w, and the dissertation's percentages: for each operation DPG, DPG without optimisation,
-/// DPG over a field, and the (k, m) or (k, m2) codes that have it.
+/// k, m, m2 and w, and the dissertation's percentages for each operation: DPG, DPG without
+/// optimisation, DPG over a field, and those of the (k, m) and (k, m2) codes that have the
+/// operation.
 const TABLE: [([usize; 4], [&str; 4]); 8] = [
     ([5, 2, 3, 4], ["98 92 87 130 96", "96 97 87 113 -", "104 91 85 - -", "101 98 80 - 104"]),
     ([6, 2, 4, 4], ["96 92 81 134 85", "104 102 91 121 -", "102 95 81 - -", "101 99 68 - 102"]),
@@ -37,7 +41,7 @@ const TABLE: [([usize; 4], [&str; 4]); 8] = [
 
 const OPERATIONS: [&str; 4] = ["enc", "dec1", "gen", "dec2"];
 
-/// What fills lost shards.
+/// Seed of the bytes that overwrite lost shards.
 const OTHER: usize = 101;
 
 fn main() -> Outcome {
@@ -73,7 +77,7 @@ fn measure(
         Box::new(packets(format!("cauchy:k={k},m={m},w={w}"))?),
         Box::new(packets(format!("cauchy:k={k},m={m2},w={w}"))?),
     ];
-    // A (k, m2) code has the losses of stage two only.
+    // A (k, m2) code has only the losses of stage two.
     let has = |code: usize, operation: usize| match code {
         4 => operation < 2,
         5 => operation == 0 || operation == 3,
@@ -83,7 +87,7 @@ fn measure(
     for (operation, name) in OPERATIONS.iter().enumerate() {
         let lost = losses(operation);
         for code in (0..6).filter(|&code| has(code, operation)) {
-            // What encoding and stage two make is proved by what decoding makes of it.
+            // Decoding proves the results of encoding and of stage two.
             if operation % 2 == 1 {
                 codes[code].lose(lost);
             }
@@ -108,7 +112,7 @@ fn measure(
     Ok(())
 }
 
-/// Prints a line; `pairs` are those of the other codes with BB-DPG, if they have the operation.
+/// Prints a line. `pairs` are the other codes' pairs with BB-DPG, if they have the operation.
 fn print(code: &str, operation: &str, pairs: &[Option<Pairs>], bytes: usize, theirs: &str) {
     let Some(spread) = pairs.iter().flatten().find_map(|pairs| pairs.spread(Side::Base)) else {
         return;
@@ -126,15 +130,15 @@ fn print(code: &str, operation: &str, pairs: &[Option<Pairs>], bytes: usize, the
     println!("{line} |");
 }
 
-/// What is measured.
+/// A code that is measured.
 trait Subject {
-    /// Runs one of [`OPERATIONS`], losing that many data nodes where it decodes.
+    /// Runs one of [`OPERATIONS`]; if it decodes, the first `lost` data nodes are lost.
     fn run(&mut self, operation: usize, lost: usize) -> Outcome;
 
-    /// Overwrites the first data nodes.
+    /// Overwrites the first `lost` data nodes.
     fn lose(&mut self, lost: usize);
 
-    /// Whether all data is what it was filled with.
+    /// Whether all data equals what it was filled with.
     fn is_right(&self) -> bool;
 
     fn expect_data(&self, code: usize, operation: &str) -> Outcome {
@@ -146,7 +150,7 @@ trait Subject {
     }
 }
 
-/// A code in packets, a buffer a node.
+/// A code in packets, with one buffer for each node.
 struct Packets {
     codec: Codec,
     data: usize,
@@ -216,7 +220,7 @@ fn shards(count: usize, length: usize) -> Outcome<Vec<Shard>> {
     (0..count).map(shard).collect::<Option<_>>().ok_or_else(|| "out of memory".into())
 }
 
-/// Targets where a node is wanted, sources elsewhere.
+/// Returns targets for wanted nodes and sources for the others.
 fn buffers(shards: &mut [Shard], wanted: impl Fn(usize) -> bool) -> Vec<Buffer<'_>> {
     let mut all = Vec::with_capacity(shards.len());
     for (node, shard) in shards.iter_mut().enumerate() {
@@ -228,14 +232,15 @@ fn buffers(shards: &mut [Shard], wanted: impl Fn(usize) -> bool) -> Vec<Buffer<'
     all
 }
 
-/// DPG over words of a field: every symbol a buffer, `stripes[j][s]`, and parities that are not stored
-/// in buffers of their own.
+/// DPG over words of a field. Every symbol is a buffer, `stripes[j][s]`, and so is every parity
+/// that is not stored.
 struct Words {
     codec: Codec,
     k: usize,
     m: usize,
     stripes: Vec<Vec<Shard>>,
-    /// Of every stripe the parities without what is added to them, and those not stored yet.
+    /// For every stripe, the parities before anything is added to them, and the parities not stored
+    /// yet.
     bare: Vec<Vec<Shard>>,
 }
 
@@ -253,7 +258,7 @@ impl Words {
         Ok(words)
     }
 
-    /// Makes some parities of a stripe from its data, each where `target` says.
+    /// Computes the parities `wanted` of a stripe from its data, into the bare buffers if `bare`.
     fn parities(&mut self, stripe: usize, wanted: std::ops::Range<usize>, bare: bool) -> Outcome {
         let code = self.codec.code();
         let (have, want) = (code.stored(Role::Data), nodes(code, wanted.clone(), self.k));
@@ -298,7 +303,7 @@ impl Words {
         Ok(())
     }
 
-    /// Recovers the first data nodes, from parities 0..`parities`.
+    /// Recovers the first `lost` data nodes from parities 0..`parities`.
     fn decode(&mut self, parities: usize, lost: usize) -> Outcome {
         let (k, m, m2) = (self.k, self.m, self.stripes.len());
         for i in 0..m {
@@ -319,8 +324,8 @@ impl Words {
         Ok(())
     }
 
-    /// Recovers the first data symbols of a stripe from the others and its parities, of which the first
-    /// `bare` are those without what is added.
+    /// Recovers the first `lost` data symbols of a stripe from the others and its parities. The
+    /// first `bare` of these are parities before anything is added to them.
     fn solve(&mut self, stripe: usize, parities: usize, lost: usize, bare: usize) -> Outcome {
         let code = self.codec.code();
         let kept = (lost..self.k + parities).map(NodeId::new);
@@ -356,7 +361,7 @@ impl Subject for Words {
     }
 }
 
-/// The cells of some parity nodes.
+/// Returns the cells of some parity nodes.
 fn nodes(code: &Code, parities: std::ops::Range<usize>, k: usize) -> CellSet {
     code.cells_of(parities.map(|number| NodeId::new(k + number)))
 }

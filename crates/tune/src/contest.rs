@@ -1,4 +1,5 @@
-//! A contest: codecs that do the same work on the same memory, each in pairs with the built-in choice.
+//! Contests: codecs that do the same work on the same memory, each in pairs with the built-in
+//! choice.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +9,16 @@ use crate::error::{Error, Result};
 use crate::measure::{Pairs, Ratio, Rounds, Shards, Side, sample};
 use crate::tuning::{Choice, Finding};
 
-/// How many pairs each entrant gives: more than the fewest where the question is still open then.
+/// Number of pairs that each entrant runs; more than the fewest only while the question is open.
 pub(super) const ROUNDS: Rounds = Rounds { least: 21, most: 84 };
 
-/// The bytes of a cache line, and how far shards are shifted against each other in their pages.
+/// Bytes of a cache line; shards are shifted against each other within their pages by [`STAGGER`]
+/// bytes.
 const LINE: usize = 64;
 const STAGGER: usize = 5 * LINE;
 const PAGE: usize = 4096;
 
-/// Codecs for one code, and the shards that they encode: of an LT code all data and all blocks.
+/// Codecs for one code, and the shards that they encode; for an LT code, all data and all blocks.
 pub(super) struct Contest {
     question: &'static str,
     about: String,
@@ -25,20 +27,20 @@ pub(super) struct Contest {
     entrants: Vec<(String, LaneCodec)>,
 }
 
-/// How a contest ended.
+/// Result of a contest.
 pub(super) struct Ranking {
     question: &'static str,
     about: String,
     /// The entrants in the order of entry.
     pub(super) choices: Vec<Choice>,
-    /// The number of the built-in choice.
+    /// Number of the built-in choice.
     base: usize,
     /// How many times as fast as the built-in choice another must be to be taken.
     gain: f64,
 }
 
 impl Contest {
-    /// A contest over shards that have `set` bytes together.
+    /// Creates a contest over shards that have `set` bytes together.
     ///
     /// # Errors
     /// If there is no such code.
@@ -48,17 +50,17 @@ impl Contest {
         Ok(Self { question, about, code, set, entrants: Vec::new() })
     }
 
-    /// Enters a codec with these options.
+    /// Enters a codec with the given options.
     ///
     /// # Errors
-    /// If they do not serve this code.
+    /// If the options do not serve this code.
     pub(super) fn enter(&mut self, name: impl ToString, options: CodecOptions) -> Result<()> {
         self.entrants.push((name.to_string(), LaneCodec::new(self.code.clone(), options)?));
         Ok(())
     }
 
-    /// Measures every other entrant in pairs with entrant `base` (which runs beside itself if it is alone), until
-    /// it is clear whether it is `gain` times as fast.
+    /// Measures every other entrant in pairs with entrant `base`, until it is clear whether it is
+    /// `gain` times as fast. If `base` is alone, it runs against itself.
     ///
     /// # Errors
     /// If there is no memory for the shards.
@@ -77,7 +79,8 @@ impl Contest {
             }
         }
         let choice = |(number, (name, _)): (usize, &(String, LaneCodec))| {
-            // The built-in choice has the samples that it gave beside the first of the others.
+            // The built-in choice gets the samples that it gave in the pairs with the first of the
+            // others.
             let (pairs, side) = match pairs.get(&number) {
                 Some(pairs) => (pairs, Side::Subject),
                 None => (pairs.values().next()?, Side::Base),
@@ -89,19 +92,20 @@ impl Contest {
     }
 }
 
-/// What is encoded, and where.
+/// The work: what is encoded, and where.
 pub(super) struct Workload {
     data: CellSet,
     parity: CellSet,
-    /// Per buffer, whether it is made.
+    /// For each buffer, whether it is computed.
     is_made: Vec<bool>,
     shards: Shards,
-    /// The bytes of user data.
+    /// Bytes of user data.
     pub(super) user_bytes: usize,
 }
 
 impl Workload {
-    /// Shards of whole strips of `strip` bytes for the buffers of `codec`, `set` bytes together.
+    /// Allocates shards of whole strips of `strip` bytes for the buffers of `codec`, `set` bytes
+    /// together.
     ///
     /// # Errors
     /// If there is no memory for them.
@@ -109,7 +113,7 @@ impl Workload {
         let (count, data) = (codec.buffer_count(), codec.data_buffers().len());
         let unit = if strip.is_multiple_of(LINE) { strip } else { strip * LINE };
         let length = (set / count / unit).max(1) * unit;
-        // Thousands of blocks would be mostly gaps if each began on a page of its own.
+        // If each of thousands of blocks began on a page of its own, memory would be mostly gaps.
         let room = if code.graph().is_some() { length } else { length.next_multiple_of(PAGE) };
         let place = Shards::new(count, length, room + STAGGER);
         let mut shards = place.ok_or(Error::Memory(count * (room + STAGGER)))?;
@@ -121,7 +125,7 @@ impl Workload {
         Ok(Self { data: data_cells, parity, is_made, shards, user_bytes: data * length })
     }
 
-    /// Has `codec` make everything that is not data from all data.
+    /// Lets `codec` compute everything that is not data from all data.
     ///
     /// # Errors
     /// If `codec` is not for these shards.
@@ -153,7 +157,7 @@ impl Workload {
 }
 
 impl Ranking {
-    /// A ranking of choices that were compared elsewhere.
+    /// Creates a ranking of choices that were compared elsewhere.
     pub(super) fn new(
         question: &'static str,
         about: String,
@@ -164,8 +168,8 @@ impl Ranking {
         Self { question, about, choices, base, gain }
     }
 
-    /// The number of the fastest of those that are clearly faster than the built-in choice by the factor
-    /// asked for; of the built-in choice if there are none.
+    /// Returns the number of the fastest choice among those that are clearly faster than the
+    /// built-in one by the factor `gain`; that of the built-in choice if there are none.
     pub(super) fn winner(&self) -> usize {
         let ratio = |&entrant: &usize| self.choices[entrant].ratio;
         let better = |entrant: &usize| {
@@ -176,7 +180,7 @@ impl Ranking {
         fastest.unwrap_or(self.base)
     }
 
-    /// The finding that the winner was taken.
+    /// Returns the finding that the winner was taken.
     pub(super) fn finding(&self) -> Finding {
         let chosen = self.choices.get(self.winner()).map(|choice| choice.name.clone());
         Finding {

@@ -1,4 +1,5 @@
-//! Which settings are best here: one contest after the other, each with what was decided before.
+//! Decides which settings are best here: one contest after the other, each with the settings
+//! decided so far.
 
 use std::collections::BTreeMap;
 
@@ -11,36 +12,39 @@ use crate::error::Result;
 use crate::measure::{Pairs, Ratio, Side, sample};
 use crate::tuning::{Choice, CodeTuning, Finding, Tuning, processor};
 
-/// The code that decides what holds for all.
+/// The code whose contests decide settings for all codes.
 const TYPICAL: &str = "10+4";
 
-/// A code of so many streams that a processor's prefetchers may lose track.
+/// A code with so many streams that a processor's prefetchers may lose track.
 const WIDE: &str = "20+4";
 
-/// How many times as fast as the built-in default another choice must be, with 95 % confidence, to be
-/// taken: less is not worth being different from other machines.
+/// How many times as fast as the built-in default another choice must be, with 95 % confidence, to
+/// be taken. A smaller gain is not worth a difference between machines.
 const GAIN: f64 = 1.03;
 
-/// The same for non-temporal stores: whoever uses the results next has to fetch them from memory.
+/// The same factor for non-temporal stores. It is higher because the next user of the results has
+/// to fetch them from memory.
 const STORES_GAIN: f64 = 1.10;
 
-/// The bytes of all shards together for what is measured in cache.
+/// Bytes of all shards together, for measurements in cache.
 const CACHE_SET: usize = 512 << 10;
 
-/// The bytes for what is measured from memory, and between threads: enough work to wake one for.
+/// Bytes of all shards together, for measurements from memory and between threads: enough work to
+/// wake a thread for.
 const MEMORY_SET: usize = 64 << 20;
 
-/// The bytes of all data and blocks of an LT code: what a segment of a file has.
+/// Bytes of all data and blocks of an LT code, as in a segment of a file.
 const LT_SET: usize = 8 << 20;
 
-/// How many nodes are added to weigh an XOR against a copy, in packets of how many bytes.
+/// Number of nodes that are added to weigh an XOR against a copy, and bytes of their packets.
 const WEIGHED_NODES: usize = 4;
 const WEIGHED_PACKET: usize = 4 << 10;
 
-/// Gets the result of a contest, reports it, and returns the number of the choice that is taken.
+/// Takes the result of a contest, reports it, and returns the number of the choice that is taken.
 type Decide<'a> = dyn FnMut(&Ranking) -> usize + 'a;
 
-/// Finds out what is best on this machine, for `codes` and in general. `report` gets every decision as it falls.
+/// Finds what is best on this machine, for `codes` and in general. `report` gets every decision as
+/// soon as it is made.
 ///
 /// # Errors
 /// If a code is not legal, or if there is no memory.
@@ -76,12 +80,12 @@ pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> 
     })
 }
 
-/// One thread, and stores that do not bypass the cache.
+/// Returns options for one thread, and for stores that do not bypass the cache.
 fn plain() -> CodecOptions {
     CodecOptions::default().threads(1).stores(Stores::Cached)
 }
 
-/// The best kernel for all codes together, and what is best for each.
+/// Finds the best kernel for all codes together, and the best settings for each.
 fn packet_kernels(
     codes: &[Spec],
     decide: &mut Decide<'_>,
@@ -112,7 +116,7 @@ fn packet_kernels(
     Ok((kernels[decide(&overall)], tuned))
 }
 
-/// The geometric mean of what choice `number` reaches in all rankings.
+/// Returns the geometric mean of what choice `number` reaches in all rankings.
 fn mean(rankings: &[Ranking], number: usize) -> Choice {
     let choices = || rankings.iter().map(|ranking| &ranking.choices[number]);
     let mean = |speed: fn(&Choice) -> f64| {
@@ -128,7 +132,7 @@ fn mean(rankings: &[Ranking], number: usize) -> Choice {
     }
 }
 
-/// LT codes, and the others.
+/// Separates LT codes from the others, and returns both, LT codes first.
 fn split_by_graph(codes: &[Spec]) -> Result<(Vec<Spec>, Vec<Spec>)> {
     let (mut graphs, mut others) = (Vec::new(), Vec::new());
     for spec in codes {
@@ -139,8 +143,8 @@ fn split_by_graph(codes: &[Spec]) -> Result<(Vec<Spec>, Vec<Spec>)> {
     Ok((graphs, others))
 }
 
-/// The best kernel for each LT code. Nothing else is to be chosen: a graph is solved in one way, and its blocks
-/// are run by tiled kernels, so these speeds say nothing of other codes.
+/// Finds the best kernel for each LT code. There is nothing else to choose: a graph is solved in
+/// one way, and its blocks are run by tiled kernels, so these speeds say nothing about other codes.
 fn graph_kernels(codes: &[Spec], decide: &mut Decide<'_>) -> Result<BTreeMap<String, CodeTuning>> {
     let tiled: Vec<Kernel> =
         Kernel::available().filter(|kernel| kernel.machine().is_none()).collect();
@@ -161,9 +165,9 @@ fn with_kernel(kernel: Kernel) -> CodecOptions {
     plain().kernel(KernelChoice::Only(kernel))
 }
 
-/// How many thousandths of a copy an XOR takes where operations go through memory, one after the
-/// other, as in the dissertation's section 3.2.3: in the tiled kernel, by codes of plain parity. That of
-/// one node is a copy; that of more adds the others.
+/// Measures how many thousandths of a copy an XOR takes where operations go through memory, one
+/// after the other, as in the dissertation's section 3.2.3. It uses the tiled kernel and codes of
+/// plain parity: the parity of one node is a copy, and that of more nodes adds the others.
 fn xor_weight() -> Result<(u32, Finding)> {
     let tiled = Kernel::available().filter(|kernel| kernel.machine().is_none()).last();
     let kernel = tiled.unwrap_or(Kernel::Scalar);
@@ -190,8 +194,8 @@ fn xor_weight() -> Result<(u32, Finding)> {
     Ok(((1000.0 * weight).round() as u32, finding))
 }
 
-/// A codec for one parity node of `k` data nodes that has run once, and shards that have as many bytes
-/// whatever `k` is.
+/// Creates a codec for one parity node of `k` data nodes, which has run once, and its shards, which
+/// have the same number of bytes whatever `k` is.
 fn plain_parity(k: usize, options: &CodecOptions) -> Result<(LaneCodec, Workload)> {
     let code = Code::new(&format!("{k}+1").parse()?)?;
     let codec = LaneCodec::new(code.clone(), options.clone())?;
@@ -201,7 +205,7 @@ fn plain_parity(k: usize, options: &CodecOptions) -> Result<(LaneCodec, Workload
     Ok((codec, workload))
 }
 
-/// The best way to reduce a code's XORs: fewer of them may mean more temporaries.
+/// Finds the best way to reduce a code's XORs: fewer XORs may mean more temporaries.
 fn pass(spec: &Spec, kernel: Kernel, decide: &mut Decide<'_>) -> Result<Pass> {
     let mut contest = Contest::new("schedule", spec, CACHE_SET)?;
     for pass in Pass::ALL {
@@ -224,7 +228,7 @@ fn word_kernel(decide: &mut Decide<'_>) -> Result<WordKernel> {
     Ok(kernels[winner])
 }
 
-/// The size from which on stores past the cache are faster for all larger ones.
+/// Finds the number of bytes from which on non-temporal stores are faster, at that size and above.
 fn past_cache(kernel: Kernel, decide: &mut Decide<'_>) -> Result<usize> {
     let built_in = match CodecOptions::default().stores {
         Stores::NonTemporalFrom(bytes) => bytes,
@@ -248,7 +252,7 @@ fn past_cache(kernel: Kernel, decide: &mut Decide<'_>) -> Result<usize> {
     Ok(from)
 }
 
-/// Whether instructions prefetch better than the processor does.
+/// Finds whether prefetch instructions are faster than the processor's own prefetching.
 fn prefetch(kernel: Kernel, decide: &mut Decide<'_>) -> Result<bool> {
     let mut contest = Contest::new("prefetch", &WIDE.parse()?, MEMORY_SET)?;
     for prefetch in [false, true] {
@@ -259,7 +263,7 @@ fn prefetch(kernel: Kernel, decide: &mut Decide<'_>) -> Result<bool> {
     Ok(winner == 1)
 }
 
-/// What is known when threads come into it.
+/// What has been decided before the number of threads.
 #[derive(Clone, Copy)]
 struct Known {
     kernel: Kernel,
@@ -267,13 +271,14 @@ struct Known {
 }
 
 impl Known {
-    /// Options for so many threads, however little there is to do for each.
+    /// Returns options for exactly `threads` threads, however little work each has.
     fn with(self, threads: usize) -> CodecOptions {
         let stores = Stores::NonTemporalFrom(self.past_cache_from);
         with_kernel(self.kernel).stores(stores).threads(threads).bytes_a_thread(1)
     }
 
-    /// As few threads as come near to the best speed: each number has to beat the best of those below it.
+    /// Finds the smallest number of threads that comes near the best speed: each number has to beat
+    /// the best of those below it.
     fn threads(self, decide: &mut Decide<'_>) -> Result<usize> {
         let most = std::thread::available_parallelism().map_or(1, usize::from);
         let powers = (0..).map(|n| 1 << n).take_while(|&count| count < most);
@@ -287,7 +292,8 @@ impl Known {
         Ok(best)
     }
 
-    /// Half of the smallest set for which a second thread helps, as for all larger ones.
+    /// Finds half of the smallest set for which a second thread helps, as it does for all larger
+    /// sets.
     fn bytes_a_thread(self, decide: &mut Decide<'_>) -> Result<usize> {
         let mut bytes = MEMORY_SET;
         for megabytes in [32, 16, 8, 4, 2, 1] {

@@ -1,4 +1,4 @@
-//! Why something could not be measured.
+//! Errors: why something could not be measured.
 
 use std::fmt;
 

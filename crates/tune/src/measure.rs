@@ -1,11 +1,13 @@
 //! Timing on machines that are not quiet.
 //!
-//! The speed of a processor changes from one millisecond to the next: a neighbour shares the core, or
-//! vectors of 64 bytes lower the frequency. A speed measured alone says as much about that moment as about
-//! the code. So code is measured in [`Pairs`]: one [`sample`] of it and one of what it is compared with, back
-//! to back. Both meet the same machine, and the ratio of the two is what counts.
+//! The speed of a processor changes from one millisecond to the next: a neighbour shares the core,
+//! or vectors of 64 bytes lower the frequency. A speed measured alone says as much about that
+//! moment as about the code. So code is measured in [`Pairs`]: one [`sample`] of it and one of what
+//! it is compared with, back to back. Both samples meet the same machine, and their ratio is what
+//! counts.
 //!
-//! Where buffers lie decides over caches, so [`Shard`] and [`Shards`] are memory at chosen places.
+//! The places of buffers decide how well caches work, so [`Shard`] and [`Shards`] are memory at
+//! chosen places.
 
 mod memory;
 mod pairs;
@@ -15,21 +17,23 @@ use std::time::Instant;
 pub use memory::{Shard, Shards};
 pub use pairs::{Pairs, Ratio, Rounds, Side, Spread, Verdict};
 
-/// The least time of a sample, in seconds. A pair takes two samples and at most two runs to warm up, each
-/// shorter than a sample, so the samples of a pair lie within a millisecond. Reading the clock, which
-/// takes some 30 nanoseconds, is no part of 250 microseconds.
+/// Least time of a sample, in seconds. A pair takes two samples and at most two runs to warm up,
+/// each shorter than a sample, so the samples of a pair lie within a millisecond. Reading the clock
+/// takes some 30 nanoseconds, which is negligible in 250 microseconds.
 pub const SAMPLE_SECONDS: f64 = 0.000_25;
 
-/// How much longer each batch of runs may be than all runs before it.
+/// Largest number of runs in a batch, relative to all runs before it.
 const GROWTH: f64 = 8.0;
 
-/// Returns the seconds that one run of `run` takes: the mean over as many runs as [`SAMPLE_SECONDS`] holds.
+/// Returns the seconds that one run of `run` takes: the mean over as many runs as
+/// [`SAMPLE_SECONDS`] holds.
 ///
-/// A run before them is not counted, because what ran before has left other data in the caches. A
-/// run that takes longer than a sample is the sample itself: it has warmed the caches for most of its time.
+/// One run before them is not counted, because earlier work has left other data in the caches. A
+/// run that takes longer than a sample is the sample itself: it has warmed the caches for most of
+/// its time.
 ///
 /// # Errors
-/// The first error of `run`.
+/// If `run` fails; the first error is returned.
 pub fn sample<E>(mut run: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
     let first = seconds_of(1, &mut run)?;
     if first >= SAMPLE_SECONDS {
@@ -59,7 +63,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// What is returned is the time of one run, however many a sample takes.
+    /// Checks that the result is the time of one run, however many runs a sample takes.
     #[test]
     fn samples_are_of_one_run() {
         let mut runs = 0;

@@ -1,7 +1,7 @@
-//! What was found out once and is worth keeping: one JSON file each, in the user's cache directory.
+//! Memory of findings that are worth keeping: one JSON file each, in the user's cache directory.
 //!
-//! Everything here can be found out again, so nothing is lost with a file that is missing or cannot be
-//! read, and a file that does not hold what is expected is as good as none.
+//! Everything here can be measured again, so a file that is missing or cannot be read loses
+//! nothing. A file with unexpected contents counts as missing.
 
 use std::fs;
 use std::io;
@@ -17,23 +17,23 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The folder `paritas` in the user's cache directory (`XDG_CACHE_HOME` or `~/.cache` on Linux); `None` if the
-    /// user has no cache directory.
+    /// Opens the folder `paritas` in the user's cache directory (`XDG_CACHE_HOME` or `~/.cache` on
+    /// Linux); `None` if the user has no cache directory.
     pub fn of_user() -> Option<Self> {
         Some(Self::at(dirs::cache_dir()?.join("paritas")))
     }
 
-    /// A folder, which need not exist.
+    /// Opens a folder, which need not exist.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// Where the value `name` is kept; `name` may have folders in it.
+    /// Returns the path of the value `name`; `name` may contain folders.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.json"))
     }
 
-    /// Returns the value `name`, if it is there and can be read.
+    /// Returns the value `name`, if it exists and can be read.
     pub fn recall<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let text = fs::read_to_string(self.path(name)).ok()?;
         serde_json::from_str(&text).ok()
@@ -46,7 +46,7 @@ impl Memory {
     pub fn remember(&self, name: &str, value: &impl Serialize) -> io::Result<PathBuf> {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-        // Under another name first, so that no process reads half of it.
+        // Written under another name first, so that no process reads a half-written file.
         let half = path.with_extension(format!("{}.tmp", std::process::id()));
         fs::write(&half, serde_json::to_vec_pretty(value)?)?;
         fs::rename(&half, &path)?;

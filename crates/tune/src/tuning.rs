@@ -1,4 +1,4 @@
-//! What was found to be best on a machine, and the options that follow from it.
+//! Tunings: what was found to be best on a machine, and the options that follow from it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,33 +14,34 @@ use serde::{Deserialize, Serialize};
 use crate::measure::{Pairs, Ratio, Side};
 use crate::memory::Memory;
 
-/// The name under which the tuning is remembered.
+/// Name under which the tuning is remembered.
 const NAME: &str = "tuning-1";
 
-/// What was found to be best here.
+/// What was found to be best on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tuning {
-    /// The processor that was measured.
+    /// Processor that was measured.
     pub processor: String,
-    /// The kernel of the packet layout for codes that were not measured themselves.
+    /// Kernel of the packet layout, for codes that were not measured themselves.
     pub kernel: Kernel,
-    /// The kernel of the word layout.
+    /// Kernel of the word layout.
     pub word_kernel: WordKernel,
-    /// From how many bytes on, all buffers of a call together, results are written with non-temporal stores.
+    /// Bytes of all buffers of a call together, from which on results are written with non-temporal
+    /// stores.
     pub past_cache_from: usize,
     /// Whether wide stripes are prefetched.
     pub prefetch: bool,
-    /// How many threads are worth their while.
+    /// Number of threads that are worth using.
     pub threads: usize,
-    /// How many bytes of buffers a thread should have for another to be worth its while.
+    /// Bytes of buffers that each thread should have before another thread is worth using.
     pub bytes_a_thread: usize,
-    /// How they share a call's work.
+    /// How threads share the work of a call.
     pub split: Split,
-    /// The time of adding a packet to another, in thousandths of that of copying one, for
-    /// [`Objective::Weighted`]; the dissertation's where it was not measured.
+    /// Time to add a packet to another, in thousandths of the time to copy one, for
+    /// [`Objective::Weighted`]; the dissertation's value if it was not measured.
     #[serde(default = "printed_weight")]
     pub xor_weight: u32,
-    /// What is best for single codes, by spec.
+    /// Best settings of single codes, by spec.
     pub codes: BTreeMap<String, CodeTuning>,
 }
 
@@ -58,11 +59,11 @@ pub struct CodeTuning {
 pub struct Finding {
     /// What is decided.
     pub question: &'static str,
-    /// For which code, set of buffers and the like.
+    /// What the decision holds for: a code, a set of buffers and the like.
     pub about: String,
     /// All choices, each measured in pairs with the built-in one.
     pub choices: Vec<Choice>,
-    /// The one that was taken, or the weight.
+    /// The choice that was taken, or the weight.
     pub chosen: String,
 }
 
@@ -73,14 +74,15 @@ pub struct Choice {
     pub name: String,
     /// GB/s of user data, the median of all samples.
     pub gbps: f64,
-    /// The GB/s that a tenth of the samples reach.
+    /// GB/s that a tenth of the samples reach.
     pub gbps_p90: f64,
-    /// How many times as fast as the built-in choice it does the same work.
+    /// How many times as fast as the built-in choice this one does the same work.
     pub ratio: Ratio,
 }
 
 impl Choice {
-    /// One side of some pairs, each sample of which was about `bytes` of user data.
+    /// Creates a choice from one side of some pairs; each sample was about `bytes` bytes of user
+    /// data.
     pub(crate) fn new(name: String, bytes: usize, pairs: &Pairs, side: Side) -> Self {
         let speed = |seconds: Option<f64>| seconds.map_or(0.0, |s| bytes as f64 / s / 1e9);
         let spread = pairs.spread(side);
@@ -94,19 +96,20 @@ impl Choice {
 }
 
 impl Tuning {
-    /// What was remembered for this processor, if anything. The file is read once a process.
+    /// Returns what was remembered for this processor, if anything. Each process reads the file
+    /// once.
     pub fn remembered() -> Option<&'static Self> {
         static REMEMBERED: OnceLock<Option<Tuning>> = OnceLock::new();
         let recall = || Self::recall(&Memory::of_user()?, &processor());
         REMEMBERED.get_or_init(recall).as_ref()
     }
 
-    /// What `memory` holds, if it is for `processor`.
+    /// Returns what `memory` holds, if it is for `processor`.
     fn recall(memory: &Memory, processor: &str) -> Option<Self> {
         memory.recall(NAME).filter(|tuning: &Self| tuning.fits(processor))
     }
 
-    /// Whether the tuning is for this processor, and names nothing that it lacks.
+    /// Whether the tuning is for this processor, and names nothing that the processor lacks.
     fn fits(&self, processor: &str) -> bool {
         let mut kernels = self.codes.values().map(|code| code.kernel).chain([self.kernel]);
         self.processor == processor
@@ -117,7 +120,7 @@ impl Tuning {
     /// Keeps the tuning in the user's cache directory for later processes; returns its path.
     ///
     /// # Errors
-    /// If there is no cache directory, or it cannot be written.
+    /// If there is no cache directory, or if it cannot be written.
     pub fn remember(&self) -> io::Result<PathBuf> {
         Memory::of_user().ok_or_else(no_directory)?.remember(NAME, self)
     }
@@ -125,17 +128,17 @@ impl Tuning {
     /// Forgets what was remembered; returns whether there was anything.
     ///
     /// # Errors
-    /// If there is no cache directory, or the file cannot be removed.
+    /// If there is no cache directory, or if the file cannot be removed.
     pub fn forget() -> io::Result<bool> {
         Memory::of_user().ok_or_else(no_directory)?.forget(NAME)
     }
 
-    /// Where tunings are remembered; `None` if the user has no cache directory.
+    /// Returns where tunings are remembered; `None` if the user has no cache directory.
     pub fn path() -> Option<PathBuf> {
         Some(Memory::of_user()?.path(NAME))
     }
 
-    /// The options for a code, as measured.
+    /// Returns the options for a code, as measured.
     pub fn options(&self, code: &Spec) -> CodecOptions {
         let mut options = CodecOptions::default()
             .kernel(KernelChoice::Prefer(self.kernel))
@@ -161,7 +164,7 @@ fn no_directory() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, "the user has no cache directory")
 }
 
-/// The processor's name, as far as the system tells it.
+/// Returns the processor's name, as far as the system reports it.
 pub(crate) fn processor() -> String {
     let facts = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = facts.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));

@@ -1,11 +1,12 @@
-//! Compares Paritas with an oracle, a program that speaks the protocol of `lab/oracles/words/c/serve.h`.
+//! Compares Paritas with an oracle, a program that speaks the protocol of
+//! `lab/oracles/words/c/serve.h`.
 //!
 //!     words_oracle NAME SPEC-GROUP… [--write] -- PROGRAM [ARGUMENT…]
 //!
-//! A group is a family with its word width and the whole number of bytes that lengths are a multiple
-//! of, as in `isal-cauchy/8/1`. For a grid of k, m and lengths the oracle encodes, and its bytes must
-//! be ours; then shards are lost, a different set each time, and ours must bring back the oracle's and the
-//! oracle's ours. Prints what was compared, or with `--write` the cases of a fixture.
+//! A group is a family with its word width and the number of bytes that lengths are a multiple of,
+//! as in `isal-cauchy/8/1`. The oracle encodes a grid of k, m and lengths, and its bytes must equal
+//! ours. Then shards are lost, a different set each time: Paritas must recover the oracle's shards,
+//! and the oracle ours. Prints what was compared, or with `--write` the cases of a fixture.
 
 mod oracle;
 
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use oracle::{Oracle, Request};
 use paritas::{Buffer, Code, Codec, CodecOptions, Spec};
 
-/// Up to this much parity is written out in fixtures; of more, digests.
+/// Largest number of parity bytes that fixtures write out; for more, they hold digests.
 const WRITTEN_OUT: usize = 160;
 
 /// Shapes beyond the grid.
@@ -48,7 +49,7 @@ struct Group {
     unit: usize,
 }
 
-/// What was done.
+/// Counts of what was compared.
 #[derive(Default)]
 struct Counts {
     shapes: usize,
@@ -95,7 +96,8 @@ impl Group {
         Some(Self { family, w: parts.next()?.parse().ok()?, unit: parts.next()?.parse().ok()? })
     }
 
-    /// The codec of a shape; `None` where the family refuses it, as it may be out of reach or not MDS.
+    /// Returns the codec of a shape; `None` if the family refuses it, because it is out of reach or
+    /// not MDS.
     fn codec(&self, k: usize, m: usize) -> Option<Codec> {
         let mut spec = Spec::new(&self.family).with("k", k);
         if self.family != "raid6" {
@@ -182,7 +184,7 @@ fn compare_one(
     Ok(())
 }
 
-/// The data of `vectors/README.md`.
+/// Returns the data that `vectors/README.md` defines.
 fn data(k: usize, length: usize) -> Vec<Vec<u8>> {
     const C: u64 = 0x9E37_79B9_7F4A_7C15;
     let byte = |i: usize, j: usize| {
@@ -192,7 +194,7 @@ fn data(k: usize, length: usize) -> Vec<Vec<u8>> {
     (0..k).map(|j| (0..length).map(|i| byte(i, j)).collect()).collect()
 }
 
-/// m of k + m shards: in a row from four places, or far apart.
+/// Chooses m lost shards of k + m: in a row from one of four places, or far apart.
 fn losses(k: usize, m: usize, turn: usize) -> Vec<usize> {
     let n = k + m;
     let mut lost: Vec<usize> = match turn {

@@ -1,9 +1,9 @@
-//! The other program.
+//! The oracle: the other program.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// What is asked for.
+/// A request to the oracle.
 pub struct Request<'a> {
     pub family: &'a str,
     pub k: usize,
@@ -34,7 +34,7 @@ impl Oracle {
         Ok(Self { process, requests, replies })
     }
 
-    /// The parity shards of these.
+    /// Asks for the parity shards of `data`.
     pub fn encode(
         &mut self,
         request: &Request<'_>,
@@ -43,7 +43,7 @@ impl Oracle {
         self.ask(&format!("encode {}\n", request.line()), data, request.m, request.length)
     }
 
-    /// All shards, from those that are not lost.
+    /// Asks for all shards, computed from those that are not lost.
     pub fn decode(
         &mut self,
         request: &Request<'_>,
@@ -77,7 +77,7 @@ impl Oracle {
 
 impl Drop for Oracle {
     fn drop(&mut self) {
-        // It ends by itself when its input does; one that is stuck is ended.
+        // The program ends by itself when its input ends; one that is stuck is killed.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -9,14 +9,14 @@ use crate::error::Result;
 use crate::plan::Plan;
 use crate::run::executable::Executable;
 
-/// What a codec may be asked.
+/// A question that a codec may be asked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Question {
-    /// To make the second cells from the first.
+    /// Compute the second cells from the first.
     Compute(CellSet, CellSet),
-    /// To bring parity up to date after this node changed.
+    /// Update parity after this node changed.
     Update(NodeId),
-    /// To run this plan.
+    /// Run this plan.
     Plan(Arc<Plan>),
 }
 
@@ -28,7 +28,7 @@ impl Question {
 
 type Answer = Result<Arc<Executable>>;
 
-/// Answers by question, those that say no included; the oldest goes first.
+/// Answers by question, refusals included; the oldest is dropped first.
 pub(super) struct Cache {
     most: usize,
     answers: Mutex<Answers>,
@@ -41,12 +41,12 @@ struct Answers {
 }
 
 impl Cache {
-    /// A cache of at most `most` answers.
+    /// Creates a cache of at most `most` answers.
     pub(super) fn new(most: usize) -> Self {
         Self { most, answers: Mutex::default() }
     }
 
-    /// The answer to a question: one that is kept, or what `prepare` gives.
+    /// Returns the answer to a question: the one that is kept, or what `prepare` gives.
     pub(super) fn get(
         &self,
         question: &Question,
@@ -55,7 +55,8 @@ impl Cache {
         if let Some(found) = self.answers().by_question.get(question) {
             return found.clone();
         }
-        // Prepared outside the lock: two threads may answer the same question, which is harmless.
+        // The answer is prepared outside the lock: two threads may answer the same question, which
+        // is harmless.
         let answer = prepare().map(Arc::new);
         let mut answers = self.answers();
         if answers.by_question.insert(question.clone(), answer.clone()).is_none() {
@@ -69,7 +70,7 @@ impl Cache {
         answer
     }
 
-    /// The first that is found of any program.
+    /// Returns the first value that `find` finds in any program.
     pub(super) fn find_map<T>(&self, find: impl Fn(&Executable) -> Option<T>) -> Option<T> {
         self.answers().by_question.values().flatten().find_map(|program| find(program))
     }

@@ -1,4 +1,4 @@
-//! What both codecs share: questions about cells, answered over buffers.
+//! What both codecs share: they answer questions about cells, over buffers.
 //!
 //! The schedule for a question is planned and compiled once and kept.
 
@@ -34,10 +34,10 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Makes ready to run a code over buffers that are what `buffers` says.
+    /// Prepares to run a code over buffers laid out as `buffers` says.
     ///
     /// # Errors
-    /// If the packet is empty or larger than 2^30 bytes, or the kernel is not available.
+    /// If the packet is empty or larger than 2^30 bytes, or if the kernel is not available.
     pub(super) fn new(code: Code, options: CodecOptions, buffers: BufferLayout) -> Result<Self> {
         if options.packet == 0 || options.packet > 1 << 30 {
             return Err(Error::parameters(format!(
@@ -66,36 +66,39 @@ impl Engine {
         Ok(Self { code, options, layout, serving, programs: Cache::new(kept) })
     }
 
-    /// The name of the kernel that runs, in either layout; for blocks of an LT code the tiled one.
+    /// Returns the name of the kernel that runs, in either layout; for blocks of an LT code, the
+    /// name of the tiled kernel.
     pub(super) fn kernel_name(&self) -> &'static str {
         let kernel = if self.has_blocks() { self.kernel().tiled() } else { self.kernel() };
         self.word_kernel().map_or_else(|| kernel.name(), WordKernel::name)
     }
 
-    /// The kernel that runs in the packet layout.
+    /// Returns the kernel that runs in the packet layout.
     pub(super) fn kernel(&self) -> Kernel {
         self.options.kernel.resolve(self.options.packet)
     }
 
-    /// Why another kernel had to serve than [`Codec::kernel`], if that has happened: the system
-    /// forbids executable memory, or compiled code was found to compute wrong.
+    /// Returns why another kernel than [`Codec::kernel`](crate::Codec::kernel) had to serve, if one
+    /// had to: the system forbids executable memory, or the check of compiled code found a wrong
+    /// result.
     pub(super) fn fallback(&self) -> Option<String> {
         let why = self.programs.find_map(Executable::fallback)?;
         Some(format!("{} cannot serve: {why}", self.kernel_name()))
     }
 
-    /// The kernel that runs words, if the code is in the word layout.
+    /// Returns the kernel that runs words, if the code is in the word layout.
     fn word_kernel(&self) -> Option<WordKernel> {
         let chosen = || WordKernel::resolve(self.options.kernel);
         self.code.symbols().map(|_| self.options.word_kernel.unwrap_or_else(chosen))
     }
 
-    /// Makes the cells of `want` from those of `have`. Buffers with wanted cells are
-    /// [`Buffer::Target`], others that are read [`Buffer::Source`]; the rest may be absent.
+    /// Computes the cells of `want` from those of `have`. Buffers with wanted cells are
+    /// [`Buffer::Target`], and other buffers that are read are [`Buffer::Source`]; the rest may be
+    /// absent.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] when some wanted cells are not determined,
-    /// [`crate::ErrorKind::Length`] when the buffers do not fit.
+    /// If the cells of `have` do not determine all wanted cells ([`crate::ErrorKind::NotEnough`]),
+    /// or if the buffers do not fit ([`crate::ErrorKind::Length`]).
     pub(super) fn compute(
         &self,
         have: &CellSet,
@@ -106,8 +109,8 @@ impl Engine {
         self.answer(&Question::compute(have, want), buffers)
     }
 
-    /// Whether the cells of `want` can be made from those of `have`. The schedule is planned and
-    /// kept, so that asking costs nothing when it is run afterwards.
+    /// Returns whether the cells of `want` can be computed from those of `have`. The schedule is
+    /// planned and kept, so a later call that runs it does not plan again.
     pub(super) fn solvable(&self, have: &CellSet, want: &CellSet) -> bool {
         self.program(&Question::compute(have, want)).is_ok()
     }
@@ -136,7 +139,7 @@ impl Engine {
         self.program(question)?.run(buffers, self.threads(), self.options.stores)
     }
 
-    /// The program for a question: one that is kept, or a new one.
+    /// Returns the program for a question: one that is kept, or a new one.
     fn program(&self, question: &Question) -> Result<Arc<Executable>> {
         self.programs.get(question, || self.prepare(question))
     }
@@ -148,12 +151,12 @@ impl Engine {
         self.serving.prepare(self.execution(question)?)
     }
 
-    /// Plans a question to the end.
+    /// Plans a question completely, for the kernel that serves.
     fn execution(&self, question: &Question) -> Result<Execution> {
         self.execution_for(question, self.serving.target())
     }
 
-    /// The same for any machine.
+    /// Plans a question completely, for any target.
     pub(super) fn execution_for(
         &self,
         question: &Question,
@@ -187,13 +190,13 @@ impl Engine {
         }
     }
 
-    /// Whether buffers are the blocks of an LT code, whose schedules are run down whole blocks.
+    /// Whether buffers are the blocks of an LT code, whose schedules are run along whole blocks.
     pub(super) fn has_blocks(&self) -> bool {
         self.code.graph().is_some() && self.layout.cells.iter().all(|cells| cells.len() == 1)
     }
 
     /// Solves an LT code's graph. That costs more than running a small segment, and an object's
-    /// segments mostly miss the same blocks: answers are kept, also those that say no.
+    /// segments mostly miss the same blocks; so answers are kept, refusals included.
     fn prepare_blocks(&self, have: &CellSet, want: &CellSet) -> Result<Executable> {
         let plan = self.code.schedule_with(have, want, self.options.plan)?;
         let plan = Proof::new(&self.code).proved(plan)?;

@@ -1,4 +1,4 @@
-//! What a codec runs for a question, to be read.
+//! Explanations: what a codec runs for a question, for people to read.
 
 use crate::codec::cache::Question;
 use crate::codec::engine::Engine;
@@ -14,40 +14,40 @@ use crate::run::dispatch::{Kernel, Serving, WordKernel};
 /// The call that an [`Explanation`] is about.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
-    /// The bytes of all buffers together.
+    /// Bytes of all buffers together.
     pub bytes: usize,
-    /// Buffers begin at multiples of this many bytes: 4096 where they begin at pages. Apart from
-    /// that they are shifted against each other by 320 bytes, as `paritas bench` has them.
+    /// Buffers begin at multiples of `align` bytes: 4096 if they begin at pages. Apart from that
+    /// they are shifted against each other by 320 bytes, as in `paritas bench`.
     pub align: usize,
     /// A kernel other than the codec's, which this processor need not have.
     pub kernel: Option<Kernel>,
 }
 
 impl Call {
-    /// An address that buffer `number` may have.
+    /// Returns an address that buffer `number` may have.
     fn start(self, number: usize) -> usize {
         let align = self.align.max(1);
-        // What begins at less than a line begins within one.
+        // A buffer aligned to less than a cache line begins inside one.
         let within = if align < LINE { align } else { 0 };
         number * STAGGER / align * align + within
     }
 }
 
-/// How far buffers are shifted against each other within their pages.
+/// Bytes by which buffers are shifted against each other within their pages.
 const STAGGER: usize = 5 * LINE;
 
 /// What runs for a question over buffers of a given length and place.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The kernel.
+    /// Name of the kernel.
     pub kernel: &'static str,
     /// The parts, in the order in which they run.
     pub parts: Vec<ExplainedPart>,
-    /// Whether the parts run in turn over tiles of stripes; otherwise each runs over all stripes, by
-    /// a thread of its own if there are threads.
+    /// Whether the parts run in turn over tiles of stripes. Otherwise each part runs over all
+    /// stripes, on a thread of its own if there are threads.
     pub in_turn: bool,
-    /// Whether results are stored by non-temporal stores.
+    /// Whether results are stored with non-temporal stores.
     pub nontemporal: bool,
 }
 
@@ -57,23 +57,23 @@ pub struct Explanation {
 pub struct ExplainedPart {
     /// The operations, in the order in which they run.
     pub schedule: Schedule,
-    /// The buffer and row of every input and output of the schedule.
+    /// Buffer and row of every input of the schedule.
     pub inputs: Vec<(usize, usize)>,
-    /// As `inputs`.
+    /// Buffer and row of every output of the schedule.
     pub outputs: Vec<(usize, usize)>,
     /// Whether every input is copied to the scratch first, because lines of the buffers compete for
     /// the same sets of the cache.
     pub stages_inputs: bool,
     /// Whether inputs are prefetched.
     pub prefetches: bool,
-    /// The instructions, where the kernel is a compiled one and serves this program.
+    /// The instructions, if the kernel is compiled and serves this program.
     pub allocation: Option<Allocation>,
-    /// The machine code, an instruction a line, where there is an assembler for it in this build.
+    /// The machine code, one instruction a line, if this build has an assembler for it.
     pub listing: Option<String>,
 }
 
 impl Engine {
-    /// What runs when the cells of `want` are made from those of `have`.
+    /// Explains what runs when the cells of `want` are computed from those of `have`.
     ///
     /// # Errors
     /// As [`Engine::compute`].

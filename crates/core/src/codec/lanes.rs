@@ -9,36 +9,36 @@ use crate::error::Result;
 use crate::plan::layout::BufferLayout;
 use crate::run::buffers::Buffer;
 
-/// A code that can be run over lanes (see [`Code::lane_rows`]). A node's lanes are stored one after
-/// the other, each with a checksum, so that damage to one costs no other; the blocks of an LT code
-/// are lanes. What is asked is always which cells are made from which.
+/// Runs a code over lanes (see [`Code::lane_rows`]). A node's lanes are stored one after the other,
+/// each with a checksum, so that damage to one lane costs no other; the blocks of an LT code are
+/// lanes. Every question says which cells are computed from which.
 ///
-/// Whoever has whole shards takes a [`Codec`](crate::Codec).
+/// Callers who have whole shards use a [`Codec`](crate::Codec).
 #[derive(Debug)]
 pub struct LaneCodec {
     engine: Engine,
 }
 
 impl LaneCodec {
-    /// A codec for a code.
+    /// Creates a codec for a code.
     ///
     /// # Errors
-    /// If the packet is empty or larger than 2^30 bytes, or the kernel is not available.
+    /// If the packet is empty or larger than 2^30 bytes, or if the kernel is not available.
     pub fn new(code: Code, options: CodecOptions) -> Result<Self> {
         Ok(Self { engine: Engine::new(code, options, BufferLayout::Lane)? })
     }
 
-    /// The code.
+    /// Returns the code.
     pub fn code(&self) -> &Code {
         &self.engine.code
     }
 
-    /// The bytes of a packet.
+    /// Returns the bytes of a packet.
     pub fn packet(&self) -> usize {
         self.engine.options.packet
     }
 
-    /// The name of the kernel that runs.
+    /// Returns the name of the kernel that runs.
     pub fn kernel_name(&self) -> &'static str {
         self.engine.kernel_name()
     }
@@ -48,8 +48,8 @@ impl LaneCodec {
         self.engine.fallback()
     }
 
-    /// The bytes of the largest strip: what a lane grows by from one stripe to the next. In the word
-    /// layout a strip has as many bytes as one of w packets.
+    /// Returns the bytes of the largest strip, by which a lane grows from one stripe to the next.
+    /// In the word layout a strip has as many bytes as a strip of w packets.
     pub fn strip(&self) -> usize {
         let rows = match self.code().symbols() {
             Some(symbols) => symbols.field().width() as usize,
@@ -58,41 +58,42 @@ impl LaneCodec {
         rows * self.packet()
     }
 
-    /// The number of buffers of a call: node by node, within a node lane by lane, then data cells
-    /// that are stored nowhere.
+    /// Returns the number of buffers of a call: node by node, within a node lane by lane, then data
+    /// cells that are stored nowhere.
     pub fn buffer_count(&self) -> usize {
         self.engine.layout.cells.len()
     }
 
-    /// The cells of a buffer by row. A buffer has `rows · length` bytes, where `length` is the same
-    /// for all buffers; in the word layout, `length` bytes.
+    /// Returns the cells of a buffer by row. A buffer has `rows · length` bytes, where `length` is
+    /// the same for all buffers; in the word layout, `length` bytes.
     ///
     /// # Panics
-    /// When there is no such buffer.
+    /// If there is no such buffer.
     pub fn buffer_cells(&self, buffer: usize) -> &[CellId] {
         &self.engine.layout.cells[buffer]
     }
 
-    /// The node that a buffer belongs to, if it is stored.
+    /// Returns the node that a buffer belongs to, if the buffer is stored.
     ///
     /// # Panics
-    /// When there is no such buffer.
+    /// If there is no such buffer.
     pub fn buffer_node(&self, buffer: usize) -> Option<NodeId> {
         let cell = self.buffer_cells(buffer).first()?;
         self.code().cell(*cell).place.map(|place| place.node)
     }
 
-    /// The buffers that hold data and nothing else, in the order of the user's bytes.
+    /// Returns the buffers that hold only data, in the order of the user's bytes.
     pub fn data_buffers(&self) -> &[usize] {
         &self.engine.layout.data
     }
 
-    /// Makes the cells of `want` from those of `have`. Buffers with wanted cells are
-    /// [`Buffer::Target`], others that are read [`Buffer::Source`]; the rest may be absent.
+    /// Computes the cells of `want` from those of `have`. Buffers with wanted cells are
+    /// [`Buffer::Target`], and other buffers that are read are [`Buffer::Source`]; the rest may be
+    /// absent.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] when some wanted cells are not determined,
-    /// [`crate::ErrorKind::Length`] when the buffers do not fit.
+    /// If the cells of `have` do not determine all wanted cells ([`crate::ErrorKind::NotEnough`]),
+    /// or if the buffers do not fit ([`crate::ErrorKind::Length`]).
     pub fn compute(
         &self,
         have: &CellSet,
@@ -102,13 +103,13 @@ impl LaneCodec {
         self.engine.compute(have, want, buffers)
     }
 
-    /// Whether the cells of `want` can be made from those of `have`. The schedule is planned and
-    /// kept, so that asking costs nothing when it is run afterwards.
+    /// Returns whether the cells of `want` can be computed from those of `have`. The schedule is
+    /// planned and kept, so a later call that runs it does not plan again.
     pub fn solvable(&self, have: &CellSet, want: &CellSet) -> bool {
         self.engine.solvable(have, want)
     }
 
-    /// What [`LaneCodec::compute`] runs, to be read.
+    /// Explains what [`LaneCodec::compute`] runs.
     ///
     /// # Errors
     /// As [`LaneCodec::compute`].

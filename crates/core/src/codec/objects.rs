@@ -8,9 +8,10 @@ use crate::limits::VERIFIED_BYTES;
 use crate::run::buffers::Buffer;
 
 impl Codec {
-    /// Returns the bytes of each data shard of an object of `object` bytes, which is what
-    /// [`Codec::split`] makes: a share for each, rounded up to whole rows or words. A shard of
-    /// parity is as long, except in codes whose parity nodes have more rows than their data nodes.
+    /// Returns the bytes of each data shard of an object of `object` bytes, as [`Codec::split`]
+    /// produces them: an equal share of the object, rounded up to whole rows or words. A parity
+    /// shard has the same length, except in codes whose parity nodes have more rows than their data
+    /// nodes.
     pub fn shard_len(&self, object: usize) -> usize {
         let data = self.code().nodes_at(1).into_iter().filter(|&node| self.code().holds_data(node));
         let (nodes, unit) =
@@ -19,11 +20,11 @@ impl Codec {
         share.checked_next_multiple_of(unit).unwrap_or(usize::MAX)
     }
 
-    /// Cuts an object into data shards, one after the other. The last ones are filled up with zeros, which
-    /// [`Codec::join`] removes.
+    /// Cuts an object into data shards, one after the other. The last shards are padded with zeros,
+    /// which [`Codec::join`] removes.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Parameters`] if nodes hold data and parity, or blocks of an LT code.
+    /// If nodes hold data and parity, or blocks of an LT code ([`crate::ErrorKind::Parameters`]).
     pub fn split(&self, object: &[u8]) -> Result<Vec<Vec<u8>>> {
         let (data, length) = (self.data_nodes()?.len(), self.shard_len(object.len()));
         let shard = |number: usize| {
@@ -35,12 +36,13 @@ impl Codec {
         Ok((0..data).map(shard).collect())
     }
 
-    /// Puts an object of `object` bytes together from its data shards. `shards` are those of all nodes in
-    /// node order; parity is not looked at, and may be left out at the end.
+    /// Joins an object of `object` bytes from its data shards. `shards` are those of all nodes in
+    /// node order; parity shards are ignored, and may be left out at the end.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] if a data shard is missing (see [`Codec::reconstruct`]);
-    /// [`crate::ErrorKind::Length`] if one is not as long as [`Codec::shard_len`] says.
+    /// If a data shard is missing ([`crate::ErrorKind::NotEnough`]; see [`Codec::reconstruct`]), or
+    /// if one does not have the length that [`Codec::shard_len`] gives
+    /// ([`crate::ErrorKind::Length`]).
     pub fn join(&self, shards: &[Option<Vec<u8>>], object: usize) -> Result<Vec<u8>> {
         let length = self.shard_len(object);
         let shard = |node: &NodeId| {
@@ -62,12 +64,12 @@ impl Codec {
         Ok(joined)
     }
 
-    /// Makes the shards that are `None` from the others, all stages being done. If that fails, all
-    /// stay as they are.
+    /// Computes the shards that are `None` from the others, after all stages of the code. On
+    /// failure, `shards` are left unchanged.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] if too many are missing; [`crate::ErrorKind::Length`] if there are not
-    /// as many shards as nodes, or if they are not equally long.
+    /// If too many shards are missing ([`crate::ErrorKind::NotEnough`]); if the number of shards
+    /// differs from that of nodes, or if they are not equally long ([`crate::ErrorKind::Length`]).
     pub fn reconstruct(&self, shards: &mut [Option<Vec<u8>>]) -> Result<()> {
         self.expect_count("node", shards.len(), self.code().node_count())?;
         let (present, lost): (Vec<NodeId>, Vec<NodeId>) =
@@ -90,12 +92,13 @@ impl Codec {
         Ok(())
     }
 
-    /// Computes all parity anew from the data, and returns the nodes whose parity is another than
-    /// `shards` have, all stages being done. `shards` are those of all nodes. What is wrong may be the
-    /// data as well: if so, most parity disagrees.
+    /// Recomputes all parity from the data, and returns the nodes whose parity differs from that in
+    /// `shards`, after all stages of the code. `shards` are those of all nodes. The fault may lie
+    /// in the data instead: then most parity differs.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Length`] if there are not as many shards as nodes, or if they are not equally long.
+    /// If the number of shards differs from that of nodes, or if they are not equally long
+    /// ([`crate::ErrorKind::Length`]).
     pub fn verify<S: AsRef<[u8]>>(&self, shards: &[S]) -> Result<Vec<NodeId>> {
         let code = self.code();
         self.expect_count("node", shards.len(), code.node_count())?;
@@ -130,7 +133,7 @@ impl Codec {
         Ok(code.nodes().filter(|node| disagree[node.index()]).collect())
     }
 
-    /// The nodes with data, in a code in which these have no parity.
+    /// Returns the nodes with data, if none of them holds parity.
     fn data_nodes(&self) -> Result<&[NodeId]> {
         if self.code().graph().is_some() {
             let spec = self.code().spec();
@@ -141,12 +144,12 @@ impl Codec {
         Ok(self.encoding.shards.split(self.code())?.0)
     }
 
-    /// The rows of a node's shard: its packets a strip, or in the word layout 1.
+    /// Rows of a node's shard: its packets in a strip, or 1 in the word layout.
     fn rows(&self, node: NodeId) -> usize {
         self.engine.layout.rows[node.index()]
     }
 
-    /// What the bytes of a node's shard are a multiple of.
+    /// Unit of a node's shard: its length is a multiple of this many bytes.
     fn unit(&self, node: NodeId) -> usize {
         match self.code().symbols() {
             Some(_) => self.strip(),
@@ -154,7 +157,7 @@ impl Codec {
         }
     }
 
-    /// The bytes of a row, if all shards are equally long for each of theirs.
+    /// Returns the bytes of a row, if every shard has equally many bytes for each of its rows.
     fn expect_equal_rows(&self, shards: &[&[u8]]) -> Result<usize> {
         let first = shards.first().map_or(0, |shard| shard.len());
         let row = first / self.rows(NodeId::new(0));

@@ -1,4 +1,4 @@
-//! How a codec is to work.
+//! Options: how a codec works.
 
 use std::num::NonZeroUsize;
 
@@ -8,10 +8,10 @@ use crate::run::buffers::Stores;
 use crate::run::dispatch::{KernelChoice, WordKernel};
 use crate::run::threads::Split;
 
-/// The packet size of files and the default of codecs, in bytes.
+/// Bytes of a packet in files, and by default in codecs.
 pub const DEFAULT_PACKET: usize = 64;
 
-/// How a codec is to work.
+/// Options of a codec: how it works.
 ///
 /// ```
 /// use paritas::{Codec, CodecOptions, Stores};
@@ -22,28 +22,30 @@ pub const DEFAULT_PACKET: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CodecOptions {
-    /// The bytes of a packet.
+    /// Bytes of a packet.
     pub packet: usize,
-    /// The most threads that a call may use; by default as many as the machine has.
+    /// Largest number of threads that a call may use; by default as many as the machine has.
     pub threads: Option<NonZeroUsize>,
-    /// How many bytes of buffers a thread should have to do at least, for another to be used.
+    /// Bytes of buffers for each thread: another thread is used only if each has at least this
+    /// many.
     pub bytes_a_thread: usize,
-    /// How they share the work of [`Codec::compute`](crate::Codec::compute); an update is always split by stripe.
+    /// How threads share the work of [`Codec::compute`](crate::Codec::compute); an update is always
+    /// split by stripe.
     pub split: Split,
-    /// Which kernel runs. For a code in the word layout, a word kernel on the same registers.
+    /// Kernel that runs. A code in the word layout gets a word kernel that uses the same registers.
     pub kernel: KernelChoice,
-    /// Which word kernel runs, whatever `kernel` is, for codes in the word layout.
+    /// Word kernel that runs for codes in the word layout; overrides `kernel`.
     pub word_kernel: Option<WordKernel>,
     /// How results are stored.
     pub stores: Stores,
-    /// Whether compiled kernels prefetch wide stripes (of 17 streams and more, with which the processor's own
-    /// prefetchers lose track) that are stored past the cache.
+    /// Whether compiled kernels prefetch wide stripes that are written with non-temporal stores.
+    /// Wide means 17 streams and more: there the processor's own prefetchers lose track.
     pub prefetch: bool,
-    /// Which passes plan.
+    /// Which passes the planner uses.
     pub plan: PlanOptions,
 }
 
-/// Sets one of several fields of options.
+/// Defines setters, each of which sets one field of the options.
 macro_rules! setters {
     ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
         impl CodecOptions {
@@ -56,29 +58,29 @@ macro_rules! setters {
 }
 
 setters! {
-    /// The same with packets of `packet` bytes.
+    /// Sets the packet size to `packet` bytes.
     packet: usize,
-    /// The same with another thread for every `bytes_a_thread` bytes of buffers.
+    /// Uses another thread for every `bytes_a_thread` bytes of buffers.
     bytes_a_thread: usize,
-    /// The same with work that is shared as `split` says.
+    /// Shares the work of a call among threads as `split` says.
     split: Split,
-    /// The same with this choice of a kernel.
+    /// Sets the choice of a kernel.
     kernel: KernelChoice,
-    /// The same with results stored as `stores` says.
+    /// Stores results as `stores` says.
     stores: Stores,
-    /// The same with or without prefetching.
+    /// Turns prefetching on or off.
     prefetch: bool,
-    /// The same with schedules planned as `plan` says.
+    /// Plans schedules as `plan` says.
     plan: PlanOptions,
 }
 
 impl CodecOptions {
-    /// The same with at most `threads` threads; 0 sets no limit but the machine's.
+    /// Uses at most `threads` threads; 0 means as many as the machine has.
     pub fn threads(self, threads: usize) -> Self {
         Self { threads: NonZeroUsize::new(threads), ..self }
     }
 
-    /// The same with this kernel for codes in the word layout.
+    /// Sets the kernel for codes in the word layout.
     pub fn word_kernel(self, kernel: WordKernel) -> Self {
         Self { word_kernel: Some(kernel), ..self }
     }

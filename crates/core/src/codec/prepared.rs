@@ -1,8 +1,7 @@
-//! Questions prepared once and asked often.
+//! Prepared questions: prepared once and asked often.
 //!
 //! A call through [`Prepared`] takes no lock, looks nothing up and allocates nothing (up to 64
-//! buffers), so it is what small calls are made with: network packets, stripe units of a few
-//! kilobytes.
+//! buffers). It suits small calls: network packets, and stripe units of a few kilobytes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,8 +11,8 @@ use crate::run::buffers::Stores;
 use crate::run::executable::Executable;
 use crate::run::threads::Threads;
 
-/// A question prepared for one codec: which shards are read and which are made. It does not borrow
-/// the codec, is cheap to clone, and may be used by several threads at once.
+/// A question prepared for one codec: it fixes which shards are read and which are computed. It
+/// does not borrow the codec, is cheap to clone, and may be used by several threads at once.
 ///
 /// ```
 /// use paritas::{Code, Codec, CodecOptions};
@@ -27,7 +26,7 @@ use crate::run::threads::Threads;
 #[derive(Clone)]
 pub struct Prepared {
     pub(super) executable: Arc<Executable>,
-    /// The buffers of the sources and of the targets.
+    /// Buffers of the sources and of the targets.
     pub(super) sources: Arc<[usize]>,
     pub(super) targets: Arc<[usize]>,
     pub(super) threads: Threads,
@@ -35,11 +34,12 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Makes the targets from the sources, each in the order in which the question named them. All
-    /// are equally long for each of their rows: in most codes, equally long.
+    /// Computes the targets from the sources, both in the order in which the question named them.
+    /// All shards have the same number of bytes for each of their rows: in most codes, the same
+    /// length.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Length`] if a count or length is wrong.
+    /// If a count or length is wrong ([`crate::ErrorKind::Length`]).
     pub fn run<S: AsRef<[u8]>, T: AsMut<[u8]>>(
         &self,
         sources: &[S],

@@ -4,12 +4,12 @@ use crate::define::cells::{CellId, NodeId, Role};
 use crate::define::code::Code;
 use crate::error::{Error, Result};
 
-/// The nodes that stand at the end of a stage, in order, by what they hold.
+/// The nodes that stand at the end of a stage, in node order, by what they hold.
 #[derive(Debug)]
 pub(super) struct Shards {
     data: Vec<NodeId>,
     parity: Vec<NodeId>,
-    /// A node that holds both.
+    /// A node that holds both data and parity, if there is one.
     mixed: Option<NodeId>,
 }
 
@@ -22,7 +22,10 @@ impl Shards {
         Self { data, parity, mixed }
     }
 
-    /// Those that hold data, and those that hold none.
+    /// Returns the nodes that hold data, and those that hold none.
+    ///
+    /// # Errors
+    /// If a node holds data and parity.
     pub(super) fn split(&self, code: &Code) -> Result<(&[NodeId], &[NodeId])> {
         match self.mixed {
             None => Ok((&self.data, &self.parity)),

@@ -1,4 +1,5 @@
-//! Codes of several stages: what stands at the end of each, and how the next one is made.
+//! Codes of several stages: which nodes stand at the end of each stage, and how the next is
+//! computed.
 
 use crate::codec::Codec;
 use crate::define::cells::{CellId, CellSet};
@@ -6,12 +7,13 @@ use crate::error::{Error, Result};
 use crate::run::buffers::Buffer;
 
 impl Codec {
-    /// Makes the cells of a stage after the first, from just those that [`Code::promotion`] says:
-    /// buffers with new cells are [`Buffer::Target`], others with cells that are read
-    /// [`Buffer::Source`]; the rest may be absent. Other rows of targets are left alone.
+    /// Computes the cells of a stage after the first, from exactly the cells that
+    /// [`Code::promotion`] names. Buffers with new cells are [`Buffer::Target`], and others with
+    /// cells that are read are [`Buffer::Source`]; the rest may be absent. Other rows of targets
+    /// are left alone.
     ///
     /// # Errors
-    /// When the code has no such stage, or the buffers do not fit.
+    /// If the code has no such stage, or if the buffers do not fit.
     ///
     /// [`Code::promotion`]: crate::Code::promotion
     pub fn promote(&self, stage: u8, buffers: &mut [Buffer<'_>]) -> Result<()> {
@@ -25,7 +27,8 @@ impl Codec {
         self.compute(&promotion.reads, &promotion.makes, buffers)
     }
 
-    /// As [`Codec::reconstruct`], at the end of a stage: rows of later ones are neither read nor made.
+    /// Reconstructs as [`Codec::reconstruct_into`], at the end of a stage: rows of later stages are
+    /// neither read nor computed.
     ///
     /// # Errors
     /// As [`Codec::compute`].

@@ -1,14 +1,15 @@
-//! Proofs: what a plan computes is compared with what it should, before it is used.
+//! Proofs: before a plan is used, what it computes is compared with what it should compute.
 //!
-//! A plan is linear, so it is right for all bytes if it is right for a basis. It is run on *symbols*:
-//! data cell `n` has a one in bit `n` of its symbol and zeros elsewhere, and every cell must come out
-//! as its generator row says. Plans over more cells than a symbol has bits ([`SYMBOL_BITS`]) are run
-//! on random vectors instead: what is wrong about a cell is a sum of cells that is not zero for all
-//! data, and each random vector misses it with a chance of one half at most, so that all together
-//! miss it with a chance of 2^-256 ([`RANDOM_BITS`]; for words, of which each is a vector,
-//! [`PROOF_WORDS`]). The vectors are the same in every process; a planner knows nothing of them.
+//! A plan is linear, so it is right for all bytes if it is right for a basis. It is run on
+//! *symbols*: data cell `n` has a one in bit `n` of its symbol and zeros elsewhere, and every cell
+//! must come out as its generator row says. Plans over more cells than a symbol has bits
+//! ([`SYMBOL_BITS`]) are run on random vectors instead. The error in a wrong cell is a sum of cells
+//! that is not zero for all data. Each random vector misses it with a chance of at most one half,
+//! so all vectors together miss it with a chance of at most 2^-256 ([`RANDOM_BITS`]; for words, of
+//! which each is a vector, [`PROOF_WORDS`]). The vectors are the same in every process; a planner
+//! knows nothing of them.
 //!
-//! The instructions that are made of a schedule are compared with it in the same way
+//! The instructions that are generated from a schedule are compared with it in the same way
 //! ([`allocation`]), on the operations of [`vector`](crate::plan::vector).
 
 use std::collections::HashMap;
@@ -25,18 +26,18 @@ use crate::plan::schedule::Schedule;
 use crate::plan::steps::{Allocation, Memory, Operand, Register, Step};
 use crate::plan::vector::{LANE, Lane};
 
-/// The random words on which instructions are run besides.
+/// Number of random words on which instructions are run in addition.
 const NONLINEAR_WORDS: usize = 64;
 
 /// The seed of the random vectors.
 const SEED: u64 = 0x70_7276;
 
-/// Proves plans of one code. What stands for a cell is computed once, for all of them.
+/// Proves plans of one code. The values that stand for cells are computed once, for all plans.
 pub(crate) struct Proof<'a> {
     code: &'a Code,
-    /// What stands for the cells of data.
+    /// Values that stand for the data cells.
     data: Vec<Vec<u8>>,
-    /// What stands for the cells that have been asked for.
+    /// Values that stand for the cells that have been asked for.
     known: HashMap<CellId, Vec<u8>>,
 }
 
@@ -45,11 +46,11 @@ impl<'a> Proof<'a> {
         Self { code, data: symbols(code.data_cells().len()), known: HashMap::new() }
     }
 
-    /// Hands a plan on when its schedule makes the cells that it should, as the code's generator
+    /// Returns the plan if its schedule computes the cells that it should, as the code's generator
     /// defines them.
     ///
     /// # Errors
-    /// If an output is another cell than it should be, which would be a bug of a planner.
+    /// If an output is not the cell that it should be, which would be a bug of a planner.
     pub(crate) fn proved(&mut self, plan: Plan) -> Result<Plan> {
         match self.wrong_cell(&plan)? {
             None => Ok(plan),
@@ -61,10 +62,10 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// The first output of a plan that is another cell than it should be.
+    /// Returns the first output of a plan that is not the cell that it should be.
     ///
     /// # Errors
-    /// Those of [`interpret`].
+    /// As [`interpret`].
     pub(crate) fn wrong_cell(&mut self, plan: &Plan) -> Result<Option<CellId>> {
         plan.cells().for_each(|cell| self.evaluate(cell));
         let inputs: Vec<&[u8]> = plan.inputs().iter().map(|cell| &self.known[cell][..]).collect();
@@ -73,7 +74,7 @@ impl<'a> Proof<'a> {
         Ok(outputs.find(|(cell, made)| self.known[cell] != *made).map(|(&cell, _)| cell))
     }
 
-    /// Sums up what stands for a cell.
+    /// Computes the value that stands for `cell`.
     fn evaluate(&mut self, cell: CellId) {
         let Self { code, data, known } = self;
         known.entry(cell).or_insert_with(|| {
@@ -85,7 +86,7 @@ impl<'a> Proof<'a> {
     }
 }
 
-/// Compares what a schedule over words makes of inputs with sums of products.
+/// Compares what a schedule over words computes with the sums of products of `rows`.
 ///
 /// # Errors
 /// If an output differs, which would be a bug of a planner.
@@ -104,8 +105,8 @@ pub(crate) fn rows(rows: &Rows, schedule: &Schedule) -> Result<()> {
     Ok(())
 }
 
-/// Compares what instructions make of vectors with what their schedule makes. `shared` are pairs of
-/// an input and the output that takes its place in memory.
+/// Compares what instructions compute on vectors with what their schedule computes. `shared` are
+/// pairs of an input and the output that takes its place in memory.
 ///
 /// # Errors
 /// If an output differs, which would be a bug of a pass.
@@ -147,7 +148,7 @@ fn slices(cells: &[Vec<u8>]) -> Vec<&[u8]> {
     cells.iter().map(Vec::as_slice).collect()
 }
 
-/// What stands for cells of packets: a bit for each of them, or random bits.
+/// Values that stand for cells of packets: one bit for each cell, or random bits.
 fn symbols(cells: usize) -> Vec<Vec<u8>> {
     if cells > SYMBOL_BITS {
         return random(cells, RANDOM_BITS / 8);
@@ -160,8 +161,8 @@ fn symbols(cells: usize) -> Vec<Vec<u8>> {
     (0..cells).map(unit).collect()
 }
 
-/// What stands for cells of words of `word` bytes: a word for each bit of each cell, in which just this
-/// bit is set, or random words where these are many.
+/// Values that stand for cells of words of `word` bytes: one word for each bit of each cell, in
+/// which only this bit is set, or random words if there are too many bits.
 fn words(cells: usize, word: usize) -> Vec<Vec<u8>> {
     let bits = 8 * word;
     if cells * bits > PROOF_WORDS {
@@ -177,7 +178,7 @@ fn words(cells: usize, word: usize) -> Vec<Vec<u8>> {
     (0..cells).map(units).collect()
 }
 
-/// The same with some random words behind, because instructions that are wrong need not be linear.
+/// As [`words`], with some random words appended, because wrong instructions need not be linear.
 fn words_for_instructions(cells: usize, word: usize) -> Vec<Vec<u8>> {
     let mut cells = words(cells, word);
     let random = random(cells.len(), NONLINEAR_WORDS * word);
@@ -286,7 +287,8 @@ mod tests {
         (code, plan)
     }
 
-    /// One source more or less in any operation is noticed, on symbols and on random vectors.
+    /// Adds or removes one source of any operation; the proof notices it, on symbols and on random
+    /// vectors.
     #[test]
     fn wrong_schedules_are_noticed() {
         for spec in ["4+2", "rdp:k=4", "cauchy:k=130,m=1,w=8"] {
@@ -311,7 +313,7 @@ mod tests {
         }
     }
 
-    /// Instructions that are left out are noticed.
+    /// Leaves out instructions; the proof notices it.
     #[test]
     fn wrong_instructions_are_noticed() {
         let rows = Rows {
@@ -333,7 +335,7 @@ mod tests {
         }
     }
 
-    /// An input that is read after the output in its place has been written is noticed.
+    /// Reads an input after the output in its place has been written; the proof notices it.
     #[test]
     fn outputs_in_the_place_of_inputs_are_noticed() {
         let text = "inputs 2 temps 0 outputs 2\no0 = i0 ^ i1\no1 = i0\n";

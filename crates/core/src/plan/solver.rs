@@ -1,8 +1,8 @@
-//! From a question to its plans: one for all cells that are wanted, or one for each share of them.
+//! From a question to its plans: one plan for all wanted cells, or one for each share of them.
 //!
-//! Equations are found once, when the first plan needs them. LT codes have plans of their own
-//! ([`lt`](crate::plan::lt)), and usual codes encode by schedules that were refined beforehand
-//! ([`known`]).
+//! Equations are found once, when the first plan needs them. LT codes have a planner of their own
+//! ([`lt`](crate::plan::lt)), and common codes are encoded by schedules that were refined
+//! beforehand ([`known`]).
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -20,12 +20,12 @@ use crate::plan::{
 };
 
 impl Code {
-    /// A schedule that makes the cells of `want` from those of `have`. Wanted cells that are at
-    /// hand are left out.
+    /// Plans a schedule that computes the cells of `want` from those of `have`. Wanted cells that
+    /// are in `have` are left out.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] when some wanted cells are not determined; the message says
-    /// which.
+    /// If the cells of `have` do not determine all wanted cells ([`crate::ErrorKind::NotEnough`]);
+    /// the message names the cells.
     pub fn schedule(&self, have: &CellSet, want: &CellSet) -> Result<Plan> {
         self.schedule_with(have, want, PlanOptions::default())
     }
@@ -53,19 +53,19 @@ pub(crate) struct Solver<'a> {
     found: OnceCell<Found<'a>>,
 }
 
-/// The equations for all cells that are wanted.
+/// Equations for all wanted cells.
 struct Found<'a> {
-    /// In one way after the other.
+    /// The equations of each way to solve for the cells.
     ways: Vec<Equations>,
-    /// The cells that they may read.
+    /// Cells that the equations may read.
     have: Cow<'a, CellSet>,
-    /// What finding them has left.
+    /// Budget that is left after the equations were found.
     budget: Budget,
 }
 
 impl<'a> Solver<'a> {
-    /// The question how the cells of `want` are made from those of `have`. Wanted cells that are at
-    /// hand are left out.
+    /// Creates the question how the cells of `want` are computed from those of `have`. Wanted cells
+    /// that are in `have` are left out.
     pub(crate) fn new(
         code: &'a Code,
         have: &'a CellSet,
@@ -75,10 +75,10 @@ impl<'a> Solver<'a> {
         Self { code, have, wanted: missing(have, want), options, found: OnceCell::new() }
     }
 
-    /// The plan for all cells that are wanted.
+    /// Plans all wanted cells at once.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] when some wanted cells are not determined.
+    /// If the cells of `have` do not determine all wanted cells ([`crate::ErrorKind::NotEnough`]).
     pub(crate) fn plan(&self) -> Result<Plan> {
         if let Some(plan) = self.code.graph_plan(self.have, &self.wanted, self.options.reads) {
             return plan;
@@ -92,7 +92,7 @@ impl<'a> Solver<'a> {
         Ok(Plan { account: budget.into_account(), ..plan })
     }
 
-    /// A plan for each of several shares of the wanted cells. The shares divide the budget.
+    /// Makes one plan for each of several shares of the wanted cells. The shares divide the budget.
     ///
     /// # Errors
     /// As [`Solver::plan`].
@@ -118,8 +118,8 @@ impl<'a> Solver<'a> {
         Ok(plans)
     }
 
-    /// The plan of a schedule that was refined beforehand, if the question is to encode a usual code
-    /// in the usual way.
+    /// Returns the plan of a schedule that was refined beforehand, if the question is to encode a
+    /// common code in the usual way.
     fn known_plan(&self) -> Result<Option<Plan>> {
         let PlanOptions { pass, order, objective, rounds, .. } = self.options;
         let is_usual = (pass, objective, rounds) == (Pass::Slp, Objective::Total, None);
@@ -132,7 +132,7 @@ impl<'a> Solver<'a> {
         Plan::new(schedule, inputs.to_vec(), self.wanted.clone()).map(Some)
     }
 
-    /// The equations, found when they are first asked for.
+    /// Returns the equations, which are found on the first call.
     fn found(&self) -> Result<&Found<'a>> {
         if let Some(found) = self.found.get() {
             return Ok(found);
@@ -153,8 +153,8 @@ impl<'a> Solver<'a> {
         Ok(Found { ways, have, budget })
     }
 
-    /// The cheapest plan of equations in several ways, all of which are shortened if the budget
-    /// allows it, or else those with the fewest sources.
+    /// Returns the cheapest plan among several ways of writing the equations. The ways are tried
+    /// from the fewest sources up, and each is shortened, as long as the budget lasts.
     fn cheapest(
         &self,
         have: &CellSet,
@@ -187,7 +187,7 @@ impl<'a> Solver<'a> {
     }
 }
 
-/// The wanted cells that are not at hand.
+/// Returns the wanted cells that are not in `have`.
 fn missing(have: &CellSet, want: &CellSet) -> Vec<CellId> {
     want.iter().filter(|&cell| !have.contains(cell)).collect()
 }

@@ -11,7 +11,7 @@ use crate::run::executable::Executable;
 use crate::run::tiled::Runners;
 use crate::run::tiled::blocks::Blocks;
 
-/// A program with the buffers that its inputs and outputs lie in.
+/// A program, and the buffers that its inputs and outputs lie in.
 struct BlockKernel {
     program: BlockProgram,
     runners: Runners,
@@ -19,11 +19,11 @@ struct BlockKernel {
     outputs: Vec<usize>,
 }
 
-/// Prepares a program whose input `n` is buffer `inputs[n]` of a call and whose output `n` is buffer
-/// `outputs[n]`, or is left out where that buffer is absent.
+/// Prepares a program. Its input `n` is buffer `inputs[n]` of a call and its output `n` is buffer
+/// `outputs[n]`; an output is left out where its buffer is absent.
 ///
 /// # Errors
-/// If the counts differ, or there is no such buffer.
+/// If the counts differ, or if there is no such buffer.
 pub(crate) fn prepare(
     program: BlockProgram,
     runners: Runners,
@@ -53,7 +53,7 @@ impl PreparedKernel for BlockKernel {
         let places = (&self.inputs[..], &self.outputs[..]);
         let blocks = Blocks::new(&self.program, places, memory, bytes);
         // SAFETY: `prepare` compared the counts; the caller vouches for the buffers and the bytes.
-        // There are runners only where the processor has what they need.
+        // Runners exist only where the processor has the features that they need.
         unsafe { (self.runners.blocks)(&self.program, &blocks) };
     }
 }
@@ -69,8 +69,8 @@ mod tests {
     use crate::run::dispatch::Kernel;
     use crate::run::threads::Threads;
 
-    /// Inputs that are read once and twice, cells that are used again, a sum that grows, an output that
-    /// is read, and one that is not.
+    /// Covers inputs that are read once and inputs that are read twice, cells that are used again,
+    /// a sum that grows, an output that is read, and an output that is not read.
     const PROGRAM: &str = "inputs 4 temps 3 outputs 3\nt0 = i0 ^ i1\no0 = t0 ^ i2\nt1 = o0 ^ i1 ^ i3\n\
                            t0 ^= i1\no1 = t0 ^ t1\nt2 = o1\no2 = t2 ^ o0 ^ i1\n";
 
@@ -100,8 +100,8 @@ mod tests {
         executable.run(inputs.chain(outputs).enumerate(), threads, stores)
     }
 
-    /// Every kernel, length, alignment and way to store gives what the interpreter gives, and writes
-    /// nothing else.
+    /// Checks every kernel, length, alignment and way to store: the result equals the
+    /// interpreter's, and nothing else is written.
     #[test]
     fn blocks_are_those_of_the_interpreter() {
         let schedule: Schedule = PROGRAM.parse().unwrap();

@@ -1,4 +1,4 @@
-//! The memory of a call, and what runs over it.
+//! The memory of a call, and the traits and types of what runs over it.
 
 #![allow(unsafe_code)]
 
@@ -12,17 +12,17 @@ use crate::plan::machine::LINE;
 /// One buffer of a call: consecutive strips of a node, or of a lane of a node.
 #[derive(Debug, Default)]
 pub enum Buffer<'a> {
-    /// Neither at hand nor wanted.
+    /// The caller neither has this buffer nor wants it.
     #[default]
     Absent,
-    /// At hand, to be read.
+    /// The caller has this buffer; it is only read.
     Source(&'a [u8]),
-    /// To be written, and where the code puts data and parity on one node, also read.
+    /// The buffer is written; where the code puts data and parity on one node, it is also read.
     Target(&'a mut [u8]),
 }
 
 impl Buffer<'_> {
-    /// The same buffer for one call.
+    /// Borrows the buffer again for one call.
     pub(crate) fn reborrow(&mut self) -> Buffer<'_> {
         match self {
             Self::Absent => Buffer::Absent,
@@ -32,13 +32,13 @@ impl Buffer<'_> {
     }
 }
 
-/// Where a buffer of a call is. It stands for the borrow that it was made from.
+/// Where a buffer of a call lies. It stands for the borrow that it was made from.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
-    /// The first byte; null where the buffer is absent.
+    /// The first byte; null if the buffer is absent.
     pub(crate) start: *mut u8,
     pub(crate) length: usize,
-    /// Whether it may be written.
+    /// Whether the buffer may be written.
     pub(crate) is_target: bool,
     borrow: PhantomData<&'a mut [u8]>,
 }
@@ -47,12 +47,12 @@ impl Place<'_> {
     pub(crate) const ABSENT: Self =
         Self { start: std::ptr::null_mut(), length: 0, is_target: false, borrow: PhantomData };
 
-    /// Whether there is no buffer.
+    /// Whether the buffer is absent.
     pub(crate) fn is_absent(self) -> bool {
         self.start.is_null()
     }
 
-    /// The same with another beginning.
+    /// The same place with another first byte.
     pub(crate) fn at(self, start: *mut u8) -> Self {
         Self { start, ..self }
     }
@@ -85,13 +85,13 @@ impl<'a> From<Buffer<'a>> for Place<'a> {
 /// How results are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stores {
-    /// By non-temporal stores, which bypass the cache, in calls whose buffers together have more
-    /// bytes than this; else into the cache.
+    /// With non-temporal stores, which bypass the cache, if the buffers of the call together have
+    /// more bytes than this; otherwise into the cache.
     NonTemporalFrom(usize),
     /// Into the cache.
     Cached,
-    /// By non-temporal stores, where the kernel can and every line is written whole: buffers aligned
-    /// to 64 bytes and strips a multiple of that.
+    /// With non-temporal stores, where the kernel has them and every cache line is written whole:
+    /// buffers are aligned to 64 bytes and strips are multiples of 64 bytes.
     NonTemporal,
 }
 
@@ -102,7 +102,7 @@ impl Default for Stores {
 }
 
 impl Stores {
-    /// Whether a call whose buffers have `bytes` together uses non-temporal stores.
+    /// Whether a call whose buffers have `bytes` bytes together uses non-temporal stores.
     pub fn are_nontemporal(self, bytes: usize) -> bool {
         match self {
             Self::NonTemporalFrom(from) => bytes > from,
@@ -112,19 +112,19 @@ impl Stores {
     }
 }
 
-/// A program in the form that one kernel runs. A kernel makes one only where the processor has
-/// the kernel's features.
+/// A program in the form that one kernel runs. A kernel prepares a program only if the processor
+/// has the features that the kernel needs.
 pub(crate) trait PreparedKernel: Send + Sync {
-    /// Runs over a range of stripes.
+    /// Runs the program over the range `stripes`.
     ///
     /// # Safety
     /// For every buffer that the program reads or writes, `memory` holds a pointer that is valid
-    /// for at least `stripes.end` strips (for writes too where the program writes it); within the
-    /// strips of `stripes` no one else writes meanwhile what the program touches by its footprint,
-    /// nor reads what it writes.
+    /// for at least `stripes.end` strips (for writes too if the program writes the buffer).
+    /// During the call, within the strips of `stripes`, no one else writes what the program's
+    /// footprint touches, and no one else reads what the program writes.
     unsafe fn run(&self, memory: &Memory<'_>, stripes: Range<usize>);
 
-    /// Why another kernel had to serve, if that has happened.
+    /// Returns why another kernel had to serve, if one had to.
     fn fallback(&self) -> Option<String> {
         None
     }
@@ -134,36 +134,36 @@ pub(crate) trait PreparedKernel: Send + Sync {
 #[derive(Clone, Copy)]
 pub(crate) struct Memory<'a> {
     pub(crate) places: &'a [Place<'a>],
-    /// Whether results are stored by non-temporal stores.
+    /// Whether results are stored with non-temporal stores.
     pub(crate) nontemporal: bool,
 }
 
-// SAFETY: the pointers are only used under the contract of `PreparedKernel::run`, which gives every
+// SAFETY: the pointers are used only under the contract of `PreparedKernel::run`, which gives every
 // thread stripes or cells of its own.
 unsafe impl Send for Memory<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Memory<'_> {}
 
 impl Memory<'_> {
-    /// Where a buffer begins; null where it is absent.
+    /// First byte of `buffer`; null if the buffer is absent.
     pub(crate) fn pointer(&self, buffer: usize) -> *mut u8 {
         self.places[buffer].start
     }
 }
 
-/// Something for each buffer of a call: on the stack, unless there are many.
+/// One `T` for each buffer of a call: on the stack, unless there are many buffers.
 pub(crate) struct Table<T> {
     stack: [MaybeUninit<T>; BUFFERS_ON_STACK],
     heap: Vec<MaybeUninit<T>>,
 }
 
 impl<T: Copy> Table<T> {
-    /// Room for any number of buffers.
+    /// Creates a table with room for any number of buffers.
     pub(crate) fn new() -> Self {
         Self { stack: [const { MaybeUninit::uninit() }; BUFFERS_ON_STACK], heap: Vec::new() }
     }
 
-    /// What `of` says for each of `count` buffers.
+    /// Fills the table with `of(buffer)` for each of `count` buffers.
     pub(crate) fn fill(&mut self, count: usize, of: impl Fn(usize) -> T) -> &mut [T] {
         let entries = match self.stack.get_mut(..count) {
             Some(entries) => entries,
@@ -175,24 +175,25 @@ impl<T: Copy> Table<T> {
         for (buffer, entry) in entries.iter_mut().enumerate() {
             entry.write(of(buffer));
         }
-        // SAFETY: all of them have just been written, and `MaybeUninit<T>` is laid out as `T`.
+        // SAFETY: all of these entries have just been written, and `MaybeUninit<T>` has the layout
+        // of `T`.
         unsafe { &mut *(std::ptr::from_mut(entries) as *mut [T]) }
     }
 }
 
-/// A cache line of memory for temporaries, or for what parts keep for each other.
+/// One cache line of memory, for temporaries or for values that parts keep for each other.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [u8; LINE]);
 
-/// Memory that a kernel may write and then read: on the stack, unless it is much.
+/// Memory that a kernel may write and then read: on the stack, unless it is large.
 pub(crate) struct Scratch {
     stack: [MaybeUninit<Line>; LINES_ON_STACK],
     heap: Box<[MaybeUninit<Line>]>,
 }
 
 impl Scratch {
-    /// Room for `bytes` bytes, uninitialised.
+    /// Creates room for `bytes` bytes, uninitialised.
     pub(crate) fn new(bytes: usize) -> Self {
         let lines = bytes.div_ceil(LINE);
         let on_heap = if lines > LINES_ON_STACK { lines } else { 0 };
@@ -202,7 +203,7 @@ impl Scratch {
         }
     }
 
-    /// The first byte, aligned to a cache line.
+    /// First byte, aligned to a cache line.
     pub(crate) fn start(&mut self) -> *mut u8 {
         let lines = if self.heap.is_empty() { &mut self.stack[..] } else { &mut self.heap };
         lines.as_mut_ptr().cast()

@@ -1,6 +1,6 @@
-//! Which kernels there are, which this processor has, and which one serves.
+//! Which kernels exist, which of them this processor has, and which one serves.
 //!
-//! The only place that asks the processor what it can do.
+//! This is the only place that asks the processor for its features.
 
 use std::fmt;
 use std::str::FromStr;
@@ -78,7 +78,7 @@ impl WordKernel {
         Self::Gfni512,
     ];
 
-    /// The name in reports.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scalar => "words-scalar",
@@ -91,7 +91,7 @@ impl WordKernel {
         }
     }
 
-    /// Whether this processor can run it.
+    /// Whether this processor can run the kernel.
     pub fn is_available(self) -> bool {
         self.isa().is_none_or(Isa::is_available)
     }
@@ -101,13 +101,13 @@ impl WordKernel {
         Self::ALL.into_iter().filter(|kernel| kernel.is_available())
     }
 
-    /// The fastest one that this processor can run.
+    /// The fastest word kernel that this processor can run.
     pub fn best() -> Self {
         Self::available().last().unwrap_or(Self::Scalar)
     }
 
-    /// The word kernel that stands for a choice among the kernels of the packet layout: the best
-    /// one that needs no more of the processor than the chosen kernel's generation has.
+    /// The word kernel that corresponds to a choice among the kernels of the packet layout: the
+    /// best one that needs no newer processor features than the chosen kernel.
     pub(crate) fn resolve(choice: KernelChoice) -> Self {
         let KernelChoice::Only(kernel) = choice else { return Self::best() };
         let most = match kernel {
@@ -119,8 +119,8 @@ impl WordKernel {
         if most.is_available() { most } else { Self::Scalar }
     }
 
-    /// The word kernel on the registers of a kernel of the packet layout, whether this processor
-    /// has it or not.
+    /// The word kernel that uses the registers of a kernel of the packet layout, whether or not
+    /// this processor has it.
     pub(crate) fn like(kernel: Kernel) -> Self {
         match kernel {
             Kernel::Scalar => Self::Scalar,
@@ -132,7 +132,7 @@ impl WordKernel {
         }
     }
 
-    /// The instruction set that it is compiled for.
+    /// Instruction set that the kernel is compiled for.
     pub(crate) fn isa(self) -> Option<Isa> {
         match self {
             Self::Scalar => None,
@@ -170,40 +170,40 @@ impl fmt::Display for WordKernel {
     }
 }
 
-/// The kernel that serves a codec, and how: what plans are made for, and what prepares them.
+/// The kernel that serves a codec: determines what plans are made for and how they are prepared.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Serving {
-    /// What programs are compiled for, if they are.
+    /// Instruction set that programs are compiled for, if they are compiled.
     isa: Option<Isa>,
-    /// What runs them before, and where compiling fails.
+    /// Kernel that runs programs before they are compiled, and where compiling fails.
     tiled: Kernel,
     how: Compiling,
 }
 
 impl Serving {
-    /// A kernel for packets. One that is asked for by name compiles at once.
+    /// Creates the serving kernel for packets. A kernel that is asked for by name compiles at once.
     pub(crate) fn packets(choice: KernelChoice, kernel: Kernel, prefetch: bool) -> Self {
         let after = if choice.is_by_name() { 0 } else { COMPILED_AFTER };
         let how = Compiling { after, prefetch };
         Self { isa: kernel.isa(), tiled: kernel.tiled(), how }
     }
 
-    /// A kernel for words; likewise.
+    /// Creates the serving kernel for words. A kernel that is asked for by name compiles at once.
     pub(crate) fn words(kernel: WordKernel, by_name: bool, prefetch: bool) -> Self {
         let after = if by_name { 0 } else { WORDS_COMPILED_AFTER };
         let how = Compiling { after, prefetch };
         Self { isa: kernel.isa(), tiled: kernel.tiled(), how }
     }
 
-    /// What plans are made for.
+    /// Target that plans are made for.
     pub(crate) fn target(self) -> Option<Target> {
         self.isa.map(Isa::target)
     }
 
-    /// Prepares what has been planned.
+    /// Prepares a planned execution.
     ///
     /// # Errors
-    /// If the processor lacks what the kernel needs.
+    /// If the processor lacks a feature that the kernel needs.
     pub(crate) fn prepare(self, execution: Execution) -> Result<Executable> {
         Executable::new(execution, |part| self.prepare_part(part))
     }
@@ -220,27 +220,27 @@ impl Serving {
         }
     }
 
-    /// The machine code of a variant of a program, an instruction a line; the processor need not
-    /// have the kernel.
+    /// Lists the machine code of a variant of a program, one instruction a line. The processor need
+    /// not have the kernel.
     pub(crate) fn listing(self, variants: &Variants, variant: Variant) -> Option<String> {
         jit::listing(variants, self.isa?, variant)
     }
 }
 
-/// What a caller may ask for.
+/// The choice of a kernel that a caller may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum KernelChoice {
-    /// The best one for the program.
+    /// The best kernel for the program.
     #[default]
     Auto,
-    /// This one where it suits the packets, else the best one.
+    /// This kernel if it suits the packets, otherwise the best one.
     Prefer(Kernel),
-    /// This one, or an error.
+    /// This kernel, or an error.
     Only(Kernel),
 }
 
 impl Kernel {
-    /// All kernels, the plainest first.
+    /// All kernels, the simplest first.
     pub const ALL: [Self; 10] = [
         Self::Scalar,
         Self::Sse2,
@@ -254,7 +254,7 @@ impl Kernel {
         Self::JitNeonSha3,
     ];
 
-    /// The name on the command line and in reports.
+    /// Name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
@@ -270,7 +270,7 @@ impl Kernel {
         }
     }
 
-    /// Whether this processor can run it.
+    /// Whether this processor can run the kernel.
     pub fn is_available(self) -> bool {
         match self.isa() {
             Some(isa) => isa.is_available(),
@@ -278,12 +278,12 @@ impl Kernel {
         }
     }
 
-    /// The kernels that this processor can run, the plainest first.
+    /// The kernels that this processor can run, the simplest first.
     pub fn available() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|kernel| kernel.is_available())
     }
 
-    /// The bytes of a vector register.
+    /// Bytes of a vector register.
     pub fn vector_bytes(self) -> usize {
         match self {
             Self::Scalar => 8,
@@ -293,18 +293,18 @@ impl Kernel {
         }
     }
 
-    /// The widest available kernel whose registers fill packets of this size without a rest, or
-    /// the plainest one.
+    /// The widest available kernel whose registers divide a packet of `packet` bytes without
+    /// remainder, or the simplest kernel if there is none.
     pub fn best(packet: usize) -> Self {
         Self::available().filter(|kernel| kernel.suits(packet)).last().unwrap_or(Self::Scalar)
     }
 
-    /// Whether its registers fill packets of this size without a rest.
+    /// Whether the kernel's registers divide a packet of `packet` bytes without remainder.
     pub fn suits(self, packet: usize) -> bool {
         packet.is_multiple_of(self.vector_bytes())
     }
 
-    /// The tiled kernels on the same registers, `None` where the processor lacks them.
+    /// The tiled kernels that use the same registers; `None` if the processor lacks them.
     pub(crate) fn runners(self) -> Option<Runners> {
         match self.tiled() {
             Self::Scalar => tiled::scalar::runners(),
@@ -320,7 +320,7 @@ impl Kernel {
         }
     }
 
-    /// The tiled kernel on the same registers, which serves where a compiled one does not.
+    /// The tiled kernel that uses the same registers. It serves where a compiled kernel does not.
     pub(crate) fn tiled(self) -> Self {
         match self {
             Self::JitAvx2 | Self::JitAvx512Vl => Self::Avx2,
@@ -330,7 +330,7 @@ impl Kernel {
         }
     }
 
-    /// The instruction set of a compiled kernel.
+    /// Instruction set of a compiled kernel.
     pub(crate) fn isa(self) -> Option<Isa> {
         match self {
             Self::JitAvx2 => Some(Isa::Avx2),
@@ -342,7 +342,7 @@ impl Kernel {
         }
     }
 
-    /// What planning knows of the machine, for kernels that are compiled.
+    /// What planning knows about the machine; `None` for kernels that are not compiled.
     pub fn machine(self) -> Option<Machine> {
         self.isa().map(|isa| isa.target().machine)
     }
@@ -355,10 +355,11 @@ impl Kernel {
     }
 }
 
-/// Whether this process may run compiled kernels.
+/// Checks whether this process may run compiled kernels.
 ///
 /// # Errors
-/// The reason why not: the system's, or that there are none for this architecture.
+/// If it may not: the message is the system's, or says that this architecture has no compiled
+/// kernels.
 pub fn can_compile() -> Result<(), String> {
     jit::probe()
 }
@@ -370,12 +371,12 @@ impl fmt::Display for Kernel {
 }
 
 impl KernelChoice {
-    /// Whether a kernel was asked for by name, so that no other may serve.
+    /// Whether a kernel was asked for by name, so that no other kernel may serve.
     pub(crate) fn is_by_name(self) -> bool {
         matches!(self, Self::Only(_))
     }
 
-    /// The kernel that serves packets of this size.
+    /// The kernel that serves packets of `packet` bytes.
     pub fn resolve(self, packet: usize) -> Kernel {
         match self {
             Self::Prefer(kernel) if kernel.suits(packet) && kernel.is_available() => kernel,

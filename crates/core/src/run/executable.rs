@@ -1,14 +1,14 @@
 //! Executables: prepared kernels behind a safe interface.
 //!
-//! [`Executable::run`] is the one place where the buffers of a call are checked against what a
-//! program touches, where it is decided how results are stored, and where work is given to threads.
-//! Everything below may rely on it. Packets, words and the long blocks of LT codes are three kinds
-//! of [`PreparedKernel`]; here they are the same.
+//! [`Executable::run`] is the one place that checks the buffers of a call against what a program
+//! touches, decides how results are stored, and gives work to threads. All code below may rely on
+//! it. Packets, words and the long blocks of LT codes are three kinds of [`PreparedKernel`]; an
+//! executable treats them alike.
 //!
-//! Buffers need not hold whole strips. What is left is a last strip with shorter packets, its *tail*:
-//! a buffer of `rows` rows and `rows · (stripes · packet + tail)` bytes ends with `rows` packets of
-//! `tail` bytes. It is copied to a whole strip, run, and copied back, because a kernel runs over whole
-//! packets only.
+//! Buffers need not hold whole strips. The remainder is a last strip with shorter packets, its
+//! *tail*: a buffer of `rows` rows and `rows · (stripes · packet + tail)` bytes ends with `rows`
+//! packets of `tail` bytes. It is copied to a whole strip, run, and copied back, because a kernel
+//! runs over whole packets only.
 
 #![allow(unsafe_code)]
 
@@ -26,11 +26,11 @@ use crate::run::threads::{self, Threads};
 /// How one buffer of a call is used.
 #[derive(Debug, Clone, Copy)]
 struct BufferUse {
-    /// The rows of a strip.
+    /// Rows of a strip.
     rows: usize,
     read: bool,
     written: bool,
-    /// Whether it may be left out although it is written.
+    /// Whether the caller may leave the buffer out although the program writes it.
     optional: bool,
 }
 
@@ -40,41 +40,41 @@ impl BufferUse {
     }
 }
 
-/// A prepared program, and whether a later one reads what it writes.
+/// A prepared program, and whether a later program reads what it writes.
 struct Part {
     kernel: Box<dyn PreparedKernel>,
     feeds: bool,
 }
 
-/// One prepared program, or several that share out the work of a question.
+/// One prepared program, or several programs that share the work of one question.
 pub(crate) struct Executable {
-    /// Of the buffers of a call.
+    /// Uses of the buffers of a call.
     uses: Vec<BufferUse>,
-    /// The bytes of a packet, and of a word in it.
+    /// Bytes of a packet, and bytes of a word in it.
     packet: usize,
     word: usize,
-    /// Threads get ranges of stripes that begin at multiples of this.
+    /// Threads get ranges of stripes that begin at multiples of `grain`.
     grain: usize,
-    /// The bytes of a strip of each buffer that belongs to the executable.
+    /// Bytes of a strip of each buffer that belongs to the executable.
     kept: Vec<usize>,
     parts: Vec<Part>,
     turns: Turns,
 }
 
-/// What is known of a call's buffers once they have been checked.
+/// What the check of a call's buffers has found.
 struct Call {
     stripes: usize,
-    /// The bytes of a packet of the last, shorter strip; 0 where there is none.
+    /// Bytes of a packet of the last, shorter strip; 0 if there is no such strip.
     tail: usize,
-    /// The bytes of all buffers.
+    /// Bytes of all buffers together.
     bytes: usize,
 }
 
 impl Executable {
-    /// Prepares what has been planned; `prepare` makes the kernel of a part.
+    /// Prepares a planned execution; `prepare` makes the kernel of each part.
     ///
     /// # Errors
-    /// Those of `prepare`.
+    /// As `prepare`.
     pub(crate) fn new(
         execution: Execution,
         prepare: impl Fn(PlannedPart) -> Result<Box<dyn PreparedKernel>>,
@@ -103,8 +103,8 @@ impl Executable {
         })
     }
 
-    /// A kernel over whole blocks: buffers are as long as each other, and those that are `written`
-    /// may be left out. `grain` is the number of bytes at multiples of which threads begin.
+    /// Creates an executable from a kernel over whole blocks. All buffers have the same length, and
+    /// those that are `written` may be left out. Threads begin at multiples of `grain` bytes.
     pub(crate) fn of_blocks(
         kernel: Box<dyn PreparedKernel>,
         buffers: usize,
@@ -130,16 +130,16 @@ impl Executable {
         }
     }
 
-    /// Why another kernel had to serve than the one that was to, if that has happened.
+    /// Returns why another kernel had to serve than the intended one, if one had to.
     pub(crate) fn fallback(&self) -> Option<String> {
         self.parts.iter().find_map(|part| part.kernel.fallback())
     }
 
-    /// Runs the program over buffers, each with its number; others are absent.
+    /// Runs the program over `buffers`, each with its number; all other buffers are absent.
     ///
     /// # Errors
-    /// If a buffer that the program needs is absent, one that it writes is only a source, or the
-    /// lengths do not fit each other.
+    /// If a buffer that the program needs is absent, if a buffer that it writes is only a source,
+    /// or if the lengths do not fit each other.
     pub(crate) fn run<'b>(
         &self,
         buffers: impl IntoIterator<Item = (usize, Buffer<'b>)>,
@@ -156,7 +156,7 @@ impl Executable {
         self.run_placed(place, threads, stores)
     }
 
-    /// The same for buffers that `place` notes in a table of all buffers of a call.
+    /// Runs the program over the buffers that `place` enters in a table of all buffers of a call.
     ///
     /// # Errors
     /// As [`Executable::run`].
@@ -187,7 +187,7 @@ impl Executable {
 
     /// Checks the buffers of a call.
     fn check(&self, places: &[Place<'_>]) -> Result<Call> {
-        // The bytes of one row of every buffer.
+        // Bytes of one row; equal for every buffer.
         let mut row = None;
         let mut rows = 0;
         for (number, (used, place)) in self.uses.iter().zip(places).enumerate() {
@@ -209,13 +209,13 @@ impl Executable {
         Ok(Call { stripes: row / self.packet, tail: row % self.packet, bytes: row * rows })
     }
 
-    /// Runs whole stripes of memory that [`Executable::check`] has seen.
+    /// Runs whole stripes of memory that [`Executable::check`] has checked.
     fn run_stripes(&self, memory: &Memory<'_>, stripes: usize, bytes: usize, threads: Threads) {
         let run = |part: &Part, range: Range<usize>| {
             // SAFETY: `check` found every buffer present, long enough for all stripes and of the
-            // right kind, and exclusive borrows stand behind all that is written; there are only
-            // the call's. Threads get disjoint stripes, or parts of which `Execution` has seen that
-            // none writes what another touches.
+            // right kind, and exclusive borrows stand behind all that is written; there are no
+            // buffers but the call's. Threads get disjoint stripes, or they get parts, and
+            // `Execution` has checked that no part writes what another part touches.
             unsafe { part.kernel.run(memory, range) };
         };
         match (&self.parts[..], self.turns) {
@@ -234,7 +234,7 @@ impl Executable {
         }
     }
 
-    /// Runs all parts in turn over stripes of memory that [`Executable::check`] has seen.
+    /// Runs all parts in turn over stripes of memory that [`Executable::check`] has checked.
     fn run_by_tiles(&self, memory: &Memory<'_>, range: Range<usize>) {
         let strips =
             self.uses.iter().filter(|used| used.is_used()).map(|used| used.rows * self.packet);
@@ -255,9 +255,9 @@ impl Executable {
                 let nontemporal = memory.nontemporal && !part.feeds;
                 let memory = Memory { places: &places, nontemporal };
                 // SAFETY: `check` found every buffer of the call present, long enough and of the
-                // right kind, and exclusive borrows stand behind all that is written. The kept ones
-                // are this thread's, have `tile` strips, and `Execution` has seen that they are
-                // written before they are read. Threads get disjoint stripes.
+                // right kind, and exclusive borrows stand behind all that is written. The kept
+                // buffers belong to this thread and have `tile` strips; `Execution` has checked
+                // that they are written before they are read. Threads get disjoint stripes.
                 unsafe { part.kernel.run(&memory, tile.clone()) };
             }
         }
@@ -268,7 +268,7 @@ impl Executable {
         let &Call { stripes, tail, .. } = call;
         let rows: usize = self.uses.iter().filter(|u| u.is_used()).map(|used| used.rows).sum();
         let mut scratch = Scratch::new(rows * self.packet);
-        // SAFETY: the scratch has this many bytes.
+        // SAFETY: the scratch has exactly this many bytes.
         unsafe { scratch.start().write_bytes(0, rows * self.packet) };
         let mut copies = Table::new();
         let copies = copies.fill(self.uses.len(), |_| Place::ABSENT);
@@ -277,7 +277,7 @@ impl Executable {
             *copy = copy.at(start);
             start = start.wrapping_add(used.rows * self.packet);
         }
-        // Calls `copy` with the places of every row in the buffer and in its copy.
+        // Calls `copy` with the place of every row in the buffer and its place in the padded copy.
         let for_rows = |buffers: &dyn Fn(&BufferUse) -> bool, copy: &dyn Fn(*mut u8, *mut u8)| {
             let places = self.uses.iter().zip(memory.places).zip(&*copies);
             for ((used, buffer), padded) in places.filter(|((used, _), _)| buffers(used)) {
@@ -290,8 +290,8 @@ impl Executable {
                 }
             }
         };
-        // SAFETY: `check` found every buffer that is used to end with `rows` packets of `tail` bytes
-        // behind its whole strips, and the copy has room for as many whole packets.
+        // SAFETY: `check` found that every used buffer ends with `rows` packets of `tail` bytes
+        // after its whole strips, and the copy has room for `rows` whole packets.
         for_rows(&|used| used.is_used(), &|row, padded| unsafe {
             padded.copy_from_nonoverlapping(row, tail);
         });
@@ -300,7 +300,7 @@ impl Executable {
             self.run_by_tiles(&padded, 0..1);
         } else {
             for part in &self.parts {
-                // SAFETY: every buffer that is used has one whole strip in the copy.
+                // SAFETY: every used buffer has one whole strip in the copy.
                 unsafe { part.kernel.run(&padded, 0..1) };
             }
         }
@@ -311,7 +311,7 @@ impl Executable {
     }
 }
 
-/// What is wrong with a buffer, each of whose rows should have `row` bytes.
+/// The error for a buffer whose rows should have `row` bytes each.
 #[cold]
 fn misfit(number: usize, used: BufferUse, place: Place<'_>, row: usize) -> Error {
     let (rows, length, expected) = (used.rows, place.length, row * used.rows);
@@ -328,7 +328,7 @@ fn misfit(number: usize, used: BufferUse, place: Place<'_>, row: usize) -> Error
     })
 }
 
-/// What the parts do with each buffer, together.
+/// Combines what all parts do with each buffer.
 fn uses_of(parts: &[PlannedPart]) -> Vec<BufferUse> {
     let rows = parts.first().map_or(&[][..], |part| part.program.rows());
     let unused = |&rows: &usize| BufferUse { rows, read: false, written: false, optional: false };

@@ -1,10 +1,10 @@
-//! DO IT: plans over bytes.
+//! DO IT: runs plans over bytes.
 //!
 //! A plan arrives here as an [`Execution`](crate::plan::execution::Execution): programs bound to
 //! buffers, with the instructions of every variant. A kernel prepares each program once and runs it
-//! over any number of stripes. [`dispatch`] is the one place that knows which kernels this processor
-//! has; [`executable`] checks the buffers of a call and gives stripes to [`threads`]. All `unsafe`
-//! of the crate is in this folder.
+//! over any number of stripes. [`dispatch`] is the only place that knows which kernels this
+//! processor has. [`executable`] checks the buffers of a call and hands its stripes to [`threads`].
+//! All `unsafe` code of the crate is in this folder.
 
 pub(crate) mod blocks;
 pub(crate) mod buffers;

@@ -1,10 +1,11 @@
 //! Memory for whole objects and their blocks, in large pages where the system has them.
 //!
-//! Memory that an allocator has just mapped is given by the system page by page when it is first touched. In
-//! pages of 4 KiB that takes longer than a decoder needs to fill them: 70 ms for 128 MiB, which are decoded in
-//! 25. In pages of 2 MiB it is little more than the clearing, 13 ms, and such pages do not run the processor out of
-//! translations where a thousand blocks are written side by side. Linux gives them to who asks
-//! (`MADV_HUGEPAGE`); anywhere else, and where it has none left, these are pages as any others.
+//! The system hands out newly mapped memory page by page, when each page is first touched. In pages
+//! of 4 KiB that takes longer than a decoder needs to fill them: 70 ms for 128 MiB, which are
+//! decoded in 25 ms. In pages of 2 MiB it takes 13 ms, little more than the clearing. Large pages
+//! also do not use up the processor's address translations where a thousand blocks are written side
+//! by side. Linux gives large pages on request (`MADV_HUGEPAGE`). On other systems, and where Linux
+//! has no large pages left, the pages are ordinary ones.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -13,11 +14,11 @@ use memmap2::MmapMut;
 
 use crate::error::{Error, Result};
 
-/// What a large page holds on the usual systems; less memory than that is not asked for in any.
+/// Bytes of a large page on the usual systems. Smaller allocations do not request large pages.
 const LARGE_PAGE: usize = 2 << 20;
 
-/// Bytes in memory of the system's own, zero at first, and given back when dropped. They are a slice in all but
-/// that they do not grow.
+/// Bytes in memory mapped directly from the system, zero at first, and returned when dropped. They
+/// behave like a slice: their length is fixed.
 ///
 /// ```
 /// let mut pages = paritas::Pages::zeroed(10_000_000)?;
@@ -31,19 +32,20 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// So many bytes, which cost nothing until they are touched.
+    /// Maps `bytes` zero bytes, which cost nothing until they are touched.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Memory`] when the system has not as many, where an allocator would abort.
+    /// If the system does not have that much memory ([`crate::ErrorKind::Memory`]); an allocator
+    /// would abort instead.
     pub fn zeroed(bytes: usize) -> Result<Self> {
-        // There is no mapping of no bytes.
+        // A mapping cannot be empty.
         let map = MmapMut::map_anon(bytes.max(1)).map_err(|error| Error::memory(bytes, &error))?;
         ask_for_large_pages(&map);
         Ok(Self { map, bytes })
     }
 }
 
-/// A system that refuses has pages of one size only.
+/// Asks for large pages. A system that refuses has pages of one size only.
 #[cfg(target_os = "linux")]
 fn ask_for_large_pages(map: &MmapMut) {
     if map.len() >= LARGE_PAGE {
@@ -51,7 +53,7 @@ fn ask_for_large_pages(map: &MmapMut) {
     }
 }
 
-/// Elsewhere there is no way to ask, or no need.
+/// Does nothing: other systems offer no way to ask, or need none.
 #[cfg(not(target_os = "linux"))]
 fn ask_for_large_pages(map: &MmapMut) {
     let _ = map.len() >= LARGE_PAGE;

@@ -1,4 +1,4 @@
-//! Random schedules on random buffers: every kernel against the interpreter.
+//! Random schedules on random buffers: compares every kernel with the interpreter.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -15,17 +15,17 @@ use crate::run::buffers::{Buffer, Stores};
 use crate::run::dispatch::{Kernel, KernelChoice, Serving};
 use crate::run::threads::Threads;
 
-/// Buffers begin so far from a page boundary at least, and as much is left behind them.
+/// Fewest bytes between a page boundary and a buffer, and number of bytes left after each buffer.
 const MARGIN: usize = 64;
 const PAGE: usize = 4096;
 
-/// What an operation of a random schedule makes.
+/// Target of an operation of a random schedule.
 #[derive(Debug, Clone, Copy)]
 enum Target {
     Temp,
     Output,
-    /// The target of an earlier operation, to which is added. Compilers refuse such schedules, tiled
-    /// kernels do not.
+    /// The target of an earlier operation, to which this one adds. Compilers refuse such schedules;
+    /// tiled kernels accept them.
     Earlier,
 }
 
@@ -36,13 +36,13 @@ fn ops() -> impl Strategy<Value = Vec<(Target, Vec<Index>)>> {
     prop_oneof![4 => list(made().boxed()), 1 => list(added)]
 }
 
-/// How many temporaries or outputs are made.
+/// Number of temporaries, or of outputs, that operations compute.
 fn made(ops: &[Op], outputs: bool) -> usize {
     let is_one = |op: &&Op| !op.accumulate && matches!(op.target, Slot::Output(_)) == outputs;
     ops.iter().filter(is_one).count()
 }
 
-/// The schedule whose operations read these of the values that are there by then.
+/// Makes a schedule whose operations read the given choices among the values computed before.
 fn schedule(inputs: usize, ops: &[(Target, Vec<Index>)]) -> Schedule {
     let mut ready: Vec<Slot> = (0..inputs as u32).map(Slot::Input).collect();
     let mut list: Vec<Op> = Vec::new();
@@ -69,17 +69,17 @@ fn schedule(inputs: usize, ops: &[(Target, Vec<Index>)]) -> Schedule {
     Schedule::new(inputs, made(&list, false), made(&list, true), list).unwrap()
 }
 
-/// Where the cells lie.
+/// Places of the cells.
 #[derive(Debug, Clone)]
 struct Layout {
     rows: usize,
     packet: usize,
     stripes: usize,
-    /// A permutation of places is made of this; inputs and outputs share buffers.
+    /// Source of a permutation of the places; inputs and outputs share buffers.
     order: Vec<Index>,
     /// Whether the first output takes the first input's place, where that is legal.
     in_place: bool,
-    /// From a page boundary to a buffer, by buffer, over again.
+    /// Distances from a page boundary to each buffer, used in turn.
     offsets: Vec<usize>,
 }
 
@@ -100,7 +100,7 @@ fn layouts() -> impl Strategy<Value = Layout> {
     )
 }
 
-/// A schedule in its places.
+/// Binds a schedule to its places.
 fn program(schedule: &Schedule, layout: &Layout) -> Program {
     let cells = schedule.inputs() + schedule.outputs();
     let mut places: Vec<Location> =
@@ -121,14 +121,14 @@ fn program(schedule: &Schedule, layout: &Layout) -> Program {
     }
 }
 
-/// The bytes of a cell in its buffer, packet by packet.
+/// Ranges of the bytes of a cell in its buffer, packet by packet.
 fn packets(program: &Program, location: Location, stripes: usize) -> Vec<Range<usize>> {
     let strip = program.strip(location.buffer);
     let packet = |stripe| stripe * strip + location.row * program.packet();
     (0..stripes).map(|stripe| packet(stripe)..packet(stripe) + program.packet()).collect()
 }
 
-/// A buffer's bytes at an offset from a page boundary, with known bytes around.
+/// Bytes of a buffer at an offset from a page boundary, with known bytes around them.
 struct Guarded {
     memory: Vec<u8>,
     at: Range<usize>,
@@ -149,14 +149,14 @@ impl Guarded {
     }
 }
 
-/// The buffers before, with bytes of a prime period.
+/// Contents of the buffers before the run: bytes of a prime period.
 fn before(program: &Program, stripes: usize) -> Vec<Vec<u8>> {
     let byte = |buffer: usize, i: usize| (73 * (i + 1) * (buffer + 1) % 251) as u8;
     let buffer = |b| (0..stripes * program.strip(b)).map(|i| byte(b, i)).collect();
     (0..program.rows().len()).map(buffer).collect()
 }
 
-/// The buffers after: outputs as interpreted, all else as before.
+/// Contents of the buffers after the run: outputs as interpreted, all else as before.
 fn after(program: &Program, before: &[Vec<u8>], stripes: usize) -> Vec<Vec<u8>> {
     let schedule = program.schedule();
     let cell = |n: usize| -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! What the integration tests share.
+//! Helpers that the integration tests share.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -6,7 +6,7 @@ use paritas::{
     Buffer, CellSet, Code, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Promotion,
 };
 
-/// Bytes with a prime period, different for every seed.
+/// Returns bytes with a prime period, different for every seed.
 pub fn fill(seed: usize, length: usize) -> Vec<u8> {
     (0..length).map(|i| ((i % 251) * 7 + seed * 31 + i / 251 * 3) as u8).collect()
 }
@@ -20,7 +20,7 @@ pub fn codec(spec: &str, packet: usize, kernel: KernelChoice) -> Codec {
     Codec::with_options(code(spec), options).unwrap()
 }
 
-/// Every kernel that this processor has.
+/// Returns every kernel that this processor has.
 pub fn kernels() -> Vec<KernelChoice> {
     Kernel::available().map(KernelChoice::Only).collect()
 }
@@ -33,7 +33,7 @@ pub fn as_mut_slices(shards: &mut [Vec<u8>]) -> Vec<&mut [u8]> {
     shards.iter_mut().map(Vec::as_mut_slice).collect()
 }
 
-/// Shards of `stripes` strips for every node, with the codec's parity of all stages.
+/// Returns shards of `stripes` strips for every node, with the codec's parity of all stages.
 pub fn encoded(codec: &Codec, stripes: usize) -> Vec<Vec<u8>> {
     let mut shards = encoded_at_first(codec, stripes);
     for stage in 2..=codec.code().stages() {
@@ -42,7 +42,7 @@ pub fn encoded(codec: &Codec, stripes: usize) -> Vec<Vec<u8>> {
     shards
 }
 
-/// The same after the first stage; what fills rows of later ones stands there.
+/// As [`encoded`], after the first stage: the rows of later stages still hold what filled them.
 pub fn encoded_at_first(codec: &Codec, stripes: usize) -> Vec<Vec<u8>> {
     let code = codec.code();
     let length = stripes * codec.strip();
@@ -59,13 +59,13 @@ pub fn encoded_at_first(codec: &Codec, stripes: usize) -> Vec<Vec<u8>> {
         let (data, parity) = shards[..first].split_at_mut(data_nodes);
         codec.encode(&as_slices(data), &mut as_mut_slices(parity)).unwrap();
     } else {
-        // Data and parity on one node: what fills the parity rows is overwritten.
+        // Nodes hold data and parity: the parity rows are overwritten.
         codec.encode_nodes(&mut as_mut_slices(&mut shards[..first])).unwrap();
     }
     shards
 }
 
-/// Makes a later stage; nodes that nothing is read of or made on are absent.
+/// Computes a later stage; nodes that it neither reads nor writes are absent.
 pub fn promote(codec: &Codec, stage: u8, shards: &mut [Vec<u8>]) {
     let code = codec.code();
     let Promotion { reads, makes } = code.promotion(stage).unwrap();

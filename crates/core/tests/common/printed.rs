@@ -1,23 +1,23 @@
-//! The decoder of the 2004 evaluation as its text has it (section II, steps 1 to 4), to count what the optimised
-//! schedule of it XORs.
+//! The decoder of the 2004 evaluation as its text describes it (section II, steps 1 to 4). It
+//! counts the XORs of the optimised schedule of that decoder.
 //!
-//! It differs from Paritas' in one point: a data block counts as recovered only when it is taken from the
-//! queue. Until then further blocks may come down to it, and each puts its data there (step 2),
-//! so that the last of them, not the first, is the one whose XORs are done. With few low degrees that is a
-//! block of a higher degree.
+//! It differs from Paritas' decoder in one point: a data block counts as recovered only when it is
+//! taken from the queue. Until then further blocks may be left with only this neighbour, and each
+//! puts its data there (step 2), so the XORs that are done are those of the last such block, not
+//! the first. With few low degrees the last one is a block of a higher degree.
 
 use std::collections::VecDeque;
 
 use paritas::define::lt::Graph;
 
-/// How far the data is recovered from the blocks that came.
+/// Progress of recovering the data from the blocks that arrived.
 pub struct Printed<'g> {
     graph: &'g Graph,
-    /// Per block, how many neighbours are not recovered.
+    /// For each block, how many neighbours are not recovered.
     left: Vec<usize>,
-    /// Per data block, the blocks that wait for it.
+    /// For each data block, the blocks that wait for it.
     waiting: Vec<Vec<usize>>,
-    /// Per data block, the block that last gave it.
+    /// For each data block, the block that last gave it.
     giver: Vec<Option<usize>>,
     is_recovered: Vec<bool>,
     queue: VecDeque<usize>,
@@ -39,8 +39,8 @@ impl<'g> Printed<'g> {
         self.graph.neighbours(block).expect("a block")
     }
 
-    /// Takes blocks until all is recovered, and gives the XORs of the schedule; `None` where they do not
-    /// suffice.
+    /// Takes blocks until all data is recovered, and returns the XORs of the schedule; `None` if
+    /// the blocks do not suffice.
     pub fn xors(mut self, order: &[usize]) -> Option<usize> {
         for &block in order {
             self.receive(block);

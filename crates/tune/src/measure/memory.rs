@@ -1,7 +1,7 @@
-//! Memory at chosen places. Which addresses buffers begin at decides which sets of a cache they compete
-//! for, so a measurement says where its buffers lie.
+//! Memory at chosen places. The addresses at which buffers begin decide which sets of a cache they
+//! compete for, so a measurement says where its buffers lie.
 
-/// The bytes of a page: what addresses must not share to be kept in one set of a cache.
+/// Bytes of a page. Addresses at equal places in their pages compete for the same set of a cache.
 const PAGE: usize = 4096;
 
 /// Memory of a shard, at a chosen place within a page.
@@ -13,8 +13,8 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Memory of `length` bytes that begins `offset` bytes (modulo a page) after the start of a page;
-    /// `None` if the system lacks that much.
+    /// Allocates `length` bytes that begin `offset` bytes (modulo a page) after the start of a
+    /// page; `None` if the system lacks that much memory.
     pub fn new(length: usize, offset: usize) -> Option<Self> {
         let mut memory = Vec::new();
         memory.try_reserve_exact(length.checked_add(2 * PAGE)?).ok()?;
@@ -23,22 +23,22 @@ impl Shard {
         Some(Self { memory, start, length })
     }
 
-    /// Fills it with bytes that have no short period.
+    /// Fills the memory with bytes that have no short period.
     pub fn fill(&mut self, seed: usize) {
         self.bytes_mut().iter_mut().zip(pattern(seed)).for_each(|(to, from)| *to = from);
     }
 
-    /// Whether it holds what [`Shard::fill`] made.
+    /// Whether the memory holds what [`Shard::fill`] wrote for `seed`.
     pub fn is_filled(&self, seed: usize) -> bool {
         self.bytes().iter().zip(pattern(seed)).all(|(&is, right)| is == right)
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.memory[self.start..][..self.length]
     }
 
-    /// Its bytes, to be written.
+    /// Returns the bytes, to be written.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..][..self.length]
     }
@@ -53,27 +53,28 @@ pub struct Shards {
 }
 
 impl Shards {
-    /// Memory of `count` shards of `length` bytes. The first begins at a page, each of the others `stride`
-    /// bytes (at least `length`) after the one before. `None` if the system lacks that much.
+    /// Allocates `count` shards of `length` bytes. The first begins at a page, and each of the
+    /// others `stride` bytes (at least `length`) after the one before. `None` if the system lacks
+    /// that much memory.
     pub fn new(count: usize, length: usize, stride: usize) -> Option<Self> {
         let stride = stride.max(length).max(1);
         let memory = Shard::new(count.checked_mul(stride)?, 0)?;
         Some(Self { memory, length, stride })
     }
 
-    /// Fills each with bytes of its own that have no short period.
+    /// Fills each shard with bytes of its own that have no short period.
     pub fn fill(&mut self) {
         for (seed, shard) in self.iter_mut().enumerate() {
             shard.iter_mut().zip(pattern(seed)).for_each(|(to, from)| *to = from);
         }
     }
 
-    /// The bytes of each.
+    /// Iterates over the bytes of each shard.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.memory.bytes().chunks_exact(self.stride).map(|shard| &shard[..self.length])
     }
 
-    /// The bytes of each, to be written.
+    /// Iterates over the bytes of each shard, to be written.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut [u8]> {
         let chunks = self.memory.bytes_mut().chunks_exact_mut(self.stride);
         chunks.map(|shard| &mut shard[..self.length])

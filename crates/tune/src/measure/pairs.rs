@@ -1,34 +1,35 @@
-//! Pairs of samples, the ratio that they tell, and how far it can be trusted.
+//! Pairs of samples, the ratio that follows from them, and how far it can be trusted.
 //!
-//! A pair is one sample of the *subject* (what is measured) and one of the *base* (what it is compared
-//! with), back to back. The order alternates, so the samples of two pairs stand as
-//! subject, base, base, subject: a machine that grows steadily slower makes one ratio too small
-//! and the next too large. A pair that a change of speed hits in the middle is an outlier, which the median
-//! over all pairs ignores. No sample is left out because of its own time.
+//! A pair is one sample of the *subject* (what is measured) and one of the *base* (what it is
+//! compared with), back to back. The order alternates, so the samples of two pairs stand as
+//! subject, base, base, subject: a machine that grows steadily slower makes one ratio too small and
+//! the next too large. A pair that a change of speed hits in the middle is an outlier, which the
+//! median over all pairs ignores. No sample is left out because of its own time.
 //!
-//! How far the median may be off is told by a bootstrap (B. Efron, *Bootstrap methods: another look at the
-//! jackknife*, 1979): pairs are drawn anew from those that were taken, and the medians of
-//! many such drawings spread as the median of new measurements would. Two neighbours are drawn at a time (the
-//! block bootstrap of H. R. Künsch, 1989), because one has the one order and one the other. The drawings come
-//! from a fixed seed: the same samples give the same interval.
+//! A bootstrap says how far the median may be off (B. Efron, *Bootstrap methods: another look at
+//! the jackknife*, 1979): pairs are drawn anew from those that were taken, and the medians of many
+//! such drawings spread as the medians of new measurements would. Two neighbours are drawn at a
+//! time (the block bootstrap of H. R. Künsch, 1989), because they have opposite orders. The
+//! drawings come from a fixed seed: the same samples give the same interval.
 //!
 //! `lab/pairs.py` is the same estimator; `vectors/pairs.json` holds both to the same numbers.
 
 use std::cmp::Ordering;
 
-/// With fewer pairs there is no verdict. Drawn from 12 pairs, intervals hold the ratio in 90 % of simulated
-/// sessions, from 20 in 95 %.
+/// Fewest pairs for a verdict. In simulated sessions, intervals drawn from 12 pairs hold the ratio
+/// in 90 %, and from 20 pairs in 95 %.
 const FEWEST: usize = 20;
 
-/// The number of times that pairs are drawn anew.
+/// Number of times that pairs are drawn anew.
 const DRAWINGS: usize = 1000;
 
-/// The number of neighbouring pairs that are drawn at a time: one of each order.
+/// Number of neighbouring pairs that are drawn at a time: one of each order.
 const BLOCK: usize = 2;
 
-/// The share of the drawings that the interval leaves out at either end. In simulated sessions of 20 to 40 pairs
-/// on a machine with drift, steps and preemptions the interval then holds the ratio in 95 %, of 100 and
-/// more in 97 %; leaving out 2.5 % makes it 92 % of the short ones.
+/// Share of the drawings that the interval leaves out at either end. In simulated sessions of 20 to
+/// 40 pairs, on a machine with drift, steps and preemptions, the interval then holds the ratio in
+/// 95 %, and in sessions of 100 pairs and more in 97 %. If it left out 2.5 %, it would hold the
+/// ratio in 92 % of the short ones.
 const TAIL: f64 = 0.0125;
 
 /// A ratio is known if the upper end of its interval is at most this many times the lower end.
@@ -53,9 +54,9 @@ pub struct Pairs {
 /// How many pairs are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rounds {
-    /// In any case.
+    /// Pairs that are taken in any case.
     pub least: usize,
-    /// At most, where fewer leave the question open.
+    /// Most pairs that are taken, while the question is open.
     pub most: usize,
 }
 
@@ -66,13 +67,13 @@ pub struct Ratio {
     pub median: f64,
     /// The lower end of the interval that holds the ratio with 95 % confidence.
     pub low: f64,
-    /// Its upper end.
+    /// The upper end of that interval.
     pub high: f64,
     /// The number of pairs.
     pub pairs: usize,
 }
 
-/// Which of the two sides is faster.
+/// The verdict: which of the two sides is faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The subject: the whole interval is above 1.
@@ -81,26 +82,27 @@ pub enum Verdict {
     Slower,
     /// Neither: the interval holds 1 and is narrow.
     Level,
-    /// That cannot be said: the interval holds 1 and is wide, or there are too few pairs.
+    /// Unknown: the interval holds 1 and is wide, or there are too few pairs.
     TooNoisy,
 }
 
-/// Seconds of all samples of one side, each for one run.
+/// Spread of the seconds of all samples of one side, each for one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Half of the samples are below.
+    /// Half of the samples are below this time.
     pub median: f64,
-    /// A tenth of the samples are below: the time on a machine that is quiet for a moment.
+    /// A tenth of the samples are below this time, which a machine reaches that is quiet for a
+    /// moment.
     pub p10: f64,
-    /// The fastest.
+    /// Time of the fastest sample.
     pub min: f64,
-    /// The slowest.
+    /// Time of the slowest sample.
     pub max: f64,
 }
 
 impl Rounds {
-    /// `least` pairs, and up to four times as many where the question stays open. Where not even
-    /// those would be enough for a verdict, it stays at `least`.
+    /// Takes `least` pairs, and up to four times as many while the question is open. If even that
+    /// many would be too few for a verdict, takes just `least`.
     pub fn from_least(least: usize) -> Self {
         let most = least.saturating_mul(4);
         Self { least, most: if most < FEWEST { least } else { most } }
@@ -108,11 +110,11 @@ impl Rounds {
 }
 
 impl Pairs {
-    /// Takes pairs until `is_settled` accepts their ratio, within the bounds of `rounds`. `sample` runs a side
-    /// and returns the seconds that one run takes.
+    /// Takes pairs until `is_settled` accepts their ratio, within the bounds of `rounds`. `sample`
+    /// runs a side and returns the seconds that one run takes.
     ///
     /// # Errors
-    /// The first error of `sample`.
+    /// If `sample` fails; the first error is returned.
     pub fn take<E>(
         rounds: Rounds,
         is_settled: impl Fn(&Ratio) -> bool,
@@ -131,10 +133,10 @@ impl Pairs {
         }
     }
 
-    /// Takes one more pair, in the order that the one before did not have.
+    /// Takes one more pair, in the opposite order to the pair before.
     ///
     /// # Errors
-    /// The first error of `sample`.
+    /// If `sample` fails; the first error is returned.
     pub fn take_one<E>(&mut self, mut sample: impl FnMut(Side) -> Result<f64, E>) -> Result<(), E> {
         let (subject, base);
         if self.len().is_multiple_of(2) {
@@ -149,7 +151,7 @@ impl Pairs {
         Ok(())
     }
 
-    /// The number of pairs.
+    /// Returns the number of pairs.
     pub fn len(&self) -> usize {
         self.subject.len()
     }
@@ -186,7 +188,7 @@ impl Pairs {
 }
 
 impl FromIterator<(f64, f64)> for Pairs {
-    /// Seconds of subject and base, in the order in which they were taken.
+    /// Collects seconds of subject and base, in the order in which they were taken.
     fn from_iter<I: IntoIterator<Item = (f64, f64)>>(pairs: I) -> Self {
         let (subject, base) = pairs.into_iter().unzip();
         Self { subject, base }
@@ -194,11 +196,12 @@ impl FromIterator<(f64, f64)> for Pairs {
 }
 
 impl Ratio {
-    /// The ratio of something to itself.
+    /// Ratio of something to itself.
     pub const ONE: Self = Self { median: 1.0, low: 1.0, high: 1.0, pairs: 0 };
 
-    /// Returns the geometric mean of `ratios`; [`Ratio::ONE`] if there are none. Its interval, the mean of both
-    /// ends, is wider than it need be: that all ratios are off in the same direction is unlikely.
+    /// Returns the geometric mean of `ratios`; [`Ratio::ONE`] if there are none. Its interval is
+    /// the mean of both ends. That is wider than necessary, because all ratios are unlikely to be
+    /// off in the same direction.
     pub fn mean(ratios: &[Self]) -> Self {
         let mean = |value: fn(&Self) -> f64| {
             let sum: f64 = ratios.iter().map(|ratio| value(ratio).ln()).sum();
@@ -212,8 +215,8 @@ impl Ratio {
         }
     }
 
-    /// Whether the ratio is above `bound`; `None` if `bound` lies within the interval, or if there are too few
-    /// pairs.
+    /// Whether the ratio is above `bound`; `None` if `bound` lies within the interval, or if there
+    /// are too few pairs.
     pub fn exceeds(&self, bound: f64) -> Option<bool> {
         if self.pairs < FEWEST {
             return None;
@@ -225,12 +228,13 @@ impl Ratio {
         }
     }
 
-    /// Whether the ratio is not known well: its interval is wider than a tenth, or there are too few pairs.
+    /// Whether the ratio is not known well: its interval is wider than a tenth, or there are too
+    /// few pairs.
     pub fn is_noisy(&self) -> bool {
         self.pairs < FEWEST || self.high > KNOWN * self.low
     }
 
-    /// Which side is faster, if that can be said.
+    /// Returns which side is faster, if that is known.
     pub fn verdict(&self) -> Verdict {
         match self.exceeds(1.0) {
             Some(true) => Verdict::Faster,
@@ -242,7 +246,7 @@ impl Ratio {
 }
 
 impl Verdict {
-    /// The name in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Faster => "faster",
@@ -272,7 +276,8 @@ fn interval(values: &[f64]) -> Option<(f64, f64)> {
     Some((quantile(&medians, TAIL)?, quantile(&medians, 1.0 - TAIL)?))
 }
 
-/// Returns the median, which is the mean of the two in the middle if their number is even. Changes the order.
+/// Returns the median, which is the mean of the two middle values if their number is even. Changes
+/// the order of `values`.
 fn median(values: &mut [f64]) -> Option<f64> {
     if values.is_empty() {
         return None;
@@ -290,12 +295,13 @@ fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     sorted.get((share * last as f64 + 0.5) as usize).copied()
 }
 
-/// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, *Fast splittable pseudorandom number generators*, 2014):
-/// a few lines in any language, so that `lab/pairs.py` draws the same.
+/// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, *Fast splittable pseudorandom number generators*,
+/// 2014): it takes a few lines in any language, so that `lab/pairs.py` draws the same numbers.
 struct Random(u64);
 
 impl Random {
-    /// A number below `bound`. The bias of the remainder is below 2^-40 for any number of pairs that can be taken.
+    /// Returns a number below `bound`. The bias of the remainder is below 2^-40 for any number of
+    /// pairs that can be taken.
     fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -309,7 +315,8 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// A machine whose speed drifts and steps, and that now and then takes the processor away.
+    /// A machine whose speed drifts and changes in steps, and that now and then takes the processor
+    /// away.
     struct Machine {
         random: Random,
         /// How slow the machine is, as a factor.
@@ -323,12 +330,12 @@ mod tests {
             Self { random: Random(seed), slowness: 1.0, is_shared: false }
         }
 
-        /// A number between 0 and 1.
+        /// Returns a number between 0 and 1.
         fn chance(&mut self) -> f64 {
             self.random.below(1 << 20) as f64 / f64::from(1 << 20)
         }
 
-        /// The seconds of a run that takes `seconds` on a quiet machine.
+        /// Returns the seconds of a run that takes `seconds` on a quiet machine.
         fn run(&mut self, seconds: f64) -> f64 {
             self.slowness *= 1.0 + 0.02 * (self.chance() - 0.45);
             if self.chance() < 0.05 {
@@ -340,7 +347,7 @@ mod tests {
             seconds * self.slowness * neighbour * preempted * jitter
         }
 
-        /// Pairs of a subject that is `ratio` times as fast as its base.
+        /// Takes pairs of a subject that is `ratio` times as fast as its base.
         fn pairs(&mut self, ratio: f64, count: usize) -> Pairs {
             let rounds = Rounds { least: count, most: count };
             let sample = |side| match side {
@@ -351,8 +358,8 @@ mod tests {
         }
     }
 
-    /// The machine of a session ends up many times slower than it began, and twice as slow for a while
-    /// in between; of 400 sessions the interval misses the truth in about 5 %.
+    /// The machine of a session ends up many times slower than it began, and twice as slow for a
+    /// while in between. In 400 sessions the interval misses the true ratio in about 5 %.
     #[test]
     fn intervals_cover_the_ratio_in_drift_and_steps() {
         for (ratio, count) in [(1.0, 21), (1.3, 40), (0.7, 100)] {
@@ -365,7 +372,7 @@ mod tests {
         }
     }
 
-    /// An interval that held everything would cover, too.
+    /// Narrowness is tested as well: an interval that holds everything would also cover the ratio.
     #[test]
     fn intervals_are_narrow_where_samples_agree() {
         let found = Machine::new(3).pairs(1.3, 100).ratio().unwrap();
@@ -374,8 +381,8 @@ mod tests {
         assert_eq!(Machine::new(3).pairs(0.7, 100).ratio().unwrap().verdict(), Verdict::Slower);
     }
 
-    /// Where every sample takes 2 % longer than the one before, one order makes the subject look
-    /// 2 % faster, the other 2 % slower.
+    /// If every sample takes 2 % longer than the one before, one order makes the subject look
+    /// 2 % faster, and the other 2 % slower.
     #[test]
     fn alternating_order_cancels_drift() {
         let mut seconds = 1.0;
@@ -424,7 +431,7 @@ mod tests {
         assert_eq!((found.exceeds(1.9), found.exceeds(2.1)), (Some(true), Some(false)));
     }
 
-    /// Ratios all over the place: nothing can be said, however many pairs there are.
+    /// Ratios that vary widely give no verdict, however many pairs there are.
     #[test]
     fn noise_gives_no_verdict() {
         let mut random = Random(5);
@@ -447,7 +454,7 @@ mod tests {
         assert_eq!(Rounds::from_least(2), Rounds { least: 2, most: 2 });
     }
 
-    /// All samples count, the slow ones, too.
+    /// All samples count, including the slow ones.
     #[test]
     fn spreads_are_of_all_samples() {
         let pairs: Pairs = (1..=11).map(|n| (f64::from(n), 100.0)).collect();
@@ -483,7 +490,7 @@ mod tests {
         subject: [f64; 4],
     }
 
-    /// `lab/pairs.py` finds the same.
+    /// Checks that the results equal those of `lab/pairs.py`.
     #[test]
     fn vectors_agree() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/pairs.json");

@@ -1,19 +1,19 @@
 //! Machine code for AArch64: NEON, and the three-input XOR of the SHA-3 instructions.
 //!
-//! An [`Instruction`] becomes one of the processor's, or a
-//! few: an offset that does not fit the instruction is added to a register first. Neighbouring
-//! vectors that move one after the other, as they do to and from the scratch, move as a pair.
+//! An [`Instruction`] becomes one of the processor's instructions, or a few: an offset that does
+//! not fit the instruction is added to a register first. Neighbouring vectors that move one after
+//! the other, as they do to and from the scratch, move as a pair.
 //!
-//! Non-temporal stores are pairs with the non-temporal hint (STNP). It is no more than a hint; what
-//! counts more is the order that [`assemble`](crate::run::jit::assemble) gives them, whole lines one
-//! after the other, because that is what these processors recognise as a stream that need not be
-//! read before it is written. Unlike x86-64's, such stores are ordered no more weakly than others,
-//! and need no fence. (This is from the manuals; no figure of ours stands behind it.)
+//! Non-temporal stores are pairs with the non-temporal hint (STNP). It is no more than a hint. What
+//! counts more is the order that [`assemble`](crate::run::jit::assemble()) gives the stores, whole
+//! lines one after the other: these processors recognise it as a stream whose lines need not be
+//! read before they are written. Unlike x86-64's, such stores are ordered no more weakly than
+//! others, and need no fence. (This is from the manuals; we have not measured it.)
 //!
-//! The calling convention (AAPCS64) leaves x0 to x17 and v0 to v7 and v16 to v31 to a function. The
-//! lower halves of v8 to v15 and x19 to x28 are saved and used; x18 belongs to the system, x29 to
-//! debuggers, x30 holds the way back. dynasm-rs encodes; the list of instructions between here and
-//! there exists to be printed, on any processor.
+//! The calling convention (AAPCS64) lets a function use x0 to x17, v0 to v7 and v16 to v31 freely.
+//! The lower halves of v8 to v15 and x19 to x28 are saved and used; x18 belongs to the system, x29
+//! to debuggers, and x30 holds the return address. dynasm-rs encodes the instructions; the list of
+//! instructions between this module and dynasm-rs exists to be printed, on any processor.
 
 use std::fmt;
 
@@ -28,27 +28,28 @@ struct X(u8);
 const POINTERS: X = X(0);
 const OUTER: X = X(1);
 const SCRATCH: X = X(2);
-/// The first of those for buffers' addresses that need not be saved, x3 to x14.
+/// First register for buffers' addresses that need not be saved: x3 to x14.
 const FIRST_ADDRESS: u8 = 3;
-/// How many these are; the others follow from [`FIRST_SAVED`].
+/// Number of these registers; the others follow from [`FIRST_SAVED`].
 const FREE_ADDRESSES: u8 = 12;
 const INNER: X = X(15);
-/// An address that is out of an offset's reach, or a large summand.
+/// Register for an address that no offset reaches, or for a large summand.
 const FAR: X = X(16);
-/// A buffer's address on its way through `pointers`.
+/// Register for a buffer's address on its way through `pointers`.
 const PASSING: X = X(17);
 const FIRST_SAVED: u8 = 19;
-/// Where the constants begin, in functions that have any: the last register for an address.
+/// Register for the beginning of the constants, in functions that have any: the last register for
+/// an address.
 const CONSTANTS: X = X(28);
 const STACK: X = X(31);
 
-/// How many bytes before itself an instruction can address: 21 bits with sign.
+/// Bytes before itself that an instruction can address: 21 bits with sign.
 const ADDRESS_REACH: usize = 1 << 20;
 
-/// What is saved on the stack: x19 to x28, then d8 to d15.
+/// Bytes saved on the stack: x19 to x28, then d8 to d15.
 const FRAME: u32 = 8 * (10 + 8);
 
-/// Which offsets an instruction can have: so many multiples of a unit.
+/// Offsets that an instruction can have: at most `most` times `unit` bytes.
 #[derive(Clone, Copy)]
 struct Reach {
     most: usize,
@@ -59,7 +60,7 @@ impl Reach {
     /// Loads and stores of a vector and of an address: 12 bits, in units of their own size.
     const VECTOR: Self = Self { most: 4095, unit: 16 };
     const ADDRESS: Self = Self { most: 4095, unit: 8 };
-    /// Those of a pair of vectors: 7 bits with sign.
+    /// Loads and stores of a pair of vectors: 7 bits with sign.
     const PAIR: Self = Self { most: 63, unit: 16 };
     /// A prefetch: 9 bits with sign, in bytes.
     const PREFETCH: Self = Self { most: 255, unit: 1 };
@@ -69,17 +70,17 @@ impl Reach {
     }
 }
 
-/// The bytes of a vector.
+/// Bytes of a vector.
 const VECTOR: usize = 16;
 
-/// An address that an instruction can name.
+/// An address in the form that an instruction can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct At {
     base: X,
     offset: u32,
 }
 
-/// An instruction of the processor. Jumps name the number of another.
+/// An instruction of the processor. A jump names the number of its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Made {
     LoadVector(Register, At),
@@ -108,13 +109,13 @@ enum Made {
         a: Register,
         b: Register,
     },
-    /// Bytes of `table` that the bytes of `index` number.
+    /// Selects those bytes of `table` whose numbers are the bytes of `index`.
     Lookup {
         to: Register,
         table: Register,
         index: Register,
     },
-    /// The bytes of two vectors in another order.
+    /// Puts the bytes of two vectors into another order.
     Permute {
         how: Permutation,
         to: Register,
@@ -129,7 +130,7 @@ enum Made {
         a: Register,
         bits: u8,
     },
-    /// `to` = the address of this instruction, less some bytes.
+    /// `to` = the address of this instruction, minus some bytes.
     Address {
         to: X,
         before: usize,
@@ -137,10 +138,10 @@ enum Made {
     Prefetch(At),
     LoadAddress(X, At),
     StoreAddress(X, At),
-    /// Two general registers to or from the stack.
+    /// Moves two general registers to or from the stack.
     Save([X; 2], u32),
     Restore([X; 2], u32),
-    /// The lower halves of two vector registers.
+    /// Moves the lower halves of two vector registers to or from the stack.
     SaveHalves([Register; 2], u32),
     RestoreHalves([Register; 2], u32),
     /// `to = a + n`, with n below 4096.
@@ -174,7 +175,7 @@ enum Made {
         n: u32,
         shift: u32,
     },
-    /// Replaces 16 bits of `to` by `n`, those from `shift` on.
+    /// Replaces the 16 bits of `to` from bit `shift` on by `n`.
     SetPart {
         to: X,
         n: u32,
@@ -190,7 +191,7 @@ enum Made {
     Return,
 }
 
-/// How the bytes of two vectors are put into another order.
+/// Ways to put the bytes of two vectors into another order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Permutation {
     Even,
@@ -210,12 +211,12 @@ impl Permutation {
     }
 }
 
-/// How elements are shifted.
+/// Ways to shift elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shift {
     Left,
     Right,
-    /// To the right, copies of the top bit coming in.
+    /// To the right; copies of the top bit come in.
     Sign,
 }
 
@@ -229,7 +230,7 @@ impl Shift {
     }
 }
 
-/// The name of an arrangement of elements of this many bytes.
+/// Returns the name of an arrangement of elements of `bytes` bytes.
 fn arrangement(bytes: u8) -> &'static str {
     match bytes {
         1 => "16b",
@@ -238,7 +239,7 @@ fn arrangement(bytes: u8) -> &'static str {
     }
 }
 
-/// The bytes of instructions that stand `entry` bytes behind the first constant.
+/// Encodes instructions that begin `entry` bytes after the first constant.
 #[cfg(any(target_arch = "aarch64", test))]
 pub(crate) fn encode(instructions: &[Instruction], entry: usize) -> Vec<u8> {
     let mut code = dynasmrt::SimpleAssembler::new();
@@ -248,15 +249,15 @@ pub(crate) fn encode(instructions: &[Instruction], entry: usize) -> Vec<u8> {
     code.finalize()
 }
 
-/// Instructions as text, one a line; a jump's target is an instruction's number, from 0.
+/// Lists instructions as text, one a line; a jump's target is an instruction's number, from 0.
 pub(crate) fn list(instructions: &[Instruction], entry: usize) -> String {
     let made = Translator::translate(instructions, entry);
     made.iter().enumerate().map(|(number, made)| format!("{number:5}  {made}\n")).collect()
 }
 
-/// Turns instructions into the processor's.
+/// Translates instructions to the processor's.
 struct Translator {
-    /// The bytes of the constants, which stand before the function.
+    /// Bytes of the constants, which are stored before the function.
     entry: usize,
     made: Vec<Made>,
 }
@@ -264,14 +265,14 @@ struct Translator {
 impl Translator {
     fn translate(instructions: &[Instruction], entry: usize) -> Vec<Made> {
         let mut translator = Self { entry, made: Vec::new() };
-        // Per instruction, the number of the first one that it became.
+        // For each instruction, the number of the first one that it became.
         let mut starts = Vec::with_capacity(instructions.len());
         let mut rest = instructions;
         while let [first, after @ ..] = rest {
             starts.push(translator.made.len());
             rest = after;
             match after {
-                // What stands before a loop moves no vector, so no jump leads between the two.
+                // What precedes a loop moves no vector, so no jump leads between the two.
                 [second, after @ ..] if translator.pair(*first, *second) => {
                     starts.push(translator.made.len());
                     rest = after;
@@ -286,7 +287,7 @@ impl Translator {
         self.made.push(made);
     }
 
-    /// Moves two vectors by one instruction, if they are neighbours.
+    /// Moves two vectors with one instruction, if they are neighbours.
     fn pair(&mut self, first: Instruction, second: Instruction) -> bool {
         let (Some((way, a, place)), Some((other, b, next))) = (moved(first), moved(second)) else {
             return false;
@@ -331,7 +332,8 @@ impl Translator {
         }
     }
 
-    /// The constants' address, or where it is out of reach, the function's less their bytes.
+    /// Loads the address of the constants or, if it is out of reach, the function's address minus
+    /// the bytes of the constants.
     fn find_constants(&mut self) {
         let in_function = 4 * self.made.len();
         let before = self.entry + in_function;
@@ -357,8 +359,9 @@ impl Translator {
         self.push(Made::Return);
     }
 
-    /// A conditional jump reaches back a mebibyte, which the longest bodies exceed; so it jumps over
-    /// one that reaches a hundred times as far, which none exceeds.
+    /// Subtracts 1 from the counter and repeats unless it is 0. A conditional jump reaches back one
+    /// mebibyte, which the longest bodies exceed. So it jumps over an unconditional jump, which
+    /// reaches a hundred times as far; no body exceeds that.
     fn repeat(&mut self, counter: Counter, to: usize) {
         let counter = match counter {
             Counter::Outer => OUTER,
@@ -393,7 +396,8 @@ impl Translator {
         self.push(Made::LoadVector(to, at));
     }
 
-    /// A single vector, past the cache or not: the hint is for pairs only.
+    /// Stores a single vector with an ordinary store, even where a non-temporal one is asked for:
+    /// the hint exists for pairs only.
     fn store(&mut self, from: Register, to: Place) {
         let at = self.at(to, Reach::VECTOR);
         self.push(Made::StoreVector(from, at));
@@ -404,8 +408,8 @@ impl Translator {
         self.push(Made::LoadAddress(to, at));
     }
 
-    /// An address for an instruction of such a reach. (Rows of a packet that is no whole number of vectors
-    /// lie at odd offsets.)
+    /// Returns the address of `place` for an instruction that has the reach `reach`. (Rows of a
+    /// packet that is not a whole number of vectors lie at odd offsets.)
     fn at(&mut self, place: Place, reach: Reach) -> At {
         let base = general(place.base);
         if reach.has(place.offset) {
@@ -466,7 +470,7 @@ fn paired(to: Register, pair: Pair, a: Register, b: Register) -> Made {
     }
 }
 
-/// How a vector moves.
+/// Ways in which a vector moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Load,
@@ -474,7 +478,7 @@ enum Way {
     StoreNontemporal,
 }
 
-/// What an instruction moves between a register and memory, if that is all that it does.
+/// Returns what an instruction moves between a register and memory, if it does nothing else.
 fn moved(instruction: Instruction) -> Option<(Way, Register, Place)> {
     match instruction {
         Instruction::Step(Step::Load { to, from: Operand::Memory(from) }) => {
@@ -486,7 +490,8 @@ fn moved(instruction: Instruction) -> Option<(Way, Register, Place)> {
     }
 }
 
-/// The register of an operand; allocation gives no other to a machine without memory operands.
+/// Returns the register of an operand. On a machine without memory operands, allocation gives no
+/// other operands.
 fn in_register(operand: Operand<Place>) -> Register {
     match operand {
         Operand::Register(register) => register,
@@ -505,12 +510,12 @@ fn general(base: Base) -> X {
     }
 }
 
-/// x19 to x28 in pairs, and where on the stack.
+/// Pairs of x19 to x28, each with its place on the stack.
 fn saved_registers() -> impl Iterator<Item = ([X; 2], u32)> {
     (0..10).step_by(2).map(|n| ([X(FIRST_SAVED + n), X(FIRST_SAVED + n + 1)], 8 * u32::from(n)))
 }
 
-/// v8 to v15 in pairs, and where on the stack.
+/// Pairs of v8 to v15, each with its place on the stack.
 fn saved_halves() -> impl Iterator<Item = ([Register; 2], u32)> {
     (0..8).step_by(2).map(|n| ([Register(8 + n), Register(9 + n)], 8 * (10 + u32::from(n))))
 }
@@ -595,7 +600,7 @@ impl fmt::Display for Made {
 
 #[cfg(any(target_arch = "aarch64", test))]
 impl Made {
-    /// Writes the instruction of this number.
+    /// Writes the instruction number `number`.
     #[allow(clippy::useless_conversion, reason = "dynasm-rs converts what has the type already")]
     fn encode(self, number: usize, code: &mut dynasmrt::SimpleAssembler) {
         use dynasmrt::DynasmApi;

@@ -1,24 +1,25 @@
-//! The function that a schedule becomes, instruction by instruction, on no processor in particular.
+//! The function that a schedule becomes, instruction by instruction, for no particular processor.
 //!
-//! It is `fn(pointers, count, scratch)`: `pointers` are the buffers' addresses, which it may change;
-//! `count` is how often the body runs, at least once. The body is the whole schedule on
-//! one vector of every packet, or on several where several make a cache line. Its constants, which
-//! words are multiplied by, stand before the code. Buffers' addresses
-//! stay in general registers; where there are more buffers than registers, the least used ones are
-//! fetched from `pointers` when needed.
+//! It is `fn(pointers, count, scratch)`: `pointers` are the buffers' addresses, which it may
+//! change; `count` is how often the body runs, at least once. The body is the whole schedule on one
+//! vector of every packet, or on several where several make a cache line. The constants by which
+//! words are multiplied are stored before the code. Buffers' addresses stay in general registers;
+//! where there are more buffers than registers, the least used addresses are fetched from
+//! `pointers` when needed.
 //!
-//! From one body to the next, all addresses advance by as many bytes. Where a body is short, which
-//! is where words are multiplied, they stay as they are, and an index register is added to them: 14
-//! additions, 5 of them in memory, cost a body of 10+4 a fifth of its time (AVX-512 with GFNI, Ice
-//! Lake). Elsewhere they are advanced by additions, because an instruction that computes with memory
-//! is split in two if its address has an index.
+//! From one body to the next, all addresses advance by the same number of bytes. Where a body is
+//! short, which is where words are multiplied, the addresses stay unchanged and an index register
+//! is added to them: advancing them by 14 additions, 5 of them in memory, cost a body of 10+4 a
+//! fifth of its time (AVX-512 with GFNI, Ice Lake). Elsewhere the addresses are advanced by
+//! additions, because an instruction that computes with memory is split in two if its address has
+//! an index.
 //!
-//! Non-temporal stores must write whole lines. Where a vector is a part of a line, outputs
-//! go to the scratch first, and from there to memory in address order at the end of the body.
+//! Non-temporal stores must write whole lines. Where a vector is a part of a line, outputs go to
+//! the scratch first, and from there to memory in address order at the end of the body.
 //!
-//! What is decided here holds for every processor. `x86_64` and `aarch64` turn one of these
-//! instructions into one or a few of theirs, and know registers, calling conventions and how far an
-//! offset reaches.
+//! The decisions here hold for every processor. `x86_64` and `aarch64` translate each of these
+//! instructions to one or a few of their own; they know registers, calling conventions and the
+//! reach of an offset.
 
 use crate::limits::PREFETCH_DISTANCE;
 use crate::plan::machine::LINE;
@@ -29,12 +30,12 @@ use crate::plan::variants::{Variant, Walk};
 use crate::run::jit::instruction::{Base, Counter, Instruction, Place};
 use crate::run::jit::isa::Isa;
 
-/// A function, and what it needs.
+/// A function, and the memory that it needs.
 pub(crate) struct Assembled {
     pub(crate) instructions: Vec<Instruction>,
-    /// The bytes of the constants, which stand before the code.
+    /// Bytes of the constants, which are stored before the code.
     pub(crate) constants: Vec<u8>,
-    /// The bytes of scratch.
+    /// Bytes of scratch.
     pub(crate) scratch: usize,
 }
 
@@ -46,12 +47,12 @@ struct Assembler<'a> {
     walk: Walk,
     variant: Variant,
     addresses: Addresses,
-    /// Whether buffers are addressed with the index register.
+    /// Whether addresses of buffers use the index register.
     indexed: bool,
     instructions: Vec<Instruction>,
 }
 
-/// The function of an allocation.
+/// Assembles the function of an allocation.
 pub(crate) fn assemble(
     isa: Isa,
     program: &Program,
@@ -76,7 +77,7 @@ pub(crate) fn assemble(
 }
 
 impl Assembler<'_> {
-    /// Bytes of scratch that the code needs.
+    /// Returns the bytes of scratch that the code needs.
     fn scratch_bytes(&self) -> usize {
         let schedule = self.program.schedule();
         let outputs = if self.stages_outputs() { schedule.outputs() } else { 0 };
@@ -201,7 +202,7 @@ impl Assembler<'_> {
         }
     }
 
-    /// The buffer of a vector of an input or output, and the offset in its strip.
+    /// Returns the buffer of a vector of an input or output, and the offset in its strip.
     fn position(&self, memory: Memory, column: usize) -> (usize, usize) {
         let group = self.allocation.group;
         let Some((slot, part)) = cell(memory, group) else {
@@ -223,18 +224,19 @@ impl Assembler<'_> {
         self.variant.nontemporal && self.isa.vector() < LINE
     }
 
-    /// The scratch vector of an output.
+    /// Returns the number of the scratch vector of an output.
     fn staged_output(&self, output: usize, column: usize) -> usize {
         self.allocation.scratch + output * self.walk.unroll + column
     }
 
-    /// The scratch vector of an input.
+    /// Returns the number of the scratch vector of an input.
     fn staged_input(&self, input: usize, column: usize) -> usize {
         let outputs = if self.stages_outputs() { self.program.schedule().outputs() } else { 0 };
         self.staged_output(outputs * self.allocation.group + input, column)
     }
 
-    /// Copies all inputs to the scratch in the order of their addresses. Registers hold nothing yet.
+    /// Copies all inputs to the scratch in the order of their addresses. All registers are still
+    /// free.
     fn copy_inputs(&mut self) {
         let mut vectors: Vec<((usize, usize), usize)> = Vec::new();
         for input in self.allocation.inputs_read() {
@@ -281,7 +283,8 @@ impl Assembler<'_> {
         }
     }
 
-    /// A place in a buffer, whose address is fetched to a register first where need be.
+    /// Returns a place in a buffer, and first fetches the buffer's address to a register if
+    /// necessary.
     fn place(&mut self, buffer: usize, offset: usize) -> Place {
         let (base, fetch) = self.addresses.of(buffer);
         if fetch {
@@ -294,7 +297,8 @@ impl Assembler<'_> {
     }
 }
 
-/// The input or output that a vector belongs to, and its number among the `group` of that cell.
+/// Returns the input or output that a vector belongs to, and the vector's number among the `group`
+/// vectors of that cell.
 fn cell(memory: Memory, group: usize) -> Option<(Slot, usize)> {
     let number = |n: u32| (n / group as u32, n as usize % group);
     match memory {
@@ -304,18 +308,18 @@ fn cell(memory: Memory, group: usize) -> Option<(Slot, usize)> {
     }
 }
 
-/// The entry of a buffer in `pointers`.
+/// Returns the entry of a buffer in `pointers`.
 fn pointer(buffer: usize) -> Place {
     Place { base: Base::Pointers, offset: size_of::<u64>() * buffer }
 }
 
-/// Which general registers hold which buffers' addresses.
+/// Assignment of buffers' addresses to general registers.
 struct Addresses {
     /// Buffers whose addresses stay in registers.
     resident: Vec<(usize, Base)>,
     /// Buffers whose addresses stay in memory.
     fetched: Vec<usize>,
-    /// Registers for fetched addresses, the one used longest ago first.
+    /// Registers for fetched addresses, the least recently used first.
     recent: Vec<(Base, Option<usize>)>,
 }
 
@@ -344,7 +348,7 @@ impl Addresses {
         }
     }
 
-    /// The register for a buffer, and whether its address must be fetched into it.
+    /// Returns the register for a buffer, and whether its address must be fetched into it.
     fn of(&mut self, buffer: usize) -> (Base, bool) {
         if let Some(&(_, register)) = self.resident.iter().find(|(b, _)| *b == buffer) {
             return (register, false);

@@ -1,20 +1,21 @@
-//! A machine for tests that runs the assembler's functions as another's disassembler reads them.
+//! A machine for tests. It runs the assembler's functions as another project's disassembler reads
+//! them.
 //!
-//! iced-x86 writes the bytes, yaxpeax-x86 reads them here. The machine follows them from the first
-//! instruction to the return, on any processor. General registers hold numbers, so that every
-//! address is known and must be one that the function may touch. Vectors hold bytes, and what an
+//! iced-x86 writes the bytes, and yaxpeax-x86 reads them here. The machine follows them from the
+//! first instruction to the return, on any processor. General registers hold numbers, so that every
+//! address is known and must be one that the function may touch. Vectors hold bytes. What an
 //! instruction does with them is written here a second time, as Intel's manual defines it and
-//! without the code that proves plans ([`vector`](crate::plan::vector)): where one of the two is
+//! without the code that proves plans ([`vector`](crate::plan::vector)): if one of the two is
 //! wrong, they differ.
 //!
-//! One run on random bytes shows what the code makes of all bytes, but for a small chance. A wrong
-//! vector in a sum adds random bytes to it, which are all zero with a chance of 2^-128. The rarest
-//! mistake that counts is a wrong entry of a table of 16. One byte in 16 reads it, and runs over
-//! words look each table up 256 times at least, so that it is missed with a chance of (15/16)^256,
-//! less than 10^-7. The bytes are the same in every run of a test.
+//! One run on random bytes shows what the code computes for all bytes, but for a small chance. A
+//! wrong vector in a sum adds random bytes to it, which are all zero with a chance of 2^-128. The
+//! rarest mistake that counts is a wrong entry of a table of 16. One byte in 16 reads it, and runs
+//! over words look each table up 256 times at least, so that it is missed with a chance of
+//! (15/16)^256, less than 10^-7. The bytes are the same in every run of a test.
 //!
-//! An instruction that the assembler has no reason to write is an error, and so is one that the
-//! instruction set does not have, or that it has in another encoding.
+//! An instruction that the assembler has no reason to write is an error. So is an instruction that
+//! the instruction set lacks, or that it has in another encoding.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -29,28 +30,28 @@ use crate::run::jit::isa::Isa;
 
 type Result<T> = std::result::Result<T, String>;
 
-/// The bytes of a vector.
+/// Bytes of a vector.
 pub(super) type Vector = Vec<u8>;
 
-/// The most instructions that a run may take.
+/// Largest number of instructions in a run.
 const MAX_RUN: usize = 1 << 20;
 
-/// The longest instruction.
+/// Bytes of the longest instruction.
 const MAX_INSTRUCTION: usize = 15;
 
-/// Where the address to return to stands, and the words below it that may be pushed.
+/// Address of the return address; words may be pushed below it.
 const STACK: u64 = 0x7FFF_0000;
 const STACK_WORDS: u64 = 6;
 
-/// What the caller has in register `n`: not the address of anything.
+/// What the caller has in register `n`: a value that is no valid address.
 const fn garbage(n: u8) -> u64 {
     0xDEAD_0000_0000 + ((n as u64) << 12)
 }
 
-/// The truth table of the parity of three bits.
+/// Truth table of the parity of three bits.
 const PARITY: u8 = 0b1001_0110;
 
-/// An instruction as it is read.
+/// An instruction as the disassembler reads it.
 pub(super) struct Decoded {
     /// What is done; `instruction` has another name for it where [`TWINS`] says so.
     opcode: Opcode,
@@ -58,7 +59,7 @@ pub(super) struct Decoded {
 }
 
 impl Decoded {
-    /// Reads the instruction that some bytes begin with.
+    /// Reads the instruction at the beginning of `bytes`.
     fn read(bytes: &[u8]) -> Result<Self> {
         let mut bytes = bytes[..bytes.len().min(MAX_INSTRUCTION)].to_vec();
         let twin = TWINS.iter().find(|twin| (twin.is_at)(&bytes));
@@ -98,10 +99,10 @@ impl fmt::Display for Decoded {
     }
 }
 
-/// How vector instructions are encoded.
+/// Encodings of vector instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
-    /// SSE's: two operands, of which the first is read and written.
+    /// SSE: two operands, the first of which is read and written.
     Legacy,
     Vex,
     Evex,
@@ -117,14 +118,15 @@ impl Encoding {
     }
 }
 
-/// Instructions that yaxpeax-x86 2.2 does not know, and others that it knows with the same operands:
-/// they differ in the byte of the opcode only, and are read as these.
+/// Instructions that yaxpeax-x86 2.2 does not know, each with one that it knows and that has the
+/// same operands. The two differ only in the opcode byte, so the unknown one is read as the known
+/// one.
 struct Twin {
     is_at: fn(&[u8]) -> bool,
-    /// Where the opcode stands, and that of the instructions which are known.
+    /// Position of the opcode, and the opcode of the known instructions.
     opcode_at: usize,
     opcode_byte: u8,
-    /// As what they are read, and what they are.
+    /// Pairs of the name under which an instruction is read and its true name.
     names: &'static [(Opcode, Opcode)],
 }
 
@@ -136,7 +138,7 @@ const TWINS: [Twin; 2] = [
         opcode_byte: 0x0F,
         names: &[(Opcode::VPALIGNR, Opcode::VGF2P8AFFINEQB)],
     },
-    // EVEX.66.0F 71, shifts of 16 bits, are read as EVEX.66.0F.W0 72, those of 32 bits.
+    // EVEX.66.0F 71, shifts of 16 bits, are read as EVEX.66.0F.W0 72, shifts of 32 bits.
     Twin {
         is_at: |bytes| matches!(bytes, [0x62, map, _, _, 0x71, ..] if map & 7 == 1),
         opcode_at: 4,
@@ -145,7 +147,7 @@ const TWINS: [Twin; 2] = [
     },
 ];
 
-/// Reads a function; every byte behind the constants must be a part of an instruction.
+/// Reads a function; every byte after the constants must be a part of an instruction.
 pub(super) fn decode(code: &MachineCode) -> Result<BTreeMap<usize, Decoded>> {
     let mut instructions = BTreeMap::new();
     let mut at = code.entry;
@@ -159,47 +161,47 @@ pub(super) fn decode(code: &MachineCode) -> Result<BTreeMap<usize, Decoded>> {
     Ok(instructions)
 }
 
-/// How often a run did what costs.
+/// Counts of the operations in a run that cost time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Counts {
     /// Instructions on vectors.
     pub(super) vectors: usize,
-    /// Vectors that are read from memory.
+    /// Vectors read from memory.
     pub(super) loads: usize,
-    /// Vectors that are written.
+    /// Vectors written to memory.
     pub(super) stores: usize,
-    /// Lines, and parts of lines, that are asked for ahead.
+    /// Lines, and parts of lines, that are prefetched.
     pub(super) prefetches: usize,
 }
 
 /// Registers and memory.
 pub(super) struct Machine {
     isa: Isa,
-    /// What stands before the function, from address 0 on.
+    /// Bytes stored before the function, from address 0 on.
     constants: Vec<u8>,
-    /// Where the next instruction begins.
+    /// Address of the next instruction.
     next: usize,
     general: [u64; 16],
     registers: [Option<Vector>; 32],
-    /// Mask registers, a bit a byte of a vector.
+    /// Mask registers: one bit for each byte of a vector.
     masks: [Option<Vec<bool>>; 8],
     /// Words that may be read and written, by address: the stack and the buffers' addresses.
     pub(super) words: BTreeMap<u64, u64>,
     /// Vectors that may be read, by address, once they have a value.
     pub(super) vectors: BTreeMap<u64, Option<Vector>>,
-    /// Those of them that may be written.
+    /// Addresses of the vectors that may be written.
     pub(super) writable: BTreeSet<u64>,
-    /// Addresses that were written past the cache, and not fenced yet, in order.
+    /// Addresses written with non-temporal stores and not fenced yet, in order.
     past_cache: Vec<u64>,
-    /// The flag that a conditional jump reads, where its value is known.
+    /// The flag that a conditional jump reads, if its value is known.
     zero: Option<bool>,
     pub(super) counts: Counts,
-    /// The bytes of the constants that were read.
+    /// Bytes of the constants that were read.
     pub(super) constants_read: BTreeSet<usize>,
 }
 
 impl Machine {
-    /// A machine at the start of a function with three arguments.
+    /// Creates a machine at the start of a function with three arguments.
     pub(super) fn new(isa: Isa, arguments: [u64; 3]) -> Self {
         let mut general: [u64; 16] = std::array::from_fn(|n| garbage(n as u8));
         let [pointers, count, scratch] = arguments;
@@ -228,7 +230,7 @@ impl Machine {
         }
     }
 
-    /// Memory of whole vectors from an address on that holds these bytes.
+    /// Maps memory in whole vectors from address `start` on, which holds `bytes`.
     pub(super) fn map(&mut self, start: u64, bytes: &[u8]) {
         let vector = self.isa.vector();
         let addresses = (start..).step_by(vector);
@@ -236,7 +238,7 @@ impl Machine {
         self.vectors.extend(addresses.zip(vectors));
     }
 
-    /// Memory that has no value yet, and may be written.
+    /// Maps memory that has no value yet and may be written.
     pub(super) fn map_scratch(&mut self, start: u64, bytes: usize) {
         for address in (start..start + bytes as u64).step_by(self.isa.vector()) {
             self.vectors.insert(address, None);
@@ -244,7 +246,7 @@ impl Machine {
         }
     }
 
-    /// The bytes from an address on, in whole vectors.
+    /// Returns `bytes` bytes from address `start` on, in whole vectors.
     pub(super) fn bytes(&self, start: u64, bytes: usize) -> Result<Vec<u8>> {
         let addresses = (start..start + bytes as u64).step_by(self.isa.vector());
         let vectors = addresses.map(|address| match self.vectors.get(&address) {
@@ -325,7 +327,7 @@ impl Machine {
         self.counts.vectors += 1;
         let &Decoded { opcode, ref instruction } = decoded;
         let [a, b, c, d] = &operands(instruction);
-        // SSE's instructions change their first source.
+        // SSE instructions change their first source.
         let [first, second] = if self.isa == Isa::Ssse3 { [a, b] } else { [b, c] };
         let broadcasts = instruction.prefixes.evex().is_some_and(|evex| evex.broadcast());
         let made = match opcode {
@@ -365,7 +367,7 @@ impl Machine {
                     let (bytes, bits) = (self.read(first, false)?, immediate(second)?);
                     by_lanes(&bytes, &bytes, |lane, _| shift(lane, bits.into()))
                 }
-                // What the register holds does not matter.
+                // The value in the register does not matter.
                 (_, Some(_)) if is_zeroing(opcode) && first == second => {
                     vec![0; self.isa.vector()]
                 }
@@ -379,7 +381,8 @@ impl Machine {
         self.write(a, made)
     }
 
-    /// The instruction set has the instruction, encoded as its others.
+    /// Checks that the instruction set has the instruction, in the encoding of its other
+    /// instructions.
     fn check_encoding(&self, decoded: &Decoded) -> Result<()> {
         if decoded.encoding() != Encoding::of(self.isa) || !has(self.isa, decoded.opcode) {
             return Err(format!("is not among {:?} code", self.isa));
@@ -388,7 +391,7 @@ impl Machine {
         if prefixes.evex().is_some_and(|evex| evex.merge() || evex.mask_reg() != 0) {
             return Err("is masked".to_owned());
         }
-        // SSE's other operands in memory would have to be aligned.
+        // Other SSE operands in memory would have to be aligned.
         let moves = matches!(decoded.opcode, Opcode::MOVDQU | Opcode::MOVNTDQ);
         let in_memory = operands(&decoded.instruction).iter().any(is_in_memory);
         if self.isa == Isa::Ssse3 && !moves && in_memory {
@@ -415,7 +418,7 @@ impl Machine {
         value.clone().ok_or("reads what has no value yet".to_owned())
     }
 
-    /// Reads this many bytes of the constants, and repeats them.
+    /// Reads `bytes` bytes of the constants, and repeats them.
     fn constant(&mut self, operand: &Operand, bytes: usize) -> Result<Vector> {
         let start = self.address(operand)? as usize;
         let end = start.saturating_add(bytes);
@@ -441,7 +444,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The number of a vector register; `None` for memory.
+    /// Returns the number of a vector register; `None` for memory.
     fn register(&self, operand: &Operand) -> Result<Option<usize>> {
         let register = match operand {
             Operand::Register { reg } | Operand::RegisterMaskMerge { reg, .. } => reg,
@@ -505,7 +508,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Prefetching cannot fail, but is to help: the first line that it is for is of a buffer.
+    /// Checks that a prefetch is useful, although it cannot fail: its first line belongs to a
+    /// buffer.
     fn prefetch(&self, operand: &Operand) -> Result<usize> {
         let address = self.address(operand)?;
         let before = self.vectors.range(..=address).next_back();
@@ -514,7 +518,8 @@ impl Machine {
         if near { Ok(1) } else { Err(format!("asks for {address:#x}")) }
     }
 
-    /// What bypasses the cache must fill whole lines, each without anything in between.
+    /// Checks that non-temporal stores fill whole lines, each without another such store in
+    /// between.
     fn check_whole_lines(&mut self) -> Result<()> {
         let line = LINE as u64;
         for parts in self.past_cache.chunks(LINE / self.isa.vector()) {
@@ -527,7 +532,7 @@ impl Machine {
         Ok(())
     }
 
-    /// What the caller may rely on.
+    /// Checks what the caller may rely on after the return.
     fn check_return(&self) -> Result<()> {
         use RegSpec as R;
         for register in [R::rbx(), R::rbp(), R::r12(), R::r13(), R::r14(), R::r15()] {
@@ -548,22 +553,22 @@ impl Machine {
     }
 }
 
-/// Where execution goes on.
+/// Where execution continues.
 enum Flow {
     Next,
-    /// So many bytes from the next instruction.
+    /// This many bytes from the next instruction.
     Jump(isize),
     Return,
 }
 
-/// The top of the stack.
+/// Top of the stack.
 const TOP: Operand = Operand::MemDeref { base: RegSpec::rsp() };
 
 fn operands(instruction: &Instruction) -> [Operand; 4] {
     std::array::from_fn(|n| instruction.operand(n as u8))
 }
 
-/// The number of a general register of 64 bits.
+/// Returns the number of a general register of 64 bits.
 fn general(operand: &Operand) -> Result<usize> {
     match operand {
         Operand::Register { reg } if *reg == RegSpec::q(reg.num() % 16) => Ok(reg.num().into()),
@@ -571,7 +576,7 @@ fn general(operand: &Operand) -> Result<usize> {
     }
 }
 
-/// The number of a mask register.
+/// Returns the number of a mask register.
 fn mask(operand: &Operand) -> Result<usize> {
     match operand {
         Operand::Register { reg } if *reg == RegSpec::mask(reg.num() % 8) => Ok(reg.num().into()),
@@ -597,7 +602,7 @@ fn is_in_memory(operand: &Operand) -> bool {
     )
 }
 
-/// Whether an operand stands in memory, relative to the code.
+/// Whether an operand lies in memory, relative to the code.
 fn is_constant(operand: &Operand) -> bool {
     matches!(
         operand,
@@ -613,7 +618,7 @@ fn distance(operand: &Operand) -> Result<isize> {
     }
 }
 
-/// Whether an instruction set has an instruction on vectors, of those that the assembler writes.
+/// Whether an instruction set has a vector instruction, among those that the assembler writes.
 fn has(isa: Isa, opcode: Opcode) -> bool {
     use Opcode as O;
     let avx2 = matches!(isa, Isa::Avx2 | Isa::Avx2Gfni);
@@ -637,16 +642,16 @@ fn has(isa: Isa, opcode: Opcode) -> bool {
     }
 }
 
-/// The 16 bytes on which most instructions act apart from the others of a vector.
+/// The 16 bytes that most instructions process separately from the rest of a vector.
 type Lane = [u8; 16];
 
-/// What an instruction makes of two vectors, lane by lane.
+/// Applies an instruction to two vectors, lane by lane.
 fn by_lanes(a: &[u8], b: &[u8], made: impl Fn(Lane, Lane) -> Lane) -> Vector {
     let ((a, _), (b, _)) = (a.as_chunks(), b.as_chunks());
     a.iter().zip(b).flat_map(|(&a, &b)| made(a, b)).collect()
 }
 
-/// What instructions with an immediate number of bits do.
+/// Returns what an instruction with an immediate number of bits does.
 fn shift(opcode: Opcode) -> Option<fn(Lane, u32) -> Lane> {
     use Opcode as O;
     // Shifts by more bits than an element has leave zeros, or copies of the sign.
@@ -664,7 +669,7 @@ fn shift(opcode: Opcode) -> Option<fn(Lane, u32) -> Lane> {
     })
 }
 
-/// What instructions with two sources do.
+/// Returns what an instruction with two sources does.
 fn combination(opcode: Opcode) -> Option<fn(Lane, Lane) -> Lane> {
     use Opcode as O;
     Some(match opcode {
@@ -731,7 +736,7 @@ fn add_doublewords(a: Lane, b: Lane) -> Lane {
     sum
 }
 
-/// The words of `a`, then of `b`, each of them a number with sign, which becomes the nearest byte.
+/// Packs the words of `a`, then of `b`: each is a number with sign, which becomes the nearest byte.
 fn pack(a: Lane, b: Lane) -> Lane {
     let words = [a, b].concat();
     let mut words = words.as_chunks().0.iter().map(|&word| i16::from_le_bytes(word));
@@ -743,12 +748,12 @@ fn interleave(a: &[u8], b: &[u8]) -> Lane {
     std::array::from_fn(|_| bytes.next().unwrap_or_default())
 }
 
-/// Every byte times the matrix of 8 by 8 bits in the 64 bits where it stands, plus a constant.
+/// Multiplies every byte by the matrix of 8 by 8 bits in the same 64 bits, and adds a constant.
 fn affine(bytes: Lane, matrices: Lane, constant: u8) -> Lane {
     std::array::from_fn(|n| {
         let (matrices, _) = matrices.as_chunks();
         let matrix = u64::from_le_bytes(matrices[n / 8]);
-        // Bit i comes of row 7 - i.
+        // Bit i comes from row 7 - i.
         let bit = |i: u32| ((matrix >> (8 * (7 - i))) as u8 & bytes[n]).count_ones() & 1;
         (0..8).fold(constant, |byte, i| byte ^ (bit(i) as u8) << i)
     })

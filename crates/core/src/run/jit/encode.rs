@@ -9,15 +9,15 @@ use crate::run::jit::x86_64;
 /// Machine code: a function's constants, then its instructions.
 pub(crate) struct MachineCode {
     pub(crate) bytes: Vec<u8>,
-    /// Where the first instruction is.
+    /// Offset of the first instruction.
     pub(crate) entry: usize,
 }
 
-/// The machine code of a function.
+/// Encodes a function as machine code.
 ///
 /// # Errors
-/// If this build has no assembler for the instruction set, or an instruction cannot be encoded,
-/// which would be a bug here.
+/// If this build has no assembler for the instruction set, or if an instruction cannot be encoded,
+/// which would be a bug of this crate.
 pub(crate) fn encode(isa: Isa, function: &Assembled) -> Result<MachineCode, String> {
     let Assembled { instructions, constants, .. } = function;
     let entry = constants.len();
@@ -32,7 +32,8 @@ pub(crate) fn encode(isa: Isa, function: &Assembled) -> Result<MachineCode, Stri
     Ok(MachineCode { bytes: [&constants[..], &code].concat(), entry })
 }
 
-/// A function as text, an instruction a line; a jump's target is an instruction's number, from 0.
+/// Lists a function as text, one instruction a line; a jump's target is an instruction's number,
+/// from 0.
 ///
 /// # Errors
 /// As [`encode`].

@@ -4,11 +4,11 @@
 //! are never both. Where the system forbids executable pages, mapping fails and the caller falls
 //! back to kernels that need none.
 //!
-//! x86-64 sees what was written when it executes it. AArch64 has a cache of its own for instructions:
-//! what was written must be cleaned from the data cache and its addresses dropped from that of
-//! instructions, once, for all cores; and each core must drop what it has fetched ahead, before it
-//! executes (Arm Architecture Reference Manual, "Concurrent modification and execution of
-//! instructions"). dynasm-rs has functions for both.
+//! On x86-64, the processor executes what was last written. AArch64 has a separate instruction
+//! cache: what was written must be cleaned from the data cache, and its addresses dropped from the
+//! instruction cache, once, for all cores. Then each core must drop the instructions that it has
+//! prefetched, before it executes (Arm Architecture Reference Manual, "Concurrent modification and
+//! execution of instructions"). dynasm-rs has functions for both.
 
 use std::io;
 
@@ -21,7 +21,7 @@ impl ExecutableMemory {
     /// Copies machine code to executable pages.
     ///
     /// # Errors
-    /// When the system refuses to map memory or to make it executable.
+    /// If the system refuses to map memory or to make it executable.
     pub(crate) fn new(code: &[u8]) -> io::Result<Self> {
         let mut writable = MmapMut::map_anon(code.len())?;
         writable.copy_from_slice(code);
@@ -31,7 +31,7 @@ impl ExecutableMemory {
         Ok(Self(executable))
     }
 
-    /// The first instruction, for this thread to execute.
+    /// Returns the first instruction, for this thread to execute.
     pub(crate) fn start(&self) -> *const u8 {
         #[cfg(target_arch = "aarch64")]
         dynasmrt::cache_control::prepare_for_execution(&self.0);

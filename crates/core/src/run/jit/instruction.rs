@@ -1,22 +1,22 @@
-//! Instructions of the function that a plan becomes, on no processor in particular.
+//! Instructions of the function that a plan becomes, for no particular processor.
 //!
-//! [`assemble`](crate::run::jit::assemble) writes them; `x86_64` and `aarch64` turn each into one or a
-//! few of their processor's.
+//! [`assemble`](crate::run::jit::assemble()) writes them; `x86_64` and `aarch64` translate each to
+//! one or a few instructions of their processor.
 
 use crate::plan::steps::{Register, Step};
 
 /// A general register that holds an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Base {
-    /// The argument `pointers`.
+    /// Register of the argument `pointers`.
     Pointers,
-    /// The argument `scratch`.
+    /// Register of the argument `scratch`.
     Scratch,
-    /// One of those for buffers' addresses, from 0.
+    /// Register for a buffer's address, numbered from 0.
     Buffer(u8),
-    /// One of the same, to which the index register is added.
+    /// Register for a buffer's address, to which the index register is added.
     Indexed(u8),
-    /// Where the function's constants begin.
+    /// Register for the beginning of the function's constants.
     Constants,
 }
 
@@ -24,36 +24,36 @@ pub(crate) enum Base {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     pub(crate) base: Base,
-    /// In bytes from the base.
+    /// Bytes from the base.
     pub(crate) offset: usize,
 }
 
 /// A general register that counts bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counter {
-    /// The argument `count`.
+    /// Counter of the argument `count`.
     Outer,
-    /// The bodies that are left in a packet.
+    /// Counter of the bodies that are left in a packet.
     Inner,
 }
 
 /// One instruction of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Instruction {
-    /// Saves the registers that the caller wants back.
+    /// Saves the registers that the caller expects unchanged.
     Enter,
     /// Makes the constants addressable.
     FindConstants,
-    /// Restores them and returns.
+    /// Restores the saved registers and returns.
     Leave {
-        /// Whether there were non-temporal stores.
+        /// Whether the function contains non-temporal stores.
         nontemporal: bool,
     },
-    /// `to = *from`, an address.
+    /// `to = *from`, where the value is an address
     Fetch { to: Base, from: Place },
     /// `base += bytes`
     Advance { base: Base, bytes: usize },
-    /// `*place += bytes`, an address.
+    /// `*place += bytes`, where the value is an address
     AdvanceFetched { place: Place, bytes: usize },
     /// `index = 0`
     StartIndex,
@@ -61,12 +61,12 @@ pub(crate) enum Instruction {
     AdvanceIndex(usize),
     /// `inner = count`
     Count(usize),
-    /// `counter -= 1; if counter != 0 { goto the instruction of number to }`
+    /// `counter -= 1; if counter != 0 { goto the instruction number to }`
     Repeat { counter: Counter, to: usize },
-    /// Has a line fetched to the cache.
+    /// Prefetches a line into the cache.
     Prefetch(Place),
-    /// What register allocation says.
+    /// A step of the register allocation.
     Step(Step<Place>),
-    /// Stores a vector by a non-temporal store.
+    /// Stores a vector with a non-temporal store.
     StoreNontemporal { from: Register, to: Place },
 }

@@ -1,4 +1,4 @@
-//! Instruction sets that there is a compiler for.
+//! Instruction sets that compiled kernels exist for.
 
 use crate::plan::machine::{LINE, Machine, Multiplier};
 use crate::plan::variants::Target;
@@ -10,24 +10,24 @@ pub(crate) enum Isa {
     Ssse3,
     /// 16 registers of 32 bytes.
     Avx2,
-    /// As [`Isa::Avx2`], and bit matrices.
+    /// As [`Isa::Avx2`], with bit matrices.
     Avx2Gfni,
     /// 32 registers of 32 bytes and three-input XOR.
     Avx512Vl,
     /// 32 registers of 64 bytes and three-input XOR.
     Avx512,
-    /// As [`Isa::Avx512`], and operations on bytes.
+    /// As [`Isa::Avx512`], with operations on bytes.
     Avx512Bw,
-    /// As [`Isa::Avx512Bw`], and bit matrices.
+    /// As [`Isa::Avx512Bw`], with bit matrices.
     Avx512Gfni,
     /// 32 registers of 16 bytes, loaded and stored in pairs; no memory operands.
     Neon,
-    /// As [`Isa::Neon`], and three-input XOR.
+    /// As [`Isa::Neon`], with three-input XOR.
     NeonSha3,
 }
 
 impl Isa {
-    /// Whether this processor has it.
+    /// Whether this processor has the instruction set.
     pub(crate) fn is_available(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -56,7 +56,7 @@ impl Isa {
         }
     }
 
-    /// The bytes of a vector.
+    /// Bytes of a vector.
     pub(crate) fn vector(self) -> usize {
         match self {
             Self::Ssse3 | Self::Neon | Self::NeonSha3 => 16,
@@ -65,7 +65,7 @@ impl Isa {
         }
     }
 
-    /// What planning must know.
+    /// What planning must know about the instruction set.
     pub(crate) fn target(self) -> Target {
         let machine = Machine {
             registers: self.registers(),
@@ -82,18 +82,18 @@ impl Isa {
         Target { machine, vector: self.vector() }
     }
 
-    /// The number of vector registers.
+    /// Number of vector registers.
     pub(crate) fn registers(self) -> usize {
         if self.is_avx512() || self.is_aarch64() { 32 } else { 16 }
     }
 
-    /// How many general registers may hold buffers' addresses, beside that of the constants if a
-    /// function has any.
+    /// Number of general registers that may hold buffers' addresses. The address of the constants
+    /// takes another, if a function has constants.
     pub(crate) fn addresses(self, has_constants: bool) -> u8 {
         match self.is_aarch64() {
-            // The constants' address takes one.
+            // The address of the constants takes one register.
             true => 22 - u8::from(has_constants),
-            // They are found relative to the code.
+            // Constants are addressed relative to the code.
             false => 11,
         }
     }
@@ -103,17 +103,18 @@ impl Isa {
         !self.is_aarch64()
     }
 
-    /// How many inputs are copied to the scratch at once: a line's where vectors move in pairs.
+    /// How many inputs are copied to the scratch at once: those of a cache line where vectors move
+    /// in pairs.
     pub(crate) fn copied_together(self) -> usize {
         if self.is_aarch64() { LINE / self.vector() } else { 1 }
     }
 
-    /// The bytes that a constant takes in memory: a whole vector, or what is broadcast.
+    /// Bytes of a constant in memory: a whole vector, or the part that is broadcast.
     pub(crate) fn constant_bytes(self) -> usize {
         if self.is_avx512() { 16 } else { self.vector() }
     }
 
-    /// Whether instructions have the encoding of AVX-512.
+    /// Whether instructions have the AVX-512 encoding.
     pub(crate) fn is_avx512(self) -> bool {
         matches!(self, Self::Avx512Vl | Self::Avx512 | Self::Avx512Bw | Self::Avx512Gfni)
     }

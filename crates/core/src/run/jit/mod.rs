@@ -1,13 +1,14 @@
 //! The compiled kernel: a plan as straight-line machine code.
 //!
-//! The plan says what happens in registers ([`Variants`]); [`assemble`] makes a function of it,
-//! [`encode`] writes that for the processor, [`exec_memory`] makes it executable. One pass over memory
-//! runs the whole schedule on one vector of every packet, temporaries in registers.
+//! The plan says what happens in registers ([`Variants`]). [`assemble()`] makes a function of it,
+//! [`encode`] writes the function for the processor, and [`exec_memory`] makes it executable. One
+//! pass over memory runs the whole schedule on one vector of every packet, with temporaries in
+//! registers.
 //!
-//! Compiling takes half a millisecond for 10+4, in which the tiled kernel runs over some megabytes;
-//! so unless a compiled kernel is asked for by name, it is made when that many have been run over.
-//! Before it touches anyone's data, compiled code runs on a small set of bytes and must give what
-//! the interpreter gives; if it does not, or cannot be made executable, the tiled kernel of the
+//! Compiling takes half a millisecond for 10+4; in that time the tiled kernel runs over some
+//! megabytes. So unless a compiled kernel is asked for by name, it is compiled only after that many
+//! bytes. Before compiled code touches anyone's data, it runs on a small set of bytes and must give
+//! the interpreter's result. If it does not, or cannot be made executable, the tiled kernel of the
 //! same instruction set serves.
 
 #![allow(unsafe_code)]
@@ -44,11 +45,11 @@ use crate::run::jit::isa::Isa;
 /// Why a program was not compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Refusal {
-    /// The plan has no instructions for it, for this reason.
+    /// The plan has no instructions for the instruction set, for this reason.
     Unplanned(String),
     /// The system forbids executable memory, for this reason.
     Forbidden(String),
-    /// The compiled code computed wrong.
+    /// The compiled code gave a wrong result.
     Wrong,
 }
 
@@ -57,27 +58,27 @@ pub(crate) fn probe() -> Result<(), String> {
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
         return Err(format!("there is no compiler for {}", std::env::consts::ARCH));
     }
-    // A page of zeros, which are never run.
+    // The page holds zeros, which are never run.
     ExecutableMemory::new(&[0; LINE]).map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// How and when programs are compiled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Compiling {
-    /// How many bytes a program runs over before it is compiled.
+    /// Bytes that a program runs over before it is compiled.
     pub(crate) after: usize,
-    /// Whether wide stripes from memory are prefetched by instructions.
+    /// Whether compiled code prefetches wide stripes from memory.
     pub(crate) prefetch: bool,
 }
 
-/// A program that is compiled once enough bytes have asked for it, and run by the tiled kernel until
-/// then or where compiling fails.
+/// A program that is compiled once enough bytes have asked for it. Until then, and where compiling
+/// fails, the tiled kernel runs it.
 pub(crate) struct Jit {
     variants: Variants,
     isa: Isa,
     tiled: Box<dyn PreparedKernel>,
     how: Compiling,
-    /// The bytes of a stripe of all buffers.
+    /// Bytes of a stripe of all buffers.
     stripe: usize,
     bytes: AtomicUsize,
     code: OnceLock<Result<Code, Refusal>>,
@@ -85,13 +86,14 @@ pub(crate) struct Jit {
 
 /// The compiled functions of a program.
 struct Code {
-    /// That of [`Variant::PLAIN`], which is compiled first and tells whether compiling works.
+    /// Function of [`Variant::PLAIN`], which is compiled first and tells whether compiling works.
     plain: Function,
-    /// Those of the others, in the order of [`number`], each compiled when it is first needed.
+    /// Functions of the other variants, in the order of [`number`], each compiled when first
+    /// needed.
     others: [OnceLock<Result<Function, Refusal>>; 7],
 }
 
-/// A number from 0 for every variant but the plain one.
+/// Returns a number from 0 for every variant but the plain one.
 fn number(variant: Variant) -> Option<usize> {
     let Variant { nontemporal, stage_inputs, prefetch } = variant;
     let number =
@@ -99,7 +101,7 @@ fn number(variant: Variant) -> Option<usize> {
     number.checked_sub(1)
 }
 
-/// What [`assemble`] makes, in the calling convention that it follows.
+/// The function that [`assemble()`] makes, in the calling convention that it follows.
 #[cfg(target_arch = "x86_64")]
 type Entry = unsafe extern "sysv64" fn(*mut *mut u8, usize, *mut u8);
 #[cfg(not(target_arch = "x86_64"))]
@@ -112,8 +114,8 @@ struct Function {
 }
 
 impl Jit {
-    /// A program for an instruction set, `None` where the processor lacks it. `tiled` runs what is
-    /// not compiled.
+    /// Prepares a program for an instruction set; `None` if the processor lacks it. `tiled` runs
+    /// what is not compiled.
     pub(crate) fn prepare(
         variants: Variants,
         isa: Isa,
@@ -129,7 +131,7 @@ impl Jit {
         Some(Box::new(Self { variants, isa, tiled, how, stripe, bytes, code }))
     }
 
-    /// The compiled code, if it is time for it and there is any.
+    /// Returns the compiled code, if enough bytes have been run and compiling succeeds.
     fn code(&self, stripes: usize) -> Option<&Code> {
         if let Some(code) = self.code.get() {
             return code.as_ref().ok();
@@ -142,7 +144,8 @@ impl Jit {
         self.code.get_or_init(|| Code::compile(&self.variants, self.isa)).as_ref().ok()
     }
 
-    /// The function that suits a call's memory, or where that cannot be made the plain one.
+    /// Returns the function that suits a call's memory, or the plain one if that cannot be
+    /// compiled.
     fn function<'c>(
         &self,
         code: &'c Code,
@@ -172,7 +175,7 @@ impl PreparedKernel for Jit {
                 });
                 let function = self.function(code, memory, pointers);
                 // SAFETY: the caller vouches for the buffers of all stripes; `count` bodies stay
-                // within the first `covered` of them; `prepare` asked for the instruction set.
+                // within the first `covered` of them; `prepare` checked for the instruction set.
                 unsafe { function.call(pointers, count) };
             }
             rest.start += covered;
@@ -202,7 +205,7 @@ impl Code {
     }
 }
 
-/// The function of a variant, before it is encoded.
+/// Assembles the function of a variant, before it is encoded.
 ///
 /// # Errors
 /// If the plan has no instructions for it.
@@ -215,7 +218,7 @@ fn assembled(variants: &Variants, isa: Isa, variant: Variant) -> Result<Assemble
     Ok(assemble(isa, variants.program(), allocation, walk, variant))
 }
 
-/// The machine code of a variant, an instruction a line; the processor need not have the
+/// Lists the machine code of a variant, one instruction a line; the processor need not have the
 /// instruction set.
 pub(crate) fn listing(variants: &Variants, isa: Isa, variant: Variant) -> Option<String> {
     encode::list(isa, &assembled(variants, isa, variant).ok()?).ok()
@@ -237,8 +240,8 @@ impl Function {
     /// processor has the instruction set; `count` is not 0.
     unsafe fn call(&self, pointers: &mut [*mut u8], count: usize) {
         let mut scratch = Scratch::new(self.scratch);
-        // SAFETY: the memory holds a function of this type, made by `assemble`, which touches
-        // what the caller vouches for, `pointers`, and `scratch` bytes of scratch, of which it
+        // SAFETY: the memory holds a function of this type, made by `assemble`. It touches what
+        // the caller vouches for, `pointers`, and `scratch` bytes of scratch, of which it
         // reads only what it has written.
         unsafe {
             let entry = self.memory.start().add(self.entry);
@@ -247,7 +250,7 @@ impl Function {
         }
     }
 
-    /// Runs a few bodies on bytes of a prime period and compares with the interpreter.
+    /// Runs a few bodies on bytes of a prime period and compares the result with the interpreter's.
     fn is_right(&self, program: &Program, shape: Shape) -> bool {
         let packet = program.packet();
         // Two stripes, or as many as make two bodies.

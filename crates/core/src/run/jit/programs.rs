@@ -1,4 +1,4 @@
-//! Programs over words for the tests of compiled code, and bytes for any.
+//! Programs over words for the tests of compiled code, and test bytes for any program.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -10,18 +10,18 @@ use crate::plan::products::Rows;
 use crate::plan::program::{Location, Program};
 use crate::run::jit::isa::Isa;
 
-/// The lines of every cell of words that a run covers: each byte of words of four is looked up in a
-/// table 256 times.
+/// Lines of every cell of words that a run covers. With this many, each byte of 4-byte words is
+/// looked up in a table 256 times.
 pub(super) const LINES_OF_WORDS: usize = 16;
 
-/// A stream of random bytes, for each seed the same in every run.
+/// Returns a stream of random bytes, which depends only on the seed.
 pub(super) fn random_bytes(seed: u64) -> impl FnMut() -> u8 {
     let mut stream = Xoshiro256PlusPlus::seed_from_u64(seed);
     move || (stream.next_u64() >> 56) as u8
 }
 
-/// Sums of products, inputs first in the buffers. The last `replaced` inputs and the outputs of the
-/// same numbers lie in the same place.
+/// Makes a program of sums of products, inputs first in the buffers. The last `replaced` inputs lie
+/// in the same places as the outputs of the same numbers.
 pub(super) fn of_rows(rows: &Rows, replaced: usize, isa: Isa) -> Program {
     let schedule = rows.schedule(isa.target().machine).unwrap();
     let at = |buffer| Location { buffer, row: 0 };
@@ -43,7 +43,7 @@ pub(super) fn parity(spec: &str) -> Rows {
     }
 }
 
-/// New parity of two contents of data node 0 and old parity.
+/// New parity from the old and new contents of data node 0 and the old parity.
 fn updated_parity(spec: &str) -> Rows {
     let Rows { field, coefficients, .. } = parity(spec);
     let outputs = coefficients.len();
@@ -55,8 +55,8 @@ fn updated_parity(spec: &str) -> Rows {
     Rows { field, inputs: 2 + outputs, coefficients }
 }
 
-/// Codes over words of each length: many products, few, none but doublings; updates in place;
-/// outputs that are zero or a copy of an input.
+/// Programs of codes over words of each length: with many products, with few, and with only
+/// doublings; updates in place; outputs that are zero or a copy of an input.
 pub(super) fn programs_of_words(isa: Isa) -> Vec<(String, Program)> {
     let encoded = [
         "isal-cauchy:k=10,m=4",

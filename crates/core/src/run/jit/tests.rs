@@ -1,5 +1,5 @@
-//! The emitted code against the schedule, for every instruction set and variant, without running
-//! it: see [`decoded`](super::decoded).
+//! Checks the emitted code against the schedule, for every instruction set and variant, without
+//! running it on the processor: see [`decoded`](super::decoded).
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::plan::steps::{Allocation, Operand, Step};
 use crate::plan::variants::{Planned, Walk};
 use crate::plan::vector::{Map, Pair};
 
-/// Where things lie in the machine: far from each other, buffers at lines.
+/// Addresses in the machine: far from each other, with buffers at the beginning of lines.
 const POINTERS: u64 = 0x1000_0000;
 const SCRATCH: u64 = 0x4000_0000;
 const BUFFERS: u64 = 1 << 32;
@@ -25,13 +25,13 @@ fn buffer_start(buffer: usize) -> u64 {
     BUFFERS + ((buffer as u64) << 24) + (buffer * LINE) as u64
 }
 
-/// The lines of every cell that a run covers at least.
+/// Fewest lines of every cell that a run covers.
 const LINES: usize = 3;
 
 /// The instruction sets that run programs of packets.
 const OF_PACKETS: [Isa; 4] = [Isa::Ssse3, Isa::Avx2, Isa::Avx512Vl, Isa::Avx512];
 
-/// Those that multiply words.
+/// The instruction sets that multiply words.
 const OF_WORDS: [Isa; 5] = [Isa::Ssse3, Isa::Avx2, Isa::Avx2Gfni, Isa::Avx512Bw, Isa::Avx512Gfni];
 
 const VARIANTS: [Variant; 4] = [
@@ -45,7 +45,7 @@ fn code(spec: &str) -> ErasureCode {
     ErasureCode::new(&spec.parse().unwrap()).unwrap()
 }
 
-/// What makes lost nodes' cells of the others', or parity of data when none are lost.
+/// Plans the cells of lost nodes from those of the others, or parity from data if none are lost.
 fn plan(code: &ErasureCode, lost: &[usize]) -> (Schedule, Vec<CellId>, Vec<CellId>) {
     let is_lost = |node: &NodeId| lost.contains(&node.index());
     let (have, want) = if lost.is_empty() {
@@ -71,7 +71,7 @@ fn of_nodes(spec: &str, lost: &[usize], packet: usize) -> Program {
     Program::new(schedule, locate(inputs), locate(outputs), rows, packet).unwrap()
 }
 
-/// A plan with a buffer for every cell, as lanes of shard files are.
+/// A plan with a buffer for every cell, as for the lanes of shard files.
 fn of_lanes(spec: &str, packet: usize) -> Program {
     let code = code(spec);
     let (schedule, inputs, outputs) = plan(&code, &[]);
@@ -82,7 +82,7 @@ fn of_lanes(spec: &str, packet: usize) -> Program {
     Program::new(schedule, locate(inputs), locate(outputs), rows, packet).unwrap()
 }
 
-/// New parity in the place of old parity.
+/// A plan that writes new parity in the place of old parity.
 fn of_update(spec: &str, packet: usize) -> Program {
     let code = code(spec);
     let parity = code.stored(Role::Parity);
@@ -111,10 +111,10 @@ struct Case<'a> {
     isa: Isa,
     variant: Variant,
     planned: &'a Planned,
-    /// The stripes that the run covers, and the outer loop's turns that takes.
+    /// Stripes that the run covers, and turns of the outer loop that this takes.
     stripes: usize,
     count: usize,
-    /// What the buffers hold at first.
+    /// Initial contents of the buffers.
     buffers: Vec<Vec<u8>>,
 }
 
@@ -158,7 +158,7 @@ impl<'a> Case<'a> {
         (0..program.rows().len()).filter(|&buffer| program.access(buffer) != (false, false))
     }
 
-    /// The buffer of a cell, and where its packets begin there.
+    /// Returns the buffer of a cell, and where its packets begin there.
     fn packets(&self, slot: Slot) -> (usize, impl Iterator<Item = usize>) {
         let program = self.program();
         let location = program.location(slot).unwrap();
@@ -167,15 +167,15 @@ impl<'a> Case<'a> {
         (location.buffer, (0..self.stripes).map(move |stripe| stripe * strip + first))
     }
 
-    /// All bytes of an input.
+    /// Returns all bytes of an input.
     fn input(&self, number: usize) -> Vec<u8> {
         let (buffer, packets) = self.packets(Slot::Input(number as u32));
         let packet = |start| &self.buffers[buffer][start..][..self.program().packet()];
         packets.flat_map(packet).copied().collect()
     }
 
-    /// What the buffers hold in the end: outputs as the interpreter makes them, all others as at
-    /// first.
+    /// Returns the final contents of the buffers: outputs as the interpreter computes them, all
+    /// others unchanged.
     fn expected(&self) -> Vec<Vec<u8>> {
         let (program, schedule) = (self.program(), self.program().schedule());
         let inputs: Vec<Vec<u8>> = (0..schedule.inputs()).map(|n| self.input(n)).collect();
@@ -191,7 +191,7 @@ impl<'a> Case<'a> {
         buffers
     }
 
-    /// The addresses of outputs' vectors.
+    /// Addresses of the vectors of all outputs.
     fn written(&self) -> impl Iterator<Item = u64> {
         let (program, vector) = (self.program(), self.isa.vector());
         let outputs = 0..program.schedule().outputs() as u32;
@@ -229,7 +229,7 @@ impl<'a> Case<'a> {
         (runs * (instructions + 2 * staged), runs * (loads + staged), runs * (stores + staged))
     }
 
-    /// Runs code, which should be this program's, and returns how it ended.
+    /// Runs code, which should be this program's, and returns the machine at the end.
     fn run(&self, code: &MachineCode) -> Result<Machine, String> {
         let mut machine = self.machine();
         machine.run(code)?;
@@ -248,7 +248,7 @@ impl<'a> Case<'a> {
         Ok(machine)
     }
 
-    /// Runs the program's code, and checks what the code is to do besides.
+    /// Runs the program's code, and checks its other properties.
     fn check(&self, what: &str) {
         let machine = self.run(&self.code()).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(machine.counts.prefetches > 0, self.variant.prefetch, "{what}");
@@ -259,8 +259,9 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The instructions that a step is: one, but for the sign of bytes on AVX-512, which goes through a
-/// mask, and the copies that SSE makes of what its instructions would change.
+/// Number of instructions of a step: one, except for the sign of bytes on AVX-512, which goes
+/// through a mask, and for the copies that SSE makes of operands that its instructions would
+/// change.
 fn instructions(isa: Isa, step: &Step) -> usize {
     let copies = |to, a, b, commutes| match (to == a, Operand::Register(to) == b) {
         (true, _) => 0,
@@ -284,8 +285,9 @@ fn instructions(isa: Isa, step: &Step) -> usize {
     }
 }
 
-/// Codes with few and many buffers, rows, spilled temporaries; packets of a vector, a line, half
-/// lines and several of each; losses, lanes, updates in place, inputs that are not read.
+/// Programs of codes with few and many buffers, rows, and spilled temporaries; packets of a vector,
+/// a line, half lines and several of each; losses, lanes, updates in place, and inputs that are not
+/// read.
 fn programs_of_packets() -> Vec<(String, Program)> {
     let nodes = [
         ("1+1", &[][..], 64),
@@ -346,7 +348,7 @@ fn code_over_words_does_what_the_schedule_says() {
     }
 }
 
-/// Compiled code over words of several bytes goes over whole buffers only.
+/// Compiled code over words of several bytes runs over whole buffers only.
 #[test]
 fn words_in_strips_are_not_served() {
     for isa in OF_WORDS {
@@ -359,10 +361,10 @@ fn words_in_strips_are_not_served() {
     }
 }
 
-/// Flips one bit of a program's code or constants after the other, but for `every` - 1 between, and
-/// asks whether that is noticed. Bits are left out that change no instruction or that no run reads.
-/// So are constants of equal bytes: of a zero that bytes are compared with, the lower bits matter to
-/// one byte in 256, and of the mask for the halves of bytes, lookups ignore bits 4 to 6.
+/// Flips one bit of a program's code or constants at a time, every `every`th bit, and checks that
+/// the change is noticed. Bits that change no instruction or that no run reads are left out. So are
+/// constants of equal bytes: the lower bits of a zero that bytes are compared with matter to one
+/// byte in 256, and lookups ignore bits 4 to 6 of the mask for the halves of bytes.
 fn assert_damage_is_noticed(program: Program, isa: Isa, every: usize) {
     let variants = Variants::new(&Arc::new(program), isa.target()).unwrap();
     let variant = Variant { nontemporal: true, stage_inputs: true, prefetch: false };
@@ -397,8 +399,8 @@ fn assert_damage_is_noticed(program: Program, isa: Isa, every: usize) {
     assert!(100 * missed.len() < tried, "{isa:?}: of {tried} bits these are missed: {missed:?}");
 }
 
-/// The check is worth something: flipped bits are noticed, but for a few without effect, as in
-/// restoring a register that the function leaves alone.
+/// Shows that the check works: flipped bits are noticed, except a few without effect, as in
+/// restoring a register that the function leaves unchanged.
 #[test]
 fn damage_to_code_over_packets_is_noticed() {
     for isa in OF_PACKETS {
@@ -406,7 +408,7 @@ fn damage_to_code_over_packets_is_noticed() {
     }
 }
 
-/// Of so many buffers that the function uses all registers for addresses.
+/// Uses so many buffers that the function needs all registers for addresses.
 #[test]
 fn damage_to_code_over_words_is_noticed() {
     for isa in OF_WORDS {

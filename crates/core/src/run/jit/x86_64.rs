@@ -1,8 +1,8 @@
 //! Machine code for x86-64.
 //!
-//! An [`Instruction`] is one of the processor's, but for the function's begin and end, the sign of
-//! bytes on AVX-512, and what SSE does in place. Constants are addressed relative to the code.
-//! iced-x86 encodes. The calling convention is System V's on every system.
+//! An [`Instruction`] becomes one instruction of the processor, except at the function's beginning
+//! and end, for the sign of bytes on AVX-512, and where SSE works in place. Constants are addressed
+//! relative to the code. iced-x86 encodes. The calling convention is System V's on every system.
 
 use iced_x86::{
     Code, Encoder, FastFormatter, IcedError, Instruction as Made, MemoryOperand, Register,
@@ -13,8 +13,9 @@ use crate::plan::vector::{Map, Pair};
 use crate::run::jit::instruction::{Base, Counter, Instruction, Place};
 use crate::run::jit::isa::Isa;
 
-/// General registers that may hold buffers' addresses. The others: rsp; rdi, rsi and rdx hold the
-/// arguments; rcx counts the inner loop or, where there is none, is the index.
+/// General registers that may hold buffers' addresses. The other registers: rsp is the stack
+/// pointer; rdi, rsi and rdx hold the arguments; rcx counts the inner loop or, if there is none, is
+/// the index.
 const ADDRESSES: [Register; 11] = [
     Register::RAX,
     Register::R8,
@@ -32,17 +33,17 @@ const ADDRESSES: [Register; 11] = [
 /// The index register.
 const INDEX: Register = Register::RCX;
 
-/// Those of [`ADDRESSES`] that the caller wants back.
+/// The registers of [`ADDRESSES`] that the caller expects unchanged.
 const SAVED: [Register; 6] =
     [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15];
 
-/// The truth table of `a ^ b ^ c`.
+/// Truth table of `a ^ b ^ c`.
 const XOR3: u32 = 0x96;
 
-/// The bytes of instructions that begin at byte `entry`, behind the constants.
+/// Encodes instructions that begin at byte `entry`, after the constants.
 ///
 /// # Errors
-/// If one cannot be encoded.
+/// If an instruction cannot be encoded.
 pub(crate) fn encode(
     isa: Isa,
     instructions: &[Instruction],
@@ -62,8 +63,8 @@ pub(crate) fn encode(
     Ok(encoder.take_buffer())
 }
 
-/// Instructions in Intel syntax, one a line; a jump's target is an instruction's number, from 0, and
-/// a constant is named by its place before the code.
+/// Lists instructions in Intel syntax, one a line. A jump's target is an instruction's number, from
+/// 0, and a constant is named by its place before the code.
 ///
 /// # Errors
 /// As [`encode`].
@@ -78,7 +79,7 @@ pub(crate) fn list(isa: Isa, instructions: &[Instruction]) -> Result<String, Ice
     Ok(listing)
 }
 
-/// What one encoding calls the vector instructions.
+/// Codes of the vector instructions in one encoding.
 struct Codes {
     /// The first vector register.
     first: Register,
@@ -90,14 +91,15 @@ struct Codes {
     xor: Code,
     and: Code,
     lookup: Code,
-    /// Where there are matrices, and where allocation says that there is a three-input XOR.
+    /// Affine transformation, used where there are bit matrices; and three-input XOR, used where
+    /// allocation says that there is one.
     affine: Code,
     xor3: Code,
     greater: Code,
     pack: Code,
     interleave: [Code; 2],
     shift_words: Code,
-    /// By the bytes of a word, 1, 2 and 4. Bytes have no arithmetic shift.
+    /// By the bytes of a word: 1, 2 and 4. Bytes have no arithmetic shift.
     twice: [Code; 3],
     sign: [Code; 2],
 }
@@ -206,20 +208,20 @@ fn codes(isa: Isa) -> &'static Codes {
     }
 }
 
-/// Turns instructions into the processor's.
+/// Translates instructions to the processor's.
 struct Translator {
     isa: Isa,
     codes: &'static Codes,
-    /// Per instruction, the number of the first one that it became.
+    /// For each instruction, the number of the first one that it became.
     starts: Vec<usize>,
     made: Vec<Made>,
 }
 
-/// What came of an instruction.
+/// Result of translating an instruction.
 type Outcome = Result<(), IcedError>;
 
 impl Translator {
-    /// The processor's instructions; branch targets are instruction numbers.
+    /// Translates to the processor's instructions; branch targets are instruction numbers.
     fn translate(isa: Isa, instructions: &[Instruction]) -> Result<Vec<Made>, IcedError> {
         let (starts, made) = (Vec::new(), Vec::new());
         let mut translator = Self { isa, codes: codes(isa), starts, made };
@@ -328,8 +330,8 @@ impl Translator {
         self.push(Made::with2(self.codes.load, to, from))
     }
 
-    /// `to = a op b`. SSE's instructions change their first operand, and those that take `to` as
-    /// their second are told so by exchanging `a` and `b` where the order does not matter.
+    /// `to = a op b`. SSE instructions change their first operand. If `to` is `b`, `a` and `b` are
+    /// exchanged, provided that their order does not matter.
     fn binary(
         &mut self,
         code: Code,
@@ -351,7 +353,7 @@ impl Translator {
         self.push(made)
     }
 
-    /// `to = a op b` by an instruction that does `a = a op b`.
+    /// `to = a op b` with an instruction that does `a = a op b`.
     fn in_place(
         &mut self,
         code: Code,
@@ -400,7 +402,7 @@ impl Translator {
         }
     }
 
-    /// `to = a` shifted by some bits.
+    /// `to = a`, shifted by `bits` bits.
     fn shift(&mut self, code: Code, to: steps::Register, a: steps::Register, bits: u8) -> Outcome {
         if self.isa == Isa::Ssse3 {
             if to != a {
@@ -448,7 +450,7 @@ impl Translator {
         self.push(made)
     }
 
-    /// A constant as a memory operand: on AVX-512 its first 8 bytes are broadcast.
+    /// Returns a constant as a memory operand; on AVX-512 its first 8 bytes are broadcast.
     fn constant_operand(&self, place: Place) -> MemoryOperand {
         MemoryOperand { is_broadcast: self.isa.is_avx512(), ..memory(place) }
     }
@@ -470,7 +472,7 @@ fn general(base: Base) -> Register {
     }
 }
 
-/// An operand in memory; constants begin at byte 0 of the code.
+/// Returns an operand in memory; constants begin at byte 0 of the code.
 fn memory(place: Place) -> MemoryOperand {
     let (base, offset) = (general(place.base), place.offset as i64);
     match place.base {

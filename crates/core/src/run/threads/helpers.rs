@@ -1,9 +1,9 @@
 //! The helper pool: threads that take part in a call.
 //!
 //! Waking a thread takes longer than encoding half a megabyte. So a helper that is done spins for a
-//! while, looking out for more work, before it goes back to rayon's pool; calls in a burst find
-//! their helpers awake. No call waits for a helper to come: the caller works too, and a helper that
-//! is late finds the work done.
+//! while, waiting for more work, before it goes back to rayon's pool; calls in a burst find their
+//! helpers awake. No call waits for a helper to arrive: the caller works too, and a helper that is
+//! late finds the work done.
 
 #![allow(unsafe_code)]
 
@@ -15,12 +15,12 @@ use std::time::Instant;
 
 use crate::limits::{BURST_GAP, LOOKOUT, LOOKS};
 
-/// How many helpers a call could do with.
+/// How many helpers a call can use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    /// If they are awake.
+    /// Helpers wanted if they are awake.
     pub(crate) awake: usize,
-    /// If they have to be woken.
+    /// Helpers wanted if they have to be woken.
     pub(crate) asleep: usize,
 }
 
@@ -34,15 +34,15 @@ impl Wanted {
 /// Identifies the thread that runs a share: 0 is the caller, helpers count from 1.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seat {
-    /// 0 is the caller; helpers count from 1.
+    /// Number of the seat: 0 is the caller, helpers count from 1.
     pub(crate) number: usize,
-    /// How many helpers may come.
+    /// How many helpers may join.
     pub(crate) helpers: usize,
 }
 
 /// Calls `work` once for seat 0 on this thread, and at most once for every other seat on helpers.
-/// `work` must get everything done whichever seats are taken. When this returns, no thread is in
-/// `work` any more.
+/// `work` must complete all the work, whichever seats are taken. When this function returns, no
+/// thread is inside `work` any more.
 pub(crate) fn with_helpers(wanted: Wanted, work: &(dyn Fn(Seat) + Sync)) {
     let pool = &*POOL;
     let lookouts = pool.lookouts.load(Ordering::Relaxed);
@@ -66,12 +66,12 @@ static POOL: LazyLock<HelperPool> = LazyLock::new(|| HelperPool {
 
 struct HelperPool {
     jobs: Mutex<Vec<Arc<Job>>>,
-    /// How many jobs there have been.
+    /// Number of jobs posted so far.
     posts: AtomicUsize,
-    /// How many helpers are awake or on their way, and how many are awake without work.
+    /// Number of helpers that are awake or on their way, and number of those awake without work.
     members: AtomicUsize,
     lookouts: AtomicUsize,
-    /// When the last call ended, in nanoseconds since `start`.
+    /// End of the last call, in nanoseconds since `start`.
     start: Instant,
     last_end: AtomicU64,
 }
@@ -94,11 +94,11 @@ impl HelperPool {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets helpers in until what is returned is dropped.
+    /// Lets helpers join `work` until the returned value is dropped.
     fn post<'a>(&'a self, work: &'a (dyn Fn(Seat) + Sync), helpers: usize) -> Posted<'a> {
-        // SAFETY: only the lifetime is changed. `Job::help` follows the pointer only between coming in
-        // and going out, and `Posted`, which does not outlive `work`, lets no one in from its drop on
-        // and waits there until all are out.
+        // SAFETY: only the lifetime is changed. `Job::help` follows the pointer only between
+        // entering and leaving the job. `Posted` does not outlive `work`; from its drop on it lets
+        // no one enter, and it waits there until all have left.
         let work = unsafe {
             std::mem::transmute::<*const (dyn Fn(Seat) + Sync + 'a), *const (dyn Fn(Seat) + Sync)>(
                 work,
@@ -115,7 +115,7 @@ impl HelperPool {
         Posted { pool: self, job }
     }
 
-    /// Calls more helpers, as long as there is a processor for each beside the caller's.
+    /// Wakes more helpers, as long as there is a processor for each besides the caller's.
     fn wake(&self, helpers: usize) {
         let most = rayon::current_num_threads() - 1;
         let one_more = |members| (members < most).then_some(members + 1);
@@ -131,7 +131,7 @@ impl HelperPool {
         }
     }
 
-    /// A helper's life: all jobs that there are, then those that come while it looks out.
+    /// Body of a helper thread: does all present jobs, then those that arrive while it spins.
     fn help(&self) {
         loop {
             let seen = self.posts.load(Ordering::Acquire);
@@ -151,7 +151,7 @@ impl HelperPool {
         self.jobs().iter().find_map(|job| job.seat().map(|seat| (Arc::clone(job), seat)))
     }
 
-    /// Whether there is a job that had not been `seen`.
+    /// Spins until there is a job later than `seen`, and returns whether one came.
     fn look_out(&self, seen: usize) -> bool {
         let start = Instant::now();
         while start.elapsed() < LOOKOUT {
@@ -169,29 +169,29 @@ impl HelperPool {
 /// Work that helpers may take part in.
 struct Job {
     work: *const (dyn Fn(Seat) + Sync),
-    /// How many helpers there is work for, and how many have taken a seat.
+    /// Number of helpers that there is work for, and number that have taken a seat.
     helpers: usize,
     seats: AtomicUsize,
-    /// How many are in, and whether it is closed.
+    /// Number of helpers inside the job, and whether it is closed.
     inside: AtomicUsize,
 }
 
-/// The bit of `Job::inside` that says that no one may come in any more.
+/// The bit of `Job::inside` that says that no one may enter any more.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-// SAFETY: `work` may be called on any thread, and is only under the rules of `Job::help`.
+// SAFETY: `work` may be called on any thread, and is called only under the rules of `Job::help`.
 unsafe impl Send for Job {}
 // SAFETY: as above.
 unsafe impl Sync for Job {}
 
 impl Job {
-    /// A seat, if there is one left.
+    /// Takes a seat, if one is left.
     fn seat(&self) -> Option<Seat> {
         let number = self.seats.fetch_add(1, Ordering::Relaxed) + 1;
         (number <= self.helpers).then_some(Seat { number, helpers: self.helpers })
     }
 
-    /// Works from a seat, unless it is too late.
+    /// Works from `seat`, unless the job is closed.
     fn help(&self, seat: Seat) {
         let inside = Inside::enter(&self.inside);
         if inside.is_open {

@@ -1,11 +1,11 @@
-//! Threads: who does which part of the work.
+//! Threads: how the work of a call is divided.
 //!
 //! A call's work can be split in four ways (Jugan, *Multi-threaded erasure coding in Jerasure*): by
-//! stripe, by node that is made, by columns of the packets, or by packet rows. By stripe every thread
-//! runs the same program over a part of each buffer, whatever the number of threads, and reads and
-//! writes nothing that another does. In the other ways every thread has a program of its own, over
-//! whole buffers; by node and by row all threads read all sources, and XORs that programs could share
-//! are done by each.
+//! stripe, by node that is computed, by columns of the packets, or by packet rows. By stripe, every
+//! thread runs the same program over a part of each buffer, whatever the number of threads, and no
+//! thread reads or writes what another thread touches. In the other ways every thread has a program
+//! of its own, over whole buffers. By node and by row, all threads read all sources, and each
+//! thread repeats the XORs that the programs could share.
 
 pub(crate) mod helpers;
 
@@ -23,22 +23,22 @@ use crate::run::threads::helpers::{Seat, Wanted, with_helpers};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Split {
-    /// Every thread takes some stripes.
+    /// Every thread takes some of the stripes.
     #[default]
     Stripe,
-    /// Every thread makes some of the nodes.
+    /// Every thread computes some of the nodes.
     Node,
     /// Every thread takes some bytes of every packet, in whole cache lines.
     Columns,
-    /// Every thread makes some rows of every node.
+    /// Every thread computes some rows of every node.
     Rows,
 }
 
 impl Split {
-    /// All ways.
+    /// All ways to split.
     pub const ALL: [Self; 4] = [Self::Stripe, Self::Node, Self::Columns, Self::Rows];
 
-    /// The name on the command line and in reports.
+    /// Name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stripe => "stripe",
@@ -67,16 +67,16 @@ impl std::str::FromStr for Split {
     }
 }
 
-/// How many threads may be used for a call, and how many bytes of buffers each should have at least.
+/// How many threads a call may use, and how many bytes of buffers each should have at least.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Threads {
-    /// No limit but the machine's if `None`.
+    /// Largest number of threads; `None` means as many as the machine has.
     pub(crate) most: Option<NonZeroUsize>,
     pub(crate) bytes_each: usize,
 }
 
 impl Threads {
-    /// The helpers that so many bytes could do with.
+    /// Number of helpers that a call over `bytes` bytes can use.
     fn wanted(self, bytes: usize) -> Wanted {
         let most = thread_count(self.most) - 1;
         let helpers = |bytes_each: usize| (bytes / bytes_each.max(1)).saturating_sub(1).min(most);
@@ -90,8 +90,8 @@ pub(crate) fn thread_count(most: Option<NonZeroUsize>) -> usize {
     most.map_or_else(rayon::current_num_threads, NonZeroUsize::get)
 }
 
-/// A thread's stripes. When it is done with its own it takes of the others', whose threads may have
-/// been slow to wake.
+/// The stripes of one thread. A thread that has finished its own share steals from the others,
+/// whose threads may have been slow to wake (work stealing).
 struct Share {
     next: AtomicUsize,
     end: usize,
@@ -104,8 +104,8 @@ impl Share {
     }
 }
 
-/// Runs `work` over ranges that make up `0..stripes` and begin at multiples of `grain`; the caller's
-/// thread is one of those that do. `bytes` is how much memory all stripes touch together.
+/// Runs `work` over ranges that together make up `0..stripes` and begin at multiples of `grain`.
+/// The caller's thread takes part. `bytes` is the memory that all stripes touch together.
 pub(crate) fn over_stripes(
     stripes: usize,
     grain: usize,
@@ -140,7 +140,7 @@ pub(crate) fn over_stripes(
     });
 }
 
-/// Runs `work` on every part, each on a thread of its own if there are so many.
+/// Runs `work` on every part, each on a thread of its own if enough threads are allowed.
 pub(crate) fn over_parts<T: Sync>(
     parts: &[T],
     bytes: usize,

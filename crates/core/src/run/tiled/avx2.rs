@@ -10,7 +10,7 @@ use crate::run::tiled::blocks::{Blocks, run_tiles};
 use crate::run::tiled::generic::Tiles;
 use crate::run::tiled::vector::{Streaming, Vector};
 
-/// The kernels, where the processor has the instruction set.
+/// The kernels, if the processor has the instruction set.
 pub(crate) fn runners() -> Option<Runners> {
     is_x86_feature_detected!("avx2").then_some(Runners { tiles, blocks })
 }

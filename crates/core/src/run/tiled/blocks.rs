@@ -1,12 +1,13 @@
 //! Long blocks: one pass over memory, tile by tile.
 //!
 //! A program over thousands of blocks of many kilobytes (see [`crate::plan::blocks`]) is run on a
-//! *tile* of all blocks, some hundred bytes of each, before the next tile begins. Whatever is needed again
-//! lies in a scratch that fits into the second-level cache: blocks at equal distances, as in one large
-//! object, would compete for the same few sets of it. So memory is read once and written once, by
-//! non-temporal stores where that pays. Inputs are fetched into the second-level cache long before they are read, because a processor's own
-//! prefetching does not see streams that are left after so few lines, and because a tile's reads from memory and
-//! its writes to it would else take turns.
+//! *tile* of all blocks, some hundred bytes of each, before the next tile begins. Values that are
+//! needed again lie in a scratch that fits into the second-level cache. They are not used in place,
+//! because blocks at equal distances, as in one large object, would compete for the same few sets
+//! of the cache. So memory is read once and written once, with non-temporal stores where that pays.
+//! Inputs are prefetched into the second-level cache long before they are read, for two reasons:
+//! the processor's own prefetcher does not detect streams that are left after so few lines, and
+//! otherwise a tile's reads from memory and its writes to memory would take turns.
 
 use std::ops::Range;
 
@@ -18,21 +19,22 @@ use crate::run::tiled::vector::{Streaming, Vector};
 /// Vectors that are summed side by side.
 const LANES: usize = 4;
 
-/// The memory of one call.
+/// Memory of one call.
 pub(crate) struct Blocks {
     inputs: Vec<*const u8>,
     /// Null where the caller does not want the block.
     outputs: Vec<*mut u8>,
     bytes: Range<usize>,
     tile: usize,
-    /// By how many bytes the first tile is shorter, so that the others begin on lines of the
+    /// Bytes by which the first tile is shorter, so that the others begin on cache lines of the
     /// outputs.
     skew: usize,
     nontemporal: bool,
 }
 
 impl Blocks {
-    /// The memory of a call whose inputs and outputs are the buffers of these numbers.
+    /// Collects the memory of a call whose inputs and outputs are the buffers `inputs` and
+    /// `outputs`.
     pub(crate) fn new(
         program: &BlockProgram,
         (inputs, outputs): (&[usize], &[usize]),
@@ -55,7 +57,7 @@ impl Blocks {
         (self.bytes.len() + self.skew).div_ceil(self.tile)
     }
 
-    /// The bytes of a tile.
+    /// Range of bytes of `tile`.
     fn range(&self, tile: usize) -> Range<usize> {
         let bound = |tile: usize| {
             self.bytes.start + (tile * self.tile).saturating_sub(self.skew).min(self.bytes.len())
@@ -64,7 +66,8 @@ impl Blocks {
     }
 }
 
-/// How far behind the beginning of a line byte `start` of all outputs lies, if they agree.
+/// Distance of byte `start` of all outputs from the beginning of its cache line, if all outputs
+/// agree.
 fn common_misalignment(outputs: &[*mut u8], start: usize) -> Option<usize> {
     let outputs = outputs.iter().filter(|output| !output.is_null());
     let mut all = outputs.map(|output| output.wrapping_add(start).addr() % LINE);
@@ -72,10 +75,10 @@ fn common_misalignment(outputs: &[*mut u8], start: usize) -> Option<usize> {
     all.all(|other| other == first).then_some(first)
 }
 
-/// The kernel, for every vector type.
+/// Runs the program: the kernel for every vector type.
 ///
 /// # Safety
-/// As [`Runners::blocks`].
+/// As [`Runners::blocks`](super::Runners::blocks).
 #[inline(always)]
 pub(super) unsafe fn run_tiles<V: Streaming>(program: &BlockProgram, blocks: &Blocks) {
     let tiles = 0..blocks.tiles();
@@ -91,8 +94,8 @@ pub(super) unsafe fn run_tiles<V: Streaming>(program: &BlockProgram, blocks: &Bl
         let next = if tile + 1 < tiles.end { blocks.range(tile + 1) } else { 0..0 };
         let at = places[program.cells()..].iter_mut().zip(&blocks.inputs);
         at.for_each(|(place, input)| *place = input.wrapping_add(current.start).cast_mut());
-        // SAFETY: cells have a tile's bytes each in the scratch, and inputs the range's behind their
-        // places; the caller vouches for the rest.
+        // SAFETY: each cell has a tile's bytes in the scratch, and each input has the bytes of the
+        // range from its place on; the caller vouches for the rest.
         unsafe { run_tile::<V>(program, blocks, &places, &current, &next) };
         current = next;
     }
@@ -101,7 +104,7 @@ pub(super) unsafe fn run_tiles<V: Streaming>(program: &BlockProgram, blocks: &Bl
 }
 
 /// # Safety
-/// As [`Runners::blocks`]; `places` are valid for the bytes of the range.
+/// As [`Runners::blocks`](super::Runners::blocks); `places` are valid for the bytes of the range.
 #[inline(always)]
 unsafe fn run_tile<V: Streaming>(
     program: &BlockProgram,
@@ -130,7 +133,7 @@ unsafe fn run_tile<V: Streaming>(
     }
 }
 
-/// Has the input fetched that is the `number`th to be read, if there is one.
+/// Prefetches the input that is the `number`th to be read, if there is one.
 #[inline(always)]
 fn fetch<V: Streaming>(
     program: &BlockProgram,
@@ -140,13 +143,14 @@ fn fetch<V: Streaming>(
 ) {
     let Some(&input) = program.reading_order().get(number) else { return };
     let start = blocks.inputs[input as usize].wrapping_add(range.start);
-    // From the beginning of its first line: else that of the last byte might be missed.
+    // Starts at the beginning of the first line: otherwise the line of the last byte might be
+    // missed.
     let before = start as usize % LINE;
     let lines = (0..before + range.len()).step_by(LINE);
     lines.for_each(|line| V::prefetch(start.wrapping_sub(before).wrapping_add(line)));
 }
 
-/// Where a step's result goes.
+/// Where the result of a step goes.
 struct Targets {
     cell: *mut u8,
     output: *mut u8,
@@ -180,11 +184,12 @@ impl Targets {
         }
     }
 
-    /// As [`Targets::store`], of several vectors; by non-temporal stores where whole lines are stored.
+    /// As [`Targets::store`], for several vectors; uses non-temporal stores where whole lines are
+    /// stored.
     ///
     /// # Safety
-    /// The targets are valid for the vectors at `at`; where the outputs are aligned to lines, that
-    /// is a line's beginning.
+    /// The targets are valid for the vectors at `at`; where the outputs are aligned to lines, `at`
+    /// is the beginning of a line.
     #[inline(always)]
     unsafe fn store_lanes<V: Streaming>(&self, vectors: [V; LANES], at: usize) {
         // SAFETY: the caller's contract.
@@ -207,7 +212,7 @@ impl Targets {
 }
 
 /// # Safety
-/// The operands are among the places, and these and the targets valid for `length` bytes.
+/// The operands are among the places; the places and the targets are valid for `length` bytes.
 #[inline(always)]
 unsafe fn xor_all<V: Streaming>(
     targets: &Targets,

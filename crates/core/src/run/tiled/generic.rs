@@ -1,14 +1,15 @@
-//! The tiled kernel, once, for every vector type.
+//! The tiled kernel, written once for every vector type.
 //!
 //! An operation is run over a *tile* before the next operation begins: a few stripes where packets
 //! are small, part of a packet where they are large. A tile is so small that all cells of the
 //! schedule stay in the first- and second-level caches, and large enough to hide the cost of
-//! interpreting an operation. Temporaries live in a scratch of one tile. This is the papers' way
-//! to run a schedule ("one packet operation after another"), with n-ary operations instead of
+//! interpreting an operation. Temporaries live in a scratch, one tile each. This is the papers' way
+//! to run a schedule ("one packet operation after another"), but with n-ary operations instead of
 //! pairs; it runs any schedule on any machine.
 //!
-//! Words are multiplied bit by bit: a product is the sum of the constant's products with the bits
-//! that are set. That is a plain loop over the words of a tile, which the compiler writes in vectors.
+//! Words are multiplied bit by bit: the product is the sum, over the set bits of the word, of the
+//! constant's product with that bit. That is a plain loop over the words of a tile, which the
+//! compiler vectorises.
 
 use std::ops::Range;
 
@@ -23,36 +24,37 @@ use crate::run::tiled::vector::Vector;
 pub(crate) struct Tiles {
     ops: Vec<TiledOp>,
     operands: Vec<Operand>,
-    /// Tiles of scratch; temporaries take turns in them.
+    /// Number of tiles in the scratch; temporaries take turns in them.
     scratch: usize,
-    /// The bytes of a word.
+    /// Bytes of a word.
     word: usize,
-    /// The bytes of each packet that are handled.
+    /// Range of bytes of each packet that the program handles.
     columns: usize,
-    /// Whether every buffer is one stream of packets, handled whole, so that stripes need no telling
-    /// apart.
+    /// Whether every buffer is one stream of packets, each handled whole, so that the stripes need
+    /// not be told apart.
     flat: bool,
     tile: usize,
 }
 
 struct TiledOp {
     target: Operand,
-    /// Its sources (the target itself among them where it is added to), in `operands`.
+    /// Sources of the operation, as a range of `operands`. The target is among them if the
+    /// operation adds to it.
     sources: Range<usize>,
-    /// What the sum is multiplied by, if that is not 1.
+    /// Factor of the sum, if it is not 1.
     factor: Option<Multiples>,
 }
 
-/// Where a cell's bytes are found.
+/// Where the bytes of a cell lie.
 #[derive(Clone, Copy)]
 enum Operand {
-    /// At `offset` of every strip of `strip` bytes of a buffer.
+    /// At `offset` in every strip of `strip` bytes of a buffer.
     Cell { buffer: usize, offset: usize, strip: usize },
     /// In the scratch.
     Temp(usize),
 }
 
-/// A cell's bytes in the current tile: `stride` bytes from one stripe to the next.
+/// Bytes of a cell in the current tile: `stride` bytes from one stripe to the next.
 #[derive(Clone, Copy)]
 struct Cursor {
     start: *mut u8,
@@ -94,7 +96,7 @@ impl Tiles {
         tiles
     }
 
-    /// Runs over a range of stripes.
+    /// Runs over the range `stripes`.
     ///
     /// # Safety
     /// As [`PreparedKernel::run`](crate::run::buffers::PreparedKernel::run); `V`'s instruction set
@@ -177,8 +179,8 @@ impl Operand {
     }
 }
 
-/// Which tile of the scratch each temporary lies in: that of one whose last use is over, if there is
-/// one.
+/// Assigns tiles of the scratch to temporaries. A temporary takes over the tile of one whose last
+/// use is over, if there is one.
 struct ScratchPlaces {
     of_temps: Vec<usize>,
     count: usize,
@@ -218,7 +220,7 @@ impl ScratchPlaces {
     }
 }
 
-/// The bytes of each cell in a tile, where there are so many cells.
+/// Bytes of each cell in a tile, for a program of `cells` cells.
 fn tile_bytes(cells: usize) -> usize {
     (TILED_BUDGET / cells.max(1)).clamp(512, TILED_BYTES) / 64 * 64
 }
@@ -226,7 +228,7 @@ fn tile_bytes(cells: usize) -> usize {
 /// Multiplies `stripes` pieces of `length` bytes, in place.
 ///
 /// # Safety
-/// The target is valid for reading and writing its pieces, which nobody else touches.
+/// The target is valid for reading and writing its pieces, and nobody else touches them.
 #[inline(always)]
 unsafe fn multiply_all(
     target: Cursor,
@@ -289,7 +291,7 @@ fn multiply_quads(bytes: &mut [u8], factor: &Multiples) {
 /// Every cursor is valid for its pieces, the target for writing; `V` is available.
 #[inline(always)]
 unsafe fn xor_all<V: Vector>(target: Cursor, sources: &[Cursor], stripes: usize, length: usize) {
-    // The commonest fan-ins with their pointers in registers.
+    // The most frequent fan-ins keep their pointers in registers.
     // SAFETY: the caller's contract, passed on.
     unsafe {
         match *sources {
@@ -346,7 +348,7 @@ unsafe fn xor_many<V: Vector>(target: Cursor, sources: &[Cursor], stripes: usize
     }
 }
 
-/// One piece of a packet: whole pairs of vectors, then single ones, words and bytes.
+/// XORs one piece of a packet: whole pairs of vectors, then single vectors, words and bytes.
 ///
 /// # Safety
 /// `to` is valid for writing `length` bytes and each of `from` (at least one) for reading them.

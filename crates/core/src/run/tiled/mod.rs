@@ -1,9 +1,8 @@
-//! Tiled kernels: schedules run operation by operation, on any machine.
+//! Tiled kernels: run schedules operation by operation, on any machine.
 //!
-//! They serve until a program has been compiled, and wherever nothing may be compiled. Each is one
-//! algorithm ([`generic`], and for LT codes [`blocks`]) over the
-//! [`vector::Vector`] trait; an instruction set is a thin facade that enables its features round
-//! them.
+//! They serve until a program has been compiled, and wherever compiling is not allowed. Each kernel
+//! is one algorithm ([`generic`], and for LT codes [`blocks`]) over the [`vector::Vector`] trait;
+//! an instruction set is a thin facade that enables its features around them.
 
 #![allow(unsafe_code)]
 
@@ -29,7 +28,7 @@ use crate::run::buffers::{Memory, PreparedKernel};
 use crate::run::tiled::blocks::Blocks;
 use crate::run::tiled::generic::Tiles;
 
-/// The tiled kernels of an instruction set. There are some only where the processor has it.
+/// The tiled kernels of an instruction set. They exist only if the processor has it.
 #[derive(Clone, Copy)]
 pub(crate) struct Runners {
     /// Runs a program over a range of stripes.
@@ -38,9 +37,9 @@ pub(crate) struct Runners {
     pub(crate) tiles: unsafe fn(&Tiles, &Memory<'_>, Range<usize>),
     /// Runs a program over long blocks.
     ///
-    /// Its safety contract: inputs and outputs are as many as the program's, and each is valid for
-    /// the bytes of the blocks or, an output, null; nobody else touches these bytes of the outputs,
-    /// nor writes those of the inputs.
+    /// Its safety contract: the numbers of inputs and outputs are the program's. Each input is
+    /// valid for the bytes of the blocks, and each output is valid for them or null. Nobody else
+    /// touches these bytes of the outputs or writes those of the inputs.
     pub(crate) blocks: unsafe fn(&BlockProgram, &Blocks),
 }
 
@@ -58,8 +57,8 @@ impl Tiled {
 
 impl PreparedKernel for Tiled {
     unsafe fn run(&self, memory: &Memory<'_>, stripes: Range<usize>) {
-        // SAFETY: the caller's contract; there are runners only where the processor has what they
-        // need.
+        // SAFETY: the caller's contract; runners exist only where the processor has the features
+        // that they need.
         unsafe { (self.runners.tiles)(&self.program, memory, stripes) }
     }
 }

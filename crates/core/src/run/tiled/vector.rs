@@ -7,7 +7,7 @@
 /// alignment. The methods may only be called where the processor has the instruction set; they
 /// are meant to be inlined into functions with the matching `target_feature`.
 pub(crate) unsafe trait Vector: Copy {
-    /// The bytes of a register.
+    /// Bytes of a register.
     const BYTES: usize;
 
     /// # Safety
@@ -23,27 +23,27 @@ pub(crate) unsafe trait Vector: Copy {
     unsafe fn xor(self, other: Self) -> Self;
 }
 
-/// A vector that can be stored by a non-temporal store.
+/// A vector that can be written with a non-temporal store.
 ///
 /// # Safety
-/// All zero bytes are a vector of zeros. `stream` writes just the vector's bytes. The methods may
-/// only be called where the processor has the instruction set; they are meant to be inlined into
-/// functions with the matching `target_feature`.
+/// All zero bytes are a vector of zeros. `stream` writes exactly the vector's bytes. The methods
+/// may only be called where the processor has the instruction set; they are meant to be inlined
+/// into functions with the matching `target_feature`.
 pub(crate) unsafe trait Streaming: Vector {
-    /// Stores by a non-temporal store, if there is one.
+    /// Stores with a non-temporal store, if the instruction set has one.
     ///
     /// # Safety
-    /// `to` is valid for writing a vector and aligned to the bytes of one, or to a cache line where
-    /// a vector is longer.
+    /// `to` is valid for writing a vector and aligned to the bytes of one, or to a cache line if
+    /// a vector is longer than that.
     unsafe fn stream(self, to: *mut u8);
 
-    /// Makes what was streamed visible to other threads before anything that follows.
+    /// Makes streamed data visible to other threads before anything that follows.
     ///
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn fence();
 
-    /// Has the line of an address fetched into the second-level cache, where there is an instruction for it;
+    /// Prefetches the cache line of `from` into the second-level cache, if the instruction set can;
     /// the address need not be valid.
     #[inline(always)]
     fn prefetch(from: *const u8) {

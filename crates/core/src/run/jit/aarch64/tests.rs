@@ -1,12 +1,12 @@
-//! The code that is emitted, checked without the processor: an outside disassembler (yaxpeax-arm)
-//! decodes it, and what it decodes is run on a machine in which vectors hold random bytes.
+//! Checks the emitted code without the processor: an outside disassembler (yaxpeax-arm)
+//! decodes it, and the result runs on a machine in which vectors hold random bytes.
 //!
-//! The machine below knows just the instructions that are expected, as Arm's manual defines them and
-//! without the code that proves plans. It lets them read and write just what is theirs, and has
-//! every buffer at an odd address. One run on random bytes shows what a function makes of all bytes,
-//! but for a small chance: a wrong vector in a sum is missed with 2^-128, and a wrong entry of a
-//! table, which one byte in 16 reads, with (15/16)^256, because runs over words look each table up
-//! 256 times at least.
+//! The machine below knows only the instructions that are expected, as Arm's manual defines them
+//! and without the code that proves plans. It lets them read and write only the memory that is
+//! theirs, and has every buffer at an odd address. One run on random bytes shows what a function
+//! computes for all bytes, but for a small chance: a wrong vector in a sum is missed with 2^-128,
+//! and a wrong entry of a table, which one byte in 16 reads, with (15/16)^256, because runs over
+//! words look each table up 256 times at least.
 
 use std::array;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,9 +38,9 @@ const POINTERS: u64 = 1 << 56;
 const SCRATCH: u64 = 2 << 56;
 const STACK: u64 = 3 << 56;
 const BUFFERS: u64 = 4 << 56;
-/// What general registers hold that are not arguments.
+/// Value of general registers that hold no arguments.
 const UNKNOWN: u64 = 5 << 56;
-/// Where the constants begin, and behind them the function.
+/// Address of the constants; the function follows them.
 const CONSTANTS: u64 = 6 << 56;
 const SP: usize = 31;
 
@@ -61,7 +61,7 @@ struct Case {
 }
 
 impl Case {
-    /// A program over packets that walks in this way.
+    /// Makes a case of a program over packets that walks as `walk` says.
     fn of_packets(program: &Program, isa: Isa, variant: Variant, walk: Walk, count: usize) -> Self {
         let machine = Target { outputs_readable: !variant.nontemporal, ..isa.target().machine };
         let arranged = arrange::arranged(program.schedule(), &program.streams(), machine).unwrap();
@@ -69,7 +69,7 @@ impl Case {
         Self { program: program.clone(), isa, assembled, walk, count }
     }
 
-    /// Any program, as it is compiled for a call over `lines` lines of each cell.
+    /// Makes a case of any program, as it is compiled for a call over `lines` lines of each cell.
     fn planned(program: Program, isa: Isa, variant: Variant, lines: usize) -> Self {
         let variants = Variants::new(&Arc::new(program), isa.target()).unwrap();
         let program = variants.program().clone();
@@ -82,7 +82,7 @@ impl Case {
         Self { program, isa, assembled, walk, count }
     }
 
-    /// Where all vectors of a cell lie that the function handles.
+    /// Addresses of all vectors of a cell that the function handles.
     fn vectors(&self, slot: Slot) -> Vec<u64> {
         let Location { buffer: number, row } = self.program.location(slot).unwrap();
         let columns = self.walk.unroll * self.walk.inner;
@@ -93,7 +93,7 @@ impl Case {
             .collect()
     }
 
-    /// What the inputs hold at first.
+    /// Initial contents of the inputs.
     fn memory(&self) -> BTreeMap<u64, Vector> {
         let mut byte = random_bytes(0);
         let inputs = 0..self.program.schedule().inputs() as u32;
@@ -101,7 +101,7 @@ impl Case {
         vectors.map(|at| (at, array::from_fn(|_| byte()))).collect()
     }
 
-    /// The vectors that are to be written, as the interpreter makes them.
+    /// The vectors that should be written, as the interpreter computes them.
     fn made(&self, memory: &BTreeMap<u64, Vector>) -> BTreeMap<u64, Vector> {
         let schedule = self.program.schedule();
         let input = |n| -> Vec<u8> {
@@ -113,7 +113,7 @@ impl Case {
         for (output, n) in interpret(schedule, &inputs).unwrap().iter().zip(0..) {
             let vectors = self.vectors(Slot::Output(n));
             let mut bytes = output.as_chunks().0.iter().copied();
-            // What is made of nothing is zero.
+            // An empty sum is zero.
             made.extend(vectors.into_iter().map(|at| (at, bytes.next().unwrap_or_default())));
         }
         made
@@ -152,7 +152,7 @@ fn decoded(isa: Isa, assembled: &Assembled) -> Vec<Decoded> {
     (0..code.len() / 4).map(|_| decoder.decode(&mut reader).unwrap()).collect()
 }
 
-/// A line of the listing; jumps name the number of an instruction.
+/// Returns a line of the listing; a jump names the number of an instruction.
 fn printed((number, instruction): (usize, &Decoded)) -> String {
     let to = |offset: i64| number as i64 + offset / 4;
     match (instruction.opcode, instruction.operands) {
@@ -164,7 +164,7 @@ fn printed((number, instruction): (usize, &Decoded)) -> String {
     }
 }
 
-/// A processor that knows the instructions of one instruction set that are expected.
+/// A processor that knows the expected instructions of one instruction set.
 struct Machine {
     general: [u64; 32],
     vector: [Vector; 32],
@@ -174,7 +174,7 @@ struct Machine {
     halves: BTreeMap<u64, [u8; 8]>,
     /// Vectors in the buffers and the scratch that have a value.
     vectors: BTreeMap<u64, Vector>,
-    /// Those in the buffers that may be written.
+    /// Addresses of the vectors in the buffers that may be written.
     writable: BTreeSet<u64>,
     constants: Vec<u8>,
     scratch: u64,
@@ -182,7 +182,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// A processor at the start of a function, with neither buffers nor addresses.
+    /// Creates a processor at the start of a function, with neither buffers nor addresses.
     fn new(isa: Isa, assembled: &Assembled, count: usize) -> Self {
         let mut general: [u64; 32] = array::from_fn(|n| UNKNOWN + n as u64);
         general[..3].copy_from_slice(&[POINTERS, count as u64, SCRATCH]);
@@ -201,7 +201,8 @@ impl Machine {
         }
     }
 
-    /// Runs a function up to its return, and checks that it gives back what the caller wants back.
+    /// Runs a function to its return, and checks that it restores what the caller expects
+    /// unchanged.
     fn run(&mut self, instructions: &[Decoded]) {
         let before = (self.general, self.vector);
         let mut next = 0_i64;
@@ -386,9 +387,9 @@ impl Machine {
     }
 }
 
-/// What instructions with two vectors put in byte `n`.
+/// Returns what an instruction with two vectors puts in byte `n`.
 fn combined(opcode: Opcode) -> Option<fn(&Vector, &Vector, usize) -> u8> {
-    // The bytes of two vectors, one behind the other.
+    // Byte `n` of two vectors, `b` after `a`.
     fn both(a: &Vector, b: &Vector, n: usize) -> u8 {
         if n < 16 { a[n] } else { b[n - 16] }
     }
@@ -403,7 +404,7 @@ fn combined(opcode: Opcode) -> Option<fn(&Vector, &Vector, usize) -> u8> {
     })
 }
 
-/// What shifts make of every element of this size.
+/// Shifts every element of size `size`.
 fn shifted(opcode: Opcode, size: Simd, vector: Vector, bits: u32) -> Vector {
     let bytes = match size {
         Simd::B => 1,
@@ -411,7 +412,7 @@ fn shifted(opcode: Opcode, size: Simd, vector: Vector, bits: u32) -> Vector {
         Simd::S => 4,
         _ => panic!("{opcode:?} of {size:?} is not expected"),
     };
-    // The element's place at the upper end of 32 bits.
+    // Distance of the element from the upper end of 32 bits.
     let above = 32 - 8 * bytes as u32;
     assert!(bits < 32 - above, "{opcode:?} by {bits}");
     let mut shifted = vector;
@@ -428,7 +429,7 @@ fn shifted(opcode: Opcode, size: Simd, vector: Vector, bits: u32) -> Vector {
     shifted
 }
 
-/// The number of a whole vector register.
+/// Returns the number of a whole vector register.
 fn vector(operand: Op) -> usize {
     match operand {
         Op::SIMDRegisterElements(Simd::Q, number, Simd::B) => number.into(),
@@ -444,7 +445,7 @@ fn general(operand: Op) -> usize {
     }
 }
 
-/// The bytes that a register takes in memory.
+/// Returns the bytes that a register takes in memory.
 fn size(operand: Op) -> u64 {
     match operand {
         Op::SIMDRegister(Simd::Q, _) => 16,
@@ -461,8 +462,9 @@ fn variants() -> impl Iterator<Item = Variant> {
         .map(|(nontemporal, stage_inputs)| Variant { nontemporal, stage_inputs, prefetch: false })
 }
 
-/// A schedule whose operation `n` sums those of the cells before it that the bits of `masks[n]` name,
-/// and makes an output where the highest bit is set, or at the end.
+/// Makes a schedule. Operation `n` sums those of the cells before it whose bits are set in
+/// `masks[n]`. It computes an output if the highest bit is set or if it is the last operation,
+/// otherwise a temporary.
 fn schedule(inputs: usize, masks: &[u64]) -> Schedule {
     let mut cells: Vec<Slot> = (0..inputs as u32).map(Slot::Input).collect();
     let (mut temps, mut outputs) = (0, 0);
@@ -480,7 +482,7 @@ fn schedule(inputs: usize, masks: &[u64]) -> Schedule {
     Schedule::new(inputs, temps as usize, outputs as usize, ops).unwrap()
 }
 
-/// A schedule bound to buffers of so many rows, which its inputs fill one after the other, and then
+/// Binds a schedule to buffers of `rows` rows, which its inputs fill one after the other, and then
 /// its outputs.
 fn program(schedule: Schedule, rows: usize, packet: usize) -> Program {
     let at = |n: usize| Location { buffer: n / rows, row: n % rows };
@@ -491,7 +493,8 @@ fn program(schedule: Schedule, rows: usize, packet: usize) -> Program {
     Program::new(schedule, inputs, outputs, vec![rows; buffers], packet).unwrap()
 }
 
-/// The walk over a flat stream, or over strips of several packets in one body or in several.
+/// Returns the walk over a flat stream, or over strips of several packets in one body or in
+/// several.
 fn walk(rows: usize, packet: usize) -> Walk {
     if rows == 1 {
         return Walk { unroll: 4, inner: 1, strip: LINE };
@@ -526,8 +529,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// More values than registers, and more buffers than registers for addresses, with an inner loop
-    /// and without.
+    /// Covers more values than registers, and more buffers than registers for addresses, with an
+    /// inner loop and without.
     #[test]
     fn wide_schedules_compute_what_they_say(
         inputs in 20_usize..70,
@@ -544,8 +547,8 @@ proptest! {
     }
 }
 
-/// Offsets on both sides of what instructions reach: 252 and 1008 for prefetches and pairs, 65,520 for
-/// vectors, 2^24 for summands in the instruction.
+/// Covers offsets on both sides of what instructions reach: 252 and 1008 for prefetches and pairs,
+/// 65,520 for vectors, 2^24 for summands in the instruction.
 #[test]
 fn far_places_are_reached() {
     let packets = [
@@ -578,7 +581,7 @@ fn far_places_are_reached() {
     }
 }
 
-/// More buffers than an offset into `pointers` reaches, all in one sum.
+/// Covers more buffers than an offset into `pointers` reaches, all in one sum.
 #[test]
 fn thousands_of_buffers_are_reached() {
     let inputs = 4200;
@@ -588,14 +591,14 @@ fn thousands_of_buffers_are_reached() {
         for nontemporal in [false, true] {
             let variant = Variant { nontemporal, stage_inputs: nontemporal, prefetch: false };
             let case = Case::of_packets(&program, isa, variant, walk, 2);
-            // Without constants their register holds an address like others.
+            // Without constants, the register of their address holds another address.
             assert!(case.listing().contains("ldr x28, [x"));
             case.check();
         }
     }
 }
 
-/// Staged vectors move in pairs, whole lines one after the other.
+/// Checks that staged vectors move in pairs, whole lines one after the other.
 #[test]
 fn staged_lines_move_in_pairs() {
     let program = program(schedule(3, &[1 << 63 | 0b11, 0b110]), 1, 64);
@@ -623,7 +626,8 @@ fn functions_over_words_compute_what_the_schedule_says() {
     }
 }
 
-/// Words of more buffers than registers for addresses, of which the constants' address takes one.
+/// Covers words of more buffers than registers for addresses; the constants' address takes one of
+/// these.
 #[test]
 fn the_register_of_the_constants_is_theirs() {
     let coefficients = vec![(1..30).collect(), (3..32).collect()];
@@ -637,7 +641,8 @@ fn the_register_of_the_constants_is_theirs() {
     }
 }
 
-/// The address of an instruction reaches a mebibyte; constants that take more begin further away.
+/// Covers constants too large for the reach of the instruction that loads an address, one mebibyte:
+/// they begin further away.
 #[test]
 fn many_constants_are_found() {
     for constants in [16, (1 << 20) - 64, 1 << 20, (1 << 20) + 16, 3 << 20] {
@@ -646,7 +651,7 @@ fn many_constants_are_found() {
         let places = [0, constants.len() - 16];
         let moves = places.into_iter().enumerate().flat_map(|(n, offset)| {
             let from = Operand::Memory(Place { base: Base::Constants, offset });
-            // Apart, so that each moves alone.
+            // The vectors lie apart, so that each moves alone.
             let to = Place { base: Base::Scratch, offset: 32 * n };
             let register = Register(n as u8);
             [Step::Load { to: register, from }, Step::Store { from: register, to }]
