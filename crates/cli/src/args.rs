@@ -408,10 +408,11 @@ Examples:
   paritas codes lt:k=1024,n=2048 --json
 
 Ones are those of the bit matrix, an XOR each in encoding without a schedule; density is their \
-number over the fewest that any code of that shape can have. A Cauchy code in packets with more \
-than 50,000 ones encodes slower than a code in words of the same k and m, and SPEC says so. GB/s \
-in packets and in words (one core, AVX-512 and GFNI): 64+32 6.0 and 2.9, 100+24 5.0 and 6.2, \
-128+16 1.9 and 4.9, 128+32 0.6 and 2.7, 200+56 0.34 and 0.99, 128+128 0.2 and 0.6.
+number over the fewest that any code of that shape can have. With GFNI, a Cauchy code in packets \
+with more than 20,000 ones encodes slower than a code in words of the same k and m, and SPEC says \
+so. GB/s in packets and in words (one core, AVX-512 and GFNI): 64+16 12.4 and 16.8, 64+32 6.4 and \
+8.5, 100+24 8.2 and 11.1, 128+16 4.8 and 11.8, 128+32 2.0 and 8.3, 200+56 1.0 and 4.6, 128+128 \
+0.44 and 2.0. On AVX2 packets are faster: 128+32 2.2 and 1.8.
 JSON without SPEC: one line a family, type \"family\", name, summary, limits, example, tolerance, \
 overhead, ones, fewest_ones, density (figures of the example). With SPEC: type \"code\", code, \
 stages (nodes, tolerance, reads, makes of each, in packets), nodes, data_nodes, tolerance, \
