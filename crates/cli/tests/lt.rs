@@ -218,7 +218,7 @@ fn what_cannot_be_is_refused() {
     let out: &Path = &yard.path().join("out");
     for (code, part) in [
         ("lt:k=64", "n is missing"),
-        ("lt:k=64,n=128,variant=fancy", "variant=fancy"),
+        ("lt:k=64,n=128,variant=fancy", "got fancy"),
         ("lt:k=64,n=128,m=3", "no parameter m"),
         ("lt:k=65537,n=70000", "k must be from 1 to 65536; got 65537"),
         ("lt:k=64,n=64,c=100", "not even all blocks together determine the data"),
