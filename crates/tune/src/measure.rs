@@ -73,7 +73,8 @@ mod tests {
             Ok::<(), ()>(())
         });
         assert!(seconds.unwrap() >= 0.000_05);
-        assert!((2..=6).contains(&runs), "{runs} runs of 50 microseconds and more");
+        // One, if the system lets it sleep as long as a whole sample.
+        assert!((1..=6).contains(&runs), "{runs} runs of 50 microseconds and more");
     }
 
     #[test]
