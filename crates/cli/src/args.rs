@@ -235,8 +235,8 @@ pub struct Repair {
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
     /// Where one shard is missing and the others look whole: read only what it is computed from
-    /// (for RDP, EVENODD, STAR and X-Code about three quarters of k shards), each block by its checksum.
-    /// Nothing else is verified, nor the object's digest.
+    /// (for RDP, EVENODD, STAR and X-Code about three quarters of k shards), each block by its
+    /// checksum. Nothing else is verified, nor the object's digest.
     #[arg(long)]
     pub fewest_reads: bool,
     #[command(flatten)]
@@ -317,8 +317,8 @@ stage, stages, length, seconds, files [{path}].";
 pub enum FormatName {
     /// Share files of zfec and zunfec.
     Zfec,
-    /// NAME.0, NAME.1, … as klauspost/reedsolomon's simple encoder writes them; --code backblaze:k=K,m=M
-    /// says how many, and --length where padding begins.
+    /// NAME.0, NAME.1, … as klauspost/reedsolomon's simple encoder writes them; --code
+    /// backblaze:k=K,m=M says how many, and --length where padding begins.
     Klauspost,
     /// Files of the same kind, with any code in the word layout.
     Isal,
@@ -587,14 +587,15 @@ pub struct Schedule {
     /// Reconstruct these nodes instead of encoding.
     #[arg(long, value_delimiter = ',', value_name = "I,J,…")]
     pub erase: Vec<usize>,
-    /// The stage that is made, or with --erase the one after which nodes are lost [default: 1, or with
-    /// --erase the last]; only dpg and bbdpg have more than one.
+    /// The stage that is made, or with --erase the one after which nodes are lost [default: 1, or
+    /// with --erase the last]; only dpg and bbdpg have more than one.
     #[arg(long, value_name = "N")]
     pub stage: Option<u8>,
     /// How XORs are reduced.
     #[arg(long, value_enum, default_value = "slp")]
     pub pass: PassName,
-    /// Scale the rows and columns of the matrix anew, or not at all [default: as the code has them].
+    /// Scale the rows and columns of the matrix anew, or not at all [default: as the code has
+    /// them].
     #[arg(long, value_enum)]
     pub normalise: Option<Switch>,
     /// --normalise and --pass as in table 3.2 of the dissertation: i is 0 (off) or 1 (on), j is 0
@@ -607,10 +608,12 @@ pub struct Schedule {
     /// What slp and searches make small.
     #[arg(long, value_enum, default_value = "total")]
     pub cost: CostName,
-    /// How many copies an XOR costs, with --cost weighted [default: as measured by `paritas tune`, or 1.5].
+    /// How many copies an XOR costs, with --cost weighted [default: as measured by `paritas tune`,
+    /// or 1.5].
     #[arg(long, value_name = "COPIES", value_parser = parse_weight)]
     pub weight: Option<u32>,
-    /// How often slp takes a part of the schedule back and does it again [default: as often as pays].
+    /// How often slp takes a part of the schedule back and does it again [default: as often as
+    /// pays].
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
     /// Search a better matrix.
@@ -628,8 +631,8 @@ pub struct Schedule {
     /// Read as few packets as are found to be enough, at the price of more XORs.
     #[arg(long)]
     pub fewest_reads: bool,
-    /// Plan for this many bytes of data, as `encode` and `decode` do for an object: planning stops where it
-    /// takes longer than it saves. By default for data without end.
+    /// Plan for this many bytes of data, as `encode` and `decode` do for an object: planning stops
+    /// where it takes longer than it saves. By default for data without end.
     #[arg(long)]
     pub bytes: Option<u64>,
     /// Print the operations.
@@ -644,8 +647,8 @@ pub struct Schedule {
     /// Report what runs where shards begin at multiples of this many bytes [default: 64].
     #[arg(long, value_name = "BYTES")]
     pub align: Option<usize>,
-    /// The compiled kernel whose instructions are counted and listed, and that is meant by `fused`; this
-    /// processor need not have it [default: jit-avx2, or with --asm the best one here].
+    /// The compiled kernel whose instructions are counted and listed, and that is meant by `fused`;
+    /// this processor need not have it [default: jit-avx2, or with --asm the best one here].
     #[arg(long, value_name = "KERNEL")]
     pub kernel: Option<KernelChoice>,
 }
@@ -750,12 +753,12 @@ pub struct Bench {
     /// For decode, the stage after which nodes are lost [default: the last].
     #[arg(long, value_name = "N")]
     pub stage: Option<u8>,
-    /// All shards together, of an LT code all blocks and data: cache (512 KiB), dram (256 MiB), or a number
-    /// of bytes.
+    /// All shards together, of an LT code all blocks and data: cache (512 KiB), dram (256 MiB), or
+    /// a number of bytes.
     #[arg(long, default_value = "cache", value_name = "cache|dram|BYTES", value_parser = parse_set)]
     pub set: usize,
-    /// For decode of an LT code, how many blocks are received, as a multiple of k [default: as many as it
-    /// takes, and 1.05 at least].
+    /// For decode of an LT code, how many blocks are received, as a multiple of k [default: as many
+    /// as it takes, and 1.05 at least].
     #[arg(long, value_name = "MULTIPLE", value_parser = parse_reception)]
     pub reception: Option<f64>,
     /// For decode of an LT code, which blocks are received [default: 1].
@@ -787,9 +790,9 @@ pub struct Bench {
     pub reps: u32,
 }
 
-/// Measures kernels, schedules, stores, threads and splits, and remembers the best in the user's cache
-/// directory, where all commands find them. A choice replaces the built-in default only if it is clearly at
-/// least 3 % faster. What is stored never depends on it.
+/// Measures kernels, schedules, stores, threads and splits, and remembers the best in the user's
+/// cache directory, where all commands find them. A choice replaces the built-in default only if it
+/// is clearly at least 3 % faster. What is stored never depends on it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

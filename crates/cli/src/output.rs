@@ -193,8 +193,8 @@ pub fn print_failure(json: bool, failure: &Failure) {
     };
 }
 
-/// Prints what the parser found wrong with the arguments. Those that would do harm are escaped first, and
-/// parsed again for what is to be said of them.
+/// Prints what the parser found wrong with the arguments. Those that would do harm are escaped
+/// first, and parsed again for what is to be said of them.
 pub fn print_usage(error: clap::Error) {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let escaped: Vec<String> = arguments.iter().map(|arg| shown(arg).to_string()).collect();
@@ -207,8 +207,8 @@ pub fn print_usage(error: clap::Error) {
     };
 }
 
-/// What became of printing something: a reader that went away (`paritas codes | head`) is no failure
-/// of ours.
+/// What became of printing something: a reader that went away (`paritas codes | head`) is no
+/// failure of ours.
 ///
 /// # Errors
 /// Output, for any other reason.

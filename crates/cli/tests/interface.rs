@@ -1,5 +1,5 @@
-//! What scripts rely on: exit codes, files that are refused or replaced, pipes, folders, and what the
-//! help offers.
+//! What scripts rely on: exit codes, files that are refused or replaced, pipes, folders, and what
+//! the help offers.
 
 mod common;
 
@@ -774,8 +774,8 @@ fn every_command_documents_itself_with_an_example() {
     }
 }
 
-/// Paragraphs fill the width that there is: a line ends where the next word does not fit, or a paragraph
-/// ends with it.
+/// Paragraphs fill the width that there is: a line ends where the next word does not fit, or a
+/// paragraph ends with it.
 #[test]
 fn help_is_wrapped_once() {
     let help = run(["--help"]).expect(exit::DONE).text();

@@ -146,7 +146,8 @@ impl Scene {
         self.check_complete(&self.content);
     }
 
-    /// A killed encode --force left the old object or the new one, and does its work when run again.
+    /// A killed encode --force left the old object or the new one, and does its work when run
+    /// again.
     fn check_forced_encode(&self, old: &[u8]) {
         let objects = self.objects();
         assert!(!objects.is_empty(), "both objects are lost: {}", self.summary(&objects));
@@ -214,8 +215,8 @@ impl Scene {
         [first, snapshot(&self.shards())]
     }
 
-    /// A killed promotion touched nothing, left the object as safe as it was, and does its work when
-    /// run again.
+    /// A killed promotion touched nothing, left the object as safe as it was, and does its work
+    /// when run again.
     fn check_promote(&mut self, [first, whole]: &[BTreeMap<OsString, Vec<u8>>; 2], losses: usize) {
         let left = snapshot(&self.shards());
         assert!(first.iter().all(|(name, bytes)| left.get(name) == Some(bytes)));

@@ -1,5 +1,5 @@
-//! What every command reports in JSON: each field that its help documents is there, and says what is
-//! true.
+//! What every command reports in JSON: each field that its help documents is there, and says what
+//! is true.
 
 mod common;
 
@@ -14,8 +14,8 @@ use tempfile::TempDir;
 
 use common::{Chance, exit, run};
 
-/// Checks a report: it has the fields that the help of its command documents for its type, and those
-/// that scripts were promised (DESIGN section 9), which are documented all.
+/// Checks a report: it has the fields that the help of its command documents for its type, and
+/// those that scripts were promised (DESIGN section 9), which are documented all.
 fn check_report(command: &str, kind: &str, report: &Value, promised: &[&str]) {
     assert_eq!(report["type"], kind, "{report}");
     let help = run([command, "--help"]).expect(exit::DONE).text();
@@ -434,8 +434,8 @@ fn schedule() {
     }
 }
 
-/// What a compiled kernel executes becomes less where that is what counts, and the order that it runs
-/// is listed.
+/// What a compiled kernel executes becomes less where that is what counts, and the order that it
+/// runs is listed.
 #[test]
 fn fused_schedules() {
     let report = |more: &[&str]| {
@@ -483,7 +483,8 @@ fn schedules_of_other_matrices() {
     run(["schedule", "rdp:k=6", "--search", "ga"]).expect(exit::ARGUMENTS);
 }
 
-/// The same seed gives the same bytes on any number of threads, and the result's spec the same counts.
+/// The same seed gives the same bytes on any number of threads, and the result's spec the same
+/// counts.
 #[test]
 fn searches_are_reproducible() {
     for search in ["sa", "ga", "ga-random", "local"] {

@@ -1,5 +1,5 @@
-//! `paritas tune`: decisions are reported, remembered where the user keeps caches, taken up by the other
-//! commands, and ignored where they do not fit. What is stored never depends on them.
+//! `paritas tune`: decisions are reported, remembered where the user keeps caches, taken up by the
+//! other commands, and ignored where they do not fit. What is stored never depends on them.
 
 mod common;
 

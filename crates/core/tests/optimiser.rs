@@ -49,7 +49,8 @@ fn natural_matrices_cost_what_is_printed() {
 }
 
 /// Table 3.1, all 23 rows: (n, k, w) and by how many percent smart scheduling reduces the XORs of
-/// the natural matrix. (Its baselines and normalisation are tested where Cauchy matrices are defined.)
+/// the natural matrix. (Its baselines and normalisation are tested where Cauchy matrices are
+/// defined.)
 const SMART: [(usize, usize, u32, f64); 23] = [
     (7, 5, 3, 11.11),
     (7, 5, 4, 24.05),

@@ -1,12 +1,12 @@
-//! Names as people see them. Stored names and paths are data: any bytes but NUL may be in them, and a
-//! line break or a terminal's escape sequence among these must not forge a line of a report.
+//! Names as people see them. Stored names and paths are data: any bytes but NUL may be in them, and
+//! a line break or a terminal's escape sequence among these must not forge a line of a report.
 
 use std::ffi::OsStr;
 use std::fmt::{self, Write};
 
 /// Shows a name, a path or a stored text in a message. Control characters, line breaks of all kinds
-/// and marks that change the direction of writing are escaped as in Rust (`\n`, `\u{1b}`); bytes that
-/// are not UTF-8 become U+FFFD.
+/// and marks that change the direction of writing are escaped as in Rust (`\n`, `\u{1b}`); bytes
+/// that are not UTF-8 become U+FFFD.
 ///
 /// ```
 /// assert_eq!(paritas_store::shown("a\nb: intact\u{1b}[K").to_string(), r"a\nb: intact\u{1b}[K");

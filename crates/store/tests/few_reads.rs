@@ -53,8 +53,8 @@ fn others_read_no_more_than_k_shards() {
     }
 }
 
-/// A damaged lane that was to be read: everything is verified, and all is repaired; what was read in
-/// vain is counted too.
+/// A damaged lane that was to be read: everything is verified, and all is repaired; what was read
+/// in vain is counted too.
 #[test]
 fn damage_on_the_way_is_repaired_too() {
     let plain: fn(&Object) -> RepairReport = |object| {

@@ -1,6 +1,6 @@
 //! Other tools' fragments: what zfec and klauspost/reedsolomon wrote (`vectors/foreign`, made by
-//! `lab/oracles/words/foreign.py`) becomes shards and comes back byte for byte; HDFS's and Jerasure's
-//! fragments are laid out here by hand, with parity by the reference.
+//! `lab/oracles/words/foreign.py`) becomes shards and comes back byte for byte; HDFS's and
+//! Jerasure's fragments are laid out here by hand, with parity by the reference.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -127,8 +127,8 @@ fn any_blocks_that_are_enough() {
     assert!(files(directory.path()) == whole);
 }
 
-/// Where all data is among the blocks at hand, no other block is read; where one of these is damaged, others
-/// stand in for it.
+/// Where all data is among the blocks at hand, no other block is read; where one of these is
+/// damaged, others stand in for it.
 #[test]
 fn originals_are_read_alone() {
     let spec = "lt:k=20,n=50,nodes=7,c=0.3,variant=originals";
@@ -185,8 +185,8 @@ fn too_few_blocks_say_how_many_more() {
     assert!(reports[first..].iter().all(|report| report.status == Status::Lost));
 }
 
-/// What only chance tells: whether any six of eight shards are enough, where that is a few blocks more
-/// than there are data blocks.
+/// What only chance tells: whether any six of eight shards are enough, where that is a few blocks
+/// more than there are data blocks.
 #[test]
 fn losses_are_borne_or_told() {
     let spec = "lt:k=40,n=64,nodes=8";

@@ -1,8 +1,9 @@
-//! A second reader of shard files, written from the essay in `format.rs` and sharing no code with the
-//! crate: that the essay is enough, and that the files are what it says.
+//! A second reader of shard files, written from the essay in `format.rs` and sharing no code with
+//! the crate: that the essay is enough, and that the files are what it says.
 //!
 //! It reads undamaged data shards of codes that keep the user's bytes, without any generator
-//! matrix, codes with stages whatever files there are, and those of LT codes by drawing their graphs.
+//! matrix, codes with stages whatever files there are, and those of LT codes by drawing their
+//! graphs.
 
 mod common;
 #[path = "reader/lt.rs"]
@@ -192,9 +193,9 @@ impl Shape {
         }
     }
 
-    /// A group of m2 stripes of k + m2 symbols, of which the last m2 - m are made in stage 2. Symbol s of
-    /// stripe t is on node s, or with interleave=all on node s + t (m2 - m) modulo k + m2; a node
-    /// has its symbols in the order of stages, and within these of stripes.
+    /// A group of m2 stripes of k + m2 symbols, of which the last m2 - m are made in stage 2.
+    /// Symbol s of stripe t is on node s, or with interleave=all on node s + t (m2 - m) modulo k +
+    /// m2; a node has its symbols in the order of stages, and within these of stripes.
     fn group(k: usize, m: usize, m2: usize, w: usize, interleaved: bool) -> Self {
         let mut symbols: Vec<Vec<(u64, usize, usize)>> = vec![Vec::new(); k + m2];
         for (stripe, symbol) in (0..m2).flat_map(|t| (0..k + m2).map(move |s| (t, s))) {

@@ -51,7 +51,8 @@ impl Shape {
         code.nodes().filter(made).map(NodeId::index).collect()
     }
 
-    /// The symbols of a group that stage two is made from: theorem 1 of the dissertation's chapter 4.
+    /// The symbols of a group that stage two is made from: theorem 1 of the dissertation's chapter
+    /// 4.
     fn symbols_read(self) -> usize {
         let Self { k, m, m2, .. } = self;
         (k * m2).min((m2 - m) * (k + m))

@@ -1,9 +1,10 @@
 //! The shard files in `vectors/shards/` are read for ever.
 //!
-//! They were written once, by `write_missing_cases` below (`PARITAS_WRITE_VECTORS=1` adds new ones), and are never written again: a change of
-//! this crate that cannot read them is wrong. `index.json` says what each case is and what is to
-//! be found in it, for readers in any language. Beside this crate's own reader there is one in
-//! `reader.rs` that knows nothing but the format essay.
+//! They were written once, by `write_missing_cases` below (`PARITAS_WRITE_VECTORS=1` adds new
+//! ones), and are never written again: a change of this crate that cannot read them is wrong.
+//! `index.json` says what each case is and what is to be found in it, for readers in any language.
+//! Beside this crate's own reader there is one in `reader.rs` that knows nothing but the format
+//! essay.
 
 mod common;
 

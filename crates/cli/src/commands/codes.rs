@@ -9,13 +9,14 @@ use crate::commands::{Outcome, picture, shards};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// The ones from which a Cauchy code in packets encodes slower than a code in words of as many nodes
-/// on a processor with GFNI. On AVX2 packets stay faster (128+32: 2.2 and 1.8 GB/s).
+/// The ones from which a Cauchy code in packets encodes slower than a code in words of as many
+/// nodes on a processor with GFNI. On AVX2 packets stay faster (128+32: 2.2 and 1.8 GB/s).
 const SLOW_ONES: usize = 20_000;
 
 /// Encoding in packets and in words, measured with `paritas bench --op encode --threads 1` (a Xeon
-/// of 2.8 GHz with AVX-512 and GFNI, 22 November 2026, 90th percentile): k, m, ones in packets, GB/s
-/// in packets and in words. With fewer ones, as 64+8 has, packets are as fast (25 and 24 GB/s).
+/// of 2.8 GHz with AVX-512 and GFNI, 22 November 2026, 90th percentile): k, m, ones in packets,
+/// GB/s in packets and in words. With fewer ones, as 64+8 has, packets are as fast (25 and 24
+/// GB/s).
 const MEASURED: [(usize, usize, usize, f64, f64); 7] = [
     (64, 16, 22_775, 12.4, 16.8),
     (64, 32, 46_677, 6.4, 8.5),

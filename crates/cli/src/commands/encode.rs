@@ -73,8 +73,8 @@ fn open(path: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>), Failure> {
 }
 
 /// A file that must stay as it is while it is read: shards of something that was never in the file
-/// protect nothing. Its length and its time of change are compared where it ends, and where it goes on
-/// although it should have ended.
+/// protect nothing. Its length and its time of change are compared where it ends, and where it goes
+/// on although it should have ended.
 struct Unchanging {
     file: File,
     before: Metadata,

@@ -1,8 +1,8 @@
-//! A code's bit matrix as a picture: a row for every parity packet, a column for every data packet, a
-//! blue square for a one and a grey one for a zero, and a gap wherever a node ends.
+//! A code's bit matrix as a picture: a row for every parity packet, a column for every data packet,
+//! a blue square for a one and a grey one for a zero, and a gap wherever a node ends.
 //!
-//! The ones of a row are one path and the zeros a pattern, so that a picture takes some ten bytes for
-//! a one and none for a zero. Gaps are as wide as squares: everything lies on one grid, which
+//! The ones of a row are one path and the zeros a pattern, so that a picture takes some ten bytes
+//! for a one and none for a zero. Gaps are as wide as squares: everything lies on one grid, which
 //! is the pattern's.
 
 use std::fmt::Write;

@@ -346,8 +346,8 @@ fn stage(code: &Code, args: &Schedule) -> Result<u8, Failure> {
     Err(Failure::arguments(format!("--stage {stage}: {spec} has stages 1 to {last}")))
 }
 
-/// The cells at hand and wanted: all data and the parity of stage 1, or what a later stage reads and
-/// makes, or what is left and what is erased.
+/// The cells at hand and wanted: all data and the parity of stage 1, or what a later stage reads
+/// and makes, or what is left and what is erased.
 fn question(code: &Code, erased: &[usize], stage: u8) -> Result<(CellSet, CellSet), Failure> {
     if erased.is_empty() {
         // Also data that is stored nowhere, as an LT code's, is at hand.

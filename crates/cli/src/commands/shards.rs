@@ -81,8 +81,8 @@ pub fn chosen<'a>(
     }
 }
 
-/// Does something to each object, as far as it can be done; the failure is the worst, and others are
-/// warned of.
+/// Does something to each object, as far as it can be done; the failure is the worst, and others
+/// are warned of.
 pub fn each(
     objects: Vec<&Object>,
     output: &Output,
@@ -181,8 +181,8 @@ pub fn tolerance_text(code: &Code, (tolerable, count): (usize, usize), nodes: &s
     }
 }
 
-/// How many blocks of some shards of an LT code it takes: as remembered, or else simulated and remembered. `None`
-/// for other codes.
+/// How many blocks of some shards of an LT code it takes: as remembered, or else simulated and
+/// remembered. `None` for other codes.
 pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport>, Failure> {
     let Some(key) = reception_key(code, shards) else { return Ok(None) };
     let (name, memory) = (format!("reception/{key}"), Memory::of_user());

@@ -32,8 +32,8 @@ const STAGE_ONE: Family = Family::new("bbdpg:k=4,m=1,m2=2", 4, 1, 2);
 const STAGE_TWO: Family = Family::promoted("bbdpg:k=3,m=1,m2=3", 3, 3, 3);
 const ISAL: Family = Family::new("isal-cauchy:k=3,m=2", 3, 2, 1);
 
-/// 22 data blocks as six a shard: of this graph any four shards are enough, which is chance, and three
-/// never are.
+/// 22 data blocks as six a shard: of this graph any four shards are enough, which is chance, and
+/// three never are.
 const LT: Family =
     Family::fitted("lt:k=22,n=36,nodes=6,c=0.03,variant=uniform,seed=85", 4, 2, 6, 22);
 

@@ -3,9 +3,9 @@
 //!
 //! Three orders are tried, and the one whose allocation costs least on the machine is taken: the
 //! schedule's own, one with few live values, and stream by stream (`optimise/by_source.rs`), which
-//! computes the cells by other operations. An order in which an input would be read after the output
-//! in its place has been written is left out. Schedules over words arrive in the order in which they
-//! are to run.
+//! computes the cells by other operations. An order in which an input would be read after the
+//! output in its place has been written is left out. Schedules over words arrive in the order in
+//! which they are to run.
 
 use crate::error::{Error, Result};
 use crate::limits::REORDERED_OPERATIONS;

@@ -174,8 +174,8 @@ impl Planner<'_> {
     /// A plan that is not this planner's.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Schedule`] if it is about cells that the code does not have, makes a cell
-    /// wrong, or the code is one in words.
+    /// [`crate::ErrorKind::Schedule`] if it is about cells that the code does not have, makes a
+    /// cell wrong, or the code is one in words.
     pub(crate) fn given(&self, plan: &Plan) -> Result<Execution> {
         let spec = self.code.spec();
         if self.code.symbols().is_some() {

@@ -1,5 +1,5 @@
-//! Writes `vectors/codes.json`, or with `words` `vectors/words.json`, or with `dpg` `vectors/dpg.json`
-//! (all described in `vectors/README.md`), from the reference alone:
+//! Writes `vectors/codes.json`, or with `words` `vectors/words.json`, or with `dpg`
+//! `vectors/dpg.json` (all described in `vectors/README.md`), from the reference alone:
 //!
 //! ```sh
 //! cargo run --release -p paritas-reference --example write_vectors > vectors/codes.json
@@ -55,8 +55,8 @@ const POLYNOMIALS: [u64; 32] = [
     0x100400007,
 ];
 
-/// `cauchy` with the points 0, 1, 2, …, which are the default where no matrix was searched: k, m, w,
-/// packet, stripes.
+/// `cauchy` with the points 0, 1, 2, …, which are the default where no matrix was searched: k, m,
+/// w, packet, stripes.
 const NATURAL_POINTS: [[usize; 5]; 22] = [
     [1, 1, 1, 1, 3],
     [1, 3, 2, 8, 2],
@@ -211,7 +211,8 @@ const QFS: [[usize; 4]; 5] =
 const RAID6: [[usize; 4]; 5] =
     [[1, 2, 1, 4], [3, 2, 8, 2], [6, 8, 32, 1], [10, 5, 64, 1], [4, 31, 8, 5]];
 
-/// Shards that end with a strip of shorter packets: a shape as above, and the bytes of a shorter packet.
+/// Shards that end with a strip of shorter packets: a shape as above, and the bytes of a shorter
+/// packet.
 const CAUCHY_TAILS: [([usize; 5], usize); 3] =
     [([10, 4, 4, 64, 1], 33), ([10, 4, 4, 64, 0], 63), ([10, 4, 8, 32, 2], 7)];
 const RDP_TAILS: [([usize; 4], usize); 2] = [([4, 5, 64, 3], 1), ([10, 11, 32, 1], 31)];

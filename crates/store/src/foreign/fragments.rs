@@ -1,8 +1,8 @@
 //! Fragments on disk as one source: the file's bytes in order, what is missing computed.
 //!
-//! Other people's fragments carry no checksums. What they can be checked for is whether they agree: k of
-//! them determine all others, so that where more are at hand, damage shows ([`Fragments::check`]),
-//! though not where.
+//! Other people's fragments carry no checksums. What they can be checked for is whether they agree:
+//! k of them determine all others, so that where more are at hand, damage shows
+//! ([`Fragments::check`]), though not where.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read};
@@ -40,8 +40,8 @@ pub(crate) struct Fragments {
 
 impl Fragments {
     /// # Errors
-    /// [`ErrorKind::TooFewShards`] when fewer than k are at hand, [`ErrorKind::Parameters`] for one of
-    /// a wrong length.
+    /// [`ErrorKind::TooFewShards`] when fewer than k are at hand, [`ErrorKind::Parameters`] for one
+    /// of a wrong length.
     pub fn new(
         code: Code,
         layout: Layout,

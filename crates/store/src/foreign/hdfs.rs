@@ -1,11 +1,11 @@
 //! The cells of HDFS's erasure-coded blocks, as files `NAME.0`, `NAME.1`, ….
 //!
-//! HDFS (*HDFS Erasure Coding*, hadoop.apache.org) stripes a block group round robin over k data blocks in
-//! cells, of 1 MiB in all of its own policies. The last cells are as long as the data reaches, so
-//! that data blocks may differ in length; parity cells are as long as the first data cell of their
-//! stripe, and computed as if zeros followed the shorter ones. Its native coder is `isal-cauchy`: the
-//! policy RS-6-3 is `isal-cauchy:k=6,m=3`. What is read and written here are the block files alone,
-//! without the checksums that a data node keeps in files beside them.
+//! HDFS (*HDFS Erasure Coding*, hadoop.apache.org) stripes a block group round robin over k data
+//! blocks in cells, of 1 MiB in all of its own policies. The last cells are as long as the data
+//! reaches, so that data blocks may differ in length; parity cells are as long as the first data
+//! cell of their stripe, and computed as if zeros followed the shorter ones. Its native coder is
+//! `isal-cauchy`: the policy RS-6-3 is `isal-cauchy:k=6,m=3`. What is read and written here are the
+//! block files alone, without the checksums that a data node keeps in files beside them.
 
 use std::path::PathBuf;
 

@@ -1,14 +1,16 @@
-//! The files of Jerasure's example programs `encoder` and `decoder`, with its Reed-Solomon techniques.
+//! The files of Jerasure's example programs `encoder` and `decoder`, with its Reed-Solomon
+//! techniques.
 //!
 //! `encoder` (Jerasure 2.0, `Examples/encoder.c`) writes data fragment i of `NAME.EXT`, from 1, as
-//! `NAME_k<i>.EXT` and parity as `NAME_m<i>.EXT`, both with the digits of k; NAME ends at the first dot. A
-//! file `NAME_meta.txt` has six lines: the path of the file; its length; k, m, w, packet size and
-//! buffer size; the name of the technique; its number; and how many buffers were read.
+//! `NAME_k<i>.EXT` and parity as `NAME_m<i>.EXT`, both with the digits of k; NAME ends at the first
+//! dot. A file `NAME_meta.txt` has six lines: the path of the file; its length; k, m, w, packet
+//! size and buffer size; the name of the technique; its number; and how many buffers were read.
 //!
-//! One buffer is encoded at a time, cut into k cells. With one buffer its size is stated as the file's
-//! length, and cells follow from the fragments, a k-th of the file padded to whole words. The last buffer
-//! is full. What pads it is unspecified in the original (memory as it was found, or the digit 0) and is
-//! part of no file; here it is zeros. Packet sizes do not matter in these techniques.
+//! One buffer is encoded at a time, cut into k cells. With one buffer its size is stated as the
+//! file's length, and cells follow from the fragments, a k-th of the file padded to whole words.
+//! The last buffer is full. What pads it is unspecified in the original (memory as it was found, or
+//! the digit 0) and is part of no file; here it is zeros. Packet sizes do not matter in these
+//! techniques.
 
 use std::fs::File;
 use std::io::Read;

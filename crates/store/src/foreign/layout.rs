@@ -1,9 +1,9 @@
 //! How other tools spread a file over fragments.
 //!
-//! All do it alike: the file is cut into *stripes* of k *cells*, cell j of a stripe goes to fragment j,
-//! and parity fragments hold a cell of parity for each stripe. Tools that split a file into k
-//! contiguous parts have one stripe of long cells. They differ in the size of a cell and in what becomes
-//! of the last stripe.
+//! All do it alike: the file is cut into *stripes* of k *cells*, cell j of a stripe goes to
+//! fragment j, and parity fragments hold a cell of parity for each stripe. Tools that split a file
+//! into k contiguous parts have one stripe of long cells. They differ in the size of a cell and in
+//! what becomes of the last stripe.
 
 /// What a last stripe that is not full looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,12 @@
 //! Other people's fragments, in and out.
 //!
-//! [`import`] turns the fragments that another tool wrote into a shard set of the same code, [`export`]
-//! the other way. What passes between the two is the file itself: importing reads its bytes from the
-//! data fragments, computing what is missing, and encodes them; exporting decodes and lays them out as the
-//! tool does, parity from the same matrix. So nothing here knows the shard format, and a tool's format
-//! is no more than how it names fragments, what it puts before their payload, and how it spreads a file
-//! over them (`layout`): one file each, behind the trait `Foreign`.
+//! [`import`] turns the fragments that another tool wrote into a shard set of the same code,
+//! [`export`] the other way. What passes between the two is the file itself: importing reads its
+//! bytes from the data fragments, computing what is missing, and encodes them; exporting decodes
+//! and lays them out as the tool does, parity from the same matrix. So nothing here knows the shard
+//! format, and a tool's format is no more than how it names fragments, what it puts before their
+//! payload, and how it spreads a file over them (`layout`): one file each, behind the trait
+//! `Foreign`.
 //!
 //! Neither changes what it reads. Memory does not depend on the length of the file.
 
@@ -118,8 +119,8 @@ pub struct ImportReport {
     pub missing: Vec<usize>,
 }
 
-/// Encodes what fragments hold. `job` is called with their code and the name that they have, and says
-/// where shards go. Paths are fragments, or folders of them.
+/// Encodes what fragments hold. `job` is called with their code and the name that they have, and
+/// says where shards go. Paths are fragments, or folders of them.
 ///
 /// # Errors
 /// [`ErrorKind::NotRecognised`] for files that are no fragments of the format,

@@ -1,9 +1,9 @@
 //! Plain fragments: `NAME.0`, `NAME.1`, …, each a contiguous part of the file or parity.
 //!
 //! This is what the simple encoder among the examples of klauspost/reedsolomon writes
-//! (github.com/klauspost/reedsolomon, `examples/simple-encoder.go`): `Split` cuts a file into k equal
-//! parts and pads the last with zeros. The fragments tell neither k nor the file's length: without a
-//! given one, the padding is taken for a part of the file.
+//! (github.com/klauspost/reedsolomon, `examples/simple-encoder.go`): `Split` cuts a file into k
+//! equal parts and pads the last with zeros. The fragments tell neither k nor the file's length:
+//! without a given one, the padding is taken for a part of the file.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

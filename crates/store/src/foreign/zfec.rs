@@ -1,9 +1,9 @@
 //! The share files of zfec's command line.
 //!
-//! `zfec` (github.com/tahoe-lafs/zfec, `zfec/filefec.py`) encodes 4096 bytes of every share at a time; what
-//! is left in the end is divided evenly, with less than k bytes of padding. Share i of n is called
-//! `PREFIX.<i>_<n>.fec`, both with the digits of n, and begins with a header of two to four bytes, a string
-//! of bits that is most significant first and padded with zeros:
+//! `zfec` (github.com/tahoe-lafs/zfec, `zfec/filefec.py`) encodes 4096 bytes of every share at a
+//! time; what is left in the end is divided evenly, with less than k bytes of padding. Share i of n
+//! is called `PREFIX.<i>_<n>.fec`, both with the digits of n, and begins with a header of two to
+//! four bytes, a string of bits that is most significant first and padded with zeros:
 //!
 //! | bits | what |
 //! | --- | --- |

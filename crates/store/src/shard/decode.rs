@@ -60,8 +60,8 @@ pub struct DecodeReport {
 /// # Errors
 /// [`ErrorKind::TooFewShards`] when more is lost than can be recovered,
 /// [`ErrorKind::DigestMismatch`] when the bytes are not those that were encoded,
-/// [`ErrorKind::Exists`] when the target is not to be replaced, [`ErrorKind::Io`], also where what is lacking
-/// may be in files that could not be opened.
+/// [`ErrorKind::Exists`] when the target is not to be replaced, [`ErrorKind::Io`], also where what
+/// is lacking may be in files that could not be opened.
 pub fn decode(
     object: &Object,
     target: DecodeTarget,

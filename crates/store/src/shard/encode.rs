@@ -23,10 +23,11 @@ use crate::shown::{counted, shown};
 pub struct EncodeJob {
     /// The code.
     pub code: Code,
-    /// The bytes of a packet. Those of an LT code are shorter where an object does not fill k of them.
+    /// The bytes of a packet. Those of an LT code are shorter where an object does not fill k of
+    /// them.
     pub packet: usize,
-    /// About how many bytes of a shard a block is to have; at least one stripe's. The most bytes of a
-    /// block of an LT code.
+    /// About how many bytes of a shard a block is to have; at least one stripe's. The most bytes of
+    /// a block of an LT code.
     pub block_bytes: usize,
     /// The object's base name.
     pub name: OsString,
@@ -42,8 +43,8 @@ pub struct EncodeJob {
     pub sync: bool,
     /// The number of threads; 0 stands for the machine's.
     pub threads: usize,
-    /// How the code is run on this machine. What is stored does not depend on it; packet and threads are
-    /// those of the job.
+    /// How the code is run on this machine. What is stored does not depend on it; packet and
+    /// threads are those of the job.
     pub options: CodecOptions,
 }
 
@@ -88,8 +89,8 @@ pub struct EncodeReport {
 /// On an error nothing is left but what was there before.
 ///
 /// # Errors
-/// [`ErrorKind::Parameters`] for a job that cannot be done, [`ErrorKind::Exists`] when shards of that
-/// name are there and not to be replaced, [`ErrorKind::Io`].
+/// [`ErrorKind::Parameters`] for a job that cannot be done, [`ErrorKind::Exists`] when shards of
+/// that name are there and not to be replaced, [`ErrorKind::Io`].
 pub fn encode(
     job: &EncodeJob,
     source: impl Read + Send,
@@ -153,8 +154,8 @@ fn shard_paths(job: &EncodeJob, geometry: &Geometry, identity: &Identity) -> Res
     Ok(paths.take(geometry.parts_until(1)).collect())
 }
 
-/// Warns where the loss of one directory costs several shards, of which so many may be lost; `places`
-/// are shards and the directories that they are in.
+/// Warns where the loss of one directory costs several shards, of which so many may be lost;
+/// `places` are shards and the directories that they are in.
 pub(super) fn shared_directories<'a>(
     code: &Code,
     tolerance: usize,

@@ -1,9 +1,9 @@
 //! Where the bytes of an object are: which parts its shards have, which lanes a block has, how long
 //! they are, and where a segment's block begins in a shard file.
 //!
-//! Parts are counted over all shards and stages: first those of stage 1, in the order of their shards, then
-//! those of stage 2, and so on. So a code without stages has part i in shard i, and the parts that
-//! an object has before and after a promotion are the first so many.
+//! Parts are counted over all shards and stages: first those of stage 1, in the order of their
+//! shards, then those of stage 2, and so on. So a code without stages has part i in shard i, and
+//! the parts that an object has before and after a promotion are the first so many.
 //!
 //! This is the arithmetic of the format essay ([`super::format`]) over the buffers of a codec,
 //! which are the lanes of all nodes. Everything that depends on numbers out of a header is
@@ -43,8 +43,8 @@ const MAX_FILE: u64 = i64::MAX as u64;
 /// The lengths of objects that are planned for alike; longer ones are worth any schedule.
 const PLANNED: [u64; 3] = [1 << 16, 1 << 20, 1 << 26];
 
-/// For how many bytes an object of some length is planned. There are few answers, so that objects of all
-/// lengths can share what is known of their code.
+/// For how many bytes an object of some length is planned. There are few answers, so that objects
+/// of all lengths can share what is known of their code.
 pub(crate) fn planned_bytes(length: u64) -> Option<u64> {
     PLANNED.into_iter().find(|&bytes| length <= bytes)
 }
@@ -116,8 +116,8 @@ impl Geometry {
         Ok(Self { codec, buffers, parts, stripes })
     }
 
-    /// The bytes of a packet and the stripes of a full segment, for packets of `packet` bytes, blocks of
-    /// about `block`, and an object of this length, if that is known.
+    /// The bytes of a packet and the stripes of a full segment, for packets of `packet` bytes,
+    /// blocks of about `block`, and an object of this length, if that is known.
     pub fn choose(code: &Code, packet: usize, block: usize, length: Option<u64>) -> (usize, usize) {
         match code.graph() {
             None => (packet, Self::choose_stripes(code, packet, block)),
@@ -125,8 +125,8 @@ impl Geometry {
         }
     }
 
-    /// For an LT code, whose blocks are lanes: an object is cut into segments of equal length, so that
-    /// the last one is no waste, and one that does not fill k packets gets shorter ones.
+    /// For an LT code, whose blocks are lanes: an object is cut into segments of equal length, so
+    /// that the last one is no waste, and one that does not fill k packets gets shorter ones.
     fn choose_lt_block(
         code: &Code,
         packet: usize,
@@ -170,7 +170,8 @@ impl Geometry {
     /// Refuses a graph that is of no use.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Parameters`] when all blocks of an LT code together do not determine the data.
+    /// [`crate::ErrorKind::Parameters`] when all blocks of an LT code together do not determine the
+    /// data.
     pub fn expect_decodable(&self) -> Result<()> {
         let code = self.code();
         let all = code.cells_of(code.nodes());

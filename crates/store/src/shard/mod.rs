@@ -1,9 +1,10 @@
 //! Objects and their shard files.
 //!
 //! [`mod@format`] is the byte layout. The rest stands in the order in which data flows: [`encode`]
-//! writes shard files, [`scan`] recognises them, [`promote`] adds what a later stage of their code makes,
-//! and [`verify`], [`decode`] and [`repair`] read them. All of these cut an object into segments that threads share out (`crew`), each with the
-//! memory of one segment, whose size does not depend on the object's.
+//! writes shard files, [`scan`] recognises them, [`promote`] adds what a later stage of their code
+//! makes, and [`verify`], [`decode`] and [`repair`] read them. All of these cut an object into
+//! segments that threads share out (`crew`), each with the memory of one segment, whose size does
+//! not depend on the object's.
 
 pub mod format;
 

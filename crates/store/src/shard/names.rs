@@ -35,8 +35,8 @@ pub(crate) struct ShardName<'a> {
 }
 
 impl<'a> ShardName<'a> {
-    /// The name of shard `index` of `count` of the object `name`; for a part that is added to a shard,
-    /// with its stage.
+    /// The name of shard `index` of `count` of the object `name`; for a part that is added to a
+    /// shard, with its stage.
     ///
     /// # Errors
     /// When the name is longer than file systems allow.

@@ -36,8 +36,8 @@ pub struct Ignored {
     pub reason: String,
     /// Whether the path itself was given to [`scan`], and not a directory that it is in.
     pub named: bool,
-    /// Whether it could not be opened, so that nobody knows what it holds: it may be a shard of any of the
-    /// objects that were found, which [`super::verify`] takes into account.
+    /// Whether it could not be opened, so that nobody knows what it holds: it may be a shard of any
+    /// of the objects that were found, which [`super::verify`] takes into account.
     pub unreadable: bool,
 }
 
@@ -53,14 +53,14 @@ pub struct Object {
     pub(crate) unread: Arc<[Unread]>,
 }
 
-/// Looks for shards in files and directories (not in directories below these). What reads the objects later runs
-/// their codes as [`CodecOptions::default`] says.
+/// Looks for shards in files and directories (not in directories below these). What reads the
+/// objects later runs their codes as [`CodecOptions::default`] says.
 pub fn scan(paths: &[PathBuf]) -> Inventory {
     scan_with(paths, |_| CodecOptions::default())
 }
 
-/// Looks for shards as [`scan`] does. What reads the objects later runs their codes as `options` says (all but
-/// packet and threads), which is asked once for each code that is found.
+/// Looks for shards as [`scan`] does. What reads the objects later runs their codes as `options`
+/// says (all but packet and threads), which is asked once for each code that is found.
 pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> Inventory {
     let mut gathering = Gathering::default();
     for path in paths {
@@ -165,8 +165,8 @@ impl Object {
         self.geometry.tolerance(self.stage())
     }
 
-    /// The files of every part that an object in its present stage has. Without stages part i is shard
-    /// i; otherwise the parts of each stage follow those of the one before.
+    /// The files of every part that an object in its present stage has. Without stages part i is
+    /// shard i; otherwise the parts of each stage follow those of the one before.
     pub fn parts(&self) -> &[Vec<ShardFile>] {
         &self.parts[..self.geometry.parts_until(self.stage())]
     }

@@ -1,5 +1,5 @@
-//! Files that are read or written by turns, of which only so many are open at a time as the system allows: an
-//! object may have more shards than a process may have descriptors.
+//! Files that are read or written by turns, of which only so many are open at a time as the system
+//! allows: an object may have more shards than a process may have descriptors.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -125,8 +125,8 @@ fn is_scarcity(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| scarce.contains(&code))
 }
 
-/// Whether an error in opening a file leaves it unknown what the file holds. Where there is no file,
-/// that is known.
+/// Whether an error in opening a file leaves it unknown what the file holds. Where there is no
+/// file, that is known.
 pub(crate) fn is_unreadable(error: &io::Error) -> bool {
     !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -56,8 +56,9 @@ enum Handle {
 }
 
 impl Pending {
-    /// New files that will have these names. Where the system does not allow so many to be open with
-    /// `others` beside them, they have temporary names from the beginning, and are opened by turns.
+    /// New files that will have these names. Where the system does not allow so many to be open
+    /// with `others` beside them, they have temporary names from the beginning, and are opened by
+    /// turns.
     pub fn create_all(targets: Vec<(PathBuf, Replace)>, others: usize) -> Result<Vec<Self>> {
         let count = targets.len();
         let most = allow_open_files(count + others).saturating_sub(others);

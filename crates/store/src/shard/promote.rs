@@ -1,13 +1,13 @@
 //! Promoting: the parts that a later stage of a code adds are made from part of what is stored.
 //!
-//! A code with stages names the cells that a stage is made from ([`paritas::Code::promotion`]). Their
-//! lanes are read by ranges and nothing else is, as long as all are there and intact. Where a shard is
-//! missing other lanes are planned that determine the same, and where a block is damaged so much is
-//! read of its segment that the data can be had.
+//! A code with stages names the cells that a stage is made from ([`paritas::Code::promotion`]).
+//! Their lanes are read by ranges and nothing else is, as long as all are there and intact. Where a
+//! shard is missing other lanes are planned that determine the same, and where a block is damaged
+//! so much is read of its segment that the data can be had.
 //!
-//! No file is changed and none gets its name before all are complete: killed at any moment, promotion
-//! leaves the object as it was, or with complete parts of the new stage, some perhaps under temporary
-//! names, which the next run finds and names. What is still missing it makes anew.
+//! No file is changed and none gets its name before all are complete: killed at any moment,
+//! promotion leaves the object as it was, or with complete parts of the new stage, some perhaps
+//! under temporary names, which the next run finds and names. What is still missing it makes anew.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,8 +26,8 @@ use crate::shown::shown;
 /// How to promote.
 #[derive(Debug, Clone)]
 pub struct PromoteJob {
-    /// The directories that take new files in turn. Without any, a part of a shard that is there goes beside
-    /// it, and a new shard to the directory with the fewest.
+    /// The directories that take new files in turn. Without any, a part of a shard that is there
+    /// goes beside it, and a new shard to the directory with the fewest.
     pub to: Vec<PathBuf>,
     /// Whether everything is to be on the disk before the files get their names.
     pub sync: bool,
@@ -63,9 +63,9 @@ pub struct AddedPart {
     pub path: PathBuf,
 }
 
-/// Brings an object to the next stage of its code, or finishes that where it was interrupted. `progress`
-/// gets the object's bytes as they are done. Every lane that is read is checked; the object's digest is
-/// not, for the object is not read.
+/// Brings an object to the next stage of its code, or finishes that where it was interrupted.
+/// `progress` gets the object's bytes as they are done. Every lane that is read is checked; the
+/// object's digest is not, for the object is not read.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Parameters`] when the code has no stages, [`crate::ErrorKind::TooFewShards`]

@@ -1,8 +1,9 @@
-//! What is particular to objects of LT codes: nothing is certain about them but by looking at the graph.
+//! What is particular to objects of LT codes: nothing is certain about them but by looking at the
+//! graph.
 //!
 //! Which losses can be borne is found by trying some, and how many blocks are enough by drawing
-//! them in random order ([`reception`]). The latter takes up to some seconds, so callers may want to remember it
-//! ([`reception_key`]).
+//! them in random order ([`reception`]). The latter takes up to some seconds, so callers may want
+//! to remember it ([`reception_key`]).
 
 use paritas::define::erasure::combinations;
 use paritas::define::lt::Graph;
@@ -20,8 +21,8 @@ const SIMULATED_BLOCKS: usize = 1 << 21;
 /// The same times k, for larger ones: then it is elimination that takes the time.
 const SIMULATED_PAIRS: usize = 1 << 35;
 
-/// The runs of a simulation, at least and at most. A thousand tell the 99.9th percentile; with many data blocks
-/// receptions hardly differ, and few tell what there is to be told.
+/// The runs of a simulation, at least and at most. A thousand tell the 99.9th percentile; with many
+/// data blocks receptions hardly differ, and few tell what there is to be told.
 const RUNS: (usize, usize) = (8, 2000);
 
 /// How many blocks are solved for in trying out losses of a number of shards.
@@ -37,8 +38,8 @@ pub struct ReceptionReport {
     pub blocks: usize,
     /// How many it took on average, as a multiple of k; nothing where they never sufficed.
     pub average: Option<f64>,
-    /// The multiple of k that sufficed in 99.9 % of all runs (in all of them, where those were fewer than a
-    /// thousand).
+    /// The multiple of k that sufficed in 99.9 % of all runs (in all of them, where those were
+    /// fewer than a thousand).
     pub p999: Option<f64>,
     /// The number of runs.
     pub runs: usize,
@@ -46,8 +47,8 @@ pub struct ReceptionReport {
     pub failures: usize,
 }
 
-/// Simulates how many blocks of some shards of an LT code it takes to have the data, when they come in random
-/// order; `None` for other codes.
+/// Simulates how many blocks of some shards of an LT code it takes to have the data, when they come
+/// in random order; `None` for other codes.
 ///
 /// # Errors
 /// None, for shards that the code has.
@@ -67,8 +68,8 @@ pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport
     }))
 }
 
-/// A name under which the report of [`reception`] can be remembered: the same only for the same code, shards and
-/// number of runs. `None` for codes that have no such report.
+/// A name under which the report of [`reception`] can be remembered: the same only for the same
+/// code, shards and number of runs. `None` for codes that have no such report.
 pub fn reception_key(code: &Code, shards: &[usize]) -> Option<String> {
     let runs = runs(code.graph()?.data());
     let mut hasher = blake3::Hasher::new();
@@ -83,7 +84,8 @@ fn runs(data: usize) -> usize {
     (SIMULATED_BLOCKS / data).min(SIMULATED_PAIRS / data / data).clamp(RUNS.0, RUNS.1)
 }
 
-/// How many more blocks are likely needed where these are good; nothing where not even all would do.
+/// How many more blocks are likely needed where these are good; nothing where not even all would
+/// do.
 pub(crate) fn likely_needed(graph: &Graph, good: &[usize]) -> Option<usize> {
     solve(graph, good).likely_needed()
 }

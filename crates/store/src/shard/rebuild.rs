@@ -1,13 +1,13 @@
 //! Rebuilding the one shard, or part of one, that is missing from the fewest bytes of the others.
 //!
-//! A code whose lanes are single rows (see [`super::format`]) is read lane by lane: the planner names
-//! few cells that determine the lost ones, and only their lanes are read, about three quarters of
-//! what any k shards hold. Other codes give up whole blocks, and the fewest of them.
+//! A code whose lanes are single rows (see [`super::format`]) is read lane by lane: the planner
+//! names few cells that determine the lost ones, and only their lanes are read, about three
+//! quarters of what any k shards hold. Other codes give up whole blocks, and the fewest of them.
 //!
 //! What is read is guarded by its checksums, lane by lane, and what is written is computed from
-//! nothing else. The object's digest is not checked, for the object is not read: damage in lanes that
-//! are not needed stays unseen until the next [`super::verify`]. As soon as anything that was to be
-//! read is not intact, this gives up, and repair does what it does otherwise.
+//! nothing else. The object's digest is not checked, for the object is not read: damage in lanes
+//! that are not needed stays unseen until the next [`super::verify`]. As soon as anything that was
+//! to be read is not intact, this gives up, and repair does what it does otherwise.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -67,7 +67,8 @@ pub(super) fn rebuild_missing(
     }))
 }
 
-/// The part without a file, where every other one has a single file, well named and whole to look at.
+/// The part without a file, where every other one has a single file, well named and whole to look
+/// at.
 fn only_missing(object: &Object) -> Option<usize> {
     let [missing] = object.missing_parts()[..] else { return None };
     if object.unread_files(missing).next().is_some() {
@@ -80,9 +81,9 @@ fn only_missing(object: &Object) -> Option<usize> {
     object.parts().iter().enumerate().all(whole).then_some(missing)
 }
 
-/// Makes parts, segment by segment, from the given lanes. Where one of these is not intact, `instead` is
-/// to load what is needed in another way; if it says that it does not, no more is done and the
-/// answer is no.
+/// Makes parts, segment by segment, from the given lanes. Where one of these is not intact,
+/// `instead` is to load what is needed in another way; if it says that it does not, no more is done
+/// and the answer is no.
 pub(super) fn make_from(
     sources: &Sources<'_>,
     needed: &[usize],
@@ -114,8 +115,8 @@ pub(super) fn make_from(
     Ok(!given_up.into_inner())
 }
 
-/// The buffers to be read of some parts to make others: those of the cheapest plan or of the one with
-/// the fewest cells, whichever are fewer bytes.
+/// The buffers to be read of some parts to make others: those of the cheapest plan or of the one
+/// with the fewest cells, whichever are fewer bytes.
 pub(super) fn needed_buffers(
     geometry: &Geometry,
     from: impl IntoIterator<Item = usize>,

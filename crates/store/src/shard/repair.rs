@@ -47,8 +47,8 @@ pub struct RepairReport {
     pub repaired: Vec<RepairedShard>,
     /// What was found before; nothing where only what was needed has been read.
     pub before: Option<VerifyReport>,
-    /// Whether the object has the digest that its shards state. [`DigestCheck::Unchecked`] where only
-    /// what was needed has been read: each lane was checked, the whole was not.
+    /// Whether the object has the digest that its shards state. [`DigestCheck::Unchecked`] where
+    /// only what was needed has been read: each lane was checked, the whole was not.
     pub digest: DigestCheck,
     /// The bytes of blocks that were read.
     pub read_bytes: u64,
@@ -67,15 +67,16 @@ pub struct RepairedShard {
     pub was: ShardState,
 }
 
-/// Verifies an object and writes every shard that is not intact, but for those that could not be opened:
-/// [`RepairReport::before`] names them as [`ShardState::Unreadable`], and they stay as they are. `progress` gets the object's bytes
-/// twice: as they are verified, and as they are written. With [`RepairJob::fewest_reads`] a shard that
-/// is all that is missing is written at once, from lanes that are intact, and nothing else is read.
+/// Verifies an object and writes every shard that is not intact, but for those that could not be
+/// opened: [`RepairReport::before`] names them as [`ShardState::Unreadable`], and they stay as they
+/// are. `progress` gets the object's bytes twice: as they are verified, and as they are written.
+/// With [`RepairJob::fewest_reads`] a shard that is all that is missing is written at once, from
+/// lanes that are intact, and nothing else is read.
 ///
 /// # Errors
 /// [`ErrorKind::TooFewShards`] and [`ErrorKind::DigestMismatch`] when the object is beyond repair,
-/// and nothing has been touched; [`ErrorKind::Io`], also where it depends on files that could not be opened
-/// whether it is.
+/// and nothing has been touched; [`ErrorKind::Io`], also where it depends on files that could not
+/// be opened whether it is.
 pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Result<RepairReport> {
     let mut read_bytes = 0;
     if job.fewest_reads {
@@ -141,8 +142,8 @@ fn name_unnamed(object: &Object, before: &VerifyReport) -> Result<Vec<RepairedSh
     Ok(named)
 }
 
-/// Names a part if all of its good files have temporary names; a damaged copy is replaced. Returns the
-/// name if it was given.
+/// Names a part if all of its good files have temporary names; a damaged copy is replaced. Returns
+/// the name if it was given.
 pub(super) fn name_one(
     object: &Object,
     part: usize,
@@ -322,8 +323,8 @@ impl<'a> Targets<'a> {
         emptiest.map(|(directory, _)| directory.clone())
     }
 
-    /// A name in the directory that is free, or taken by a damaged copy of this very part, or by
-    /// a file that is no shard at all: what is left of this one, it seems. What cannot be read stays.
+    /// A name in the directory that is free, or taken by a damaged copy of this very part, or by a
+    /// file that is no shard at all: what is left of this one, it seems. What cannot be read stays.
     fn free_name(&self, directory: &Path, part: usize) -> Result<(PathBuf, Replace)> {
         let name = self.object.part_name(part)?;
         let mut path = directory.join(name.finished());

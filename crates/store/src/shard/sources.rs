@@ -148,8 +148,8 @@ impl<'a> Sources<'a> {
         Ok(Self { object, geometry, extent, order, files, originals })
     }
 
-    /// Reads what is needed to have all of a segment's data, taking data from where it is stored
-    /// if it can be (also as blocks of an LT code), or with [`Depth::Everything`] simply everything.
+    /// Reads what is needed to have all of a segment's data, taking data from where it is stored if
+    /// it can be (also as blocks of an LT code), or with [`Depth::Everything`] simply everything.
     ///
     /// # Errors
     /// [`crate::ErrorKind::TooFewShards`] when that is not enough; everything has been read then.
@@ -362,8 +362,8 @@ impl<'a> Sources<'a> {
         reports.filter(|report| !report.is_intact()).collect()
     }
 
-    /// The part of each file, and what is wrong with it as far as it has been read. Files that could not be
-    /// opened are of the part that they are named after.
+    /// The part of each file, and what is wrong with it as far as it has been read. Files that
+    /// could not be opened are of the part that they are named after.
     pub fn reports(&self) -> Vec<(usize, FileReport)> {
         let files = self.files.iter().flatten();
         let files = files.map(|source| (source.part, source.report(self.object)));

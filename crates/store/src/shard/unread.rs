@@ -1,6 +1,6 @@
 //! What could not be opened, and what that leaves open. Without permission, or with too few
-//! descriptors, nothing is known of a file: it may hold any shard, or none. So a verdict that such a
-//! file could change, did it hold the shards that are lacking as they were written, is not given.
+//! descriptors, nothing is known of a file: it may hold any shard, or none. So a verdict that such
+//! a file could change, did it hold the shards that are lacking as they were written, is not given.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -12,8 +12,8 @@ use crate::shard::geometry::Geometry;
 use crate::shard::object::Object;
 use crate::shown::shown;
 
-/// How many sets of parts are tried that unopened files might hold, at least and at most. Beyond that it
-/// stays open whether any is enough.
+/// How many sets of parts are tried that unopened files might hold, at least and at most. Beyond
+/// that it stays open whether any is enough.
 const TRIALS: (usize, usize) = (16, 4096);
 
 /// How many cells are looked at in all trials together, which takes some seconds at most.
@@ -107,7 +107,8 @@ fn has_part(geometry: &Geometry, good: &[bool], part: usize) -> bool {
     geometry.part_buffers(part).all(|buffer| good[buffer])
 }
 
-/// Whether a segment has too few cells for its data even with those of any `room` parts that it lacks.
+/// Whether a segment has too few cells for its data even with those of any `room` parts that it
+/// lacks.
 fn falls_short(geometry: &Geometry, good: &[bool], room: usize) -> bool {
     let cells = |buffers: &mut dyn Iterator<Item = usize>| geometry.cells(buffers).len();
     let gain = |part| cells(&mut geometry.part_buffers(part).filter(|&buffer| !good[buffer]));

@@ -38,8 +38,8 @@ pub enum ShardState {
     Damaged,
     /// There is no file.
     Missing,
-    /// There is a file that could not be opened, and none that is as it was written. A file that the scan could
-    /// not open counts by its name.
+    /// There is a file that could not be opened, and none that is as it was written. A file that
+    /// the scan could not open counts by its name.
     Unreadable,
 }
 
@@ -72,18 +72,18 @@ pub struct ShardReport {
 pub struct VerifyReport {
     /// The state of the object.
     pub status: Status,
-    /// Every part that the object has in its stage, in the order of [`Object::parts`]: without stages all
-    /// shards, by index.
+    /// Every part that the object has in its stage, in the order of [`Object::parts`]: without
+    /// stages all shards, by index.
     pub shards: Vec<ShardReport>,
     /// Whether the digest is right.
     pub digest: DigestCheck,
-    /// Any so many more shards may be lost. 0 as well when too many are lost already. Of an LT code's
-    /// shards likely any so many: as far as trying out has shown.
+    /// Any so many more shards may be lost. 0 as well when too many are lost already. Of an LT
+    /// code's shards likely any so many: as far as trying out has shown.
     pub tolerable: usize,
     /// The fewest blocks of an LT code that are good in any segment.
     pub good_blocks: Option<usize>,
-    /// How many more blocks of an LT code are likely needed in the first segment that is lost. Nothing
-    /// where not even all blocks would do.
+    /// How many more blocks of an LT code are likely needed in the first segment that is lost.
+    /// Nothing where not even all blocks would do.
     pub likely_needed: Option<usize>,
     /// The number of segments.
     pub segments: u64,
@@ -134,8 +134,8 @@ struct Findings {
     patterns: BTreeSet<Vec<bool>>,
 }
 
-/// How many patterns of good buffers are told apart. Where there are more, it is not tried whether unopened
-/// files could bring all of them, but only these.
+/// How many patterns of good buffers are told apart. Where there are more, it is not tried whether
+/// unopened files could bring all of them, but only these.
 const MOST_PATTERNS: usize = 64;
 
 /// The segments that are still to be read.

@@ -134,7 +134,8 @@ impl Lt {
         hasher.finalize()
     }
 
-    /// The data blocks by elimination from all blocks, in falling order so that originals help least.
+    /// The data blocks by elimination from all blocks, in falling order so that originals help
+    /// least.
     fn solve(&self, block: impl Fn(u64) -> Vec<u8>) -> Vec<u8> {
         type Row = (Vec<bool>, Vec<u8>);
         fn add((bits, bytes): &mut Row, (other, others): &Row) {

@@ -1,8 +1,9 @@
-//! LT codes: all blocks from the data, and the data from blocks received in random order, as files do it.
+//! LT codes: all blocks from the data, and the data from blocks received in random order, as files
+//! do it.
 //!
-//! Blocks are buffers of their own and stored apart from the data. The graph is solved once, in the first
-//! run; what is measured is running the schedule down the blocks. A file asks so too: its segments
-//! mostly miss the same blocks.
+//! Blocks are buffers of their own and stored apart from the data. The graph is solved once, in the
+//! first run; what is measured is running the schedule down the blocks. A file asks so too: its
+//! segments mostly miss the same blocks.
 
 use std::time::Instant;
 
@@ -88,8 +89,8 @@ fn expect_suitable(code: &Code, args: &Bench) -> Result<(), Failure> {
     }
 }
 
-/// The blocks that come, in their order: so many times k as is asked for, or else as many as it takes and
-/// 1.05 k at least, if there are as many.
+/// The blocks that come, in their order: so many times k as is asked for, or else as many as it
+/// takes and 1.05 k at least, if there are as many.
 fn received(graph: &Graph, args: &Bench) -> Result<Vec<usize>, Failure> {
     let (data, all) = (graph.data(), graph.blocks());
     let seed = args.seed.unwrap_or(SEED);
@@ -138,8 +139,8 @@ impl Place {
     }
 }
 
-/// What is to be measured, run once, with an answer that is right: blocks as the plainest kernel makes them,
-/// or the data that they were made from.
+/// What is to be measured, run once, with an answer that is right: blocks as the plainest kernel
+/// makes them, or the data that they were made from.
 fn checked(
     code: Code,
     options: CodecOptions,
