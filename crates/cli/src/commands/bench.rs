@@ -256,7 +256,8 @@ impl Workload {
         Ok(workload)
     }
 
-    /// How many whole shards the user's data would fill: the data nodes, unless they hold parity too.
+    /// Number of whole shards that the user's data would fill: the data nodes, unless they hold
+    /// parity too.
     fn data_shards(&self) -> usize {
         let code = self.codec.code();
         let cells: usize = code.nodes().map(|node| code.node_cells(node).len()).sum();
