@@ -151,7 +151,7 @@ impl Codec {
     ///
     /// # Errors
     /// If the cells of `have` do not determine all wanted cells ([`crate::ErrorKind::NotEnough`]),
-    /// or if the buffers do not fit ([`crate::ErrorKind::Length`]).
+    /// or if the buffers do not fit ([`crate::ErrorKind::Buffers`], [`crate::ErrorKind::Length`]).
     pub fn compute(
         &self,
         have: &CellSet,
@@ -275,7 +275,8 @@ impl Codec {
         let shards = Shards::new(self.code(), self.code().stages());
         let (sources, targets) = shards.split(self.code())?;
         if sources.binary_search(&node).is_err() {
-            return Err(Error::length(format!("node {} holds no data", node.index())));
+            let message = format!("node {} holds no data", node.index());
+            return Err(Error::parameters(message).at(node.index()));
         }
         let targets: Vec<usize> = (2..).take(targets.len()).collect();
         self.engine.prepared(&Question::Update(node), &[0, 1], &targets)
@@ -304,7 +305,7 @@ impl Codec {
     /// # Errors
     /// If the plan computes a cell wrongly, names cells that the code does not have, or is for
     /// words ([`crate::ErrorKind::Schedule`]); if the buffers do not fit
-    /// ([`crate::ErrorKind::Length`]).
+    /// ([`crate::ErrorKind::Buffers`], [`crate::ErrorKind::Length`]).
     pub fn run(&self, plan: &Plan, buffers: &mut [Buffer<'_>]) -> Result<()> {
         let buffers = buffers.iter_mut().map(Buffer::reborrow).enumerate();
         self.engine.answer(&Question::Plan(Arc::new(plan.clone())), buffers)
@@ -315,7 +316,8 @@ impl Codec {
             return Ok(());
         }
         let spec = self.code().spec();
-        Err(Error::length(format!("{spec}: {what} shards must be {needed}; got {given}")))
+        let message = format!("{spec}: {what} shards must be {needed}; got {given}");
+        Err(Error::buffers(message).expecting(needed).given_instead(given))
     }
 }
 

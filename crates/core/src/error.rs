@@ -1,34 +1,43 @@
-//! The only public error type of the crate: an opaque struct over a private enum.
+//! The only public error type of the crate: an opaque struct over a public kind.
 //!
 //! Every message names the thing that is wrong and its number and, where there is one, the nearest
-//! value that would be right. Callers that must tell errors apart use [`Error::kind`].
+//! value that would be right. A caller that reacts to errors need not read it: [`Error::kind`]
+//! tells what sort of thing is wrong, [`Error::node`] where, [`Error::expected`] and
+//! [`Error::given`] by how much, and [`std::error::Error::source`] what the system said.
 
+use std::sync::Arc;
 use std::{fmt, io};
 
 /// An error, from a code's name to its bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    node: Option<usize>,
+    expected: Option<u64>,
+    given: Option<u64>,
+    source: Option<Arc<io::Error>>,
 }
 
 /// The kind of error, for callers that react differently to different errors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// A spec that does not parse, names no known family, or has unknown or missing keys.
     Spec,
-    /// A legal spec whose parameters the family cannot serve.
+    /// A value that a code, a family or a call cannot serve.
     Parameters,
     /// The cells at hand do not determine all wanted cells.
     NotEnough,
-    /// A buffer of the wrong length, or the wrong number of buffers.
+    /// A wrong number of buffers, or a buffer that is needed but absent or not writable.
+    Buffers,
+    /// A buffer, shard or block of the wrong length.
     Length,
     /// A block that is not the one that it is said to be.
     Damaged,
-    /// A schedule, or its text form, that is not valid.
+    /// A schedule or its text form that is not valid, or that does not compute what it claims.
     Schedule,
-    /// A requested kernel that this processor cannot run.
+    /// A requested kernel that this process cannot run.
     Kernel,
     /// The operating system does not have enough memory.
     Memory,
@@ -45,42 +54,98 @@ impl Error {
         self.kind
     }
 
+    /// Returns the node or block that the error is about, if it is about one.
+    pub fn node(&self) -> Option<usize> {
+        self.node
+    }
+
+    /// Returns the number that would have been right: bytes for [`ErrorKind::Length`] and
+    /// [`ErrorKind::Memory`], buffers for [`ErrorKind::Buffers`]. `None` if more than one number
+    /// is right.
+    pub fn expected(&self) -> Option<u64> {
+        self.expected
+    }
+
+    /// Returns the number that was found in place of [`Error::expected`].
+    pub fn given(&self) -> Option<u64> {
+        self.given
+    }
+
+    /// Returns how the operating system classifies its refusal, if this is one.
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        self.source.as_ref().map(|source| source.kind())
+    }
+
+    fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { kind, message, node: None, expected: None, given: None, source: None }
+    }
+
     pub(crate) fn spec(message: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::Spec, message: message.into() }
+        Self::new(ErrorKind::Spec, message)
     }
 
     pub(crate) fn parameters(message: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::Parameters, message: message.into() }
+        Self::new(ErrorKind::Parameters, message)
     }
 
     pub(crate) fn not_enough(message: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::NotEnough, message: message.into() }
+        Self::new(ErrorKind::NotEnough, message)
+    }
+
+    pub(crate) fn buffers(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Buffers, message)
     }
 
     pub(crate) fn length(message: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::Length, message: message.into() }
+        Self::new(ErrorKind::Length, message)
     }
 
     pub(crate) fn damaged(message: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::Damaged, message: message.into() }
+        Self::new(ErrorKind::Damaged, message)
     }
 
     pub(crate) fn schedule(message: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::Schedule, message: message.into() }
+        Self::new(ErrorKind::Schedule, message)
     }
 
     pub(crate) fn kernel(message: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::Kernel, message: message.into() }
+        Self::new(ErrorKind::Kernel, message)
     }
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::Internal, message: message.into() }
+        Self::new(ErrorKind::Internal, message)
+    }
+
+    /// The error if `bytes` bytes are more than an address space holds.
+    pub(crate) fn too_large(bytes: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::Memory, format!("no memory holds {bytes} bytes"))
     }
 
     /// The error when the operating system refuses `bytes` bytes.
-    pub(crate) fn memory(bytes: usize, source: &io::Error) -> Self {
+    pub(crate) fn memory(bytes: usize, source: io::Error) -> Self {
         let message = format!("there is no memory for {bytes} bytes: {source}");
-        Self { kind: ErrorKind::Memory, message }
+        Self::new(ErrorKind::Memory, message).because(source).expecting(bytes)
+    }
+
+    /// Says that the error is about node or block `index`.
+    pub(crate) fn at(self, index: usize) -> Self {
+        Self { node: Some(index), ..self }
+    }
+
+    /// Says which number would have been right.
+    pub(crate) fn expecting(self, expected: usize) -> Self {
+        Self { expected: Some(expected as u64), ..self }
+    }
+
+    /// Says which number was found.
+    pub(crate) fn given_instead(self, given: usize) -> Self {
+        Self { given: Some(given as u64), ..self }
+    }
+
+    /// Keeps what the operating system said.
+    pub(crate) fn because(self, source: io::Error) -> Self {
+        Self { source: Some(Arc::new(source)), ..self }
     }
 }
 
@@ -90,4 +155,8 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

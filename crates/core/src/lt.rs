@@ -157,7 +157,8 @@ impl LtEncoder {
     /// Returns all blocks of an object, and the information that a decoder needs about them.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Length`] if the object is empty; [`crate::ErrorKind::Memory`].
+    /// If the object is empty ([`crate::ErrorKind::Parameters`]), or if memory does not suffice
+    /// ([`crate::ErrorKind::Memory`]).
     pub fn encode(&self, object: &[u8]) -> Result<(LtInfo, LtBlocks)> {
         let bytes = block_bytes(object.len(), self.code.data())?;
         let mut blocks = LtBlocks::zeroed(self.code.blocks(), bytes)?;
@@ -184,8 +185,8 @@ impl LtEncoder {
         let Some(bytes) = blocks.first().map(|block| block.len()) else { return Ok(()) };
         let data = self.code.data();
         if bytes.checked_mul(data).is_none_or(|room| room < object.len()) || bytes == 0 {
-            return Err(Error::length(format!(
-                "{data} blocks of {bytes} bytes do not hold an object of {}",
+            return Err(Error::parameters(format!(
+                "{data} blocks of {bytes} bytes do not hold an object of {} bytes",
                 object.len()
             )));
         }
@@ -201,7 +202,7 @@ impl LtEncoder {
 /// Returns the smallest block length for an object.
 fn block_bytes(object: usize, data: usize) -> Result<usize> {
     match object {
-        0 => Err(Error::length("an empty object has no blocks")),
+        0 => Err(Error::parameters("an object must have at least 1 byte; got 0")),
         _ => Ok(object.div_ceil(data)),
     }
 }
@@ -308,9 +309,8 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
     /// [`crate::ErrorKind::NotEnough`] if the blocks received do not suffice; the message says how
     /// many more are likely needed. [`crate::ErrorKind::Memory`].
     pub fn reconstruct(&self) -> Result<Pages> {
-        let bytes = usize::try_from(self.info.object_bytes()).map_err(|_| {
-            Error::length(format!("no memory holds {} bytes", self.info.object_bytes()))
-        })?;
+        let bytes = self.info.object_bytes();
+        let bytes = usize::try_from(bytes).map_err(|_| Error::too_large(bytes))?;
         let mut object = Pages::zeroed(bytes)?;
         self.reconstruct_into(&mut object)?;
         Ok(object)
@@ -323,12 +323,10 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
     /// # Errors
     /// As [`LtDecoder::reconstruct`]; [`crate::ErrorKind::Length`] if `object` has another length.
     pub fn reconstruct_into(&self, object: &mut [u8]) -> Result<()> {
-        if object.len() as u64 != self.info.object_bytes() {
-            return Err(Error::length(format!(
-                "the object has {} bytes, not {}",
-                self.info.object_bytes(),
-                object.len()
-            )));
+        let (expected, given) = (self.info.object_bytes(), object.len());
+        if given as u64 != expected {
+            let message = format!("memory for the object must have {expected} bytes; got {given}");
+            return Err(Error::length(message).expecting(expected as usize).given_instead(given));
         }
         if !self.is_ready() {
             return Err(self.not_enough());

@@ -280,21 +280,27 @@ fn wrong_buffers_are_refused() {
     let bytes = vec![0; strip];
     let shard = &bytes[..];
     let (mut p, mut q) = (vec![0; strip], vec![0; strip]);
-    let refused = |result: Result<(), paritas::Error>, part: &str| {
+    let refused = |result: Result<(), paritas::Error>, kind: ErrorKind, part: &str| {
         let error = result.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Length, "{error}");
+        assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains(part), "{error}");
     };
     refused(
         codec.encode(&[shard; 3], &mut [&mut p, &mut q]),
+        ErrorKind::Buffers,
         "sources must be 4 and targets 2; got 3 and 2",
     );
-    refused(codec.encode(&[shard; 4], &mut [&mut p]), "got 4 and 1");
+    refused(codec.encode(&[shard; 4], &mut [&mut p]), ErrorKind::Buffers, "got 4 and 1");
     let short = &shard[1..];
     refused(
         codec.encode(&[shard, shard, shard, short], &mut [&mut p, &mut q]),
-        "buffer 3 has 191 bytes; a node of 3 rows must have a multiple of 3",
+        ErrorKind::Length,
+        "buffer 3 must have a multiple of 3 bytes, its rows; got 191",
     );
     let parity = NodeId::new(4);
-    refused(codec.update(parity, shard, shard, &mut [&mut p, &mut q]), "node 4 holds no data");
+    refused(
+        codec.update(parity, shard, shard, &mut [&mut p, &mut q]),
+        ErrorKind::Parameters,
+        "node 4 holds no data",
+    );
 }

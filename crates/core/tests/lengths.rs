@@ -160,11 +160,11 @@ fn words_are_whole_and_rows_equally_long() {
         error.to_string()
     };
     let odd = message("reed-solomon:k=3,m=2,w=16", [33, 33]);
-    assert!(odd.contains("33 bytes are not whole words of 2 bytes"), "{odd}");
+    assert!(odd.contains("must be a multiple of 2 bytes, its words; got 33"), "{odd}");
     let rows = message("rdp:k=4", [10, 10]);
-    assert!(rows.contains("a node of 4 rows must have a multiple of 4"), "{rows}");
+    assert!(rows.contains("must have a multiple of 4 bytes, its rows; got 10"), "{rows}");
     let other = message("4+2", [300, 303]);
-    assert!(other.contains("buffer 4 must have 300 bytes, as others do; got 303"), "{other}");
+    assert!(other.contains("buffer 4 must have 300 bytes, as others; got 303"), "{other}");
 }
 
 /// Non-temporal stores and threads do not change tails.
@@ -238,7 +238,7 @@ fn verification_names_the_parity() {
         }
         whole[3].pop();
         assert_eq!(codec.verify(&whole).unwrap_err().kind(), ErrorKind::Length);
-        assert_eq!(codec.verify(&whole[1..]).unwrap_err().kind(), ErrorKind::Length);
+        assert_eq!(codec.verify(&whole[1..]).unwrap_err().kind(), ErrorKind::Buffers);
     }
     let codec: Codec = "xcode:n=5".parse().unwrap();
     let mut shards: Vec<Vec<u8>> = (0..5).map(|node| fill(node, 5 * (64 + 3))).collect();
@@ -259,10 +259,13 @@ fn what_cannot_be_reconstructed_stays_as_it_is() {
     assert_eq!(codec.reconstruct(&mut some).unwrap_err().kind(), ErrorKind::NotEnough);
     assert_eq!(codec.join(&some, 1000).unwrap_err().kind(), ErrorKind::NotEnough);
     some[1] = Some(whole[1][1..].to_vec());
-    assert_eq!(codec.reconstruct(&mut some).unwrap_err().kind(), ErrorKind::Length);
+    let error = codec.reconstruct(&mut some).unwrap_err();
+    let length = whole[1].len() as u64;
+    assert_eq!(error.kind(), ErrorKind::Length, "{error}");
+    assert_eq!((error.node(), error.given()), (Some(1), Some(length - 1)), "{error}");
     some[1] = None;
     assert_eq!(some, before);
-    assert_eq!(codec.reconstruct(&mut some[1..]).unwrap_err().kind(), ErrorKind::Length);
+    assert_eq!(codec.reconstruct(&mut some[1..]).unwrap_err().kind(), ErrorKind::Buffers);
     assert_eq!(
         codec.reconstruct(&mut [const { None }; 6]).unwrap_err().kind(),
         ErrorKind::NotEnough

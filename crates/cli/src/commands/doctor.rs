@@ -19,7 +19,7 @@ pub fn run(output: &Output) -> Outcome {
     let value = json!({
         "type": "doctor", "version": env!("CARGO_PKG_VERSION"), "architecture": std::env::consts::ARCH,
         "threads": threads, "packet": DEFAULT_PACKET, "kernel": chosen.name(), "tuned": tuning.is_some(),
-        "executable_memory": compiling.is_ok(), "executable_memory_error": compiling.clone().err(),
+        "executable_memory": compiling.is_ok(), "executable_memory_error": compiling.as_ref().err().map(ToString::to_string),
         "kernels": kernels.iter().map(|finding| json!({
             "name": finding.kernel.name(), "vector_bytes": finding.kernel.vector_bytes(),
             "right": finding.right, "fallback": finding.fallback,

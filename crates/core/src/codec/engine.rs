@@ -98,7 +98,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the cells of `have` do not determine all wanted cells ([`crate::ErrorKind::NotEnough`]),
-    /// or if the buffers do not fit ([`crate::ErrorKind::Length`]).
+    /// or if the buffers do not fit ([`crate::ErrorKind::Buffers`], [`crate::ErrorKind::Length`]).
     pub(super) fn compute(
         &self,
         have: &CellSet,

@@ -93,7 +93,7 @@ impl LaneCodec {
     ///
     /// # Errors
     /// If the cells of `have` do not determine all wanted cells ([`crate::ErrorKind::NotEnough`]),
-    /// or if the buffers do not fit ([`crate::ErrorKind::Length`]).
+    /// or if the buffers do not fit ([`crate::ErrorKind::Buffers`], [`crate::ErrorKind::Length`]).
     pub fn compute(
         &self,
         have: &CellSet,

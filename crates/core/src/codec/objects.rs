@@ -48,14 +48,12 @@ impl Codec {
         let shard = |node: &NodeId| {
             let index = node.index();
             let shard = shards.get(index).and_then(Option::as_deref).ok_or_else(|| {
-                Error::not_enough(format!("data shard {index} is missing; reconstruct it first"))
+                let message = format!("data shard {index} is missing; reconstruct it first");
+                Error::not_enough(message).at(index)
             })?;
-            let given = shard.len();
-            match given == length {
+            match shard.len() == length {
                 true => Ok(shard),
-                false => Err(Error::length(format!(
-                    "shard {index} of an object of {object} bytes must have {length} bytes; got {given}"
-                ))),
+                false => Err(wrong_length(index, length, shard.len())),
             }
         };
         let data: Vec<&[u8]> = self.data_nodes()?.iter().map(shard).collect::<Result<_>>()?;
@@ -69,7 +67,8 @@ impl Codec {
     ///
     /// # Errors
     /// If too many shards are missing ([`crate::ErrorKind::NotEnough`]); if the number of shards
-    /// differs from that of nodes, or if they are not equally long ([`crate::ErrorKind::Length`]).
+    /// differs from that of nodes ([`crate::ErrorKind::Buffers`]); or if they are not equally long
+    /// ([`crate::ErrorKind::Length`]).
     pub fn reconstruct(&self, shards: &mut [Option<Vec<u8>>]) -> Result<()> {
         self.expect_count("node", shards.len(), self.code().node_count())?;
         let (present, lost): (Vec<NodeId>, Vec<NodeId>) =
@@ -97,8 +96,8 @@ impl Codec {
     /// in the data instead: then most parity differs.
     ///
     /// # Errors
-    /// If the number of shards differs from that of nodes, or if they are not equally long
-    /// ([`crate::ErrorKind::Length`]).
+    /// If the number of shards differs from that of nodes ([`crate::ErrorKind::Buffers`]), or if
+    /// they are not equally long ([`crate::ErrorKind::Length`]).
     pub fn verify<S: AsRef<[u8]>>(&self, shards: &[S]) -> Result<Vec<NodeId>> {
         let code = self.code();
         self.expect_count("node", shards.len(), code.node_count())?;
@@ -165,9 +164,13 @@ impl Codec {
         match self.code().nodes().zip(shards).find(wrong) {
             None => Ok(row),
             Some((node, shard)) => {
-                let (index, needed, given) = (node.index(), row * self.rows(node), shard.len());
-                Err(Error::length(format!("shard {index} must have {needed} bytes; got {given}")))
+                Err(wrong_length(node.index(), row * self.rows(node), shard.len()))
             }
         }
     }
+}
+
+fn wrong_length(shard: usize, expected: usize, given: usize) -> Error {
+    let message = format!("shard {shard} must have {expected} bytes; got {given}");
+    Error::length(message).at(shard).expecting(expected).given_instead(given)
 }

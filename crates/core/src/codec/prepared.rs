@@ -39,7 +39,8 @@ impl Prepared {
     /// length.
     ///
     /// # Errors
-    /// If a count or length is wrong ([`crate::ErrorKind::Length`]).
+    /// If a number of shards is wrong ([`crate::ErrorKind::Buffers`]), or a length
+    /// ([`crate::ErrorKind::Length`]).
     pub fn run<S: AsRef<[u8]>, T: AsMut<[u8]>>(
         &self,
         sources: &[S],
@@ -65,7 +66,7 @@ impl Prepared {
     #[cold]
     fn wrong_count(&self, sources: usize, targets: usize) -> Error {
         let (read, made) = (self.sources.len(), self.targets.len());
-        Error::length(format!(
+        Error::buffers(format!(
             "sources must be {read} and targets {made}; got {sources} and {targets}"
         ))
     }

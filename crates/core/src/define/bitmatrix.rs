@@ -119,7 +119,7 @@ impl BitMatrix {
     /// If the inner dimensions differ.
     pub fn multiply(&self, other: &Self) -> Result<Self> {
         if self.columns != other.rows {
-            return Err(Error::length(format!(
+            return Err(Error::parameters(format!(
                 "a {} x {} matrix cannot be multiplied by a {} x {} one",
                 self.rows, self.columns, other.rows, other.columns
             )));
@@ -156,7 +156,7 @@ impl BitMatrix {
     pub fn invert(&self) -> Result<Option<Self>> {
         if self.rows != self.columns {
             let (rows, columns) = (self.rows, self.columns);
-            return Err(Error::length(format!("a {rows} x {columns} matrix has no inverse")));
+            return Err(Error::parameters(format!("a {rows} x {columns} matrix has no inverse")));
         }
         Ok(self.solve(&Self::identity(self.rows)))
     }

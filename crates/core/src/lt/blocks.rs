@@ -28,9 +28,7 @@ pub struct LtBlocks {
 impl LtBlocks {
     /// Returns `count` blocks of `bytes` zeros each; `count` is at least 1.
     pub(super) fn zeroed(count: usize, bytes: usize) -> Result<Self> {
-        let too_many = || {
-            Error::length(format!("{count} blocks of {bytes} bytes are more than memory can be"))
-        };
+        let too_many = || Error::too_large(format_args!("{count} blocks of {bytes}"));
         let stride = (bytes.div_ceil(LINE) | 1).checked_mul(LINE).ok_or_else(too_many)?;
         let memory = Pages::zeroed(count.checked_mul(stride).ok_or_else(too_many)?)?;
         Ok(Self { memory, count, bytes, stride })

@@ -38,9 +38,9 @@ impl LtInfo {
     pub fn unchecked(code: LtCode, object_bytes: u64, block_bytes: usize) -> Result<Self> {
         let room = (block_bytes as u64).checked_mul(code.data() as u64);
         if object_bytes == 0 || room.is_none_or(|room| room < object_bytes) {
-            return Err(Error::length(format!(
-                "{} blocks of {block_bytes} bytes do not hold an object of {object_bytes} (of which \
-                 there must be at least one)",
+            return Err(Error::parameters(format!(
+                "{} blocks of {block_bytes} bytes must hold an object of at least 1 byte; got one \
+                 of {object_bytes} bytes",
                 code.data()
             )));
         }
@@ -86,22 +86,21 @@ impl LtInfo {
     /// If `number` is out of range, or if the block's length or checksum does not match.
     pub(super) fn check(&self, number: usize, bytes: &[u8]) -> Result<()> {
         if number >= self.blocks() {
-            return Err(Error::parameters(format!(
-                "block {number} is foreign: there are blocks 0 to {}",
-                self.blocks() - 1
-            )));
+            let last = self.blocks() - 1;
+            let message = format!("a block's number must be at most {last}; got {number}");
+            return Err(Error::parameters(message).at(number));
         }
         if bytes.len() != self.block_bytes {
-            return Err(Error::length(format!(
-                "block {number} has {} bytes; blocks of this object have {}",
-                bytes.len(),
-                self.block_bytes
-            )));
+            let (expected, given) = (self.block_bytes, bytes.len());
+            let message = format!("block {number} must have {expected} bytes; got {given}");
+            let error = Error::length(message).at(number);
+            return Err(error.expecting(expected).given_instead(given));
         }
         match self.checksums.get(number) {
-            Some(&expected) if checksum(number as u64, bytes) != expected => Err(Error::damaged(
-                format!("block {number} is damaged, or of another object: its checksum differs"),
-            )),
+            Some(&expected) if checksum(number as u64, bytes) != expected => {
+                let what = "is damaged, or of another object: its checksum differs";
+                Err(Error::damaged(format!("block {number} {what}")).at(number))
+            }
             _ => Ok(()),
         }
     }

@@ -114,7 +114,8 @@ impl Code {
         let depends = parity.iter().copied().filter(|parity| factor(parity) != 0);
         let outputs: Vec<NodeId> = depends.collect();
         if outputs.is_empty() {
-            return Err(Error::length(format!("no parity depends on node {}", node.index())));
+            let message = format!("no parity depends on node {}", node.index());
+            return Err(Error::parameters(message).at(node.index()));
         }
         let rows = outputs.iter().map(|parity| vec![factor(parity); 2]).collect();
         Ok(Combination::new(matrix.field(), vec![node, node], outputs, rows))

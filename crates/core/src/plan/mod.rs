@@ -276,7 +276,8 @@ impl Code {
             }
         }
         if touched.is_empty() {
-            return Err(Error::length(format!("no parity depends on node {}", node.index())));
+            let message = format!("no parity depends on node {}", node.index());
+            return Err(Error::parameters(message).at(node.index()));
         }
         let supports: Vec<Vec<usize>> = rows
             .iter()

@@ -64,7 +64,7 @@ impl Program {
         packet: usize,
     ) -> Result<Self> {
         if schedule.inputs() != inputs.len() || schedule.outputs() != outputs.len() || packet == 0 {
-            return Err(Error::length(format!(
+            return Err(Error::schedule(format!(
                 "a program needs {} input and {} output locations and a packet of at least a byte",
                 schedule.inputs(),
                 schedule.outputs()
@@ -72,7 +72,7 @@ impl Program {
         }
         let outside = |l: &&Location| rows.get(l.buffer).is_none_or(|&rows| l.row >= rows);
         if let Some(Location { buffer, row }) = inputs.iter().chain(&outputs).find(outside) {
-            return Err(Error::length(format!("row {row} of buffer {buffer} does not exist")));
+            return Err(Error::schedule(format!("row {row} of buffer {buffer} does not exist")));
         }
         let mut access = vec![(false, false); rows.len()];
         inputs.iter().for_each(|location| access[location.buffer].0 = true);
@@ -90,7 +90,9 @@ impl Program {
     pub fn over_columns(self, columns: Range<usize>) -> Result<Self> {
         if columns.is_empty() || columns.end > self.packet {
             let packet = self.packet;
-            return Err(Error::length(format!("packets of {packet} bytes have no {columns:?}")));
+            return Err(Error::schedule(format!(
+                "packets of {packet} bytes have no bytes {columns:?}"
+            )));
         }
         Ok(Self { columns, ..self })
     }
@@ -200,13 +202,13 @@ impl Program {
         let mut seen = HashMap::new();
         for (output, location) in self.outputs.iter().enumerate() {
             if seen.insert(*location, output).is_some() {
-                return Err(Error::length(format!("two outputs lie at {location:?}")));
+                return Err(Error::schedule(format!("two outputs lie at {location:?}")));
             }
         }
         for (input, location) in self.inputs.iter().enumerate() {
             let shared = seen.get(location);
             if shared.is_some_and(|&output| !self.schedule.may_share(input, output)) {
-                return Err(Error::length(format!(
+                return Err(Error::schedule(format!(
                     "input {input} at {location:?} is read after it is overwritten"
                 )));
             }

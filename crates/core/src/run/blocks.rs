@@ -32,7 +32,7 @@ pub(crate) fn prepare(
     buffers: usize,
 ) -> Result<Executable> {
     if (inputs.len(), outputs.len()) != (program.inputs(), program.outputs()) {
-        return Err(Error::length(format!(
+        return Err(Error::internal(format!(
             "{} blocks are given to make {}, but the program makes {} from {}",
             inputs.len(),
             outputs.len(),
@@ -41,7 +41,9 @@ pub(crate) fn prepare(
         )));
     }
     if let Some(buffer) = inputs.iter().chain(&outputs).find(|&&buffer| buffer >= buffers) {
-        return Err(Error::length(format!("buffer {buffer} does not exist; there are {buffers}")));
+        return Err(Error::internal(format!(
+            "buffer {buffer} does not exist; there are {buffers}"
+        )));
     }
     let (read, written, grain) = (inputs.clone(), outputs.clone(), program.tile());
     let kernel = Box::new(BlockKernel { program, runners, inputs, outputs });

@@ -358,9 +358,9 @@ impl Kernel {
 /// Checks whether this process may run compiled kernels.
 ///
 /// # Errors
-/// If it may not: the message is the system's, or says that this architecture has no compiled
-/// kernels.
-pub fn can_compile() -> Result<(), String> {
+/// If it may not ([`crate::ErrorKind::Kernel`]): the message is the system's, or says that this
+/// architecture has no compiled kernels.
+pub fn can_compile() -> Result<()> {
     jit::probe()
 }
 

@@ -204,7 +204,9 @@ impl Executable {
         let row = row.unwrap_or(0);
         if self.word > 1 && !row.is_multiple_of(self.word) {
             let word = self.word;
-            return Err(Error::length(format!("{row} bytes are not whole words of {word} bytes")));
+            return Err(Error::length(format!(
+                "a shard's length must be a multiple of {word} bytes, its words; got {row}"
+            )));
         }
         Ok(Call { stripes: row / self.packet, tail: row % self.packet, bytes: row * rows })
     }
@@ -315,17 +317,20 @@ impl Executable {
 #[cold]
 fn misfit(number: usize, used: BufferUse, place: Place<'_>, row: usize) -> Error {
     let (rows, length, expected) = (used.rows, place.length, row * used.rows);
-    Error::length(if place.is_absent() {
-        format!("buffer {number} is needed but absent")
+    let error = if place.is_absent() {
+        Error::buffers(format!("buffer {number} is needed but absent"))
     } else if used.written && !place.is_target {
-        format!("buffer {number} is to be written")
+        Error::buffers(format!("buffer {number} is computed, so it must be a target"))
     } else if !length.is_multiple_of(rows) {
-        format!(
-            "buffer {number} has {length} bytes; a node of {rows} rows must have a multiple of {rows}"
-        )
+        Error::length(format!(
+            "buffer {number} must have a multiple of {rows} bytes, its rows; got {length}"
+        ))
     } else {
-        format!("buffer {number} must have {expected} bytes, as others do; got {length}")
-    })
+        let message =
+            format!("buffer {number} must have {expected} bytes, as others; got {length}");
+        Error::length(message).expecting(expected)
+    };
+    error.at(number).given_instead(length)
 }
 
 /// Combines what all parts do with each buffer.

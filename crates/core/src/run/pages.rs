@@ -39,7 +39,7 @@ impl Pages {
     /// would abort instead.
     pub fn zeroed(bytes: usize) -> Result<Self> {
         // A mapping cannot be empty.
-        let map = MmapMut::map_anon(bytes.max(1)).map_err(|error| Error::memory(bytes, &error))?;
+        let map = MmapMut::map_anon(bytes.max(1)).map_err(|error| Error::memory(bytes, error))?;
         ask_for_large_pages(&map);
         Ok(Self { map, bytes })
     }
@@ -106,5 +106,9 @@ mod tests {
         let error = Pages::zeroed(usize::MAX / 2).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Memory);
         assert!(error.to_string().contains(&(usize::MAX / 2).to_string()), "{error}");
+        assert_eq!(error.expected(), Some(usize::MAX as u64 / 2));
+        assert_eq!(error.io_kind(), Some(std::io::ErrorKind::OutOfMemory));
+        let source = std::error::Error::source(&error).unwrap().downcast_ref::<std::io::Error>();
+        assert!(source.is_some_and(|source| source.raw_os_error().is_some()));
     }
 }

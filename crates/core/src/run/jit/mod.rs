@@ -32,6 +32,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::error::{Error, Result};
 use crate::plan::interpret::interpret;
 use crate::plan::machine::LINE;
 use crate::plan::program::Program;
@@ -54,12 +55,14 @@ enum Refusal {
 }
 
 /// Whether this process may make memory executable; otherwise the system's reason.
-pub(crate) fn probe() -> Result<(), String> {
+pub(crate) fn probe() -> Result<()> {
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
-        return Err(format!("there is no compiler for {}", std::env::consts::ARCH));
+        let architecture = std::env::consts::ARCH;
+        return Err(Error::kernel(format!("there is no compiler for {architecture}")));
     }
     // The page holds zeros, which are never run.
-    ExecutableMemory::new(&[0; LINE]).map(|_| ()).map_err(|error| error.to_string())
+    let memory = ExecutableMemory::new(&[0; LINE]);
+    memory.map(drop).map_err(|error| Error::kernel(error.to_string()).because(error))
 }
 
 /// How and when programs are compiled.
