@@ -1,17 +1,37 @@
-//! The one public error of the crate: an opaque struct over a kind, with a message that carries
-//! the numbers and what to do.
+//! The one public error of the crate: an opaque struct over a public kind, with a message that
+//! carries the numbers and what to do.
+//!
+//! A caller that reacts to errors need not read the message: [`Error::kind`] tells what sort of
+//! thing went wrong, [`Error::path`] and [`Error::offset`] where, [`Error::expected`] and
+//! [`Error::given`] by how much, and [`std::error::Error::source`] what the system or the codec
+//! said.
 
+use std::error::Error as StdError;
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::shown::shown;
 
 /// Everything that can go wrong between an object and its shards.
 #[derive(Debug)]
-pub struct Error {
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
     kind: ErrorKind,
     message: String,
+    path: Option<PathBuf>,
+    offset: Option<u64>,
+    counts: Option<Counts>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// What would have been right, and what was found instead.
+#[derive(Debug, Clone, Copy)]
+struct Counts {
+    expected: u64,
+    given: u64,
 }
 
 /// What sort of thing went wrong; a command line maps these to exit codes.
@@ -44,13 +64,72 @@ pub enum ErrorKind {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// The sort of error.
+    /// Returns the sort of error.
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        self.0.kind
+    }
+
+    /// Returns the file or folder that the operating system refused, if the error is about one.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    /// Returns the shard that the error is about, if it is about one.
+    pub fn shard(&self) -> Option<usize> {
+        self.core().and_then(paritas::Error::node)
+    }
+
+    /// Returns the position in the object, in bytes, at which reading it failed: of the source when
+    /// encoding, of the first byte that cannot be computed when decoding.
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
+    /// Returns the number that would have been right, if the error compares two: of good shards for
+    /// [`ErrorKind::TooFewShards`], of bytes for [`ErrorKind::Memory`].
+    pub fn expected(&self) -> Option<u64> {
+        self.0.counts.map(|counts| counts.expected).or_else(|| self.core()?.expected())
+    }
+
+    /// Returns the number that was found in place of [`Error::expected`].
+    pub fn given(&self) -> Option<u64> {
+        self.0.counts.map(|counts| counts.given).or_else(|| self.core()?.given())
+    }
+
+    /// Returns how the operating system classifies its refusal, if this is one.
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        let source = self.0.source.as_deref()?;
+        let io = source.downcast_ref::<io::Error>().map(io::Error::kind);
+        io.or_else(|| self.core()?.io_kind())
+    }
+
+    /// The codec's error, if it refused.
+    fn core(&self) -> Option<&paritas::Error> {
+        self.0.source.as_deref()?.downcast_ref()
     }
 
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        let message = message.into();
+        let (path, offset, counts, source) = (None, None, None, None);
+        Self(Box::new(Inner { kind, message, path, offset, counts, source }))
+    }
+
+    /// Keeps what the system or the codec said.
+    pub(crate) fn because(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// Says at which byte of the object it happened.
+    pub(crate) fn at_byte(mut self, offset: u64) -> Self {
+        self.0.offset = Some(offset);
+        self
+    }
+
+    /// Says what would have been right, and what was found.
+    pub(crate) fn counting(mut self, expected: u64, given: u64) -> Self {
+        self.0.counts = Some(Counts { expected, given });
+        self
     }
 
     pub(crate) fn parameters(message: impl Into<String>) -> Self {
@@ -77,13 +156,21 @@ impl Error {
     /// The operating system's refusal to do something with a path: `doing` is "writing" or the
     /// like.
     pub(crate) fn io(doing: &str, path: &Path, source: &io::Error) -> Self {
-        Self::new(ErrorKind::Io, format!("{doing} {}: {source}", shown(path)))
+        let message = format!("{doing} {}: {source}", shown(path));
+        let mut error = Self::new(ErrorKind::Io, message).because(same(source));
+        error.0.path = Some(path.to_owned());
+        error
     }
 
-    /// The operating system's refusal of so many bytes of memory.
+    /// The operating system's refusal to do something with a stream.
+    pub(crate) fn stream(doing: impl fmt::Display, source: io::Error) -> Self {
+        Self::new(ErrorKind::Io, format!("{doing}: {source}")).because(source)
+    }
+
+    /// The operating system's refusal of `bytes` bytes of memory.
     pub(crate) fn memory(bytes: usize, source: &io::Error) -> Self {
         let message = format!("there is no memory for a segment's {bytes} bytes: {source}");
-        Self::new(ErrorKind::Memory, message)
+        Self::new(ErrorKind::Memory, message).because(same(source))
     }
 
     pub(crate) fn cancelled() -> Self {
@@ -99,14 +186,50 @@ impl From<paritas::Error> for Error {
             paritas::ErrorKind::NotEnough => ErrorKind::TooFewShards,
             _ => ErrorKind::Core,
         };
-        Self::new(kind, error.to_string())
+        Self::new(kind, error.to_string()).because(error)
+    }
+}
+
+/// Returns an error that says the same: errors of the system cannot be cloned.
+fn same(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.0.message)
     }
 }
 
-impl std::error::Error for Error {}
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_and_places_are_kept() {
+        let refusal = io::Error::from(io::ErrorKind::PermissionDenied);
+        let error = Error::io("opening", Path::new("a"), &refusal);
+        assert_eq!(error.to_string(), "opening a: permission denied");
+        assert_eq!(error.path(), Some(Path::new("a")));
+        assert_eq!(error.io_kind(), Some(io::ErrorKind::PermissionDenied));
+        assert!(error.source().is_some());
+
+        let codec = paritas::Codec::new(4, 2).unwrap();
+        let refused = codec.encode(&[[0; 8]; 3], &mut [[0; 8]; 2]).unwrap_err();
+        let error = Error::from(refused).at_byte(7);
+        assert_eq!((error.kind(), error.io_kind()), (ErrorKind::Core, None));
+        assert_eq!((error.offset(), error.shard()), (Some(7), None));
+        assert!(error.source().unwrap().is::<paritas::Error>());
+        let error = error.counting(4, 3);
+        assert_eq!((error.expected(), error.given()), (Some(4), Some(3)));
+    }
+}

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::shard::Progress;
 use crate::shard::crew::Crew;
 use crate::shard::format::{Digest, ObjectId};
@@ -113,7 +113,7 @@ impl Ordered {
 }
 
 fn cannot_write(error: io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("writing the output: {error}"))
+    Error::stream("writing the output", error)
 }
 
 fn work(

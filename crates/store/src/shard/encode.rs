@@ -200,10 +200,8 @@ impl<R: Read> Reading<R> {
             return Ok(None);
         }
         let bytes = segment.fill(&mut self.source).map_err(|error| {
-            Error::new(
-                ErrorKind::Io,
-                format!("reading the source after {} bytes: {error}", self.bytes),
-            )
+            let doing = format!("reading the source after {} bytes", self.bytes);
+            Error::stream(doing, error).at_byte(self.bytes)
         })?;
         let number = self.segments;
         self.ended = bytes == 0;

@@ -163,9 +163,8 @@ impl ObjectId {
     /// If the operating system has no random numbers.
     pub fn random() -> Result<Self> {
         let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).map_err(|error| {
-            Error::new(crate::ErrorKind::Io, format!("the system has no random numbers: {error}"))
-        })?;
+        getrandom::fill(&mut bytes)
+            .map_err(|error| Error::stream("drawing random numbers", error.into()))?;
         Ok(Self(bytes))
     }
 

@@ -352,9 +352,7 @@ pub(crate) fn allow_open_files(count: usize) -> usize {
 }
 
 fn random() -> Result<u32> {
-    getrandom::u32().map_err(|error| {
-        Error::new(crate::ErrorKind::Io, format!("the system has no random numbers: {error}"))
-    })
+    getrandom::u32().map_err(|error| Error::stream("drawing random numbers", error.into()))
 }
 
 #[cfg(test)]

@@ -249,10 +249,12 @@ impl<'a> Sources<'a> {
             shards - bad.len(),
             reasons.join(", ")
         );
-        match unread {
+        let error = match unread {
             Some(unread) => Error::unread(format!("{message}; it may be in {unread}")),
             None => Error::too_few(message),
-        }
+        };
+        let good = (shards - bad.len()) as u64;
+        error.at_byte(bytes.start).counting((shards - tolerance) as u64, good)
     }
 
     /// What could not be opened, if a segment could be had from that.
