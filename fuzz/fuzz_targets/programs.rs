@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use libfuzzer_sys::arbitrary::{self, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use paritas::plan::interpret::interpret;
+use paritas::interpret;
 use paritas::{
     Buffer, CellId, CellSet, Code, CodeBuilder, Codec, CodecOptions, ErrorKind, Kernel,
     KernelChoice, LaneCodec, Order, Pass, PlanOptions, Role, Spec, Stores,

@@ -5,8 +5,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use paritas::Schedule;
-use paritas::plan::interpret::interpret;
-use paritas::plan::optimise::{fuse, order, slp, smart};
+use paritas::interpret;
+use paritas::passes::{fuse, order, slp, smart};
 
 /// Larger schedules are read and printed, but not run.
 const MAX_CELLS: usize = 4096;

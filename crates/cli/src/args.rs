@@ -6,8 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use paritas::plan::machine::Machine;
-use paritas::{KernelChoice, Objective, Order, Pass, Spec, Split};
+use paritas::{KernelChoice, Machine, Objective, Order, Pass, Spec, Split};
 use paritas_store::foreign::Format;
 
 const EXIT_CODES: &str = "\

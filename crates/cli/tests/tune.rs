@@ -101,7 +101,7 @@ fn decisions_are_remembered_and_forgotten() {
 
 /// Kernel, stores and split of an invented tuning that any machine can follow.
 const INVENTED: &str = r#"{"processor": "PROCESSOR", "kernel": "scalar", "word_kernel": "scalar",
-    "past_cache_from": 1, "prefetch": true, "threads": 2, "bytes_a_thread": 1, "split": "rows", "xor_weight": 725,
+    "nontemporal_from": 1, "prefetch": true, "threads": 2, "bytes_a_thread": 1, "split": "rows", "xor_weight": 725,
     "codes": {"cauchy:k=6,m=3,w=4": {"kernel": "scalar", "pass": "direct"}}}"#;
 
 #[test]

@@ -6,8 +6,8 @@
 //! cargo run --release -p paritas --example decode_counts
 //! ```
 
-use paritas::define::erasure::{Losses, combinations};
-use paritas::plan::optimise::{direct, fuse, slp};
+use paritas::erasure::{Losses, combinations};
+use paritas::passes::{direct, fuse, slp};
 use paritas::{CellId, Code, Cost, Error, NodeId};
 
 const CASES: [(&str, usize); 11] = [
@@ -65,7 +65,7 @@ fn by_elimination(code: &Code, lost: &[NodeId]) -> Result<usize, Error> {
         losses.express(cell).unwrap_or_default().iter().map(|source| source.index()).collect()
     };
     let rows: Vec<Vec<usize>> = wanted.iter().map(row).collect();
-    let matrix = paritas::define::bitmatrix::BitMatrix::from_supports(code.cell_count(), &rows);
+    let matrix = paritas::BitMatrix::from_supports(code.cell_count(), &rows);
     let reduced = fuse::pass(&slp::pass(&direct::from_matrix(&matrix)?)?)?;
     Ok(Cost::of(&reduced).xors)
 }

@@ -10,7 +10,7 @@
 //! Prints one line for each code, with its most expensive pattern, and at the end the codes above
 //! 1.5 times.
 
-use paritas::define::erasure::combinations;
+use paritas::erasure::combinations;
 use paritas::{CellSet, Code, Cost, Error, NodeId, Role};
 use rayon::prelude::*;
 

@@ -8,9 +8,7 @@
 
 use std::error::Error;
 
-use paritas::plan::arrange::arranged;
-use paritas::plan::machine::Machine;
-use paritas::{Code, Cost, Objective, Plan, PlanOptions, Role};
+use paritas::{Code, Cost, Machine, Objective, Plan, PlanOptions, Role};
 
 /// k and m of the codes, each with the smallest w.
 const SHAPES: [[usize; 2]; 24] = [
@@ -80,12 +78,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn plan(code: &Code, (objective, rounds): (Objective, usize)) -> Result<Plan, paritas::Error> {
-    let options = PlanOptions { objective, rounds: Some(rounds), ..PlanOptions::default() };
+    let options = PlanOptions::default().objective(objective).rounds(rounds);
     code.schedule_with(&code.stored(Role::Data), &code.stored(Role::Parity), options)
 }
 
 /// Returns what a compiled kernel executes on AVX2, weighed as `Objective::Fused` does.
 fn executed(code: &Code, plan: &Plan) -> usize {
-    let best = arranged(plan.schedule(), &plan.streams(code), Machine::AVX2);
-    best.map_or(usize::MAX, |made| made.allocation.cost())
+    let executed = plan.instructions(code, Machine::AVX2);
+    executed.map_or(usize::MAX, |instructions| instructions.cost())
 }

@@ -79,7 +79,7 @@ fn plan(code: &Code, have: &CellSet, want: &CellSet) -> Result<String, Box<dyn E
     let start = now();
     let plan: Plan = code.schedule_with(have, want, PlanOptions::default())?;
     let seconds = (now() - start).as_secs_f64();
-    let Account { budget, spent, cuts } = plan.account();
+    let Account { budget, spent, cuts, .. } = plan.account();
     let xors = Cost::of(plan.schedule()).xors;
     Ok(format!("{seconds:.4} s, {xors}, {spent} of {budget}, {cuts:?}"))
 }

@@ -28,36 +28,65 @@
 //! Encoding, decoding, degraded reads, repair and parity updates are all one question,
 //! [`Code::schedule`].
 
-pub mod define;
-pub mod plan;
-
 mod codec;
+mod define;
 mod error;
 mod limits;
 mod lt;
+mod plan;
 mod run;
+
+/// Losses that a code survives.
+pub mod erasure {
+    pub use crate::define::erasure::{Losses, combinations};
+}
+
+/// Graphs of LT codes: how they are drawn, and how many blocks decoding takes.
+pub mod graph {
+    pub use crate::define::lt::{
+        Graph, MAX_ATTEMPTS, MAX_BLOCKS, MAX_DATA_BLOCKS, Originals, Parameters, Peeling,
+        Selection, Soliton, Variant,
+    };
+    pub use crate::plan::lt::{Balance, Decoder, Freedom, Method, Reception};
+}
+
+/// Passes that make schedules, or schedules with fewer operations of those that there are.
+pub mod passes {
+    pub use crate::plan::optimise::{direct, fuse, matching, order, refine, slp, smart};
+}
+
+/// Searches for Cauchy matrices with short schedules.
+pub mod search {
+    pub use crate::plan::search::{
+        Crossover, Found, Limit, MAX_WIDTH, Method, Problem, Progress, search,
+    };
+}
 
 pub use codec::Codec;
 pub use codec::explain::{Call, ExplainedPart, Explanation};
 pub use codec::lanes::LaneCodec;
 pub use codec::options::{CodecOptions, DEFAULT_PACKET};
 pub use codec::prepared::Prepared;
+pub use define::bitmatrix::BitMatrix;
 pub use define::builder::CodeBuilder;
 pub use define::cauchy::CauchyMatrix;
 pub use define::cells::{Cell, CellId, CellSet, NodeId, Place, Role};
 pub use define::code::Code;
 pub use define::families::{FAMILIES, Family};
+pub use define::field::Field;
 pub use define::lt::LtCode;
 pub use define::pin::Pin;
-pub use define::spec::Spec;
+pub use define::spec::{MAX_SPEC_BYTES, Spec};
 pub use define::stages::Promotion;
 pub use define::symbols::SymbolMatrix;
 pub use error::{Error, ErrorKind, Result};
 pub use lt::{LtBlock, LtBlocks, LtDecoder, LtEncoder, LtInfo, LtOptions};
 pub use plan::combination::Combination;
 pub use plan::cost::{Cost, Objective};
-pub use plan::schedule::{Op, Schedule, Slot};
-pub use plan::search;
+pub use plan::interpret::interpret;
+pub use plan::machine::{Machine, Multiplier};
+pub use plan::schedule::{MAX_SLOTS, Op, Schedule, Slot};
+pub use plan::steps::Instructions;
 pub use plan::{Account, Cut, Order, Pass, Plan, PlanOptions, Reads};
 pub use run::buffers::{Buffer, Stores};
 pub use run::dispatch::{Kernel, KernelChoice, WordKernel, can_compile};

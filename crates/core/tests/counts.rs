@@ -3,11 +3,11 @@
 mod common;
 
 use common::code;
-use paritas::define::erasure::combinations;
+use paritas::erasure::combinations;
 use paritas::{CellSet, Code, Cost, NodeId, Pass, PlanOptions, Reads, Role};
 
 fn encode_cost(code: &Code, pass: Pass) -> Cost {
-    let options = PlanOptions { pass, ..PlanOptions::default() };
+    let options = PlanOptions::default().pass(pass);
     let (have, want) = (code.stored(Role::Data), code.stored(Role::Parity));
     Cost::of(code.schedule_with(&have, &want, options).unwrap().schedule())
 }
@@ -148,7 +148,7 @@ fn a_single_loss_is_read_from_plain_parity() {
 fn repair_reads(code: &Code, lost: NodeId) -> [usize; 2] {
     let have = code.cells_of(code.nodes().filter(|&node| node != lost));
     [Reads::Any, Reads::Fewest].map(|reads| {
-        let options = PlanOptions { reads, ..PlanOptions::default() };
+        let options = PlanOptions::default().reads(reads);
         let plan = code.schedule_with(&have, &code.cells_of([lost]), options).unwrap();
         assert_eq!(plan.inputs().len(), plan.reads(code).iter().sum::<usize>());
         plan.inputs().len()

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use common::{code, codec, encoded, encoded_at_first, fill};
 use paritas::Buffer::{Source, Target};
-use paritas::define::erasure::{Losses, combinations};
+use paritas::erasure::{Losses, combinations};
 use paritas::{
     CellId, CellSet, Code, Codec, CodecOptions, Cost, ErrorKind, KernelChoice, NodeId, Pin, Role,
 };

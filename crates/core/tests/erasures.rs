@@ -6,7 +6,7 @@ mod common;
 
 use common::{code, codec, encoded};
 use paritas::Buffer::{Absent, Source, Target};
-use paritas::define::erasure::{Losses, combinations};
+use paritas::erasure::{Losses, combinations};
 use paritas::{
     Code, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Pass, PlanOptions, Reads, Spec,
 };
@@ -160,7 +160,7 @@ fn array_codes_of_up_to_14_nodes_on_bytes() {
 #[test]
 fn single_losses_from_few_reads_on_bytes() {
     for spec in ["rdp:k=10", "rdp:k=7", "evenodd:k=7", "star:k=7", "xcode:n=7", "liberation:k=5"] {
-        let plan = PlanOptions { reads: Reads::Fewest, ..PlanOptions::default() };
+        let plan = PlanOptions::default().reads(Reads::Fewest);
         let options = CodecOptions::default().packet(8).plan(plan).threads(1);
         let codec = Codec::with_options(code(spec), options).unwrap();
         let shards = encoded(&codec, 2);
@@ -172,7 +172,7 @@ fn single_losses_from_few_reads_on_bytes() {
 
 /// Returns a codec that plans fast, for codes so large that reducing XORs takes long.
 fn direct(spec: &str, packet: usize) -> Codec {
-    let plan = PlanOptions { pass: Pass::Direct, ..PlanOptions::default() };
+    let plan = PlanOptions::default().pass(Pass::Direct);
     let options = CodecOptions::default().packet(packet).plan(plan).threads(1);
     Codec::with_options(code(spec), options).unwrap()
 }

@@ -13,7 +13,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use common::{as_mut_slices, as_slices, codec};
 use paritas::Buffer::{Source, Target};
-use paritas::define::erasure::combinations;
+use paritas::erasure::combinations;
 use paritas::{Codec, KernelChoice};
 use serde::Deserialize;
 

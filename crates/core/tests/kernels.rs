@@ -5,7 +5,7 @@
 mod common;
 
 use common::{as_slices, code, fill};
-use paritas::plan::interpret::interpret;
+use paritas::interpret;
 use paritas::{
     Buffer, Call, CellId, Code, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Order, Pass,
     PlanOptions, Role, Split, Stores, can_compile,
@@ -157,7 +157,7 @@ fn every_kernel_is_the_interpreter_is_the_reference() {
 
 fn check(spec: &str, packet: usize, stripes: usize) {
     let codec = |kernel, pass, order| {
-        let plan = PlanOptions { pass, order, rounds: Some(3), ..PlanOptions::default() };
+        let plan = PlanOptions::default().pass(pass).order(order).rounds(3);
         Codec::with_options(
             code(spec),
             CodecOptions::default().packet(packet).kernel(kernel).plan(plan),
@@ -172,7 +172,7 @@ fn check(spec: &str, packet: usize, stripes: usize) {
     let expected = reference_parity(spec, &data, packet);
     for pass in [Pass::Direct, Pass::Smart, Pass::Unweighted, Pass::Weighted, Pass::Slp] {
         for order in [Order::Parity, Order::Data] {
-            let options = PlanOptions { pass, order, rounds: Some(3), ..PlanOptions::default() };
+            let options = PlanOptions::default().pass(pass).order(order).rounds(3);
             assert!(interpreted(&plain, &data, options) == expected, "{spec} {packet} {options:?}");
         }
     }
@@ -303,7 +303,7 @@ fn long_schedules_are_no_different() {
         [("20+8", 64, 250), ("20+8", 96, 50), ("bbdpg:k=12,m=3,m2=6", 64, 60)]
     {
         let codec = |kernel| {
-            let plan = PlanOptions { rounds: Some(0), ..PlanOptions::default() };
+            let plan = PlanOptions::default().rounds(0);
             let options = CodecOptions::default().packet(packet).kernel(kernel).plan(plan);
             Codec::with_options(code(spec), options).unwrap()
         };

@@ -1,9 +1,9 @@
 //! LT codes: graphs, and the schedules of their decoders.
 
-use paritas::define::bitmatrix::BitMatrix;
-use paritas::define::lt::{Graph, Originals, Parameters, Peeling, Selection, Soliton, Variant};
-use paritas::plan::interpret::interpret;
-use paritas::plan::lt::{Decoder, Method};
+use paritas::BitMatrix;
+use paritas::graph::{Decoder, Method};
+use paritas::graph::{Graph, Originals, Parameters, Peeling, Selection, Soliton, Variant};
+use paritas::interpret;
 use paritas::{ErrorKind, Slot};
 
 /// Returns the numbers below `count` in an order that `seed` determines, by a generator of the

@@ -1,7 +1,7 @@
 //! LT codes as codes: any question to one, answered as a schedule and by a codec over blocks.
 
-use paritas::define::erasure::{Losses, combinations};
-use paritas::plan::interpret::interpret;
+use paritas::erasure::{Losses, combinations};
+use paritas::interpret;
 use paritas::{
     Buffer, CellId, CellSet, Code, CodecOptions, Cost, ErrorKind, LaneCodec, NodeId, PlanOptions,
     Reads,
@@ -48,7 +48,7 @@ fn losses_are_made_good_where_rows_allow() {
             let mut want = code.cells_of(lost.iter().copied());
             code.data_cells().iter().step_by(2).for_each(|&data| want.insert(data));
             for reads in [Reads::Any, Reads::Fewest] {
-                let options = PlanOptions { reads, ..PlanOptions::default() };
+                let options = PlanOptions::default().reads(reads);
                 match code.schedule_with(&have, &want, options) {
                     Ok(plan) => {
                         assert!(plan.inputs().iter().all(|&input| have.contains(input)));

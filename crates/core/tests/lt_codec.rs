@@ -1,7 +1,7 @@
 //! LT codes over memory: an object is recovered from any blocks that suffice, and nothing else is
 //! returned.
 
-use paritas::plan::lt::Method;
+use paritas::graph::Method;
 use paritas::{
     ErrorKind, Kernel, KernelChoice, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions,
     Stores,

@@ -15,8 +15,8 @@ mod printed;
 use std::collections::BTreeMap;
 
 use paritas::Cost;
-use paritas::define::lt::{Graph, Originals, Parameters, Selection, Soliton, Variant};
-use paritas::plan::lt::{Balance, Decoder, Freedom, Method, Reception};
+use paritas::graph::{Balance, Decoder, Freedom, Method, Reception};
+use paritas::graph::{Graph, Originals, Parameters, Selection, Soliton, Variant};
 use printed::Printed;
 use rayon::prelude::*;
 

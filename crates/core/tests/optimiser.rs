@@ -4,7 +4,7 @@
 mod common;
 
 use common::code;
-use paritas::define::erasure::combinations;
+use paritas::erasure::combinations;
 use paritas::{CauchyMatrix, Code, Cost, NodeId, Objective, Pass, PlanOptions, Role};
 
 fn cost(code: &Code, options: PlanOptions) -> Cost {
@@ -13,13 +13,13 @@ fn cost(code: &Code, options: PlanOptions) -> Cost {
 }
 
 fn pass(pass: Pass) -> PlanOptions {
-    PlanOptions { pass, ..PlanOptions::default() }
+    PlanOptions::default().pass(pass)
 }
 
 /// The natural matrix: data points 0..k, parity points k..n.
 fn natural(n: usize, k: usize, w: u32) -> CauchyMatrix {
     let points: Vec<u64> = (0..n as u64).collect();
-    let field = paritas::define::field::Field::new(w).unwrap();
+    let field = paritas::Field::new(w).unwrap();
     CauchyMatrix::new(field, k, n - k, &points).unwrap()
 }
 
@@ -112,8 +112,7 @@ fn xors_of_ten_and_four() {
 fn isa_l_below_what_is_published() {
     let code = code("isal-rs:k=10,m=4");
     assert_eq!(cost(&code, pass(Pass::Direct)).xors, 755);
-    let options =
-        PlanOptions { objective: Objective::Xors, rounds: Some(1000), ..PlanOptions::default() };
+    let options = PlanOptions::default().objective(Objective::Xors).rounds(1000);
     let xors = cost(&code, options).xors;
     assert!(xors <= 380, "{xors}");
 }
@@ -139,7 +138,7 @@ fn strategies_are_in_order() {
 fn objectives_differ() {
     let code = code("cauchy:k=6,m=3,w=8");
     let by = |objective| {
-        let options = PlanOptions { objective, rounds: Some(300), ..PlanOptions::default() };
+        let options = PlanOptions::default().objective(objective).rounds(300);
         cost(&code, options)
     };
     let (xors, total, ternary) =

@@ -65,7 +65,7 @@ fn steps_are_bounded_at_the_limits_of_every_family() {
 /// For one byte, planning has nothing to gain.
 #[test]
 fn few_bytes_are_planned_for_in_few_steps() {
-    let options = PlanOptions { bytes: Some(1), ..PlanOptions::default() };
+    let options = PlanOptions::default().bytes(1);
     for (spec, lost) in [("14+4", 4), ("64+16", 16), ("128+128", 128), ("star:k=101", 3)] {
         let code = code(spec);
         for plan in [encode(&code, options), decode(&code, lost, options)] {
@@ -81,7 +81,7 @@ fn few_bytes_are_planned_for_in_few_steps() {
 fn every_pass_is_bounded() {
     let code = code("rdp:k=150");
     for pass in Pass::ALL {
-        let plan = encode(&code, PlanOptions { pass, ..PlanOptions::default() });
+        let plan = encode(&code, PlanOptions::default().pass(pass));
         assert_bounded(pass.name(), code.ones(), &plan);
         let is_cut = plan.account().cuts.contains(&Cut::Pairs);
         let has_table = matches!(pass, Pass::Unweighted | Pass::Weighted);
@@ -95,7 +95,7 @@ fn cuts_are_accounted_for() {
     let cuts = |plan: &Plan| plan.account().cuts.clone();
     let usual = code("14+4");
     assert_eq!(cuts(&encode(&usual, PlanOptions::default())), []);
-    let few = PlanOptions { bytes: Some(1), ..PlanOptions::default() };
+    let few = PlanOptions::default().bytes(1);
     assert_eq!(cuts(&encode(&usual, few)), [Cut::Refining]);
     let wide = code("128+128");
     assert_eq!(cuts(&encode(&wide, PlanOptions::default())), [Cut::Pairs]);
@@ -106,7 +106,7 @@ fn cuts_are_accounted_for() {
 /// Rounds that the caller asks for are run, whatever the budget.
 #[test]
 fn rounds_that_are_asked_for_are_not_cut() {
-    let rounds = |bytes| PlanOptions { rounds: Some(300), bytes, ..PlanOptions::default() };
+    let rounds = |bytes| PlanOptions::default().rounds(300).bytes(bytes);
     let code = code("14+4");
     let [asked, for_a_byte] = [None, Some(1)].map(|bytes| encode(&code, rounds(bytes)));
     assert_eq!(asked.schedule(), for_a_byte.schedule());

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use common::{as_mut_slices, as_slices};
+use paritas::BitMatrix;
 use paritas::Buffer::{Source, Target};
-use paritas::define::bitmatrix::BitMatrix;
-use paritas::plan::interpret::interpret;
+use paritas::interpret;
 use paritas::{
     CellId, CellSet, Code, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Pin, Role,
     Schedule, Spec,

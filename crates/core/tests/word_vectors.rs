@@ -8,9 +8,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use common::{as_mut_slices, as_slices, code};
+use paritas::BitMatrix;
 use paritas::Buffer::{Source, Target};
-use paritas::define::bitmatrix::BitMatrix;
-use paritas::define::erasure::combinations;
+use paritas::erasure::combinations;
 use paritas::{Code, Codec, CodecOptions, ErrorKind, Pin, WordKernel};
 use serde::Deserialize;
 

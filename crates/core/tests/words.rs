@@ -5,8 +5,8 @@ mod common;
 
 use common::{as_mut_slices, as_slices, code, fill};
 use paritas::Buffer::{Absent, Source, Target};
-use paritas::define::erasure::combinations;
-use paritas::define::field::Field;
+use paritas::Field;
+use paritas::erasure::combinations;
 use paritas::{
     CellSet, Code, CodeBuilder, Codec, CodecOptions, ErrorKind, Kernel, KernelChoice, LaneCodec,
     NodeId, Role, Spec, Stores, SymbolMatrix, WordKernel,

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use paritas::define::erasure::combinations;
+use paritas::erasure::combinations;
 use paritas::{Code, Spec};
 use paritas_reference::{families, words};
 use paritas_store::foreign::{ExportJob, Format, Hints, ImportReport, export, import};

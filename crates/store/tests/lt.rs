@@ -195,7 +195,7 @@ fn losses_are_borne_or_told() {
     let report = put(&small_job(spec, directory.path()), &bytes);
     let whole = files(directory.path());
     let (mut borne, mut told) = (0, 0);
-    for lost in paritas::define::erasure::combinations(8, 2) {
+    for lost in paritas::erasure::combinations(8, 2) {
         restore(directory.path(), &whole);
         lost.iter().for_each(|&shard| fs::remove_file(&report.shards[shard]).unwrap());
         let object = only(directory.path());

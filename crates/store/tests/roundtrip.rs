@@ -9,7 +9,7 @@ use std::io::Read;
 use common::{
     check, code, content, get, get_file, kind, look, only, put, segment_bytes, small_job,
 };
-use paritas::define::erasure::combinations;
+use paritas::erasure::combinations;
 use paritas::{CodecOptions, Kernel, KernelChoice};
 use paritas_store::{DigestCheck, EncodeJob, ErrorKind, Status, encode, scan, scan_with};
 

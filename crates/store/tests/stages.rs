@@ -12,7 +12,7 @@ use common::{
     segment_bytes, small_job,
 };
 use paritas::NodeId;
-use paritas::define::erasure::combinations;
+use paritas::erasure::combinations;
 use paritas_store::{
     EncodeJob, ErrorKind, Object, Part, PromoteJob, PromoteReport, RepairJob, Result, ShardState,
     Status, promote, repair,

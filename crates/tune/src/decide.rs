@@ -57,9 +57,9 @@ pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> 
     };
     let (kernel, codes) = packet_kernels(codes, &mut decide)?;
     let word_kernel = word_kernel(&mut decide)?;
-    let past_cache_from = past_cache(kernel, &mut decide)?;
+    let nontemporal_from = nontemporal_from(kernel, &mut decide)?;
     let prefetch = prefetch(kernel, &mut decide)?;
-    let known = Known { kernel, past_cache_from };
+    let known = Known { kernel, nontemporal_from };
     let threads = known.threads(&mut decide)?;
     let (bytes_a_thread, split) = match threads {
         1 => (CodecOptions::default().bytes_a_thread, Split::default()),
@@ -70,7 +70,7 @@ pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> 
         processor,
         kernel,
         word_kernel,
-        past_cache_from,
+        nontemporal_from,
         prefetch,
         threads,
         bytes_a_thread,
@@ -229,21 +229,16 @@ fn word_kernel(decide: &mut Decide<'_>) -> Result<WordKernel> {
 }
 
 /// Finds the number of bytes from which on non-temporal stores are faster, at that size and above.
-fn past_cache(kernel: Kernel, decide: &mut Decide<'_>) -> Result<usize> {
-    let built_in = match CodecOptions::default().stores {
-        Stores::NonTemporalFrom(bytes) => bytes,
-        Stores::Cached => usize::MAX,
-        Stores::NonTemporal => 0,
-    };
+fn nontemporal_from(kernel: Kernel, decide: &mut Decide<'_>) -> Result<usize> {
+    let built_in = CodecOptions::default().stores;
     let mut from = usize::MAX;
     for megabytes in [256, 64, 32, 16, 8, 4, 2, 1] {
         let set = megabytes << 20;
         let mut contest = Contest::new("stores", &TYPICAL.parse()?, set)?;
-        for (name, stores) in [("cached", Stores::Cached), ("past the cache", Stores::NonTemporal)]
-        {
+        for (name, stores) in [("cached", Stores::Cached), ("non-temporal", Stores::NonTemporal)] {
             contest.enter(name, with_kernel(kernel).stores(stores))?;
         }
-        let winner = decide(&contest.run(usize::from(set > built_in), STORES_GAIN)?);
+        let winner = decide(&contest.run(usize::from(built_in.are_nontemporal(set)), STORES_GAIN)?);
         if winner == 0 {
             break;
         }
@@ -267,13 +262,13 @@ fn prefetch(kernel: Kernel, decide: &mut Decide<'_>) -> Result<bool> {
 #[derive(Clone, Copy)]
 struct Known {
     kernel: Kernel,
-    past_cache_from: usize,
+    nontemporal_from: usize,
 }
 
 impl Known {
     /// Returns options for exactly `threads` threads, however little work each has.
     fn with(self, threads: usize) -> CodecOptions {
-        let stores = Stores::NonTemporalFrom(self.past_cache_from);
+        let stores = Stores::NonTemporalFrom(self.nontemporal_from);
         with_kernel(self.kernel).stores(stores).threads(threads).bytes_a_thread(1)
     }
 

@@ -19,6 +19,7 @@ const NAME: &str = "tuning-1";
 
 /// What was found to be best on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Tuning {
     /// Processor that was measured.
     pub processor: String,
@@ -28,7 +29,7 @@ pub struct Tuning {
     pub word_kernel: WordKernel,
     /// Bytes of all buffers of a call together, from which on results are written with non-temporal
     /// stores.
-    pub past_cache_from: usize,
+    pub nontemporal_from: usize,
     /// Whether wide stripes are prefetched.
     pub prefetch: bool,
     /// Number of threads that are worth using.
@@ -47,6 +48,7 @@ pub struct Tuning {
 
 /// What was found to be best for one code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CodeTuning {
     /// The kernel.
     pub kernel: Kernel,
@@ -56,6 +58,7 @@ pub struct CodeTuning {
 
 /// One decision, and the measurements behind it.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Finding {
     /// What is decided.
     pub question: &'static str,
@@ -69,6 +72,7 @@ pub struct Finding {
 
 /// A choice, and how fast it is.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Choice {
     /// Its name.
     pub name: String,
@@ -143,7 +147,7 @@ impl Tuning {
         let mut options = CodecOptions::default()
             .kernel(KernelChoice::Prefer(self.kernel))
             .word_kernel(self.word_kernel)
-            .stores(Stores::NonTemporalFrom(self.past_cache_from))
+            .stores(Stores::NonTemporalFrom(self.nontemporal_from))
             .prefetch(self.prefetch)
             .threads(self.threads)
             .bytes_a_thread(self.bytes_a_thread)
@@ -181,7 +185,7 @@ mod tests {
             processor: "this one".to_owned(),
             kernel: Kernel::best(64),
             word_kernel: WordKernel::Scalar,
-            past_cache_from: 1000,
+            nontemporal_from: 1000,
             prefetch: false,
             threads: 3,
             bytes_a_thread: 77,

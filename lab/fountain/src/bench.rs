@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use cpu_time::ThreadTime;
-use paritas::plan::lt::{Decoder, Method};
+use paritas::graph::{Decoder, Method};
 use paritas::{
     Kernel, KernelChoice, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions, Pages,
 };

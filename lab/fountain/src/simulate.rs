@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use paritas::Cost;
-use paritas::define::lt::{Graph, Originals, Parameters, Selection, Soliton, Variant};
-use paritas::plan::lt::{Balance, Decoder, Freedom, Method, Reception};
+use paritas::graph::{Graph, Originals, Parameters, Selection, Soliton, Variant};
+use paritas::graph::{Balance, Decoder, Freedom, Method, Reception};
 use rayon::prelude::*;
 
 use crate::bench::order;

@@ -4,10 +4,9 @@ mod blocks;
 
 use std::time::Instant;
 
-use paritas::plan::machine::Machine;
 use paritas::{
-    Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Pass,
-    PlanOptions, Role, Spec,
+    Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, Kernel, KernelChoice, Machine, NodeId,
+    Pass, Role, Spec,
 };
 use paritas_tune::measure::{Pairs, Ratio, Rounds, Shard, Side, sample};
 use serde_json::{Value, json};
@@ -187,7 +186,7 @@ fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     }
     let weight = paritas_tune::xor_weight();
     let objective = args.cost.objective(machine.unwrap_or(Machine::AVX2), weight);
-    let plan = PlanOptions { pass, objective, ..tuned.plan };
+    let plan = tuned.plan.pass(pass).objective(objective);
     let (packet, threads) = (args.packet, args.threads);
     Ok(tuned.packet(packet).threads(threads).split(split).plan(plan))
 }

@@ -3,13 +3,11 @@
 use std::time::Instant;
 
 use clap::ValueEnum;
-use paritas::plan::arrange;
-use paritas::plan::machine::Machine;
-use paritas::plan::steps::Allocation;
 use paritas::search::{Crossover, Found, Limit, Method, Problem};
 use paritas::{
     Account, Call, CauchyMatrix, CellId, CellSet, Code, Codec, CodecOptions, Cost, DEFAULT_PACKET,
-    ExplainedPart, Explanation, Kernel, KernelChoice, LaneCodec, Plan, PlanOptions, Reads,
+    ExplainedPart, Explanation, Instructions, Kernel, KernelChoice, LaneCodec, Machine, Plan,
+    PlanOptions, Reads,
 };
 use serde_json::{Value, json};
 
@@ -24,14 +22,13 @@ const DEFAULT_EVALUATIONS: usize = 2000;
 /// Plans and reports.
 pub fn run(args: &Schedule, output: &Output) -> Outcome {
     let (kernel, machine) = compiled(args)?;
-    let options = PlanOptions {
-        pass: args.pass().into(),
-        order: args.order(machine),
-        objective: args.cost.objective(machine, args.weight()),
-        rounds: args.rounds,
-        reads: if args.fewest_reads { Reads::Fewest } else { Reads::Any },
-        bytes: args.bytes,
-    };
+    let options = PlanOptions::default()
+        .pass(args.pass().into())
+        .order(args.order(machine))
+        .objective(args.cost.objective(machine, args.weight()))
+        .rounds(args.rounds)
+        .reads(if args.fewest_reads { Reads::Fewest } else { Reads::Any })
+        .bytes(args.bytes);
     let (code, search) = code(args, options, output)?;
     let stage = stage(&code, args)?;
     let (have, want) = question(&code, &args.erase, stage)?;
@@ -72,7 +69,7 @@ struct Report<'a> {
     seconds: Option<f64>,
     runs: Option<Runs>,
     kernel: Kernel,
-    executed: Option<Allocation>,
+    executed: Option<Instructions>,
 }
 
 /// What a codec runs, and in which call.
@@ -90,7 +87,7 @@ impl Report<'_> {
 
     fn json(&self) -> Value {
         let Self { args, stage, code, plan, .. } = self;
-        let executed = |count: fn(&Allocation) -> usize| self.executed.as_ref().map(count);
+        let executed = |count: fn(&Instructions) -> usize| self.executed.as_ref().map(count);
         let account = plan.account();
         let cost = Cost::of(plan.schedule());
         let mut value = json!({
@@ -99,7 +96,7 @@ impl Report<'_> {
             "weight": self.weight(), "fewest_reads": args.fewest_reads, "kernel": self.kernel.name(),
             "ones": code.ones(), "xors": cost.xors, "copies": cost.copies, "total": cost.total,
             "ops": cost.ops, "temps": cost.temps, "ternary": cost.ternary,
-            "instructions": executed(|made| made.steps.len()), "loads": executed(|made| made.loads),
+            "instructions": executed(|made| made.count), "loads": executed(|made| made.loads),
             "stores": executed(|made| made.stores),
             "reads": plan.reads(code), "plan_seconds": self.seconds, "search": self.search,
             "plan_budget": account.budget, "plan_steps": account.spent,
@@ -119,11 +116,13 @@ impl Report<'_> {
 
     fn text(&self) -> String {
         let Self { args, code, plan, kernel, .. } = self;
-        let Cost { xors, copies, total, ops, temps, ternary } = Cost::of(plan.schedule());
-        let executed = self.executed.as_ref().map(|Allocation { steps, loads, stores, .. }| {
-            let count = steps.len();
-            format!("; {kernel}: {count} instructions, {loads} loads and {stores} stores a vector")
-        });
+        let Cost { xors, copies, total, ops, temps, ternary, .. } = Cost::of(plan.schedule());
+        let executed =
+            self.executed.as_ref().map(|Instructions { count, loads, stores, .. }| {
+                format!(
+                    "; {kernel}: {count} instructions, {loads} loads and {stores} stores a vector"
+                )
+            });
         let question = match (&args.erase[..], self.stage) {
             ([], 1) => "encode".to_owned(),
             ([], stage) => format!("promote to stage {stage}"),
@@ -155,7 +154,7 @@ impl Report<'_> {
 
 /// What planning took of its budget, and what it left out.
 fn planning_text(account: &Account) -> String {
-    let Account { budget, spent, cuts } = account;
+    let Account { budget, spent, cuts, .. } = account;
     let cuts: Vec<&str> = cuts.iter().map(|cut| cut.name()).collect();
     let cuts = if cuts.is_empty() { "nothing".to_owned() } else { cuts.join(", ") };
     format!("  planned in {spent} steps with a budget of {budget}; cut: {cuts}\n")
@@ -259,11 +258,11 @@ impl Runs {
     fn json(&self, args: &Schedule) -> Value {
         let Self { call, explanation } = self;
         let part = |part: &ExplainedPart| {
-            let made = part.allocation.as_ref();
+            let made = part.instructions.as_ref();
             let mut value = json!({
                 "inputs": part.inputs, "outputs": part.outputs,
                 "stages_inputs": part.stages_inputs, "prefetches": part.prefetches,
-                "instructions": made.map(|made| made.steps.len()),
+                "instructions": made.map(|made| made.count),
                 "loads": made.map(|made| made.loads), "stores": made.map(|made| made.stores),
             });
             if args.text {
@@ -297,8 +296,7 @@ impl Runs {
             };
             let Cost { xors, ops, temps, .. } = Cost::of(&part.schedule);
             text.push_str(&format!("  {turn}{ops} operations, {xors} XORs, {temps} temporaries"));
-            if let Some(Allocation { steps, loads, stores, .. }) = &part.allocation {
-                let count = steps.len();
+            if let Some(Instructions { count, loads, stores, .. }) = &part.instructions {
                 text.push_str(&format!("; {count} instructions, {loads} loads, {stores} stores"));
             }
             let staged = if part.stages_inputs { "; inputs are copied first" } else { "" };
@@ -326,13 +324,12 @@ fn executed(
     plan: &Plan,
     code: &Code,
     machine: Machine,
-) -> Result<Option<Allocation>, paritas::Error> {
+) -> Result<Option<Instructions>, paritas::Error> {
     let schedule = plan.schedule();
     if !schedule.is_single_assignment() || code.graph().is_some() {
         return Ok(None);
     }
-    let arranged = arrange::arranged(schedule, &plan.streams(code), machine)?;
-    Ok(Some(arranged.allocation))
+    plan.instructions(code, machine).map(Some)
 }
 
 /// The stage that is asked about.

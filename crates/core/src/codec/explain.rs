@@ -8,7 +8,7 @@ use crate::plan::execution::{Part, Turns};
 use crate::plan::machine::LINE;
 use crate::plan::program::Location;
 use crate::plan::schedule::{Schedule, Slot};
-use crate::plan::steps::Allocation;
+use crate::plan::steps::Instructions;
 use crate::run::dispatch::{Kernel, Serving, WordKernel};
 
 /// The call that an [`Explanation`] is about.
@@ -66,8 +66,8 @@ pub struct ExplainedPart {
     pub stages_inputs: bool,
     /// Whether inputs are prefetched.
     pub prefetches: bool,
-    /// The instructions, if the kernel is compiled and serves this program.
-    pub allocation: Option<Allocation>,
+    /// The instructions, counted, if the kernel is compiled and serves this program.
+    pub instructions: Option<Instructions>,
     /// The machine code, one instruction a line, if this build has an assembler for it.
     pub listing: Option<String>,
 }
@@ -149,7 +149,7 @@ impl Engine {
             let variant = variants.choose(start, nontemporal && !part.feeds, prefetch);
             let planned = variants.planned(variant)?;
             explained.schedule = planned.arranged.schedule.clone();
-            explained.allocation = Some(planned.arranged.allocation.clone());
+            explained.instructions = Some(planned.arranged.allocation.instructions());
             explained.stages_inputs = planned.stage_inputs;
             explained.prefetches = variant.prefetch;
             explained.listing = serving.listing(variants, variant);
@@ -167,7 +167,7 @@ impl ExplainedPart {
             outputs: Vec::new(),
             stages_inputs: false,
             prefetches: false,
-            allocation: None,
+            instructions: None,
             listing: None,
         }
     }

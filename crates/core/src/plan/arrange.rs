@@ -144,6 +144,7 @@ mod tests {
     use crate::plan::products::Rows as Products;
     use crate::plan::prove;
     use crate::plan::steps::Operand;
+    use crate::plan::streams;
 
     #[test]
     fn steps_compute_what_the_schedule_says() {
@@ -151,7 +152,7 @@ mod tests {
             let code = Code::new(&spec.parse().unwrap()).unwrap();
             let plan = code.schedule(&code.stored(Role::Data), &code.stored(Role::Parity)).unwrap();
             let schedule = plan.schedule();
-            let streams = plan.streams(&code);
+            let streams = streams(&code, plan.inputs());
             for machine in machines() {
                 let allocation = arranged(schedule, &streams, machine).unwrap().allocation;
                 assert!(machine.memory_operands || allocation.steps.iter().all(only_loads_read));
@@ -190,7 +191,7 @@ mod tests {
             let code = Code::new(&spec.parse().unwrap()).unwrap();
             let plan = code.schedule(&code.stored(Role::Data), &code.stored(Role::Parity)).unwrap();
             let machine = Machine { ternary, registers: 32, ..Machine::AVX2 };
-            let streams = plan.streams(&code);
+            let streams = streams(&code, plan.inputs());
             let Arranged { schedule: arranged, allocation } =
                 arranged(plan.schedule(), &streams, machine).unwrap();
             assert_eq!(

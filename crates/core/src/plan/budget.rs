@@ -78,6 +78,7 @@ impl fmt::Display for Cut {
 
 /// What planning was allowed to spend, what it spent and what it left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
 pub struct Account {
     /// Number of steps allowed.
     pub budget: u64,

@@ -10,6 +10,7 @@ use crate::plan::schedule::Schedule;
 
 /// The counts of one schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Cost {
     /// Two-input XORs: the sum of (fan-in - 1).
     pub xors: usize,
@@ -46,6 +47,7 @@ impl Cost {
 
 /// The quantity that a planner or a search minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
 pub enum Objective {
     /// Two-input XORs.
     Xors,

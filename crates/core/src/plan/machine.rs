@@ -27,6 +27,7 @@ pub struct Machine {
 
 /// How a machine multiplies bytes by a constant, and what other operations on bytes it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Multiplier {
     /// Tables of 16 bytes, indexed by half bytes, on x86-64 up to AVX2.
     Shuffle,

@@ -59,6 +59,7 @@ use crate::plan::optimise::refine::{self, Effort};
 use crate::plan::optimise::rows::Rows;
 use crate::plan::optimise::{direct, fuse, groups, order, slp, smart};
 use crate::plan::schedule::Schedule;
+use crate::plan::steps::Instructions;
 
 pub use crate::plan::budget::{Account, Cut};
 
@@ -79,6 +80,7 @@ const SEED: u64 = 1;
 /// The pass that reduces a schedule's XORs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Pass {
     /// Rows as they are.
     Direct,
@@ -118,19 +120,21 @@ impl std::fmt::Display for Pass {
 
 /// The order of a schedule's operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
 pub enum Order {
     /// Wanted cells one after the other, each to completion (the traditional order).
     #[default]
     Parity,
     /// Sources one after the other, each added wherever it is used (Luo, Xu and Plank 2009).
     Data,
-    /// The order in which a compiled kernel runs the schedule on this machine
-    /// ([`arrange::arranged`]); it may use other operations.
+    /// The order that costs least where a compiled kernel runs the schedule on this machine; it may
+    /// compute the cells by other operations.
     Fused(Machine),
 }
 
 /// The cells at hand that a schedule reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
 pub enum Reads {
     /// The cells that the cheapest computation needs.
     #[default]
@@ -140,8 +144,9 @@ pub enum Reads {
     Fewest,
 }
 
-/// Options of [`Code::schedule_with`].
+/// Options of [`Code::schedule_with`]: a default, changed by setters of the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
 pub struct PlanOptions {
     /// The pass that reduces XORs.
     pub pass: Pass,
@@ -157,6 +162,38 @@ pub struct PlanOptions {
     /// Number of bytes of data to process, if known; with few bytes, planning stops early. By
     /// default the question is taken to be asked again and again.
     pub bytes: Option<u64>,
+}
+
+impl PlanOptions {
+    /// Sets [`PlanOptions::pass`].
+    pub fn pass(self, pass: Pass) -> Self {
+        Self { pass, ..self }
+    }
+
+    /// Sets [`PlanOptions::order`].
+    pub fn order(self, order: Order) -> Self {
+        Self { order, ..self }
+    }
+
+    /// Sets [`PlanOptions::objective`].
+    pub fn objective(self, objective: Objective) -> Self {
+        Self { objective, ..self }
+    }
+
+    /// Sets [`PlanOptions::rounds`].
+    pub fn rounds(self, rounds: impl Into<Option<usize>>) -> Self {
+        Self { rounds: rounds.into(), ..self }
+    }
+
+    /// Sets [`PlanOptions::reads`].
+    pub fn reads(self, reads: Reads) -> Self {
+        Self { reads, ..self }
+    }
+
+    /// Sets [`PlanOptions::bytes`].
+    pub fn bytes(self, bytes: impl Into<Option<u64>>) -> Self {
+        Self { bytes: bytes.into(), ..self }
+    }
 }
 
 /// A schedule, with the cells that are its inputs and outputs.
@@ -217,9 +254,14 @@ impl Plan {
         self.schedule
     }
 
-    /// Returns the stream of bytes that each input belongs to.
-    pub fn streams(&self, code: &Code) -> Vec<usize> {
-        streams(code, &self.inputs)
+    /// Counts what a compiled kernel executes on `machine`, in the order that costs least there.
+    /// The plan must be one of `code`.
+    ///
+    /// # Errors
+    /// If an operation adds to its target: such schedules are not compiled.
+    pub fn instructions(&self, code: &Code, machine: Machine) -> Result<Instructions> {
+        let arranged = arrange::arranged(&self.schedule, &streams(code, &self.inputs), machine)?;
+        Ok(arranged.allocation.instructions())
     }
 
     /// Returns the number of cells read from each node.
@@ -234,7 +276,7 @@ impl Plan {
 
 /// Returns the stream of bytes that each cell belongs to: that of its node or, for data that is
 /// stored nowhere, a stream of its own.
-fn streams(code: &Code, cells: &[CellId]) -> Vec<usize> {
+pub(crate) fn streams(code: &Code, cells: &[CellId]) -> Vec<usize> {
     let stream = |&cell: &CellId| {
         let node = code.cell(cell).place.map(|place| place.node.index());
         node.unwrap_or(code.node_count() + cell.index())

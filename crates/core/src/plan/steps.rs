@@ -162,11 +162,36 @@ impl Allocation {
         inputs
     }
 
+    /// Counts the instructions.
+    pub(crate) fn instructions(&self) -> Instructions {
+        Instructions { count: self.steps.len(), loads: self.loads, stores: self.stores }
+    }
+
+    /// As [`Instructions::cost`].
+    pub(crate) fn cost(&self) -> usize {
+        self.instructions().cost()
+    }
+}
+
+/// What a compiled kernel executes in one run over one vector of every cell (in the word layout,
+/// over as many vectors as stand for one).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Instructions {
+    /// Number of vector instructions, loads and stores included.
+    pub count: usize,
+    /// Number of vectors that are loaded.
+    pub loads: usize,
+    /// Number of vectors that are stored.
+    pub stores: usize,
+}
+
+impl Instructions {
     /// Cost in quarters of a load: a load counts 4, a store 8, and every instruction, loads and
     /// stores included, 1 more. Processors load two or three vectors a cycle and store one, and run
     /// several other instructions beside them. With these weights the orders of 6+3, 10+4 and 20+4
     /// rank as they were measured.
-    pub fn cost(&self) -> usize {
-        4 * (self.loads + 2 * self.stores) + self.steps.len()
+    pub fn cost(self) -> usize {
+        4 * (self.loads + 2 * self.stores) + self.count
     }
 }

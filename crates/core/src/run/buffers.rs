@@ -84,6 +84,7 @@ impl<'a> From<Buffer<'a>> for Place<'a> {
 
 /// How results are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Stores {
     /// With non-temporal stores, which bypass the cache, if the buffers of the call together have
     /// more bytes than this; otherwise into the cache.

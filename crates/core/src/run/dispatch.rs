@@ -229,6 +229,7 @@ impl Serving {
 
 /// The choice of a kernel that a caller may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum KernelChoice {
     /// The best kernel for the program.
     #[default]

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use paritas::define::lt::Graph;
+use paritas::graph::Graph;
 
 /// Progress of recovering the data from the blocks that arrived.
 pub struct Printed<'g> {

@@ -12,8 +12,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use paritas::define::erasure::Losses;
-use paritas::{CellId, CellSet, Code, CodecOptions, LaneCodec, PlanOptions};
+use paritas::erasure::Losses;
+use paritas::{CellId, CellSet, Code, CodecOptions, LaneCodec};
 
 use crate::error::{Error, Result};
 
@@ -99,7 +99,7 @@ impl Geometry {
                 "packets of {packet} bytes; 1 to {MAX_PACKET} are legal"
             )));
         }
-        let plan = PlanOptions { bytes: length.and_then(planned_bytes), ..options.plan };
+        let plan = options.plan.bytes(length.and_then(planned_bytes));
         let options = options.packet(packet).threads(1).plan(plan);
         let spec = code.spec().to_string();
         let codec = LaneCodec::new(code, options)?;

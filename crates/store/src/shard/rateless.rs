@@ -5,9 +5,9 @@
 //! them in random order ([`reception`]). The latter takes up to some seconds, so callers may want
 //! to remember it ([`reception_key`]).
 
-use paritas::define::erasure::combinations;
-use paritas::define::lt::Graph;
-use paritas::plan::lt::{Decoder, Method, Reception};
+use paritas::erasure::combinations;
+use paritas::graph::Graph;
+use paritas::graph::{Decoder, Method, Reception};
 use paritas::{Code, NodeId};
 use serde::{Deserialize, Serialize};
 

@@ -127,7 +127,7 @@ pub(super) fn needed_buffers(
     let want = geometry.cells(make.iter().copied().flat_map(buffers));
     let mut best: Option<(usize, Vec<usize>)> = None;
     for reads in [Reads::Any, Reads::Fewest] {
-        let options = PlanOptions { pass: Pass::Direct, reads, ..PlanOptions::default() };
+        let options = PlanOptions::default().pass(Pass::Direct).reads(reads);
         let plan = geometry.code().schedule_with(&have, &want, options)?;
         let buffers = geometry.buffers_of(plan.inputs());
         let bytes = buffers.iter().map(|&buffer| geometry.payload(buffer, 1)).sum();

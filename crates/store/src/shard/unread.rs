@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use paritas::define::erasure::combinations;
+use paritas::erasure::combinations;
 
 use crate::shard::geometry::Geometry;
 use crate::shard::object::Object;

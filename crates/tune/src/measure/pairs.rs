@@ -62,6 +62,7 @@ pub struct Rounds {
 
 /// How many times as fast the subject is as its base.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Ratio {
     /// The median over all pairs.
     pub median: f64,
@@ -88,6 +89,7 @@ pub enum Verdict {
 
 /// Spread of the seconds of all samples of one side, each for one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Spread {
     /// Half of the samples are below this time.
     pub median: f64,

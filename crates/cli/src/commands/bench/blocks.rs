@@ -7,8 +7,8 @@
 
 use std::time::Instant;
 
-use paritas::define::lt::Graph;
-use paritas::plan::lt::{Decoder, Method, Reception};
+use paritas::graph::Graph;
+use paritas::graph::{Decoder, Method, Reception};
 use paritas::{
     Buffer, CellId, CellSet, Code, CodeBuilder, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice,
     LaneCodec, Spec,

@@ -12,6 +12,7 @@ const ORDERS: usize = 8;
 
 /// The number of blocks of a graph that suffice if they arrive in random order.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Reception {
     data: usize,
     /// Numbers of blocks needed, one per run, ascending. Runs in which all blocks did not suffice

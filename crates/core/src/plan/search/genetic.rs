@@ -19,6 +19,7 @@ use crate::plan::search::{Found, Run};
 
 /// The source of a child's points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Crossover {
     /// Any points that at least one parent has.
     Random,

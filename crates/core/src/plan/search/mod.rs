@@ -64,6 +64,7 @@ pub enum Method {
 
 /// When a search ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Limit {
     /// After this many schedules: reproducible.
     Evaluations(usize),
@@ -73,6 +74,7 @@ pub enum Limit {
 
 /// The best matrix that a search found.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Found {
     /// The matrix.
     pub matrix: CauchyMatrix,

@@ -192,7 +192,7 @@ pub(super) struct Machine {
     /// Addresses of the vectors that may be written.
     pub(super) writable: BTreeSet<u64>,
     /// Addresses written with non-temporal stores and not fenced yet, in order.
-    past_cache: Vec<u64>,
+    nontemporal: Vec<u64>,
     /// The flag that a conditional jump reads, if its value is known.
     zero: Option<bool>,
     pub(super) counts: Counts,
@@ -223,7 +223,7 @@ impl Machine {
             words: (0..=STACK_WORDS).map(|n| (STACK - 8 * n, garbage(0))).collect(),
             vectors: BTreeMap::new(),
             writable: BTreeSet::new(),
-            past_cache: Vec::new(),
+            nontemporal: Vec::new(),
             zero: None,
             counts: Counts::default(),
             constants_read: BTreeSet::new(),
@@ -334,7 +334,7 @@ impl Machine {
             Opcode::MOVDQU | Opcode::VMOVDQU | Opcode::VMOVDQU64 => self.read(b, false)?,
             Opcode::MOVNTDQ | Opcode::VMOVNTDQ => {
                 let address = self.address(a)?;
-                self.past_cache.push(address);
+                self.nontemporal.push(address);
                 self.read(b, false)?
             }
             Opcode::VBROADCASTI32X4 => {
@@ -522,13 +522,13 @@ impl Machine {
     /// between.
     fn check_whole_lines(&mut self) -> Result<()> {
         let line = LINE as u64;
-        for parts in self.past_cache.chunks(LINE / self.isa.vector()) {
+        for parts in self.nontemporal.chunks(LINE / self.isa.vector()) {
             let wanted = (parts[0]..parts[0] / line * line + line).step_by(self.isa.vector());
             if !parts[0].is_multiple_of(line) || !parts.iter().copied().eq(wanted) {
                 return Err(format!("a line is not stored at once: {parts:#x?}"));
             }
         }
-        self.past_cache.clear();
+        self.nontemporal.clear();
         Ok(())
     }
 
@@ -543,8 +543,8 @@ impl Machine {
         if self.general[usize::from(R::rsp().num())] != STACK {
             return Err("the stack is not as it was".to_owned());
         }
-        if !self.past_cache.is_empty() {
-            return Err("stores past the cache are not fenced".to_owned());
+        if !self.nontemporal.is_empty() {
+            return Err("non-temporal stores are not fenced".to_owned());
         }
         if self.isa != Isa::Ssse3 && self.registers.iter().any(Option::is_some) {
             return Err("the upper halves of vectors are not cleared".to_owned());

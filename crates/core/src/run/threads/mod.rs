@@ -22,6 +22,7 @@ use crate::run::threads::helpers::{Seat, Wanted, with_helpers};
 /// How a call's work is split over threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Split {
     /// Every thread takes some of the stripes.
     #[default]
