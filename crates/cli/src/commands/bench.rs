@@ -129,7 +129,7 @@ impl Measured {
 
     /// How near to the roofline it comes.
     fn of_the_roofline(&self) -> String {
-        let Ratio { median, low, high, pairs } = self.fraction;
+        let Ratio { median, low, high, pairs, .. } = self.fraction;
         let [median, low, high] = [median, low, high].map(|fraction| 100.0 * fraction);
         let roofline = self.limit.median;
         let doubt = if self.fraction.is_noisy() { ", too noisy to rely on" } else { "" };

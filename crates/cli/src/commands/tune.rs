@@ -34,7 +34,7 @@ fn forget(output: &Output) -> Outcome {
 }
 
 fn report(finding: &Finding, output: &Output) {
-    let Finding { question, about, choices, chosen } = finding;
+    let Finding { question, about, choices, chosen, .. } = finding;
     let value = json!({
         "type": "decision", "question": question, "about": about, "chosen": chosen,
         "choices": choices.iter().map(value).collect::<Vec<_>>(),
@@ -48,7 +48,7 @@ fn report(finding: &Finding, output: &Output) {
 }
 
 fn value(choice: &Choice) -> Value {
-    let Choice { name, gbps, gbps_p90, ratio } = choice;
+    let Choice { name, gbps, gbps_p90, ratio, .. } = choice;
     json!({
         "name": name, "gbps": gbps, "gbps_p90": gbps_p90, "ratio": ratio.median,
         "ratio_low": ratio.low, "ratio_high": ratio.high, "pairs": ratio.pairs,
