@@ -128,6 +128,10 @@ pub struct Encode {
     /// The name to store, instead of the file's own (or `stdin`).
     #[arg(long)]
     pub name: Option<OsString>,
+    /// Bytes of a packet, 1 to 1048576. It is stored, so any reader knows it; 64 suits every
+    /// processor (see `paritas tune --packet`). In the word layout it makes no difference.
+    #[arg(long, default_value_t = paritas::DEFAULT_PACKET, value_name = "BYTES")]
+    pub packet: usize,
     /// Replace existing shards of this name; they are kept until the new ones are complete.
     #[arg(long)]
     pub force: bool,
@@ -458,7 +462,7 @@ impl From<PassName> for Pass {
 }
 
 /// `--order`.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OrderName {
     /// One wanted packet after the other.
     Parity,
@@ -466,6 +470,17 @@ pub enum OrderName {
     Data,
     /// As the compiled kernel of --kernel runs it.
     Fused,
+}
+
+impl OrderName {
+    /// Returns the order, where fused schedules run on this machine.
+    pub fn order(self, machine: Machine) -> Order {
+        match self {
+            Self::Parity => Order::Parity,
+            Self::Data => Order::Data,
+            Self::Fused => Order::Fused(machine),
+        }
+    }
 }
 
 /// `--normalise`.
@@ -663,15 +678,6 @@ impl Schedule {
         self.strategy.map(|strategy| strategy.normalise).or(self.normalise)
     }
 
-    /// In which order operations come, where fused ones run on this machine.
-    pub fn order(&self, machine: Machine) -> Order {
-        match self.order {
-            OrderName::Parity => Order::Parity,
-            OrderName::Data => Order::Data,
-            OrderName::Fused => Order::Fused(machine),
-        }
-    }
-
     /// How many thousandths of a copy an XOR costs.
     pub fn weight(&self) -> u32 {
         self.weight.unwrap_or_else(paritas_tune::xor_weight)
@@ -706,6 +712,13 @@ pub enum Operation {
     Promote,
 }
 
+/// `--sweep`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sweep {
+    /// The bytes of a packet.
+    Packet,
+}
+
 /// `--align`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Align {
@@ -722,6 +735,7 @@ Examples:
   paritas bench --code rdp:k=6 --op decode --set dram --threads 1
   paritas bench --code bbdpg:k=6,m=2,m2=4 --op promote
   paritas bench --code lt:k=1024,n=1229 --op decode --reception 1.05 --set dram
+  paritas bench --code rdp:k=6 --sweep packet --kernel avx2 --order data
 
 GB/s is k x shard bytes / seconds / 10^9 for every operation (an update counts the whole stripes \
 it keeps right). The roofline is, in the same process and with the same kernel, the speed of \
@@ -734,13 +748,13 @@ wider than a tenth of the fraction, up to four times as many pairs are taken; wh
 help, or there are fewer than 20, the figure is called too noisy. Of an LT code, GB/s is k x block \
 bytes; decode makes all data from blocks received in random order, the graph being solved once, in \
 the first run, as for the segments of a file; the roofline reads k blocks. It has no --op update, \
-and neither --packet, --pass, --cost nor --split make a difference.
-JSON: type \"bench\", code, op, stage, set_bytes, shard_bytes, align, packet, kernel, threads, \
+and neither --packet, --pass, --cost, --order nor --split make a difference.
+JSON: type \"bench\", code, op, stage, set_bytes, shard_bytes, align, packet, order, kernel, threads, \
 split, reps, kept and pairs (how many were taken; none is left out), gbps_median, gbps_p90, \
 gbps_min, gbps_max, roofline_gbps, roofline_gbps_p90, roofline_fraction, roofline_fraction_low, \
 roofline_fraction_high, verdict (beside the roofline the code is faster, slower, level, or this is \
 too noisy to say), noisy (whether the fraction is uncertain), first_seconds (of the first run, \
-which plans and compiles). Of an LT code packet and split are null, and there are block_bytes, \
+which plans and compiles). Of an LT code packet, order and split are null, and there are block_bytes, \
 blocks (made or received), reception (these as a multiple of k) and seed (both null for encode).")]
 pub struct Bench {
     /// The code.
@@ -766,6 +780,10 @@ pub struct Bench {
     /// The bytes of a packet.
     #[arg(long, default_value_t = paritas::DEFAULT_PACKET, value_name = "BYTES")]
     pub packet: usize,
+    /// Measure one packet after the other, in powers of two from 8 bytes to 32 KiB, as far as a
+    /// strip of each fits into the set; a line each.
+    #[arg(long, value_enum, conflicts_with = "packet")]
+    pub sweep: Option<Sweep>,
     /// How shards lie in memory.
     #[arg(long, value_enum, default_value = "staggered")]
     pub align: Align,
@@ -775,6 +793,10 @@ pub struct Bench {
     /// What slp makes small; fused is for the kernel that runs, if it is compiled.
     #[arg(long, value_enum, default_value = "total")]
     pub cost: CostName,
+    /// In which order operations are planned. A compiled kernel still takes the cheapest of several
+    /// orders; tiled kernels (scalar, sse2, avx2, avx512, neon) run the order as it is.
+    #[arg(long, value_enum, default_value = "parity")]
+    pub order: OrderName,
     /// Which kernel runs: auto, or one of those that `paritas doctor` lists.
     #[arg(long, default_value = "auto")]
     pub kernel: KernelChoice,
@@ -798,6 +820,7 @@ Examples:
   paritas tune
   paritas tune 17+3 rdp:k=10
   paritas tune lt:k=1024,n=1536          which kernel runs its blocks; there is no other choice
+  paritas tune --packet 10+4             which `encode --packet` would be fastest here
   paritas tune --forget
 
 Every choice is measured in pairs with the built-in default, back to back, in alternating order, \
@@ -813,9 +836,18 @@ pub struct Tune {
     /// Measure and report, but remember nothing.
     #[arg(long)]
     pub dry_run: bool,
+    /// Find the packet with which each code is encoded fastest here, in the cache and from memory;
+    /// nothing is remembered, because packets are stored: say `encode --packet`.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub packet: bool,
     /// Forget what was remembered, so that the built-in defaults serve.
-    #[arg(long, conflicts_with_all = ["codes", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["codes", "dry_run", "packet"])]
     pub forget: bool,
+}
+
+/// Returns the name of a choice, as it is given to its flag.
+pub fn named(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// `--split`: nothing stands for what the machine is tuned to.

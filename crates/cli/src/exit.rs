@@ -141,6 +141,7 @@ impl From<paritas_tune::Error> for Failure {
         match error {
             paritas_tune::Error::Core(error) => error.into(),
             paritas_tune::Error::Memory(bytes) => Self::memory(bytes),
+            error @ paritas_tune::Error::NoPackets(_) => Self::arguments(error.to_string()),
             other => Self::internal(other.to_string()),
         }
     }

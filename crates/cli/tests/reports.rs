@@ -12,7 +12,7 @@ use base64::Engine;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use common::{Chance, exit, run};
+use common::{Chance, exit, names, run};
 
 /// Checks a report: it has the fields that the help of its command documents for its type, and
 /// those that scripts were promised (DESIGN section 9), which are documented all.
@@ -552,6 +552,51 @@ fn stages_are_described_planned_and_measured() {
     }
     run(["bench", "--code", "4+2", "--op", "promote"]).expect(exit::ARGUMENTS);
     run(["schedule", "4+2", "--stage", "2"]).expect(exit::ARGUMENTS);
+}
+
+#[test]
+fn packets_are_swept_and_orders_chosen() {
+    let fused = ["--order", "fused", "--kernel", "scalar"];
+    run([&["bench", "--code", "4+2"], &fused[..]].concat()).expect(exit::ARGUMENTS);
+
+    // A strip of 4+2 has 18 packets of all nodes.
+    let sweep = ["bench", "--code", "4+2", "--set", "1200", "--reps", "1", "--json", "--sweep"];
+    let sizes = run([&sweep[..], &["packet", "--order", "data"]].concat()).expect(exit::DONE);
+    let sizes = sizes.results();
+    let field =
+        |name: &str| -> Vec<Value> { sizes.iter().map(|line| line[name].clone()).collect() };
+    assert_eq!(field("packet"), [8, 16, 32, 64]);
+    assert!(field("order").iter().all(|order| order == "data"), "{sizes:?}");
+    run([&sweep[..], &["packet", "--packet", "64"]].concat()).expect(exit::ARGUMENTS);
+    run(["bench", "--code", "lt:k=16,n=40", "--sweep", "packet"]).expect(exit::ARGUMENTS);
+}
+
+/// A chosen packet is stored, and whoever reads the shards finds it there.
+#[test]
+fn packets_of_files_can_be_chosen() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let content = Chance(19).bytes(50_000);
+    fs::write(path("object"), &content).unwrap();
+    let encode = |packet: &str, code: &str| {
+        let (object, shards) = (path("object"), path(packet));
+        run(args!["encode", object, "--out", shards, "--packet", packet, "--code", code])
+    };
+    for (packet, code) in [("8", "4+2"), ("4096", "rdp:k=4")] {
+        encode(packet, code).expect(exit::DONE);
+        let shards = path(packet);
+        let info = run(args!["info", &shards, "--json"]).expect(exit::DONE).result();
+        assert_eq!(info["packet"].to_string(), packet);
+        fs::remove_file(shards.join(&names(&shards)[1])).unwrap();
+        run(args!["repair", &shards]).expect(exit::DONE);
+        let copy = path("copy");
+        run(args!["decode", &shards, "--out", &copy, "--force"]).expect(exit::DONE);
+        assert!(fs::read(copy).unwrap() == content);
+    }
+    for packet in ["0", "1048577", "some"] {
+        encode(packet, "4+2").expect(exit::ARGUMENTS);
+        assert!(!path(packet).exists() || names(&path(packet)).is_empty());
+    }
 }
 
 /// Data and parity on every node.

@@ -97,6 +97,9 @@ fn decisions_are_remembered_and_forgotten() {
     home.run(&args!["tune", "--forget"]).expect(exit::DONE);
     home.run(&args!["tune", "--forget", "4+2"]).expect(exit::ARGUMENTS);
     home.run(&args!["tune", "nonsense:k=2"]).expect(exit::ARGUMENTS);
+    for code in ["isal-cauchy:k=2,m=1", "lt:k=16,n=24"] {
+        home.run(&args!["tune", "--packet", code]).expect(exit::ARGUMENTS);
+    }
 }
 
 /// Kernel, stores and split of an invented tuning that any machine can follow.

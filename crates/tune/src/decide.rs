@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use paritas::{
-    Code, CodecOptions, Kernel, KernelChoice, LaneCodec, Pass, Spec, Split, Stores, WordKernel,
+    Code, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, LaneCodec, Pass, Spec, Split, Stores,
+    WordKernel,
 };
 
 use crate::contest::{Contest, ROUNDS, Ranking, Workload};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::measure::{Pairs, Ratio, Side, sample};
 use crate::tuning::{Choice, CodeTuning, Finding, Tuning, processor};
 
@@ -78,6 +79,40 @@ pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> 
         xor_weight,
         codes,
     })
+}
+
+/// Finds which packets make encoding each of `codes` fastest here, over shards in the cache and over
+/// shards in memory. Nothing of this is remembered, because packets are part of what is stored:
+/// whoever wants other packets than [`DEFAULT_PACKET`] says so when an object is encoded.
+///
+/// # Errors
+/// If a code is not legal, is in the word layout or an LT code, which have no packets to choose, or
+/// if there is no memory.
+pub fn find_packets(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<()> {
+    for spec in codes {
+        for set in [CACHE_SET, MEMORY_SET] {
+            report(&packets(spec, set)?.finding());
+        }
+    }
+    Ok(())
+}
+
+/// Compares packets of powers of two with the default, if strips of them fit into `set` bytes.
+fn packets(spec: &Spec, set: usize) -> Result<Ranking> {
+    let code = Code::new(spec)?;
+    if code.symbols().is_some() || code.graph().is_some() {
+        return Err(Error::NoPackets(code.spec().to_string()));
+    }
+    let mut contest = Contest::new("packet", spec, set)?;
+    let cells: usize = code.nodes().map(|node| code.node_cells(node).len()).sum();
+    let fits = |packet: &usize| *packet == DEFAULT_PACKET || packet * cells <= set;
+    let sizes: Vec<usize> = (3..=15).map(|exponent| 1 << exponent).filter(fits).collect();
+    for &packet in &sizes {
+        let options = CodecOptions::default().threads(1).packet(packet);
+        contest.enter(packet, options)?;
+    }
+    let built_in = sizes.iter().position(|&packet| packet == DEFAULT_PACKET).unwrap_or(0);
+    contest.run(built_in, GAIN)
 }
 
 /// Returns options for one thread, and for stores that do not bypass the cache.
@@ -312,5 +347,21 @@ impl Known {
         }
         let winner = decide(&contest.run(0, GAIN)?);
         Ok(Split::ALL[winner])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_compared_as_far_as_strips_fit() {
+        let sizes = |set| -> Vec<String> {
+            let choices = packets(&"2+1".parse().unwrap(), set).unwrap().choices;
+            choices.into_iter().map(|choice| choice.name).collect()
+        };
+        // A strip of all nodes has 6 packets.
+        assert_eq!(sizes(6 * 130), ["8", "16", "32", "64", "128"]);
+        assert_eq!(sizes(1), ["64"]);
     }
 }

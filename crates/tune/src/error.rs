@@ -10,6 +10,8 @@ pub enum Error {
     Core(paritas::Error),
     /// The operating system refused memory for shards of this many bytes in all.
     Memory(usize),
+    /// The code with this spec has no packets whose size could be chosen.
+    NoPackets(String),
 }
 
 /// The crate's result type.
@@ -26,6 +28,12 @@ impl fmt::Display for Error {
         match self {
             Self::Core(error) => error.fmt(f),
             Self::Memory(bytes) => write!(f, "there is no memory for {bytes} bytes of shards"),
+            Self::NoPackets(spec) => {
+                write!(
+                    f,
+                    "{spec} has no packets whose size matters: it is computed in words or blocks"
+                )
+            }
         }
     }
 }
@@ -34,7 +42,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Core(error) => Some(error),
-            Self::Memory(_) => None,
+            Self::Memory(_) | Self::NoPackets(_) => None,
         }
     }
 }

@@ -28,7 +28,7 @@ mod tuning;
 
 use paritas::{CodecOptions, Objective, Spec};
 
-pub use decide::find;
+pub use decide::{find, find_packets};
 pub use error::{Error, Result};
 pub use memory::Memory;
 pub use tuning::{Choice, CodeTuning, Finding, Tuning};

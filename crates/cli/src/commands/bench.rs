@@ -11,7 +11,7 @@ use paritas::{
 use paritas_tune::measure::{Pairs, Ratio, Rounds, Shard, Side, sample};
 use serde_json::{Value, json};
 
-use crate::args::{Align, Bench, CostName, Operation};
+use crate::args::{Align, Bench, CostName, Operation, OrderName, Sweep, named};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -32,6 +32,25 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
         let spec = code.spec();
         return Err(Failure::arguments(format!("--reception and --seed: {spec} is no LT code")));
     }
+    match args.sweep {
+        None => bench(code, args, output)?,
+        Some(Sweep::Packet) => {
+            for packet in packets(&code, args.set) {
+                bench(code.clone(), &Bench { packet, code: args.code.clone(), ..*args }, output)?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The packets of a sweep: those of which a strip of every node fits into `set` bytes.
+fn packets(code: &Code, set: usize) -> impl Iterator<Item = usize> {
+    let cells: usize = code.nodes().map(|node| code.node_cells(node).len()).sum();
+    (3..=15).map(|exponent| 1 << exponent).take_while(move |packet| packet * cells <= set)
+}
+
+/// Measures one size of packets, and reports.
+fn bench(code: Code, args: &Bench, output: &Output) -> Result<(), Failure> {
     let mut subject = Workload::new(code, args)?;
     subject.check(args)?;
     let mut roofline = subject.roofline(args)?;
@@ -39,11 +58,11 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
     subject.codec.fallback().iter().for_each(|why| output.warn(why));
     let facts = json!({
         "stage": subject.stage, "shard_bytes": subject.shard, "packet": args.packet,
-        "split": subject.codec.options().split.name(),
+        "order": named(args.order), "split": subject.codec.options().split.name(),
     });
     let what = format!("packet {}, shards of {} bytes", args.packet, subject.shard);
     measured.report(args, output, facts, &what);
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// What is measured: an operation over memory that was filled, checked and run once.
@@ -181,14 +200,18 @@ fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     let split = args.split.unwrap_or(tuned.split);
     let pass = args.pass.map_or(tuned.plan.pass, Pass::from);
     let machine = tuned.kernel.resolve(args.packet).machine();
-    if machine.is_none() && args.cost == CostName::Fused {
-        return Err(Failure::arguments("--cost fused: this kernel is not compiled"));
+    for (flag, is_fused) in
+        [("cost", args.cost == CostName::Fused), ("order", args.order == OrderName::Fused)]
+    {
+        if machine.is_none() && is_fused {
+            return Err(Failure::arguments(format!("--{flag} fused: this kernel is not compiled")));
+        }
     }
+    let machine = machine.unwrap_or(Machine::AVX2);
     let weight = paritas_tune::xor_weight();
-    let objective = args.cost.objective(machine.unwrap_or(Machine::AVX2), weight);
-    let plan = tuned.plan.pass(pass).objective(objective);
-    let (packet, threads) = (args.packet, args.threads);
-    Ok(tuned.packet(packet).threads(threads).split(split).plan(plan))
+    let objective = args.cost.objective(machine, weight);
+    let plan = tuned.plan.pass(pass).objective(objective).order(args.order.order(machine));
+    Ok(tuned.packet(args.packet).threads(args.threads).split(split).plan(plan))
 }
 
 impl Subject for Workload {
@@ -330,6 +353,7 @@ impl Workload {
             stage: Some(self.stage),
             kernel: KernelChoice::Only(Kernel::Scalar),
             cost: CostName::Total,
+            order: OrderName::Parity,
             ..*args
         };
         let mut other = Self::new(self.codec.code().clone(), &plain)?;

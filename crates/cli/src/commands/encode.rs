@@ -22,6 +22,7 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     let (source, length) = open(&args.file)?;
     let mut job = EncodeJob::new(code, name(args)?, directories(args)?);
     job.length_hint = length;
+    job.packet = args.packet;
     job.force = args.force;
     job.sync = args.work.is_synced();
     job.threads = args.work.threads;

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use clap::ValueEnum;
 use paritas::search::{Crossover, Found, Limit, Method, Problem};
 use paritas::{
     Account, Call, CauchyMatrix, CellId, CellSet, Code, Codec, CodecOptions, Cost, DEFAULT_PACKET,
@@ -11,7 +10,7 @@ use paritas::{
 };
 use serde_json::{Value, json};
 
-use crate::args::{CostName, Schedule, SearchName, Switch};
+use crate::args::{CostName, Schedule, SearchName, Switch, named};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -24,7 +23,7 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     let (kernel, machine) = compiled(args)?;
     let options = PlanOptions::default()
         .pass(args.pass().into())
-        .order(args.order(machine))
+        .order(args.order.order(machine))
         .objective(args.cost.objective(machine, args.weight()))
         .rounds(args.rounds)
         .reads(if args.fewest_reads { Reads::Fewest } else { Reads::Any })
@@ -92,7 +91,7 @@ impl Report<'_> {
         let cost = Cost::of(plan.schedule());
         let mut value = json!({
             "type": "schedule", "code": code.spec().to_string(), "erased": args.erase, "stage": stage,
-            "pass": name(args.pass()), "order": name(args.order), "cost": name(args.cost),
+            "pass": named(args.pass()), "order": named(args.order), "cost": named(args.cost),
             "weight": self.weight(), "fewest_reads": args.fewest_reads, "kernel": self.kernel.name(),
             "ones": code.ones(), "xors": cost.xors, "copies": cost.copies, "total": cost.total,
             "ops": cost.ops, "temps": cost.temps, "ternary": cost.ternary,
@@ -211,7 +210,7 @@ fn search(
     })?;
     bar.finish_and_clear();
     let report =
-        json!({"method": name(args.search), "seed": args.seed, "evaluations": found.evaluations});
+        json!({"method": named(args.search), "seed": args.seed, "evaluations": found.evaluations});
     Ok((found, report))
 }
 
@@ -368,8 +367,4 @@ fn question(code: &Code, erased: &[usize], stage: u8) -> Result<(CellSet, CellSe
     let (want, have): (Vec<CellId>, Vec<CellId>) = standing.iter().partition(is_erased);
     let set = |cells: Vec<CellId>| CellSet::from_cells(code.cell_count(), cells);
     Ok((set(have), set(want)))
-}
-
-fn name(value: impl ValueEnum) -> String {
-    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }

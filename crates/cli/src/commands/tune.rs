@@ -16,6 +16,10 @@ pub fn run(args: &Tune, output: &Output) -> Outcome {
     }
     let usual = || USUAL_CODES.iter().map(|code| code.parse()).collect::<Result<Vec<Spec>, _>>();
     let codes = if args.codes.is_empty() { usual()? } else { args.codes.clone() };
+    if args.packet {
+        paritas_tune::find_packets(&codes, |finding| report(finding, output))?;
+        return Ok(Exit::Done);
+    }
     let tuning = paritas_tune::find(&codes, |finding| report(finding, output))?;
     if args.dry_run {
         return Ok(Exit::Done);

@@ -96,7 +96,7 @@ impl Geometry {
     ) -> Result<Self> {
         if packet == 0 || packet > MAX_PACKET {
             return Err(Error::parameters(format!(
-                "packets of {packet} bytes; 1 to {MAX_PACKET} are legal"
+                "a packet must have 1 to {MAX_PACKET} bytes; got {packet}"
             )));
         }
         let plan = options.plan.bytes(length.and_then(planned_bytes));
@@ -109,8 +109,8 @@ impl Geometry {
         let segment = stripe.saturating_mul(stripes);
         if stripes == 0 || segment > MAX_SEGMENT {
             return Err(Error::parameters(format!(
-                "{spec} with packets of {packet} bytes has stripes of {stripe} bytes; \
-                 {stripes} of them are not between 1 and {MAX_SEGMENT} bytes"
+                "a segment must have 1 to {MAX_SEGMENT} bytes; {spec} with packets of {packet} bytes \
+                 has stripes of {stripe} bytes; got {stripes} of them"
             )));
         }
         Ok(Self { codec, buffers, parts, stripes })

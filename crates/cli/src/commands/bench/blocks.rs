@@ -16,7 +16,7 @@ use paritas::{
 use paritas_tune::measure::Shards;
 use serde_json::json;
 
-use crate::args::{Align, Bench, CostName, Operation};
+use crate::args::{Align, Bench, CostName, Operation, OrderName};
 use crate::commands::Outcome;
 use crate::commands::bench::{LINE, STAGGER, Subject, measure, options, stage};
 use crate::exit::{Exit, Failure};
@@ -51,7 +51,7 @@ pub(super) fn run(code: Code, args: &Bench, output: &Output) -> Outcome {
     let reception = (args.op == Operation::Decode).then(|| count as f64 / graph.data() as f64);
     let shard = graph.blocks().div_ceil(subject.codec.code().node_count()) * place.bytes;
     let facts = json!({
-        "stage": 1, "shard_bytes": shard, "packet": null, "split": null, "block_bytes": place.bytes,
+        "stage": 1, "shard_bytes": shard, "packet": null, "order": null, "split": null, "block_bytes": place.bytes,
         "blocks": count, "reception": reception,
         "seed": reception.map(|_| args.seed.unwrap_or(SEED)),
     });
@@ -78,7 +78,9 @@ fn expect_suitable(code: &Code, args: &Bench) -> Result<(), Failure> {
     let given = [
         ("--packet", args.packet != DEFAULT_PACKET),
         ("--pass", args.pass.is_some()),
+        ("--sweep", args.sweep.is_some()),
         ("--cost", args.cost != CostName::Total),
+        ("--order", args.order != OrderName::Parity),
         ("--split", args.split.is_some()),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
