@@ -162,34 +162,61 @@ impl Work {
 Examples:
   paritas decode shards --out photos.tar
   paritas decode /disk1 /disk2 /disk4 --object db.dump --out - | psql
+  paritas decode shards --out restored/                all objects, under their own names
 
-Shards are found by content: names do not matter, damaged and foreign files do no harm.
-JSON: type \"decode\", object, name, code, stage, stages, length, digest, seconds, path, shards \
+Shards are found by content: names do not matter, damaged and foreign files do no harm. To a \
+folder, each object is decoded as far as it can be; one whose name is taken, or that several \
+objects have, is refused (exit 3). The exit code is that of the worst.
+JSON: one line an object, type \"decode\", object, name, code, stage, stages, length, digest, seconds, path, shards \
 [{index, stage, state (missing, damaged, unreadable), path, notes}].")]
 pub struct Decode {
     /// Shards, or folders of shards.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// The file to write; - writes standard output.
-    #[arg(long, short, value_name = "FILE")]
+    /// The file to write, or a folder for all objects (one that exists, or a path that ends with /);
+    /// - writes standard output.
+    #[arg(long, short, value_name = "FILE|DIR/")]
     pub out: PathBuf,
-    /// Which object, by id or name, where there are several.
+    /// Which object, by its name or the first digits of its id (at least four), where there are
+    /// several.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
-    /// Replace an existing file.
+    /// Replace existing files.
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
     pub work: Work,
 }
 
+/// Where objects are looked for, and which of them are reported.
+#[derive(Debug, clap::Args)]
+pub struct Search {
+    /// Shards, or folders of shards.
+    #[arg(required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Only this object, by its name or the first digits of its id, at least four.
+    #[arg(long, value_name = "ID|NAME", conflicts_with = "recursive")]
+    pub object: Option<OsString>,
+    /// Look into all folders below, too. Each is a place of its own, but folders at the same path
+    /// below several PATHS are one: shards may be spread over them. Links to folders are not
+    /// followed.
+    #[arg(long, short)]
+    pub recursive: bool,
+    /// Report only objects that are not intact; the summary counts all.
+    #[arg(long)]
+    pub only_bad: bool,
+}
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
+Examples:
   paritas verify shards || paritas repair shards
+  paritas verify --recursive /backup --only-bad        all sets of a tree
+  paritas verify --recursive /disk1 /disk2 /disk3      all sets that are spread over these
 
 Of an LT code, tolerable_losses is what is likely: losses of so many shards have been tried out. \
-Exits with the worst of all objects found. An object that has not been promoted is whole without \
+Exits with the worst of all objects found; where there are several, a summary comes last. An object \
+that has not been promoted is whole without \
 what promoting would add; once any file of a later stage is there, all of them are expected. A \
 file that cannot be opened, for want of permission say, is not lost: its state is unreadable. \
 Where such files would change the status if they held the shards that are lacking, it is unknown, \
@@ -199,14 +226,11 @@ JSON: one line an object, type \"verify\", object, name, code, stage, stages, le
 state (intact, damaged, missing, unreadable), path, bad_lanes, first_bad_offset, notes}], \
 lost_ranges [{start, end}], reason (null unless lost or unknown). Of an LT code also blocks (of a \
 segment), good_blocks (in the segment with the fewest), likely_needed (more blocks, where one is \
-lost).")]
+lost). Where there are several objects, a line of type \"summary\" comes last: objects, intact, \
+repairable, repaired, lost, unknown, bytes (of the objects), seconds, rate (bytes a second).")]
 pub struct Verify {
-    /// Shards, or folders of shards.
-    #[arg(required = true)]
-    pub paths: Vec<PathBuf>,
-    /// Only this object, by id or name.
-    #[arg(long, value_name = "ID|NAME")]
-    pub object: Option<OsString>,
+    #[command(flatten)]
+    pub search: Search,
     /// The most threads to use [default: one for each processor].
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
     pub threads: usize,
@@ -217,23 +241,21 @@ pub struct Verify {
 Examples:
   paritas repair shards
   paritas repair /disk1 /disk2 /disk3 --to /disk4      what is missing goes to the new disk
+  paritas repair --recursive /backup                   all sets of a tree, folder by folder
 
 A repaired shard is byte for byte the one that was lost. A file that cannot be opened is left as \
 it is, and the exit code is 6.
 JSON: one line an object, type \"repair\", object, name, code, stage, stages, length, seconds, \
 read_bytes (of blocks), digest_check (right, unchecked), repaired [{index, stage, was, path}], \
-unreadable [{index, stage}].")]
+unreadable [{index, stage}]. Where there are several objects, a line of type \"summary\" comes last: objects, intact, \
+repairable, repaired, lost, unknown, bytes (of the objects), seconds, rate (bytes a second).")]
 pub struct Repair {
-    /// Shards, or folders of shards.
-    #[arg(required = true)]
-    pub paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub search: Search,
     /// Where repaired shards go [default: damaged ones are replaced in place, missing ones go to
     /// the folder with the fewest].
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
-    /// Only this object, by id or name.
-    #[arg(long, value_name = "ID|NAME")]
-    pub object: Option<OsString>,
     /// Where one shard is missing and the others look whole: read only what it is computed from
     /// (for RDP, EVENODD, STAR and X-Code about three quarters of k shards), each block by its
     /// checksum. Nothing else is verified, nor the object's digest.
@@ -267,7 +289,7 @@ pub struct Promote {
     /// shard to the folder with the fewest].
     #[arg(long, value_name = "DIR")]
     pub to: Vec<PathBuf>,
-    /// Only this object, by id or name.
+    /// Only this object, by its name or the first digits of its id, at least four.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
     #[command(flatten)]
@@ -290,7 +312,7 @@ pub struct Info {
     /// Shards, or folders of shards.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// Only this object, by id or name.
+    /// Only this object, by its name or the first digits of its id, at least four.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
 }
@@ -389,7 +411,8 @@ pub struct Export {
     /// The folder for the fragments; made if it does not exist.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Which object, by id or name, where there are several.
+    /// Which object, by its name or the first digits of its id (at least four), where there are
+    /// several.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
     /// Replace existing files.

@@ -76,7 +76,7 @@ pub fn export(args: &Export, output: &Output) -> Outcome {
     });
     value["files"] = paths.collect();
     output.result(value, || {
-        let (name, out) = (shown(object.name()), shown(&args.out));
+        let (name, out) = (object.label(), shown(&args.out));
         format!("{name}: {} written to {out}", counted(files.len(), "file"))
     });
     Ok(Exit::Done)

@@ -1,0 +1,78 @@
+//! Places: what is looked at together for the shards of an object.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use paritas_store::Object;
+use walkdir::WalkDir;
+
+use crate::output::shown;
+
+/// Paths that are looked at together.
+#[derive(Debug)]
+pub struct Place {
+    /// Shards, or folders of shards.
+    pub paths: Vec<PathBuf>,
+    /// Where the place lies below the paths that were given; empty for these themselves.
+    below: PathBuf,
+}
+
+impl Place {
+    /// What a report calls an object that was found here.
+    pub fn label(&self, object: &Object) -> String {
+        match self.below.as_os_str().is_empty() {
+            true => object.label(),
+            false => format!("{}/{}", shown(&self.below), object.label()),
+        }
+    }
+}
+
+/// Returns one place with all paths. In a `tree`, each folder below them is a place, too; folders
+/// that lie at the same path below several of them are one place, because a set whose shards were
+/// spread over disks lies so.
+pub fn places(paths: &[PathBuf], tree: bool) -> Vec<Place> {
+    let mut places = BTreeMap::from([(PathBuf::new(), paths.to_vec())]);
+    for root in paths.iter().filter(|_| tree) {
+        for below in folders_below(root) {
+            places.entry(below.clone()).or_insert_with(Vec::new).push(root.join(below));
+        }
+    }
+    places.into_iter().map(|(below, paths)| Place { paths, below }).collect()
+}
+
+/// The folders below one, as paths from there. Links are not followed. What cannot be looked at is
+/// among them, so that whoever looks for shards in it says why.
+fn folders_below(root: &Path) -> impl Iterator<Item = PathBuf> {
+    let folder = |entry: walkdir::Result<walkdir::DirEntry>| match entry {
+        Ok(entry) => entry.file_type().is_dir().then(|| entry.into_path()),
+        Err(error) => error.path().map(Path::to_owned),
+    };
+    let folders = WalkDir::new(root).min_depth(1).into_iter().filter_map(folder);
+    folders.filter_map(move |path| Some(path.strip_prefix(root).ok()?.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn folders_at_the_same_path_are_one_place() {
+        let yard = tempfile::tempdir().unwrap();
+        let disks = ["one", "two"].map(|disk| yard.path().join(disk));
+        for folder in ["a/b", "c"] {
+            fs::create_dir_all(disks[0].join(folder)).unwrap();
+        }
+        fs::create_dir_all(disks[1].join("c/d")).unwrap();
+        fs::write(disks[1].join("file"), "").unwrap();
+        symlink(&disks[0], disks[1].join("link")).unwrap();
+        let found = places(&disks, true);
+        let below: Vec<&str> = found.iter().map(|place| place.below.to_str().unwrap()).collect();
+        assert_eq!(below, ["", "a", "a/b", "c", "c/d"]);
+        assert_eq!(found[0].paths, disks);
+        assert_eq!(found[2].paths, [disks[0].join("a/b")]);
+        assert_eq!(found[3].paths, disks.each_ref().map(|disk| disk.join("c")));
+        assert_eq!(places(&disks, false).len(), 1);
+    }
+}
