@@ -20,7 +20,13 @@ Exit codes:
   5  repair or decode finished, but the final check failed
   6  input or output failed, or the answer depends on what cannot be read
   7  internal error
-  8  out of memory";
+  8  out of memory
+
+JSON: the fields of a result are listed in the help of its command, and described in \
+docs/json.schema.json. Names and paths that are not UTF-8 are in base64 in fields that end with \
+_bytes: name_bytes, path_bytes. Jobs that take long print lines of type \"progress\", bytes, \
+total, rate (bytes a second), eta_s. On standard error there are lines of type \"warning\", \
+message. What fails ends with one of type \"error\", code (the exit code), kind, message.";
 
 const DOCTOR: &str = "\
 Example:
@@ -33,7 +39,8 @@ executable_memory, executable_memory_error, kernels [{name, vector_bytes, right,
 #[derive(Debug, Parser)]
 #[command(name = "paritas", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub struct Args {
-    /// Print results as JSON, one object a line, and errors as JSON on standard error.
+    /// Print results as JSON, one object a line, and errors as JSON on standard error;
+    /// docs/json.schema.json describes every field.
     #[arg(long, global = true)]
     pub json: bool,
 
@@ -167,8 +174,9 @@ Examples:
 Shards are found by content: names do not matter, damaged and foreign files do no harm. To a \
 folder, each object is decoded as far as it can be; one whose name is taken, or that several \
 objects have, is refused (exit 3). The exit code is that of the worst.
-JSON: one line an object, type \"decode\", object, name, code, stage, stages, length, digest, seconds, path, shards \
-[{index, stage, state (missing, damaged, unreadable), path, notes}].")]
+JSON: one line an object, type \"decode\", object, name, code, stage, stages, length, digest, \
+seconds, path, shards [{index, stage, state (missing, damaged, unreadable), path, bad_lanes, \
+first_bad_offset, notes, misnamed}].")]
 pub struct Decode {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -215,19 +223,19 @@ Examples:
   paritas verify --recursive /disk1 /disk2 /disk3      all sets that are spread over these
 
 Of an LT code, tolerable_losses is what is likely: losses of so many shards have been tried out. \
-Exits with the worst of all objects found; where there are several, a summary comes last. An object \
-that has not been promoted is whole without \
-what promoting would add; once any file of a later stage is there, all of them are expected. A \
-file that cannot be opened, for want of permission say, is not lost: its state is unreadable. \
-Where such files would change the status if they held the shards that are lacking, it is unknown, \
-and the exit code 6.
+Exits with the worst of all objects found; where there are several, a summary comes last. An \
+object that has not been promoted is whole without what promoting would add; once any file of a \
+later stage is there, all of them are expected. A file that cannot be opened, for want of \
+permission say, is not lost: its state is unreadable. Where such files would change the status if \
+they held the shards that are lacking, it is unknown, and the exit code 6.
 JSON: one line an object, type \"verify\", object, name, code, stage, stages, length, status \
-(intact, repairable, lost, unknown), tolerable_losses, digest_ok, seconds, shards [{index, stage, \
-state (intact, damaged, missing, unreadable), path, bad_lanes, first_bad_offset, notes}], \
-lost_ranges [{start, end}], reason (null unless lost or unknown). Of an LT code also blocks (of a \
-segment), good_blocks (in the segment with the fewest), likely_needed (more blocks, where one is \
-lost). Where there are several objects, a line of type \"summary\" comes last: objects, intact, \
-repairable, repaired, lost, unknown, bytes (of the objects), seconds, rate (bytes a second).")]
+(intact, repairable, lost, unknown), tolerable_losses, digest_ok, damaged_segments, seconds, \
+shards [{index, stage, state (intact, damaged, missing, unreadable), path, bad_lanes, \
+first_bad_offset, notes, misnamed}], lost_ranges [{start, end}], reason (null unless lost or \
+unknown). Of an LT code also blocks (of a segment), good_blocks (in the segment with the fewest), \
+likely_needed (more blocks, where one is lost). Where there are several objects, a line of type \
+\"summary\" comes last: objects, intact, repairable, repaired, lost, unknown, bytes (of the \
+objects), seconds, rate (bytes a second).")]
 pub struct Verify {
     #[command(flatten)]
     pub search: Search,
@@ -246,9 +254,10 @@ Examples:
 A repaired shard is byte for byte the one that was lost. A file that cannot be opened is left as \
 it is, and the exit code is 6.
 JSON: one line an object, type \"repair\", object, name, code, stage, stages, length, seconds, \
-read_bytes (of blocks), digest_check (right, unchecked), repaired [{index, stage, was, path}], \
-unreadable [{index, stage}]. Where there are several objects, a line of type \"summary\" comes last: objects, intact, \
-repairable, repaired, lost, unknown, bytes (of the objects), seconds, rate (bytes a second).")]
+read_bytes (of blocks), digest_check (right, wrong, unchecked), repaired [{index, stage, was, \
+path}], unreadable [{index, stage}]. Where there are several objects, a line of type \"summary\" \
+comes last: objects, intact, repairable, repaired, lost, unknown, bytes (of the objects), seconds, \
+rate (bytes a second).")]
 pub struct Repair {
     #[command(flatten)]
     pub search: Search,
@@ -302,12 +311,13 @@ Example:
   paritas info shards
 
 Reads headers only; `verify` checks the contents. JSON: one line an object, type \"info\", object, \
-name, code, stage, stages, layout, packet, length, digest, shard_count (after the last stage), \
-tolerance (in this one), shards [{index, stage, files [{path, header, footer}]}], missing. Of an \
-LT code tolerance is null, and reception says how many blocks of the shards that were found it \
-takes, as multiples of k: blocks, average, p999 (99.9th percentile; the most, where runs are fewer \
-than a thousand), runs (2000, or fewer where k is above 1024, so that it takes some seconds at \
-most), failures. That is simulated, and remembered in the user's cache directory.")]
+name, code, stage, stages, layout, packet, stripes_per_block, segment_bytes, stored_bytes, length, \
+digest, shard_count (after the last stage), tolerance (in this one), shards [{index, stage, files \
+[{path, bytes, header, footer, notes}]}], missing. Of an LT code tolerance is null, and reception \
+says how many blocks of the shards that were found it takes, as multiples of k: blocks, average, \
+p999 (99.9th percentile; the most, where runs are fewer than a thousand), runs (2000, or fewer \
+where k is above 1024, so that it takes some seconds at most), failures. That is simulated, and \
+remembered in the user's cache directory.")]
 pub struct Info {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -597,7 +607,8 @@ weight is reported. --normalise, --strategy and --search are for Cauchy codes. A
 and w of SPEC and looks for the points; its result is the code that is reported. The same seed and \
 evaluations give the same result, whatever the number of threads.
 JSON: type \"schedule\", code, erased, stage, pass, order, cost, weight (null unless cost is \
-weighted), fewest_reads, kernel (whose instructions are counted), the counts, plan_seconds (null \
+weighted), fewest_reads, kernel (whose instructions are counted), ones, xors, copies, total, ops, \
+temps, ternary, instructions, loads, stores (null if none is compiled), reads, plan_seconds (null \
 after a search), plan_budget and plan_steps (what planning might take and took, in steps of about \
 a nanosecond), plan_cut (what it left out for want of budget: reads, structure, elimination, \
 pivots, alternatives, pairs, refining), search (method, seed, evaluations; null without), and with \
@@ -827,9 +838,9 @@ Examples:
 Every choice is measured in pairs with the built-in default, back to back, in alternating order, \
 and taken if the whole interval of the ratio (95 % confidence) is above 1.03, or 1.1 for \
 non-temporal stores. Up to 84 pairs are taken where that is not clear; then the default stays.
-JSON: a line of type \"decision\" for each: question, about, chosen, choices [{name, gbps and \
+JSON: for each a line of type \"decision\", question, about, chosen, choices [{name, gbps and \
 gbps_p90 (median and 90th percentile of all samples), ratio (to the default), ratio_low, \
-ratio_high, pairs}]; at the end one of type \"tuning\": path, tuning (or forgotten).")]
+ratio_high, pairs}]. At the end there is one of type \"tuning\", path, tuning (or forgotten).")]
 pub struct Tune {
     /// The codes to measure [default: 4+2, 6+3, 8+3, 10+4, 12+4, 20+4].
     #[arg(value_name = "SPEC")]

@@ -1030,6 +1030,7 @@ fn progress_is_told() {
     }
     drop(stdin);
     let output = child.wait_with_output().unwrap();
+    common::check_json(&output.stdout);
     let lines = common::json_lines(&String::from_utf8(output.stdout).unwrap()).unwrap();
     let progress: Vec<_> = lines.iter().filter(|line| line["type"] == "progress").collect();
     assert!(!progress.is_empty(), "{lines:?}");
