@@ -333,13 +333,15 @@ Examples:
   paritas import backup --format klauspost --code backblaze:k=10,m=4 --length 123456789 --out shards
 
 Fragments carry no checksums: where more are given than are needed, they are compared, and a \
-contradiction is exit 5. Leave out what is damaged. Missing fragments are computed.
+contradiction is exit 5. With two more than are needed, the message names the one that is damaged. \
+Leave it out: missing fragments are computed.
 JSON: type \"import\", format, object, name, code, stage, stages, length, digest, stored_bytes, \
 seconds, missing [index], shards [{index, path}], warnings.";
 
 const EXPORT: &str = "\
-Example:
+Examples:
   paritas export shards --format zfec --out shares
+  paritas export shards --format jerasure --packet 1024 --out Coding
 
 The object's code must be one of the format's. JSON: type \"export\", format, object, name, code, \
 stage, stages, length, seconds, files [{path}].";
@@ -356,7 +358,7 @@ pub enum FormatName {
     Isal,
     /// Files of the same kind with the cells of HDFS's blocks, without their checksums.
     Hdfs,
-    /// Files of Jerasure's example encoder (reed_sol_van, reed_sol_r6_op) with NAME_meta.txt.
+    /// Files of Jerasure's example encoder, all techniques, with NAME_meta.txt.
     Jerasure,
 }
 
@@ -418,6 +420,10 @@ pub struct Export {
     pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub foreign: Foreign,
+    /// The bytes of a packet, for the techniques of jerasure that have packets [default: those of
+    /// the object, which are those that were imported, or 64].
+    #[arg(long, value_name = "BYTES")]
+    pub packet: Option<usize>,
     /// The folder for the fragments; made if it does not exist.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,

@@ -13,7 +13,7 @@ use base64::Engine;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use common::{Chance, exit, run, schema};
+use common::{Chance, Run, exit, run, schema};
 
 /// Checks a report: it has the fields that the help of its command documents for its type, and
 /// those that scripts were promised (DESIGN section 9), which are documented all.
@@ -348,13 +348,49 @@ fn import_and_export() {
     fs::write(share(4), bytes).unwrap();
     let elsewhere = folder.path().join("elsewhere");
     let import = args!["import", &shares, "--format", "zfec", "--out", &elsewhere];
-    assert!(run(&import).expect(exit::CHECK_FAILED).stderr.contains("leave it out"));
+    let damaged = run(&import).expect(exit::CHECK_FAILED).stderr;
+    assert!(damaged.contains("object.4_6.fec) is damaged") && damaged.contains("leave it out"));
     (1..4).for_each(|index| fs::remove_file(share(index)).unwrap());
     run(&import).expect(exit::LOST);
     fs::write(share(0), "").unwrap();
     run(&import).expect(exit::NOT_RECOGNISED);
     run(args!["import", &shares, "--format", "hdfs", "--out", &elsewhere]).expect(exit::ARGUMENTS);
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+#[test]
+fn what_fragments_tell_is_kept_and_what_not_is_warned_of() {
+    let (folder, shards, _) = encoded(&Chance(7).bytes(1000), "cauchy-good:k=3,m=2,w=3", &[]);
+    let [jerasure, again] = ["jerasure", "again"].map(|name| folder.path().join(name));
+    let export =
+        args!["export", &shards, "--format", "jerasure", "--packet", "16", "--out", &jerasure];
+    run(export).expect(exit::DONE);
+    run(args!["import", &jerasure, "--format", "jerasure", "--out", &again]).expect(exit::DONE);
+    let info = run(args!["info", &again, "--json"]).expect(exit::DONE).result();
+    assert_eq!(info["packet"], 16);
+
+    let (folder, shards, _) = encoded(&Chance(8).bytes(1000), "backblaze:k=3,m=2", &[]);
+    let [parts, again] = ["parts", "again"].map(|name| folder.path().join(name));
+    run(args!["export", &shards, "--format", "klauspost", "--out", &parts]).expect(exit::DONE);
+    let import = args![
+        "import",
+        &parts,
+        "--format",
+        "klauspost",
+        "--code",
+        "backblaze:k=3,m=2",
+        "--out",
+        &again,
+        "--json",
+    ];
+    let warns = |run: &Run| {
+        let warnings = run.result()["warnings"].as_array().unwrap().clone();
+        warnings.iter().any(|text| text.as_str().unwrap().contains("give the length (--length)"))
+    };
+    let padded = run(&import).expect(exit::DONE);
+    assert!(warns(&padded) && padded.stderr.contains("all 1002 bytes are kept"), "{padded}");
+    let known = run([&import[..], &args!["--length", "1000", "--force"]].concat());
+    assert!(!warns(&known.expect(exit::DONE)));
 }
 
 #[test]
