@@ -2,6 +2,8 @@
 //! the help offers.
 
 mod common;
+#[path = "interface/many.rs"]
+mod many;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};

@@ -1,6 +1,10 @@
 //! Other tools' fragments: what zfec and klauspost/reedsolomon wrote (`vectors/foreign`, made by
 //! `lab/oracles/words/foreign.py`) becomes shards and comes back byte for byte; HDFS's and
-//! Jerasure's fragments are laid out here by hand, with parity by the reference.
+//! Jerasure's fragments are laid out here by hand, with parity by the reference. Jerasure's own
+//! fragments are in `jerasure`.
+
+#[path = "foreign/jerasure.rs"]
+mod jerasure;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -160,7 +164,7 @@ fn hdfs(length: usize) -> Set {
 }
 
 /// Cells of so many bytes over four nodes, padded with a certain byte.
-fn jerasure(length: usize, cell: usize, padding: u8, buffer: usize, buffers: usize) -> Set {
+fn of_jerasure(length: usize, cell: usize, padding: u8, buffer: usize, buffers: usize) -> Set {
     let mut content = content(length);
     content.resize(length.next_multiple_of(4 * cell), padding);
     let mut data = vec![Vec::new(); 4];
@@ -208,10 +212,10 @@ fn cells_of_hdfs_come_back() {
 fn fragments_of_jerasure_come_back() {
     for length in [1_usize, 128, 512, 513, 3000] {
         let cell = length.div_ceil(4).next_multiple_of(128);
-        jerasure(length, cell, 0, length, 1).expect_round_trip();
+        of_jerasure(length, cell, 0, length, 1).expect_round_trip();
     }
     for lost in [&[][..], &[0], &[1, 4], &[2, 3], &[4, 5]] {
-        jerasure(3000, 256, b'0', 1024, 3).recover(lost);
+        of_jerasure(3000, 256, b'0', 1024, 3).recover(lost);
     }
 }
 
@@ -335,7 +339,7 @@ fn what_is_no_fragment_is_refused() {
     assert_eq!(refused(&set, &[], stray("x", b"")).kind(), ErrorKind::NotRecognised);
     assert_eq!(refused(&set, &[], stray("x", &[4, 0x80])).kind(), ErrorKind::NotRecognised);
     assert_eq!(refused(&set, &[0, 1, 2, 3, 4], |_| {}).kind(), ErrorKind::NotRecognised);
-    let set = jerasure(100, 128, 0, 100, 1);
+    let set = of_jerasure(100, 128, 0, 100, 1);
     let remove = |folder: &Path| fs::remove_file(folder.join("a_meta.txt")).unwrap();
     assert_eq!(refused(&set, &[], remove).kind(), ErrorKind::NotRecognised);
     assert_eq!(refused(&set, &[], stray("a_meta.txt", b"?")).kind(), ErrorKind::NotRecognised);

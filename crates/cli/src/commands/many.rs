@@ -90,7 +90,8 @@ pub fn each_found(
         for object in shards::taken(inventory, search.object.as_deref())? {
             let outcome = act(&object, &place.label(&object));
             summary.count(&object, outcome.as_ref().map_or_else(State::after, |&state| state));
-            worst.note(outcome.map(State::exit), output);
+            let outcome = outcome.map(State::exit).map_err(|failure| place.locate(failure));
+            worst.note(outcome, output);
         }
     }
     match summary.objects() {

@@ -36,17 +36,18 @@ fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<S
     if args.search.reports(state) {
         output.result(value(object, &report, seconds), || text(label, state, &report));
     }
-    expect_all_read(label, &unread)?;
+    expect_all_read(object, &unread)?;
     Ok(state)
 }
 
 /// A shard that could not be opened stays as it is, and nobody knows how that is.
-fn expect_all_read(label: &str, unread: &[&ShardReport]) -> Result<(), Failure> {
+fn expect_all_read(object: &Object, unread: &[&ShardReport]) -> Result<(), Failure> {
     if unread.is_empty() {
         return Ok(());
     }
     let unread = unread.iter().map(|shard| shards::shard_name(shard.index, shard.stage));
     let unread = unread.collect::<Vec<_>>().join(", ");
+    let label = object.label();
     let message = format!("{label}: {unread} could not be opened, and was left as it is");
     Err(Failure { exit: Exit::Io, message })
 }

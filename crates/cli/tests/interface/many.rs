@@ -1,7 +1,5 @@
 //! Many objects: trees, summaries, decoding to a folder, and how objects are told apart.
 
-mod common;
-
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +11,8 @@ use paritas_store::{EncodeJob, encode};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use common::{Run, exit, names, run};
+use crate::args;
+use crate::common::{Run, exit, names, run};
 
 /// Encodes some bytes as 1+1 under a name, without a process; returns the id.
 fn put(folder: &Path, name: impl AsRef<OsStr>, content: &[u8]) -> String {
@@ -118,6 +117,8 @@ fn trees_are_repaired() {
     let (summary, lines) = summed(&repair);
     assert_eq!(counts(&summary), [3, 1, 0, 1, 1, 0], "{summary}");
     assert_eq!(lines.len(), 2, "{repair}");
+    let message = repair.error()["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("b/c: ") && message.contains("object"), "{message}");
     assert!(shard(&yard.path("tree/a"), "object", 0).is_file());
     fs::remove_dir_all(yard.path("tree/b")).unwrap();
     let again = run(args!["repair", "-r", &tree, "--only-bad"]).expect(exit::DONE);
