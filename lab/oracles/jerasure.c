@@ -61,7 +61,7 @@ static int encode_cells(const char *technique, int k, int m, int w, int packet, 
     return schedule != 0;
 }
 
-/* A file in parts of so many bytes, each cut into k cells; what pads the last of several are digits 0. */
+/* Encodes a file in parts of BUFFER bytes, each cut into k cells. Digits 0 pad the last of several parts. */
 static int serve_file(const char *technique, int k, int m, int w, int packet, size_t length, size_t buffer) {
     size_t padded = whole(length, (size_t)k * w * (packet ? packet : 1) * sizeof(long));
     if (buffer) padded = whole(padded, buffer);

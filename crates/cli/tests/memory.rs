@@ -81,7 +81,8 @@ fn put(folder: &Path, name: &str) {
     encode(&job, name.as_bytes(), &|_| {}).unwrap();
 }
 
-/// Verifies a tree with at most so many open files; the highest resident size of any child so far.
+/// Verifies a tree of `objects` objects with at most `files` open files. Returns the highest
+/// resident size of any child until then.
 fn peak_of_tree(tree: &Path, files: u64, objects: usize) -> u64 {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -n {files}; exec \"$@\""), "sh"]);
@@ -91,8 +92,8 @@ fn peak_of_tree(tree: &Path, files: u64, objects: usize) -> u64 {
     peak()
 }
 
-/// What stays of an object that is done is nothing; of a folder that waits, its path; of an object
-/// of the same folder that waits, what its shards say.
+/// Nothing is kept of an object that is done. Of a folder that waits its path is kept, and of an
+/// object that waits in the same folder what its shards say.
 fn many_objects() {
     const MANY: usize = 300;
     let yard = tempfile::tempdir().unwrap();

@@ -163,7 +163,7 @@ fn hdfs(length: usize) -> Set {
     Set { format, hints, fragments, others, content, name, k: 3 }
 }
 
-/// Cells of so many bytes over four nodes, padded with a certain byte.
+/// Cells of `cell` bytes over four nodes, padded with the byte `padding`.
 fn of_jerasure(length: usize, cell: usize, padding: u8, buffer: usize, buffers: usize) -> Set {
     let mut content = content(length);
     content.resize(length.next_multiple_of(4 * cell), padding);

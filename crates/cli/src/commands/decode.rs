@@ -52,7 +52,7 @@ fn into_folder(args: &Decode, inventory: Inventory, output: &Output) -> Outcome 
 
 fn same_name(name: &OsStr, ids: &[String]) -> Failure {
     Failure::arguments(format!(
-        "{} objects are called {}, so none of them was decoded; choose one with --object: {}",
+        "{} objects are called {}, and none was decoded; choose one with --object: {}",
         ids.len(),
         shown(name),
         ids.join(", ")

@@ -182,7 +182,7 @@ impl Meta {
     }
 
     /// # Errors
-    /// When the code that it names cannot be made.
+    /// If the code that it names cannot be made.
     fn parse(text: &str) -> Result<Option<Self>> {
         let lines: Vec<&str> = text.lines().collect();
         let &[path, length, shape, technique, _, buffers] = &lines[..] else { return Ok(None) };

@@ -160,7 +160,8 @@ pub fn import(
     Ok(ImportReport { encoded, missing: fragments.missing() })
 }
 
-/// What computes fragments of a code, with packets of so many bytes.
+/// Makes the codec that computes fragments of a code. `packet` is the bytes of a packet, for a code
+/// in the packet layout.
 fn codec(code: &Code, packet: Option<usize>) -> Result<Codec> {
     let options = CodecOptions::default().threads(1);
     let options = packet.map_or(options.clone(), |packet| options.packet(packet));

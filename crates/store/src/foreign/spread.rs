@@ -20,7 +20,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Over files that all begin with headers of so many bytes.
+    /// Spreads a file over `files`, all of which begin with a header of `header` bytes.
     pub fn new(files: Vec<Pending>, layout: Layout, header: u64) -> Self {
         Self { files: Arc::new(files), layout, header }
     }

@@ -276,7 +276,8 @@ impl Jerasure {
         Some(Self { program, requests, answers })
     }
 
-    /// The fragments that the encoder makes with a buffer of so many bytes, or 0.
+    /// The fragments that the encoder makes with a buffer of `buffer` bytes, or with one for the
+    /// whole file if that is 0.
     fn fragments(&mut self, shape: &Shape, content: &[u8], buffer: usize) -> Vec<Vec<u8>> {
         let Shape { technique, k, m, w, packet } = shape;
         let length = content.len();
