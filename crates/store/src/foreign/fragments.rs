@@ -135,16 +135,14 @@ impl Fragments {
                 at_hand.len()
             ));
         }
-        // Where the others contradict each other, too, they are not all good. A code that is not MDS
-        // may leave several in question.
-        let is_suspect = |&number: &usize| {
-            !matches!(self.contradiction(Some(number), first.strip.clone()), Ok(Some(_)))
-        };
-        match at_hand.into_iter().filter(is_suspect).collect::<Vec<_>>()[..] {
-            [culprit] => self.blame(culprit),
-            [] => Ok("more than one of them is damaged".to_owned()),
-            ref several => Ok(format!("one of fragments {} is damaged", listed(several))),
+        // There is at most one without which the others agree: of two, each would agree with the
+        // others, which are k at least and so determine both. All codes of fragments are MDS.
+        for number in at_hand {
+            if self.contradiction(Some(number), first.strip.clone())?.is_none() {
+                return self.blame(number);
+            }
         }
+        Ok("more than one of them is damaged".to_owned())
     }
 
     /// Names a damaged fragment, and says whether it is the only one.
