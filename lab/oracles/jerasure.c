@@ -4,10 +4,14 @@
  *
  *     encode TECHNIQUE K M W PACKET LENGTH
  *     decode TECHNIQUE K M W PACKET LENGTH LOST...
+ *     files TECHNIQUE K M W PACKET LENGTH BUFFER
  *
  * followed by shards of LENGTH bytes: K data shards to encode, all K + M to decode, those of the nodes
- * LOST with anything in them. The answer is bytes too: the M parity shards, or all K + M. A request that
- * Jerasure refuses ends the program with a message on standard error. */
+ * LOST with anything in them. The answer is bytes too: the M parity shards, or all K + M.
+ *
+ * `files` is followed by a file of LENGTH bytes, and answered by the K + M fragments that Jerasure's example
+ * program `encoder` makes of it, all of one length: it calls the library as that does. BUFFER is what it
+ * encodes at a time, a multiple of K W PACKET 8, or 0 for the whole file. A request that Jerasure refuses ends the program with a message on standard error. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +19,7 @@
 #include <jerasure.h>
 #include <jerasure/cauchy.h>
 #include <jerasure/liberation.h>
+#include <jerasure/reed_sol.h>
 
 enum { MAX_NODES = 2048 };
 
@@ -38,12 +43,54 @@ static void write_shards(char **shards, int count, size_t length) {
     fflush(stdout);
 }
 
+static size_t whole(size_t length, size_t unit) {
+    return (length + unit - 1) / unit * unit;
+}
+
+/* Parity of cells, computed as `encoder` does. */
+static int encode_cells(const char *technique, int k, int m, int w, int packet, char **data, char **parity, int cell) {
+    if (!strcmp(technique, "reed_sol_r6_op")) return reed_sol_r6_encode(k, w, data, parity, cell);
+    if (!strcmp(technique, "reed_sol_van")) {
+        int *matrix = reed_sol_vandermonde_coding_matrix(k, m, w);
+        if (matrix) jerasure_matrix_encode(k, m, w, matrix, data, parity, cell);
+        return matrix != 0;
+    }
+    int *bits = bit_matrix(technique, k, m, w);
+    int **schedule = bits ? jerasure_smart_bitmatrix_to_schedule(k, m, w, bits) : 0;
+    if (schedule) jerasure_schedule_encode(k, m, w, schedule, data, parity, cell, packet);
+    return schedule != 0;
+}
+
+/* Encodes a file in parts of BUFFER bytes, each cut into k cells. Digits 0 pad the last of several parts. */
+static int serve_file(const char *technique, int k, int m, int w, int packet, size_t length, size_t buffer) {
+    size_t padded = whole(length, (size_t)k * w * (packet ? packet : 1) * sizeof(long));
+    if (buffer) padded = whole(padded, buffer);
+    size_t part = buffer && length > buffer ? buffer : padded, cell = part / k;
+    char *file = calloc(padded + 1, 1), *nodes[MAX_NODES];
+    if (part < padded) memset(file, '0', padded);
+    if (fread(file, 1, length, stdin) != length) exit(2);
+    char *fragments = calloc(padded / k + 1, k + m);
+    for (size_t at = 0; at < padded; at += part) {
+        for (int i = 0; i < k; i++) nodes[i] = file + at + i * cell;
+        for (int i = k; i < k + m; i++) nodes[i] = aligned_alloc(64, whole(cell, 64));
+        if (!encode_cells(technique, k, m, w, packet, nodes, nodes + k, cell)) return 0;
+        for (int i = 0; i < k + m; i++) memcpy(fragments + i * (padded / k) + at / k, nodes[i], cell);
+        for (int i = k; i < k + m; i++) free(nodes[i]);
+    }
+    fwrite(fragments, k + m, padded / k, stdout);
+    fflush(stdout);
+    free(fragments);
+    free(file);
+    return 1;
+}
+
 static int serve(char *line) {
     char *operation = strtok(line, " "), *technique = strtok(0, " "), *word;
     int k = atoi(strtok(0, " ")), m = atoi(strtok(0, " ")), w = atoi(strtok(0, " "));
     int packet = atoi(strtok(0, " ")), length = atoi(strtok(0, " ")), lost[MAX_NODES], count = 0;
     while ((word = strtok(0, " ")) && count < MAX_NODES - 1) lost[count++] = atoi(word);
     lost[count] = -1;
+    if (!strcmp(operation, "files")) return count == 1 && serve_file(technique, k, m, w, packet, length, lost[0]);
     int *bits = k + m <= MAX_NODES ? bit_matrix(technique, k, m, w) : 0;
     if (!bits) return 0;
     char *shards[MAX_NODES];

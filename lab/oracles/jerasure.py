@@ -5,8 +5,9 @@
     lab/oracles/jerasure.py --write    write vectors/jerasure.json anew
 
 Without --write: vectors/jerasure.json must be what the library here makes, and crates/core/tests/jerasure.rs
-is run with the library, which then decodes what Paritas encoded and the other way round. Without
-the library that test still compares with the fixtures; it is part of `cargo test`.
+is run with the library, which then decodes what Paritas encoded and the other way round. So is
+crates/store/tests/foreign/jerasure.rs, which imports what Jerasure's encoder makes of files, and exports the
+same. Without the library these tests still compare with the fixtures; they are part of `cargo test`.
 
 Installs the library with apt-get when run as root. Exits with 3, loudly, when it cannot be had.
 """
@@ -130,8 +131,11 @@ def main() -> None:
     if json.loads(text)["cases"] != json.loads(FIXTURES.read_text())["cases"]:
         sys.exit(f"{FIXTURES} is not what this library makes; see `{sys.argv[0]} --write`")
     environment = {**os.environ, "PARITAS_JERASURE": str(PROGRAM)}
-    command = ["cargo", "test", "--quiet", "-p", "paritas", "--test", "jerasure", "--", "--nocapture"]
-    sys.exit(subprocess.run(command, cwd=ROOT, env=environment).returncode)
+    for tests in [["paritas", "--test", "jerasure"], ["paritas-store", "--test", "foreign", "jerasure::"]]:
+        command = ["cargo", "test", "--quiet", "-p", *tests, "--", "--nocapture"]
+        status = subprocess.run(command, cwd=ROOT, env=environment).returncode
+        if status:
+            sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,13 @@ Exit codes:
   5  repair or decode finished, but the final check failed
   6  input or output failed, or the answer depends on what cannot be read
   7  internal error
-  8  out of memory";
+  8  out of memory
+
+JSON: the fields of a result are listed in the help of its command, and described in \
+docs/json.schema.json. Names and paths that are not UTF-8 are in base64 in fields that end with \
+_bytes: name_bytes, path_bytes. Jobs that take long print lines of type \"progress\", bytes, \
+total, rate (bytes a second), eta_s. On standard error there are lines of type \"warning\", \
+message. What fails ends with one of type \"error\", code (the exit code), kind, message.";
 
 const DOCTOR: &str = "\
 Example:
@@ -32,7 +38,8 @@ executable_memory, executable_memory_error, kernels [{name, vector_bytes, right,
 #[derive(Debug, Parser)]
 #[command(name = "paritas", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub struct Args {
-    /// Print results as JSON, one object a line, and errors as JSON on standard error.
+    /// Print results as JSON, one object a line, and errors as JSON on standard error;
+    /// docs/json.schema.json describes every field.
     #[arg(long, global = true)]
     pub json: bool,
 
@@ -165,51 +172,76 @@ impl Work {
 Examples:
   paritas decode shards --out photos.tar
   paritas decode /disk1 /disk2 /disk4 --object db.dump --out - | psql
+  paritas decode shards --out restored/                all objects, under their own names
 
-Shards are found by content: names do not matter, damaged and foreign files do no harm.
-JSON: type \"decode\", object, name, code, stage, stages, length, digest, seconds, path, shards \
-[{index, stage, state (missing, damaged, unreadable), path, notes}].")]
+Shards are found by content: names do not matter, damaged and foreign files do no harm. To a \
+folder, each object is decoded as far as it can be; one whose name is taken, or that several \
+objects have, is refused (exit 3). The exit code is that of the worst.
+JSON: one line an object, type \"decode\", object, name, code, stage, stages, length, digest, \
+seconds, path, shards [{index, stage, state (missing, damaged, unreadable), path, bad_lanes, \
+first_bad_offset, notes, misnamed}].")]
 pub struct Decode {
     /// Shards, or folders of shards.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// The file to write; - writes standard output.
-    #[arg(long, short, value_name = "FILE")]
+    /// The file to write, or a folder for all objects (one that exists, or a path that ends with /);
+    /// - writes standard output.
+    #[arg(long, short, value_name = "FILE|DIR/")]
     pub out: PathBuf,
-    /// Which object, by id or name, where there are several.
+    /// Which object, by its name or the first digits of its id (at least four), where there are
+    /// several.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
-    /// Replace an existing file.
+    /// Replace existing files.
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
     pub work: Work,
 }
 
+/// Where objects are looked for, and which of them are reported.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Example:
-  paritas verify shards || paritas repair shards
-
-Of an LT code, tolerable_losses is what is likely: losses of so many shards have been tried out. \
-Exits with the worst of all objects found. An object that has not been promoted is whole without \
-what promoting would add; once any file of a later stage is there, all of them are expected. A \
-file that cannot be opened, for want of permission say, is not lost: its state is unreadable. \
-Where such files would change the status if they held the shards that are lacking, it is unknown, \
-and the exit code 6.
-JSON: one line an object, type \"verify\", object, name, code, stage, stages, length, status \
-(intact, repairable, lost, unknown), tolerable_losses, digest_ok, seconds, shards [{index, stage, \
-state (intact, damaged, missing, unreadable), path, bad_lanes, first_bad_offset, notes}], \
-lost_ranges [{start, end}], reason (null unless lost or unknown). Of an LT code also blocks (of a \
-segment), good_blocks (in the segment with the fewest), likely_needed (more blocks, where one is \
-lost).")]
-pub struct Verify {
+pub struct Search {
     /// Shards, or folders of shards.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// Only this object, by id or name.
-    #[arg(long, value_name = "ID|NAME")]
+    /// Only this object, by its name or the first digits of its id, at least four.
+    #[arg(long, value_name = "ID|NAME", conflicts_with = "recursive")]
     pub object: Option<OsString>,
+    /// Look into all folders below, too. Each is a place of its own, but folders at the same path
+    /// below several PATHS are one: shards may be spread over them. Links to folders are not
+    /// followed.
+    #[arg(long, short)]
+    pub recursive: bool,
+    /// Report only objects that are not intact; the summary counts all.
+    #[arg(long)]
+    pub only_bad: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas verify shards || paritas repair shards
+  paritas verify --recursive /backup --only-bad        all sets of a tree
+  paritas verify --recursive /disk1 /disk2 /disk3      all sets that are spread over these
+
+Of an LT code, tolerable_losses is what is likely: losses of so many shards have been tried out. \
+Exits with the worst of all objects found; where there are several, a summary comes last. An \
+object that has not been promoted is whole without what promoting would add; once any file of a \
+later stage is there, all of them are expected. A file that cannot be opened, for want of \
+permission say, is not lost: its state is unreadable. Where such files would change the status if \
+they held the shards that are lacking, it is unknown, and the exit code 6.
+JSON: one line an object, type \"verify\", object, name, code, stage, stages, length, status \
+(intact, repairable, lost, unknown), tolerable_losses, digest_ok, damaged_segments, seconds, \
+shards [{index, stage, state (intact, damaged, missing, unreadable), path, bad_lanes, \
+first_bad_offset, notes, misnamed}], lost_ranges [{start, end}], reason (null unless lost or \
+unknown). Of an LT code also blocks (of a segment), good_blocks (in the segment with the fewest), \
+likely_needed (more blocks, where one is lost). Where there are several objects, a line of type \
+\"summary\" comes last: objects, intact, repairable, repaired, lost, unknown, bytes (of the \
+objects), seconds, rate (bytes a second).")]
+pub struct Verify {
+    #[command(flatten)]
+    pub search: Search,
     /// The most threads to use [default: one for each processor].
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
     pub threads: usize,
@@ -220,23 +252,22 @@ pub struct Verify {
 Examples:
   paritas repair shards
   paritas repair /disk1 /disk2 /disk3 --to /disk4      what is missing goes to the new disk
+  paritas repair --recursive /backup                   all sets of a tree, folder by folder
 
 A repaired shard is byte for byte the one that was lost. A file that cannot be opened is left as \
 it is, and the exit code is 6.
 JSON: one line an object, type \"repair\", object, name, code, stage, stages, length, seconds, \
-read_bytes (of blocks), digest_check (right, unchecked), repaired [{index, stage, was, path}], \
-unreadable [{index, stage}].")]
+read_bytes (of blocks), digest_check (right, wrong, unchecked), repaired [{index, stage, was, \
+path}], unreadable [{index, stage}]. Where there are several objects, a line of type \"summary\" \
+comes last: objects, intact, repairable, repaired, lost, unknown, bytes (of the objects), seconds, \
+rate (bytes a second).")]
 pub struct Repair {
-    /// Shards, or folders of shards.
-    #[arg(required = true)]
-    pub paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub search: Search,
     /// Where repaired shards go [default: damaged ones are replaced in place, missing ones go to
     /// the folder with the fewest].
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
-    /// Only this object, by id or name.
-    #[arg(long, value_name = "ID|NAME")]
-    pub object: Option<OsString>,
     /// Where one shard is missing and the others look whole: read only what it is computed from
     /// (for RDP, EVENODD, STAR and X-Code about three quarters of k shards), each block by its
     /// checksum. Nothing else is verified, nor the object's digest.
@@ -270,7 +301,7 @@ pub struct Promote {
     /// shard to the folder with the fewest].
     #[arg(long, value_name = "DIR")]
     pub to: Vec<PathBuf>,
-    /// Only this object, by id or name.
+    /// Only this object, by its name or the first digits of its id, at least four.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
     #[command(flatten)]
@@ -283,17 +314,18 @@ Example:
   paritas info shards
 
 Reads headers only; `verify` checks the contents. JSON: one line an object, type \"info\", object, \
-name, code, stage, stages, layout, packet, length, digest, shard_count (after the last stage), \
-tolerance (in this one), shards [{index, stage, files [{path, header, footer}]}], missing. Of an \
-LT code tolerance is null, and reception says how many blocks of the shards that were found it \
-takes, as multiples of k: blocks, average, p999 (99.9th percentile; the most, where runs are fewer \
-than a thousand), runs (2000, or fewer where k is above 1024, so that it takes some seconds at \
-most), failures. That is simulated, and remembered in the user's cache directory.")]
+name, code, stage, stages, layout, packet, stripes_per_block, segment_bytes, stored_bytes, length, \
+digest, shard_count (after the last stage), tolerance (in this one), shards [{index, stage, files \
+[{path, bytes, header, footer, notes}]}], missing. Of an LT code tolerance is null, and reception \
+says how many blocks of the shards that were found it takes, as multiples of k: blocks, average, \
+p999 (99.9th percentile; the most, where runs are fewer than a thousand), runs (2000, or fewer \
+where k is above 1024, so that it takes some seconds at most), failures. That is simulated, and \
+remembered in the user's cache directory.")]
 pub struct Info {
     /// Shards, or folders of shards.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// Only this object, by id or name.
+    /// Only this object, by its name or the first digits of its id, at least four.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
 }
@@ -304,13 +336,15 @@ Examples:
   paritas import backup --format klauspost --code backblaze:k=10,m=4 --length 123456789 --out shards
 
 Fragments carry no checksums: where more are given than are needed, they are compared, and a \
-contradiction is exit 5. Leave out what is damaged. Missing fragments are computed.
+contradiction is exit 5. With two more than are needed, the message names the one that is damaged. \
+Leave it out: missing fragments are computed.
 JSON: type \"import\", format, object, name, code, stage, stages, length, digest, stored_bytes, \
 seconds, missing [index], shards [{index, path}], warnings.";
 
 const EXPORT: &str = "\
-Example:
+Examples:
   paritas export shards --format zfec --out shares
+  paritas export shards --format jerasure --packet 1024 --out Coding
 
 The object's code must be one of the format's. JSON: type \"export\", format, object, name, code, \
 stage, stages, length, seconds, files [{path}].";
@@ -327,7 +361,7 @@ pub enum FormatName {
     Isal,
     /// Files of the same kind with the cells of HDFS's blocks, without their checksums.
     Hdfs,
-    /// Files of Jerasure's example encoder (reed_sol_van, reed_sol_r6_op) with NAME_meta.txt.
+    /// Files of Jerasure's example encoder, all techniques, with NAME_meta.txt.
     Jerasure,
 }
 
@@ -389,10 +423,15 @@ pub struct Export {
     pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub foreign: Foreign,
+    /// The bytes of a packet, for the techniques of jerasure that have packets [default: those of
+    /// the object, which are those that were imported, or 64].
+    #[arg(long, value_name = "BYTES")]
+    pub packet: Option<usize>,
     /// The folder for the fragments; made if it does not exist.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Which object, by id or name, where there are several.
+    /// Which object, by its name or the first digits of its id (at least four), where there are
+    /// several.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
     /// Replace existing files.
@@ -588,7 +627,8 @@ weight is reported. --normalise, --strategy and --search are for Cauchy codes. A
 and w of SPEC and looks for the points; its result is the code that is reported. The same seed and \
 evaluations give the same result, whatever the number of threads.
 JSON: type \"schedule\", code, erased, stage, pass, order, cost, weight (null unless cost is \
-weighted), fewest_reads, kernel (whose instructions are counted), the counts, plan_seconds (null \
+weighted), fewest_reads, kernel (whose instructions are counted), ones, xors, copies, total, ops, \
+temps, ternary, instructions, loads, stores (null if none is compiled), reads, plan_seconds (null \
 after a search), plan_budget and plan_steps (what planning might take and took, in steps of about \
 a nanosecond), plan_cut (what it left out for want of budget: reads, structure, elimination, \
 pivots, alternatives, pairs, refining), search (method, seed, evaluations; null without), and with \
@@ -826,9 +866,9 @@ Examples:
 Every choice is measured in pairs with the built-in default, back to back, in alternating order, \
 and taken if the whole interval of the ratio (95 % confidence) is above 1.03, or 1.1 for \
 non-temporal stores. Up to 84 pairs are taken where that is not clear; then the default stays.
-JSON: a line of type \"decision\" for each: question, about, chosen, choices [{name, gbps and \
+JSON: for each a line of type \"decision\", question, about, chosen, choices [{name, gbps and \
 gbps_p90 (median and 90th percentile of all samples), ratio (to the default), ratio_low, \
-ratio_high, pairs}]; at the end one of type \"tuning\": path, tuning (or forgotten).")]
+ratio_high, pairs}]. At the end there is one of type \"tuning\", path, tuning (or forgotten).")]
 pub struct Tune {
     /// The codes to measure [default: 4+2, 6+3, 8+3, 10+4, 12+4, 20+4].
     #[arg(value_name = "SPEC")]

@@ -86,8 +86,8 @@ impl Output {
         failure.map_or(Ok(exit), Err)
     }
 
-    /// A bar for a search of so many evaluations, on a terminal only: JSON of a search is the same
-    /// every time.
+    /// A bar for a search of `evaluations` schedules. It is shown on a terminal only: the JSON of a
+    /// search is the same every time.
     pub fn search_bar(&self, evaluations: Option<u64>) -> ProgressBar {
         if self.json || self.quiet || !io::stderr().is_terminal() {
             return ProgressBar::hidden();

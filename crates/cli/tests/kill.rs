@@ -94,7 +94,8 @@ impl Scene {
     /// The objects that a scan finds, with what verify says about each.
     fn objects(&self) -> Vec<Value> {
         let run = run(args!["verify", self.shards(), "--json"]);
-        if run.code == exit::NOT_RECOGNISED { Vec::new() } else { run.results() }
+        let found = if run.code == exit::NOT_RECOGNISED { Vec::new() } else { run.results() };
+        found.into_iter().filter(|line| line["type"] == "verify").collect()
     }
 
     fn decode(&self, object: &Value) -> Run {

@@ -1,4 +1,5 @@
-//! Memory is bounded, whatever the object's size: three hundred megabytes through pipes.
+//! Memory is bounded, whatever the object's size: three hundred megabytes through pipes. So is it,
+//! and the number of open files, whatever the number of objects.
 //!
 //! The system itself keeps the highest resident size of any child that was waited for, so this file
 //! has one test: another would count towards it.
@@ -8,12 +9,15 @@ mod common;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{Read, Write};
-use std::process::{Child, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use nix::sys::resource::{UsageWho, getrusage};
+use paritas::Code;
+use paritas_store::{EncodeJob, encode};
 
-use common::{Chance, exit, names as names_of, paritas, run, say, wait};
+use common::{Chance, exit, finish, names as names_of, paritas, run, say, wait};
 
 const LENGTH: usize = 300_000_000;
 const PIECE: usize = 1 << 20;
@@ -68,8 +72,45 @@ fn swallow(mut source: impl Read) -> (usize, blake3::Hash) {
     }
 }
 
+/// Encodes an object of some bytes as 1+1.
+fn put(folder: &Path, name: &str) {
+    fs::create_dir_all(folder).unwrap();
+    let code = Code::new(&"1+1".parse().unwrap()).unwrap();
+    let mut job = EncodeJob::new(code, name, vec![folder.to_owned()]);
+    (job.sync, job.threads) = (false, 1);
+    encode(&job, name.as_bytes(), &|_| {}).unwrap();
+}
+
+/// Verifies a tree of `objects` objects with at most `files` open files. Returns the highest
+/// resident size of any child until then.
+fn peak_of_tree(tree: &Path, files: u64, objects: usize) -> u64 {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -n {files}; exec \"$@\""), "sh"]);
+    command.arg(env!("CARGO_BIN_EXE_paritas")).args(args!["verify", "-r", tree, "--only-bad"]);
+    let run = finish(command).expect(exit::DONE);
+    assert!(run.text().starts_with(&format!("{objects} objects: {objects} intact; ")), "{run}");
+    peak()
+}
+
+/// Nothing is kept of an object that is done. Of a folder that waits its path is kept, and of an
+/// object that waits in the same folder what its shards say.
+fn many_objects() {
+    const MANY: usize = 300;
+    let yard = tempfile::tempdir().unwrap();
+    let [few, folders, one] = ["few", "folders", "one"].map(|name| yard.path().join(name));
+    (0..2).for_each(|number| put(&few, &format!("{number}")));
+    (0..MANY).for_each(|number| put(&folders.join(format!("{number}")), "object"));
+    (0..MANY).for_each(|number| put(&one, &format!("{number}")));
+    let base = peak_of_tree(&few, 24, 2);
+    let folders = peak_of_tree(&folders, 24, MANY) - base;
+    let one = peak_of_tree(&one, 24, MANY) - base;
+    say(&format!("memory: {MANY} objects took {folders} more bytes in folders, {one} in one"));
+    assert!(folders < 4 << 20 && one < 8 << 20, "{folders} {one}");
+}
+
 #[test]
 fn three_hundred_megabytes_through_pipes() {
+    many_objects();
     let yard = tempfile::tempdir().unwrap();
     let shards = yard.path().join("shards");
 

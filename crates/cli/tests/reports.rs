@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +13,7 @@ use base64::Engine;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use common::{Chance, exit, names, run};
+use common::{Chance, Run, exit, names, run, schema};
 
 /// Checks a report: it has the fields that the help of its command documents for its type, and
 /// those that scripts were promised (DESIGN section 9), which are documented all.
@@ -56,6 +57,104 @@ fn documentation_is_read_right() {
     let help =
         "JSON: type \"x\", status (good, bad), of_it [{a, b}],\nand with --c: c, last. No, this";
     assert_eq!(documented_fields(help, "x"), ["status", "of_it", "last"]);
+}
+
+/// Which command's help lists the fields of which types; "" is `paritas --help`.
+const LISTED: [(&str, &[&str]); 14] = [
+    ("", &["progress", "warning", "error"]),
+    ("encode", &["encode"]),
+    ("decode", &["decode"]),
+    ("verify", &["verify", "summary"]),
+    ("repair", &["repair", "summary"]),
+    ("promote", &["promote"]),
+    ("info", &["info"]),
+    ("import", &["import"]),
+    ("export", &["export"]),
+    ("codes", &["family", "code"]),
+    ("schedule", &["schedule"]),
+    ("bench", &["bench"]),
+    ("tune", &["decision", "tuning"]),
+    ("doctor", &["doctor"]),
+];
+
+/// The schema is what describes fields; the help of a command lists just those.
+#[test]
+fn the_help_lists_what_the_schema_describes() {
+    let schema = schema::text();
+    for (command, kinds) in LISTED {
+        let help = run([command, "--help"].iter().filter(|word| !word.is_empty()));
+        let help = help.expect(exit::DONE).text();
+        assert!(help.contains("docs/json.schema.json"), "{help}");
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (_, json) = help.split_once("JSON: ").or(help.split_once("JSON ")).unwrap();
+        let words: Vec<&str> = json.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        for kind in kinds {
+            let described = schema["$defs"][kind]["properties"].as_object().unwrap();
+            for field in documented_fields(&help, kind) {
+                assert!(described.contains_key(&field), "the schema lacks {field} of {kind}");
+            }
+            // What is no text has its bytes under another name, as `paritas --help` says.
+            let listed = described
+                .keys()
+                .filter(|field| !field.ends_with("_bytes") || **field == "stored_bytes");
+            for field in listed {
+                assert!(words.contains(&field.as_str()), "{command} --help lacks {field}: {json}");
+            }
+        }
+    }
+    let listed: BTreeSet<&str> = LISTED.iter().flat_map(|(_, kinds)| *kinds).copied().collect();
+    assert_eq!(listed, schema::types(schema).collect());
+}
+
+/// Every property of every definition has its sentence.
+#[test]
+fn the_schema_describes_every_field() {
+    let definitions = schema::text()["$defs"].as_object().unwrap();
+    for (name, definition) in definitions {
+        let Some(properties) = definition["properties"].as_object() else { continue };
+        assert_eq!(definition["additionalProperties"], false, "{name}");
+        for (field, property) in properties {
+            let by_reference =
+                property["$ref"].as_str().and_then(|place| place.strip_prefix("#/$defs/"));
+            let referred = by_reference.map(|name| &definitions[name]["description"]);
+            let said = [Some(&property["description"]), referred].into_iter().flatten();
+            let is_sentence = |said: &Value| {
+                said.as_str().is_some_and(|text| text.ends_with('.') && !text.contains(". "))
+            };
+            assert!(said.clone().any(is_sentence), "{name}.{field}");
+        }
+    }
+    let any: BTreeSet<&str> = schema::text()["oneOf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["$ref"].as_str().unwrap().rsplit('/').next().unwrap())
+        .collect();
+    assert_eq!(any, schema::types(schema::text()).collect());
+}
+
+/// The check itself: a line of every type is refused with a field more, or one less.
+#[test]
+fn the_schema_refuses_what_it_does_not_describe() {
+    let (_folder, shards, encoded) = encoded(b"bytes", "4+2", &[]);
+    let verified = run(args!["verify", &shards, "--json"]).expect(exit::DONE).result();
+    let error = run(args!["verify", "nowhere", "--json"]).error();
+    for line in [encoded, verified, error] {
+        assert_eq!(schema::flaw(&line), None);
+        let mut more = line.clone();
+        more["more"] = 1.into();
+        assert!(schema::flaw(&more).unwrap().contains("more"), "{line}");
+        let kind = line["type"].as_str().unwrap().to_owned();
+        for field in schema::text()["$defs"][kind]["required"].as_array().unwrap() {
+            let mut less = line.clone();
+            less.as_object_mut().unwrap().remove(field.as_str().unwrap());
+            assert!(schema::flaw(&less).is_some(), "{field} of {line}");
+            let mut other = line.clone();
+            other[field.as_str().unwrap()] = serde_json::json!({"no": "such"});
+            assert!(schema::flaw(&other).is_some(), "{field} of {line}");
+        }
+    }
+    assert!(schema::flaw(&serde_json::json!({"type": "nothing"})).is_some());
 }
 
 /// An object in a folder of shards.
@@ -249,13 +348,49 @@ fn import_and_export() {
     fs::write(share(4), bytes).unwrap();
     let elsewhere = folder.path().join("elsewhere");
     let import = args!["import", &shares, "--format", "zfec", "--out", &elsewhere];
-    assert!(run(&import).expect(exit::CHECK_FAILED).stderr.contains("leave it out"));
+    let damaged = run(&import).expect(exit::CHECK_FAILED).stderr;
+    assert!(damaged.contains("object.4_6.fec) is damaged") && damaged.contains("leave it out"));
     (1..4).for_each(|index| fs::remove_file(share(index)).unwrap());
     run(&import).expect(exit::LOST);
     fs::write(share(0), "").unwrap();
     run(&import).expect(exit::NOT_RECOGNISED);
     run(args!["import", &shares, "--format", "hdfs", "--out", &elsewhere]).expect(exit::ARGUMENTS);
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+#[test]
+fn what_fragments_tell_is_kept_and_what_not_is_warned_of() {
+    let (folder, shards, _) = encoded(&Chance(7).bytes(1000), "cauchy-good:k=3,m=2,w=3", &[]);
+    let [jerasure, again] = ["jerasure", "again"].map(|name| folder.path().join(name));
+    let export =
+        args!["export", &shards, "--format", "jerasure", "--packet", "16", "--out", &jerasure];
+    run(export).expect(exit::DONE);
+    run(args!["import", &jerasure, "--format", "jerasure", "--out", &again]).expect(exit::DONE);
+    let info = run(args!["info", &again, "--json"]).expect(exit::DONE).result();
+    assert_eq!(info["packet"], 16);
+
+    let (folder, shards, _) = encoded(&Chance(8).bytes(1000), "backblaze:k=3,m=2", &[]);
+    let [parts, again] = ["parts", "again"].map(|name| folder.path().join(name));
+    run(args!["export", &shards, "--format", "klauspost", "--out", &parts]).expect(exit::DONE);
+    let import = args![
+        "import",
+        &parts,
+        "--format",
+        "klauspost",
+        "--code",
+        "backblaze:k=3,m=2",
+        "--out",
+        &again,
+        "--json",
+    ];
+    let warns = |run: &Run| {
+        let warnings = run.result()["warnings"].as_array().unwrap().clone();
+        warnings.iter().any(|text| text.as_str().unwrap().contains("give the length (--length)"))
+    };
+    let padded = run(&import).expect(exit::DONE);
+    assert!(warns(&padded) && padded.stderr.contains("all 1002 bytes are kept"), "{padded}");
+    let known = run([&import[..], &args!["--length", "1000", "--force"]].concat());
+    assert!(!warns(&known.expect(exit::DONE)));
 }
 
 #[test]

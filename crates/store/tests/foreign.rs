@@ -1,6 +1,10 @@
 //! Other tools' fragments: what zfec and klauspost/reedsolomon wrote (`vectors/foreign`, made by
 //! `lab/oracles/words/foreign.py`) becomes shards and comes back byte for byte; HDFS's and
-//! Jerasure's fragments are laid out here by hand, with parity by the reference.
+//! Jerasure's fragments are laid out here by hand, with parity by the reference. Jerasure's own
+//! fragments are in `jerasure`.
+
+#[path = "foreign/jerasure.rs"]
+mod jerasure;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,6 +31,7 @@ fn spec(text: &str) -> Spec {
 }
 
 /// A folder with fragments, and what was made of them.
+#[derive(Clone)]
 struct Set {
     format: Format,
     hints: Hints,
@@ -126,7 +131,7 @@ fn zfec(folder: &str, length: usize, k: usize) -> Set {
 
 fn klauspost(folder: &str, length: usize, k: usize, m: usize) -> Set {
     let code = Some(spec(&format!("backblaze:k={k},m={m}")));
-    let hints = Hints { code, length: Some(length as u64), cell: None };
+    let hints = Hints { code, length: Some(length as u64), cell: None, packet: None };
     Set::fixture(Format::Klauspost, &format!("klauspost/{folder}"), length, k, hints)
 }
 
@@ -152,13 +157,14 @@ fn hdfs(length: usize) -> Set {
         code: Some(spec("isal-cauchy:k=3,m=2")),
         length: Some(length as u64),
         cell: Some(8),
+        packet: None,
     };
     let (format, others, name) = (Format::Hdfs, Vec::new(), "block".to_owned());
     Set { format, hints, fragments, others, content, name, k: 3 }
 }
 
-/// Cells of so many bytes over four nodes, padded with a certain byte.
-fn jerasure(length: usize, cell: usize, padding: u8, buffer: usize, buffers: usize) -> Set {
+/// Cells of `cell` bytes over four nodes, padded with the byte `padding`.
+fn of_jerasure(length: usize, cell: usize, padding: u8, buffer: usize, buffers: usize) -> Set {
     let mut content = content(length);
     content.resize(length.next_multiple_of(4 * cell), padding);
     let mut data = vec![Vec::new(); 4];
@@ -206,10 +212,10 @@ fn cells_of_hdfs_come_back() {
 fn fragments_of_jerasure_come_back() {
     for length in [1_usize, 128, 512, 513, 3000] {
         let cell = length.div_ceil(4).next_multiple_of(128);
-        jerasure(length, cell, 0, length, 1).expect_round_trip();
+        of_jerasure(length, cell, 0, length, 1).expect_round_trip();
     }
     for lost in [&[][..], &[0], &[1, 4], &[2, 3], &[4, 5]] {
-        jerasure(3000, 256, b'0', 1024, 3).recover(lost);
+        of_jerasure(3000, 256, b'0', 1024, 3).recover(lost);
     }
 }
 
@@ -262,6 +268,63 @@ fn damage_is_found_or_refused() {
     set.recover(&[2, 6, 7]);
 }
 
+/// Changes bytes of fragments, given as pairs of a fragment and a byte.
+fn flip(set: &Set, places: &[(usize, usize)]) -> impl Fn(&Path) {
+    let places: Vec<(String, usize)> =
+        places.iter().map(|&(number, byte)| (set.fragments[number].0.clone(), byte)).collect();
+    move |folder: &Path| {
+        for (name, byte) in &places {
+            let mut bytes = fs::read(folder.join(name)).unwrap();
+            bytes[*byte] ^= 0x40;
+            fs::write(folder.join(name), bytes).unwrap();
+        }
+    }
+}
+
+/// With two fragments more than are needed, the one that is damaged is named, whichever it is, and
+/// what is imported without it is right.
+#[test]
+fn the_damaged_fragment_is_named() {
+    let set = klauspost("split.bin", 1001, 5, 3);
+    for lost in [&[][..], &[4]] {
+        for culprit in (0..8).filter(|number| !lost.contains(number)) {
+            let error = refused(&set, lost, flip(&set, &[(culprit, 99)])).to_string();
+            let named =
+                format!("split.bin.{culprit}) is damaged, for all others agree; leave it out");
+            assert!(error.contains(&named), "{error}");
+            let mut without = [lost, &[culprit]].concat();
+            without.sort_unstable();
+            set.recover(&without);
+        }
+    }
+    // One more than is needed shows only that one is.
+    let error = refused(&set, &[0, 1], flip(&set, &[(5, 99)])).to_string();
+    assert!(
+        error.contains("With 7 fragments it could be told which, and 6 are at hand"),
+        "{error}"
+    );
+    // Two are damaged, at different places and at the same.
+    let error = refused(&set, &[], flip(&set, &[(2, 77), (6, 150)])).to_string();
+    assert!(error.contains("split.bin.2) is damaged") && error.contains("at byte 150"), "{error}");
+    let error = refused(&set, &[], flip(&set, &[(2, 77), (6, 77)])).to_string();
+    assert!(error.contains("more than one of them is damaged"), "{error}");
+}
+
+#[test]
+fn an_unknown_length_is_warned_of() {
+    for (set, warned) in [(klauspost("split.bin", 1001, 5, 3), true), (hdfs(50), false)] {
+        for known in [true, false] {
+            let mut set = set.clone();
+            set.hints.length = set.hints.length.filter(|_| known);
+            let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            set.write(from.path(), &[]);
+            let warnings = set.import(from.path(), to.path()).unwrap().encoded.warnings;
+            let found = warnings.iter().any(|text| text.contains("all 1005 bytes are kept"));
+            assert_eq!(found, warned && !known, "{warnings:?}");
+        }
+    }
+}
+
 #[test]
 fn what_is_no_fragment_is_refused() {
     let stray = |name: &'static str, bytes: &'static [u8]| {
@@ -276,7 +339,7 @@ fn what_is_no_fragment_is_refused() {
     assert_eq!(refused(&set, &[], stray("x", b"")).kind(), ErrorKind::NotRecognised);
     assert_eq!(refused(&set, &[], stray("x", &[4, 0x80])).kind(), ErrorKind::NotRecognised);
     assert_eq!(refused(&set, &[0, 1, 2, 3, 4], |_| {}).kind(), ErrorKind::NotRecognised);
-    let set = jerasure(100, 128, 0, 100, 1);
+    let set = of_jerasure(100, 128, 0, 100, 1);
     let remove = |folder: &Path| fs::remove_file(folder.join("a_meta.txt")).unwrap();
     assert_eq!(refused(&set, &[], remove).kind(), ErrorKind::NotRecognised);
     assert_eq!(refused(&set, &[], stray("a_meta.txt", b"?")).kind(), ErrorKind::NotRecognised);
@@ -288,7 +351,8 @@ fn formats_take_their_codes_alone() {
         ("4+2", Format::Isal, "use a code in the word layout"),
         ("backblaze:k=2,m=1", Format::Zfec, "which takes zfec"),
         ("zfec:k=2,m=1", Format::Klauspost, "which takes backblaze"),
-        ("zfec:k=2,m=1", Format::Jerasure, "which takes reed-solomon or raid6"),
+        ("zfec:k=2,m=1", Format::Jerasure, "which takes reed-solomon, raid6, cauchy-orig"),
+        ("raid6:k=2,w=8,layout=packets", Format::Jerasure, "use a code in words"),
     ] {
         let (shards, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let code = Code::new(&spec(code)).unwrap();
@@ -312,7 +376,8 @@ fn plain_fragments_of_any_code() {
         let job = EncodeJob::new(Code::new(&spec(code)).unwrap(), "n", vec![shards.path().into()]);
         encode(&job, &content(length)[..], &|_| {}).unwrap();
         let k = job.code.symbols().unwrap().data_nodes();
-        let hints = Hints { code: Some(spec(code)), length: Some(length as u64), cell: None };
+        let hints =
+            Hints { code: Some(spec(code)), length: Some(length as u64), cell: None, packet: None };
         let mut set = Set {
             format: Format::Isal,
             hints,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::args::Codes;
 use crate::commands::{Outcome, picture, shards};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::{self, Output};
 
 /// The ones from which a Cauchy code in packets encodes slower than a code in words of as many
 /// nodes on a processor with GFNI. On AVX2 packets stay faster (128+32: 2.2 and 1.8 GB/s).
@@ -155,7 +155,7 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
     }
     if let Some(path) = &args.svg {
         picture::write(&code, path)?;
-        value["svg"] = json!(path.to_string_lossy());
+        output::insert_name(&mut value, "svg", path.as_os_str());
     }
     output.result(value, || {
         let faster = faster.as_ref().map(Faster::text);

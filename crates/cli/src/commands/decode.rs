@@ -1,25 +1,77 @@
-//! `paritas decode`: shards become the object again.
+//! `paritas decode`: shards become the objects again.
 
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use paritas_store::{DecodeTarget, ShardState, decode};
+use paritas_store::{DecodeTarget, Inventory, Object, ShardState, decode};
 use serde_json::json;
 
 use crate::args::Decode;
+use crate::commands::many::Worst;
 use crate::commands::{Outcome, shards};
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, shown};
 
-/// Decodes and reports.
+/// Decodes one object to a file or pipe, or all to a folder.
 pub fn run(args: &Decode, output: &Output) -> Outcome {
-    refuse_folder(&args.out)?;
     let inventory = shards::find(&args.paths, output)?;
-    let object = shards::choose(&inventory, args.object.as_deref())?;
-    let target = match args.out.as_os_str() == "-" {
+    if is_folder(&args.out) {
+        return into_folder(args, inventory, output);
+    }
+    one(shards::choose(&inventory, args.object.as_deref())?, &args.out, args, output)
+}
+
+/// Whether a path is or shall be a folder.
+fn is_folder(out: &Path) -> bool {
+    out.is_dir() || out.as_os_str().as_bytes().ends_with(b"/")
+}
+
+/// Decodes each object, as far as it can be, to a file of its name; the exit code is that of the
+/// worst.
+fn into_folder(args: &Decode, inventory: Inventory, output: &Output) -> Outcome {
+    let objects = shards::taken(inventory, args.object.as_deref())?;
+    exit::make_folder(&args.out)?;
+    let mut ids: BTreeMap<OsString, Vec<String>> = BTreeMap::new();
+    for object in &objects {
+        ids.entry(object.name().to_owned()).or_default().push(object.id().to_string());
+    }
+    let (twins, ids): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        ids.into_iter().partition(|(_, ids)| ids.len() > 1);
+    let mut worst = Worst::default();
+    twins.iter().for_each(|(name, ids)| worst.note(Err(same_name(name, ids)), output));
+    for object in objects.into_iter().filter(|object| ids.contains_key(object.name())) {
+        // A stored name is a base name: shards with any other are not recognised.
+        let path = args.out.join(object.name());
+        let free = expect_free(&path, args.force);
+        worst.note(free.and_then(|()| one(&object, &path, args, output)), output);
+    }
+    worst.end(output)
+}
+
+fn same_name(name: &OsStr, ids: &[String]) -> Failure {
+    Failure::arguments(format!(
+        "{} objects are called {}, and none was decoded; choose one with --object: {}",
+        ids.len(),
+        shown(name),
+        ids.join(", ")
+    ))
+}
+
+/// Whatever has the name of an object stays, unless it is to be replaced.
+fn expect_free(path: &Path, force: bool) -> Result<(), Failure> {
+    if force || path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    Err(Failure::arguments(format!("{} exists; --force replaces it", shown(path))))
+}
+
+fn one(object: &Object, out: &Path, args: &Decode, output: &Output) -> Outcome {
+    let target = match out.as_os_str() == "-" {
         true => DecodeTarget::Writer(Box::new(std::io::stdout())),
         false => DecodeTarget::File {
-            path: args.out.clone(),
+            path: out.to_owned(),
             force: args.force,
             sync: args.work.is_synced(),
         },
@@ -38,13 +90,10 @@ pub fn run(args: &Decode, output: &Output) -> Outcome {
     value["digest"] = json!(report.digest.to_string());
     value["seconds"] = json!(seconds);
     value["shards"] = missing.chain(damaged).collect();
-    output::insert_name(&mut value, "path", args.out.as_os_str());
+    output::insert_name(&mut value, "path", out.as_os_str());
     output.result(value, || {
-        let mut text = format!(
-            "{}: {} recovered, digest right",
-            shown(object.name()),
-            output::bytes(report.length)
-        );
+        let mut text =
+            format!("{}: {} recovered, digest right", object.label(), output::bytes(report.length));
         for index in &report.missing {
             text.push_str(&format!("\n  shard {index} was {}", state(index)));
         }
@@ -54,13 +103,4 @@ pub fn run(args: &Decode, output: &Output) -> Outcome {
         text
     });
     Ok(Exit::Done)
-}
-
-/// The name is to be a file's, and that is better said before the work than after it.
-fn refuse_folder(out: &Path) -> Result<(), Failure> {
-    if !out.is_dir() && !out.as_os_str().as_bytes().ends_with(b"/") {
-        return Ok(());
-    }
-    let out = shown(out);
-    Err(Failure::arguments(format!("--out {out} is a folder; name a file in it")))
 }

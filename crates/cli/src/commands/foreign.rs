@@ -13,7 +13,12 @@ use crate::output::{self, Output, counted, shown};
 /// Imports and reports.
 pub fn import(args: &Import, output: &Output) -> Outcome {
     exit::make_folder(&args.out)?;
-    let hints = Hints { code: args.code.clone(), length: args.length, cell: args.foreign.cell };
+    let hints = Hints {
+        code: args.code.clone(),
+        length: args.length,
+        cell: args.foreign.cell,
+        packet: None,
+    };
     let mut made: Option<EncodeJob> = None;
     let job = |code: Code, name| {
         let name = args.name.clone().unwrap_or(name);
@@ -60,7 +65,7 @@ pub fn export(args: &Export, output: &Output) -> Outcome {
     let job = ExportJob {
         format: args.foreign.format.into(),
         directory: args.out.clone(),
-        hints: Hints { cell: args.foreign.cell, ..Hints::default() },
+        hints: Hints { cell: args.foreign.cell, packet: args.packet, ..Hints::default() },
         force: args.force,
         sync: args.work.is_synced(),
         threads: args.work.threads,
@@ -76,7 +81,7 @@ pub fn export(args: &Export, output: &Output) -> Outcome {
     });
     value["files"] = paths.collect();
     output.result(value, || {
-        let (name, out) = (shown(object.name()), shown(&args.out));
+        let (name, out) = (object.label(), shown(&args.out));
         format!("{name}: {} written to {out}", counted(files.len(), "file"))
     });
     Ok(Exit::Done)

@@ -11,7 +11,7 @@ use crate::output::{self, Output, shown};
 /// Reports every object.
 pub fn run(args: &Info, output: &Output) -> Outcome {
     let inventory = shards::find(&args.paths, output)?;
-    for object in shards::chosen(&inventory, args.object.as_deref())? {
+    for object in &shards::taken(inventory, args.object.as_deref())? {
         let missing = object.missing();
         let found: Vec<usize> =
             (0..object.shard_count()).filter(|shard| !missing.contains(shard)).collect();
@@ -57,7 +57,7 @@ fn text(object: &Object, reception: Option<&ReceptionReport>) -> String {
     let mut text = format!(
         "{}\n  object  {}\n  code    {}, {}\n  length  {}\n  \
          digest  {}\n  layout  {}, packets of {} bytes, {} stripes a block, {} stored",
-        shown(object.name()),
+        object.label(),
         object.id(),
         object.code().spec(),
         shards::tolerance_text(

@@ -4,16 +4,20 @@ use paritas_store::{Object, PromoteJob, PromoteReport, promote};
 use serde_json::{Value, json};
 
 use crate::args::Promote;
+use crate::commands::many::Worst;
 use crate::commands::{Outcome, shards};
-use crate::exit::{self, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
 /// Promotes all objects, as far as each can be; the exit code is that of the worst.
 pub fn run(args: &Promote, output: &Output) -> Outcome {
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
     let inventory = shards::find(&args.paths, output)?;
-    let objects = shards::chosen(&inventory, args.object.as_deref())?;
-    shards::each(objects, output, |object| one(object, args, output))
+    let mut worst = Worst::default();
+    for object in shards::taken(inventory, args.object.as_deref())? {
+        worst.note(one(&object, args, output).map(|()| Exit::Done), output);
+    }
+    worst.end(output)
 }
 
 fn one(object: &Object, args: &Promote, output: &Output) -> Result<(), Failure> {
@@ -29,7 +33,7 @@ fn one(object: &Object, args: &Promote, output: &Output) -> Result<(), Failure> 
 
 fn warnings(object: &Object, report: &PromoteReport) -> Vec<String> {
     let mut warnings = report.warnings.clone();
-    let name = shown(object.name());
+    let name = object.label();
     if !report.missing.is_empty() {
         let missing: Vec<String> = report.missing.iter().map(usize::to_string).collect();
         warnings.push(format!("{name}: shards miss ({}); repair writes them", missing.join(", ")));
@@ -64,7 +68,7 @@ fn value(object: &Object, report: &PromoteReport, seconds: f64) -> Value {
 }
 
 fn text(object: &Object, report: &PromoteReport) -> String {
-    let (name, code) = (shown(object.name()), object.code());
+    let (name, code) = (object.label(), object.code());
     let (stage, stages) = (report.stage, object.stages());
     let tolerance = code.tolerance_at(stage);
     if report.added.is_empty() {

@@ -6,6 +6,7 @@ use paritas_store::{
 use serde_json::{Value, json};
 
 use crate::args::Repair;
+use crate::commands::many::{self, State};
 use crate::commands::{Outcome, shards};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, counted, shown};
@@ -13,12 +14,10 @@ use crate::output::{self, Output, counted, shown};
 /// Repairs all objects, as far as each can be; the exit code is that of the worst.
 pub fn run(args: &Repair, output: &Output) -> Outcome {
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
-    let inventory = shards::find(&args.paths, output)?;
-    let objects = shards::chosen(&inventory, args.object.as_deref())?;
-    shards::each(objects, output, |object| one(object, args, output))
+    many::each_found(&args.search, output, |object, label| one(object, label, args, output))
 }
 
-fn one(object: &Object, args: &Repair, output: &Output) -> Result<(), Failure> {
+fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<State, Failure> {
     let job = RepairJob {
         to: args.to.clone(),
         sync: args.work.is_synced(),
@@ -29,19 +28,27 @@ fn one(object: &Object, args: &Repair, output: &Output) -> Result<(), Failure> {
     let progress = output.progress(object.length().map(|length| 2 * length));
     let report = repair(object, &job, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
-    output.result(value(object, &report, seconds), || text(object, &report));
-    expect_all_read(object, &report)
+    let unread: Vec<&ShardReport> = unreadable(&report).collect();
+    let state = match report.repaired.is_empty() && unread.is_empty() {
+        true => State::Intact,
+        false => State::Repaired,
+    };
+    if args.search.reports(state) {
+        output.result(value(object, &report, seconds), || text(label, state, &report));
+    }
+    expect_all_read(object, &unread)?;
+    Ok(state)
 }
 
 /// A shard that could not be opened stays as it is, and nobody knows how that is.
-fn expect_all_read(object: &Object, report: &RepairReport) -> Result<(), Failure> {
-    let unread: Vec<String> =
-        unreadable(report).map(|shard| shards::shard_name(shard.index, shard.stage)).collect();
+fn expect_all_read(object: &Object, unread: &[&ShardReport]) -> Result<(), Failure> {
     if unread.is_empty() {
         return Ok(());
     }
-    let (name, unread) = (shown(object.name()), unread.join(", "));
-    let message = format!("{name}: {unread} could not be opened, and was left as it is");
+    let unread = unread.iter().map(|shard| shards::shard_name(shard.index, shard.stage));
+    let unread = unread.collect::<Vec<_>>().join(", ");
+    let label = object.label();
+    let message = format!("{label}: {unread} could not be opened, and was left as it is");
     Err(Failure { exit: Exit::Io, message })
 }
 
@@ -73,12 +80,11 @@ fn value(object: &Object, report: &RepairReport, seconds: f64) -> Value {
     value
 }
 
-fn text(object: &Object, report: &RepairReport) -> String {
-    let name = shown(object.name());
-    if report.repaired.is_empty() && unreadable(report).next().is_none() {
-        return format!("{name}: intact, nothing to repair");
+fn text(label: &str, state: State, report: &RepairReport) -> String {
+    if state == State::Intact {
+        return format!("{label}: intact, nothing to repair");
     }
-    let mut text = format!("{name}: {} written", counted(report.repaired.len(), "shard"));
+    let mut text = format!("{label}: {} written", counted(report.repaired.len(), "shard"));
     for shard in &report.repaired {
         let name = shards::shard_name(shard.shard, shard.stage);
         let (was, path) = (shards::state(shard.was), shown(&shard.path));

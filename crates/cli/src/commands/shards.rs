@@ -11,13 +11,12 @@ use paritas_store::{
 use paritas_tune::Memory;
 use serde_json::{Value, json};
 
-use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
 /// Looks for shards and warns of what is none: everything that was named, and in folders what has
 /// the ending of a shard.
-pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
+pub fn look(paths: &[PathBuf], output: &Output) -> Inventory {
     let inventory = scan_with(paths, paritas_tune::codec_options);
     for ignored in &inventory.ignored {
         let looks_like_one = ignored.path.extension() == Some(OsStr::new("paritas"));
@@ -25,16 +24,36 @@ pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
             output.warn(&format!("{} {}", shown(&ignored.path), shown(&ignored.reason)));
         }
     }
-    if inventory.objects.is_empty() {
-        let paths: Vec<String> = paths.iter().map(|path| shown(path).to_string()).collect();
-        let paths = paths.join(", ");
-        let message = match unread(&inventory) {
-            Some(unread) => format!("no shards were found in {paths}: {unread}"),
-            None => format!("there are no shards in {paths}"),
-        };
-        return Err(not_found(&inventory, message));
+    inventory
+}
+
+/// Looks for shards as [`look`] does, and insists on an object.
+pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
+    let inventory = look(paths, output);
+    match inventory.objects.is_empty() {
+        true => Err(nothing_found(&inventory, paths)),
+        false => Ok(inventory),
     }
-    Ok(inventory)
+}
+
+/// Says that there is no object, as far as files could be opened.
+pub fn nothing_found(inventory: &Inventory, paths: &[PathBuf]) -> Failure {
+    match unread(inventory) {
+        Some(unread) => {
+            let message = format!("no shards were found in {}: {unread}", listed(paths));
+            Failure { exit: Exit::Io, message }
+        }
+        None => no_shards(paths),
+    }
+}
+
+/// Says that there is no object.
+pub fn no_shards(paths: &[PathBuf]) -> Failure {
+    Failure::not_recognised(format!("there are no shards in {}", listed(paths)))
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| shown(path).to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// How many unreadable files a message names.
@@ -71,32 +90,13 @@ pub fn choose<'a>(inventory: &'a Inventory, wanted: Option<&OsStr>) -> Result<&'
 }
 
 /// The objects that a command works on: the one that is named, or all.
-pub fn chosen<'a>(
-    inventory: &'a Inventory,
-    wanted: Option<&OsStr>,
-) -> Result<Vec<&'a Object>, Failure> {
-    match wanted {
-        None => Ok(inventory.objects.iter().collect()),
-        Some(_) => Ok(vec![choose(inventory, wanted)?]),
+pub fn taken(inventory: Inventory, wanted: Option<&OsStr>) -> Result<Vec<Object>, Failure> {
+    if wanted.is_none() {
+        return Ok(inventory.objects);
     }
-}
-
-/// Does something to each object, as far as it can be done; the failure is the worst, and others
-/// are warned of.
-pub fn each(
-    objects: Vec<&Object>,
-    output: &Output,
-    act: impl Fn(&Object) -> Result<(), Failure>,
-) -> Outcome {
-    let mut worst: Option<Failure> = None;
-    for object in objects {
-        if let Err(failure) = act(object) {
-            let worse = worst.as_ref().is_none_or(|worst| failure.exit > worst.exit);
-            let other = if worse { worst.replace(failure) } else { Some(failure) };
-            other.iter().for_each(|failure| output.warn(&failure.message));
-        }
-    }
-    worst.map_or(Ok(Exit::Done), Err)
+    let chosen = choose(&inventory, wanted)?;
+    let place = inventory.objects.iter().position(|object| std::ptr::eq(object, chosen));
+    Ok(inventory.objects.into_iter().skip(place.unwrap_or(0)).take(1).collect())
 }
 
 /// What every report of an object begins with.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::args::Tune;
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, shown};
+use crate::output::{self, Output, shown};
 
 /// Measures, reports every decision, and remembers.
 pub fn run(args: &Tune, output: &Output) -> Outcome {
@@ -25,7 +25,8 @@ pub fn run(args: &Tune, output: &Output) -> Outcome {
         return Ok(Exit::Done);
     }
     let path = tuning.remember().map_err(|error| Failure::io("remembering the tuning", &error))?;
-    let value = json!({"type": "tuning", "path": path.to_string_lossy(), "tuning": tuning});
+    let mut value = json!({"type": "tuning", "tuning": tuning});
+    output::insert_name(&mut value, "path", path.as_os_str());
     output.result(value, || format!("remembered in {}", shown(&path)));
     Ok(Exit::Done)
 }

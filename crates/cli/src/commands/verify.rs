@@ -4,36 +4,30 @@ use paritas_store::{DigestCheck, Object, Status, VerifyReport, verify};
 use serde_json::{Value, json};
 
 use crate::args::Verify;
+use crate::commands::many::{self, State};
 use crate::commands::{Outcome, shards};
-use crate::exit::{Exit, Failure};
-use crate::output::{self, Output, shown};
+use crate::exit::Failure;
+use crate::output::{self, Output};
 
 /// Verifies all objects; the exit code is that of the worst.
 pub fn run(args: &Verify, output: &Output) -> Outcome {
-    let inventory = shards::find(&args.paths, output)?;
-    let mut worst = Exit::Done;
-    for object in shards::chosen(&inventory, args.object.as_deref())? {
-        worst = worst.max(one(object, args.threads, output)?);
-    }
-    Ok(worst)
+    many::each_found(&args.search, output, |object, label| one(object, label, args, output))
 }
 
-fn one(object: &Object, threads: usize, output: &Output) -> Result<Exit, Failure> {
+fn one(object: &Object, label: &str, args: &Verify, output: &Output) -> Result<State, Failure> {
     let progress = output.progress(object.length());
-    let report = verify(object, threads, &|bytes| progress.advance(bytes))?;
+    let report = verify(object, args.threads, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
-    output.result(value(object, &report, seconds), || text(object, &report));
-    Ok(match report.status {
-        Status::Intact => Exit::Done,
-        Status::Repairable => Exit::Repairable,
-        Status::Lost => Exit::Lost,
-        Status::Unknown => Exit::Io,
-    })
+    let state = state(report.status);
+    if args.search.reports(state) {
+        output.result(value(object, &report, seconds), || text(object, label, &report));
+    }
+    Ok(state)
 }
 
 fn value(object: &Object, report: &VerifyReport, seconds: f64) -> Value {
     let mut value = shards::describe("verify", object);
-    value["status"] = json!(status(report.status));
+    value["status"] = json!(state(report.status).name());
     value["tolerable_losses"] = json!(report.tolerable);
     value["digest_ok"] = match report.digest {
         DigestCheck::Right => json!(true),
@@ -54,8 +48,8 @@ fn value(object: &Object, report: &VerifyReport, seconds: f64) -> Value {
     value
 }
 
-fn text(object: &Object, report: &VerifyReport) -> String {
-    let mut text = format!("{}: {}", shown(object.name()), status(report.status));
+fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
+    let mut text = format!("{label}: {}", state(report.status).name());
     if let Some(length) = object.length() {
         text.push_str(&format!(", {}", output::bytes(length)));
     }
@@ -91,11 +85,11 @@ fn text(object: &Object, report: &VerifyReport) -> String {
     text
 }
 
-fn status(status: Status) -> &'static str {
+fn state(status: Status) -> State {
     match status {
-        Status::Intact => "intact",
-        Status::Repairable => "repairable",
-        Status::Lost => "lost",
-        Status::Unknown => "unknown",
+        Status::Intact => State::Intact,
+        Status::Repairable => State::Repairable,
+        Status::Lost => State::Lost,
+        Status::Unknown => State::Unknown,
     }
 }

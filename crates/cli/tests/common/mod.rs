@@ -1,6 +1,8 @@
 //! What the end-to-end tests share: running the program, contents, folders, seeded chance.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+pub mod schema;
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -86,6 +88,10 @@ impl Run {
         let documented = |code: i32| (0..=8).contains(&code) && code != 7;
         let sane = code.is_some_and(documented) && !stderr.contains("panicked");
         assert!(sane, "{what}: {}\n{stderr}", output.status);
+        if what.contains("--json") {
+            check_json(&output.stdout);
+            check_json(stderr.as_bytes());
+        }
         Self { code: code.unwrap_or(-1), stdout: output.stdout, stderr, what }
     }
 
@@ -133,6 +139,14 @@ impl std::fmt::Display for Run {
         let shown: String = output.chars().take(4000).collect();
         write!(f, "{what}\nexit {code}\nstdout: {shown}\nstderr: {stderr}")
     }
+}
+
+/// Holds lines that are JSON to the schema; there may be an object's bytes among them.
+pub fn check_json(output: &[u8]) {
+    let lines = output.split(|&byte| byte == b'\n').filter(|line| line.starts_with(b"{\""));
+    lines
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .for_each(|line| schema::check(&line));
 }
 
 /// Every line as JSON.

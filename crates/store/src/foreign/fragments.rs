@@ -1,22 +1,28 @@
 //! Fragments on disk as one source: the file's bytes in order, what is missing computed.
 //!
 //! Other people's fragments carry no checksums. What they can be checked for is whether they agree:
-//! k of them determine all others, so that where more are at hand, damage shows
-//! ([`Fragments::check`]), though not where.
+//! k of them determine all others, so that k + 1 disagree if one of them is damaged
+//! ([`Fragments::check`]). With k + 2 it is known which: the one without which all others agree.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read};
+use std::ops::Range;
 use std::path::PathBuf;
 
-use paritas::{Buffer, Code, Codec, CodecOptions, NodeId};
+use paritas::{Buffer, Codec, NodeId};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::foreign::layout::{Layout, Run};
 use crate::shard::positional::read_at;
 use crate::shown::shown;
 
-/// How many bytes of a fragment are handled at once: whole words of any width.
-pub(crate) const CHUNK: usize = 64 << 10;
+/// How many bytes of a fragment are handled at once, if strips are not longer.
+const CHUNK: usize = 64 << 10;
+
+/// The bytes of a fragment that are handled at once: whole strips, which codecs take.
+pub(crate) fn chunk(codec: &Codec) -> usize {
+    CHUNK.next_multiple_of(codec.strip())
+}
 
 /// One fragment's file.
 #[derive(Debug)]
@@ -38,31 +44,43 @@ pub(crate) struct Fragments {
     basis: Vec<usize>,
 }
 
+/// A place where fragments disagree.
+struct Contradiction {
+    /// The strip that it is in.
+    strip: Range<u64>,
+    /// The fragment that is not what the basis gives.
+    number: usize,
+    byte: u64,
+}
+
 impl Fragments {
     /// # Errors
     /// [`ErrorKind::TooFewShards`] when fewer than k are at hand, [`ErrorKind::Parameters`] for one
     /// of a wrong length.
     pub fn new(
-        code: Code,
+        codec: Codec,
         layout: Layout,
         header: u64,
         files: Vec<Option<Fragment>>,
     ) -> Result<Self> {
-        let at_hand: Vec<usize> = (0..files.len()).filter(|&i| files[i].is_some()).collect();
+        let mut fragments = Self { codec, layout, header, files, basis: Vec::new() };
+        let at_hand = fragments.at_hand();
         if at_hand.len() < layout.k {
             return Err(Error::too_few(format!(
                 "{} fragments of {} are at hand; {} needs {}",
                 at_hand.len(),
-                files.len(),
-                code.spec(),
+                fragments.files.len(),
+                fragments.codec.code().spec(),
                 layout.k
             )));
         }
-        let basis = at_hand[..layout.k].to_vec();
-        let codec = Codec::with_options(code, CodecOptions::default().threads(1))?;
-        let fragments = Self { codec, layout, header, files, basis };
         at_hand.iter().try_for_each(|&number| fragments.expect_length(number))?;
+        fragments.basis = at_hand[..layout.k].to_vec();
         Ok(fragments)
+    }
+
+    fn at_hand(&self) -> Vec<usize> {
+        (0..self.files.len()).filter(|&number| self.files[number].is_some()).collect()
     }
 
     /// The numbers of those that are not at hand.
@@ -88,43 +106,94 @@ impl Fragments {
     /// Compares all fragments at hand with what k of them say.
     ///
     /// # Errors
-    /// [`ErrorKind::DigestMismatch`] where they disagree.
+    /// [`ErrorKind::DigestMismatch`] where they disagree. The message names the damaged fragment,
+    /// if it is known.
     pub fn check(&self) -> Result<()> {
-        let others: Vec<usize> = (0..self.files.len())
-            .filter(|&number| self.files[number].is_some() && !self.basis.contains(&number))
-            .collect();
-        let end = if others.is_empty() { 0 } else { self.layout.parity_length() };
-        let mut start = 0;
-        while start < end {
-            let length = self.whole_words((end - start).min(CHUNK as u64) as usize);
-            let computed =
-                self.compute(&others, start, length).map_err(|error| self.unread(&error))?;
+        match self.contradiction(None, self.whole()).map_err(|error| unread(&error))? {
+            None => Ok(()),
+            Some(found) => {
+                let verdict = self.verdict(&found).map_err(|error| unread(&error))?;
+                let (Contradiction { number, byte, .. }, basis) = (found, listed(&self.basis));
+                Err(Error::digest(format!(
+                    "byte {byte} of fragment {number} is not what fragments {basis} give: {verdict}"
+                )))
+            }
+        }
+    }
+
+    fn whole(&self) -> Range<u64> {
+        0..self.layout.parity_length()
+    }
+
+    /// Says which fragment is to blame for the first contradiction, if that can be told.
+    fn verdict(&self, first: &Contradiction) -> io::Result<String> {
+        let (at_hand, enough) = (self.at_hand(), self.layout.k + 2);
+        if at_hand.len() < enough {
+            return Ok(format!(
+                "one of them is damaged. With {enough} fragments it could be told which, and {} are \
+                 at hand; if it is known, leave it out, and it will be computed",
+                at_hand.len()
+            ));
+        }
+        // There is at most one without which the others agree: of two, each would agree with the
+        // others, which are k at least and so determine both. All codes of fragments are MDS.
+        for number in at_hand {
+            if self.contradiction(Some(number), first.strip.clone())?.is_none() {
+                return self.blame(number);
+            }
+        }
+        Ok("more than one of them is damaged".to_owned())
+    }
+
+    /// Names a damaged fragment, and says whether it is the only one.
+    fn blame(&self, culprit: usize) -> io::Result<String> {
+        let path = self.files[culprit].as_ref().map(|file| shown(&file.path).to_string());
+        let damaged = format!("fragment {culprit} ({}) is damaged", path.unwrap_or_default());
+        Ok(match self.contradiction(Some(culprit), self.whole())? {
+            None => {
+                format!("{damaged}, for all others agree; leave it out, and it will be computed")
+            }
+            Some(Contradiction { byte, .. }) => format!(
+                "{damaged}, for all others agree there, but not at byte {byte}: more than one is \
+                 damaged"
+            ),
+        })
+    }
+
+    fn contradiction_at(&self, number: usize, byte: u64) -> Contradiction {
+        let strip = self.codec.strip() as u64;
+        let start = byte - byte % strip;
+        Contradiction { strip: start..start + strip, number, byte }
+    }
+
+    /// The first contradiction within these bytes among the fragments at hand, but for one that is
+    /// left out.
+    fn contradiction(
+        &self,
+        without: Option<usize>,
+        bytes: Range<u64>,
+    ) -> io::Result<Option<Contradiction>> {
+        let mut at_hand = self.at_hand();
+        at_hand.retain(|&number| Some(number) != without);
+        let (basis, others) = at_hand.split_at(self.layout.k);
+        let chunk = chunk(&self.codec);
+        let mut start = if others.is_empty() { bytes.end } else { bytes.start };
+        while start < bytes.end {
+            let length = self.whole_words((bytes.end - start).min(chunk as u64) as usize);
+            let computed = self.compute(basis, others, start, length)?;
             for (&number, computed) in others.iter().zip(computed) {
                 let mut found = vec![0; length];
-                self.read(number, start, &mut found).map_err(|error| self.unread(&error))?;
+                self.read(number, start, &mut found)?;
                 if let Some(byte) = computed.iter().zip(&found).position(|(a, b)| a != b) {
-                    return Err(self.disagree(number, start + byte as u64));
+                    return Ok(Some(self.contradiction_at(number, start + byte as u64)));
                 }
             }
             start += length as u64;
         }
-        Ok(())
+        Ok(None)
     }
 
-    fn disagree(&self, number: usize, byte: u64) -> Error {
-        let basis: Vec<String> = self.basis.iter().map(usize::to_string).collect();
-        Error::digest(format!(
-            "byte {byte} of fragment {number} is not what fragments {} give: one of them is damaged; \
-             leave it out, and it will be computed",
-            basis.join(", ")
-        ))
-    }
-
-    fn unread(&self, error: &io::Error) -> Error {
-        Error::new(ErrorKind::Io, format!("reading the fragments: {error}"))
-    }
-
-    /// Bytes rounded up to words, which codecs take whole. Beyond a fragment's end there are zeros.
+    /// Bytes rounded up to strips, which codecs take whole. Beyond a fragment's end there are zeros.
     fn whole_words(&self, bytes: usize) -> usize {
         bytes.next_multiple_of(self.codec.strip())
     }
@@ -137,20 +206,26 @@ impl Fragments {
         Ok(())
     }
 
-    /// Bytes of some fragments, from those of the basis.
-    fn compute(&self, wanted: &[usize], start: u64, length: usize) -> io::Result<Vec<Vec<u8>>> {
-        let mut sources = vec![vec![0; length]; self.basis.len()];
-        for (source, &number) in sources.iter_mut().zip(&self.basis) {
+    /// Bytes of some fragments, from those of k others.
+    fn compute(
+        &self,
+        basis: &[usize],
+        wanted: &[usize],
+        start: u64,
+        length: usize,
+    ) -> io::Result<Vec<Vec<u8>>> {
+        let mut sources = vec![vec![0; length]; basis.len()];
+        for (source, &number) in sources.iter_mut().zip(basis) {
             self.read(number, start, source)?;
         }
         let mut made = vec![vec![0; length]; wanted.len()];
         let mut buffers: Vec<Buffer<'_>> = self.files.iter().map(|_| Buffer::Absent).collect();
-        self.basis.iter().zip(&sources).for_each(|(&n, s)| buffers[n] = Buffer::Source(s));
+        basis.iter().zip(&sources).for_each(|(&n, s)| buffers[n] = Buffer::Source(s));
         wanted.iter().zip(&mut made).for_each(|(&n, m)| buffers[n] = Buffer::Target(m));
         let code = self.codec.code();
         let cells = |numbers: &[usize]| code.cells_of(numbers.iter().map(|&n| NodeId::new(n)));
         self.codec
-            .compute(&cells(&self.basis), &cells(wanted), &mut buffers)
+            .compute(&cells(basis), &cells(wanted), &mut buffers)
             .map_err(io::Error::other)?;
         Ok(made)
     }
@@ -161,7 +236,9 @@ impl Fragments {
         let mut bytes = vec![0; length];
         match &self.files[run.fragment] {
             Some(_) => self.read(run.fragment, run.start, &mut bytes)?,
-            None => bytes = self.compute(&[run.fragment], run.start, length)?.remove(0),
+            None => {
+                bytes = self.compute(&self.basis, &[run.fragment], run.start, length)?.remove(0)
+            }
         }
         bytes.truncate(run.length as usize);
         Ok(bytes)
@@ -169,16 +246,25 @@ impl Fragments {
 
     /// The file's bytes.
     pub fn reader(&self) -> impl Read + Send {
-        let chunks = self.layout.runs().flat_map(|run| {
+        let most = chunk(&self.codec);
+        let chunks = self.layout.runs().flat_map(move |run| {
             let chunk = move |at: u64| Run {
                 start: run.start + at,
-                length: (run.length - at).min(CHUNK as u64),
+                length: (run.length - at).min(most as u64),
                 ..run
             };
-            (0..run.length).step_by(CHUNK).map(chunk)
+            (0..run.length).step_by(most).map(chunk)
         });
         Reader { fragments: self, chunks, bytes: Vec::new(), at: 0 }
     }
+}
+
+fn unread(error: &io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("reading the fragments: {error}"))
+}
+
+fn listed(numbers: &[usize]) -> String {
+    numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// See [`Fragments::reader`].

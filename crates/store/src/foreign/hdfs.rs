@@ -30,12 +30,13 @@ impl Foreign for Hdfs {
             Some(length) => length,
             None => data_length(&files, k)?,
         };
-        Ok(Survey { layout: layout(k, length, hints)?, code, name, header: 0, files })
+        let layout = layout(k, length, hints)?;
+        Ok(Survey { layout, code, name, header: 0, packet: None, files, warning: None })
     }
 
     fn plan(&self, code: &Code, name: &str, length: u64, hints: &Hints) -> Result<Plan> {
         let layout = layout(data_nodes(code)?, length, hints)?;
-        Ok(Plan { layout, files: names(name, code), others: Vec::new() })
+        Ok(Plan { layout, packet: None, files: names(name, code), others: Vec::new() })
     }
 }
 

@@ -1,5 +1,4 @@
-//! The files of Jerasure's example programs `encoder` and `decoder`, with its Reed-Solomon
-//! techniques.
+//! The files of Jerasure's example programs `encoder` and `decoder`, with all of its techniques.
 //!
 //! `encoder` (Jerasure 2.0, `Examples/encoder.c`) writes data fragment i of `NAME.EXT`, from 1, as
 //! `NAME_k<i>.EXT` and parity as `NAME_m<i>.EXT`, both with the digits of k; NAME ends at the first
@@ -7,26 +6,26 @@
 //! size and buffer size; the name of the technique; its number; and how many buffers were read.
 //!
 //! One buffer is encoded at a time, cut into k cells. With one buffer its size is stated as the
-//! file's length, and cells follow from the fragments, a k-th of the file padded to whole words.
-//! The last buffer is full. What pads it is unspecified in the original (memory as it was found, or
-//! the digit 0) and is part of no file; here it is zeros. Packet sizes do not matter in these
-//! techniques.
+//! file's length, and cells follow from the fragments, a k-th of the file padded to whole strips of
+//! longs. The last buffer is full. What pads it is unspecified in the original (memory as it was
+//! found, or the digit 0) and is part of no file; here it is zeros. The Reed-Solomon techniques
+//! compute with words, whatever the packet size; the others with strips of w packets.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use paritas::{Code, Spec};
+use paritas::{Code, DEFAULT_PACKET, Spec};
 
 use crate::error::{Error, Result};
 use crate::foreign::layout::{Last, Layout};
 use crate::foreign::plain::lengths;
 use crate::foreign::{
-    Foreign, Hints, Plan, Survey, by_number, data_nodes, expect_family, file_name, not_recognised,
+    Foreign, Hints, Plan, Survey, by_number, expect_family, file_name, not_recognised,
 };
 use crate::shown::shown;
 
-/// The bytes of a long, which cells are a multiple of w of.
+/// The bytes of a long: cells are a multiple of w longs, or of 8 strips of packets.
 const LONG: u64 = 8;
 
 /// The end of the name of the file that describes the others.
@@ -35,9 +34,129 @@ const META: &str = "_meta.txt";
 /// More bytes than any such file has.
 const MAX_META: u64 = 64 << 10;
 
-/// The techniques in the word layout: name, number and family.
-const TECHNIQUES: [(&str, u32, &str); 2] =
-    [("reed_sol_van", 0, "reed-solomon"), ("reed_sol_r6_op", 1, "raid6")];
+/// The most bytes of a strip of every fragment together: a shard's stripe has no more.
+const MAX_STRIPE: u64 = 64 << 20;
+
+/// A technique of the encoder.
+struct Technique {
+    name: &'static str,
+    number: u32,
+    family: &'static str,
+    /// The parameters of the family; without m it is 2, without w it is 8.
+    parameters: &'static [&'static str],
+    /// Whether packets must be whole longs.
+    takes_longs: bool,
+}
+
+const TECHNIQUES: [Technique; 7] = [
+    technique("reed_sol_van", 0, "reed-solomon", &["k", "m", "w"], false),
+    technique("reed_sol_r6_op", 1, "raid6", &["k", "w"], false),
+    technique("cauchy_orig", 2, "cauchy-orig", &["k", "m", "w"], false),
+    technique("cauchy_good", 3, "cauchy-good", &["k", "m", "w"], false),
+    technique("liberation", 4, "liberation", &["k", "w"], true),
+    technique("blaum_roth", 5, "blaum-roth", &["k", "w"], true),
+    technique("liber8tion", 6, "liber8tion", &["k"], true),
+];
+
+const fn technique(
+    name: &'static str,
+    number: u32,
+    family: &'static str,
+    parameters: &'static [&'static str],
+    takes_longs: bool,
+) -> Technique {
+    Technique { name, number, family, parameters, takes_longs }
+}
+
+impl Technique {
+    /// The spec of a code of this technique.
+    fn spec(&self, k: u64, m: u64, w: u64) -> Result<Spec> {
+        let mut spec = Spec::new(self.family);
+        for (parameter, value, only) in [("k", k, k), ("m", m, 2), ("w", w, 8)] {
+            if self.parameters.contains(&parameter) {
+                spec = spec.with(parameter, value);
+            } else if value != only {
+                let name = self.name;
+                return Err(Error::parameters(format!(
+                    "{name}: {parameter} must be {only}; got {value}"
+                )));
+            }
+        }
+        Ok(spec)
+    }
+
+    /// The technique that has a code's bytes, in words or in packets as it does.
+    fn of(code: &Code) -> Result<&'static Self> {
+        expect_family(code, &TECHNIQUES.map(|technique| technique.family))?;
+        let family = code.spec().family();
+        let found = TECHNIQUES.iter().find(|technique| technique.family == family);
+        let has_words = matches!(family, "reed-solomon" | "raid6");
+        found.filter(|_| has_words == code.symbols().is_some()).ok_or_else(|| {
+            Error::parameters(format!(
+                "{} is in packets, and Jerasure computes it with words; use a code in words",
+                code.spec()
+            ))
+        })
+    }
+
+    /// Refuses a packet that the encoder takes for no technique, or not for this one.
+    fn expect_packet(&self, packet: u64) -> Result<()> {
+        if packet > 0 && (!self.takes_longs || packet.is_multiple_of(LONG)) {
+            return Ok(());
+        }
+        let name = self.name;
+        let unit = if self.takes_longs { "a multiple of 8" } else { "at least 1" };
+        Err(Error::parameters(format!("{name}: a packet must be {unit} bytes; got {packet}")))
+    }
+}
+
+/// How a code cuts fragments.
+struct Strips {
+    k: usize,
+    /// Bits of a word, or packets of a strip.
+    w: u64,
+    /// The bytes of a packet, unless the code computes with words.
+    packet: Option<u64>,
+}
+
+impl Strips {
+    fn of(code: &Code, technique: &Technique, packet: u64) -> Result<Self> {
+        let k = code.nodes().filter(|&node| code.holds_data(node)).count();
+        let Some(symbols) = code.symbols() else {
+            technique.expect_packet(packet)?;
+            let w = code.cells_of(code.nodes().take(1)).len() as u64;
+            let strips = Self { k, w, packet: Some(packet) };
+            return strips.expect_bounded(code);
+        };
+        Ok(Self { k, w: symbols.field().width().into(), packet: None })
+    }
+
+    fn expect_bounded(self, code: &Code) -> Result<Self> {
+        let stripe = self.bytes().saturating_mul(code.node_count() as u64);
+        match stripe <= MAX_STRIPE {
+            true => Ok(self),
+            false => Err(Error::parameters(format!(
+                "a strip of all {} fragments has {stripe} bytes; {MAX_STRIPE} are legal, so packets \
+                 must be shorter",
+                code.node_count()
+            ))),
+        }
+    }
+
+    /// The bytes of a strip.
+    fn bytes(&self) -> u64 {
+        self.packet.map_or(self.w / 8, |packet| packet.saturating_mul(self.w))
+    }
+
+    /// The bytes that the encoder makes cells a multiple of.
+    fn unit(&self) -> u64 {
+        self.packet.unwrap_or(1).saturating_mul(self.w * LONG)
+    }
+
+    fn packet(&self) -> Option<usize> {
+        self.packet.map(|packet| packet as usize)
+    }
+}
 
 pub(super) struct Jerasure;
 
@@ -47,6 +166,7 @@ struct Meta {
     name: String,
     length: u64,
     code: Code,
+    strips: Strips,
     buffer: u64,
     buffers: u64,
 }
@@ -62,7 +182,7 @@ impl Meta {
     }
 
     /// # Errors
-    /// When the code that it names cannot be made.
+    /// If the code that it names cannot be made.
     fn parse(text: &str) -> Result<Option<Self>> {
         let lines: Vec<&str> = text.lines().collect();
         let &[path, length, shape, technique, _, buffers] = &lines[..] else { return Ok(None) };
@@ -74,7 +194,7 @@ impl Meta {
         else {
             return Ok(None);
         };
-        let (&[length], &[k, m, w, _, buffer], &[buffers]) =
+        let (&[length], &[k, m, w, packet, buffer], &[buffers]) =
             (&length[..], &shape[..], &buffers[..])
         else {
             return Ok(None);
@@ -82,26 +202,19 @@ impl Meta {
         if length > i64::MAX as u64 {
             return Ok(None);
         }
-        let code = Code::new(&spec(technique, k, m, w)?)?;
+        let code = Code::new(&named(technique)?.spec(k, m, w)?)?;
+        let technique = Technique::of(&code)?;
+        let strips = Strips::of(&code, technique, packet)?;
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-        Ok(Some(Self { name, length, code, buffer, buffers }))
+        Ok(Some(Self { name, length, code, strips, buffer, buffers }))
     }
 }
 
-/// The spec of a technique.
-fn spec(technique: &str, k: u64, m: u64, w: u64) -> Result<Spec> {
-    let known = TECHNIQUES.iter().find(|(name, ..)| *name == technique);
-    match known {
-        Some(&(.., "raid6")) if m == 2 => Ok(Spec::new("raid6").with("k", k).with("w", w)),
-        Some(&(.., family)) if family != "raid6" => {
-            Ok(Spec::new(family).with("k", k).with("m", m).with("w", w))
-        }
-        _ => Err(Error::parameters(format!(
-            "{} with m = {m}: of Jerasure's techniques there are reed_sol_van, and \
-             reed_sol_r6_op with m = 2",
-            shown(technique)
-        ))),
-    }
+fn named(name: &str) -> Result<&'static Technique> {
+    TECHNIQUES.iter().find(|technique| technique.name == name).ok_or_else(|| {
+        let known = TECHNIQUES.map(|technique| technique.name).join(", ");
+        Error::parameters(format!("a technique must be one of {known}; got {}", shown(name)))
+    })
 }
 
 impl Foreign for Jerasure {
@@ -112,45 +225,61 @@ impl Foreign for Jerasure {
             return Err(not_recognised(&files[0], why));
         };
         let meta = Meta::read(path)?;
-        let (k, n) = (data_nodes(&meta.code)?, meta.code.node_count());
+        let (k, n) = (meta.strips.k, meta.code.node_count());
         let names = fragment_names(&meta.name, k, n);
         let numbered = files.iter().filter_map(|path| {
             let number = names.iter().position(|name| name == file_name(path))?;
             Some((number, path.clone()))
         });
         let files = by_number(n, numbered)?;
-        let layout = layout(&meta, k, lengths(&files)?.into_iter().flatten().next());
-        let Meta { code, name, .. } = meta;
-        Ok(Survey { code, name: name.into(), layout, header: 0, files })
+        let cell = cell(&meta, lengths(&files)?.into_iter().flatten().next());
+        if !cell.is_multiple_of(meta.strips.bytes()) {
+            let strip = meta.strips.bytes();
+            let why =
+                format!("it makes cells of {cell} bytes, which are not whole strips of {strip}");
+            return Err(not_recognised(path, &why));
+        }
+        let Meta { code, name, strips, length, .. } = meta;
+        let layout = layout(k, length, cell);
+        let packet = strips.packet();
+        Ok(Survey { code, name: name.into(), layout, header: 0, packet, files, warning: None })
     }
 
-    fn plan(&self, code: &Code, name: &str, length: u64, _: &Hints) -> Result<Plan> {
-        expect_family(code, &TECHNIQUES.map(|(.., family)| family))?;
-        let (k, n) = (data_nodes(code)?, code.node_count());
-        let w = code.symbols().map_or(0, |symbols| symbols.field().width());
-        let cell = length.div_ceil(k as u64).next_multiple_of(u64::from(w) * LONG);
-        let technique = TECHNIQUES.iter().find(|(.., family)| *family == code.spec().family());
-        let (technique, number, _) = technique.copied().unwrap_or(TECHNIQUES[0]);
-        let meta =
-            format!("{name}\n{length}\n{k} {} {w} 0 {length}\n{technique}\n{number}\n1\n", n - k);
-        let files = fragment_names(name, k, n).into_iter().map(|name| (name, Vec::new())).collect();
-        let cell = cell.max(1);
+    fn plan(&self, code: &Code, name: &str, length: u64, hints: &Hints) -> Result<Plan> {
+        let technique = Technique::of(code)?;
+        let strips = Strips::of(code, technique, hints.packet.unwrap_or(DEFAULT_PACKET) as u64)?;
+        let (n, Strips { k, w, packet }) = (code.node_count(), &strips);
+        let cell = length.div_ceil(*k as u64).next_multiple_of(strips.unit());
+        let meta = format!(
+            "{name}\n{length}\n{k} {} {w} {} {length}\n{}\n{}\n1\n",
+            n - k,
+            packet.unwrap_or(0),
+            technique.name,
+            technique.number
+        );
+        let files = fragment_names(name, *k, n).into_iter().map(|name| (name, Vec::new()));
         Ok(Plan {
-            layout: Layout { k, length, cell, last: Last::Even(cell) },
-            files,
+            layout: layout(*k, length, cell),
+            packet: strips.packet(),
+            files: files.collect(),
             others: vec![(format!("{}{META}", stem(name)), meta.into_bytes())],
         })
     }
 }
 
-/// One buffer is as long as the fragments say; of several, the stated size counts.
-fn layout(meta: &Meta, k: usize, fragment: Option<u64>) -> Layout {
-    let cell = match meta.buffers {
+/// The bytes of a cell. One buffer is as long as the fragments say; of several, the stated size
+/// counts.
+fn cell(meta: &Meta, fragment: Option<u64>) -> u64 {
+    match meta.buffers {
         0 | 1 => fragment.unwrap_or(0),
-        _ => meta.buffer / k as u64,
-    };
+        _ => meta.buffer / meta.strips.k as u64,
+    }
+}
+
+fn layout(k: usize, length: u64, cell: u64) -> Layout {
+    // Fragments of an empty file are empty.
     let cell = cell.max(1);
-    Layout { k, length: meta.length, cell, last: Last::Even(cell) }
+    Layout { k, length, cell, last: Last::Even(cell) }
 }
 
 /// A name up to the first dot.
@@ -181,7 +310,7 @@ mod tests {
         ) {
             let text = format!("a\n{length}\n{k} {m} 8 0 {buffer}\nreed_sol_van\n0\n{buffers}\n");
             if let Ok(Some(meta)) = Meta::parse(&text) {
-                let layout = layout(&meta, k as usize, fragment);
+                let layout = layout(k as usize, meta.length, cell(&meta, fragment));
                 prop_assert!(layout.parity_length() >= layout.fragment_length(0));
                 prop_assert!(layout.runs().take(9).all(|run| run.length <= length));
             }
@@ -206,8 +335,17 @@ mod tests {
         for (from, to) in [("1000\n4", "many\n4"), ("4 2 8 0 1000", "4 2 8 0"), ("\n1\n", "\n")] {
             assert!(Meta::parse(&good.replace(from, to)).unwrap().is_none(), "{to}");
         }
-        for (from, to) in [("reed_sol_van", "cauchy_good"), ("4 2 8", "0 2 8"), ("4 2 8", "4 2 9")]
-        {
+        for (from, to) in [
+            ("reed_sol_van", "no_coding"),
+            ("4 2 8", "0 2 8"),
+            ("4 2 8", "4 2 9"),
+            // Packets are what these compute with.
+            ("reed_sol_van", "cauchy_good"),
+            ("4 2 8 0 1000\nreed_sol_van", "4 3 5 8 1000\nliberation"),
+            ("4 2 8 0 1000\nreed_sol_van", "4 2 5 12 1000\nliberation"),
+            ("4 2 8 0 1000\nreed_sol_van", "4 2 5 9000000000 1000\nliberation"),
+            ("4 2 8 0 1000\nreed_sol_van", "4 2 7 8 1000\nliber8tion"),
+        ] {
             assert!(Meta::parse(&good.replace(from, to)).is_err(), "{to}");
         }
     }

@@ -8,7 +8,8 @@
 /// What a last stripe that is not full looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Last {
-    /// Its cells are shorter than others, all alike and a multiple of so many bytes; padded.
+    /// Its cells are padded, shorter than those of other stripes, and equally long: a multiple of
+    /// this number of bytes.
     Even(u64),
     /// Its data fills one cell after the other and ends where it ends; parity cells are as long as
     /// the first, and made as if zeros followed.

@@ -23,7 +23,7 @@ use std::fs::{self, File};
 use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 
-use paritas::{Code, Spec};
+use paritas::{Code, Codec, CodecOptions, Spec};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::foreign::fragments::{Fragment, Fragments};
@@ -44,7 +44,7 @@ pub enum Format {
     Isal,
     /// Files of the same kind with the cells of HDFS's erasure-coded blocks.
     Hdfs,
-    /// The files of Jerasure's example `encoder`, with its Reed-Solomon techniques.
+    /// The files of Jerasure's example `encoder`, with all of its techniques.
     Jerasure,
 }
 
@@ -69,6 +69,8 @@ pub struct Hints {
     pub length: Option<u64>,
     /// The bytes of a cell.
     pub cell: Option<u64>,
+    /// The bytes of a packet. Exporting takes those of the object if none are given.
+    pub packet: Option<usize>,
 }
 
 impl Hints {
@@ -96,13 +98,19 @@ struct Survey {
     layout: Layout,
     /// The bytes before a fragment's payload.
     header: u64,
+    /// The bytes of a packet, of a code in the packet layout.
+    packet: Option<usize>,
     /// By number.
     files: Vec<Option<PathBuf>>,
+    /// What the fragments leave in doubt, if anything.
+    warning: Option<String>,
 }
 
 /// Fragments that are to be written.
 struct Plan {
     layout: Layout,
+    /// The bytes of a packet, of a code in the packet layout.
+    packet: Option<usize>,
     /// By number, the name of a fragment's file and what stands before its payload; all headers
     /// are of one length.
     files: Vec<(String, Vec<u8>)>,
@@ -141,12 +149,23 @@ pub fn import(
     };
     let files = survey.files.into_iter().map(|path| path.map(open).transpose());
     let files = files.collect::<Result<Vec<_>>>()?;
-    let fragments = Fragments::new(survey.code.clone(), survey.layout, survey.header, files)?;
+    let codec = codec(&survey.code, survey.packet)?;
+    let fragments = Fragments::new(codec, survey.layout, survey.header, files)?;
     fragments.check()?;
     let mut job = job(survey.code, survey.name);
     job.length_hint = Some(survey.layout.length);
-    let encoded = encode(&job, fragments.reader(), progress)?;
+    job.packet = survey.packet.unwrap_or(job.packet);
+    let mut encoded = encode(&job, fragments.reader(), progress)?;
+    encoded.warnings.extend(survey.warning);
     Ok(ImportReport { encoded, missing: fragments.missing() })
+}
+
+/// Makes the codec that computes fragments of a code. `packet` is the bytes of a packet, for a code
+/// in the packet layout.
+fn codec(code: &Code, packet: Option<usize>) -> Result<Codec> {
+    let options = CodecOptions::default().threads(1);
+    let options = packet.map_or(options.clone(), |packet| options.packet(packet));
+    Ok(Codec::with_options(code.clone(), options)?)
 }
 
 /// The files that paths name, and those in folders, in order.
@@ -201,7 +220,9 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     let length = object.length().ok_or_else(|| {
         Error::too_few(format!("{}: no shard is left that states the object's length", shown(name)))
     })?;
-    let plan = job.format.foreign().plan(object.code(), name, length, &job.hints)?;
+    let packet = Some(job.hints.packet.unwrap_or(object.packet()));
+    let hints = Hints { packet, ..job.hints.clone() };
+    let plan = job.format.foreign().plan(object.code(), name, length, &hints)?;
     let paths = |files: &[(String, Vec<u8>)]| -> Vec<PathBuf> {
         files.iter().map(|(name, _)| job.directory.join(name)).collect()
     };
@@ -221,7 +242,7 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     let spread = Spread::new(begun, plan.layout, header);
     let target = DecodeTarget::Writer(Box::new(spread.writer()));
     decode(object, target, job.threads, progress)?;
-    let mut files = spread.finish(object.code().clone())?;
+    let mut files = spread.finish(&codec(object.code(), plan.packet)?)?;
     files.extend(begin(&others, &plan.others)?);
     commit(files, &[], job.sync)?;
     Ok(fragments.into_iter().chain(others).collect())
@@ -286,6 +307,6 @@ fn expect_family(code: &Code, families: &[&str]) -> Result<()> {
     Err(Error::parameters(format!(
         "{} is not a code of this format, which takes {}; decode, and encode with that",
         code.spec(),
-        families.join(" or ")
+        families.join(", ")
     )))
 }

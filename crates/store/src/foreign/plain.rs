@@ -36,7 +36,13 @@ impl Foreign for Plain {
             )));
         }
         let layout = Layout { k, length, cell: part.max(1), last: Last::Even(part.max(1)) };
-        Ok(Survey { code, name, layout, header: 0, files })
+        let warning = hints.length.is_none().then(|| {
+            format!(
+                "these fragments do not tell the length of the file: all {most} bytes are kept, with \
+                 the zeros that pad the last ones, if any; give the length (--length) to leave them out"
+            )
+        });
+        Ok(Survey { code, name, layout, header: 0, packet: None, files, warning })
     }
 
     fn plan(&self, code: &Code, name: &str, length: u64, _: &Hints) -> Result<Plan> {
@@ -46,7 +52,7 @@ impl Foreign for Plain {
         let word = code.symbols().map_or(1, |symbols| u64::from(symbols.field().width()) / 8);
         let cell = length.div_ceil(k as u64).next_multiple_of(word).max(word);
         let layout = Layout { k, length, cell, last: Last::Even(cell) };
-        Ok(Plan { layout, files: names(name, code), others: Vec::new() })
+        Ok(Plan { layout, packet: None, files: names(name, code), others: Vec::new() })
     }
 }
 

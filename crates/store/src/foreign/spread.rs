@@ -3,10 +3,10 @@
 use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
 
-use paritas::{Code, Codec, CodecOptions};
+use paritas::Codec;
 
 use crate::error::{Error, Result};
-use crate::foreign::fragments::CHUNK;
+use crate::foreign::fragments::chunk;
 use crate::foreign::layout::{Layout, Run};
 use crate::shard::place::Pending;
 
@@ -20,7 +20,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Over files that all begin with headers of so many bytes.
+    /// Spreads a file over `files`, all of which begin with a header of `header` bytes.
     pub fn new(files: Vec<Pending>, layout: Layout, header: u64) -> Self {
         Self { files: Arc::new(files), layout, header }
     }
@@ -32,16 +32,16 @@ impl Spread {
     }
 
     /// Writes the parity, and what pads the data; the files are then complete.
-    pub fn finish(self, code: Code) -> Result<Vec<Pending>> {
+    pub fn finish(self, codec: &Codec) -> Result<Vec<Pending>> {
         for (number, file) in self.files.iter().enumerate() {
             file.set_length(self.header + self.layout.fragment_length(number))?;
         }
-        let codec = Codec::with_options(code, CodecOptions::default().threads(1))?;
+        let chunk = chunk(codec);
         let end = self.layout.parity_length();
         let mut start = 0;
         while start < end {
-            let length = (end - start).min(CHUNK as u64) as usize;
-            self.write_parity(&codec, start, length)?;
+            let length = (end - start).min(chunk as u64) as usize;
+            self.write_parity(codec, start, length)?;
             start += length as u64;
         }
         Arc::try_unwrap(self.files)

@@ -115,7 +115,8 @@ impl Foreign for Zfec {
         let code = Code::new(&Spec::new("zfec").with("k", k).with("m", n - k))?;
         let numbered = headers.iter().zip(files).map(|(h, path)| (h.share as usize, path.clone()));
         let files = by_number(n as usize, numbered)?;
-        Ok(Survey { code, name: prefix(path).into(), layout: layout(k, length), header, files })
+        let (name, layout) = (prefix(path).into(), layout(k, length));
+        Ok(Survey { code, name, layout, header, packet: None, files, warning: None })
     }
 
     fn plan(&self, code: &Code, name: &str, length: u64, _: &Hints) -> Result<Plan> {
@@ -128,7 +129,7 @@ impl Foreign for Zfec {
             (format!("{name}.{share:0digits$}_{n:0digits$}.fec"), header.to_bytes())
         };
         let files = (0..n).map(file).collect();
-        Ok(Plan { layout: layout(k, length), files, others: Vec::new() })
+        Ok(Plan { layout: layout(k, length), packet: None, files, others: Vec::new() })
     }
 }
 

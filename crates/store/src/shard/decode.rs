@@ -149,7 +149,7 @@ pub(crate) fn check_digest(object: &Object, digest: Digest) -> Result<()> {
         Some(stated) if stated != digest => Err(Error::digest(format!(
             "{}: all blocks that were read are intact, yet the object's digest is {digest}, and not \
              {stated} as its shards state",
-            shown(object.name())
+            object.label()
         ))),
         _ => Ok(()),
     }

@@ -8,6 +8,7 @@
 
 pub mod format;
 
+mod choose;
 mod crew;
 mod decode;
 mod encode;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use paritas::{Code, CodecOptions, Pin, Spec};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
+use crate::shard::choose::tell_apart;
 use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
 use crate::shard::geometry::{Extent, Geometry, Part, planned_bytes};
 use crate::shard::names::{self, ShardName};
@@ -51,6 +52,8 @@ pub struct Object {
     pub(crate) parts: Vec<Vec<ShardFile>>,
     /// What could not be opened, whatever it holds.
     pub(crate) unread: Arc<[Unread]>,
+    /// Where another object has the same name, the digits of the id that tell them apart.
+    pub(crate) digits: Option<String>,
 }
 
 /// Looks for shards in files and directories (not in directories below these). What reads the
@@ -73,40 +76,6 @@ pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> 
     gathering.finish(&options)
 }
 
-impl Inventory {
-    /// The object with this id or name; without one, the only object.
-    ///
-    /// # Errors
-    /// [`ErrorKind::NotRecognised`] when there is none, [`ErrorKind::Ambiguous`] when there are
-    /// several; the message lists them.
-    pub fn choose(&self, wanted: Option<&OsStr>) -> Result<&Object> {
-        let fits = |object: &&Object| {
-            wanted.is_none_or(|w| *w == *object.name() || *w == *object.id().to_string())
-        };
-        let found: Vec<&Object> = self.objects.iter().filter(fits).collect();
-        let list = |objects: &[&Object]| -> String {
-            let lines = objects.iter().map(|o| format!("\n  {} {}", o.id(), shown(o.name())));
-            lines.collect()
-        };
-        match (&found[..], wanted) {
-            ([object], _) => Ok(object),
-            ([], Some(wanted)) if !self.objects.is_empty() => Err(Error::new(
-                ErrorKind::NotRecognised,
-                format!(
-                    "there is no object {}, but{}",
-                    shown(wanted),
-                    list(&self.objects.iter().collect::<Vec<_>>())
-                ),
-            )),
-            ([], _) => Err(Error::new(ErrorKind::NotRecognised, "there is no shard to be read")),
-            (several, _) => Err(Error::new(
-                ErrorKind::Ambiguous,
-                format!("there are {} objects; name one:{}", several.len(), list(several)),
-            )),
-        }
-    }
-}
-
 impl Object {
     /// The id.
     pub fn id(&self) -> ObjectId {
@@ -116,6 +85,16 @@ impl Object {
     /// The base name, which may be any bytes.
     pub fn name(&self) -> &OsStr {
         self.identity.name()
+    }
+
+    /// What messages call the object: its name and, if another object of this name was found, as
+    /// many digits of its id as tell them apart.
+    pub fn label(&self) -> String {
+        let name = shown(self.name());
+        match &self.digits {
+            None => name.to_string(),
+            Some(digits) => format!("{name} (id {digits})"),
+        }
     }
 
     /// The code, as its shards pin it.
@@ -397,6 +376,7 @@ impl Gathering {
             object.unread = Arc::clone(&unread);
             object.settle();
         }
+        tell_apart(&mut objects);
         Inventory { objects, ignored: self.ignored }
     }
 }
@@ -404,7 +384,7 @@ impl Gathering {
 impl Object {
     fn new(identity: Identity, geometry: Arc<Geometry>) -> Self {
         let parts = vec![Vec::new(); geometry.part_count()];
-        Self { identity, geometry, total: None, parts, unread: Arc::new([]) }
+        Self { identity, geometry, total: None, parts, unread: Arc::new([]), digits: None }
     }
 
     /// Takes a file, or says why the code has none such.

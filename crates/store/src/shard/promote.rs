@@ -21,7 +21,6 @@ use crate::shard::place::{directory_of, sync_directories_of};
 use crate::shard::rebuild::{make_from, needed_buffers};
 use crate::shard::repair::{Rebuild, Targets, name_one};
 use crate::shard::sources::{Depth, Sources};
-use crate::shown::shown;
 
 /// How to promote.
 #[derive(Debug, Clone)]
@@ -74,7 +73,7 @@ pub fn promote(object: &Object, job: &PromoteJob, progress: Progress<'_>) -> Res
     if object.stages() == 1 {
         return Err(Error::parameters(format!(
             "{}: {} is made in one stage, and there is nothing to promote; dpg and bbdpg codes have two",
-            shown(object.name()),
+            object.label(),
             object.code().spec()
         )));
     }

@@ -242,7 +242,7 @@ impl<'a> Sources<'a> {
         let message = format!(
             "{}: segment {number} of {} (bytes {} to {}) {verdict}: {} of {shards} shards are good \
              there, {enough}; {}",
-            shown(self.object.name()),
+            self.object.label(),
             self.extent.count(),
             bytes.start,
             bytes.end,
@@ -383,7 +383,7 @@ pub(crate) fn unopened(object: &Object) -> impl Iterator<Item = (usize, FileRepo
 
 /// Nothing can be located.
 fn no_length(object: &Object) -> Error {
-    let name = shown(object.name());
+    let name = object.label();
     let message = format!("no shard of {name} has a readable footer, so its length is unknown");
     let seen: Vec<usize> =
         (0..object.parts.len()).filter(|&part| !object.parts[part].is_empty()).collect();

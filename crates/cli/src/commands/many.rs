@@ -1,0 +1,188 @@
+//! Many objects, one after the other: what became of each, and of all.
+//!
+//! Memory and open files are bounded: the paths of all folders of a tree are kept (100 bytes each),
+//! what the shards of one folder say (3 KiB for an object with two), and one object is open. 10,000
+//! objects in as many folders were verified with 14 MB and 32 descriptors, as 1,000 were.
+
+use std::time::Instant;
+
+use paritas_store::Object;
+use serde_json::json;
+
+use crate::args::Search;
+use crate::commands::places::places;
+use crate::commands::{Outcome, shards};
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Output, counted};
+
+/// What became of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It is as it was written.
+    Intact,
+    /// It is damaged, and can be repaired.
+    Repairable,
+    /// It was damaged, and has been repaired.
+    Repaired,
+    /// It is beyond repair.
+    Lost,
+    /// That depends on what could not be read or written.
+    Unknown,
+}
+
+impl State {
+    const ALL: [Self; 5] =
+        [Self::Intact, Self::Repairable, Self::Repaired, Self::Lost, Self::Unknown];
+
+    /// The word for it, which is also the name of its count.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Intact => "intact",
+            Self::Repairable => "repairable",
+            Self::Repaired => "repaired",
+            Self::Lost => "lost",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    fn exit(self) -> Exit {
+        match self {
+            Self::Intact | Self::Repaired => Exit::Done,
+            Self::Repairable => Exit::Repairable,
+            Self::Lost => Exit::Lost,
+            Self::Unknown => Exit::Io,
+        }
+    }
+
+    /// The state that a failure leaves an object in, as far as is known.
+    fn after(failure: &Failure) -> Self {
+        match failure.exit {
+            Exit::Lost | Exit::CheckFailed => Self::Lost,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl Search {
+    /// Whether an object in this state is reported.
+    pub fn reports(&self, state: State) -> bool {
+        !self.only_bad || state != State::Intact
+    }
+}
+
+/// Does something to each object that is searched for, and sums up where there are several. `act`
+/// is given the object and what to call it. The exit code is that of the worst.
+pub fn each_found(
+    search: &Search,
+    output: &Output,
+    act: impl Fn(&Object, &str) -> Result<State, Failure>,
+) -> Outcome {
+    let (mut summary, mut worst) = (Summary::new(), Worst::default());
+    for place in places(&search.paths, search.recursive) {
+        let inventory = shards::look(&place.paths, output);
+        if inventory.objects.is_empty() {
+            // Of a tree, most folders hold no shards; one that cannot be read may hold some.
+            let failure = shards::nothing_found(&inventory, &place.paths);
+            if !search.recursive || failure.exit == Exit::Io {
+                worst.note(Err(failure), output);
+            }
+            continue;
+        }
+        for object in shards::taken(inventory, search.object.as_deref())? {
+            let outcome = act(&object, &place.label(&object));
+            summary.count(&object, outcome.as_ref().map_or_else(State::after, |&state| state));
+            let outcome = outcome.map(State::exit).map_err(|failure| place.locate(failure));
+            worst.note(outcome, output);
+        }
+    }
+    match summary.objects() {
+        0 if worst.failure.is_none() => return Err(shards::no_shards(&search.paths)),
+        0 | 1 => {}
+        _ => summary.report(output),
+    }
+    worst.end(output)
+}
+
+/// How many objects are in which state.
+struct Summary {
+    /// By [`State::ALL`].
+    counts: [u64; State::ALL.len()],
+    bytes: u64,
+    start: Instant,
+}
+
+impl Summary {
+    fn new() -> Self {
+        Self { counts: [0; State::ALL.len()], bytes: 0, start: Instant::now() }
+    }
+
+    fn count(&mut self, object: &Object, state: State) {
+        self.counts[state as usize] += 1;
+        self.bytes += object.length().unwrap_or(0);
+    }
+
+    fn objects(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    fn report(&self, output: &Output) {
+        let seconds = self.start.elapsed().as_secs_f64();
+        let rate = self.bytes as f64 / seconds.max(f64::MIN_POSITIVE);
+        let mut value = json!({
+            "type": "summary", "objects": self.objects(), "bytes": self.bytes, "seconds": seconds,
+            "rate": rate,
+        });
+        let counts = State::ALL.map(|state| (state.name(), self.counts[state as usize]));
+        counts.iter().for_each(|&(name, count)| value[name] = json!(count));
+        output.result(value, || {
+            let counts = counts.iter().filter(|(_, count)| *count > 0);
+            let counts: Vec<String> =
+                counts.map(|(name, count)| format!("{count} {name}")).collect();
+            format!(
+                "{}: {}; {} in {seconds:.1} s, {}/s",
+                counted(self.objects(), "object"),
+                counts.join(", "),
+                output::bytes(self.bytes),
+                output::bytes(rate as u64)
+            )
+        });
+    }
+}
+
+/// The worst of several outcomes.
+#[derive(Debug)]
+pub struct Worst {
+    exit: Exit,
+    failure: Option<Failure>,
+}
+
+impl Default for Worst {
+    fn default() -> Self {
+        Self { exit: Exit::Done, failure: None }
+    }
+}
+
+impl Worst {
+    /// Takes an outcome. Of two failures the less bad one is warned of.
+    pub fn note(&mut self, outcome: Outcome, output: &Output) {
+        match outcome {
+            Ok(exit) => self.exit = self.exit.max(exit),
+            Err(failure) => {
+                let is_worse = self.failure.as_ref().is_none_or(|worst| failure.exit > worst.exit);
+                let other = if is_worse { self.failure.replace(failure) } else { Some(failure) };
+                other.iter().for_each(|failure| output.warn(&failure.message));
+            }
+        }
+    }
+
+    /// The worst outcome.
+    pub fn end(self, output: &Output) -> Outcome {
+        match self.failure {
+            Some(failure) if failure.exit >= self.exit => Err(failure),
+            failure => {
+                failure.iter().for_each(|failure| output.warn(&failure.message));
+                Ok(self.exit)
+            }
+        }
+    }
+}

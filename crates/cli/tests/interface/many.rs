@@ -1,0 +1,282 @@
+//! Many objects: trees, summaries, decoding to a folder, and how objects are told apart.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use paritas::Code;
+use paritas_store::{EncodeJob, encode};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::args;
+use crate::common::{Run, exit, names, run};
+
+/// Encodes some bytes as 1+1 under a name, without a process; returns the id.
+fn put(folder: &Path, name: impl AsRef<OsStr>, content: &[u8]) -> String {
+    fs::create_dir_all(folder).unwrap();
+    let code = Code::new(&"1+1".parse().unwrap()).unwrap();
+    let mut job = EncodeJob::new(code, name.as_ref(), vec![folder.to_owned()]);
+    (job.sync, job.threads) = (false, 1);
+    encode(&job, content, &|_| {}).unwrap().object.to_string()
+}
+
+/// The shard of a name that is written as 1+1.
+fn shard(folder: &Path, name: &str, index: usize) -> PathBuf {
+    folder.join(format!("{name}.{index}of2.paritas"))
+}
+
+/// Takes the second half of a file away.
+fn cut(path: &Path) {
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+}
+
+/// A folder to put things into.
+struct Yard(TempDir);
+
+impl Yard {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A tree with an intact object, one that misses a shard, and a lost one whose name is that of
+    /// the first; in another folder a file that is no shard.
+    fn tree() -> Self {
+        let yard = Self::new();
+        put(&yard.path("tree"), "top", b"intact");
+        put(&yard.path("tree/a"), "object", b"repairable");
+        fs::remove_file(shard(&yard.path("tree/a"), "object", 0)).unwrap();
+        put(&yard.path("tree/b/c"), "object", b"lost");
+        [0, 1].iter().for_each(|&index| cut(&shard(&yard.path("tree/b/c"), "object", index)));
+        fs::create_dir(yard.path("tree/d")).unwrap();
+        fs::write(yard.path("tree/d/file"), "no shard").unwrap();
+        yard
+    }
+}
+
+/// The last line, which is the summary, and the lines before.
+fn summed(run: &Run) -> (Value, Vec<Value>) {
+    let mut lines = run.results();
+    let summary = lines.pop().unwrap();
+    assert_eq!(summary["type"], "summary", "{run}");
+    (summary, lines)
+}
+
+fn counts(summary: &Value) -> [u64; 6] {
+    let names = ["objects", "intact", "repairable", "repaired", "lost", "unknown"];
+    names.map(|name| summary[name].as_u64().unwrap())
+}
+
+#[test]
+fn trees_are_verified_and_summed_up() {
+    let yard = Yard::tree();
+    let tree = yard.path("tree");
+    let plain = run(args!["verify", &tree, "--json"]).expect(exit::DONE);
+    assert_eq!(plain.result()["name"], "top", "only the folder itself");
+
+    let all = run(args!["verify", "--recursive", &tree, "--json"]).expect(exit::LOST);
+    let (summary, lines) = summed(&all);
+    assert_eq!(counts(&summary), [3, 1, 1, 0, 1, 0], "{summary}");
+    // Nothing is left that tells the length of the lost one.
+    assert_eq!(summary["bytes"], "intact".len() + "repairable".len());
+    let rate = summary["bytes"].as_f64().unwrap() / summary["seconds"].as_f64().unwrap();
+    assert!((summary["rate"].as_f64().unwrap() / rate - 1.0).abs() < 1e-6, "{summary}");
+    let states: Vec<&str> = lines.iter().map(|line| line["status"].as_str().unwrap()).collect();
+    assert_eq!(states, ["intact", "repairable", "lost"]);
+
+    let text = run(args!["verify", "-r", &tree]).expect(exit::LOST).text();
+    assert!(
+        text.contains("\na/object: repairable") && text.contains("\nb/c/object: lost"),
+        "{text}"
+    );
+    let last = text.lines().last().unwrap();
+    assert!(last.starts_with("3 objects: 1 intact, 1 repairable, 1 lost; 16 B in "), "{text}");
+
+    // Only what is bad is listed, and all is counted.
+    let bad = run(args!["verify", "-r", &tree, "--only-bad", "--json"]).expect(exit::LOST);
+    let (summary, lines) = summed(&bad);
+    assert_eq!((counts(&summary)[0], lines.len()), (3, 2));
+    let one = run(args!["verify", "-r", tree.join("a"), "--only-bad", "--json"]);
+    assert_eq!(one.expect(exit::REPAIRABLE).result()["status"], "repairable", "no summary of one");
+    let fine = run(args!["verify", &tree, "--only-bad"]).expect(exit::DONE);
+    assert!(fine.stdout.is_empty(), "{fine}");
+}
+
+#[test]
+fn trees_are_repaired() {
+    let yard = Yard::tree();
+    let tree = yard.path("tree");
+    let repair = run(args!["repair", "-r", &tree, "--json"]).expect(exit::LOST);
+    let (summary, lines) = summed(&repair);
+    assert_eq!(counts(&summary), [3, 1, 0, 1, 1, 0], "{summary}");
+    assert_eq!(lines.len(), 2, "{repair}");
+    let message = repair.error()["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("b/c: ") && message.contains("object"), "{message}");
+    assert!(shard(&yard.path("tree/a"), "object", 0).is_file());
+    fs::remove_dir_all(yard.path("tree/b")).unwrap();
+    let again = run(args!["repair", "-r", &tree, "--only-bad"]).expect(exit::DONE);
+    assert!(again.text().starts_with("2 objects: 2 intact; "), "{again}");
+}
+
+/// The trees of two disks, over which each set is spread.
+#[test]
+fn folders_at_the_same_path_hold_one_set() {
+    let yard = Yard::new();
+    let disks = ["one", "two"].map(|disk| yard.path(disk));
+    for below in ["a", "b"] {
+        put(&disks[0].join(below), "object", below.as_bytes());
+        fs::create_dir_all(disks[1].join(below)).unwrap();
+        let [from, to] = disks.each_ref().map(|disk| shard(&disk.join(below), "object", 1));
+        fs::rename(from, to).unwrap();
+    }
+    let apart = run(args!["verify", "-r", yard.0.path(), "--json"]).expect(exit::REPAIRABLE);
+    assert_eq!(counts(&summed(&apart).0), [4, 0, 4, 0, 0, 0]);
+    let both = run(args!["verify", "-r", &disks[0], &disks[1], "--json"]).expect(exit::DONE);
+    assert_eq!(counts(&summed(&both).0), [2, 2, 0, 0, 0, 0]);
+}
+
+#[test]
+fn links_are_not_followed_and_empty_trees_exit_with_4() {
+    let yard = Yard::tree();
+    let empty = yard.path("empty");
+    fs::create_dir_all(empty.join("below")).unwrap();
+    symlink(yard.path("tree"), empty.join("below/link")).unwrap();
+    symlink("..", empty.join("below/loop")).unwrap();
+    for path in [&empty, &yard.path("nowhere")] {
+        let none = run(args!["verify", "-r", path]).expect(exit::NOT_RECOGNISED);
+        assert!(none.stderr.contains(path.to_str().unwrap()), "{none}");
+    }
+    let named = args!["verify", "-r", yard.path("tree"), "--object", "top"];
+    run(named).expect(exit::ARGUMENTS);
+}
+
+#[test]
+fn a_folder_is_decoded_to_a_folder() {
+    let yard = Yard::new();
+    let (shards, out) = (yard.path("shards"), yard.path("out/new"));
+    let odd = OsStr::from_bytes(b"caf\xe9\n");
+    let contents: [(&OsStr, &[u8]); 3] =
+        [(OsStr::new("one"), b"first"), (OsStr::new("two"), b"second"), (odd, b"third")];
+    let ids = contents.map(|(name, content)| put(&shards, name, content));
+    // A path that ends with a slash is a folder, also before it exists.
+    let new = format!("{}/", out.display());
+    let decode = |to: &str, more: &[&str]| {
+        let more = more.iter().map(OsString::from);
+        run(args!["decode", &shards, "--out", to, "--json"].into_iter().chain(more))
+    };
+    let reports = decode(&new, &[]).expect(exit::DONE).results();
+    assert_eq!(reports.len(), 3);
+    for (name, content) in contents {
+        assert_eq!(fs::read(out.join(name)).unwrap(), content);
+    }
+    assert_eq!(names(&out).len(), 3);
+
+    // Nothing is replaced unless it is to be, and what fails does not stop the rest.
+    fs::write(out.join("one"), "precious").unwrap();
+    fs::remove_file(out.join("two")).unwrap();
+    let refused = decode(&new, &[]).expect(exit::ARGUMENTS);
+    assert_eq!(refused.results().len(), 1, "{refused}");
+    assert_eq!(fs::read(out.join("one")).unwrap(), b"precious");
+    assert_eq!(fs::read(out.join("two")).unwrap(), b"second");
+    decode(out.to_str().unwrap(), &["--force"]).expect(exit::DONE);
+    assert_eq!(fs::read(out.join("one")).unwrap(), b"first");
+
+    // A lost object leaves nothing, and its exit code is the worst.
+    [0, 1].iter().for_each(|&index| cut(&shard(&shards, "one", index)));
+    let rest = yard.path("rest");
+    fs::create_dir(&rest).unwrap();
+    let lost = decode(rest.to_str().unwrap(), &[]).expect(exit::LOST);
+    assert_eq!((lost.results().len(), names(&rest).len()), (2, 2), "{lost}");
+    assert!(!rest.join("one").exists());
+
+    // One of them, by the beginning of its id.
+    let chosen = yard.path("chosen/");
+    let prefix = ids[1][..6].to_uppercase();
+    decode(chosen.to_str().unwrap(), &["--object", &prefix]).expect(exit::DONE);
+    assert_eq!(names(&chosen), ["two"]);
+}
+
+/// Encodes until two objects have ids that begin alike.
+fn alike(folder: &Path) -> (Vec<String>, String) {
+    let mut ids: Vec<String> = Vec::new();
+    loop {
+        let id = put(folder, format!("name{}", ids.len()), b"content");
+        ids.push(id);
+        let last = &ids[ids.len() - 1][..FEWEST];
+        if ids[..ids.len() - 1].iter().any(|id| id.starts_with(last)) {
+            let last = last.to_owned();
+            return (ids, last);
+        }
+    }
+}
+
+/// The fewest digits that name an object.
+const FEWEST: usize = 4;
+
+#[test]
+fn ids_may_be_cut_where_they_stay_unique() {
+    let yard = Yard::new();
+    let shards = yard.path("shards");
+    let id = put(&shards, "object", b"object");
+    put(&shards, &id[..FEWEST], b"a name like an id");
+    let decode = |object: &str| run(args!["decode", &shards, "--out", "-", "--object", object]);
+    assert_eq!(decode(&id[..FEWEST]).expect(exit::DONE).stdout, b"a name like an id");
+    assert_eq!(decode(&id[..FEWEST + 1]).expect(exit::DONE).stdout, b"object");
+    assert_eq!(decode(&id).expect(exit::DONE).stdout, b"object");
+    decode(&id[..FEWEST - 1]).expect(exit::NOT_RECOGNISED);
+    let wrong = if id.starts_with('0') { "1" } else { "0" };
+    decode(&format!("{wrong}{}", &id[1..])).expect(exit::NOT_RECOGNISED);
+}
+
+#[test]
+fn an_ambiguous_beginning_lists_the_candidates() {
+    let yard = Yard::new();
+    let shards = yard.path("shards");
+    let (ids, prefix) = alike(&shards);
+    let candidates: Vec<&String> = ids.iter().filter(|id| id.starts_with(&prefix)).collect();
+    let other = ids.iter().find(|id| !id.starts_with(&prefix)).unwrap();
+    let end = run(args!["verify", &shards, "--object", &prefix]).expect(exit::ARGUMENTS);
+    assert!(candidates.iter().all(|id| end.stderr.contains(*id)), "{end}");
+    assert!(!end.stderr.contains(other), "{end}");
+}
+
+#[test]
+fn objects_of_one_name_are_told_apart_by_id() {
+    let yard = Yard::new();
+    let folders = ["one", "two"].map(|folder| yard.path(folder));
+    let ids = folders.each_ref().map(|folder| put(folder, "twin", b"content"));
+    put(&folders[0], "other", b"other");
+    fs::remove_file(shard(&folders[1], "twin", 0)).unwrap();
+    for command in ["verify", "info", "repair"] {
+        let end = run(args![command, &folders[0], &folders[1]]);
+        for id in &ids {
+            assert!(end.text().contains(&format!("twin (id {})", &id[..8])), "{end}");
+        }
+        assert!(!end.text().contains("other (id"), "{end}");
+    }
+    let out = yard.path("out/");
+    let decode = |more: &[&str]| {
+        let more = more.iter().map(OsString::from);
+        run(args!["decode", &folders[0], &folders[1], "--out", &out].into_iter().chain(more))
+    };
+    // Which of them is meant is not guessed; the other object is no part of that.
+    let refused = decode(&[]).expect(exit::ARGUMENTS);
+    assert!(ids.iter().all(|id| refused.stderr.contains(id.as_str())), "{refused}");
+    assert_eq!(names(&out), ["other"]);
+    let by_name = decode(&["--object", "twin"]).expect(exit::ARGUMENTS);
+    assert!(ids.iter().all(|id| by_name.stderr.contains(id.as_str())), "{by_name}");
+    decode(&["--object", &ids[0][..8]]).expect(exit::DONE);
+    assert_eq!(names(&out), ["other", "twin"]);
+    // A failure names them so, too.
+    cut(&shard(&folders[1], "twin", 1));
+    fs::remove_file(shard(&folders[1], "twin", 0)).unwrap();
+    let lost = run(args!["repair", &folders[0], &folders[1]]).expect(exit::LOST);
+    assert!(lost.stderr.contains(&format!("twin (id {})", &ids[1][..8])), "{lost}");
+}
