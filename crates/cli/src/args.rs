@@ -110,7 +110,9 @@ A file that changes while it is read is exit 6, and no shards are left. What gro
 goes through a pipe, which ends where it happens to end.
 
 Shards are named NAME.<i>of<n>.paritas; n counts those too that `promote` adds to a dpg or bbdpg \
-code.
+code. They give nobody more access than the file does: they get its permissions, less execution \
+and the umask, and its owner and group where the process may give files away (root may). The \
+file's mode and modification time are stored, and `decode` restores them; a pipe has neither.
 JSON: type \"encode\", object, name, code, stage, stages, length, digest, stored_bytes, seconds, \
 shards [{index, path}], warnings."
 )]
@@ -163,7 +165,9 @@ Examples:
   paritas decode shards --out photos.tar
   paritas decode /disk1 /disk2 /disk4 --object db.dump --out - | psql
 
-Shards are found by content: names do not matter, damaged and foreign files do no harm.
+Shards are found by content: names do not matter, damaged and foreign files do no harm. The file \
+gets the permissions and the modification time of the one that was encoded; until it is complete \
+nobody but its owner can open it.
 JSON: type \"decode\", object, name, code, stage, stages, length, digest, seconds, path, shards \
 [{index, stage, state (missing, damaged, unreadable), path, notes}].")]
 pub struct Decode {
@@ -179,6 +183,13 @@ pub struct Decode {
     /// Replace an existing file.
     #[arg(long)]
     pub force: bool,
+    /// Do not restore the permissions and the modification time that are stored.
+    #[arg(long)]
+    pub no_preserve: bool,
+    /// Restore the set-user-ID, set-group-ID and sticky bits too. The file belongs to whoever
+    /// decodes it, so that set-user-ID may mean another user than it did.
+    #[arg(long, conflicts_with = "no_preserve")]
+    pub preserve_special: bool,
     #[command(flatten)]
     pub work: Work,
 }
@@ -218,7 +229,8 @@ Examples:
   paritas repair shards
   paritas repair /disk1 /disk2 /disk3 --to /disk4      what is missing goes to the new disk
 
-A repaired shard is byte for byte the one that was lost. A file that cannot be opened is left as \
+A repaired shard is byte for byte the one that was lost. It keeps the permissions and the owner of \
+the file that it replaces, or else gets what all other shards have in common. A file that cannot be opened is left as \
 it is, and the exit code is 6.
 JSON: one line an object, type \"repair\", object, name, code, stage, stages, length, seconds, \
 read_bytes (of blocks), digest_check (right, unchecked), repaired [{index, stage, was, path}], \
@@ -280,7 +292,8 @@ Example:
   paritas info shards
 
 Reads headers only; `verify` checks the contents. JSON: one line an object, type \"info\", object, \
-name, code, stage, stages, layout, packet, length, digest, shard_count (after the last stage), \
+name, code, stage, stages, layout, packet, length, digest, mode (octal digits) and modified \
+{seconds since 1970, nanoseconds} of the file that was encoded (null if unknown), shard_count (after the last stage), \
 tolerance (in this one), shards [{index, stage, files [{path, header, footer}]}], missing. Of an \
 LT code tolerance is null, and reception says how many blocks of the shards that were found it \
 takes, as multiples of k: blocks, average, p999 (99.9th percentile; the most, where runs are fewer \

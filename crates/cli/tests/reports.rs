@@ -200,8 +200,18 @@ fn info() {
     let (_folder, shards, encoded) = encoded(&Chance(5).bytes(1000), "evenodd:k=3", &[]);
     fs::remove_file(shards.join("object.3of5.paritas")).unwrap();
     let report = run(args!["info", &shards, "--json"]).expect(exit::DONE).result();
-    let fields =
-        ["layout", "packet", "length", "digest", "shard_count", "tolerance", "shards", "missing"];
+    let fields = [
+        "layout",
+        "packet",
+        "length",
+        "digest",
+        "mode",
+        "modified",
+        "shard_count",
+        "tolerance",
+        "shards",
+        "missing",
+    ];
     check_report("info", "info", &report, &[&COMMON[..], &fields].concat());
     assert_eq!(report["layout"], "packets");
     assert_eq!(report["digest"], encoded["digest"]);

@@ -17,7 +17,7 @@
 //! std::fs::remove_file(&report.shards[3])?;
 //!
 //! let inventory = scan(&[shards.clone()]);
-//! let target = DecodeTarget::File { path: shards.join("hello"), force: false, sync: false };
+//! let target = DecodeTarget::file(shards.join("hello"));
 //! decode(&inventory.objects[0], target, 0, &|_| {})?;
 //! assert_eq!(std::fs::read(shards.join("hello"))?, b"hello, world");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -33,10 +33,10 @@ mod shown;
 
 pub use error::{Error, ErrorKind, Result};
 pub use shard::{
-    AddedPart, DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest, DigestCheck, EncodeJob,
-    EncodeReport, FileReport, Ignored, Inventory, Object, ObjectId, Part, Progress, PromoteJob,
-    PromoteReport, ReceptionReport, RepairJob, RepairReport, RepairedShard, ShardFile, ShardReport,
-    ShardState, Status, VerifyReport, decode, encode, promote, reception, reception_key, repair,
-    scan, scan_with, verify,
+    AddedPart, Attributes, DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest, DigestCheck,
+    EncodeJob, EncodeReport, FileReport, Ignored, Inventory, Object, ObjectId, Owner, Part,
+    Preserve, Progress, PromoteJob, PromoteReport, ReceptionReport, RepairJob, RepairReport,
+    RepairedShard, ShardFile, ShardReport, ShardState, Status, Timestamp, VerifyReport, decode,
+    encode, promote, reception, reception_key, repair, scan, scan_with, verify,
 };
 pub use shown::{Shown, counted, shown};

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use paritas_store::{DecodeTarget, ShardState, decode};
+use paritas_store::{DecodeTarget, Preserve, ShardState, decode};
 use serde_json::json;
 
 use crate::args::Decode;
@@ -22,6 +22,7 @@ pub fn run(args: &Decode, output: &Output) -> Outcome {
             path: args.out.clone(),
             force: args.force,
             sync: args.work.is_synced(),
+            preserve: preserve(args),
         },
     };
     let progress = output.progress(object.length());
@@ -54,6 +55,14 @@ pub fn run(args: &Decode, output: &Output) -> Outcome {
         text
     });
     Ok(Exit::Done)
+}
+
+fn preserve(args: &Decode) -> Preserve {
+    match args {
+        Decode { no_preserve: true, .. } => Preserve::Nothing,
+        Decode { preserve_special: true, .. } => Preserve::Special,
+        _ => Preserve::Usual,
+    }
 }
 
 /// The name is to be a file's, and that is better said before the work than after it.

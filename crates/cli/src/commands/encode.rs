@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use paritas::Code;
-use paritas_store::{EncodeJob, EncodeReport, encode};
+use paritas_store::{Attributes, EncodeJob, EncodeReport, encode};
 use serde_json::{Value, json};
 
 use crate::args::Encode;
@@ -19,15 +19,16 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
     let (spec, stages) = (code.spec().to_string(), code.stages());
     let options = paritas_tune::codec_options(code.spec());
-    let (source, length) = open(&args.file)?;
+    let Source { stream, length, attributes } = open(&args.file)?;
     let mut job = EncodeJob::new(code, name(args)?, directories(args)?);
     job.length_hint = length;
+    job.attributes = attributes;
     job.force = args.force;
     job.sync = args.work.is_synced();
     job.threads = args.work.threads;
     job.options = options;
     let progress = output.progress(length);
-    let report = encode(&job, source, &|bytes| progress.advance(bytes))?;
+    let report = encode(&job, stream, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
     report.warnings.iter().for_each(|warning| output.warn(warning));
     output.result(value(&spec, &job, &report, seconds), || {
@@ -51,9 +52,23 @@ fn stages_note(stages: u8) -> String {
     }
 }
 
-fn open(path: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>), Failure> {
+/// What is to be encoded.
+struct Source {
+    stream: Box<dyn Read + Send>,
+    /// The bytes that it will give, if that is known.
+    length: Option<u64>,
+    attributes: Attributes,
+}
+
+impl Source {
+    fn pipe(stream: impl Read + Send + 'static) -> Self {
+        Self { stream: Box::new(stream), length: None, attributes: Attributes::default() }
+    }
+}
+
+fn open(path: &Path) -> Result<Source, Failure> {
     if path.as_os_str() == "-" {
-        return Ok((Box::new(io::stdin()), None));
+        return Ok(Source::pipe(io::stdin()));
     }
     let failed = |error| Failure::io(format!("reading {}", shown(path)), &error);
     let file = File::open(path).map_err(failed)?;
@@ -66,10 +81,11 @@ fn open(path: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>), Failure> {
         )));
     }
     if !metadata.is_file() {
-        return Ok((Box::new(file), None));
+        return Ok(Source::pipe(file));
     }
-    let length = metadata.len();
-    Ok((Box::new(Unchanging { file, before: metadata, read: 0 }), Some(length)))
+    let (length, attributes) = (Some(metadata.len()), Attributes::of(&metadata));
+    let stream = Box::new(Unchanging { file, before: metadata, read: 0 });
+    Ok(Source { stream, length, attributes })
 }
 
 /// A file that must stay as it is while it is read: shards of something that was never in the file

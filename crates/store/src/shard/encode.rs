@@ -11,10 +11,11 @@ use paritas::{Code, CodecOptions, DEFAULT_PACKET};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shard::Progress;
+use crate::shard::attributes::{Access, Attributes, STORED_MODE};
 use crate::shard::crew::Crew;
 use crate::shard::format::{Digest, Identity, ObjectId, Total, check_name};
 use crate::shard::geometry::{DEFAULT_BLOCK_BYTES, Geometry};
-use crate::shard::place::{Pending, Replace, commit, existing};
+use crate::shard::place::{NewFile, Pending, Replace, commit, existing};
 use crate::shard::segment::{BlockId, Segment};
 use crate::shown::{counted, shown};
 
@@ -37,6 +38,10 @@ pub struct EncodeJob {
     pub directories: Vec<PathBuf>,
     /// The length of the source, where it is known.
     pub length_hint: Option<u64>,
+    /// Mode and time of the source, which are stored, and its owner. New shards never give more
+    /// access than the source: they get its mode (without execution, and less the umask), and its
+    /// owner if the process may give files away.
+    pub attributes: Attributes,
     /// Whether shards of that name that are in the directories are to be replaced.
     pub force: bool,
     /// Whether everything is to be on the disk before the shards get their names.
@@ -59,6 +64,7 @@ impl EncodeJob {
             object: None,
             directories,
             length_hint: None,
+            attributes: Attributes::default(),
             force: false,
             sync: true,
             threads: 0,
@@ -106,7 +112,10 @@ pub fn encode(
             shown(first)
         )));
     }
-    let targets = paths.iter().map(|path| (path.clone(), Replace::Never)).collect();
+    let access = Access::of_shards(&job.attributes);
+    let new =
+        |target: &PathBuf| NewFile { target: target.clone(), replace: Replace::Never, access };
+    let targets: Vec<NewFile> = paths.iter().map(new).collect();
     let files = Pending::create_all(targets, 0)?;
     let encoding = Encoding { geometry: &geometry, identity: &identity, files: &files };
     let (total, stored) = encoding.run(job, source, progress)?;
@@ -142,6 +151,8 @@ fn prepare(job: &EncodeJob) -> Result<(Geometry, Identity)> {
     identity.packet = packet as u32;
     identity.stripes = stripes as u32;
     identity.length_hint = job.length_hint;
+    identity.mode = job.attributes.mode.map(|mode| mode & STORED_MODE);
+    identity.modified = job.attributes.modified;
     Ok((geometry, identity))
 }
 

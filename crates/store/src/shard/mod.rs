@@ -8,6 +8,7 @@
 
 pub mod format;
 
+pub(crate) mod attributes;
 mod crew;
 mod decode;
 mod encode;
@@ -27,7 +28,8 @@ mod sources;
 mod unread;
 mod verify;
 
-pub use decode::{DecodeReport, DecodeTarget, decode};
+pub use attributes::{Attributes, Owner, Timestamp};
+pub use decode::{DecodeReport, DecodeTarget, Preserve, decode};
 pub use encode::{EncodeJob, EncodeReport, encode};
 pub use format::{Digest, ObjectId};
 pub use geometry::{DEFAULT_BLOCK_BYTES, Part};

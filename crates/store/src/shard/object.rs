@@ -11,6 +11,7 @@ use std::sync::Arc;
 use paritas::{Code, CodecOptions, Pin, Spec};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::shard::attributes::Timestamp;
 use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
 use crate::shard::geometry::{Extent, Geometry, Part, planned_bytes};
 use crate::shard::names::{self, ShardName};
@@ -136,6 +137,17 @@ impl Object {
     /// The digest, unless no shard has a readable footer.
     pub fn digest(&self) -> Option<Digest> {
         self.total.map(|total| total.digest)
+    }
+
+    /// The mode of the source: permissions, set-user-ID, set-group-ID and sticky bit. Nothing where
+    /// the source had none, or was encoded by a version that did not store it.
+    pub fn mode(&self) -> Option<u32> {
+        self.identity.mode
+    }
+
+    /// When the source last changed; nothing as for [`Self::mode`].
+    pub fn modified(&self) -> Option<Timestamp> {
+        self.identity.modified
     }
 
     /// The number of shards that the object has after its last stage.
