@@ -106,6 +106,9 @@ An LT code cuts the file into segments of k blocks, whose length is chosen so th
 equally long and fill memory of bounded size. Somewhat more than k good blocks of every segment \
 are enough, whichever shards they are in; `paritas info` tells how many.
 
+Every shard has headers of some hundred bytes and every block checksums, so a small file may take \
+many times what the code makes of it; that is said before anything is written.
+
 A file that changes while it is read is exit 6, and no shards are left. What grows all the time \
 goes through a pipe, which ends where it happens to end.
 

@@ -34,9 +34,10 @@ mod shown;
 pub use error::{Error, ErrorKind, Result};
 pub use shard::{
     AddedPart, Attributes, DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest, DigestCheck,
-    EncodeJob, EncodeReport, FileReport, Ignored, Inventory, Object, ObjectId, Owner, Part,
-    Preserve, Progress, PromoteJob, PromoteReport, ReceptionReport, RepairJob, RepairReport,
-    RepairedShard, ShardFile, ShardReport, ShardState, Status, Timestamp, VerifyReport, decode,
-    encode, promote, reception, reception_key, repair, scan, scan_with, verify,
+    EncodeJob, EncodeReport, Expectation, FileReport, Ignored, Inventory, Object, ObjectId, Owner,
+    Part, Preparation, Preserve, Progress, PromoteJob, PromoteReport, ReceptionReport, RepairJob,
+    RepairReport, RepairedShard, ShardFile, ShardReport, ShardState, Status, Timestamp,
+    VerifyReport, decode, encode, promote, reception, reception_key, repair, scan, scan_with,
+    verify,
 };
 pub use shown::{Shown, counted, shown};

@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use paritas::Code;
-use paritas_store::{Attributes, EncodeJob, EncodeReport, encode};
+use paritas_store::{Attributes, EncodeJob, EncodeReport, Expectation};
 use serde_json::{Value, json};
 
 use crate::args::Encode;
@@ -19,7 +19,7 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
     let (spec, stages) = (code.spec().to_string(), code.stages());
     let options = paritas_tune::codec_options(code.spec());
-    let Source { stream, length, attributes } = open(&args.file)?;
+    let Source { stream, length, attributes } = open(&args.file)?.peek()?;
     let mut job = EncodeJob::new(code, name(args)?, directories(args)?);
     job.length_hint = length;
     job.attributes = attributes;
@@ -27,8 +27,11 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     job.sync = args.work.is_synced();
     job.threads = args.work.threads;
     job.options = options;
+    let prepared = job.prepare()?;
+    let expected = prepared.expectation();
+    expected.and_then(|it| cost(&job, it)).iter().for_each(|note| output.warn(note));
     let progress = output.progress(length);
-    let report = encode(&job, stream, &|bytes| progress.advance(bytes))?;
+    let report = prepared.run(stream, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
     report.warnings.iter().for_each(|warning| output.warn(warning));
     output.result(value(&spec, &job, &report, seconds), || {
@@ -42,6 +45,25 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
         ) + &stages_note(stages)
     });
     Ok(Exit::Done)
+}
+
+/// How many times as much as the code makes of an object may be stored before that is worth saying.
+const WORTH_SAYING: u64 = 2;
+
+/// Says what a small object will cost.
+fn cost(job: &EncodeJob, expected: Expectation) -> Option<String> {
+    let Expectation { length, stored, coded } = expected;
+    (stored > WORTH_SAYING * coded).then(|| {
+        format!(
+            "{}: {} will take {} in {}, not {}: the rest is headers, checksums and padding; many \
+             small files take less as one archive",
+            shown(&job.name),
+            output::bytes(length),
+            output::bytes(stored),
+            counted(job.code.nodes_at(1).len(), "shard"),
+            output::bytes(coded),
+        )
+    })
 }
 
 /// What a code with stages leaves for later.
@@ -60,9 +82,25 @@ struct Source {
     attributes: Attributes,
 }
 
+/// How much of a pipe is read before anything is written. If it ends within that its length is
+/// known, and it is encoded like a file of that length, by as few threads and with packets as short.
+const PEEKED: u64 = 1 << 20;
+
 impl Source {
     fn pipe(stream: impl Read + Send + 'static) -> Self {
         Self { stream: Box::new(stream), length: None, attributes: Attributes::default() }
+    }
+
+    /// Finds out the length of what is short.
+    fn peek(mut self) -> Result<Self, Failure> {
+        if self.length.is_none() {
+            let mut head = Vec::new();
+            let read = self.stream.by_ref().take(PEEKED).read_to_end(&mut head);
+            read.map_err(|error| Failure::io("reading the source", &error))?;
+            self.length = Some(head.len() as u64).filter(|&length| length < PEEKED);
+            self.stream = Box::new(Cursor::new(head).chain(self.stream));
+        }
+        Ok(self)
     }
 }
 

@@ -115,8 +115,10 @@
 //! specified to the bit there), `spike`, `ripple` and `weight` (whole numbers from which all
 //! probabilities follow, see `define/lt/soliton.rs`), `seed`, and `attempt`: the number of graphs
 //! of that seed that were drawn and rejected before. The rows follow from the pin and from the
-//! spec's k, n, `variant` and `coverage`. A reader expects at most 2^24 ones in them. The packet
-//! may be as short as one byte if the object does not fill k packets.
+//! spec's k, n, `variant` and `coverage`. A reader expects at most 2^24 ones in them.
+//!
+//! The writer of an object that is too short to fill a stripe chooses shorter packets, down to one
+//! byte.
 //!
 //! The checksum is CRC-64/NVME over the object's id (16), the shard's index (4), the number of the
 //! block (8), the number of the lane in the node (4), and the payload. So a block that was moved to

@@ -30,7 +30,7 @@ mod verify;
 
 pub use attributes::{Attributes, Owner, Timestamp};
 pub use decode::{DecodeReport, DecodeTarget, Preserve, decode};
-pub use encode::{EncodeJob, EncodeReport, encode};
+pub use encode::{EncodeJob, EncodeReport, Expectation, Preparation, encode};
 pub use format::{Digest, ObjectId};
 pub use geometry::{DEFAULT_BLOCK_BYTES, Part};
 pub use object::{Ignored, Inventory, Object, scan, scan_with};

@@ -393,8 +393,9 @@ impl Gathering {
         let mut geometries = Geometries { options, known: HashMap::new() };
         for (recognised, named) in std::mem::take(&mut self.found) {
             let Recognised { file, identity, part } = recognised;
+            let length = file.footer.map(|footer| footer.total.length);
             let place = by_identity.entry(identity).or_insert_with_key(|identity| {
-                objects.push(Object::new(identity.clone(), geometries.of(identity)?));
+                objects.push(Object::new(identity.clone(), geometries.of(identity, length)?));
                 Ok(objects.len() - 1)
             });
             let path = file.path.clone();
@@ -459,18 +460,24 @@ struct Geometries<'o> {
 type Shape = (String, Vec<(String, Vec<u64>)>, Digest, [u32; 3], Option<u64>);
 
 impl Geometries<'_> {
-    fn of(&mut self, identity: &Identity) -> Result<Arc<Geometry>, String> {
+    /// Returns the shape of an identity's object, of which a shard has told this length.
+    fn of(&mut self, identity: &Identity, length: Option<u64>) -> Result<Arc<Geometry>, String> {
         let numbers = [identity.packet, identity.stripes, identity.shards];
-        let planned = identity.length_hint.and_then(planned_bytes);
+        let length = identity.length_hint.or(length);
+        let planned = length.and_then(planned_bytes);
         let Identity { spec, pin, description, .. } = identity;
         let shape = (spec.clone(), pin.clone(), *description, numbers, planned);
-        let rebuilt = || rebuild(identity, self.options).map(Arc::new);
+        let rebuilt = || rebuild(identity, length, self.options).map(Arc::new);
         self.known.entry(shape).or_insert_with(rebuilt).clone()
     }
 }
 
-/// The geometry that an identity pins.
-fn rebuild(identity: &Identity, options: Options<'_>) -> Result<Geometry, String> {
+/// The geometry that an identity pins, for an object of about this length.
+fn rebuild(
+    identity: &Identity,
+    length: Option<u64>,
+    options: Options<'_>,
+) -> Result<Geometry, String> {
     let spec: Spec = identity.spec.parse().map_err(|error| format!("its code: {error}"))?;
     let pin = identity
         .pin
@@ -490,7 +497,7 @@ fn rebuild(identity: &Identity, options: Options<'_>) -> Result<Geometry, String
     }
     let options = options(code.spec());
     let (packet, stripes) = (identity.packet as usize, identity.stripes as usize);
-    Geometry::new(code, packet, stripes, identity.length_hint, options)
+    Geometry::new(code, packet, stripes, length, options)
         .map_err(|error| format!("states what cannot be: {error}"))
 }
 

@@ -255,7 +255,7 @@ pub(crate) fn commit(mut files: Vec<Pending>, old: &[PathBuf], sync: bool) -> Re
     for (_, aside) in &set_aside {
         fs::remove_file(aside).map_err(|error| Error::io("removing the old", aside, &error))?;
     }
-    if sync { sync_directories(&files) } else { Ok(()) }
+    if sync && !set_aside.is_empty() { sync_directories(&files) } else { Ok(()) }
 }
 
 /// Renames old files, noting each as (name, name aside).
@@ -312,6 +312,9 @@ fn sync_files(files: &[Pending]) -> Result<()> {
     let mut directories: BTreeMap<&Path, Vec<&Pending>> = BTreeMap::new();
     for file in files {
         directories.entry(directory_of(&file.target)).or_default().push(file);
+    }
+    if directories.len() < 2 {
+        return files.iter().try_for_each(|file| file.finish(true));
     }
     std::thread::scope(|scope| {
         let sync = |files: Vec<&Pending>| files.into_iter().try_for_each(|file| file.finish(true));
