@@ -127,8 +127,10 @@
 //! # Reading what is damaged
 //!
 //! A file belongs to the object that its front header names or, if that is unreadable, its footer.
-//! If there is no footer of that object at the end of the file, the file is searched backwards for
-//! one. Block b begins b full blocks after the front header. If a lane is not intact there, it is
+//! If there is no footer of that object at the end of the file, its last 16 MiB are searched
+//! backwards for one, and then the place where the length that other footers state, or that the
+//! front header expects, puts it. Only if that leaves the length unknown, whole files are searched.
+//! Block b begins b full blocks after the front header. If a lane is not intact there, it is
 //! looked for at the place counted back from the footer. So inserted or removed bytes cost only the
 //! blocks around them, and an extended or cut file loses nothing else. A lane that is intact in
 //! neither place is an erasure of its cells in that segment, and of nothing else. If footers

@@ -432,6 +432,51 @@ impl Object {
 
     /// Decides on the total and the order of copies, once all files are there.
     fn settle(&mut self) {
+        self.total = self.majority();
+        self.find_footers();
+        self.total = self.majority();
+        for files in &mut self.parts {
+            files.sort_by_key(|file| (file.front.is_err(), file.footer.is_none()));
+        }
+    }
+
+    /// Looks for footers before what was appended to files: where the length that others state, or
+    /// that was expected, puts them. Only if that leaves the length unknown a whole file is read.
+    fn find_footers(&mut self) {
+        let stated = self.total.map(|total| total.length).or(self.identity.length_hint);
+        stated.into_iter().for_each(|length| self.place_footers(length));
+        if self.majority().is_none()
+            && let Some(length) = self.search_footer()
+        {
+            self.place_footers(length);
+        }
+    }
+
+    /// Looks for footers where an object of this length has them.
+    fn place_footers(&mut self, length: u64) {
+        let Self { identity, geometry, parts, .. } = self;
+        for (part, files) in parts.iter_mut().enumerate() {
+            for file in files.iter_mut().filter(|file| file.footer.is_none()) {
+                let end = identity.footer_end(geometry, part, file, length);
+                file.footer =
+                    end.and_then(|end| file.footer_at(identity, geometry.part(part), end));
+            }
+        }
+    }
+
+    /// Searches whole files for a footer, until there is one, and returns the length that it states.
+    fn search_footer(&mut self) -> Option<u64> {
+        let Self { identity, geometry, parts, .. } = self;
+        let files = parts.iter_mut().enumerate();
+        let mut files = files.flat_map(|(part, files)| files.iter_mut().map(move |f| (part, f)));
+        files.find_map(|(part, file)| {
+            file.footer = file.footer_anywhere(identity, geometry.part(part));
+            file.footer.map(|footer| footer.total.length)
+        })
+    }
+
+    /// The total that most footers state.
+    fn majority(&self) -> Option<Total> {
         let mut votes: Vec<(Total, usize)> = Vec::new();
         for total in self.parts.iter().flatten().filter_map(|file| file.footer).map(|f| f.total) {
             match votes.iter_mut().find(|(voted, _)| *voted == total) {
@@ -440,10 +485,7 @@ impl Object {
             }
         }
         // Of equals, the one of the first shard.
-        self.total = votes.iter().rev().max_by_key(|(_, count)| count).map(|(total, _)| *total);
-        for files in &mut self.parts {
-            files.sort_by_key(|file| (file.front.is_err(), file.footer.is_none()));
-        }
+        votes.iter().rev().max_by_key(|(_, count)| count).map(|(total, _)| *total)
     }
 }
 
@@ -505,6 +547,22 @@ impl Identity {
     /// The record of a part: a footer with the total, a front header without.
     pub(crate) fn record(&self, part: Part, total: Option<Total>) -> Record {
         Record::new(self.clone(), part.shard as u32, part.stage, total)
+    }
+
+    /// Where the footer of a part's file ends, if something follows it in the file, for an object of
+    /// this length.
+    fn footer_end(
+        &self,
+        geometry: &Geometry,
+        part: usize,
+        file: &ShardFile,
+        length: u64,
+    ) -> Option<u64> {
+        let total = Total { length, digest: Digest::new([0; 32]) };
+        let footer = self.record(geometry.part(part), Some(total)).to_bytes().ok()?;
+        let blocks = geometry.blocks(&geometry.extent(length), part)?;
+        let end = file.front.as_ref().ok()?.checked_add(blocks)?.checked_add(footer.len() as u64)?;
+        (end < file.length).then_some(end)
     }
 
     /// The canonical name of a part's file.
