@@ -237,7 +237,8 @@ the file that it replaces, or else gets what all other shards have in common. A 
 it is, and the exit code is 6.
 JSON: one line an object, type \"repair\", object, name, code, stage, stages, length, seconds, \
 read_bytes (of blocks), digest_check (right, unchecked), repaired [{index, stage, was, path}], \
-unreadable [{index, stage}].")]
+unreadable [{index, stage}]. With --clean also type \"clean\", name, object (null if unknown), \
+removed [{path}].")]
 pub struct Repair {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -254,6 +255,11 @@ pub struct Repair {
     /// checksum. Nothing else is verified, nor the object's digest.
     #[arg(long)]
     pub fewest_reads: bool,
+    /// Remove what commands that were interrupted left behind: temporary files, and shards that
+    /// `encode --force` had replaced, once the object of that name is intact. No other command may
+    /// be writing there.
+    #[arg(long)]
+    pub clean: bool,
     #[command(flatten)]
     pub work: Work,
 }

@@ -8,7 +8,7 @@
 //! fragments into shards, and back.
 //!
 //! ```
-//! use paritas_store::{DecodeTarget, EncodeJob, decode, encode, scan};
+//! use paritas_store::{DecodeTarget, EncodeJob, decode, encode, leftovers_of, scan};
 //! # let directory = tempfile::tempdir()?;
 //! # let shards = directory.path().to_path_buf();
 //! let job = EncodeJob::new(paritas::Code::new(&"4+2".parse()?)?, "hello", vec![shards.clone()]);
@@ -34,10 +34,10 @@ mod shown;
 pub use error::{Error, ErrorKind, Result};
 pub use shard::{
     AddedPart, Attributes, DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest, DigestCheck,
-    EncodeJob, EncodeReport, Expectation, FileReport, Ignored, Inventory, Object, ObjectId, Owner,
-    Part, Preparation, Preserve, Progress, PromoteJob, PromoteReport, ReceptionReport, RepairJob,
-    RepairReport, RepairedShard, ShardFile, ShardReport, ShardState, Status, Timestamp,
-    VerifyReport, decode, encode, promote, reception, reception_key, repair, scan, scan_with,
-    verify,
+    EncodeJob, EncodeReport, Expectation, FileReport, Ignored, Inventory, Leftover, LeftoverState,
+    Object, ObjectId, Owner, Part, Preparation, Preserve, Progress, PromoteJob, PromoteReport,
+    ReceptionReport, RepairJob, RepairReport, RepairedShard, ShardFile, ShardReport, ShardState,
+    Status, Timestamp, VerifyReport, decode, encode, leftovers_of, promote, reception,
+    reception_key, repair, scan, scan_with, verify,
 };
 pub use shown::{Shown, counted, shown};

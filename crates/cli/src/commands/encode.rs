@@ -6,11 +6,11 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use paritas::Code;
-use paritas_store::{Attributes, EncodeJob, EncodeReport, Expectation};
+use paritas_store::{Attributes, EncodeJob, EncodeReport, Expectation, leftovers_of};
 use serde_json::{Value, json};
 
 use crate::args::Encode;
-use crate::commands::Outcome;
+use crate::commands::{Outcome, leftovers};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
@@ -27,13 +27,14 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     job.sync = args.work.is_synced();
     job.threads = args.work.threads;
     job.options = options;
-    let prepared = job.prepare()?;
+    let prepared = job.prepare().inspect_err(|_| warn_of_leftovers(&job, output))?;
     let expected = prepared.expectation();
     expected.and_then(|it| cost(&job, it)).iter().for_each(|note| output.warn(note));
     let progress = output.progress(length);
     let report = prepared.run(stream, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
     report.warnings.iter().for_each(|warning| output.warn(warning));
+    warn_of_leftovers(&job, output);
     output.result(value(&spec, &job, &report, seconds), || {
         format!(
             "{}: {} as {} of {spec}, {} stored, object {}",
@@ -45,6 +46,13 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
         ) + &stages_note(stages)
     });
     Ok(Exit::Done)
+}
+
+/// Says what earlier runs left behind of objects of this name.
+fn warn_of_leftovers(job: &EncodeJob, output: &Output) {
+    // What cannot be read has been an error before.
+    let left = leftovers_of(&job.directories, &job.name).unwrap_or_default();
+    leftovers::warn(&left, output);
 }
 
 /// How many times as much as the code makes of an object may be stored before that is worth saying.

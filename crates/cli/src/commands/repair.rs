@@ -1,21 +1,38 @@
 //! `paritas repair`: what is missing or damaged is written anew.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
+
 use paritas_store::{
     DigestCheck, Object, RepairJob, RepairReport, ShardReport, ShardState, repair,
 };
 use serde_json::{Value, json};
 
 use crate::args::Repair;
-use crate::commands::{Outcome, shards};
+use crate::commands::{Outcome, leftovers, shards};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
 /// Repairs all objects, as far as each can be; the exit code is that of the worst.
 pub fn run(args: &Repair, output: &Output) -> Outcome {
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
-    let inventory = shards::find(&args.paths, output)?;
+    let inventory = shards::look(&args.paths, output);
+    if args.clean && inventory.objects.is_empty() && !inventory.leftovers.is_empty() {
+        leftovers::clean(&inventory.leftovers, &HashSet::new(), output)?;
+        return Ok(Exit::Done);
+    }
+    let inventory = shards::expect_objects(inventory, &args.paths)?;
     let objects = shards::chosen(&inventory, args.object.as_deref())?;
-    shards::each(objects, output, |object| one(object, args, output))
+    let whole = RefCell::new(HashSet::new());
+    let outcome = shards::each(objects, output, |object| {
+        one(object, args, output)?;
+        whole.borrow_mut().insert(object.name().to_owned());
+        Ok(())
+    });
+    if args.clean {
+        leftovers::clean(&inventory.leftovers, &whole.into_inner(), output)?;
+    }
+    outcome
 }
 
 fn one(object: &Object, args: &Repair, output: &Output) -> Result<(), Failure> {

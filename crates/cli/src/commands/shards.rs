@@ -11,20 +11,31 @@ use paritas_store::{
 use paritas_tune::Memory;
 use serde_json::{Value, json};
 
-use crate::commands::Outcome;
+use crate::commands::{Outcome, leftovers};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
 /// Looks for shards and warns of what is none: everything that was named, and in folders what has
 /// the ending of a shard.
 pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
+    expect_objects(look(paths, output), paths)
+}
+
+/// Looks for shards, and warns of what is none and of what was left behind.
+pub fn look(paths: &[PathBuf], output: &Output) -> Inventory {
     let inventory = scan_with(paths, paritas_tune::codec_options);
+    leftovers::warn(&inventory.leftovers, output);
     for ignored in &inventory.ignored {
         let looks_like_one = ignored.path.extension() == Some(OsStr::new("paritas"));
         if ignored.named || looks_like_one || ignored.unreadable {
             output.warn(&format!("{} {}", shown(&ignored.path), shown(&ignored.reason)));
         }
     }
+    inventory
+}
+
+/// Refuses paths at which no object was found.
+pub fn expect_objects(inventory: Inventory, paths: &[PathBuf]) -> Result<Inventory, Failure> {
     if inventory.objects.is_empty() {
         let paths: Vec<String> = paths.iter().map(|path| shown(path).to_string()).collect();
         let paths = paths.join(", ");

@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::shard::attributes::Timestamp;
 use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
 use crate::shard::geometry::{Extent, Geometry, Part, planned_bytes};
+use crate::shard::leftovers::{self, Leftover};
 use crate::shard::names::{self, ShardName};
 use crate::shard::recognise::{NoShard, Recognised, ShardFile, recognise};
 use crate::shard::unread::Unread;
@@ -26,6 +27,8 @@ pub struct Inventory {
     pub objects: Vec<Object>,
     /// The files that are no shards, or of no use.
     pub ignored: Vec<Ignored>,
+    /// What killed processes left behind.
+    pub leftovers: Vec<Leftover>,
 }
 
 /// A path that gave no shard.
@@ -52,6 +55,8 @@ pub struct Object {
     pub(crate) parts: Vec<Vec<ShardFile>>,
     /// What could not be opened, whatever it holds.
     pub(crate) unread: Arc<[Unread]>,
+    /// Whether shards of it were set aside for another object of its name, which is there.
+    pub(crate) is_contested: bool,
 }
 
 /// Looks for shards in files and directories (not in directories below these). What reads the
@@ -72,6 +77,19 @@ pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> 
         }
     }
     gathering.finish(&options)
+}
+
+/// Looks at some files in directories.
+pub(crate) fn scan_files(mut files: Vec<PathBuf>, options: Options<'_>) -> Inventory {
+    let mut gathering = Gathering::default();
+    files.sort_unstable();
+    for path in files {
+        match path.file_name().is_some_and(names::is_temporary) {
+            true => gathering.temporary.push(path),
+            false => gathering.add_file(&path, false),
+        }
+    }
+    gathering.finish(options)
 }
 
 impl Inventory {
@@ -309,6 +327,8 @@ struct Gathering {
     found: Vec<(Recognised, bool)>,
     /// Files in directories that have temporary names.
     temporary: Vec<PathBuf>,
+    /// Those of them that are part of nothing.
+    unfinished: Vec<(PathBuf, Option<Recognised>)>,
     ignored: Vec<Ignored>,
     unread: Vec<Unread>,
 }
@@ -371,7 +391,9 @@ impl Gathering {
     fn add_unnamed(&mut self) {
         let mut named: HashSet<Identity> = HashSet::new();
         named.extend(self.found.iter().map(|(recognised, _)| recognised.identity.clone()));
-        for path in std::mem::take(&mut self.temporary) {
+        let mut temporary = std::mem::take(&mut self.temporary);
+        temporary.sort_unstable();
+        for path in temporary {
             let unnamed = match recognise(&path) {
                 Err(why) if why.is_unreadable => {
                     self.refuse(&path, why, false, false);
@@ -380,8 +402,9 @@ impl Gathering {
                 unnamed => unnamed.ok(),
             };
             let complete = |r: &Recognised| r.file.has_front() && r.file.has_footer();
-            if unnamed.filter(complete).is_some_and(|r| named.contains(&r.identity)) {
-                self.add_file(&path, false);
+            match unnamed.as_ref().filter(|r| complete(r)) {
+                Some(r) if named.contains(&r.identity) => self.add_file(&path, false),
+                _ => self.unfinished.push((path, unnamed)),
             }
         }
     }
@@ -410,14 +433,17 @@ impl Gathering {
             object.unread = Arc::clone(&unread);
             object.settle();
         }
-        Inventory { objects, ignored: self.ignored }
+        let parts = |identity: &Identity| Some(geometries.of(identity, None).ok()?.parts_until(1));
+        let mut leftovers = leftovers::temporary(self.unfinished, parts);
+        leftovers.extend(leftovers::set_aside(&mut objects));
+        Inventory { objects, ignored: self.ignored, leftovers }
     }
 }
 
 impl Object {
     fn new(identity: Identity, geometry: Arc<Geometry>) -> Self {
         let parts = vec![Vec::new(); geometry.part_count()];
-        Self { identity, geometry, total: None, parts, unread: Arc::new([]) }
+        Self { identity, geometry, total: None, parts, unread: Arc::new([]), is_contested: false }
     }
 
     /// Takes a file, or says why the code has none such.

@@ -15,6 +15,7 @@ use crate::shard::crew::Crew;
 use crate::shard::decode::check_digest;
 use crate::shard::format::Digest;
 use crate::shard::geometry::Part;
+use crate::shard::leftovers::is_set_aside;
 use crate::shard::names;
 use crate::shard::object::Object;
 use crate::shard::place::{
@@ -127,8 +128,8 @@ impl RepairedShard {
     }
 }
 
-/// Gives parts whose only intact file still has a temporary name, since a process was killed
-/// while it named a complete set, the names that they were to have.
+/// Gives parts whose only intact file has the name of one that is being written or replaced, since
+/// a process was killed while it named a complete set, the names that they are to have.
 fn name_unnamed(object: &Object, before: &VerifyReport) -> Result<Vec<RepairedShard>> {
     let mut named = Vec::new();
     for (part, shard) in before.shards.iter().enumerate() {
@@ -143,15 +144,18 @@ fn name_unnamed(object: &Object, before: &VerifyReport) -> Result<Vec<RepairedSh
     Ok(named)
 }
 
-/// Names a part if all of its good files have temporary names; a damaged copy is replaced. Returns
-/// the name if it was given.
+/// Names a part if all of its good files have temporary names, or were set aside for an object that
+/// is not there; a damaged copy is replaced. Returns the name if it was given.
 pub(super) fn name_one(
     object: &Object,
     part: usize,
     good: &[&Path],
     damaged: &[&Path],
 ) -> Result<Option<PathBuf>> {
-    let is_unnamed = |path: &&Path| path.file_name().is_some_and(names::is_temporary);
+    let is_unnamed = |path: &&Path| {
+        path.file_name().is_some_and(names::is_temporary)
+            || is_set_aside(path) && !object.is_contested
+    };
     if good.is_empty() || !good.iter().all(is_unnamed) {
         return Ok(None);
     }
