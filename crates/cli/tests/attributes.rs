@@ -214,6 +214,23 @@ fn promoted_shards_are_like_the_others() {
     assert_eq!(yard.decoded(&[]), (0o640, (SECONDS, NANOSECONDS)));
 }
 
+/// Other tools' fragments are open to nobody to whom the file was not, and the other way round.
+#[test]
+fn fragments_give_no_more_access() {
+    let yard = Yard::encoded(0o640, "zfec:k=3,m=2");
+    let fragments = yard.folder.path().join("fragments");
+    let export = args!["export", yard.shards(), "--format", "zfec", "--out", &fragments];
+    masked("000", &export).expect(exit::DONE);
+    let paths: Vec<PathBuf> = names(&fragments).iter().map(|name| fragments.join(name)).collect();
+    assert!(paths.len() == 5 && paths.iter().all(|path| mode(path) == 0o640));
+    set_mode(&paths[1], 0o604);
+    fs::remove_dir_all(yard.shards()).unwrap();
+    let import = args!["import", &fragments, "--format", "zfec", "--out", yard.shards()];
+    masked("000", &import).expect(exit::DONE);
+    assert_eq!(yard.mode_of_shards(), 0o600);
+    assert_eq!(yard.decoded(&[]).0, 0o600);
+}
+
 #[test]
 fn shards_belong_to_whom_the_file_does() {
     if !is_root() {

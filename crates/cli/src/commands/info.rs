@@ -32,10 +32,9 @@ fn value(object: &Object) -> Value {
     value["stored_bytes"] = json!(object.stored_bytes());
     value["digest"] = json!(object.digest().map(|digest| digest.to_string()));
     value["mode"] = json!(object.mode().map(mode_text));
-    value["modified"] =
-        json!(object.modified().map(|Timestamp { seconds, nanoseconds, .. }| {
-            json!({"seconds": seconds, "nanoseconds": nanoseconds})
-        }));
+    value["modified"] = json!(object.modified().map(|Timestamp { seconds, nanoseconds }| {
+        json!({"seconds": seconds, "nanoseconds": nanoseconds})
+    }));
     value["shard_count"] = json!(object.shard_count());
     value["tolerance"] = json!(object.code().graph().is_none().then(|| object.tolerance()));
     let shards = object.parts().iter().enumerate().map(|(part, files)| {
@@ -61,7 +60,7 @@ fn mode_text(mode: u32) -> String {
 }
 
 /// A time for people, in UTC; as it is stored where it is beyond the calendar.
-fn time_text(Timestamp { seconds, nanoseconds, .. }: Timestamp) -> String {
+fn time_text(Timestamp { seconds, nanoseconds }: Timestamp) -> String {
     let after = jiff::SignedDuration::from_nanos(nanoseconds.into());
     let time = jiff::Timestamp::from_second(seconds).and_then(|time| time.checked_add(after));
     time.map_or_else(|_| format!("{seconds} s after 1970"), |time| time.to_string())

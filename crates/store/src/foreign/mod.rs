@@ -29,7 +29,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::foreign::fragments::{Fragment, Fragments};
 use crate::foreign::layout::Layout;
 use crate::foreign::spread::Spread;
-use crate::shard::place::{Pending, Replace, allow_open_files, commit};
+use crate::shard::attributes::{Access, Attributes};
+use crate::shard::place::{NewFile, Pending, Replace, allow_open_files, commit};
 use crate::shard::{DecodeTarget, EncodeJob, EncodeReport, Object, Progress, decode, encode};
 use crate::shown::shown;
 
@@ -119,7 +120,7 @@ pub struct ImportReport {
     pub missing: Vec<usize>,
 }
 
-/// Encodes what fragments hold. `job` is called with their code and the name that they have, and
+/// Encodes what fragments hold. The shards give no more access than all fragments do. `job` is called with their code and the name that they have, and
 /// says where shards go. Paths are fragments, or folders of them.
 ///
 /// # Errors
@@ -141,10 +142,13 @@ pub fn import(
     };
     let files = survey.files.into_iter().map(|path| path.map(open).transpose());
     let files = files.collect::<Result<Vec<_>>>()?;
+    let metadata = files.iter().flatten().filter_map(|fragment| fragment.file.metadata().ok());
+    let attributes = Attributes::common(metadata);
     let fragments = Fragments::new(survey.code.clone(), survey.layout, survey.header, files)?;
     fragments.check()?;
     let mut job = job(survey.code, survey.name);
     job.length_hint = Some(survey.layout.length);
+    job.attributes = attributes;
     let encoded = encode(&job, fragments.reader(), progress)?;
     Ok(ImportReport { encoded, missing: fragments.missing() })
 }
@@ -188,7 +192,8 @@ pub struct ExportJob {
     pub threads: usize,
 }
 
-/// Decodes an object into fragments of another tool; returns their files. On an error nothing is
+/// Decodes an object into fragments of another tool; returns their files, which give no more access
+/// than the file did that was encoded. On an error nothing is
 /// left but what was there before.
 ///
 /// # Errors
@@ -208,9 +213,11 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     let (fragments, others) = (paths(&plan.files), paths(&plan.others));
     refuse_existing(job, fragments.iter().chain(&others))?;
     let replace = if job.force { Replace::Always } else { Replace::Never };
+    let source = Attributes { mode: object.mode(), ..Attributes::default() };
+    let access = Access::of_shards(&source);
     let begin = |paths: &[PathBuf], contents: &[(String, Vec<u8>)]| {
-        let targets = paths.iter().map(|path| (path.clone(), replace)).collect();
-        let files = Pending::create_all(targets, 0)?;
+        let new = |target: &PathBuf| NewFile { target: target.clone(), replace, access };
+        let files = Pending::create_all(paths.iter().map(new).collect(), 0)?;
         for (file, (_, content)) in files.iter().zip(contents) {
             file.write_at(&mut [IoSlice::new(content)], 0)?;
         }

@@ -64,6 +64,16 @@ impl Attributes {
         let mode = metadata.mode() & STORED_MODE;
         Self { mode: Some(mode), modified: Some(modified), owner: Some(owner) }
     }
+
+    /// Returns what is known of something that some files hold together: the permissions that all
+    /// of them give, and the owner of the first.
+    pub(crate) fn common(files: impl IntoIterator<Item = Metadata>) -> Self {
+        let joined = files.into_iter().map(|file| Self::of(&file)).reduce(|all, file| {
+            let mode = all.mode.zip(file.mode).map(|(all, mode)| all & mode);
+            Self { mode, ..all }
+        });
+        Self { modified: None, ..joined.unwrap_or_default() }
+    }
 }
 
 impl Timestamp {
@@ -112,16 +122,10 @@ impl Access {
     /// That of a file that takes the place of these or joins them: the permissions that all of them
     /// give, and the owner of the first.
     pub fn like(files: impl IntoIterator<Item = Metadata>) -> Self {
-        let files = files.into_iter().map(|file| Attributes::of(&file));
-        let joined = files.reduce(|all, file| Attributes {
-            mode: all.mode.zip(file.mode).map(|(all, mode)| all & mode),
-            ..all
-        });
-        joined.map_or(Self::USUAL, |Attributes { mode, owner, .. }| Self {
-            mode: mode.unwrap_or(0) & PERMISSIONS,
-            masked: false,
-            owner,
-            modified: None,
+        let Attributes { mode, owner, .. } = Attributes::common(files);
+        mode.map_or(Self::USUAL, |mode| {
+            let mode = mode & PERMISSIONS;
+            Self { mode, masked: false, owner, modified: None }
         })
     }
 

@@ -46,13 +46,6 @@ pub(crate) struct NewFile {
     pub access: Access,
 }
 
-impl From<(PathBuf, Replace)> for NewFile {
-    /// A file with the mode that the process gives to any new file.
-    fn from((target, replace): (PathBuf, Replace)) -> Self {
-        Self { target, replace, access: Access::USUAL }
-    }
-}
-
 /// A file that is being written; dropped before it is committed, it is gone. Where the file system
 /// can make files without names it has none until it is complete, so that even a killed process
 /// leaves nothing behind.
@@ -79,7 +72,7 @@ enum Handle {
 impl Pending {
     /// Begins these files. Where the system does not allow all of them to be open with `others`
     /// beside them, they have temporary names from the beginning, and are opened by turns.
-    pub fn create_all(files: Vec<impl Into<NewFile>>, others: usize) -> Result<Vec<Self>> {
+    pub fn create_all(files: Vec<NewFile>, others: usize) -> Result<Vec<Self>> {
         let count = files.len();
         let most = allow_open_files(count + others).saturating_sub(others);
         if most >= count {
@@ -96,7 +89,7 @@ impl Pending {
     }
 
     /// Begins one file.
-    pub fn create(file: impl Into<NewFile>) -> Result<Self> {
+    pub fn create(file: NewFile) -> Result<Self> {
         Self::begin(file, |file| match without_name(file) {
             Some(unnamed) => Ok((Handle::Open(unnamed), None)),
             None => create_named(file).map(|(named, path)| (Handle::Open(named), Some(path))),
@@ -105,10 +98,9 @@ impl Pending {
 
     /// Makes an empty file and sees to it that nobody can open it who may not read the whole one.
     fn begin(
-        file: impl Into<NewFile>,
+        new: NewFile,
         make: impl FnOnce(&NewFile) -> Result<(Handle, Option<PathBuf>)>,
     ) -> Result<Self> {
-        let new = file.into();
         let (file, temporary) = make(&new)?;
         let NewFile { target, replace, access } = new;
         let pending = Self { file, temporary, target, replace, access, published: false };
@@ -410,7 +402,8 @@ mod tests {
     }
 
     fn pending(target: &Path, replace: Replace) -> Pending {
-        let pending = Pending::create((target.to_owned(), replace)).unwrap();
+        let target = target.to_owned();
+        let pending = Pending::create(NewFile { target, replace, access: Access::USUAL }).unwrap();
         pending.write_at(&mut [IoSlice::new(b"new")], 0).unwrap();
         pending
     }
