@@ -16,7 +16,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 use crc_fast::{CrcAlgorithm, checksum};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use paritas::Code;
-use paritas_store::{Attributes, DecodeTarget, DigestCheck, EncodeJob, Object, ObjectId, PromoteJob};
+use paritas_store::{
+    Attributes, DecodeTarget, DigestCheck, EncodeJob, Object, ObjectId, PromoteJob,
+};
 
 /// Magic number of the format, as in the essay `paritas_store::shard::format`.
 const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";

@@ -1,5 +1,5 @@
-//! What is appended to shards, gigabytes of it, is not read to find out what they are. This file has
-//! one test, because the system counts what the whole process reads.
+//! What is appended to shards, gigabytes of it, is not read to find out what they are. This file
+//! has one test, because the system counts what the whole process reads.
 
 mod common;
 

@@ -64,7 +64,7 @@ fn every_case_is_as_the_index_says() {
         assert_eq!(inventory.objects.len(), 1, "{name}");
         let found = describe(object);
         for (key, value) in found.as_object().unwrap() {
-            // Cases of one stage do not say so, and those from before version 3 have no mode or time.
+            // Cases of one stage do not say so; those from before version 3 have no mode or time.
             let default = if key == "stage" { json!(1) } else { Value::Null };
             assert_eq!(case.get(key).unwrap_or(&default), value, "{name}: {key}");
         }

@@ -91,7 +91,8 @@ struct Source {
 }
 
 /// How much of a pipe is read before anything is written. If it ends within that its length is
-/// known, and it is encoded like a file of that length, by as few threads and with packets as short.
+/// known, and it is encoded like a file of that length, by as few threads and with packets as
+/// short.
 const PEEKED: u64 = 1 << 20;
 
 impl Source {

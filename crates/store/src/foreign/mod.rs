@@ -120,8 +120,9 @@ pub struct ImportReport {
     pub missing: Vec<usize>,
 }
 
-/// Encodes what fragments hold. The shards give no more access than all fragments do. `job` is called with their code and the name that they have, and
-/// says where shards go. Paths are fragments, or folders of them.
+/// Encodes what fragments hold. The shards give no more access than all fragments do. `job` is
+/// called with their code and the name that they have, and says where shards go. Paths are
+/// fragments, or folders of them.
 ///
 /// # Errors
 /// [`ErrorKind::NotRecognised`] for files that are no fragments of the format,

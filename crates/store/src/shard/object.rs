@@ -490,7 +490,8 @@ impl Object {
         }
     }
 
-    /// Searches whole files for a footer, until there is one, and returns the length that it states.
+    /// Searches whole files for a footer, until there is one, and returns the length that it
+    /// states.
     fn search_footer(&mut self) -> Option<u64> {
         let Self { identity, geometry, parts, .. } = self;
         let files = parts.iter_mut().enumerate();
@@ -575,8 +576,8 @@ impl Identity {
         Record::new(self.clone(), part.shard as u32, part.stage, total)
     }
 
-    /// Where the footer of a part's file ends, if something follows it in the file, for an object of
-    /// this length.
+    /// Where the footer of a part's file ends, if something follows it in the file, for an object
+    /// of this length.
     fn footer_end(
         &self,
         geometry: &Geometry,

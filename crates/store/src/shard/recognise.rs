@@ -151,9 +151,9 @@ fn read_record(file: &File, offset: u64, length: usize, kind: Kind) -> Result<Re
     Record::parse(&bytes, kind)
 }
 
-/// The last footer in reach of the file's end that agrees with its front header. Without a front header, one that
-/// does not stand at the end must be of the object that the file is named after: it might be a
-/// part of an object that is itself a shard file.
+/// The last footer in reach of the file's end that agrees with its front header. Without a front
+/// header, one that does not stand at the end must be of the object that the file is named after:
+/// it might be a part of an object that is itself a shard file.
 fn find_footer(
     file: &File,
     length: u64,
