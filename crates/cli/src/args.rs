@@ -302,9 +302,9 @@ Example:
 
 Reads headers only; `verify` checks the contents. JSON: one line an object, type \"info\", object, \
 name, code, stage, stages, layout, packet, length, digest, mode (octal digits) and modified \
-{seconds since 1970, nanoseconds} of the file that was encoded (null if unknown), shard_count (after the last stage), \
-tolerance (in this one), shards [{index, stage, files [{path, header, footer}]}], missing. Of an \
-LT code tolerance is null, and reception says how many blocks of the shards that were found it \
+{seconds (since 1970), nanoseconds} of the file that was encoded (null if unknown), shard_count \
+(after the last stage), tolerance (in this one), shards [{index, stage, files [{path, header, \
+footer}]}], missing. Of an LT code tolerance is null, and reception says how many blocks of the shards that were found it \
 takes, as multiples of k: blocks, average, p999 (99.9th percentile; the most, where runs are fewer \
 than a thousand), runs (2000, or fewer where k is above 1024, so that it takes some seconds at \
 most), failures. That is simulated, and remembered in the user's cache directory.")]

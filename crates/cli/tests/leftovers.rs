@@ -199,7 +199,22 @@ fn nothing_is_removed_that_may_be_needed() {
     let after = snapshot(&yard.shards());
     assert!(yard.new.iter().all(|shard| after.get(shard.0) == Some(shard.1)));
     assert_eq!(after.len(), 12);
-    // Now it is whole again.
+    // Now it is whole again, until blocks of it are damaged: the old one is there, by its files.
+    let files = snapshot(&yard.shards());
+    for name in yard.new.keys().take(3) {
+        let mut bytes = files[name].clone();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(yard.shards().join(name), bytes).unwrap();
+    }
+    yard.run("repair", &["--clean", "--no-sync"]).expect(exit::LOST);
+    let is_old = |name: &&OsString| name.as_encoded_bytes().ends_with(b".old");
+    let aside = files.keys().filter(is_old).map(|name| yard.shards().join(name).into_os_string());
+    let decode = args!["decode", "--out", "-"].into_iter().chain(aside);
+    assert_eq!(run(decode).expect(exit::DONE).stdout, OLD);
+    for name in yard.new.keys() {
+        fs::write(yard.shards().join(name), &files[name]).unwrap();
+    }
     yard.run("repair", &["--clean", "--no-sync"]).expect(exit::DONE);
     assert_eq!(snapshot(&yard.shards()), yard.new);
 }

@@ -34,7 +34,8 @@ fn text(leftover: &Leftover) -> String {
         ),
         LeftoverState::Replaced { by } => format!(
             "{name}: {shards} of {object} in {folder}: an `encode --force` was interrupted when it \
-             had replaced them by object {by}, which is whole; {clean} removes them"
+             had replaced them by object {by}, which has all its shards; {clean} removes them if it \
+             is intact"
         ),
         LeftoverState::SetAside { rival: None } => format!(
             "{name}: {shards} of {object} in {folder} have been set aside by an `encode --force` \

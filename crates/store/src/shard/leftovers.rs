@@ -49,7 +49,8 @@ pub enum LeftoverState {
     Unfinished,
     /// A whole set of shards under temporary names, of which none has got its own.
     Unnamed,
-    /// Shards that an encoding had set aside for the object `by`, which is whole.
+    /// Shards that an encoding had set aside for the object `by`, which has all of its own, as far
+    /// as headers and footers tell. A scan of these files alone finds their object.
     Replaced {
         /// The object that took their place.
         by: ObjectId,
