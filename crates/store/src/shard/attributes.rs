@@ -15,10 +15,10 @@ pub(crate) const STORED_MODE: u32 = 0o7777;
 pub(crate) const PERMISSIONS: u32 = 0o777;
 /// The bits of these that a shard may have, which nobody executes.
 const SHARD_MODE: u32 = 0o666;
-/// What the writer of a file needs while he writes it.
+/// The permissions that the writer of a file needs until it is complete.
 const WRITER: u32 = 0o600;
 const GROUP: u32 = 0o070;
-/// How far the bits of others are to be shifted to become those of the group.
+/// The distance between the bits of others and those of the group.
 const GROUP_SHIFT: u32 = 3;
 const NANOSECONDS: u32 = 1_000_000_000;
 
@@ -29,8 +29,8 @@ pub struct Attributes {
     pub mode: Option<u32>,
     /// When the content last changed.
     pub modified: Option<Timestamp>,
-    /// Whose the file is. This is not stored; new shards get this owner where the process may give
-    /// files away.
+    /// The user and the group that it belongs to. They are not stored; new shards get this owner if
+    /// the process may give files away.
     pub owner: Option<Owner>,
 }
 
@@ -56,7 +56,7 @@ pub struct Timestamp {
 }
 
 impl Attributes {
-    /// Returns those of a file.
+    /// Returns the attributes of a file.
     pub fn of(metadata: &Metadata) -> Self {
         let owner = Owner { user: metadata.uid(), group: metadata.gid() };
         let nanoseconds = u32::try_from(metadata.mtime_nsec()).unwrap_or(0);
@@ -93,7 +93,7 @@ impl Timestamp {
     }
 }
 
-/// What a new file gets besides its content.
+/// Mode, owner and time that a new file gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
     mode: u32,
@@ -104,23 +104,23 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// That of a new file of which nothing else is known.
+    /// The access that the process gives to any new file.
     pub const USUAL: Self = Self { mode: SHARD_MODE, masked: true, owner: None, modified: None };
 
-    /// That of the shards of a source.
+    /// Returns the access to the shards of a source.
     pub fn of_shards(source: &Attributes) -> Self {
         let mode = source.mode.map_or(SHARD_MODE, |mode| mode & SHARD_MODE);
         Self { mode, owner: source.owner, ..Self::USUAL }
     }
 
-    /// That of a decoded file: exactly this mode, if it is known.
+    /// Returns the access to a decoded file: exactly this mode, if it is known.
     pub fn of_decoded(mode: Option<u32>, modified: Option<Timestamp>) -> Self {
         let mode = mode.map_or(Self::USUAL, |mode| Self { mode, masked: false, ..Self::USUAL });
         Self { modified, ..mode }
     }
 
-    /// That of a file that takes the place of these or joins them: the permissions that all of them
-    /// give, and the owner of the first.
+    /// Returns the access to a file that replaces these or joins them: the permissions that all of
+    /// them give, and the owner of the first.
     pub fn like(files: impl IntoIterator<Item = Metadata>) -> Self {
         let Attributes { mode, owner, .. } = Attributes::common(files);
         mode.map_or(Self::USUAL, |mode| {
@@ -129,7 +129,7 @@ impl Access {
         })
     }
 
-    /// The mode to create the file with. The final one comes with [`Self::settle`].
+    /// Returns the mode to create the file with; [`Self::settle`] gives it the final one.
     pub fn at_creation(&self) -> u32 {
         if self.masked { self.mode | WRITER } else { WRITER }
     }
@@ -158,8 +158,8 @@ impl Access {
         time.map_or(Ok(()), |time| tolerate(file.set_times(FileTimes::new().set_modified(time))))
     }
 
-    /// The mode without what it would give to a group that it does not mean: where the file could
-    /// not be given to its group, members of another one are others.
+    /// Returns the mode. If the file could not be given to its group, whoever is in the group that
+    /// it has instead gets no more than others get.
     fn allowed(&self, file: &Metadata) -> u32 {
         match self.owner {
             Some(owner) if owner.group != file.gid() => {
@@ -170,7 +170,8 @@ impl Access {
     }
 }
 
-/// Gives a file away, or to the group alone, or not at all where the process may not.
+/// Gives a file to an owner, or else to the group alone, or leaves it where the process may do
+/// neither.
 fn give(file: &File, owner: Owner) -> io::Result<()> {
     let metadata = file.metadata()?;
     let is = Owner { user: metadata.uid(), group: metadata.gid() };
@@ -188,7 +189,7 @@ fn set_mode(file: &File, mode: u32, now: &Metadata) -> io::Result<()> {
     tolerate(file.set_permissions(Permissions::from_mode(mode)))
 }
 
-/// Passes over the refusal of a file system that has no modes or times, or not these.
+/// Ignores the refusal of a file system that has no modes or times, or not these.
 fn tolerate(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error)

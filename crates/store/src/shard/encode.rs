@@ -94,7 +94,8 @@ pub struct EncodeReport {
 /// On an error nothing is left but what was there before.
 ///
 /// # Errors
-/// As [`EncodeJob::prepare`] and [`Preparation::run`].
+/// If the job cannot be done ([`EncodeJob::prepare`] says why), or if reading or writing fails
+/// ([`Preparation::run`]).
 pub fn encode(
     job: &EncodeJob,
     source: impl Read + Send,
@@ -149,7 +150,7 @@ impl EncodeJob {
 }
 
 impl Preparation<'_> {
-    /// How much the object will take, if its length is known and files can be so long.
+    /// Returns how much the object will take, if its length is known and files can be so long.
     pub fn expectation(&self) -> Option<Expectation> {
         let (geometry, length) = (&self.geometry, self.job.length_hint?);
         let extent = geometry.extent(length);

@@ -35,13 +35,13 @@ pub struct Leftover {
     pub name: OsString,
     /// Its id, if any file states it.
     pub object: Option<ObjectId>,
-    /// What they are.
+    /// Their state.
     pub state: LeftoverState,
     /// The files, in order.
     pub files: Vec<PathBuf>,
 }
 
-/// What files that were left behind are.
+/// The state of files that were left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeftoverState {
     /// Temporary files that do not make a whole set. Nothing needs them, unless the command that
