@@ -16,7 +16,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 use crc_fast::{CrcAlgorithm, checksum};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use paritas::Code;
-use paritas_store::{DecodeTarget, DigestCheck, EncodeJob, Object, ObjectId, PromoteJob};
+use paritas_store::{
+    Attributes, DecodeTarget, DigestCheck, EncodeJob, Object, ObjectId, PromoteJob,
+};
 
 /// Magic number of the format, as in the essay `paritas_store::shard::format`.
 const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";
@@ -55,6 +57,11 @@ fn encoded(spec: &str, object: &[u8]) -> Vec<Vec<u8>> {
         packet: 8,
         block_bytes: 128,
         object: Some(ObjectId::new([7; 16])),
+        // Some records have keys of version 3, the others do not.
+        attributes: Attributes {
+            mode: (object == OBJECTS[1]).then_some(0o640),
+            ..Attributes::default()
+        },
         force: true,
         sync: false,
         threads: 1,

@@ -112,11 +112,16 @@ An LT code cuts the file into segments of k blocks, whose length is chosen so th
 equally long and fill memory of bounded size. Somewhat more than k good blocks of every segment \
 are enough, whichever shards they are in; `paritas info` tells how many.
 
+Every shard has headers of some hundred bytes and every block checksums, so a small file may take \
+many times what the code makes of it; that is said before anything is written.
+
 A file that changes while it is read is exit 6, and no shards are left. What grows all the time \
 goes through a pipe, which ends where it happens to end.
 
 Shards are named NAME.<i>of<n>.paritas; n counts those too that `promote` adds to a dpg or bbdpg \
-code.
+code. They give nobody more access than the file does: they get its permissions, less execution \
+and the umask, and its owner and group where the process may give files away (root may). The \
+file's mode and modification time are stored, and `decode` restores them; a pipe has neither.
 JSON: type \"encode\", object, name, code, stage, stages, length, digest, stored_bytes, seconds, \
 shards [{index, path}], warnings."
 )]
@@ -135,8 +140,9 @@ pub struct Encode {
     /// The name to store, instead of the file's own (or `stdin`).
     #[arg(long)]
     pub name: Option<OsString>,
-    /// Bytes of a packet, 1 to 1048576. It is stored, so any reader knows it; 64 suits every
-    /// processor (see `paritas tune --packet`). In the word layout it makes no difference.
+    /// Bytes of a packet, 1 to 1048576; fewer where the object does not fill a stripe. They are
+    /// stored, so any reader knows them; 64 suits every processor (see `paritas tune --packet`). In
+    /// the word layout they make no difference.
     #[arg(long, default_value_t = paritas::DEFAULT_PACKET, value_name = "BYTES")]
     pub packet: usize,
     /// Replace existing shards of this name; they are kept until the new ones are complete.
@@ -174,9 +180,11 @@ Examples:
   paritas decode /disk1 /disk2 /disk4 --object db.dump --out - | psql
   paritas decode shards --out restored/                all objects, under their own names
 
-Shards are found by content: names do not matter, damaged and foreign files do no harm. To a \
-folder, each object is decoded as far as it can be; one whose name is taken, or that several \
-objects have, is refused (exit 3). The exit code is that of the worst.
+Shards are found by content: names do not matter, damaged and foreign files do no harm. The file \
+gets the permissions and the modification time of the one that was encoded; until it is complete \
+nobody but its owner can open it. To a folder, each object is decoded as far as it can be; one \
+whose name is taken, or that several objects have, is refused (exit 3). The exit code is that of \
+the worst.
 JSON: one line an object, type \"decode\", object, name, code, stage, stages, length, digest, \
 seconds, path, shards [{index, stage, state (missing, damaged, unreadable), path, bad_lanes, \
 first_bad_offset, notes, misnamed}].")]
@@ -195,6 +203,13 @@ pub struct Decode {
     /// Replace existing files.
     #[arg(long)]
     pub force: bool,
+    /// Do not restore the permissions and the modification time that are stored.
+    #[arg(long)]
+    pub no_preserve: bool,
+    /// Restore the set-user-ID, set-group-ID and sticky bits too. The file belongs to whoever
+    /// decodes it, so that set-user-ID may mean another user than it did.
+    #[arg(long, conflicts_with = "no_preserve")]
+    pub preserve_special: bool,
     #[command(flatten)]
     pub work: Work,
 }
@@ -254,13 +269,15 @@ Examples:
   paritas repair /disk1 /disk2 /disk3 --to /disk4      what is missing goes to the new disk
   paritas repair --recursive /backup                   all sets of a tree, folder by folder
 
-A repaired shard is byte for byte the one that was lost. A file that cannot be opened is left as \
+A repaired shard is byte for byte the one that was lost. It keeps the permissions and the owner of \
+the file that it replaces, or else gets what all other shards have in common. A file that cannot be opened is left as \
 it is, and the exit code is 6.
 JSON: one line an object, type \"repair\", object, name, code, stage, stages, length, seconds, \
 read_bytes (of blocks), digest_check (right, wrong, unchecked), repaired [{index, stage, was, \
 path}], unreadable [{index, stage}]. Where there are several objects, a line of type \"summary\" \
 comes last: objects, intact, repairable, repaired, lost, unknown, bytes (of the objects), seconds, \
-rate (bytes a second).")]
+rate (bytes a second). With --clean also type \"clean\", name, object (null if unknown), \
+removed [{path}].")]
 pub struct Repair {
     #[command(flatten)]
     pub search: Search,
@@ -273,6 +290,11 @@ pub struct Repair {
     /// checksum. Nothing else is verified, nor the object's digest.
     #[arg(long)]
     pub fewest_reads: bool,
+    /// Remove what commands that were interrupted left behind: temporary files, and shards that
+    /// `encode --force` had replaced, once the object of that name is intact. No other command may
+    /// be writing there.
+    #[arg(long)]
+    pub clean: bool,
     #[command(flatten)]
     pub work: Work,
 }
@@ -315,12 +337,13 @@ Example:
 
 Reads headers only; `verify` checks the contents. JSON: one line an object, type \"info\", object, \
 name, code, stage, stages, layout, packet, stripes_per_block, segment_bytes, stored_bytes, length, \
-digest, shard_count (after the last stage), tolerance (in this one), shards [{index, stage, files \
-[{path, bytes, header, footer, notes}]}], missing. Of an LT code tolerance is null, and reception \
-says how many blocks of the shards that were found it takes, as multiples of k: blocks, average, \
-p999 (99.9th percentile; the most, where runs are fewer than a thousand), runs (2000, or fewer \
-where k is above 1024, so that it takes some seconds at most), failures. That is simulated, and \
-remembered in the user's cache directory.")]
+digest, mode (octal digits) and modified {seconds (since 1970), nanoseconds} of the file that was \
+encoded (null if unknown), shard_count (after the last stage), tolerance (in this one), shards \
+[{index, stage, files [{path, bytes, header, footer, notes}]}], missing. Of an LT code tolerance \
+is null, and reception says how many blocks of the shards that were found it takes, as multiples \
+of k: blocks, average, p999 (99.9th percentile; the most, where runs are fewer than a thousand), \
+runs (2000, or fewer where k is above 1024, so that it takes some seconds at most), failures. That \
+is simulated, and remembered in the user's cache directory.")]
 pub struct Info {
     /// Shards, or folders of shards.
     #[arg(required = true)]

@@ -594,7 +594,7 @@ fn out_is_made_and_to_must_exist() {
 
 #[test]
 fn shards_go_round_the_folders() {
-    let yard = Yard::new(1000);
+    let yard = Yard::new(100_000);
     let disks: Vec<PathBuf> = (0..6).map(|disk| yard.path(format!("disk{disk}"))).collect();
     disks.iter().for_each(|disk| fs::create_dir(disk).unwrap());
     let encode = |disks: &[PathBuf], name: &str| {

@@ -65,7 +65,7 @@ const LISTED: [(&str, &[&str]); 14] = [
     ("encode", &["encode"]),
     ("decode", &["decode"]),
     ("verify", &["verify", "summary"]),
-    ("repair", &["repair", "summary"]),
+    ("repair", &["repair", "summary", "clean"]),
     ("promote", &["promote"]),
     ("info", &["info"]),
     ("import", &["import"]),
@@ -299,8 +299,18 @@ fn info() {
     let (_folder, shards, encoded) = encoded(&Chance(5).bytes(1000), "evenodd:k=3", &[]);
     fs::remove_file(shards.join("object.3of5.paritas")).unwrap();
     let report = run(args!["info", &shards, "--json"]).expect(exit::DONE).result();
-    let fields =
-        ["layout", "packet", "length", "digest", "shard_count", "tolerance", "shards", "missing"];
+    let fields = [
+        "layout",
+        "packet",
+        "length",
+        "digest",
+        "mode",
+        "modified",
+        "shard_count",
+        "tolerance",
+        "shards",
+        "missing",
+    ];
     check_report("info", "info", &report, &[&COMMON[..], &fields].concat());
     assert_eq!(report["layout"], "packets");
     assert_eq!(report["digest"], encoded["digest"]);
@@ -711,7 +721,7 @@ fn packets_are_swept_and_orders_chosen() {
 fn packets_of_files_can_be_chosen() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let content = Chance(19).bytes(50_000);
+    let content = Chance(19).bytes(500_000);
     fs::write(path("object"), &content).unwrap();
     let encode = |packet: &str, code: &str| {
         let (object, shards) = (path("object"), path(packet));

@@ -8,7 +8,7 @@
 //! fragments into shards, and back.
 //!
 //! ```
-//! use paritas_store::{DecodeTarget, EncodeJob, decode, encode, scan};
+//! use paritas_store::{DecodeTarget, EncodeJob, decode, encode, leftovers_of, scan};
 //! # let directory = tempfile::tempdir()?;
 //! # let shards = directory.path().to_path_buf();
 //! let job = EncodeJob::new(paritas::Code::new(&"4+2".parse()?)?, "hello", vec![shards.clone()]);
@@ -17,7 +17,7 @@
 //! std::fs::remove_file(&report.shards[3])?;
 //!
 //! let inventory = scan(&[shards.clone()]);
-//! let target = DecodeTarget::File { path: shards.join("hello"), force: false, sync: false };
+//! let target = DecodeTarget::file(shards.join("hello"));
 //! decode(&inventory.objects[0], target, 0, &|_| {})?;
 //! assert_eq!(std::fs::read(shards.join("hello"))?, b"hello, world");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -33,10 +33,11 @@ mod shown;
 
 pub use error::{Error, ErrorKind, Result};
 pub use shard::{
-    AddedPart, DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest, DigestCheck, EncodeJob,
-    EncodeReport, FileReport, Ignored, Inventory, Object, ObjectId, Part, Progress, PromoteJob,
-    PromoteReport, ReceptionReport, RepairJob, RepairReport, RepairedShard, ShardFile, ShardReport,
-    ShardState, Status, VerifyReport, decode, encode, promote, reception, reception_key, repair,
-    scan, scan_with, verify,
+    AddedPart, Attributes, DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest, DigestCheck,
+    EncodeJob, EncodeReport, Expectation, FileReport, Ignored, Inventory, Leftover, LeftoverState,
+    Object, ObjectId, Owner, Part, Preparation, Preserve, Progress, PromoteJob, PromoteReport,
+    ReceptionReport, RepairJob, RepairReport, RepairedShard, ShardFile, ShardReport, ShardState,
+    Status, Timestamp, VerifyReport, decode, encode, leftovers_of, promote, reception,
+    reception_key, repair, scan, scan_with, verify,
 };
 pub use shown::{Shown, counted, shown};

@@ -87,7 +87,7 @@ impl Set {
         let object = &inventory.objects[0];
         assert_eq!(object.name().to_str(), Some(&*self.name));
         let path = from.path().join("decoded");
-        let target = DecodeTarget::File { path: path.clone(), force: false, sync: false };
+        let target = DecodeTarget::file(&path);
         decode(object, target, 1, &|_| {}).unwrap();
         assert!(fs::read(path).unwrap() == self.content, "{} without {lost:?}", self.name);
         to

@@ -323,7 +323,7 @@ fn what_is_not_a_shard_is_named_with_its_reason() {
         let mut bytes = fs::read(&shards[index]).unwrap();
         bytes.truncate(front_length(&bytes));
         common::forge(&mut bytes, 0, |record| match *name {
-            "version" => record[8] = 3,
+            "version" => record[8] = 4,
             "matrix" => {
                 let at = record.windows(9).position(|w| w == b"row-scale").unwrap() + 10;
                 record[at] = record[at].wrapping_add(1);
@@ -349,7 +349,7 @@ fn what_is_not_a_shard_is_named_with_its_reason() {
     for part in [
         "is not a shard",
         "No such file",
-        "version 3; this reader knows up to version 2",
+        "version 4; this reader knows up to version 3",
         "no code family `kauchy`",
         "not a regular file",
     ] {

@@ -20,6 +20,8 @@ use paritas::{Code, Pin};
 #[derive(Debug, Clone, PartialEq)]
 enum Cbor {
     Number(u64),
+    /// The number -1 - n.
+    Negative(u64),
     Bytes(Vec<u8>),
     Text(String),
     Array(Vec<Cbor>),
@@ -39,6 +41,7 @@ impl Cbor {
         let length = argument as usize;
         match first >> 5 {
             0 => Self::Number(argument),
+            1 => Self::Negative(argument),
             2 => Self::Bytes(take(input, length).to_vec()),
             3 => Self::Text(String::from_utf8(take(input, length).to_vec()).unwrap()),
             4 => Self::Array((0..length).map(|_| Self::read(input)).collect()),
@@ -93,12 +96,15 @@ fn record(input: &mut &[u8], kind: u64) -> Cbor {
     assert_eq!(little(take(input, 8)), crc64_nvme(&whole[..16 + length]));
     let body_read = Cbor::read(&mut body);
     assert!(body.is_empty());
-    assert_eq!(version, if body_read.has(3) { 2 } else { 1 });
+    let stated = body_read.at(0);
+    let has_attributes = stated.has(10) || stated.has(11);
+    let expected = [has_attributes, body_read.has(3), true].iter().position(|&has| has).unwrap();
+    assert_eq!(version, 3 - expected as u64);
     body_read
 }
 
 /// The vectors that are not damaged.
-const INTACT: [&str; 14] = [
+const INTACT: [&str; 16] = [
     "cauchy-4-2",
     "cauchy-points",
     "cauchy-wide",
@@ -113,6 +119,8 @@ const INTACT: [&str; 14] = [
     "dpg-stage-2",
     "bbdpg-all-stage-1",
     "bbdpg-all-stage-2",
+    "attributes",
+    "attributes-stage-2",
 ];
 
 /// What one file holds, or all files of a node.
@@ -328,6 +336,21 @@ fn the_essay_is_enough() {
         object.truncate(length);
         assert!(object == content(length), "{case}");
         assert_eq!(blake3::hash(&object).as_bytes(), total.at(1).bytes());
+    }
+}
+
+#[test]
+fn mode_and_time_are_stated_in_all_stages() {
+    let time = |seconds, nanoseconds| Cbor::Array(vec![seconds, Cbor::Number(nanoseconds)]);
+    for (case, mode, time) in [
+        ("attributes", 0o640, time(Cbor::Number(1_700_000_000), 123_456_789)),
+        ("attributes-stage-2", 0o4755, time(Cbor::Negative(0), 999_999_999)),
+    ] {
+        for (_, shards) in cases(&[case]) {
+            for identity in shards.iter().map(|shard| shard.footer.at(0)) {
+                assert_eq!((identity.at(10), identity.at(11)), (&Cbor::Number(mode), &time));
+            }
+        }
     }
 }
 

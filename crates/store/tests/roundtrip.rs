@@ -53,6 +53,28 @@ fn every_length_comes_back() {
     }
 }
 
+/// What does not fill a stripe is stored in shorter packets, which come back like any others.
+#[test]
+fn short_objects_take_short_packets() {
+    let words = ["backblaze:k=3,m=2", "raid6:k=3,w=16", "dpg:k=3,m=1,m2=2", "100+2"];
+    for spec in SPECS.into_iter().chain(words) {
+        let code = code(spec);
+        let cells = code.data_cells().len();
+        for length in [1, cells / 2 + 1, cells + 1, 63 * cells, 64 * cells, 64 * cells + 1] {
+            let directory = tempfile::tempdir().unwrap();
+            let mut job = EncodeJob::new(code.clone(), spec, vec![directory.path().to_owned()]);
+            (job.length_hint, job.sync) = (Some(length as u64), false);
+            let expected = job.prepare().unwrap().expectation().unwrap();
+            let report = put(&job, &content(length));
+            assert_eq!((expected.length, expected.stored), (length as u64, report.stored));
+            report.shards[..code.tolerance_at(1)].iter().for_each(|s| fs::remove_file(s).unwrap());
+            let object = only(directory.path());
+            assert_eq!(object.packet(), length.div_ceil(cells).min(64), "{spec} {length}");
+            assert_eq!(get(&object).unwrap().0, content(length), "{spec} {length}");
+        }
+    }
+}
+
 #[test]
 fn default_blocks_come_back() {
     let directory = tempfile::tempdir().unwrap();

@@ -12,9 +12,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{
-    check, content, crc64_nvme, edit, footer_start, front_length, get, kind, look, put, small_job,
+    check, content, crc64_nvme, edit, files, footer_start, front_length, get, kind, look, mend,
+    only, put, small_job,
 };
-use paritas_store::{ErrorKind, ObjectId, PromoteJob, ShardState, Status, VerifyReport, promote};
+use paritas_store::{
+    Attributes, ErrorKind, ObjectId, PromoteJob, ShardState, Status, Timestamp, VerifyReport,
+    promote,
+};
 use serde_json::{Value, json};
 
 fn root() -> PathBuf {
@@ -60,7 +64,7 @@ fn every_case_is_as_the_index_says() {
         assert_eq!(inventory.objects.len(), 1, "{name}");
         let found = describe(object);
         for (key, value) in found.as_object().unwrap() {
-            // Cases of one stage do not say so.
+            // Cases of one stage do not say so; those from before version 3 have no mode or time.
             let default = if key == "stage" { json!(1) } else { Value::Null };
             assert_eq!(case.get(key).unwrap_or(&default), value, "{name}: {key}");
         }
@@ -88,6 +92,8 @@ fn describe(object: &paritas_store::Object) -> Value {
         "stripes": object.stripes(),
         "shards": object.shard_count(),
         "stage": object.stage(),
+        "mode": object.mode(),
+        "modified": object.modified().map(|time| json!([time.seconds, time.nanoseconds])),
         "length": object.length(),
         "blake3": object.digest().map(|digest| digest.to_string()),
         "verify": status_name(report.status),
@@ -124,6 +130,44 @@ fn checksum(of: &Value) -> String {
     hex(&crc64_nvme(&fed).to_le_bytes())
 }
 
+/// Copies a case to a directory in which it may be changed.
+fn copied(case: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for (path, bytes) in files(&root().join(case)) {
+        fs::write(directory.path().join(path.file_name().unwrap()), bytes).unwrap();
+    }
+    directory
+}
+
+/// What is repaired has the records of the object's version, byte for byte, whichever is missing.
+#[test]
+fn repair_keeps_the_version() {
+    for case in ["cauchy-4-2", "dpg-stage-2", "attributes", "attributes-stage-2"] {
+        let directory = copied(case);
+        let whole = files(directory.path());
+        // Without its only file of stage 2 an object is whole in stage 1.
+        for path in whole.keys().filter(|path| !path.ends_with("object.4of5.paritas")) {
+            fs::remove_file(path).unwrap();
+            mend(&only(directory.path())).unwrap();
+            assert!(files(directory.path()) == whole, "{case}: {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn promotion_keeps_the_version() {
+    for (case, version) in [("dpg-stage-1", 2), ("attributes-stage-2", 3)] {
+        let directory = copied(case);
+        let last = directory.path().join("object.4of5.paritas");
+        let removed = fs::read(&last).ok();
+        let _ = fs::remove_file(&last);
+        promoted(&[last.with_file_name("object.0of5.paritas")]);
+        let made = fs::read(&last).unwrap();
+        assert_eq!(made[8..10], [version, 0], "{case}");
+        assert!(removed.is_none_or(|removed| removed == made), "{case}");
+    }
+}
+
 // What follows wrote the vectors.
 
 /// A case: its directory, what it is, code, length, and what happens to its files.
@@ -148,7 +192,7 @@ fn forge_digest(path: &Path) {
     });
 }
 
-const CASES: [Case; 30] = [
+const CASES: [Case; 32] = [
     ("cauchy-4-2", "three segments, the last one short", "4+2", 2000, |_| {}),
     ("cauchy-points", "points of its own", "cauchy:k=3,m=2,w=4,points=9.3.12.1.7", 1500, |_| {}),
     ("cauchy-wide", "17 shards: padded indices", "cauchy:k=14,m=3", 700, |_| {}),
@@ -307,14 +351,33 @@ const CASES: [Case; 30] = [
             }
         },
     ),
+    ("attributes", "mode and time of the source: version 3", "4+2", 2000, |_| {}),
+    (
+        "attributes-stage-2",
+        "mode and time, before 1970, of an object in stage 2: version 3 in both stages",
+        "dpg:k=3,m=1,m2=2",
+        5000,
+        promoted,
+    ),
 ];
+
+/// The mode and time of the sources of cases that have them.
+fn attributes(case: &str) -> Attributes {
+    let (mode, seconds, nanoseconds) = match case {
+        "attributes" => (0o640, 1_700_000_000, 123_456_789),
+        "attributes-stage-2" => (0o4755, -1, 999_999_999),
+        _ => return Attributes::default(),
+    };
+    let modified = Some(Timestamp { seconds, nanoseconds });
+    Attributes { mode: Some(mode), modified, owner: None }
+}
 
 const BBDPG_ALL: &str = "bbdpg:k=3,m=2,m2=3,interleave=all";
 
 /// Brings an object to stage two.
 fn promoted(paths: &[PathBuf]) {
     let job = PromoteJob { to: Vec::new(), sync: false, threads: 1 };
-    promote(&common::only(paths[0].parent().unwrap()), &job, &|_| {}).unwrap();
+    promote(&only(paths[0].parent().unwrap()), &job, &|_| {}).unwrap();
 }
 
 /// Adds the cases of [`CASES`] that are not there yet; what is there stays as it is.
@@ -336,6 +399,7 @@ fn write_missing_cases() {
         fs::create_dir(&directory).unwrap();
         let mut job = small_job(spec, &directory);
         job.packet = 64;
+        job.attributes = attributes(name);
         job.object =
             Some(ObjectId::new(*blake3::hash(name.as_bytes()).as_bytes().first_chunk().unwrap()));
         job.length_hint = (number % 2 == 0).then_some(length as u64);
@@ -370,7 +434,7 @@ fn write_missing_cases() {
         sum
     });
     let index = json!({
-        "about": "Shard files of versions 1 and 2 of the format; see crates/store/src/shard/format.rs. Names and checksums are hexadecimal.",
+        "about": "Shard files of versions 1 to 3 of the format; see crates/store/src/shard/format.rs. Names and checksums are hexadecimal. The mode of a case is a number, its time of change an array of seconds since 1970 and nanoseconds.",
         "cases": cases,
         "checksums": sums,
     });

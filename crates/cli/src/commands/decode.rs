@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use paritas_store::{DecodeTarget, Inventory, Object, ShardState, decode};
+use paritas_store::{DecodeTarget, Inventory, Object, Preserve, ShardState, decode};
 use serde_json::json;
 
 use crate::args::Decode;
@@ -74,6 +74,7 @@ fn one(object: &Object, out: &Path, args: &Decode, output: &Output) -> Outcome {
             path: out.to_owned(),
             force: args.force,
             sync: args.work.is_synced(),
+            preserve: preserve(args),
         },
     };
     let progress = output.progress(object.length());
@@ -103,4 +104,12 @@ fn one(object: &Object, out: &Path, args: &Decode, output: &Output) -> Outcome {
         text
     });
     Ok(Exit::Done)
+}
+
+fn preserve(args: &Decode) -> Preserve {
+    match args {
+        Decode { no_preserve: true, .. } => Preserve::Nothing,
+        Decode { preserve_special: true, .. } => Preserve::Special,
+        _ => Preserve::Usual,
+    }
 }

@@ -2,15 +2,15 @@
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use paritas::Code;
-use paritas_store::{EncodeJob, EncodeReport, encode};
+use paritas_store::{Attributes, EncodeJob, EncodeReport, Expectation, leftovers_of};
 use serde_json::{Value, json};
 
 use crate::args::Encode;
-use crate::commands::Outcome;
+use crate::commands::{Outcome, leftovers};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
@@ -19,18 +19,23 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
     let (spec, stages) = (code.spec().to_string(), code.stages());
     let options = paritas_tune::codec_options(code.spec());
-    let (source, length) = open(&args.file)?;
+    let Source { stream, length, attributes } = open(&args.file)?.peek()?;
     let mut job = EncodeJob::new(code, name(args)?, directories(args)?);
     job.length_hint = length;
     job.packet = args.packet;
+    job.attributes = attributes;
     job.force = args.force;
     job.sync = args.work.is_synced();
     job.threads = args.work.threads;
     job.options = options;
+    let prepared = job.prepare().inspect_err(|_| warn_of_leftovers(&job, output))?;
+    let expected = prepared.expectation();
+    expected.and_then(|it| cost(&job, it)).iter().for_each(|note| output.warn(note));
     let progress = output.progress(length);
-    let report = encode(&job, source, &|bytes| progress.advance(bytes))?;
+    let report = prepared.run(stream, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
     report.warnings.iter().for_each(|warning| output.warn(warning));
+    warn_of_leftovers(&job, output);
     output.result(value(&spec, &job, &report, seconds), || {
         format!(
             "{}: {} as {} of {spec}, {} stored, object {}",
@@ -44,6 +49,32 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
+/// Says what earlier runs left behind of objects of this name.
+fn warn_of_leftovers(job: &EncodeJob, output: &Output) {
+    // What cannot be read has been an error before.
+    let left = leftovers_of(&job.directories, &job.name).unwrap_or_default();
+    leftovers::warn(&left, output);
+}
+
+/// How many times as much as the code makes of an object may be stored before that is worth saying.
+const WORTH_SAYING: u64 = 2;
+
+/// Says what a small object will cost.
+fn cost(job: &EncodeJob, expected: Expectation) -> Option<String> {
+    let Expectation { length, stored, coded } = expected;
+    (stored > WORTH_SAYING * coded).then(|| {
+        format!(
+            "{}: {} will take {} in {}, not {}: the rest is headers, checksums and padding; many \
+             small files take less as one archive",
+            shown(&job.name),
+            output::bytes(length),
+            output::bytes(stored),
+            counted(job.code.nodes_at(1).len(), "shard"),
+            output::bytes(coded),
+        )
+    })
+}
+
 /// What a code with stages leaves for later.
 fn stages_note(stages: u8) -> String {
     match stages {
@@ -52,9 +83,40 @@ fn stages_note(stages: u8) -> String {
     }
 }
 
-fn open(path: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>), Failure> {
+/// What is to be encoded.
+struct Source {
+    stream: Box<dyn Read + Send>,
+    /// The bytes that it will give, if that is known.
+    length: Option<u64>,
+    attributes: Attributes,
+}
+
+/// How much of a pipe is read before anything is written. If it ends within that its length is
+/// known, and it is encoded like a file of that length, by as few threads and with packets as
+/// short.
+const PEEKED: u64 = 1 << 20;
+
+impl Source {
+    fn pipe(stream: impl Read + Send + 'static) -> Self {
+        Self { stream: Box::new(stream), length: None, attributes: Attributes::default() }
+    }
+
+    /// Finds out the length of what is short.
+    fn peek(mut self) -> Result<Self, Failure> {
+        if self.length.is_none() {
+            let mut head = Vec::new();
+            let read = self.stream.by_ref().take(PEEKED).read_to_end(&mut head);
+            read.map_err(|error| Failure::io("reading the source", &error))?;
+            self.length = Some(head.len() as u64).filter(|&length| length < PEEKED);
+            self.stream = Box::new(Cursor::new(head).chain(self.stream));
+        }
+        Ok(self)
+    }
+}
+
+fn open(path: &Path) -> Result<Source, Failure> {
     if path.as_os_str() == "-" {
-        return Ok((Box::new(io::stdin()), None));
+        return Ok(Source::pipe(io::stdin()));
     }
     let failed = |error| Failure::io(format!("reading {}", shown(path)), &error);
     let file = File::open(path).map_err(failed)?;
@@ -67,10 +129,11 @@ fn open(path: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>), Failure> {
         )));
     }
     if !metadata.is_file() {
-        return Ok((Box::new(file), None));
+        return Ok(Source::pipe(file));
     }
-    let length = metadata.len();
-    Ok((Box::new(Unchanging { file, before: metadata, read: 0 }), Some(length)))
+    let (length, attributes) = (Some(metadata.len()), Attributes::of(&metadata));
+    let stream = Box::new(Unchanging { file, before: metadata, read: 0 });
+    Ok(Source { stream, length, attributes })
 }
 
 /// A file that must stay as it is while it is read: shards of something that was never in the file

@@ -1,6 +1,6 @@
 //! `paritas info`: what shards say about themselves.
 
-use paritas_store::{Object, Part, ReceptionReport, ShardFile};
+use paritas_store::{Object, Part, ReceptionReport, ShardFile, Timestamp};
 use serde_json::{Value, json};
 
 use crate::args::Info;
@@ -31,6 +31,10 @@ fn value(object: &Object) -> Value {
     value["segment_bytes"] = json!(object.segment_bytes());
     value["stored_bytes"] = json!(object.stored_bytes());
     value["digest"] = json!(object.digest().map(|digest| digest.to_string()));
+    value["mode"] = json!(object.mode().map(mode_text));
+    value["modified"] = json!(object.modified().map(|Timestamp { seconds, nanoseconds }| {
+        json!({"seconds": seconds, "nanoseconds": nanoseconds})
+    }));
     value["shard_count"] = json!(object.shard_count());
     value["tolerance"] = json!(object.code().graph().is_none().then(|| object.tolerance()));
     let shards = object.parts().iter().enumerate().map(|(part, files)| {
@@ -41,6 +45,25 @@ fn value(object: &Object) -> Value {
     value["shards"] = shards.collect();
     value["missing"] = json!(object.missing());
     value
+}
+
+/// The mode and the time of the file that was encoded, as far as they are known.
+fn attributes_note(object: &Object) -> Option<String> {
+    let mode = object.mode().map(|mode| format!("mode {}", mode_text(mode)));
+    let time = object.modified().map(|time| format!("modified {}", time_text(time)));
+    let notes: Vec<String> = mode.into_iter().chain(time).collect();
+    (!notes.is_empty()).then(|| notes.join(", "))
+}
+
+fn mode_text(mode: u32) -> String {
+    format!("{mode:04o}")
+}
+
+/// A time for people, in UTC; as it is stored where it is beyond the calendar.
+fn time_text(Timestamp { seconds, nanoseconds }: Timestamp) -> String {
+    let after = jiff::SignedDuration::from_nanos(nanoseconds.into());
+    let time = jiff::Timestamp::from_second(seconds).and_then(|time| time.checked_add(after));
+    time.map_or_else(|_| format!("{seconds} s after 1970"), |time| time.to_string())
 }
 
 fn file_value(object: &Object, part: usize, file: &ShardFile) -> Value {
@@ -72,6 +95,7 @@ fn text(object: &Object, reception: Option<&ReceptionReport>) -> String {
         object.stripes(),
         output::bytes(object.stored_bytes())
     );
+    text.extend(attributes_note(object).map(|note| format!("\n  file    {note}")));
     text.extend(shards::stage_note(object).map(|note| format!("\n  stages  {note}")));
     if let Some(report) = reception {
         text.push_str(&format!("\n  needs   {}", shards::reception_text(report)));

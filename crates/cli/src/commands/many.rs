@@ -4,9 +4,11 @@
 //! what the shards of one folder say (3 KiB for an object with two), and one object is open. 10,000
 //! objects in as many folders were verified with 14 MB and 32 descriptors, as 1,000 were.
 
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::time::Instant;
 
-use paritas_store::Object;
+use paritas_store::{Leftover, Object};
 use serde_json::json;
 
 use crate::args::Search;
@@ -71,16 +73,29 @@ impl Search {
 }
 
 /// Does something to each object that is searched for, and sums up where there are several. `act`
-/// is given the object and what to call it. The exit code is that of the worst.
+/// is given the object and what to call it. `clean` is given what was left behind in a place and
+/// the names of the objects there with which `act` succeeded, and returns how much of it it has
+/// removed. The exit code is that of the worst.
 pub fn each_found(
     search: &Search,
     output: &Output,
     act: impl Fn(&Object, &str) -> Result<State, Failure>,
+    clean: impl Fn(&[Leftover], &HashSet<OsString>) -> Result<usize, Failure>,
 ) -> Outcome {
     let (mut summary, mut worst) = (Summary::new(), Worst::default());
+    let mut cleaned = 0;
     for place in places(&search.paths, search.recursive) {
-        let inventory = shards::look(&place.paths, output);
+        let mut inventory = shards::look(&place.paths, output);
+        let leftovers = std::mem::take(&mut inventory.leftovers);
         if inventory.objects.is_empty() {
+            match clean(&leftovers, &HashSet::new()) {
+                Ok(0) => {}
+                Ok(count) => {
+                    cleaned += count;
+                    continue;
+                }
+                Err(failure) => worst.note(Err(failure), output),
+            }
             // Of a tree, most folders hold no shards; one that cannot be read may hold some.
             let failure = shards::nothing_found(&inventory, &place.paths);
             if !search.recursive || failure.exit == Exit::Io {
@@ -88,15 +103,23 @@ pub fn each_found(
             }
             continue;
         }
+        let mut whole = HashSet::new();
         for object in shards::taken(inventory, search.object.as_deref())? {
             let outcome = act(&object, &place.label(&object));
+            if outcome.is_ok() {
+                whole.insert(object.name().to_owned());
+            }
             summary.count(&object, outcome.as_ref().map_or_else(State::after, |&state| state));
             let outcome = outcome.map(State::exit).map_err(|failure| place.locate(failure));
             worst.note(outcome, output);
         }
+        let removed = clean(&leftovers, &whole).map(|count| cleaned += count);
+        worst.note(removed.map(|()| Exit::Done), output);
     }
     match summary.objects() {
-        0 if worst.failure.is_none() => return Err(shards::no_shards(&search.paths)),
+        0 if worst.failure.is_none() && cleaned == 0 => {
+            return Err(shards::no_shards(&search.paths));
+        }
         0 | 1 => {}
         _ => summary.report(output),
     }

@@ -8,6 +8,7 @@ mod encode;
 mod foreign;
 mod generate;
 mod info;
+mod leftovers;
 mod many;
 mod picture;
 mod places;

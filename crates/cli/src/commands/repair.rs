@@ -7,14 +7,17 @@ use serde_json::{Value, json};
 
 use crate::args::Repair;
 use crate::commands::many::{self, State};
-use crate::commands::{Outcome, shards};
+use crate::commands::{Outcome, leftovers, shards};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
 /// Repairs all objects, as far as each can be; the exit code is that of the worst.
 pub fn run(args: &Repair, output: &Output) -> Outcome {
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
-    many::each_found(&args.search, output, |object, label| one(object, label, args, output))
+    let act = |object: &Object, label: &str| one(object, label, args, output);
+    many::each_found(&args.search, output, act, |leftovers, whole| {
+        if args.clean { leftovers::clean(leftovers, whole, output) } else { Ok(0) }
+    })
 }
 
 fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<State, Failure> {

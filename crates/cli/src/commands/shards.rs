@@ -11,13 +11,17 @@ use paritas_store::{
 use paritas_tune::Memory;
 use serde_json::{Value, json};
 
+use crate::commands::leftovers;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
 /// Looks for shards and warns of what is none: everything that was named, and in folders what has
 /// the ending of a shard.
+/// Looks for shards, and warns of what is none and of what was left behind: everything that was
+/// named, and in folders what has the ending of a shard.
 pub fn look(paths: &[PathBuf], output: &Output) -> Inventory {
     let inventory = scan_with(paths, paritas_tune::codec_options);
+    leftovers::warn(&inventory.leftovers, output);
     for ignored in &inventory.ignored {
         let looks_like_one = ignored.path.extension() == Some(OsStr::new("paritas"));
         if ignored.named || looks_like_one || ignored.unreadable {

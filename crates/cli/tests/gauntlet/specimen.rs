@@ -93,8 +93,8 @@ impl Shard {
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
         let front = PREFIX + number(12) + CRC;
         let footer = bytes.len() - TRAILER - number(bytes.len() - TRAILER);
-        // Version 2 adds a key and a small number: the stage.
-        let stage = if bytes[8] == 2 { 2 } else { 0 };
+        // A map of four keys instead of three ends with the stage: a key and a small number.
+        let stage = if bytes[footer + PREFIX] == 0xa4 { 2 } else { 0 };
         let end = bytes.len() - TRAILER - CRC - stage;
         let total = end - total(length, [0; DIGEST]).len()..end;
         Self { name, blocks: front..footer, bytes, total }

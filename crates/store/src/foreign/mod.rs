@@ -29,7 +29,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::foreign::fragments::{Fragment, Fragments};
 use crate::foreign::layout::Layout;
 use crate::foreign::spread::Spread;
-use crate::shard::place::{Pending, Replace, allow_open_files, commit};
+use crate::shard::attributes::{Access, Attributes};
+use crate::shard::place::{NewFile, Pending, Replace, allow_open_files, commit};
 use crate::shard::{DecodeTarget, EncodeJob, EncodeReport, Object, Progress, decode, encode};
 use crate::shown::shown;
 
@@ -127,8 +128,9 @@ pub struct ImportReport {
     pub missing: Vec<usize>,
 }
 
-/// Encodes what fragments hold. `job` is called with their code and the name that they have, and
-/// says where shards go. Paths are fragments, or folders of them.
+/// Encodes what fragments hold. The shards give no more access than all fragments do. `job` is
+/// called with their code and the name that they have, and says where shards go. Paths are
+/// fragments, or folders of them.
 ///
 /// # Errors
 /// [`ErrorKind::NotRecognised`] for files that are no fragments of the format,
@@ -149,12 +151,15 @@ pub fn import(
     };
     let files = survey.files.into_iter().map(|path| path.map(open).transpose());
     let files = files.collect::<Result<Vec<_>>>()?;
+    let metadata = files.iter().flatten().filter_map(|fragment| fragment.file.metadata().ok());
+    let attributes = Attributes::common(metadata);
     let codec = codec(&survey.code, survey.packet)?;
     let fragments = Fragments::new(codec, survey.layout, survey.header, files)?;
     fragments.check()?;
     let mut job = job(survey.code, survey.name);
     job.length_hint = Some(survey.layout.length);
     job.packet = survey.packet.unwrap_or(job.packet);
+    job.attributes = attributes;
     let mut encoded = encode(&job, fragments.reader(), progress)?;
     encoded.warnings.extend(survey.warning);
     Ok(ImportReport { encoded, missing: fragments.missing() })
@@ -207,7 +212,8 @@ pub struct ExportJob {
     pub threads: usize,
 }
 
-/// Decodes an object into fragments of another tool; returns their files. On an error nothing is
+/// Decodes an object into fragments of another tool; returns their files, which give no more access
+/// than the file did that was encoded. On an error nothing is
 /// left but what was there before.
 ///
 /// # Errors
@@ -229,9 +235,11 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     let (fragments, others) = (paths(&plan.files), paths(&plan.others));
     refuse_existing(job, fragments.iter().chain(&others))?;
     let replace = if job.force { Replace::Always } else { Replace::Never };
+    let source = Attributes { mode: object.mode(), ..Attributes::default() };
+    let access = Access::of_shards(&source);
     let begin = |paths: &[PathBuf], contents: &[(String, Vec<u8>)]| {
-        let targets = paths.iter().map(|path| (path.clone(), replace)).collect();
-        let files = Pending::create_all(targets, 0)?;
+        let new = |target: &PathBuf| NewFile { target: target.clone(), replace, access };
+        let files = Pending::create_all(paths.iter().map(new).collect(), 0)?;
         for (file, (_, content)) in files.iter().zip(contents) {
             file.write_at(&mut [IoSlice::new(content)], 0)?;
         }

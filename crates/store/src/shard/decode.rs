@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 use crate::shard::Progress;
+use crate::shard::attributes::{Access, PERMISSIONS};
 use crate::shard::crew::Crew;
 use crate::shard::format::{Digest, ObjectId};
 use crate::shard::object::Object;
-use crate::shard::place::{Pending, Replace, commit};
+use crate::shard::place::{NewFile, Pending, Replace, commit};
 use crate::shard::segment::Segment;
 use crate::shard::sources::{Depth, FileReport, Sources};
 use crate::shown::shown;
@@ -26,9 +27,45 @@ pub enum DecodeTarget {
         force: bool,
         /// Whether the file is to be on the disk before it gets its name.
         sync: bool,
+        /// What the file gets of the mode and the time that are stored.
+        preserve: Preserve,
     },
     /// A pipe or the like. When the final digest is wrong, the bytes have left already.
     Writer(Box<dyn Write + Send>),
+}
+
+impl DecodeTarget {
+    /// A file with the usual settings: nothing replaced, synced, mode and time restored.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        let preserve = Preserve::default();
+        Self::File { path: path.into(), force: false, sync: true, preserve }
+    }
+}
+
+/// What a decoded file gets of the mode and the time of the source, where these are stored. If it
+/// gets a mode, only its owner can open it before it is complete.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Preserve {
+    /// Nothing: it is like any new file.
+    Nothing,
+    /// The permissions and the time.
+    #[default]
+    Usual,
+    /// The set-user-ID, set-group-ID and sticky bits as well.
+    Special,
+}
+
+impl Preserve {
+    fn access(self, object: &Object) -> Access {
+        match self {
+            Self::Nothing => Access::USUAL,
+            Self::Usual => {
+                let permissions = object.mode().map(|mode| mode & PERMISSIONS);
+                Access::of_decoded(permissions, object.modified())
+            }
+            Self::Special => Access::of_decoded(object.mode(), object.modified()),
+        }
+    }
 }
 
 impl std::fmt::Debug for DecodeTarget {
@@ -69,7 +106,7 @@ pub fn decode(
     progress: Progress<'_>,
 ) -> Result<DecodeReport> {
     let sources = Sources::open(object, 1)?;
-    let target = Target::open(target)?;
+    let target = Target::open(target, object)?;
     let (file, stream, sync) = match target {
         Target::File(file, sync) => (Some(file), None, sync),
         Target::Stream(stream) => (None, Some(stream), false),
@@ -162,12 +199,16 @@ enum Target {
 }
 
 impl Target {
-    fn open(target: DecodeTarget) -> Result<Self> {
-        let (path, force, sync) = match target {
+    fn open(target: DecodeTarget, object: &Object) -> Result<Self> {
+        let (path, force, sync, preserve) = match target {
             DecodeTarget::Writer(stream) => return Ok(Self::Stream(stream)),
-            DecodeTarget::File { path, force, sync } => (path, force, sync),
+            DecodeTarget::File { path, force, sync, preserve } => (path, force, sync, preserve),
         };
-        let replace = if force { Replace::Always } else { Replace::Never };
+        let create = |target| {
+            let replace = if force { Replace::Always } else { Replace::Never };
+            let access = preserve.access(object);
+            Ok(Self::File(Pending::create(NewFile { target, replace, access })?, sync))
+        };
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => {
                 Err(Error::exists(format!("{} is a directory", shown(&path))))
@@ -180,12 +221,12 @@ impl Target {
             Ok(_) => {
                 let path = fs::canonicalize(&path)
                     .map_err(|error| Error::io("resolving", &path, &error))?;
-                Ok(Self::File(Pending::create(path, replace)?, sync))
+                create(path)
             }
             Err(_) if path.file_name().is_none() => {
                 Err(Error::parameters(format!("{} is not the name of a file", shown(&path))))
             }
-            Err(_) => Ok(Self::File(Pending::create(path, replace)?, sync)),
+            Err(_) => create(path),
         }
     }
 

@@ -11,10 +11,11 @@ use paritas::{Code, CodecOptions, DEFAULT_PACKET};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shard::Progress;
+use crate::shard::attributes::{Access, Attributes, STORED_MODE};
 use crate::shard::crew::Crew;
 use crate::shard::format::{Digest, Identity, ObjectId, Total, check_name};
 use crate::shard::geometry::{DEFAULT_BLOCK_BYTES, Geometry};
-use crate::shard::place::{Pending, Replace, commit, existing};
+use crate::shard::place::{NewFile, Pending, Replace, commit, existing};
 use crate::shard::segment::{BlockId, Segment};
 use crate::shown::{counted, shown};
 
@@ -23,8 +24,7 @@ use crate::shown::{counted, shown};
 pub struct EncodeJob {
     /// The code.
     pub code: Code,
-    /// The bytes of a packet. Those of an LT code are shorter where an object does not fill k of
-    /// them.
+    /// The most bytes of a packet. Packets are shorter where an object does not fill a stripe.
     pub packet: usize,
     /// About how many bytes of a shard a block is to have; at least one stripe's. The most bytes of
     /// a block of an LT code.
@@ -37,6 +37,10 @@ pub struct EncodeJob {
     pub directories: Vec<PathBuf>,
     /// The length of the source, where it is known.
     pub length_hint: Option<u64>,
+    /// Mode and time of the source, which are stored, and its owner. New shards never give more
+    /// access than the source: they get its mode (without execution, and less the umask), and its
+    /// owner if the process may give files away.
+    pub attributes: Attributes,
     /// Whether shards of that name that are in the directories are to be replaced.
     pub force: bool,
     /// Whether everything is to be on the disk before the shards get their names.
@@ -59,6 +63,7 @@ impl EncodeJob {
             object: None,
             directories,
             length_hint: None,
+            attributes: Attributes::default(),
             force: false,
             sync: true,
             threads: 0,
@@ -89,38 +94,113 @@ pub struct EncodeReport {
 /// On an error nothing is left but what was there before.
 ///
 /// # Errors
-/// [`ErrorKind::Parameters`] for a job that cannot be done, [`ErrorKind::Exists`] when shards of
-/// that name are there and not to be replaced, [`ErrorKind::Io`].
+/// If the job cannot be done ([`EncodeJob::prepare`] says why), or if reading or writing fails
+/// ([`Preparation::run`]).
 pub fn encode(
     job: &EncodeJob,
     source: impl Read + Send,
     progress: Progress<'_>,
 ) -> Result<EncodeReport> {
-    let (geometry, identity) = prepare(job)?;
-    let paths = shard_paths(job, &geometry, &identity)?;
-    let old = existing(&job.directories, &job.name)?;
-    if let (Some(first), false) = (old.first(), job.force) {
-        return Err(Error::exists(format!(
-            "{} of that name exist already, such as {}; force replaces them",
-            counted(old.len(), "shard file"),
-            shown(first)
-        )));
-    }
-    let targets = paths.iter().map(|path| (path.clone(), Replace::Never)).collect();
-    let files = Pending::create_all(targets, 0)?;
-    let encoding = Encoding { geometry: &geometry, identity: &identity, files: &files };
-    let (total, stored) = encoding.run(job, source, progress)?;
-    commit(files, &old, job.sync)?;
-    let places = paths.iter().filter_map(|path| path.parent()).enumerate();
-    let mut warnings = shared_directories(&job.code, geometry.tolerance(1), places);
-    if let Some(hint) = job.length_hint.filter(|&hint| hint != total.length) {
-        warnings.push(format!("the source had {} bytes, not {hint} as expected", total.length));
-    }
-    let Total { length, digest } = total;
-    Ok(EncodeReport { object: identity.object, length, digest, shards: paths, stored, warnings })
+    job.prepare()?.run(source, progress)
 }
 
-fn prepare(job: &EncodeJob) -> Result<(Geometry, Identity)> {
+/// A job that can be done, as far as can be told before anything is read or written.
+#[derive(Debug)]
+pub struct Preparation<'a> {
+    job: &'a EncodeJob,
+    geometry: Geometry,
+    identity: Identity,
+    /// The shards' files.
+    paths: Vec<PathBuf>,
+    /// The files that these replace.
+    old: Vec<PathBuf>,
+}
+
+/// How much an object will take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expectation {
+    /// The bytes of the object.
+    pub length: u64,
+    /// The bytes of all shard files together.
+    pub stored: u64,
+    /// The bytes among these that the code makes of the object's: its n / k times as many. The
+    /// others are headers, checksums and padding.
+    pub coded: u64,
+}
+
+impl EncodeJob {
+    /// Checks the job, without reading or writing anything.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Parameters`] if it cannot be done, [`ErrorKind::Exists`] if shards of that name
+    /// are there and not to be replaced, [`ErrorKind::Io`] if a directory cannot be read.
+    pub fn prepare(&self) -> Result<Preparation<'_>> {
+        let (geometry, identity) = shape(self)?;
+        let paths = shard_paths(self, &geometry, &identity)?;
+        let old = existing(&self.directories, &self.name)?;
+        if let (Some(first), false) = (old.first(), self.force) {
+            return Err(Error::exists(format!(
+                "{} of that name exist already, such as {}; force replaces them",
+                counted(old.len(), "shard file"),
+                shown(first)
+            )));
+        }
+        Ok(Preparation { job: self, geometry, identity, paths, old })
+    }
+}
+
+impl Preparation<'_> {
+    /// Returns how much the object will take, if its length is known and files can be so long.
+    pub fn expectation(&self) -> Option<Expectation> {
+        let (geometry, length) = (&self.geometry, self.job.length_hint?);
+        let extent = geometry.extent(length);
+        let total = Total { length, digest: Digest::new([0; 32]) };
+        let file = |part: usize| {
+            let record = |total| self.identity.record(geometry.part(part), total).to_bytes().ok();
+            let headers = record(None)?.len() + record(Some(total))?.len();
+            Some(headers as u64 + geometry.blocks(&extent, part)?)
+        };
+        let parts = 0..self.paths.len();
+        let stored = parts.clone().map(file).sum::<Option<u64>>()?;
+        let cells =
+            geometry.cells(parts.flat_map(|part| geometry.part_buffers(part))).len() as u128;
+        let coded = u128::from(length) * cells / geometry.code().data_cells().len() as u128;
+        Some(Expectation { length, stored, coded: u64::try_from(coded).ok()? })
+    }
+
+    /// Encodes all that a source gives, as [`encode`] does.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if reading or writing fails, [`ErrorKind::Exists`] if another process has
+    /// written shards of that name by now, [`ErrorKind::Memory`].
+    pub fn run(self, source: impl Read + Send, progress: Progress<'_>) -> Result<EncodeReport> {
+        let Self { job, geometry, identity, paths, old } = self;
+        let access = Access::of_shards(&job.attributes);
+        let new =
+            |target: &PathBuf| NewFile { target: target.clone(), replace: Replace::Never, access };
+        let targets: Vec<NewFile> = paths.iter().map(new).collect();
+        let files = Pending::create_all(targets, 0)?;
+        let encoding = Encoding { geometry: &geometry, identity: &identity, files: &files };
+        let (total, stored) = encoding.run(job, source, progress)?;
+        commit(files, &old, job.sync)?;
+        let places = paths.iter().filter_map(|path| path.parent()).enumerate();
+        let mut warnings = shared_directories(&job.code, geometry.tolerance(1), places);
+        if let Some(hint) = job.length_hint.filter(|&hint| hint != total.length) {
+            warnings.push(format!("the source had {} bytes, not {hint} as expected", total.length));
+        }
+        let Total { length, digest } = total;
+        Ok(EncodeReport {
+            object: identity.object,
+            length,
+            digest,
+            shards: paths,
+            stored,
+            warnings,
+        })
+    }
+}
+
+fn shape(job: &EncodeJob) -> Result<(Geometry, Identity)> {
     check_name(job.name.as_bytes())
         .map_err(|how| Error::parameters(format!("{}: {how}", shown(&job.name))))?;
     if job.directories.is_empty() {
@@ -142,6 +222,8 @@ fn prepare(job: &EncodeJob) -> Result<(Geometry, Identity)> {
     identity.packet = packet as u32;
     identity.stripes = stripes as u32;
     identity.length_hint = job.length_hint;
+    identity.mode = job.attributes.mode.map(|mode| mode & STORED_MODE);
+    identity.modified = job.attributes.modified;
     Ok((geometry, identity))
 }
 

@@ -21,7 +21,7 @@
 //! ```text
 //! shard file = front header | block 0 | block 1 | ... | footer
 //! record     = magic (8 bytes): 89 50 52 54 53 0D 0A 1A, that is 0x89 "PRTS" CR LF 0x1A
-//!              version (2): 1, or 2 in a file of stage 2 or later
+//!              version (2): 1 to 3, see below
 //!              kind (2): 1 for a front header, 2 for a footer
 //!              length of the body (4): at most 1048576
 //!              body
@@ -37,32 +37,47 @@
 //! # Body
 //!
 //! The body is CBOR (RFC 8949) in its core deterministic encoding, so that equal contents are equal
-//! bytes. A reader refuses anything else, and a new key means a new version. It is a map:
+//! bytes. It is a map, and so are the identity and the total in it. Any key that is marked as
+//! optional may be absent.
 //!
-//! | key | value |
-//! | --- | --- |
-//! | 0 | the identity of the object, a map, the same in all records of all its shards |
-//! | 1 | the index of this shard, from 0 |
-//! | 2 | in the footer only: the total, a map |
-//! | 3 | the stage of this part, 2 to 255, which makes the version 2; absent for stage 1, with version 1 |
+//! | key | version | value |
+//! | --- | --- | --- |
+//! | 0 | 1 | the identity of the object, a map, the same in all records of all its shards |
+//! | 1 | 1 | the index of this shard, from 0 |
+//! | 2 | 1 | in the footer only: the total, a map |
+//! | 3 | 2 | optional: the stage of this part, 2 to 255; absent for stage 1 |
 //!
-//! | identity | value |
-//! | --- | --- |
-//! | 0 | text: the code's canonical spec, as `cauchy:k=4,m=2` |
-//! | 1 | the pin: an array of pairs (arrays of two) of a name and an array of unsigned numbers, which with the spec give the generator matrix for ever |
-//! | 2 | bytes (32): BLAKE3 of the description of generator and placement (below) |
-//! | 3 | text: `packets` or `words`, the layout of cells in lanes |
-//! | 4 | bytes in a packet, 1 to 1048576; with `words`, a lane's bytes are counted as if in packets |
-//! | 5 | stripes in a full segment; all cells of a full segment are at most 64 MiB |
-//! | 6 | bytes (16): the object's id, drawn at random |
-//! | 7 | bytes: the object's base name, 1 to 255 bytes without `/` and NUL, not `.` or `..` |
-//! | 8 | the number of shards that the object has after its last stage, equal to the nodes of the code |
-//! | 9 | the length that the writer expected; absent when it could not know, as from a pipe |
+//! | identity | version | value |
+//! | --- | --- | --- |
+//! | 0 | 1 | text: the code's canonical spec, as `cauchy:k=4,m=2` |
+//! | 1 | 1 | the pin: an array of pairs (arrays of two) of a name and an array of unsigned numbers, which with the spec give the generator matrix for ever |
+//! | 2 | 1 | bytes (32): BLAKE3 of the description of generator and placement (below) |
+//! | 3 | 1 | text: `packets` or `words`, the layout of cells in lanes |
+//! | 4 | 1 | bytes in a packet, 1 to 1048576; with `words`, a lane's bytes are counted as if in packets |
+//! | 5 | 1 | stripes in a full segment; all cells of a full segment are at most 64 MiB |
+//! | 6 | 1 | bytes (16): the object's id, drawn at random |
+//! | 7 | 1 | bytes: the object's base name, 1 to 255 bytes without `/` and NUL, not `.` or `..` |
+//! | 8 | 1 | the number of shards that the object has after its last stage, equal to the nodes of the code |
+//! | 9 | 1 | optional: the length that the writer expected; absent when it could not know, as from a pipe |
+//! | 10 | 3 | optional: the mode of the source, below 4096: permissions, set-user-ID (2048), set-group-ID (1024) and sticky bit (512) |
+//! | 11 | 3 | optional: when the source last changed, an array of two numbers: seconds since 1970 in UTC, rounded down, which may be negative; and nanoseconds, below 1000000000 |
 //!
-//! | total | value |
-//! | --- | --- |
-//! | 0 | the object's length in bytes, below 2^63 |
-//! | 1 | bytes (32): BLAKE3 of the object |
+//! | total | version | value |
+//! | --- | --- | --- |
+//! | 0 | 1 | the object's length in bytes, below 2^63 |
+//! | 1 | 1 | bytes (32): BLAKE3 of the object |
+//!
+//! The version column says with which version of the record a key came. The version of a record is
+//! the highest of its keys', so it follows from the keys, and a reader refuses a record whose keys
+//! are of another version, as well as any key that is not listed here. So whoever writes what old
+//! readers can read writes it so that they can: an object from a pipe has records of version 1, in
+//! stage 2 of version 2; the records of an object whose source had a mode and a time are of version
+//! 3 in all stages. Records that are written later (by repair and promotion) repeat the identity
+//! key by key, and so keep its version.
+//!
+//! Mode and time come from the source as it was opened. A writer that sees another length or time
+//! when it has read the source gives up. Readers restore permissions and time; they set the other
+//! three bits only when asked.
 //!
 //! The front header holds what is known before the first byte of the object is read. The footer
 //! repeats it and adds the total; the footer is authoritative. The description (see
@@ -100,8 +115,10 @@
 //! specified to the bit there), `spike`, `ripple` and `weight` (whole numbers from which all
 //! probabilities follow, see `define/lt/soliton.rs`), `seed`, and `attempt`: the number of graphs
 //! of that seed that were drawn and rejected before. The rows follow from the pin and from the
-//! spec's k, n, `variant` and `coverage`. A reader expects at most 2^24 ones in them. The packet
-//! may be as short as one byte if the object does not fill k packets.
+//! spec's k, n, `variant` and `coverage`. A reader expects at most 2^24 ones in them.
+//!
+//! The writer of an object that is too short to fill a stripe chooses shorter packets, down to one
+//! byte.
 //!
 //! The checksum is CRC-64/NVME over the object's id (16), the shard's index (4), the number of the
 //! block (8), the number of the lane in the node (4), and the payload. So a block that was moved to
@@ -110,8 +127,10 @@
 //! # Reading what is damaged
 //!
 //! A file belongs to the object that its front header names or, if that is unreadable, its footer.
-//! If there is no footer of that object at the end of the file, the file is searched backwards for
-//! one. Block b begins b full blocks after the front header. If a lane is not intact there, it is
+//! If there is no footer of that object at the end of the file, its last 16 MiB are searched
+//! backwards for one, and then the place where the length that other footers state, or that the
+//! front header expects, puts it. Only if that leaves the length unknown, whole files are searched.
+//! Block b begins b full blocks after the front header. If a lane is not intact there, it is
 //! looked for at the place counted back from the footer. So inserted or removed bytes cost only the
 //! blocks around them, and an extended or cut file loses nothing else. A lane that is intact in
 //! neither place is an erasure of its cells in that segment, and of nothing else. If footers
@@ -127,14 +146,17 @@ use crc_fast::{CrcAlgorithm, checksum};
 use minicbor::{Decode, Encode};
 
 use crate::error::{Error, Result};
+use crate::shard::attributes::{STORED_MODE, Timestamp};
 use crate::shard::geometry::MAX_PACKET;
 
 const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";
 pub(crate) const END_MAGIC: [u8; 8] = *b"\x1a\n\rSTRP\x89";
-/// Version of the records of stage 1.
+/// Version of records with none of the keys that came later.
 const VERSION: u16 = 1;
 /// Version of records that state a later stage.
 const STAGED_VERSION: u16 = 2;
+/// Version of records that state the mode of the source, or when it changed.
+const ATTRIBUTED_VERSION: u16 = 3;
 /// Length in bytes of magic, version, kind, and length of the body.
 pub(crate) const PREFIX: usize = 16;
 pub(crate) const TRAILER: usize = 16;
@@ -239,6 +261,10 @@ pub(crate) struct Identity {
     pub shards: u32,
     #[n(9)]
     pub length_hint: Option<u64>,
+    #[n(10)]
+    pub mode: Option<u32>,
+    #[n(11)]
+    pub modified: Option<Timestamp>,
 }
 
 /// The facts about an object that are known once all of it has been read.
@@ -291,7 +317,7 @@ impl fmt::Display for Flaw {
             Self::Version(version) => {
                 write!(
                     f,
-                    "is of version {version}; this reader knows up to version {STAGED_VERSION}"
+                    "is of version {version}; this reader knows up to version {ATTRIBUTED_VERSION}"
                 )
             }
             Self::Damaged(how) => f.write_str(how),
@@ -314,6 +340,8 @@ impl Identity {
             name: name.as_bytes().to_vec(),
             shards: u32::try_from(code.node_count()).unwrap_or(u32::MAX),
             length_hint: None,
+            mode: None,
+            modified: None,
         }
     }
 
@@ -337,6 +365,12 @@ impl Identity {
         }
         if self.stripes == 0 || self.shards == 0 {
             return Err("an object without stripes or shards".to_owned());
+        }
+        if let Some(mode) = self.mode.filter(|mode| mode & !STORED_MODE != 0) {
+            return Err(format!("the mode {mode:o} (octal)"));
+        }
+        if let Some(time) = self.modified.filter(|time| !time.is_normal()) {
+            return Err(format!("a time with {} nanoseconds", time.nanoseconds));
         }
         Ok(())
     }
@@ -378,10 +412,14 @@ impl Record {
         self.later_stage.unwrap_or(1)
     }
 
-    /// Returns the lowest version that can state the record, so that older readers can read stage
-    /// 1.
+    /// Returns the version that the record's keys make, which is the lowest that has all of them.
     fn version(&self) -> u16 {
-        if self.later_stage.is_some() { STAGED_VERSION } else { VERSION }
+        let Identity { mode, modified, .. } = &self.identity;
+        match self.later_stage {
+            _ if mode.is_some() || modified.is_some() => ATTRIBUTED_VERSION,
+            Some(_) => STAGED_VERSION,
+            None => VERSION,
+        }
     }
 
     /// Returns the record as bytes; a footer is followed by its trailer.
@@ -439,8 +477,11 @@ impl Record {
 
     fn check(&self, kind: Kind, version: u16) -> Result<(), String> {
         self.identity.check()?;
-        if version != self.version() || self.later_stage.is_some_and(|stage| stage < 2) {
-            return Err(format!("stage {} in version {version}", self.stage()));
+        if version != self.version() {
+            return Err(format!("keys of version {} in version {version}", self.version()));
+        }
+        if let Some(stage) = self.later_stage.filter(|&stage| stage < 2) {
+            return Err(format!("a later stage {stage} in version {version}"));
         }
         if self.shard >= self.identity.shards {
             return Err(format!("shard {} of {}", self.shard, self.identity.shards));
@@ -468,7 +509,7 @@ pub(crate) fn record_length(start: &[u8], kind: Kind) -> Result<usize, Flaw> {
     else {
         return Err(Flaw::Damaged("is cut short".to_owned()));
     };
-    if ![VERSION, STAGED_VERSION].contains(&version) {
+    if !(VERSION..=ATTRIBUTED_VERSION).contains(&version) {
         return Err(Flaw::Version(version));
     }
     if found != kind as u16 {
@@ -526,15 +567,20 @@ mod tests {
         identity
     }
 
-    fn records() -> [Record; 5] {
+    fn records() -> [Record; 8] {
         let total = Total { length: 1 << 40, digest: Digest([9; 32]) };
         let hinted = Identity { length_hint: Some(5), ..identity() };
+        let modified = Some(Timestamp { seconds: -86_401, nanoseconds: 999_999_999 });
+        let attributed = Identity { mode: Some(0o4750), modified, ..identity() };
         [
             Record::new(identity(), 0, 1, None),
             Record::new(identity(), 5, 1, Some(total)),
             Record::new(hinted, 5, 1, Some(total)),
             Record::new(identity(), 0, 2, None),
             Record::new(identity(), 5, 255, Some(total)),
+            Record::new(attributed.clone(), 5, 1, Some(total)),
+            Record::new(Identity { mode: None, ..attributed.clone() }, 0, 2, None),
+            Record::new(Identity { modified: None, ..attributed }, 0, 1, None),
         ]
     }
 
@@ -558,6 +604,13 @@ mod tests {
             assert_eq!(record_length(&bytes[..PREFIX], kind_of(&record)), Ok(bytes.len()));
             assert_eq!(Record::parse(&bytes, kind_of(&record)), Ok(record));
         }
+    }
+
+    /// What old readers can read is written as they know it.
+    #[test]
+    fn versions_follow_from_the_keys() {
+        let versions = records().map(|record| u16_at(&bytes_of(&record), 8).unwrap());
+        assert_eq!(versions, [1, 1, 1, 2, 2, 3, 3, 3]);
     }
 
     #[test]
@@ -601,7 +654,7 @@ mod tests {
         assert!(change(|r| r.identity.name = b"a/b".to_vec()).contains('/'));
         assert!(change(|r| r.identity.name = vec![b'x'; 256]).contains("256 bytes"));
         assert!(change(|r| r.identity.layout = "bits".to_owned()).contains("`bits`"));
-        for (stage, version) in [(None, 2), (Some(2), 1), (Some(1), 2), (Some(0), 2)] {
+        for (stage, version) in [(Some(1), 2), (Some(0), 2)] {
             let mut record = records()[0].clone();
             record.later_stage = stage;
             let body = record.body().unwrap();
@@ -609,8 +662,23 @@ mod tests {
             let error = error.unwrap_err().to_string();
             assert!(error.contains(&format!("in version {version}")), "{error}");
         }
-        let strange = Record::parse(&sealed_as(3, &[], Kind::Front), Kind::Front);
-        assert_eq!(strange, Err(Flaw::Version(3)));
+        for (record, versions) in records().iter().zip([[2, 3], [2, 3], [2, 3], [1, 3], [1, 3]]) {
+            for version in versions {
+                let bytes = sealed_as(version, &record.body().unwrap(), kind_of(record));
+                let error = Record::parse(&bytes, kind_of(record)).unwrap_err().to_string();
+                assert!(error.contains(&format!("in version {version}")), "{error}");
+            }
+        }
+        assert!(change(|r| r.identity.mode = Some(0o10000)).contains("the mode 10000 (octal)"));
+        let time = Timestamp { seconds: 0, nanoseconds: 1_000_000_000 };
+        let mut record = records()[0].clone();
+        record.identity.modified = Some(time);
+        let error = Record::parse(&bytes_of(&record), Kind::Front).unwrap_err().to_string();
+        assert!(error.contains("1000000000 nanoseconds"), "{error}");
+        for version in [0, 4] {
+            let strange = Record::parse(&sealed_as(version, &[], Kind::Front), Kind::Front);
+            assert_eq!(strange, Err(Flaw::Version(version)));
+        }
         let front = bytes_of(&records()[0]);
         let kind = Record::parse(&front, Kind::Footer).unwrap_err().to_string();
         assert!(kind.contains("kind 1, not 2"), "{kind}");
@@ -660,7 +728,7 @@ mod tests {
         fn nothing_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             for kind in [Kind::Front, Kind::Footer] {
                 prop_assert!(Record::parse(&bytes, kind).is_err());
-                for version in 1..=2 {
+                for version in 1..=3 {
                     let _ = Record::parse(&sealed_as(version, &bytes, kind), kind);
                 }
             }

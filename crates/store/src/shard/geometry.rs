@@ -116,13 +116,22 @@ impl Geometry {
         Ok(Self { codec, buffers, parts, stripes })
     }
 
-    /// The bytes of a packet and the stripes of a full segment, for packets of `packet` bytes,
-    /// blocks of about `block`, and an object of this length, if that is known.
+    /// The bytes of a packet and the stripes of a full segment, for packets of at most `packet`
+    /// bytes, blocks of about `block`, and an object of this length, if that is known.
     pub fn choose(code: &Code, packet: usize, block: usize, length: Option<u64>) -> (usize, usize) {
-        match code.graph() {
-            None => (packet, Self::choose_stripes(code, packet, block)),
-            Some(_) => Self::choose_lt_block(code, packet, block, length),
+        if code.graph().is_some() {
+            return Self::choose_lt_block(code, packet, block, length);
         }
+        let packet = Self::choose_packet(code, packet, length);
+        (packet, Self::choose_stripes(code, packet, block))
+    }
+
+    /// Packets of `most` bytes, or shorter ones for an object that does not fill one stripe of
+    /// these, so that little of the stripe is padding.
+    fn choose_packet(code: &Code, most: usize, length: Option<u64>) -> usize {
+        let fitting = |length: u64| length.div_ceil(code.data_cells().len() as u64);
+        let fitting = length.filter(|&length| length > 0).map(fitting);
+        fitting.map_or(most, |bytes| bytes.min(most as u64) as usize)
     }
 
     /// For an LT code, whose blocks are lanes: an object is cut into segments of equal length, so

@@ -8,11 +8,13 @@
 
 pub mod format;
 
+pub(crate) mod attributes;
 mod choose;
 mod crew;
 mod decode;
 mod encode;
 mod geometry;
+mod leftovers;
 mod names;
 mod object;
 mod open_files;
@@ -28,10 +30,12 @@ mod sources;
 mod unread;
 mod verify;
 
-pub use decode::{DecodeReport, DecodeTarget, decode};
-pub use encode::{EncodeJob, EncodeReport, encode};
+pub use attributes::{Attributes, Owner, Timestamp};
+pub use decode::{DecodeReport, DecodeTarget, Preserve, decode};
+pub use encode::{EncodeJob, EncodeReport, Expectation, Preparation, encode};
 pub use format::{Digest, ObjectId};
 pub use geometry::{DEFAULT_BLOCK_BYTES, Part};
+pub use leftovers::{Leftover, LeftoverState, leftovers_of};
 pub use object::{Ignored, Inventory, Object, scan, scan_with};
 pub use promote::{AddedPart, PromoteJob, PromoteReport, promote};
 pub use rateless::{ReceptionReport, reception, reception_key};

@@ -148,7 +148,13 @@ pub(crate) fn without_old(file: &OsStr) -> &OsStr {
 
 /// Whether a file's name is that of one being written, by an encoding or anything else here.
 pub(crate) fn is_temporary(file: &OsStr) -> bool {
-    file.as_bytes().starts_with(b".") && strip_random(file.as_bytes(), TEMPORARY).is_some()
+    of_temporary(file).is_some()
+}
+
+/// The name that a file is to have which is being written under this one.
+pub(crate) fn of_temporary(file: &OsStr) -> Option<&OsStr> {
+    let name = file.as_bytes().strip_prefix(b".")?;
+    strip_random(name, TEMPORARY).map(OsStr::from_bytes)
 }
 
 /// Removes `.<8 hex>` and a suffix.

@@ -11,9 +11,11 @@ use std::sync::Arc;
 use paritas::{Code, CodecOptions, Pin, Spec};
 
 use crate::error::Result;
+use crate::shard::attributes::Timestamp;
 use crate::shard::choose::tell_apart;
 use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
 use crate::shard::geometry::{Extent, Geometry, Part, planned_bytes};
+use crate::shard::leftovers::{self, Leftover};
 use crate::shard::names::{self, ShardName};
 use crate::shard::recognise::{NoShard, Recognised, ShardFile, recognise};
 use crate::shard::unread::Unread;
@@ -26,6 +28,8 @@ pub struct Inventory {
     pub objects: Vec<Object>,
     /// The files that are no shards, or of no use.
     pub ignored: Vec<Ignored>,
+    /// What killed processes left behind.
+    pub leftovers: Vec<Leftover>,
 }
 
 /// A path that gave no shard.
@@ -54,6 +58,8 @@ pub struct Object {
     pub(crate) unread: Arc<[Unread]>,
     /// Where another object has the same name, the digits of the id that tell them apart.
     pub(crate) digits: Option<String>,
+    /// Whether shards of it were set aside for another object of its name, which is there.
+    pub(crate) is_contested: bool,
 }
 
 /// Looks for shards in files and directories (not in directories below these). What reads the
@@ -74,6 +80,19 @@ pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> 
         }
     }
     gathering.finish(&options)
+}
+
+/// Looks at some files in directories.
+pub(crate) fn scan_files(mut files: Vec<PathBuf>, options: Options<'_>) -> Inventory {
+    let mut gathering = Gathering::default();
+    files.sort_unstable();
+    for path in files {
+        match path.file_name().is_some_and(names::is_temporary) {
+            true => gathering.temporary.push(path),
+            false => gathering.add_file(&path, false),
+        }
+    }
+    gathering.finish(options)
 }
 
 impl Object {
@@ -115,6 +134,17 @@ impl Object {
     /// The digest, unless no shard has a readable footer.
     pub fn digest(&self) -> Option<Digest> {
         self.total.map(|total| total.digest)
+    }
+
+    /// The mode of the source: permissions, set-user-ID, set-group-ID and sticky bit. Nothing where
+    /// the source had none, or was encoded by a version that did not store it.
+    pub fn mode(&self) -> Option<u32> {
+        self.identity.mode
+    }
+
+    /// When the source last changed; nothing as for [`Self::mode`].
+    pub fn modified(&self) -> Option<Timestamp> {
+        self.identity.modified
     }
 
     /// The number of shards that the object has after its last stage.
@@ -276,6 +306,8 @@ struct Gathering {
     found: Vec<(Recognised, bool)>,
     /// Files in directories that have temporary names.
     temporary: Vec<PathBuf>,
+    /// Those of them that are part of nothing.
+    unfinished: Vec<(PathBuf, Option<Recognised>)>,
     ignored: Vec<Ignored>,
     unread: Vec<Unread>,
 }
@@ -338,7 +370,9 @@ impl Gathering {
     fn add_unnamed(&mut self) {
         let mut named: HashSet<Identity> = HashSet::new();
         named.extend(self.found.iter().map(|(recognised, _)| recognised.identity.clone()));
-        for path in std::mem::take(&mut self.temporary) {
+        let mut temporary = std::mem::take(&mut self.temporary);
+        temporary.sort_unstable();
+        for path in temporary {
             let unnamed = match recognise(&path) {
                 Err(why) if why.is_unreadable => {
                     self.refuse(&path, why, false, false);
@@ -347,8 +381,9 @@ impl Gathering {
                 unnamed => unnamed.ok(),
             };
             let complete = |r: &Recognised| r.file.has_front() && r.file.has_footer();
-            if unnamed.filter(complete).is_some_and(|r| named.contains(&r.identity)) {
-                self.add_file(&path, false);
+            match unnamed.as_ref().filter(|r| complete(r)) {
+                Some(r) if named.contains(&r.identity) => self.add_file(&path, false),
+                _ => self.unfinished.push((path, unnamed)),
             }
         }
     }
@@ -360,8 +395,9 @@ impl Gathering {
         let mut geometries = Geometries { options, known: HashMap::new() };
         for (recognised, named) in std::mem::take(&mut self.found) {
             let Recognised { file, identity, part } = recognised;
+            let length = file.footer.map(|footer| footer.total.length);
             let place = by_identity.entry(identity).or_insert_with_key(|identity| {
-                objects.push(Object::new(identity.clone(), geometries.of(identity)?));
+                objects.push(Object::new(identity.clone(), geometries.of(identity, length)?));
                 Ok(objects.len() - 1)
             });
             let path = file.path.clone();
@@ -376,15 +412,19 @@ impl Gathering {
             object.unread = Arc::clone(&unread);
             object.settle();
         }
+        let parts = |identity: &Identity| Some(geometries.of(identity, None).ok()?.parts_until(1));
+        let mut leftovers = leftovers::temporary(self.unfinished, parts);
+        leftovers.extend(leftovers::set_aside(&mut objects));
         tell_apart(&mut objects);
-        Inventory { objects, ignored: self.ignored }
+        Inventory { objects, ignored: self.ignored, leftovers }
     }
 }
 
 impl Object {
     fn new(identity: Identity, geometry: Arc<Geometry>) -> Self {
         let parts = vec![Vec::new(); geometry.part_count()];
-        Self { identity, geometry, total: None, parts, unread: Arc::new([]), digits: None }
+        let (total, unread, digits, is_contested) = (None, Arc::new([]), None, false);
+        Self { identity, geometry, total, parts, unread, digits, is_contested }
     }
 
     /// Takes a file, or says why the code has none such.
@@ -399,6 +439,52 @@ impl Object {
 
     /// Decides on the total and the order of copies, once all files are there.
     fn settle(&mut self) {
+        self.total = self.majority();
+        self.find_footers();
+        self.total = self.majority();
+        for files in &mut self.parts {
+            files.sort_by_key(|file| (file.front.is_err(), file.footer.is_none()));
+        }
+    }
+
+    /// Looks for footers before what was appended to files: where the length that others state, or
+    /// that was expected, puts them. Only if that leaves the length unknown a whole file is read.
+    fn find_footers(&mut self) {
+        let stated = self.total.map(|total| total.length).or(self.identity.length_hint);
+        stated.into_iter().for_each(|length| self.place_footers(length));
+        if self.majority().is_none()
+            && let Some(length) = self.search_footer()
+        {
+            self.place_footers(length);
+        }
+    }
+
+    /// Looks for footers where an object of this length has them.
+    fn place_footers(&mut self, length: u64) {
+        let Self { identity, geometry, parts, .. } = self;
+        for (part, files) in parts.iter_mut().enumerate() {
+            for file in files.iter_mut().filter(|file| file.footer.is_none()) {
+                let end = identity.footer_end(geometry, part, file, length);
+                file.footer =
+                    end.and_then(|end| file.footer_at(identity, geometry.part(part), end));
+            }
+        }
+    }
+
+    /// Searches whole files for a footer, until there is one, and returns the length that it
+    /// states.
+    fn search_footer(&mut self) -> Option<u64> {
+        let Self { identity, geometry, parts, .. } = self;
+        let files = parts.iter_mut().enumerate();
+        let mut files = files.flat_map(|(part, files)| files.iter_mut().map(move |f| (part, f)));
+        files.find_map(|(part, file)| {
+            file.footer = file.footer_anywhere(identity, geometry.part(part));
+            file.footer.map(|footer| footer.total.length)
+        })
+    }
+
+    /// The total that most footers state.
+    fn majority(&self) -> Option<Total> {
         let mut votes: Vec<(Total, usize)> = Vec::new();
         for total in self.parts.iter().flatten().filter_map(|file| file.footer).map(|f| f.total) {
             match votes.iter_mut().find(|(voted, _)| *voted == total) {
@@ -407,10 +493,7 @@ impl Object {
             }
         }
         // Of equals, the one of the first shard.
-        self.total = votes.iter().rev().max_by_key(|(_, count)| count).map(|(total, _)| *total);
-        for files in &mut self.parts {
-            files.sort_by_key(|file| (file.front.is_err(), file.footer.is_none()));
-        }
+        votes.iter().rev().max_by_key(|(_, count)| count).map(|(total, _)| *total)
     }
 }
 
@@ -427,18 +510,24 @@ struct Geometries<'o> {
 type Shape = (String, Vec<(String, Vec<u64>)>, Digest, [u32; 3], Option<u64>);
 
 impl Geometries<'_> {
-    fn of(&mut self, identity: &Identity) -> Result<Arc<Geometry>, String> {
+    /// Returns the shape of an identity's object, of which a shard has told this length.
+    fn of(&mut self, identity: &Identity, length: Option<u64>) -> Result<Arc<Geometry>, String> {
         let numbers = [identity.packet, identity.stripes, identity.shards];
-        let planned = identity.length_hint.and_then(planned_bytes);
+        let length = identity.length_hint.or(length);
+        let planned = length.and_then(planned_bytes);
         let Identity { spec, pin, description, .. } = identity;
         let shape = (spec.clone(), pin.clone(), *description, numbers, planned);
-        let rebuilt = || rebuild(identity, self.options).map(Arc::new);
+        let rebuilt = || rebuild(identity, length, self.options).map(Arc::new);
         self.known.entry(shape).or_insert_with(rebuilt).clone()
     }
 }
 
-/// The geometry that an identity pins.
-fn rebuild(identity: &Identity, options: Options<'_>) -> Result<Geometry, String> {
+/// The geometry that an identity pins, for an object of about this length.
+fn rebuild(
+    identity: &Identity,
+    length: Option<u64>,
+    options: Options<'_>,
+) -> Result<Geometry, String> {
     let spec: Spec = identity.spec.parse().map_err(|error| format!("its code: {error}"))?;
     let pin = identity
         .pin
@@ -458,7 +547,7 @@ fn rebuild(identity: &Identity, options: Options<'_>) -> Result<Geometry, String
     }
     let options = options(code.spec());
     let (packet, stripes) = (identity.packet as usize, identity.stripes as usize);
-    Geometry::new(code, packet, stripes, identity.length_hint, options)
+    Geometry::new(code, packet, stripes, length, options)
         .map_err(|error| format!("states what cannot be: {error}"))
 }
 
@@ -466,6 +555,22 @@ impl Identity {
     /// The record of a part: a footer with the total, a front header without.
     pub(crate) fn record(&self, part: Part, total: Option<Total>) -> Record {
         Record::new(self.clone(), part.shard as u32, part.stage, total)
+    }
+
+    /// Where the footer of a part's file ends, if something follows it in the file, for an object
+    /// of this length.
+    fn footer_end(
+        &self,
+        geometry: &Geometry,
+        part: usize,
+        file: &ShardFile,
+        length: u64,
+    ) -> Option<u64> {
+        let total = Total { length, digest: Digest::new([0; 32]) };
+        let footer = self.record(geometry.part(part), Some(total)).to_bytes().ok()?;
+        let blocks = geometry.blocks(&geometry.extent(length), part)?;
+        let end = file.front.as_ref().ok()?.checked_add(blocks)?.checked_add(footer.len() as u64)?;
+        (end < file.length).then_some(end)
     }
 
     /// The canonical name of a part's file.

@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::error::{Error, Result};
+use crate::shard::attributes::Access;
 use crate::shard::open_files::OpenFiles;
 use crate::shard::{names, positional};
 use crate::shown::shown;
@@ -33,6 +35,17 @@ pub(crate) enum Replace {
     SetAside,
 }
 
+/// A file that is to be written.
+#[derive(Debug)]
+pub(crate) struct NewFile {
+    /// The name that it will have.
+    pub target: PathBuf,
+    /// What may become of a file that has that name.
+    pub replace: Replace,
+    /// Who may use it.
+    pub access: Access,
+}
+
 /// A file that is being written; dropped before it is committed, it is gone. Where the file system
 /// can make files without names it has none until it is complete, so that even a killed process
 /// leaves nothing behind.
@@ -43,6 +56,7 @@ pub(crate) struct Pending {
     temporary: Option<PathBuf>,
     target: PathBuf,
     replace: Replace,
+    access: Access,
     published: bool,
 }
 
@@ -56,37 +70,43 @@ enum Handle {
 }
 
 impl Pending {
-    /// New files that will have these names. Where the system does not allow so many to be open
-    /// with `others` beside them, they have temporary names from the beginning, and are opened by
-    /// turns.
-    pub fn create_all(targets: Vec<(PathBuf, Replace)>, others: usize) -> Result<Vec<Self>> {
-        let count = targets.len();
+    /// Begins these files. Where the system does not allow all of them to be open with `others`
+    /// beside them, they have temporary names from the beginning, and are opened by turns.
+    pub fn create_all(files: Vec<NewFile>, others: usize) -> Result<Vec<Self>> {
+        let count = files.len();
         let most = allow_open_files(count + others).saturating_sub(others);
         if most >= count {
-            return targets
-                .into_iter()
-                .map(|(path, replace)| Self::create(path, replace))
-                .collect();
+            return files.into_iter().map(Self::create).collect();
         }
-        let files = OpenFiles::writing(most);
-        let create = |(number, (target, replace)): (usize, (PathBuf, Replace))| {
-            let (_, temporary) = under_temporary_name(&target, create_new)?;
-            let (file, temporary) = (Handle::ByTurns(Arc::clone(&files), number), Some(temporary));
-            Ok(Self { file, temporary, target, replace, published: false })
+        let pool = OpenFiles::writing(most);
+        let create = |(number, file)| {
+            Self::begin(file, |file| {
+                let (_, temporary) = create_named(file)?;
+                Ok((Handle::ByTurns(Arc::clone(&pool), number), Some(temporary)))
+            })
         };
-        targets.into_iter().enumerate().map(create).collect()
+        files.into_iter().enumerate().map(create).collect()
     }
 
-    /// A new file that will be called `target`.
-    pub fn create(target: PathBuf, replace: Replace) -> Result<Self> {
-        let (file, temporary) = match without_name(directory_of(&target)) {
-            Some(file) => (file, None),
-            None => {
-                under_temporary_name(&target, create_new).map(|(file, path)| (file, Some(path)))?
-            }
-        };
-        let file = Handle::Open(file);
-        Ok(Self { file, temporary, target, replace, published: false })
+    /// Begins one file.
+    pub fn create(file: NewFile) -> Result<Self> {
+        Self::begin(file, |file| match without_name(file) {
+            Some(unnamed) => Ok((Handle::Open(unnamed), None)),
+            None => create_named(file).map(|(named, path)| (Handle::Open(named), Some(path))),
+        })
+    }
+
+    /// Makes an empty file and sees to it that nobody can open it who may not read the whole one.
+    fn begin(
+        new: NewFile,
+        make: impl FnOnce(&NewFile) -> Result<(Handle, Option<PathBuf>)>,
+    ) -> Result<Self> {
+        let (file, temporary) = make(&new)?;
+        let NewFile { target, replace, access } = new;
+        let pending = Self { file, temporary, target, replace, access, published: false };
+        let begun = pending.with_file(|file| access.begin(file));
+        begun.map_err(|error| Error::io("creating", &pending.target, &error))?;
+        Ok(pending)
     }
 
     /// Gives the complete file a temporary name, if it has none yet.
@@ -129,8 +149,13 @@ impl Pending {
             .map_err(|error| Error::io("extending", &self.target, &error))
     }
 
-    fn sync(&self) -> Result<()> {
-        self.with_file(File::sync_all).map_err(|error| Error::io("syncing", &self.target, &error))
+    /// Gives the complete file its mode and time, and waits until it is on the disk if `sync`.
+    fn finish(&self, sync: bool) -> Result<()> {
+        let finish = |file: &File| {
+            self.access.settle(file)?;
+            if sync { file.sync_all() } else { Ok(()) }
+        };
+        self.with_file(finish).map_err(|error| Error::io("finishing", &self.target, &error))
     }
 
     fn publish(&mut self) -> Result<()> {
@@ -161,15 +186,18 @@ impl Drop for Pending {
     }
 }
 
-/// A new file under a name that is free.
-fn create_new(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create_new(true).open(path)
+/// Makes a file under a temporary name.
+fn create_named(file: &NewFile) -> Result<(File, PathBuf)> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(file.access.at_creation());
+    under_temporary_name(&file.target, |path| options.open(path))
 }
 
-/// A file without a name in a directory, where the system can make one and name it later.
-fn without_name(directory: &Path) -> Option<File> {
+/// Makes a file without a name, where the system can do so and name it later.
+fn without_name(file: &NewFile) -> Option<File> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(0o666);
+    let mode = Mode::from_raw_mode(file.access.at_creation());
+    let directory = directory_of(&file.target);
     let file = File::from(rustix::fs::openat(CWD, directory, flags, mode).ok()?);
     fs::symlink_metadata(descriptor_path(&file)).is_ok().then_some(file)
 }
@@ -198,8 +226,9 @@ fn under_temporary_name<T>(
 /// Gives all new files their names, and then deletes the old ones. On an error everything is as
 /// before, but for files that were replaced under [`Replace::Always`] one by one.
 pub(crate) fn commit(mut files: Vec<Pending>, old: &[PathBuf], sync: bool) -> Result<()> {
-    if sync {
-        sync_files(&files)?;
+    match sync {
+        true => sync_files(&files)?,
+        false => files.iter().try_for_each(|file| file.finish(false))?,
     }
     // All files have temporary names before the first gets its own: a set that a crash leaves half
     // named is still complete.
@@ -218,7 +247,7 @@ pub(crate) fn commit(mut files: Vec<Pending>, old: &[PathBuf], sync: bool) -> Re
     for (_, aside) in &set_aside {
         fs::remove_file(aside).map_err(|error| Error::io("removing the old", aside, &error))?;
     }
-    if sync { sync_directories(&files) } else { Ok(()) }
+    if sync && !set_aside.is_empty() { sync_directories(&files) } else { Ok(()) }
 }
 
 /// Renames old files, noting each as (name, name aside).
@@ -276,8 +305,11 @@ fn sync_files(files: &[Pending]) -> Result<()> {
     for file in files {
         directories.entry(directory_of(&file.target)).or_default().push(file);
     }
+    if directories.len() < 2 {
+        return files.iter().try_for_each(|file| file.finish(true));
+    }
     std::thread::scope(|scope| {
-        let sync = |files: Vec<&Pending>| files.into_iter().try_for_each(Pending::sync);
+        let sync = |files: Vec<&Pending>| files.into_iter().try_for_each(|file| file.finish(true));
         let workers: Vec<_> =
             directories.into_values().map(|files| scope.spawn(move || sync(files))).collect();
         workers
@@ -368,7 +400,8 @@ mod tests {
     }
 
     fn pending(target: &Path, replace: Replace) -> Pending {
-        let pending = Pending::create(target.to_owned(), replace).unwrap();
+        let target = target.to_owned();
+        let pending = Pending::create(NewFile { target, replace, access: Access::USUAL }).unwrap();
         pending.write_at(&mut [IoSlice::new(b"new")], 0).unwrap();
         pending
     }

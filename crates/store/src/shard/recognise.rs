@@ -17,6 +17,10 @@ use crate::shard::positional::{read_at, read_exact_at};
 /// How much of a file is looked at at a time when a footer is searched.
 const WINDOW: u64 = 1 << 20;
 
+/// How much of the end of a file is searched for a footer: enough for what tools append, and little
+/// enough to be read in no time.
+const REACH: u64 = 16 << 20;
+
 /// How many places that look like the end of a footer are tried.
 const MAX_CANDIDATES: usize = 4096;
 
@@ -109,7 +113,8 @@ pub(crate) fn recognise(path: &Path) -> Result<Recognised, NoShard> {
     }
     let file = File::open(path).map_err(cannot)?;
     let (length, front) = (metadata.len(), read_front(&file));
-    let footer = find_footer(&file, length, path, front.as_ref().ok().map(|(record, _)| record));
+    let record = front.as_ref().ok().map(|(record, _)| record);
+    let footer = find_footer(&file, length, path, record);
     let path = path.to_owned();
     match (front, footer) {
         (Ok((record, blocks)), footer) => {
@@ -146,9 +151,9 @@ fn read_record(file: &File, offset: u64, length: usize, kind: Kind) -> Result<Re
     Record::parse(&bytes, kind)
 }
 
-/// The last footer of the file that agrees with its front header. Without a front header, one that
-/// does not stand at the end must be of the object that the file is named after: it might be a
-/// part of an object that is itself a shard file.
+/// The last footer in reach of the file's end that agrees with its front header. Without a front
+/// header, one that does not stand at the end must be of the object that the file is named after:
+/// it might be a part of an object that is itself a shard file.
 fn find_footer(
     file: &File,
     length: u64,
@@ -156,7 +161,7 @@ fn find_footer(
     front: Option<&Record>,
 ) -> Option<(Record, Footer)> {
     let agrees = |(record, _): &(Record, Footer)| {
-        front.is_none_or(|f| f.identity == record.identity && part_of(f) == part_of(record))
+        front.is_none_or(|front| is_of(record, &front.identity, part_of(front)))
     };
     if let Some(found) = footer_ending_at(file, length).filter(agrees) {
         return Some(found);
@@ -169,10 +174,39 @@ fn find_footer(
         Some(_) => agrees(found),
         None => named.as_ref().is_some_and(|name| name.belongs_to(found.0.identity.name())),
     };
-    candidates(file, length)
+    search(file, length, REACH, ours)
+}
+
+/// The last footer within `reach` of the end of a file that is the right one.
+fn search(
+    file: &File,
+    length: u64,
+    reach: u64,
+    is_right: impl Fn(&(Record, Footer)) -> bool,
+) -> Option<(Record, Footer)> {
+    candidates(file, length, reach)
         .take(MAX_CANDIDATES)
         .filter_map(|end| footer_ending_at(file, end))
-        .find(ours)
+        .find(is_right)
+}
+
+impl ShardFile {
+    /// The footer of a part of an object that ends at an offset of the file.
+    pub(crate) fn footer_at(&self, identity: &Identity, part: Part, end: u64) -> Option<Footer> {
+        let found = footer_ending_at(&File::open(&self.path).ok()?, end);
+        found.filter(|(record, _)| is_of(record, identity, part)).map(|(_, footer)| footer)
+    }
+
+    /// The last footer of a part of an object, wherever in the file it is: all of it is read.
+    pub(crate) fn footer_anywhere(&self, identity: &Identity, part: Part) -> Option<Footer> {
+        let file = File::open(&self.path).ok()?;
+        let is_right = |(record, _): &(Record, Footer)| is_of(record, identity, part);
+        search(&file, self.length, self.length, is_right).map(|(_, footer)| footer)
+    }
+}
+
+fn is_of(record: &Record, identity: &Identity, part: Part) -> bool {
+    record.identity == *identity && part_of(record) == part
 }
 
 fn footer_ending_at(file: &File, end: u64) -> Option<(Record, Footer)> {
@@ -192,10 +226,11 @@ fn footer_ending_at(file: &File, end: u64) -> Option<(Record, Footer)> {
     Some((record, Footer { start, end, total }))
 }
 
-/// Where the end magic ends in the file, from the last place backwards.
-fn candidates(file: &File, length: u64) -> impl Iterator<Item = u64> {
+/// Where the end magic ends in the last `reach` bytes of the file, from the last place backwards.
+fn candidates(file: &File, length: u64, reach: u64) -> impl Iterator<Item = u64> {
     let overlap = END_MAGIC.len() as u64 - 1;
-    let windows = (0..length.div_ceil(WINDOW)).rev().map(move |window| {
+    let first = length.saturating_sub(reach) / WINDOW;
+    let windows = (first..length.div_ceil(WINDOW)).rev().map(move |window| {
         let start = window * WINDOW;
         (start, (start + WINDOW + overlap).min(length))
     });

@@ -10,17 +10,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shard::Progress;
+use crate::shard::attributes::Access;
 use crate::shard::crew::Crew;
 use crate::shard::decode::check_digest;
 use crate::shard::format::Digest;
 use crate::shard::geometry::Part;
+use crate::shard::leftovers::is_set_aside;
 use crate::shard::names;
 use crate::shard::object::Object;
 use crate::shard::place::{
-    Pending, Replace, commit, directory_of, rename_new, sync_directories_of,
+    NewFile, Pending, Replace, commit, directory_of, rename_new, sync_directories_of,
 };
 use crate::shard::rebuild::{Attempt, rebuild_missing};
-use crate::shard::recognise::recognise;
+use crate::shard::recognise::{ShardFile, recognise};
 use crate::shard::segment::{BlockId, Segment};
 use crate::shard::sources::{Depth, Sources};
 use crate::shard::verify::{DigestCheck, ShardState, Status, VerifyReport, verify};
@@ -126,8 +128,8 @@ impl RepairedShard {
     }
 }
 
-/// Gives parts whose only intact file still has a temporary name, since a process was killed
-/// while it named a complete set, the names that they were to have.
+/// Gives parts whose only intact file has the name of one that is being written or replaced, since
+/// a process was killed while it named a complete set, the names that they are to have.
 fn name_unnamed(object: &Object, before: &VerifyReport) -> Result<Vec<RepairedShard>> {
     let mut named = Vec::new();
     for (part, shard) in before.shards.iter().enumerate() {
@@ -142,15 +144,18 @@ fn name_unnamed(object: &Object, before: &VerifyReport) -> Result<Vec<RepairedSh
     Ok(named)
 }
 
-/// Names a part if all of its good files have temporary names; a damaged copy is replaced. Returns
-/// the name if it was given.
+/// Names a part if all of its good files have temporary names, or were set aside for an object that
+/// is not there; a damaged copy is replaced. Returns the name if it was given.
 pub(super) fn name_one(
     object: &Object,
     part: usize,
     good: &[&Path],
     damaged: &[&Path],
 ) -> Result<Option<PathBuf>> {
-    let is_unnamed = |path: &&Path| path.file_name().is_some_and(names::is_temporary);
+    let is_unnamed = |path: &&Path| {
+        path.file_name().is_some_and(names::is_temporary)
+            || is_set_aside(path) && !object.is_contested
+    };
     if good.is_empty() || !good.iter().all(is_unnamed) {
         return Ok(None);
     }
@@ -186,6 +191,10 @@ fn rewrite(
     Ok(sources.read_bytes())
 }
 
+fn metadata(file: &ShardFile) -> Option<fs::Metadata> {
+    fs::metadata(file.path()).ok()
+}
+
 /// A part that is being written.
 pub(super) struct Rebuild {
     part: usize,
@@ -195,13 +204,21 @@ pub(super) struct Rebuild {
 }
 
 impl Rebuild {
-    /// Starts files with their front headers.
+    /// Starts files with their front headers. A file has the mode and the owner of the one that it
+    /// replaces, or else those that all shards of the object have in common.
     pub fn create_all(
         object: &Object,
         targets: Vec<(PathBuf, Replace)>,
         parts: &[usize],
     ) -> Result<Vec<Self>> {
         let sources = object.parts().iter().map(Vec::len).sum();
+        let siblings = Access::like(object.parts().iter().flatten().filter_map(metadata));
+        let new = |(target, replace): (PathBuf, Replace)| {
+            let replaced = (replace == Replace::Always).then(|| fs::metadata(&target).ok());
+            let access = replaced.flatten().map_or(siblings, |file| Access::like([file]));
+            NewFile { target, replace, access }
+        };
+        let targets: Vec<NewFile> = targets.into_iter().map(new).collect();
         let begin = |(file, &part): (Pending, &usize)| {
             let (front, _) = object.records(part)?;
             file.write_at(&mut [IoSlice::new(&front)], 0)?;

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 use paritas::Code;
 use paritas_store::{
     DecodeReport, DecodeTarget, EncodeJob, EncodeReport, Error, ErrorKind, Inventory, Object,
-    ObjectId, RepairJob, RepairReport, Result, VerifyReport, decode, encode, repair, scan, verify,
+    ObjectId, Preserve, RepairJob, RepairReport, Result, VerifyReport, decode, encode, repair,
+    scan, verify,
 };
 
 /// Bytes with a prime period, so that no two blocks are alike.
@@ -78,7 +79,8 @@ pub fn get(object: &Object) -> Result<(Vec<u8>, DecodeReport)> {
 
 /// Decodes into a file.
 pub fn get_file(object: &Object, path: &Path, force: bool) -> Result<DecodeReport> {
-    let target = DecodeTarget::File { path: path.to_owned(), force, sync: false };
+    let preserve = Preserve::default();
+    let target = DecodeTarget::File { path: path.to_owned(), force, sync: false, preserve };
     decode(object, target, 2, &|_| {})
 }
 

@@ -12,7 +12,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use paritas::{Code, Codec, CodecOptions};
 use paritas_store::foreign::{ExportJob, Format, Hints, export, import};
-use paritas_store::{DecodeTarget, EncodeJob, Error, ErrorKind, decode, encode, scan};
+use paritas_store::{DecodeTarget, EncodeJob, Error, ErrorKind, Preserve, decode, encode, scan};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -138,7 +138,7 @@ impl Shape {
             let shards = self.import(from, &lost).unwrap();
             let inventory = scan(&[shards.path().to_owned()]);
             let path = shards.path().join("decoded");
-            let target = DecodeTarget::File { path: path.clone(), force: false, sync: false };
+            let target = DecodeTarget::File { path: path.clone(), force: false, sync: false, preserve: Preserve::Usual };
             decode(&inventory.objects[0], target, 1, &|_| {}).unwrap();
             assert!(fs::read(path).unwrap() == content, "{self:?}, {lost:?} lost");
         }

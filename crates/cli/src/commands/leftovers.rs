@@ -1,0 +1,113 @@
+//! What commands that were killed left behind: said by every command that meets it, removed by
+//! `repair --clean`.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use paritas_store::{Leftover, LeftoverState};
+use serde_json::json;
+
+use crate::exit::Failure;
+use crate::output::{self, Output, counted, shown};
+
+/// Warns of everything that was left behind.
+pub fn warn(leftovers: &[Leftover], output: &Output) {
+    leftovers.iter().for_each(|leftover| output.warn(&text(leftover)));
+}
+
+fn text(leftover: &Leftover) -> String {
+    let Leftover { name, object, state, files } = leftover;
+    let object = object.map_or_else(|| "an unknown object".to_owned(), |id| format!("object {id}"));
+    let (name, folder) = (shown(name), folders(leftover));
+    let clean = format!("`paritas repair --clean {folder}`");
+    let [temporary, shards] = ["temporary file", "shard"].map(|thing| counted(files.len(), thing));
+    match state {
+        LeftoverState::Unfinished => format!(
+            "{name}: {temporary} of {object} in {folder}, not a whole set: a command that wrote \
+             them was interrupted, or still runs; if it does not, {clean} removes them"
+        ),
+        LeftoverState::Unnamed => format!(
+            "{name}: {object} is whole, in {temporary} in {folder}: an `encode` was interrupted \
+             before it gave them names; encode again, and {clean} removes them"
+        ),
+        LeftoverState::Replaced { by } => format!(
+            "{name}: {shards} of {object} in {folder}: an `encode --force` was interrupted when it \
+             had replaced them by object {by}, which has all its shards; {clean} removes them if it \
+             is intact"
+        ),
+        LeftoverState::SetAside { rival: None } => format!(
+            "{name}: {shards} of {object} in {folder} have been set aside by an `encode --force` \
+             that was interrupted; `paritas repair {folder}` gives them their names back, and \
+             `encode --force` replaces them"
+        ),
+        LeftoverState::SetAside { rival: Some(rival) } => format!(
+            "{name}: {shards} of {object} in {folder} have been set aside by an `encode --force` \
+             that was interrupted, for object {rival}, which is not whole; \
+             `paritas verify {folder}` tells which of the two can be had, `encode --force` \
+             replaces both"
+        ),
+    }
+}
+
+/// The folders that the files are in, as a shell takes them.
+fn folders(leftover: &Leftover) -> String {
+    let folders: BTreeSet<&Path> = leftover.files.iter().filter_map(|file| file.parent()).collect();
+    folders.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// A folder as a shell takes it.
+fn quoted(folder: &Path) -> String {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let text = shown(folder).to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@%".contains(c);
+    match text.chars().all(is_plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// Removes what was left behind of objects, as far as nothing needs it, and returns of how many;
+/// `whole` are the names of objects that are there and intact.
+pub fn clean(
+    leftovers: &[Leftover],
+    whole: &HashSet<OsString>,
+    output: &Output,
+) -> Result<usize, Failure> {
+    let needless = leftovers.iter().filter(|leftover| is_needless(leftover, whole));
+    let mut count = 0;
+    for leftover in needless {
+        for file in &leftover.files {
+            fs::remove_file(file)
+                .map_err(|error| Failure::io(format!("removing {}", shown(file)), &error))?;
+        }
+        report(leftover, output);
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn is_needless(leftover: &Leftover, whole: &HashSet<OsString>) -> bool {
+    match leftover.state {
+        LeftoverState::Unfinished => true,
+        LeftoverState::Unnamed | LeftoverState::Replaced { .. } => whole.contains(&leftover.name),
+        LeftoverState::SetAside { .. } => false,
+    }
+}
+
+fn report(leftover: &Leftover, output: &Output) {
+    let files = leftover.files.iter().map(|file| {
+        let mut value = json!({});
+        output::insert_name(&mut value, "path", file.as_os_str());
+        value
+    });
+    let object = leftover.object.map(|object| object.to_string());
+    let files: Vec<_> = files.collect();
+    let mut value = json!({"type": "clean", "object": object, "removed": files});
+    output::insert_name(&mut value, "name", &leftover.name);
+    output.result(value, || {
+        let count = counted(leftover.files.len(), "file");
+        format!("{}: {count} that a command had left behind removed", shown(&leftover.name))
+    });
+}

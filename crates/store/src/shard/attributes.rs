@@ -1,0 +1,280 @@
+//! What a file has besides its name and content: permissions, time of change, owner. An object
+//! keeps the first two of its source, and a new file is never open to more people than the file
+//! that it is made from.
+
+use std::fs::{File, FileTimes, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::time::{Duration, SystemTime};
+
+use minicbor::{Decode, Encode};
+
+/// The bits of a mode that are stored: permissions, set-user-ID, set-group-ID and sticky bit.
+pub(crate) const STORED_MODE: u32 = 0o7777;
+/// The bits that say who may read, write and execute.
+pub(crate) const PERMISSIONS: u32 = 0o777;
+/// The bits of these that a shard may have, which nobody executes.
+const SHARD_MODE: u32 = 0o666;
+/// The permissions that the writer of a file needs until it is complete.
+const WRITER: u32 = 0o600;
+const GROUP: u32 = 0o070;
+/// The distance between the bits of others and those of the group.
+const GROUP_SHIFT: u32 = 3;
+const NANOSECONDS: u32 = 1_000_000_000;
+
+/// What is known of a source as a file; of a pipe nothing is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// The permission bits, with set-user-ID, set-group-ID and sticky bit.
+    pub mode: Option<u32>,
+    /// When the content last changed.
+    pub modified: Option<Timestamp>,
+    /// The user and the group that it belongs to. They are not stored; new shards get this owner if
+    /// the process may give files away.
+    pub owner: Option<Owner>,
+}
+
+/// The user and the group that a file belongs to, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// The user.
+    pub user: u32,
+    /// The group.
+    pub group: u32,
+}
+
+/// A moment, counted from the beginning of 1970 in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(array)]
+pub struct Timestamp {
+    /// Whole seconds, rounded down: below 0 before 1970.
+    #[n(0)]
+    pub seconds: i64,
+    /// Nanoseconds after that, below 1,000,000,000.
+    #[n(1)]
+    pub nanoseconds: u32,
+}
+
+impl Attributes {
+    /// Returns the attributes of a file.
+    pub fn of(metadata: &Metadata) -> Self {
+        let owner = Owner { user: metadata.uid(), group: metadata.gid() };
+        let nanoseconds = u32::try_from(metadata.mtime_nsec()).unwrap_or(0);
+        let modified = Timestamp { seconds: metadata.mtime(), nanoseconds };
+        let mode = metadata.mode() & STORED_MODE;
+        Self { mode: Some(mode), modified: Some(modified), owner: Some(owner) }
+    }
+
+    /// Returns what is known of something that some files hold together: the permissions that all
+    /// of them give, and the owner of the first.
+    pub(crate) fn common(files: impl IntoIterator<Item = Metadata>) -> Self {
+        let joined = files.into_iter().map(|file| Self::of(&file)).reduce(|all, file| {
+            let mode = all.mode.zip(file.mode).map(|(all, mode)| all & mode);
+            Self { mode, ..all }
+        });
+        Self { modified: None, ..joined.unwrap_or_default() }
+    }
+}
+
+impl Timestamp {
+    /// Whether the nanoseconds are less than a second.
+    pub(crate) fn is_normal(self) -> bool {
+        self.nanoseconds < NANOSECONDS
+    }
+
+    /// Returns the moment as the system counts, if it can.
+    fn system_time(self) -> Option<SystemTime> {
+        let seconds = Duration::from_secs(self.seconds.unsigned_abs());
+        let second = match self.seconds < 0 {
+            true => SystemTime::UNIX_EPOCH.checked_sub(seconds),
+            false => SystemTime::UNIX_EPOCH.checked_add(seconds),
+        };
+        second?.checked_add(Duration::from_nanos(self.nanoseconds.into()))
+    }
+}
+
+/// Mode, owner and time that a new file gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Access {
+    mode: u32,
+    /// Whether the umask takes permissions away from `mode`, as it does from any new file's.
+    masked: bool,
+    owner: Option<Owner>,
+    modified: Option<Timestamp>,
+}
+
+impl Access {
+    /// The access that the process gives to any new file.
+    pub const USUAL: Self = Self { mode: SHARD_MODE, masked: true, owner: None, modified: None };
+
+    /// Returns the access to the shards of a source.
+    pub fn of_shards(source: &Attributes) -> Self {
+        let mode = source.mode.map_or(SHARD_MODE, |mode| mode & SHARD_MODE);
+        Self { mode, owner: source.owner, ..Self::USUAL }
+    }
+
+    /// Returns the access to a decoded file: exactly this mode, if it is known.
+    pub fn of_decoded(mode: Option<u32>, modified: Option<Timestamp>) -> Self {
+        let mode = mode.map_or(Self::USUAL, |mode| Self { mode, masked: false, ..Self::USUAL });
+        Self { modified, ..mode }
+    }
+
+    /// Returns the access to a file that replaces these or joins them: the permissions that all of
+    /// them give, and the owner of the first.
+    pub fn like(files: impl IntoIterator<Item = Metadata>) -> Self {
+        let Attributes { mode, owner, .. } = Attributes::common(files);
+        mode.map_or(Self::USUAL, |mode| {
+            let mode = mode & PERMISSIONS;
+            Self { mode, masked: false, owner, modified: None }
+        })
+    }
+
+    /// Returns the mode to create the file with; [`Self::settle`] gives it the final one.
+    pub fn at_creation(&self) -> u32 {
+        if self.masked { self.mode | WRITER } else { WRITER }
+    }
+
+    /// Gives a file that was just created, and is empty, to its owner.
+    ///
+    /// # Errors
+    /// If the permissions cannot be restricted.
+    pub fn begin(&self, file: &File) -> io::Result<()> {
+        let Some(owner) = self.owner else { return Ok(()) };
+        give(file, owner)?;
+        let metadata = file.metadata()?;
+        set_mode(file, metadata.mode() & (self.allowed(&metadata) | WRITER), &metadata)
+    }
+
+    /// Gives a complete file its mode and time.
+    ///
+    /// # Errors
+    /// If the system refuses, and not because the file system has no modes or times like these.
+    pub fn settle(&self, file: &File) -> io::Result<()> {
+        let metadata = file.metadata()?;
+        let allowed = self.allowed(&metadata);
+        let mode = if self.masked { metadata.mode() & allowed } else { allowed };
+        set_mode(file, mode, &metadata)?;
+        let time = self.modified.and_then(Timestamp::system_time);
+        time.map_or(Ok(()), |time| tolerate(file.set_times(FileTimes::new().set_modified(time))))
+    }
+
+    /// Returns the mode. If the file could not be given to its group, whoever is in the group that
+    /// it has instead gets no more than others get.
+    fn allowed(&self, file: &Metadata) -> u32 {
+        match self.owner {
+            Some(owner) if owner.group != file.gid() => {
+                self.mode & (!GROUP | self.mode << GROUP_SHIFT)
+            }
+            _ => self.mode,
+        }
+    }
+}
+
+/// Gives a file to an owner, or else to the group alone, or leaves it where the process may do
+/// neither.
+fn give(file: &File, owner: Owner) -> io::Result<()> {
+    let metadata = file.metadata()?;
+    let is = Owner { user: metadata.uid(), group: metadata.gid() };
+    if is != owner && fchown(file, Some(owner.user), Some(owner.group)).is_err() {
+        let _ = fchown(file, None, Some(owner.group));
+    }
+    Ok(())
+}
+
+fn set_mode(file: &File, mode: u32, now: &Metadata) -> io::Result<()> {
+    let mode = mode & STORED_MODE;
+    if mode == now.mode() & STORED_MODE {
+        return Ok(());
+    }
+    tolerate(file.set_permissions(Permissions::from_mode(mode)))
+}
+
+/// Ignores the refusal of a file system that has no modes or times, or not these.
+fn tolerate(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied
+                    | io::ErrorKind::Unsupported
+                    | io::ErrorKind::InvalidInput
+            ) =>
+        {
+            Ok(())
+        }
+        done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    fn modes(access: Access) -> [u32; 3] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let mut options = File::options();
+        options.write(true).create_new(true).mode(access.at_creation());
+        let file = options.open(&path).unwrap();
+        let mode = || fs::metadata(&path).unwrap().mode() & STORED_MODE;
+        let created = mode();
+        access.begin(&file).unwrap();
+        let begun = mode();
+        access.settle(&file).unwrap();
+        [created, begun, mode()]
+    }
+
+    #[test]
+    fn modes_are_narrow_from_the_beginning() {
+        let source = |mode| Attributes { mode: Some(mode), ..Attributes::default() };
+        assert_eq!(modes(Access::of_shards(&source(0o600))), [0o600; 3]);
+        assert_eq!(modes(Access::of_shards(&source(0o4700))), [0o600; 3]);
+        assert_eq!(modes(Access::of_shards(&source(0o400))), [0o600, 0o600, 0o400]);
+        assert_eq!(modes(Access::of_decoded(Some(0o751), None)), [0o600, 0o600, 0o751]);
+        assert_eq!(modes(Access::of_decoded(Some(0o004), None)), [0o600, 0o600, 0o004]);
+    }
+
+    #[test]
+    fn another_group_gets_what_others_get() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = File::create(folder.path().join("file")).unwrap().metadata().unwrap();
+        for (mode, foreign) in [(0o640, 0o600), (0o664, 0o644), (0o647, 0o647), (0o607, 0o607)] {
+            for (group, mode_then) in [(file.gid(), mode), (file.gid() + 1, foreign)] {
+                let owner = Some(Owner { user: file.uid(), group });
+                let access = Access { mode, owner, masked: false, modified: None };
+                assert_eq!(access.allowed(&file), mode_then, "{mode:o} of group {group}");
+            }
+        }
+    }
+
+    #[test]
+    fn siblings_are_joined_to_what_all_give() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [0o664, 0o646, 0o4755].map(|mode| {
+            let path = folder.path().join(format!("{mode:o}"));
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            fs::metadata(&path).unwrap()
+        });
+        let access = Access::like(files.clone());
+        assert_eq!((access.mode, access.masked), (0o644, false));
+        assert_eq!(Access::like(files[2..].to_vec()).mode, 0o755);
+        assert_eq!(Access::like([]), Access::USUAL);
+    }
+
+    #[test]
+    fn times_before_1970_are_set() {
+        let folder = tempfile::tempdir().unwrap();
+        for (seconds, nanoseconds) in [(-3, 250_000_000), (0, 1), (1 << 31, 999_999_999)] {
+            let file = File::create(folder.path().join("file")).unwrap();
+            let time = Timestamp { seconds, nanoseconds };
+            Access::of_decoded(None, Some(time)).settle(&file).unwrap();
+            assert_eq!(Attributes::of(&file.metadata().unwrap()).modified, Some(time));
+        }
+        let beyond = Timestamp { seconds: i64::MIN, nanoseconds: 0 };
+        let file = File::create(folder.path().join("file")).unwrap();
+        Access::of_decoded(None, Some(beyond)).settle(&file).unwrap();
+    }
+}
