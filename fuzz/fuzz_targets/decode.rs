@@ -97,7 +97,7 @@ fn codec(choice: Choice) -> Rc<Codec> {
         Rc::clone(codecs.entry(choice).or_insert_with(|| {
             let code = Code::new(&spec.parse().expect("a legal spec")).expect("a legal code");
             let kernel = KernelChoice::Only(kernel);
-            let plan = PlanOptions { pass, order, ..PlanOptions::default() };
+            let plan = PlanOptions::default().pass(pass).order(order);
             let options =
                 CodecOptions::default().packet(packet).kernel(kernel).plan(plan).threads(1);
             Rc::new(Codec::with_options(code, options).expect("the kernel is available"))

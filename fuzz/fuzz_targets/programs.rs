@@ -37,11 +37,7 @@ fn run(input: &mut Unstructured<'_>) -> arbitrary::Result<()> {
     let options = CodecOptions::default()
         .packet(*input.choose(&PACKETS)?)
         .stores(*input.choose(&[Stores::Cached, Stores::NonTemporal])?)
-        .plan(PlanOptions {
-            pass: *input.choose(&PASSES)?,
-            order: *input.choose(&ORDERS)?,
-            ..PlanOptions::default()
-        })
+        .plan(PlanOptions::default().pass(*input.choose(&PASSES)?).order(*input.choose(&ORDERS)?))
         .threads(1);
     let in_lanes = input.arbitrary()?;
     let stripes = input.int_in_range(0..=MAX_STRIPES)?;

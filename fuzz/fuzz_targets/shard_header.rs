@@ -54,7 +54,7 @@ static SEEDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
 fn encoded(spec: &str, object: &[u8]) -> Vec<Vec<u8>> {
     let code = Code::new(&spec.parse().expect("a legal spec")).expect("a legal code");
     let job = EncodeJob {
-        packet: 8,
+        packet: Some(8),
         block_bytes: 128,
         object: Some(ObjectId::new([7; 16])),
         // Some records have keys of version 3, the others do not.

@@ -140,11 +140,11 @@ pub struct Encode {
     /// The name to store, instead of the file's own (or `stdin`).
     #[arg(long)]
     pub name: Option<OsString>,
-    /// Bytes of a packet, 1 to 1048576; fewer where the object does not fill a stripe. They are
-    /// stored, so any reader knows them; 64 suits every processor (see `paritas tune --packet`). In
-    /// the word layout they make no difference.
-    #[arg(long, default_value_t = paritas::DEFAULT_PACKET, value_name = "BYTES")]
-    pub packet: usize,
+    /// Bytes of a packet, 1 to 1048576. They are stored, so any reader knows them; 64 suits every
+    /// processor (see `paritas tune --packet`). In the word layout they make no difference
+    /// [default: 64, or fewer where the object does not fill a stripe].
+    #[arg(long, value_name = "BYTES")]
+    pub packet: Option<usize>,
     /// Replace existing shards of this name; they are kept until the new ones are complete.
     #[arg(long)]
     pub force: bool,

@@ -398,7 +398,7 @@ fn write_missing_cases() {
         }
         fs::create_dir(&directory).unwrap();
         let mut job = small_job(spec, &directory);
-        job.packet = 64;
+        job.packet = None;
         job.attributes = attributes(name);
         job.object =
             Some(ObjectId::new(*blake3::hash(name.as_bytes()).as_bytes().first_chunk().unwrap()));

@@ -158,7 +158,7 @@ pub fn import(
     fragments.check()?;
     let mut job = job(survey.code, survey.name);
     job.length_hint = Some(survey.layout.length);
-    job.packet = survey.packet.unwrap_or(job.packet);
+    job.packet = survey.packet.or(job.packet);
     job.attributes = attributes;
     let mut encoded = encode(&job, fragments.reader(), progress)?;
     encoded.warnings.extend(survey.warning);

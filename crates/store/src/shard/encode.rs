@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use paritas::{Code, CodecOptions, DEFAULT_PACKET};
+use paritas::{Code, CodecOptions};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shard::Progress;
@@ -24,8 +24,9 @@ use crate::shown::{counted, shown};
 pub struct EncodeJob {
     /// The code.
     pub code: Code,
-    /// The most bytes of a packet. Packets are shorter where an object does not fill a stripe.
-    pub packet: usize,
+    /// The bytes of a packet. By default [`paritas::DEFAULT_PACKET`], or fewer where the object does
+    /// not fill a stripe of these. (Blocks of an LT code may be shorter than any packet.)
+    pub packet: Option<usize>,
     /// About how many bytes of a shard a block is to have; at least one stripe's. The most bytes of
     /// a block of an LT code.
     pub block_bytes: usize,
@@ -57,7 +58,7 @@ impl EncodeJob {
     pub fn new(code: Code, name: impl Into<OsString>, directories: Vec<PathBuf>) -> Self {
         Self {
             code,
-            packet: DEFAULT_PACKET,
+            packet: None,
             block_bytes: DEFAULT_BLOCK_BYTES,
             name: name.into(),
             object: None,

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use paritas::erasure::Losses;
-use paritas::{CellId, CellSet, Code, CodecOptions, LaneCodec};
+use paritas::{CellId, CellSet, Code, CodecOptions, DEFAULT_PACKET, LaneCodec};
 
 use crate::error::{Error, Result};
 
@@ -116,22 +116,27 @@ impl Geometry {
         Ok(Self { codec, buffers, parts, stripes })
     }
 
-    /// The bytes of a packet and the stripes of a full segment, for packets of at most `packet`
-    /// bytes, blocks of about `block`, and an object of this length, if that is known.
-    pub fn choose(code: &Code, packet: usize, block: usize, length: Option<u64>) -> (usize, usize) {
+    /// Chooses the bytes of a packet, unless they are given, and the stripes of a full segment, for
+    /// blocks of about `block` bytes and an object of this length, if that is known.
+    pub fn choose(
+        code: &Code,
+        packet: Option<usize>,
+        block: usize,
+        length: Option<u64>,
+    ) -> (usize, usize) {
         if code.graph().is_some() {
-            return Self::choose_lt_block(code, packet, block, length);
+            return Self::choose_lt_block(code, packet.unwrap_or(DEFAULT_PACKET), block, length);
         }
-        let packet = Self::choose_packet(code, packet, length);
+        let packet = packet.unwrap_or_else(|| Self::choose_packet(code, length));
         (packet, Self::choose_stripes(code, packet, block))
     }
 
-    /// Packets of `most` bytes, or shorter ones for an object that does not fill one stripe of
-    /// these, so that little of the stripe is padding.
-    fn choose_packet(code: &Code, most: usize, length: Option<u64>) -> usize {
+    /// Packets of [`DEFAULT_PACKET`] bytes, or shorter ones for an object that does not fill one
+    /// stripe of these, so that little of the stripe is padding.
+    fn choose_packet(code: &Code, length: Option<u64>) -> usize {
         let fitting = |length: u64| length.div_ceil(code.data_cells().len() as u64);
         let fitting = length.filter(|&length| length > 0).map(fitting);
-        fitting.map_or(most, |bytes| bytes.min(most as u64) as usize)
+        fitting.map_or(DEFAULT_PACKET, |bytes| bytes.min(DEFAULT_PACKET as u64) as usize)
     }
 
     /// For an LT code, whose blocks are lanes: an object is cut into segments of equal length, so

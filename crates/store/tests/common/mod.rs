@@ -26,7 +26,7 @@ pub fn code(spec: &str) -> Code {
 /// A job with small packets and blocks of one stripe, so that small objects have several blocks.
 pub fn small_job(spec: &str, directory: &Path) -> EncodeJob {
     EncodeJob {
-        packet: 8,
+        packet: Some(8),
         block_bytes: 1,
         object: Some(ObjectId::new(*b"0123456789abcdef")),
         sync: false,

@@ -138,7 +138,12 @@ impl Shape {
             let shards = self.import(from, &lost).unwrap();
             let inventory = scan(&[shards.path().to_owned()]);
             let path = shards.path().join("decoded");
-            let target = DecodeTarget::File { path: path.clone(), force: false, sync: false, preserve: Preserve::Usual };
+            let target = DecodeTarget::File {
+                path: path.clone(),
+                force: false,
+                sync: false,
+                preserve: Preserve::Usual,
+            };
             decode(&inventory.objects[0], target, 1, &|_| {}).unwrap();
             assert!(fs::read(path).unwrap() == content, "{self:?}, {lost:?} lost");
         }
