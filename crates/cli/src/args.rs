@@ -17,7 +17,7 @@ Exit codes:
   2  damaged beyond repair
   3  bad arguments or parameters
   4  nothing recognisable as a shard set
-  5  repair or decode finished, but the final check failed
+  5  repair or decode finished, but the final check failed, or verify --deep found wrong parity
   6  input or output failed, or the answer depends on what cannot be read
   7  internal error
   8  out of memory";
@@ -185,8 +185,9 @@ pub struct Decode {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
+Examples:
   paritas verify shards || paritas repair shards
+  paritas verify shards --deep           recomputes parity, too
 
 Of an LT code, tolerable_losses is what is likely: losses of so many shards have been tried out. \
 Exits with the worst of all objects found. An object that has not been promoted is whole without \
@@ -194,10 +195,17 @@ what promoting would add; once any file of a later stage is there, all of them a
 file that cannot be opened, for want of permission say, is not lost: its state is unreadable. \
 Where such files would change the status if they held the shards that are lacking, it is unknown, \
 and the exit code 6.
+
+With --deep, parity is computed from the data of every segment whose data are intact (of an LT \
+code, of every segment that can be decoded) and compared with what is stored. Where it differs \
+although it has its checksum, the status is inconsistent and the exit code 5: a program wrote it \
+wrongly, not a disk.
 JSON: one line an object, type \"verify\", object, name, code, stage, stages, length, status \
-(intact, repairable, lost, unknown), tolerable_losses, digest_ok, seconds, shards [{index, stage, \
-state (intact, damaged, missing, unreadable), path, bad_lanes, first_bad_offset, notes}], \
-lost_ranges [{start, end}], reason (null unless lost or unknown). Of an LT code also blocks (of a \
+(intact, repairable, lost, unknown, inconsistent), tolerable_losses, digest_ok, seconds, shards \
+[{index, stage, state (intact, damaged, missing, unreadable, inconsistent), path, bad_lanes, \
+first_bad_offset, notes}], lost_ranges [{start, end}], reason (null unless lost, unknown or \
+inconsistent), recomputed_segments (null without --deep), wrong_lanes [{index, stage, lane, \
+first_segment, segments}]. Of an LT code also blocks (of a \
 segment), good_blocks (in the segment with the fewest), likely_needed (more blocks, where one is \
 lost).")]
 pub struct Verify {
@@ -207,6 +215,9 @@ pub struct Verify {
     /// Only this object, by id or name.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
+    /// Compute parity from the data, too, and compare: finds what a wrong encoder did.
+    #[arg(long)]
+    pub deep: bool,
     /// The most threads to use [default: one for each processor].
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
     pub threads: usize,

@@ -36,7 +36,7 @@ pub use shard::{
     AddedPart, DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest, DigestCheck, EncodeJob,
     EncodeReport, FileReport, Ignored, Inventory, Object, ObjectId, Part, Progress, PromoteJob,
     PromoteReport, ReceptionReport, RepairJob, RepairReport, RepairedShard, ShardFile, ShardReport,
-    ShardState, Status, VerifyReport, decode, encode, promote, reception, reception_key, repair,
-    scan, scan_with, verify,
+    ShardState, Status, VerifyReport, WrongLane, decode, encode, promote, reception, reception_key,
+    repair, scan, scan_with, verify, verify_deep,
 };
 pub use shown::{Shown, counted, shown};

@@ -128,6 +128,7 @@ pub fn file_value(file: &FileReport) -> Value {
     let state = match file.is_intact() {
         true => ShardState::Intact,
         false if file.unreadable => ShardState::Unreadable,
+        false if file.inconsistent => ShardState::Inconsistent,
         false => ShardState::Damaged,
     };
     let mut value = json!({
@@ -170,6 +171,7 @@ pub fn state(state: ShardState) -> &'static str {
         ShardState::Damaged => "damaged",
         ShardState::Missing => "missing",
         ShardState::Unreadable => "unreadable",
+        ShardState::Inconsistent => "inconsistent",
     }
 }
 

@@ -1,6 +1,6 @@
 //! `paritas verify`: every block of every shard is read and checked.
 
-use paritas_store::{DigestCheck, Object, Status, VerifyReport, verify};
+use paritas_store::{DigestCheck, Object, Status, VerifyReport, WrongLane, verify, verify_deep};
 use serde_json::{Value, json};
 
 use crate::args::Verify;
@@ -13,14 +13,15 @@ pub fn run(args: &Verify, output: &Output) -> Outcome {
     let inventory = shards::find(&args.paths, output)?;
     let mut worst = Exit::Done;
     for object in shards::chosen(&inventory, args.object.as_deref())? {
-        worst = worst.max(one(object, args.threads, output)?);
+        worst = worst.max(one(object, args, output)?);
     }
     Ok(worst)
 }
 
-fn one(object: &Object, threads: usize, output: &Output) -> Result<Exit, Failure> {
+fn one(object: &Object, args: &Verify, output: &Output) -> Result<Exit, Failure> {
     let progress = output.progress(object.length());
-    let report = verify(object, threads, &|bytes| progress.advance(bytes))?;
+    let verify = if args.deep { verify_deep } else { verify };
+    let report = verify(object, args.threads, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
     output.result(value(object, &report, seconds), || text(object, &report));
     Ok(match report.status {
@@ -28,6 +29,7 @@ fn one(object: &Object, threads: usize, output: &Output) -> Result<Exit, Failure
         Status::Repairable => Exit::Repairable,
         Status::Lost => Exit::Lost,
         Status::Unknown => Exit::Io,
+        Status::Inconsistent => Exit::CheckFailed,
     })
 }
 
@@ -46,12 +48,22 @@ fn value(object: &Object, report: &VerifyReport, seconds: f64) -> Value {
         value["likely_needed"] = json!(report.likely_needed);
     }
     value["damaged_segments"] = json!(report.damaged_segments);
+    value["recomputed_segments"] = json!(report.recomputed_segments);
+    value["wrong_lanes"] = report.wrong_lanes.iter().map(wrong_lane_value).collect();
     value["seconds"] = json!(seconds);
     value["shards"] = json!(shards::shard_values(&report.shards));
     let ranges = report.lost.iter().map(|range| json!({"start": range.start, "end": range.end}));
     value["lost_ranges"] = ranges.collect();
     value["reason"] = json!(report.reason);
     value
+}
+
+fn wrong_lane_value(wrong: &WrongLane) -> Value {
+    let WrongLane { shard, stage, lane, first_segment, segments } = wrong;
+    json!({
+        "index": shard, "stage": stage, "lane": lane, "first_segment": first_segment,
+        "segments": segments,
+    })
 }
 
 fn text(object: &Object, report: &VerifyReport) -> String {
@@ -97,5 +109,6 @@ fn status(status: Status) -> &'static str {
         Status::Repairable => "repairable",
         Status::Lost => "lost",
         Status::Unknown => "unknown",
+        Status::Inconsistent => "inconsistent",
     }
 }

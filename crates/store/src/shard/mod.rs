@@ -37,7 +37,9 @@ pub use rateless::{ReceptionReport, reception, reception_key};
 pub use recognise::ShardFile;
 pub use repair::{RepairJob, RepairReport, RepairedShard, repair};
 pub use sources::FileReport;
-pub use verify::{DigestCheck, ShardReport, ShardState, Status, VerifyReport, verify};
+pub use verify::{
+    DigestCheck, ShardReport, ShardState, Status, VerifyReport, WrongLane, verify, verify_deep,
+};
 
 /// Is told the bytes that were done since it was last called, from any thread.
 pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);

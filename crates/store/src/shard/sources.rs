@@ -67,6 +67,9 @@ pub struct FileReport {
     /// Whether the file could not be opened, so that it may be as it was written. Where the scan
     /// could not, `shard` and `stage` are those that the file is named after.
     pub unreadable: bool,
+    /// Whether a block is not what the data give, although it has its checksum
+    /// ([`super::verify_deep`]).
+    pub inconsistent: bool,
 }
 
 impl FileReport {
@@ -82,6 +85,7 @@ impl FileReport {
             flaws: object.flaws(part, file),
             misnamed: !object.is_named_well(part, file),
             unreadable: false,
+            inconsistent: false,
         }
     }
 
@@ -97,6 +101,7 @@ impl FileReport {
             flaws: vec![unread.reason.clone()],
             misnamed: false,
             unreadable: true,
+            inconsistent: false,
         }
     }
 
