@@ -189,7 +189,9 @@ Examples:
   paritas verify shards || paritas repair shards
   paritas verify shards --deep           recomputes parity, too
 
-Of an LT code, tolerable_losses is what is likely: losses of so many shards have been tried out. \
+Each folder that is given is taken for a disk or a machine, whose shards are lost together, and \
+the report says which folders may be. Of an LT code, tolerable_losses is what is likely: losses of \
+so many shards have been tried out. \
 Exits with the worst of all objects found. An object that has not been promoted is whole without \
 what promoting would add; once any file of a later stage is there, all of them are expected. A \
 file that cannot be opened, for want of permission say, is not lost: its state is unreadable. \
@@ -203,11 +205,13 @@ wrongly, not a disk.
 JSON: one line an object, type \"verify\", object, name, code, stage, stages, length, status \
 (intact, repairable, lost, unknown, inconsistent), tolerable_losses, digest_ok, seconds, shards \
 [{index, stage, state (intact, damaged, missing, unreadable, inconsistent), path, bad_lanes, \
-first_bad_offset, notes}], lost_ranges [{start, end}], reason (null unless lost, unknown or \
-inconsistent), recomputed_segments (null without --deep), wrong_lanes [{index, stage, lane, \
-first_segment, segments}]. Of an LT code also blocks (of a \
-segment), good_blocks (in the segment with the fewest), likely_needed (more blocks, where one is \
-lost).")]
+first_bad_offset, notes}], folders [{path, shards}], folder_tolerance (any this many folders may \
+be lost), folder_tolerance_certain (false where only some losses were tried), losable_folders (the \
+largest sets that may be lost together, as indices into folders; null where there are more than \
+six), lost_ranges [{start, end}], reason (null unless lost, unknown or inconsistent), \
+recomputed_segments (null without --deep), wrong_lanes [{index, stage, lane, first_segment, \
+segments}]. Of an LT code also blocks (of a segment), good_blocks (in the segment with the \
+fewest), likely_needed (more blocks, where one is lost).")]
 pub struct Verify {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -228,18 +232,26 @@ pub struct Verify {
 Examples:
   paritas repair shards
   paritas repair /disk1 /disk2 /disk3 --to /disk4      what is missing goes to the new disk
+  paritas repair /disk1 /disk2 /disk3                  the same if /disk3 is new and empty
+
+A folder that is given is a disk or a machine: what is in it is lost together. What is missing \
+goes where as many whole folders as possible may be lost, and to an empty one that is given, such \
+as a disk that was replaced. Fewer folders than shards that may be lost is a warning.
 
 A repaired shard is byte for byte the one that was lost. A file that cannot be opened is left as \
 it is, and the exit code is 6.
 JSON: one line an object, type \"repair\", object, name, code, stage, stages, length, seconds, \
 read_bytes (of blocks), digest_check (right, unchecked), repaired [{index, stage, was, path}], \
-unreadable [{index, stage}].")]
+unreadable [{index, stage}], folders [{path, shards}], folder_tolerance (any this many folders may \
+be lost), folder_tolerance_certain (false where only some losses were tried), losable_folders (the \
+largest sets that may be lost together, as indices into folders; null where there are more than \
+six) once all is done, warnings.")]
 pub struct Repair {
     /// Shards, or folders of shards.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
     /// Where repaired shards go [default: damaged ones are replaced in place, missing ones go to
-    /// the folder with the fewest].
+    /// the folder with the fewest, which may be an empty one that is given].
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
     /// Only this object, by id or name.
@@ -292,11 +304,14 @@ Example:
 
 Reads headers only; `verify` checks the contents. JSON: one line an object, type \"info\", object, \
 name, code, stage, stages, layout, packet, length, digest, shard_count (after the last stage), \
-tolerance (in this one), shards [{index, stage, files [{path, header, footer}]}], missing. Of an \
-LT code tolerance is null, and reception says how many blocks of the shards that were found it \
-takes, as multiples of k: blocks, average, p999 (99.9th percentile; the most, where runs are fewer \
-than a thousand), runs (2000, or fewer where k is above 1024, so that it takes some seconds at \
-most), failures. That is simulated, and remembered in the user's cache directory.")]
+tolerance (in this one), shards [{index, stage, files [{path, header, footer}]}], missing, folders \
+[{path, shards}], folder_tolerance (any this many folders may be lost), folder_tolerance_certain \
+(false where only some losses were tried), losable_folders (the largest sets that may be lost \
+together, as indices into folders; null where there are more than six). Of an LT code tolerance is \
+null, and reception says how many blocks of the shards that were found it takes, as multiples of \
+k: blocks, average, p999 (99.9th percentile; the most, where runs are fewer than a thousand), runs \
+(2000, or fewer where k is above 1024, so that it takes some seconds at most), failures. That is \
+simulated, and remembered in the user's cache directory.")]
 pub struct Info {
     /// Shards, or folders of shards.
     #[arg(required = true)]

@@ -40,6 +40,7 @@ fn value(object: &Object) -> Value {
     });
     value["shards"] = shards.collect();
     value["missing"] = json!(object.missing());
+    shards::insert_placement(&mut value, &object.placement());
     value
 }
 
@@ -76,6 +77,8 @@ fn text(object: &Object, reception: Option<&ReceptionReport>) -> String {
     if let Some(report) = reception {
         text.push_str(&format!("\n  needs   {}", shards::reception_text(report)));
     }
+    let placement = object.placement();
+    text.extend(shards::placement_text(&placement).map(|note| format!("\n  folders {note}")));
     let unreadable = object.unreadable();
     for (part, files) in object.parts().iter().enumerate() {
         let Part { shard: index, stage } = object.part(part);

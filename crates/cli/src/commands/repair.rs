@@ -29,6 +29,7 @@ fn one(object: &Object, args: &Repair, output: &Output) -> Result<(), Failure> {
     let progress = output.progress(object.length().map(|length| 2 * length));
     let report = repair(object, &job, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
+    report.warnings.iter().for_each(|warning| output.warn(warning));
     output.result(value(object, &report, seconds), || text(object, &report));
     expect_all_read(object, &report)
 }
@@ -70,6 +71,8 @@ fn value(object: &Object, report: &RepairReport, seconds: f64) -> Value {
     let unread =
         unreadable(report).map(|shard| json!({"index": shard.index, "stage": shard.stage}));
     value["unreadable"] = unread.collect();
+    shards::insert_placement(&mut value, &report.placement);
+    value["warnings"] = json!(report.warnings);
     value
 }
 

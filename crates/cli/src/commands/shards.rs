@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use paritas::Code;
 use paritas_store::{
-    ErrorKind, FileReport, Ignored, Inventory, Object, ReceptionReport, ShardReport, ShardState,
-    reception_key, scan_with,
+    ErrorKind, FileReport, Ignored, Inventory, Object, Placement, ReceptionReport, ShardReport,
+    ShardState, reception_key, scan_with,
 };
 use paritas_tune::Memory;
 use serde_json::{Value, json};
@@ -162,6 +162,36 @@ pub fn stage_note(object: &Object) -> Option<String> {
         format!("; after promote, any {tolerance} may be lost")
     });
     (stages > 1).then(|| format!("stage {stage} of {stages}{}", later.unwrap_or_default()))
+}
+
+/// Adds to a report in JSON which folders may be lost.
+pub fn insert_placement(value: &mut Value, placement: &Placement) {
+    let folders = placement.folders.iter().map(|folder| {
+        let mut value = json!({"shards": folder.shards});
+        output::insert_name(&mut value, "path", folder.path.as_os_str());
+        value
+    });
+    value["folders"] = folders.collect();
+    value["folder_tolerance"] = json!(placement.tolerance);
+    value["folder_tolerance_certain"] = json!(placement.is_certain);
+    value["losable_folders"] = json!(placement.losable);
+}
+
+/// Which folders may be lost, for people; nothing where all shards lie in one.
+pub fn placement_text(placement: &Placement) -> Option<String> {
+    let count = placement.folders.len();
+    if count < 2 {
+        return None;
+    }
+    let mut text = format!("{} of {count} folders may be lost", placement.tolerance_text());
+    let path = |&index: &usize| shown(&placement.folders[index].path).to_string();
+    let sets = placement.losable.iter().flatten().filter(|set| set.len() > placement.tolerance);
+    let sets: Vec<String> =
+        sets.map(|set| set.iter().map(path).collect::<Vec<_>>().join(" with ")).collect();
+    if !sets.is_empty() {
+        text.push_str(&format!("; also {}", sets.join(", or ")));
+    }
+    Some(text)
 }
 
 /// The word for a state.

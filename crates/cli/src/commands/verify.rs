@@ -52,6 +52,7 @@ fn value(object: &Object, report: &VerifyReport, seconds: f64) -> Value {
     value["wrong_lanes"] = report.wrong_lanes.iter().map(wrong_lane_value).collect();
     value["seconds"] = json!(seconds);
     value["shards"] = json!(shards::shard_values(&report.shards));
+    shards::insert_placement(&mut value, &report.placement);
     let ranges = report.lost.iter().map(|range| json!({"start": range.start, "end": range.end}));
     value["lost_ranges"] = ranges.collect();
     value["reason"] = json!(report.reason);
@@ -85,6 +86,7 @@ fn text(object: &Object, report: &VerifyReport) -> String {
         }
     }
     text.extend(shards::stage_note(object).map(|note| format!("\n  {note}")));
+    text.extend(shards::placement_text(&report.placement).map(|note| format!("\n  {note}")));
     for shard in &report.shards {
         if shard.files.is_empty() {
             let shard = shards::shard_name(shard.index, shard.stage);

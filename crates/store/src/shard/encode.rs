@@ -1,10 +1,9 @@
 //! Encoding: from a file or pipe to shard files.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::{IoSlice, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use paritas::{Code, CodecOptions, DEFAULT_PACKET};
@@ -12,6 +11,7 @@ use paritas::{Code, CodecOptions, DEFAULT_PACKET};
 use crate::error::{Error, ErrorKind, Result};
 use crate::shard::Progress;
 use crate::shard::crew::Crew;
+use crate::shard::folders::encoded_placement;
 use crate::shard::format::{Digest, Identity, ObjectId, Total, check_name};
 use crate::shard::geometry::{DEFAULT_BLOCK_BYTES, Geometry};
 use crate::shard::place::{Pending, Replace, commit, existing};
@@ -111,8 +111,9 @@ pub fn encode(
     let encoding = Encoding { geometry: &geometry, identity: &identity, files: &files };
     let (total, stored) = encoding.run(job, source, progress)?;
     commit(files, &old, job.sync)?;
-    let places = paths.iter().filter_map(|path| path.parent()).enumerate();
-    let mut warnings = shared_directories(&job.code, geometry.tolerance(1), places);
+    let placement = encoded_placement(&geometry, total.length, &paths);
+    let mut warnings: Vec<String> =
+        placement.warning(&geometry, 1, job.directories.len()).into_iter().collect();
     if let Some(hint) = job.length_hint.filter(|&hint| hint != total.length) {
         warnings.push(format!("the source had {} bytes, not {hint} as expected", total.length));
     }
@@ -152,29 +153,6 @@ fn shard_paths(job: &EncodeJob, geometry: &Geometry, identity: &Identity) -> Res
     let places = names.iter().zip(job.directories.iter().cycle());
     let paths = places.map(|(name, directory)| directory.join(name));
     Ok(paths.take(geometry.parts_until(1)).collect())
-}
-
-/// Warns where the loss of one directory costs several shards, of which so many may be lost;
-/// `places` are shards and the directories that they are in.
-pub(super) fn shared_directories<'a>(
-    code: &Code,
-    tolerance: usize,
-    places: impl IntoIterator<Item = (usize, &'a Path)>,
-) -> Vec<String> {
-    let mut directories: BTreeMap<&Path, BTreeSet<usize>> = BTreeMap::new();
-    for (shard, directory) in places {
-        directories.entry(directory).or_default().insert(shard);
-    }
-    let worst = directories.into_iter().max_by_key(|(_, shards)| shards.len());
-    let warning = worst.filter(|(_, shards)| shards.len() > 1).map(|(directory, shards)| {
-        let (count, directory) = (shards.len(), shown(directory));
-        let tolerance = match code.graph() {
-            Some(_) => "what may be lost of them is a matter of chance".to_owned(),
-            None => format!("{} tolerates the loss of {tolerance}", code.spec()),
-        };
-        format!("{count} shards share the directory {directory}; {tolerance}")
-    });
-    warning.into_iter().collect()
 }
 
 /// What all threads of an encoding share.

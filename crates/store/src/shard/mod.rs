@@ -11,6 +11,7 @@ pub mod format;
 mod crew;
 mod decode;
 mod encode;
+mod folders;
 mod geometry;
 mod names;
 mod object;
@@ -29,6 +30,7 @@ mod verify;
 
 pub use decode::{DecodeReport, DecodeTarget, decode};
 pub use encode::{EncodeJob, EncodeReport, encode};
+pub use folders::{FolderShards, Placement};
 pub use format::{Digest, ObjectId};
 pub use geometry::{DEFAULT_BLOCK_BYTES, Part};
 pub use object::{Ignored, Inventory, Object, scan, scan_with};

@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paritas::{Code, CodecOptions, Pin, Spec};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::shard::folders::{FileId, GivenFolder, file_id};
 use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
 use crate::shard::geometry::{Extent, Geometry, Part, planned_bytes};
 use crate::shard::names::{self, ShardName};
@@ -51,6 +51,8 @@ pub struct Object {
     pub(crate) parts: Vec<Vec<ShardFile>>,
     /// What could not be opened, whatever it holds.
     pub(crate) unread: Arc<[Unread]>,
+    /// The folders that were looked at.
+    pub(crate) given: Arc<[GivenFolder]>,
 }
 
 /// Looks for shards in files and directories (not in directories below these). What reads the
@@ -63,6 +65,7 @@ pub fn scan(paths: &[PathBuf]) -> Inventory {
 /// says (all but packet and threads), which is asked once for each code that is found.
 pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> Inventory {
     let mut gathering = Gathering::default();
+    gathering.given = paths.iter().filter_map(|path| GivenFolder::look(path)).collect();
     for path in paths {
         match fs::read_dir(path) {
             Ok(entries) => gathering.add_directory(path, entries),
@@ -292,13 +295,14 @@ impl Object {
 /// What has been found so far.
 #[derive(Default)]
 struct Gathering {
-    seen: HashSet<(u64, u64)>,
+    seen: HashSet<FileId>,
     /// Shards, and whether the path itself was given.
     found: Vec<(Recognised, bool)>,
     /// Files in directories that have temporary names.
     temporary: Vec<PathBuf>,
     ignored: Vec<Ignored>,
     unread: Vec<Unread>,
+    given: Vec<GivenFolder>,
 }
 
 impl Gathering {
@@ -319,9 +323,7 @@ impl Gathering {
 
     fn add_file(&mut self, path: &Path, named: bool) {
         // A file that is reached in two ways is one copy, not two.
-        if let Ok(metadata) = fs::metadata(path)
-            && !self.seen.insert((metadata.dev(), metadata.ino()))
-        {
+        if file_id(path).is_some_and(|id| !self.seen.insert(id)) {
             return;
         }
         match recognise(path) {
@@ -393,8 +395,10 @@ impl Gathering {
         }
         objects.retain(|object| object.parts.iter().any(|files| !files.is_empty()));
         let unread: Arc<[Unread]> = self.unread.into();
+        let given: Arc<[GivenFolder]> = self.given.into();
         for object in &mut objects {
             object.unread = Arc::clone(&unread);
+            object.given = Arc::clone(&given);
             object.settle();
         }
         Inventory { objects, ignored: self.ignored }
@@ -404,7 +408,7 @@ impl Gathering {
 impl Object {
     fn new(identity: Identity, geometry: Arc<Geometry>) -> Self {
         let parts = vec![Vec::new(); geometry.part_count()];
-        Self { identity, geometry, total: None, parts, unread: Arc::new([]) }
+        Self { identity, geometry, total: None, parts, unread: Arc::new([]), given: Arc::new([]) }
     }
 
     /// Takes a file, or says why the code has none such.

@@ -18,7 +18,9 @@ use crate::shard::Progress;
 use crate::shard::crew::Crew;
 use crate::shard::geometry::Geometry;
 use crate::shard::object::Object;
-use crate::shard::repair::{Rebuild, RepairJob, RepairReport, RepairedShard, Targets};
+use crate::shard::repair::{
+    Rebuild, RepairJob, RepairReport, RepairedShard, Targets, spread_warnings,
+};
 use crate::shard::segment::Segment;
 use crate::shard::sources::Sources;
 use crate::shard::verify::{DigestCheck, ShardState};
@@ -59,11 +61,14 @@ pub(super) fn rebuild_missing(
     }
     let read_bytes = sources.read_bytes();
     Rebuild::commit(rebuilds, &sources, job.sync)?;
+    let placement = object.placement_with(part, &path);
     Ok(Attempt::Made(RepairReport {
         repaired: vec![RepairedShard::new(object, part, &path, ShardState::Missing)],
         before: None,
         digest: DigestCheck::Unchecked,
         read_bytes,
+        warnings: spread_warnings(object, &placement, false),
+        placement,
     }))
 }
 

@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::shard::Progress;
 use crate::shard::crew::Crew;
 use crate::shard::decode::check_digest;
+use crate::shard::folders::{Domains, FolderShards, Placement};
 use crate::shard::format::Digest;
 use crate::shard::geometry::Part;
 use crate::shard::names;
@@ -52,6 +53,10 @@ pub struct RepairReport {
     pub digest: DigestCheck,
     /// The bytes of blocks that were read.
     pub read_bytes: u64,
+    /// Which folders may be lost now.
+    pub placement: Placement,
+    /// What the user should know.
+    pub warnings: Vec<String>,
 }
 
 /// A shard, or a part of one, that was written anew.
@@ -115,8 +120,25 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
         sync_directories_of(named.iter().map(|shard| shard.path.as_path()))?;
     }
     repaired.extend(named);
+    let parts = before.shards.iter().enumerate();
+    let intact = parts.flat_map(|(part, shard)| shard.intact_files(part));
+    let written = bad.iter().copied().zip(repaired.iter().map(|shard| shard.path.as_path()));
+    let placement = object.placement_of(object.stage(), intact.chain(written));
+    let warnings = spread_warnings(object, &placement, repaired.is_empty());
     let digest = before.digest;
-    Ok(RepairReport { repaired, before: Some(before), digest, read_bytes })
+    Ok(RepairReport { repaired, before: Some(before), digest, read_bytes, placement, warnings })
+}
+
+/// Warns of a bad spread where something was written, which might have gone elsewhere.
+pub(super) fn spread_warnings(
+    object: &Object,
+    placement: &Placement,
+    is_unchanged: bool,
+) -> Vec<String> {
+    if is_unchanged {
+        return Vec::new();
+    }
+    placement.warning(&object.geometry, object.stage(), 0).into_iter().collect()
 }
 
 impl RepairedShard {
@@ -271,23 +293,46 @@ pub(super) struct Targets<'a> {
     object: &'a Object,
     /// The directories that are asked for, taken in turn; none for those in use.
     to: Cycle<slice::Iter<'a, PathBuf>>,
-    /// The directories in use, in order, with the number of the object's parts that they hold.
-    directories: Vec<(PathBuf, usize)>,
+    domains: Domains<'a>,
+    /// By number of the domain, the folder in use.
+    folders: Vec<FolderShards>,
 }
 
 impl<'a> Targets<'a> {
+    /// The folders that hold the object. Besides, those that were given to the scan and hold none of
+    /// it: if they are empty, like a disk that was replaced, or if the object is spread over several
+    /// folders anyway.
     pub(super) fn new(object: &'a Object, to: &'a [PathBuf]) -> Self {
-        let mut targets = Self { object, to: to.iter().cycle(), directories: Vec::new() };
-        for file in object.parts().iter().filter_map(|files| files.first()) {
-            targets.count(directory_of(file.path()));
+        let domains = Domains::new(&object.given);
+        let mut targets = Self { object, to: to.iter().cycle(), domains, folders: Vec::new() };
+        for (part, files) in object.parts().iter().enumerate() {
+            if let Some(file) = files.first() {
+                let domain = targets.domains.of_file(file.path());
+                targets.put(part, domain, directory_of(file.path()));
+            }
+        }
+        let is_spread = targets.folders.len() > 1;
+        for folder in object.given.iter().filter(|folder| folder.is_empty || is_spread) {
+            let domain = targets.domains.of_folder(&folder.path);
+            targets.folder(domain, &folder.path);
         }
         targets
     }
 
-    fn count(&mut self, directory: &Path) {
-        match self.directories.iter_mut().find(|(known, _)| known == directory) {
-            Some((_, parts)) => *parts += 1,
-            None => self.directories.push((directory.to_owned(), 1)),
+    /// The folder of a domain, which is `path` if it was not in use.
+    fn folder(&mut self, domain: usize, path: &Path) -> &mut FolderShards {
+        if domain == self.folders.len() {
+            self.folders.push(FolderShards { path: path.to_owned(), shards: Vec::new() });
+        }
+        &mut self.folders[domain]
+    }
+
+    /// Notes that a part is in a domain.
+    fn put(&mut self, part: usize, domain: usize, directory: &Path) {
+        let shard = self.object.part(part).shard;
+        let folder = self.folder(domain, directory);
+        if !folder.shards.contains(&shard) {
+            folder.shards.push(shard);
         }
     }
 
@@ -306,7 +351,8 @@ impl<'a> Targets<'a> {
         }
         let directory = to.cloned().or_else(|| self.beside(part)).or_else(|| self.emptiest());
         let directory = directory.unwrap_or_else(|| PathBuf::from("."));
-        self.count(&directory);
+        let domain = self.domains.of_folder(&directory);
+        self.put(part, domain, &directory);
         self.free_name(&directory, part)
     }
 
@@ -318,9 +364,11 @@ impl<'a> Targets<'a> {
         Some(directory_of(file.path()).to_owned())
     }
 
+    /// The folder with the fewest shards: so the fullest ones, whose loss costs most, stay as small
+    /// as can be.
     fn emptiest(&self) -> Option<PathBuf> {
-        let emptiest = self.directories.iter().min_by_key(|(_, parts)| *parts);
-        emptiest.map(|(directory, _)| directory.clone())
+        let emptiest = self.folders.iter().min_by_key(|folder| folder.shards.len());
+        emptiest.map(|folder| folder.path.clone())
     }
 
     /// A name in the directory that is free, or taken by a damaged copy of this very part, or by a

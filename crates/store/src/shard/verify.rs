@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shard::Progress;
 use crate::shard::crew::Crew;
 use crate::shard::decode::check_digest;
+use crate::shard::folders::Placement;
 use crate::shard::format::Digest;
 use crate::shard::geometry::Part;
 use crate::shard::object::Object;
@@ -73,6 +75,14 @@ pub struct ShardReport {
     pub files: Vec<FileReport>,
 }
 
+impl ShardReport {
+    /// The files that are as they were written, each with the number of the part.
+    pub(crate) fn intact_files(&self, part: usize) -> impl Iterator<Item = (usize, &Path)> {
+        let intact = self.files.iter().filter(|file| file.is_intact());
+        intact.map(move |file| (part, file.path.as_path()))
+    }
+}
+
 /// A lane that is not what the data give, although it has its checksum wherever it differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrongLane {
@@ -101,6 +111,9 @@ pub struct VerifyReport {
     /// Any so many more shards may be lost. 0 as well when too many are lost already. Of an LT
     /// code's shards likely any so many: as far as trying out has shown.
     pub tolerable: usize,
+    /// Which folders may be lost, with the shards that are intact now: damaged ones do not count
+    /// here, as they are to be repaired anyway.
+    pub placement: Placement,
     /// The fewest blocks of an LT code that are good in any segment.
     pub good_blocks: Option<usize>,
     /// How many more blocks of an LT code are likely needed in the first segment that is lost.
@@ -411,12 +424,14 @@ impl Findings {
                 (Status::Unknown, Vec::new(), Some(reason.unwrap_or(unread)))
             }
         };
+        let placement = placement(object, &shards);
         let needed = |blocks: &Vec<usize>| rateless::likely_needed(object.code().graph()?, blocks);
         VerifyReport {
             status,
             shards,
             digest,
             tolerable: if read == Status::Lost { 0 } else { tolerable },
+            placement,
             good_blocks: self.fewest.as_ref().map(Vec::len),
             likely_needed: self.short.as_ref().and_then(needed),
             segments: sources.extent.count(),
@@ -441,6 +456,12 @@ fn could_be_otherwise(sources: &Sources<'_>, read: Status, shards: &[ShardReport
     let is_bad = |&part: &usize| shards[part].state != ShardState::Intact;
     let others = (0..shards.len()).filter(is_bad).filter(|part| !known.contains(part)).count();
     others <= room
+}
+
+/// Which folders may be lost with what was found intact.
+fn placement(object: &Object, shards: &[ShardReport]) -> Placement {
+    let intact = shards.iter().enumerate().flat_map(|(part, shard)| shard.intact_files(part));
+    object.placement_of(object.stage(), intact)
 }
 
 /// How many shards have a footer; one of them must stay.
@@ -513,9 +534,11 @@ fn unknown_length(object: &Object, error: &Error) -> VerifyReport {
         ErrorKind::Io => Status::Unknown,
         _ => Status::Lost,
     };
+    let shards = shard_reports(object, reports.chain(unopened(object)).collect(), &[]);
     VerifyReport {
         status,
-        shards: shard_reports(object, reports.chain(unopened(object)).collect(), &[]),
+        placement: placement(object, &shards),
+        shards,
         digest: DigestCheck::Unchecked,
         tolerable: 0,
         good_blocks: None,
