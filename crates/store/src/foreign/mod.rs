@@ -223,7 +223,7 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     decode(object, target, job.threads, progress)?;
     let mut files = spread.finish(object.code().clone())?;
     files.extend(begin(&others, &plan.others)?);
-    commit(files, &[], job.sync)?;
+    commit(files, job.sync)?;
     Ok(fragments.into_iter().chain(others).collect())
 }
 

@@ -1,6 +1,7 @@
 //! Encoding: from a file or pipe to shard files.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{IoSlice, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use crate::shard::crew::Crew;
 use crate::shard::folders::encoded_placement;
 use crate::shard::format::{Digest, Identity, ObjectId, Total, check_name};
 use crate::shard::geometry::{DEFAULT_BLOCK_BYTES, Geometry};
-use crate::shard::place::{Pending, Replace, commit, existing};
+use crate::shard::place::{Pending, Replace, commit_over, existing};
 use crate::shard::segment::{BlockId, Segment};
 use crate::shown::{counted, shown};
 
@@ -106,11 +107,12 @@ pub fn encode(
             shown(first)
         )));
     }
+    refuse_taken(&paths, &old, &job.name)?;
     let targets = paths.iter().map(|path| (path.clone(), Replace::Never)).collect();
     let files = Pending::create_all(targets, 0)?;
     let encoding = Encoding { geometry: &geometry, identity: &identity, files: &files };
     let (total, stored) = encoding.run(job, source, progress)?;
-    commit(files, &old, job.sync)?;
+    commit_over(&job.directories, || find_old(job), files, job.sync)?;
     let placement = encoded_placement(&geometry, total.length, &paths);
     let mut warnings: Vec<String> =
         placement.warning(&geometry, 1, job.directories.len()).into_iter().collect();
@@ -144,6 +146,33 @@ fn prepare(job: &EncodeJob) -> Result<(Geometry, Identity)> {
     identity.stripes = stripes as u32;
     identity.length_hint = job.length_hint;
     Ok((geometry, identity))
+}
+
+/// Refuses names that are taken by files that encoding did not make, which nothing replaces.
+fn refuse_taken(paths: &[PathBuf], old: &[PathBuf], name: &OsStr) -> Result<()> {
+    let old: Vec<_> = old.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
+    let is_ours = |path: &PathBuf| fs::canonicalize(path).is_ok_and(|path| old.contains(&path));
+    let is_taken = |path: &&PathBuf| fs::symlink_metadata(path).is_ok() && !is_ours(path);
+    let Some(taken) = paths.iter().find(is_taken) else { return Ok(()) };
+    let message = format!(
+        "{} exists and cannot be seen to be a shard of {}, so it is not replaced: move it away",
+        shown(taken),
+        shown(name)
+    );
+    Err(Error::exists(message))
+}
+
+/// The shards that are to be replaced, when all is written.
+fn find_old(job: &EncodeJob) -> Result<Vec<PathBuf>> {
+    let old = existing(&job.directories, &job.name)?;
+    match old.first() {
+        Some(first) if !job.force => Err(Error::busy(format!(
+            "another process has written shards of that name meanwhile, such as {}; force \
+             replaces them",
+            shown(first)
+        ))),
+        _ => Ok(old),
+    }
 }
 
 /// Where the parts of stage 1 go. All later names must be possible too.

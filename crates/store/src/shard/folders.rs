@@ -12,7 +12,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use paritas::define::erasure::combinations;
@@ -21,6 +20,7 @@ use crate::shard::geometry::Geometry;
 use crate::shard::object::Object;
 use crate::shard::place::directory_of;
 use crate::shard::rateless;
+use crate::shard::stamp::{FileId, file_id};
 use crate::shown::{counted, shown};
 
 /// The most folders of which all sets are tried, to list those that may be lost together.
@@ -57,14 +57,6 @@ pub struct FolderShards {
     pub path: PathBuf,
     /// The indices of shards that have an intact part there, ascending.
     pub shards: Vec<usize>,
-}
-
-/// What tells a file or folder from all others: its device and its number there.
-pub(crate) type FileId = (u64, u64);
-
-/// Returns the id of what a path leads to.
-pub(crate) fn file_id(path: &Path) -> Option<FileId> {
-    fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 /// A folder that a scan was given.

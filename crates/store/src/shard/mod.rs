@@ -8,11 +8,13 @@
 
 pub mod format;
 
+mod aside;
 mod crew;
 mod decode;
 mod encode;
 mod folders;
 mod geometry;
+mod lock;
 mod names;
 mod object;
 mod open_files;
@@ -25,15 +27,18 @@ mod recognise;
 mod repair;
 mod segment;
 mod sources;
+mod stamp;
 mod unread;
 mod verify;
 
+pub use aside::Leftover;
 pub use decode::{DecodeReport, DecodeTarget, decode};
 pub use encode::{EncodeJob, EncodeReport, encode};
 pub use folders::{FolderShards, Placement};
 pub use format::{Digest, ObjectId};
 pub use geometry::{DEFAULT_BLOCK_BYTES, Part};
 pub use object::{Ignored, Inventory, Object, scan, scan_with};
+pub use place::MovedAside;
 pub use promote::{AddedPart, PromoteJob, PromoteReport, promote};
 pub use rateless::{ReceptionReport, reception, reception_key};
 pub use recognise::ShardFile;

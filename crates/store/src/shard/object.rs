@@ -10,11 +10,13 @@ use std::sync::Arc;
 use paritas::{Code, CodecOptions, Pin, Spec};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::shard::folders::{FileId, GivenFolder, file_id};
+use crate::shard::aside::Leftover;
+use crate::shard::folders::GivenFolder;
 use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
 use crate::shard::geometry::{Extent, Geometry, Part, planned_bytes};
 use crate::shard::names::{self, ShardName};
 use crate::shard::recognise::{NoShard, Recognised, ShardFile, recognise};
+use crate::shard::stamp::{FileId, file_id};
 use crate::shard::unread::Unread;
 use crate::shown::{counted, shown};
 
@@ -53,6 +55,8 @@ pub struct Object {
     pub(crate) unread: Arc<[Unread]>,
     /// The folders that were looked at.
     pub(crate) given: Arc<[GivenFolder]>,
+    /// What repair has moved aside.
+    pub(crate) leftovers: Vec<Leftover>,
 }
 
 /// Looks for shards in files and directories (not in directories below these). What reads the
@@ -64,6 +68,23 @@ pub fn scan(paths: &[PathBuf]) -> Inventory {
 /// Looks for shards as [`scan`] does. What reads the objects later runs their codes as `options`
 /// says (all but packet and threads), which is asked once for each code that is found.
 pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> Inventory {
+    let mut listed = names::list(paths);
+    let mut gathering = gather(paths);
+    for _ in 1..MOST_LOOKS {
+        let now = names::list(paths);
+        if now == listed {
+            break;
+        }
+        (listed, gathering) = (now, gather(paths));
+    }
+    gathering.finish(&options)
+}
+
+/// How often a scan looks at folders in which shards appear or vanish while it does: half of what
+/// another process replaces and half of what it replaces that with would be two damaged objects.
+const MOST_LOOKS: usize = 4;
+
+fn gather(paths: &[PathBuf]) -> Gathering {
     let mut gathering = Gathering::default();
     gathering.given = paths.iter().filter_map(|path| GivenFolder::look(path)).collect();
     for path in paths {
@@ -73,7 +94,7 @@ pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> 
             Err(_) => gathering.add_file(path, true),
         }
     }
-    gathering.finish(&options)
+    gathering
 }
 
 impl Inventory {
@@ -259,6 +280,25 @@ impl Object {
         flaws
     }
 
+    /// What another process has replaced or taken away since the scan, in words.
+    pub(crate) fn replaced_note(&self) -> Option<String> {
+        let file = self.parts().iter().flatten().find(|file| !file.is_there())?;
+        Some(format!(
+            "{}: another process has changed {} meanwhile; run the command again",
+            shown(self.name()),
+            shown(file.path())
+        ))
+    }
+
+    /// Expects that any of the files that were found is still there: where none is, another process
+    /// has replaced the whole object, and nothing is to be added to it.
+    pub(crate) fn expect_standing(&self) -> Result<()> {
+        match self.parts.iter().flatten().any(ShardFile::is_there) {
+            true => Ok(()),
+            false => Err(Error::busy(self.replaced_note().unwrap_or_default())),
+        }
+    }
+
     /// Whether a file has the name that its part was given.
     pub fn is_named_well(&self, part: usize, file: &ShardFile) -> bool {
         let name = self.part_name(part);
@@ -303,6 +343,7 @@ struct Gathering {
     ignored: Vec<Ignored>,
     unread: Vec<Unread>,
     given: Vec<GivenFolder>,
+    leftovers: Vec<Leftover>,
 }
 
 impl Gathering {
@@ -312,6 +353,9 @@ impl Gathering {
             match entry {
                 Ok(entry) if names::is_temporary(&entry.file_name()) => {
                     self.temporary.push(entry.path());
+                }
+                Ok(entry) if names::set_aside(&entry.file_name()).is_some() => {
+                    self.leftovers.extend(Leftover::look(&entry.path()));
                 }
                 Ok(entry) => files.push(entry.path()),
                 Err(error) => self.refuse_folder(directory, &error),
@@ -399,6 +443,8 @@ impl Gathering {
         for object in &mut objects {
             object.unread = Arc::clone(&unread);
             object.given = Arc::clone(&given);
+            let is_of = |leftover: &&Leftover| leftover.is_named_for(object.id());
+            object.leftovers = self.leftovers.iter().filter(is_of).cloned().collect();
             object.settle();
         }
         Inventory { objects, ignored: self.ignored }
@@ -408,7 +454,15 @@ impl Gathering {
 impl Object {
     fn new(identity: Identity, geometry: Arc<Geometry>) -> Self {
         let parts = vec![Vec::new(); geometry.part_count()];
-        Self { identity, geometry, total: None, parts, unread: Arc::new([]), given: Arc::new([]) }
+        Self {
+            identity,
+            geometry,
+            total: None,
+            parts,
+            unread: Arc::new([]),
+            given: Arc::new([]),
+            leftovers: Vec::new(),
+        }
     }
 
     /// Takes a file, or says why the code has none such.

@@ -18,7 +18,12 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::error::{Error, Result};
+use crate::shard::aside::move_aside;
+use crate::shard::format::ObjectId;
+use crate::shard::lock::FolderLocks;
 use crate::shard::open_files::OpenFiles;
+use crate::shard::recognise::recognise;
+use crate::shard::stamp::Stamp;
 use crate::shard::{names, positional};
 use crate::shown::shown;
 
@@ -29,8 +34,19 @@ pub(crate) enum Replace {
     Never,
     /// The new one takes its place.
     Always,
-    /// It is set aside under another name, and stays.
-    SetAside,
+    /// The new one takes its place, if it is still this file.
+    This(Stamp),
+    /// It is moved aside for a shard of this object, if it is still this file ([`super::aside`]).
+    MoveAside(Stamp, ObjectId),
+}
+
+/// A file that was in the way of a shard, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovedAside {
+    /// The path that it had.
+    pub from: PathBuf,
+    /// Where it is now.
+    pub to: PathBuf,
 }
 
 /// A file that is being written; dropped before it is committed, it is gone. Where the file system
@@ -133,24 +149,53 @@ impl Pending {
         self.with_file(File::sync_all).map_err(|error| Error::io("syncing", &self.target, &error))
     }
 
-    fn publish(&mut self) -> Result<()> {
+    /// Gives the file its name, unless another process has given it to a file with the same bytes.
+    /// Returns what was moved aside for it.
+    fn publish(&mut self) -> Result<Option<MovedAside>> {
         self.name()?;
+        let mut moved = None;
         let temporary = self.temporary.as_deref().unwrap_or(&self.target);
-        let renamed = match self.replace {
-            Replace::Always => fs::rename(temporary, &self.target),
-            Replace::Never => rename_new(temporary, &self.target),
-            Replace::SetAside => rename_new(&self.target, &aside(&self.target)?)
-                .and_then(|()| rename_new(temporary, &self.target)),
-        };
-        renamed.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                Error::exists(format!("{} exists by now", shown(&self.target)))
+        let renamed = match (self.replace, Stamp::look(&self.target)) {
+            (Replace::Always, _) => fs::rename(temporary, &self.target),
+            (Replace::This(known), Some(now)) if known == now => {
+                fs::rename(temporary, &self.target)
             }
-            _ => Error::io("renaming a finished file to", &self.target, &error),
-        })?;
-        self.published = true;
-        Ok(())
+            (Replace::MoveAside(known, object), Some(now)) if known == now => {
+                let (from, to) = (self.target.clone(), move_aside(&self.target, object)?);
+                moved = Some(MovedAside { from, to });
+                rename_new(temporary, &self.target)
+            }
+            (_, None) => rename_new(temporary, &self.target),
+            (_, Some(_)) => Err(io::ErrorKind::AlreadyExists.into()),
+        };
+        match renamed {
+            Ok(()) => self.published = true,
+            Err(error) if is_race(&error) => self.expect_same()?,
+            Err(error) => {
+                return Err(Error::io("renaming a finished file to", &self.target, &error));
+            }
+        }
+        Ok(moved)
     }
+
+    /// Expects that the file under the final name has the same bytes as this one.
+    fn expect_same(&self) -> Result<()> {
+        let is_same = File::open(&self.target)
+            .and_then(|target| self.with_file(|file| positional::are_same(file, &target)));
+        match is_same {
+            Ok(true) => Ok(()),
+            _ => Err(Error::busy(format!(
+                "another process has changed {} meanwhile; run the command again",
+                shown(&self.target)
+            ))),
+        }
+    }
+}
+
+/// Whether a renaming failed because another process was faster: the name is taken, or the file has
+/// got its name already.
+fn is_race(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound)
 }
 
 impl Drop for Pending {
@@ -195,12 +240,26 @@ fn under_temporary_name<T>(
     }
 }
 
-/// Gives all new files their names, and then deletes the old ones. On an error everything is as
-/// before, but for files that were replaced under [`Replace::Always`] one by one.
-pub(crate) fn commit(mut files: Vec<Pending>, old: &[PathBuf], sync: bool) -> Result<()> {
+/// Gives all new files their names. On an error everything is as before, but for files that were
+/// replaced or moved aside one by one. Returns what was moved aside.
+pub(crate) fn commit(files: Vec<Pending>, sync: bool) -> Result<Vec<MovedAside>> {
+    commit_over(&[], || Ok(Vec::new()), files, sync)
+}
+
+/// Gives all new files their names, and then deletes the old ones, which are looked for in `folders`
+/// when no other process can change them. On an error everything is as [`commit`] says.
+pub(crate) fn commit_over(
+    folders: &[PathBuf],
+    find_old: impl FnOnce() -> Result<Vec<PathBuf>>,
+    mut files: Vec<Pending>,
+    sync: bool,
+) -> Result<Vec<MovedAside>> {
     if sync {
         sync_files(&files)?;
     }
+    let targets = files.iter().map(|file| directory_of(&file.target));
+    let _locks = FolderLocks::acquire(targets.chain(folders.iter().map(PathBuf::as_path)))?;
+    let old = find_old()?;
     // All files have temporary names before the first gets its own: a set that a crash leaves half
     // named is still complete.
     files.iter_mut().try_for_each(Pending::name)?;
@@ -208,24 +267,40 @@ pub(crate) fn commit(mut files: Vec<Pending>, old: &[PathBuf], sync: bool) -> Re
         sync_directories(&files)?;
     }
     let mut set_aside = Vec::new();
-    let done = set_aside_all(old, &mut set_aside)
-        .and_then(|()| files.iter_mut().try_for_each(Pending::publish))
-        .and_then(|()| if sync { sync_directories(&files) } else { Ok(()) });
-    if let Err(error) = done {
+    let published = set_aside_all(&old, &mut set_aside).and_then(|()| publish(&mut files, sync));
+    if published.is_err() {
         undo(&files, &set_aside);
-        return Err(error);
+        return published;
     }
     for (_, aside) in &set_aside {
         fs::remove_file(aside).map_err(|error| Error::io("removing the old", aside, &error))?;
     }
-    if sync { sync_directories(&files) } else { Ok(()) }
+    if sync {
+        sync_directories(&files)?;
+    }
+    published
+}
+
+fn publish(files: &mut [Pending], sync: bool) -> Result<Vec<MovedAside>> {
+    let moved = files.iter_mut().filter_map(|file| file.publish().transpose());
+    let moved = moved.collect::<Result<_>>()?;
+    if sync {
+        sync_directories(files)?;
+    }
+    Ok(moved)
 }
 
 /// Renames old files, noting each as (name, name aside).
 fn set_aside_all(old: &[PathBuf], set_aside: &mut Vec<(PathBuf, PathBuf)>) -> Result<()> {
     for path in old {
         let aside = aside(path)?;
-        rename_new(path, &aside).map_err(|error| Error::io("setting aside", path, &error))?;
+        rename_new(path, &aside).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::busy(format!(
+                "another process has replaced {} meanwhile; run the command again",
+                shown(path)
+            )),
+            _ => Error::io("setting aside", path, &error),
+        })?;
         set_aside.push((path.clone(), aside));
     }
     Ok(())
@@ -314,7 +389,8 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// The shard files in some directories that belong to an object of this name, in order.
+/// The shard files in some directories that belong to an object of this name, in order: those that
+/// are named after it, and say so themselves. Another file with such a name is somebody's own.
 pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for directory in directories {
@@ -325,8 +401,9 @@ pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<Path
             let entry = entry.map_err(failed)?;
             let file = entry.file_name();
             let named_so = names::parse(&file).is_some_and(|parsed| parsed.belongs_to(name));
-            if named_so && !entry.file_type().map_err(failed)?.is_dir() {
-                found.push(directory.join(file));
+            let path = directory.join(file);
+            if named_so && recognise(&path).is_ok_and(|shard| shard.identity.name() == name) {
+                found.push(path);
             }
         }
     }
@@ -405,10 +482,10 @@ mod tests {
             assert_eq!(count(&directory), 2);
         }
         let (directory, old, _) = directory();
-        let error = commit(vec![pending(&old, Replace::Never)], &[], true).unwrap_err();
-        assert_eq!(error.kind(), crate::ErrorKind::Exists);
+        let error = commit(vec![pending(&old, Replace::Never)], true).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Busy);
         assert_eq!(fs::read(&old).unwrap(), b"old");
-        commit(vec![pending(&old, Replace::Always)], &[], true).unwrap();
+        commit(vec![pending(&old, Replace::Always)], true).unwrap();
         assert_eq!(fs::read(&old).unwrap(), b"new");
         assert_eq!(count(&directory), 1);
     }
@@ -420,11 +497,12 @@ mod tests {
         fs::write(&taken, "other").unwrap();
         let files = || [&old, &new].map(|path| pending(path, Replace::Never));
         let failing = files().into_iter().chain([pending(&taken, Replace::Never)]).collect();
-        let error = commit(failing, std::slice::from_ref(&old), false).unwrap_err();
-        assert_eq!(error.kind(), crate::ErrorKind::Exists);
+        let old_set = || Ok(vec![old.clone()]);
+        let error = commit_over(&[], old_set, failing, false).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Busy);
         assert_eq!((fs::read(&old).unwrap(), new.exists()), (b"old".to_vec(), false));
         assert_eq!(count(&directory), 2);
-        commit(files().into(), std::slice::from_ref(&old), false).unwrap();
+        commit_over(&[], old_set, files().into(), false).unwrap();
         assert_eq!((fs::read(&old).unwrap(), new.exists()), (b"new".to_vec(), true));
         assert_eq!(count(&directory), 3);
     }

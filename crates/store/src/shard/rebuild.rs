@@ -60,10 +60,11 @@ pub(super) fn rebuild_missing(
         return Ok(Attempt::GivenUp { read_bytes: sources.read_bytes() });
     }
     let read_bytes = sources.read_bytes();
-    Rebuild::commit(rebuilds, &sources, job.sync)?;
+    let moved_aside = Rebuild::commit(rebuilds, &sources, job.sync)?;
     let placement = object.placement_with(part, &path);
     Ok(Attempt::Made(RepairReport {
         repaired: vec![RepairedShard::new(object, part, &path, ShardState::Missing)],
+        moved_aside,
         before: None,
         digest: DigestCheck::Unchecked,
         read_bytes,

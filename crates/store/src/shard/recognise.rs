@@ -13,6 +13,7 @@ use crate::shard::geometry::Part;
 use crate::shard::names;
 use crate::shard::open_files::is_unreadable;
 use crate::shard::positional::{read_at, read_exact_at};
+use crate::shard::stamp::{Stamp, file_id};
 
 /// How much of a file is looked at at a time when a footer is searched.
 const WINDOW: u64 = 1 << 20;
@@ -28,6 +29,8 @@ pub struct ShardFile {
     /// Where the blocks begin.
     pub(crate) front: Result<u64, Flaw>,
     pub(crate) footer: Option<Footer>,
+    /// The file as it was when it was looked at.
+    pub(crate) stamp: Stamp,
 }
 
 /// A footer, and where in the file it stands.
@@ -52,6 +55,11 @@ impl ShardFile {
     /// Whether the front header is readable.
     pub fn has_front(&self) -> bool {
         self.front.is_ok()
+    }
+
+    /// Whether the path still leads to this file.
+    pub(crate) fn is_there(&self) -> bool {
+        file_id(&self.path) == Some(self.stamp.id)
     }
 
     /// Whether a footer was found.
@@ -103,22 +111,22 @@ impl NoShard {
 /// Looks at a file; otherwise says why it is not a shard.
 pub(crate) fn recognise(path: &Path) -> Result<Recognised, NoShard> {
     let cannot = |error: io::Error| NoShard::refused(&error);
-    let metadata = fs::metadata(path).map_err(cannot)?;
-    if !metadata.is_file() {
+    if !fs::metadata(path).map_err(cannot)?.is_file() {
         return Err(NoShard::is("is not a regular file"));
     }
     let file = File::open(path).map_err(cannot)?;
-    let (length, front) = (metadata.len(), read_front(&file));
+    let metadata = file.metadata().map_err(cannot)?;
+    let (length, stamp, front) = (metadata.len(), Stamp::of(&metadata), read_front(&file));
     let footer = find_footer(&file, length, path, front.as_ref().ok().map(|(record, _)| record));
     let path = path.to_owned();
     match (front, footer) {
         (Ok((record, blocks)), footer) => {
             let footer = footer.map(|(_, footer)| footer);
-            let file = ShardFile { path, length, front: Ok(blocks), footer };
+            let file = ShardFile { path, length, front: Ok(blocks), footer, stamp };
             Ok(Recognised::new(file, record))
         }
         (Err(flaw), Some((record, footer))) => {
-            let file = ShardFile { path, length, front: Err(flaw), footer: Some(footer) };
+            let file = ShardFile { path, length, front: Err(flaw), footer: Some(footer), stamp };
             Ok(Recognised::new(file, record))
         }
         (Err(Flaw::NoMagic), None) => Err(NoShard::is("is not a shard")),

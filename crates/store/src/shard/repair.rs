@@ -2,7 +2,7 @@
 //! left without its name gets it.
 
 use std::fs;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::iter::Cycle;
 use std::path::{Path, PathBuf};
 use std::slice;
@@ -15,16 +15,19 @@ use crate::shard::decode::check_digest;
 use crate::shard::folders::{Domains, FolderShards, Placement};
 use crate::shard::format::Digest;
 use crate::shard::geometry::Part;
+use crate::shard::lock::FolderLocks;
 use crate::shard::names;
 use crate::shard::object::Object;
 use crate::shard::place::{
-    Pending, Replace, commit, directory_of, rename_new, sync_directories_of,
+    MovedAside, Pending, Replace, commit_over, directory_of, rename_new, sync_directories_of,
 };
 use crate::shard::rebuild::{Attempt, rebuild_missing};
-use crate::shard::recognise::recognise;
+use crate::shard::recognise::{ShardFile, recognise};
 use crate::shard::segment::{BlockId, Segment};
 use crate::shard::sources::{Depth, Sources};
+use crate::shard::stamp::{Stamp, file_id};
 use crate::shard::verify::{DigestCheck, ShardState, Status, VerifyReport, verify};
+use crate::shown::shown;
 
 /// How to repair.
 #[derive(Debug, Clone)]
@@ -46,6 +49,8 @@ pub struct RepairJob {
 pub struct RepairReport {
     /// The shards that were written.
     pub repaired: Vec<RepairedShard>,
+    /// What was in the way of these and is no shard; it lies beside them under another name.
+    pub moved_aside: Vec<MovedAside>,
     /// What was found before; nothing where only what was needed has been read.
     pub before: Option<VerifyReport>,
     /// Whether the object has the digest that its shards state. [`DigestCheck::Unchecked`] where
@@ -112,8 +117,10 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
         .map(|(&part, (path, was))| RepairedShard::new(object, part, path, was))
         .collect();
     read_bytes += before.read_bytes;
+    let mut moved_aside = Vec::new();
     if !bad.is_empty() {
-        read_bytes += rewrite(object, job, targets, &bad, progress)?;
+        let (read, moved) = rewrite(object, job, targets, &bad, progress)?;
+        (read_bytes, moved_aside) = (read_bytes + read, moved);
     }
     let named = name_unnamed(object, &before)?;
     if job.sync {
@@ -126,7 +133,15 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
     let placement = object.placement_of(object.stage(), intact.chain(written));
     let warnings = spread_warnings(object, &placement, repaired.is_empty());
     let digest = before.digest;
-    Ok(RepairReport { repaired, before: Some(before), digest, read_bytes, placement, warnings })
+    Ok(RepairReport {
+        repaired,
+        moved_aside,
+        before: Some(before),
+        digest,
+        read_bytes,
+        placement,
+        warnings,
+    })
 }
 
 /// Warns of a bad spread where something was written, which might have gone elsewhere.
@@ -177,26 +192,32 @@ pub(super) fn name_one(
         return Ok(None);
     }
     let path = good[0].with_file_name(object.part_name(part)?.finished());
-    let renamed = match damaged.contains(&path.as_path()) {
+    let _locks = FolderLocks::acquire([directory_of(&path)])?;
+    let replaced = object.parts[part].iter().find(|file| file.path() == path);
+    let is_damaged =
+        |file: &ShardFile| damaged.contains(&file.path()) && Stamp::look(&path) == Some(file.stamp);
+    let renamed = match replaced.is_some_and(is_damaged) {
         true => fs::rename(good[0], &path),
         false => rename_new(good[0], &path),
     };
     match renamed {
         Ok(()) => Ok(Some(path)),
         // The name is taken: the part stays where it is, whole.
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        // Another process has given it its name.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.exists() => Ok(None),
         Err(error) => Err(Error::io("naming", &path, &error)),
     }
 }
 
-/// Writes the bad parts and returns the bytes read for it.
+/// Writes the bad parts; returns the bytes read for it and what was moved aside.
 fn rewrite(
     object: &Object,
     job: &RepairJob,
     targets: Vec<(PathBuf, Replace)>,
     bad: &[usize],
     progress: Progress<'_>,
-) -> Result<u64> {
+) -> Result<(u64, Vec<MovedAside>)> {
     let sources = Sources::open(object, bad.len())?;
     let rebuilds = Rebuild::create_all(object, targets, bad)?;
     let next = AtomicU64::new(0);
@@ -204,8 +225,8 @@ fn rewrite(
         work(crew, &sources, &next, &rebuilds, progress)
     })?;
     check_digest(object, Digest::new(hasher.finalize().into()))?;
-    Rebuild::commit(rebuilds, &sources, job.sync)?;
-    Ok(sources.read_bytes())
+    let moved = Rebuild::commit(rebuilds, &sources, job.sync)?;
+    Ok((sources.read_bytes(), moved))
 }
 
 /// A part that is being written.
@@ -250,13 +271,19 @@ impl Rebuild {
     }
 
     /// Ends the files with their footers, which make them complete, and publishes them.
-    pub fn commit(rebuilds: Vec<Self>, sources: &Sources<'_>, sync: bool) -> Result<()> {
+    pub fn commit(
+        rebuilds: Vec<Self>,
+        sources: &Sources<'_>,
+        sync: bool,
+    ) -> Result<Vec<MovedAside>> {
         for Self { part, file, blocks } in &rebuilds {
             let (_, footer) = sources.object.records(*part)?;
             let length = sources.geometry.blocks(&sources.extent, *part).unwrap_or(0);
             file.write_at(&mut [IoSlice::new(&footer)], blocks + length)?;
         }
-        commit(rebuilds.into_iter().map(|rebuild| rebuild.file).collect(), &[], sync)
+        let files = rebuilds.into_iter().map(|rebuild| rebuild.file).collect();
+        let nothing_old = || sources.object.expect_standing().map(|()| Vec::new());
+        commit_over(&[], nothing_old, files, sync)
     }
 }
 
@@ -345,9 +372,9 @@ impl<'a> Targets<'a> {
         let to = self.to.next();
         if let (None, Some(damaged)) = (to, self.object.parts[part].first()) {
             // What a link leads to is replaced, not the link.
-            let path = fs::canonicalize(damaged.path())
-                .map_err(|error| Error::io("resolving", damaged.path(), &error))?;
-            return Ok((path, Replace::Always));
+            let path =
+                fs::canonicalize(damaged.path()).map_err(|error| vanished(damaged, &error))?;
+            return Ok((path, Replace::This(damaged.stamp)));
         }
         let directory = to.cloned().or_else(|| self.beside(part)).or_else(|| self.emptiest());
         let directory = directory.unwrap_or_else(|| PathBuf::from("."));
@@ -371,8 +398,7 @@ impl<'a> Targets<'a> {
         emptiest.map(|folder| folder.path.clone())
     }
 
-    /// A name in the directory that is free, or taken by a damaged copy of this very part, or by a
-    /// file that is no shard at all: what is left of this one, it seems. What cannot be read stays.
+    /// A name in the directory that is free, or taken by what gives way ([`Self::way`]).
     fn free_name(&self, directory: &Path, part: usize) -> Result<(PathBuf, Replace)> {
         let name = self.object.part_name(part)?;
         let mut path = directory.join(name.finished());
@@ -380,21 +406,47 @@ impl<'a> Targets<'a> {
             if fs::symlink_metadata(&path).is_err() {
                 break;
             }
-            if self.holds(part, &path) {
-                return Ok((path, Replace::Always));
-            }
-            if path.is_file() && recognise(&path).is_err_and(|why| !why.is_unreadable) {
-                return Ok((path, Replace::SetAside));
+            if let Some(replace) = self.way(part, &path) {
+                return Ok((path, replace));
             }
             path = directory.join(name.numbered(number));
         }
         Ok((path, Replace::Never))
     }
 
-    /// Whether a path is one of the files of a part.
-    fn holds(&self, part: usize, path: &Path) -> bool {
-        let Ok(path) = fs::canonicalize(path) else { return false };
-        let files = self.object.parts[part].iter();
-        files.filter_map(|file| fs::canonicalize(file.path()).ok()).any(|file| file == path)
+    /// What becomes of a file that has the name of a part, if it gives way: a damaged copy of this
+    /// very part is replaced. Where another process has just written the part, there is nothing left
+    /// to do. What is no shard at all is what is left of this one, it seems, and is moved aside. What
+    /// cannot be read stays.
+    fn way(&self, part: usize, path: &Path) -> Option<Replace> {
+        if let Some(damaged) = self.find(part, path) {
+            return Some(Replace::This(damaged.stamp));
+        }
+        let stamp = Stamp::look(path).filter(|_| path.is_file())?;
+        match recognise(path) {
+            Ok(shard) if shard.identity == self.object.identity => {
+                (shard.part == self.object.part(part)).then_some(Replace::Never)
+            }
+            Err(why) if !why.is_unreadable => Some(Replace::MoveAside(stamp, self.object.id())),
+            _ => None,
+        }
+    }
+
+    /// The file of a part that a path leads to.
+    fn find(&self, part: usize, path: &Path) -> Option<&ShardFile> {
+        let id = file_id(path)?;
+        self.object.parts[part].iter().find(|file| file.stamp.id == id)
+    }
+}
+
+/// A file that the scan found cannot be resolved.
+fn vanished(file: &ShardFile, error: &io::Error) -> Error {
+    let path = file.path();
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::busy(format!(
+            "another process has taken {} away meanwhile; run the command again",
+            shown(path)
+        )),
+        _ => Error::io("resolving", path, error),
     }
 }

@@ -237,6 +237,9 @@ impl<'a> Sources<'a> {
             reasons.push(format!("and {} more", bad.len() - NAMED_SHARDS));
         }
         let bytes = self.extent.range(number);
+        if let Some(replaced) = self.object.replaced_note() {
+            return Error::busy(replaced);
+        }
         let unread = self.unread_note(segment);
         let verdict = if unread.is_some() { "cannot be had" } else { "is beyond repair" };
         let (shards, tolerance) = (self.geometry.shards_at(stage), self.geometry.tolerance(stage));
@@ -386,6 +389,9 @@ pub(crate) fn unopened(object: &Object) -> impl Iterator<Item = (usize, FileRepo
 
 /// Nothing can be located.
 fn no_length(object: &Object) -> Error {
+    if let Some(replaced) = object.replaced_note() {
+        return Error::busy(replaced);
+    }
     let name = shown(object.name());
     let message = format!("no shard of {name} has a readable footer, so its length is unknown");
     let seen: Vec<usize> =

@@ -408,9 +408,11 @@ impl Findings {
             Status::Inconsistent => Some(WRONG_PARITY.to_owned()),
             _ => reason,
         };
+        let replaced = object.replaced_note();
         let is_open = match digest {
             _ if read == Status::Inconsistent => false,
             DigestCheck::Wrong => false,
+            DigestCheck::Unchecked if replaced.is_some() => true,
             DigestCheck::Unchecked => {
                 object.could_be_had(&self.patterns, &sources.unreadable_parts())
             }
@@ -421,7 +423,7 @@ impl Findings {
             true => {
                 let unread =
                     format!("it depends on what cannot be read: {}", sources.unread_files());
-                (Status::Unknown, Vec::new(), Some(reason.unwrap_or(unread)))
+                (Status::Unknown, Vec::new(), Some(replaced.or(reason).unwrap_or(unread)))
             }
         };
         let placement = placement(object, &shards);
@@ -531,7 +533,7 @@ fn unknown_length(object: &Object, error: &Error) -> VerifyReport {
         files.iter().map(unread)
     });
     let status = match error.kind() {
-        ErrorKind::Io => Status::Unknown,
+        ErrorKind::Io | ErrorKind::Busy => Status::Unknown,
         _ => Status::Lost,
     };
     let shards = shard_reports(object, reports.chain(unopened(object)).collect(), &[]);
