@@ -18,7 +18,7 @@ Exit codes:
   3  bad arguments or parameters
   4  nothing recognisable as a shard set
   5  repair or decode finished, but the final check failed, or verify --deep found wrong parity
-  6  input or output failed, or the answer depends on what cannot be read
+  6  input or output failed, what cannot be read decides, or another process is in the way
   7  internal error
   8  out of memory";
 
@@ -109,6 +109,9 @@ are enough, whichever shards they are in; `paritas info` tells how many.
 A file that changes while it is read is exit 6, and no shards are left. What grows all the time \
 goes through a pipe, which ends where it happens to end.
 
+Folders given with --to are taken for disks, whose shards are lost together. Where fewer of them \
+may be lost than shards, that is a warning.
+
 Shards are named NAME.<i>of<n>.paritas; n counts those too that `promote` adds to a dpg or bbdpg \
 code.
 JSON: type \"encode\", object, name, code, stage, stages, length, digest, stored_bytes, seconds, \
@@ -129,7 +132,8 @@ pub struct Encode {
     /// The name to store, instead of the file's own (or `stdin`).
     #[arg(long)]
     pub name: Option<OsString>,
-    /// Replace existing shards of this name; they are kept until the new ones are complete.
+    /// Replace existing shards of this name; they are kept until the new ones are complete. Any
+    /// other file stays.
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
@@ -208,10 +212,11 @@ JSON: one line an object, type \"verify\", object, name, code, stage, stages, le
 first_bad_offset, notes}], folders [{path, shards}], folder_tolerance (any this many folders may \
 be lost), folder_tolerance_certain (false where only some losses were tried), losable_folders (the \
 largest sets that may be lost together, as indices into folders; null where there are more than \
-six), lost_ranges [{start, end}], reason (null unless lost, unknown or inconsistent), \
-recomputed_segments (null without --deep), wrong_lanes [{index, stage, lane, first_segment, \
-segments}]. Of an LT code also blocks (of a segment), good_blocks (in the segment with the \
-fewest), likely_needed (more blocks, where one is lost).")]
+six), leftovers [{path, bytes}] (what repair has moved aside), lost_ranges [{start, end}], reason \
+(null unless lost, unknown or inconsistent), recomputed_segments (null without --deep), \
+wrong_lanes [{index, stage, lane, first_segment, segments}]. Of an LT code also blocks (of a \
+segment), good_blocks (in the segment with the fewest), likely_needed (more blocks, where one is \
+lost).")]
 pub struct Verify {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -233,19 +238,27 @@ Examples:
   paritas repair shards
   paritas repair /disk1 /disk2 /disk3 --to /disk4      what is missing goes to the new disk
   paritas repair /disk1 /disk2 /disk3                  the same if /disk3 is new and empty
+  paritas repair /disk1 /disk2 /disk3 --rebalance      and shards that lie badly move
 
 A folder that is given is a disk or a machine: what is in it is lost together. What is missing \
-goes where as many whole folders as possible may be lost, and to an empty one that is given, such \
-as a disk that was replaced. Fewer folders than shards that may be lost is a warning.
+goes where as many whole folders as possible may be lost. An empty folder that is given is taken \
+for a disk that was replaced, and is filled: make sure that it is mounted. Where fewer folders may \
+be lost than shards, that is a warning.
 
-A repaired shard is byte for byte the one that was lost. A file that cannot be opened is left as \
-it is, and the exit code is 6.
+With --rebalance, shards move from the fullest folders to the emptiest until as many folders may \
+be lost as can be. A shard's old file goes when the new one is on the disk.
+
+A repaired shard is byte for byte the one that was lost. A file that is no shard but has the name \
+of one is kept as NAME.damaged-<id>-<digest>. A file that cannot be opened is left as it is, and \
+the exit code is 6; so it is where another process works on the same shards and the result is not \
+what was asked for.
 JSON: one line an object, type \"repair\", object, name, code, stage, stages, length, seconds, \
 read_bytes (of blocks), digest_check (right, unchecked), repaired [{index, stage, was, path}], \
-unreadable [{index, stage}], folders [{path, shards}], folder_tolerance (any this many folders may \
-be lost), folder_tolerance_certain (false where only some losses were tried), losable_folders (the \
-largest sets that may be lost together, as indices into folders; null where there are more than \
-six) once all is done, warnings.")]
+unreadable [{index, stage}], moved_aside [{from, path}], removed [{path, bytes}] (with \
+--remove-moved-aside), moved [{index, stage, from, path}] (with --rebalance), folders [{path, \
+shards}], folder_tolerance (any this many folders may be lost), folder_tolerance_certain (false \
+where only some losses were tried), losable_folders (the largest sets that may be lost together, \
+as indices into folders; null where there are more than six) once all is done, warnings.")]
 pub struct Repair {
     /// Shards, or folders of shards.
     #[arg(required = true)]
@@ -262,6 +275,14 @@ pub struct Repair {
     /// checksum. Nothing else is verified, nor the object's digest.
     #[arg(long)]
     pub fewest_reads: bool,
+    /// Move shards between the folders that are given, and --to, where that lets more folders be
+    /// lost together.
+    #[arg(long)]
+    pub rebalance: bool,
+    /// Once the object is intact, remove what repair has moved aside for it, now or before. What
+    /// was changed since is not removed.
+    #[arg(long, conflicts_with = "fewest_reads")]
+    pub remove_moved_aside: bool,
     #[command(flatten)]
     pub work: Work,
 }
@@ -307,11 +328,12 @@ name, code, stage, stages, layout, packet, length, digest, shard_count (after th
 tolerance (in this one), shards [{index, stage, files [{path, header, footer}]}], missing, folders \
 [{path, shards}], folder_tolerance (any this many folders may be lost), folder_tolerance_certain \
 (false where only some losses were tried), losable_folders (the largest sets that may be lost \
-together, as indices into folders; null where there are more than six). Of an LT code tolerance is \
-null, and reception says how many blocks of the shards that were found it takes, as multiples of \
-k: blocks, average, p999 (99.9th percentile; the most, where runs are fewer than a thousand), runs \
-(2000, or fewer where k is above 1024, so that it takes some seconds at most), failures. That is \
-simulated, and remembered in the user's cache directory.")]
+together, as indices into folders; null where there are more than six), leftovers [{path, bytes}] \
+(what repair has moved aside). Of an LT code tolerance is null, and reception says how many blocks \
+of the shards that were found it takes, as multiples of k: blocks, average, p999 (99.9th \
+percentile; the most, where runs are fewer than a thousand), runs (2000, or fewer where k is above \
+1024, so that it takes some seconds at most), failures. That is simulated, and remembered in the \
+user's cache directory.")]
 pub struct Info {
     /// Shards, or folders of shards.
     #[arg(required = true)]

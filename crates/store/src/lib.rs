@@ -34,10 +34,10 @@ mod shown;
 pub use error::{Error, ErrorKind, Result};
 pub use shard::{
     AddedPart, DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest, DigestCheck, EncodeJob,
-    EncodeReport, FileReport, FolderShards, Ignored, Inventory, Leftover, MovedAside, Object,
-    ObjectId, Part, Placement, Progress, PromoteJob, PromoteReport, ReceptionReport, RepairJob,
-    RepairReport, RepairedShard, ShardFile, ShardReport, ShardState, Status, VerifyReport,
-    WrongLane, decode, encode, promote, reception, reception_key, repair, scan, scan_with, verify,
-    verify_deep,
+    EncodeReport, FileReport, FolderShards, Ignored, Inventory, Leftover, MovedAside, MovedShard,
+    Object, ObjectId, Part, Placement, Progress, PromoteJob, PromoteReport, RebalanceReport,
+    ReceptionReport, RepairJob, RepairReport, RepairedShard, ShardFile, ShardReport, ShardState,
+    Status, VerifyReport, WrongLane, decode, encode, promote, rebalance, reception, reception_key,
+    repair, scan, scan_with, verify, verify_deep,
 };
 pub use shown::{Shown, counted, shown};

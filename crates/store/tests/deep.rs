@@ -67,7 +67,7 @@ fn wrong_parity_is_found_and_named() {
     let shards =
         put(&small_job("4+2", directory.path()), &content(segment_bytes("4+2") * 10)).shards;
     let whole = fs::read(&shards[5]).unwrap();
-    [3, 7].map(|segment| write_wrongly(&shards[5], &parity_lane(segment)));
+    [3, 7].iter().for_each(|&segment| write_wrongly(&shards[5], &parity_lane(segment)));
     let plain = check(&only(directory.path()));
     assert_eq!((plain.status, plain.tolerable), (Status::Intact, 2), "checksums show nothing");
 

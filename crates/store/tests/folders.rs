@@ -171,9 +171,10 @@ fn encoding_warns_of_several_folders_only() {
     let three = warnings("4+2", &disks[..3]);
     assert!(three[0].contains("any 1 of 3 folders may be lost"), "{three:?}");
     assert!(three[0].contains("tolerates the loss of any 2 shards"), "{three:?}");
-    assert!(
-        warnings("lt:k=8,n=32,nodes=8", &disks[..2])[0].contains("tolerates the loss of likely")
-    );
+    // Of an LT code, where no folder may be lost.
+    let lt = warnings("lt:k=8,n=14,nodes=7", &disks[..2]);
+    assert!(lt[0].contains("none of 2 folders") && lt[0].contains("loss of likely any"), "{lt:?}");
+    assert_eq!(warnings("lt:k=8,n=32,nodes=8", &disks[..2]), Vec::<String>::new());
 }
 
 fn mended(disks: &[PathBuf]) -> RepairReport {

@@ -31,6 +31,7 @@ fn status_name(status: Status) -> &'static str {
         Status::Repairable => "repairable",
         Status::Lost => "lost",
         Status::Unknown => "unknown",
+        Status::Inconsistent => "inconsistent",
     }
 }
 

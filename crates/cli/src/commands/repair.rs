@@ -1,14 +1,17 @@
 //! `paritas repair`: what is missing or damaged is written anew.
 
+use std::path::{Path, PathBuf};
+
 use paritas_store::{
-    DigestCheck, Object, RepairJob, RepairReport, ShardReport, ShardState, repair,
+    DigestCheck, Leftover, MovedShard, Object, RebalanceReport, RepairJob, RepairReport,
+    ShardReport, ShardState, rebalance, repair, scan_with,
 };
 use serde_json::{Value, json};
 
 use crate::args::Repair;
 use crate::commands::{Outcome, shards};
 use crate::exit::{self, Exit, Failure};
-use crate::output::{self, Output, counted, shown};
+use crate::output::{self, Output, Progress, counted, shown};
 
 /// Repairs all objects, as far as each can be; the exit code is that of the worst.
 pub fn run(args: &Repair, output: &Output) -> Outcome {
@@ -27,11 +30,70 @@ fn one(object: &Object, args: &Repair, output: &Output) -> Result<(), Failure> {
     };
     // Every byte is verified, and read again for what is written.
     let progress = output.progress(object.length().map(|length| 2 * length));
-    let report = repair(object, &job, &|bytes| progress.advance(bytes))?;
+    let mut report = repair(object, &job, &|bytes| progress.advance(bytes))?;
+    let is_whole = unreadable(&report).next().is_none();
+    let mut tidied = Tidied::default();
+    let tidying = if is_whole { tidied.tidy(object, args, &progress) } else { Ok(()) };
     let seconds = progress.finish();
+    if let Some(balanced) = &tidied.balanced {
+        report.placement = balanced.placement.clone();
+        report.warnings = balanced.warnings.clone();
+    }
+    report.warnings.extend(tidied.warning());
     report.warnings.iter().for_each(|warning| output.warn(warning));
-    output.result(value(object, &report, seconds), || text(object, &report));
-    expect_all_read(object, &report)
+    output.result(value(object, &report, &tidied, seconds), || text(object, &report, &tidied));
+    tidying.and_then(|()| expect_all_read(object, &report))
+}
+
+/// What was done once the object was whole.
+#[derive(Default)]
+struct Tidied {
+    balanced: Option<RebalanceReport>,
+    /// What repair had moved aside, and of that what was removed.
+    leftovers: Vec<Leftover>,
+    removed: Vec<Leftover>,
+}
+
+impl Tidied {
+    fn moved(&self) -> &[MovedShard] {
+        self.balanced.as_ref().map_or(&[], |balanced| &balanced.moved)
+    }
+
+    /// Moves shards and removes what was moved aside, as far as it is asked for. Looks again at what
+    /// is there, for repair has changed it.
+    fn tidy(
+        &mut self,
+        object: &Object,
+        args: &Repair,
+        progress: &Progress<'_>,
+    ) -> Result<(), Failure> {
+        if !args.rebalance && !args.remove_moved_aside {
+            return Ok(());
+        }
+        let paths: Vec<PathBuf> = args.paths.iter().chain(&args.to).cloned().collect();
+        let inventory = scan_with(&paths, paritas_tune::codec_options);
+        let id = object.id().to_string();
+        let object = inventory.choose(Some(id.as_ref()))?;
+        if args.remove_moved_aside {
+            self.leftovers = object.leftovers().to_vec();
+            self.removed = object.remove_leftovers()?;
+        }
+        if args.rebalance {
+            let advance = |bytes| progress.advance(bytes);
+            let to = args.to.as_deref();
+            self.balanced = Some(rebalance(object, to, args.work.threads, &advance)?);
+        }
+        Ok(())
+    }
+
+    /// Warns of what was to be removed and stays.
+    fn warning(&self) -> Option<String> {
+        let kept = self.leftovers.iter().filter(|leftover| !self.removed.contains(leftover));
+        let kept: Vec<String> = kept.map(|leftover| shown(&leftover.path).to_string()).collect();
+        (!kept.is_empty()).then(|| {
+            format!("what repair moved aside was changed since, and stays: {}", kept.join(", "))
+        })
+    }
 }
 
 /// A shard that could not be opened stays as it is, and nobody knows how that is.
@@ -52,7 +114,7 @@ fn unreadable(report: &RepairReport) -> impl Iterator<Item = &ShardReport> {
     shards.filter(|shard| shard.state == ShardState::Unreadable)
 }
 
-fn value(object: &Object, report: &RepairReport, seconds: f64) -> Value {
+fn value(object: &Object, report: &RepairReport, tidied: &Tidied, seconds: f64) -> Value {
     let mut value = shards::describe("repair", object);
     value["seconds"] = json!(seconds);
     value["read_bytes"] = json!(report.read_bytes);
@@ -68,6 +130,15 @@ fn value(object: &Object, report: &RepairReport, seconds: f64) -> Value {
         entry
     });
     value["repaired"] = repaired.collect();
+    let aside = report.moved_aside.iter().map(|moved| from_value(&moved.from, &moved.to));
+    value["moved_aside"] = aside.collect();
+    value["removed"] = json!(shards::leftover_values(&tidied.removed));
+    let moved = tidied.moved().iter().map(|moved| {
+        let mut entry = from_value(&moved.from, &moved.path);
+        (entry["index"], entry["stage"]) = (json!(moved.shard), json!(moved.stage));
+        entry
+    });
+    value["moved"] = moved.collect();
     let unread =
         unreadable(report).map(|shard| json!({"index": shard.index, "stage": shard.stage}));
     value["unreadable"] = unread.collect();
@@ -76,16 +147,40 @@ fn value(object: &Object, report: &RepairReport, seconds: f64) -> Value {
     value
 }
 
-fn text(object: &Object, report: &RepairReport) -> String {
+/// Where something was and is.
+fn from_value(from: &Path, path: &Path) -> Value {
+    let mut entry = json!({});
+    output::insert_name(&mut entry, "from", from.as_os_str());
+    output::insert_name(&mut entry, "path", path.as_os_str());
+    entry
+}
+
+fn text(object: &Object, report: &RepairReport, tidied: &Tidied) -> String {
     let name = shown(object.name());
-    if report.repaired.is_empty() && unreadable(report).next().is_none() {
-        return format!("{name}: intact, nothing to repair");
-    }
-    let mut text = format!("{name}: {} written", counted(report.repaired.len(), "shard"));
+    let is_intact = report.repaired.is_empty() && unreadable(report).next().is_none();
+    let mut text = match is_intact {
+        true => format!("{name}: intact, nothing to repair"),
+        false => format!("{name}: {} written", counted(report.repaired.len(), "shard")),
+    };
     for shard in &report.repaired {
         let name = shards::shard_name(shard.shard, shard.stage);
         let (was, path) = (shards::state(shard.was), shown(&shard.path));
         text.push_str(&format!("\n  {name} was {was}: {path}"));
     }
+    for moved in &report.moved_aside {
+        let (from, to) = (shown(&moved.from), shown(&moved.to));
+        text.push_str(&format!("\n  {from} was no shard and is kept as {to}"));
+    }
+    for removed in &tidied.removed {
+        let (path, bytes) = (shown(&removed.path), output::bytes(removed.bytes));
+        text.push_str(&format!("\n  {path} was removed, {bytes}"));
+    }
+    for moved in tidied.moved() {
+        let name = shards::shard_name(moved.shard, moved.stage);
+        let (from, path) = (shown(&moved.from), shown(&moved.path));
+        text.push_str(&format!("\n  {name} has moved from {from} to {path}"));
+    }
+    let placement = shards::placement_text(&report.placement).filter(|_| text.contains('\n'));
+    text.extend(placement.map(|note| format!("\n  {note}")));
     text
 }

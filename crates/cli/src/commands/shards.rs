@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use paritas::Code;
 use paritas_store::{
-    ErrorKind, FileReport, Ignored, Inventory, Object, Placement, ReceptionReport, ShardReport,
-    ShardState, reception_key, scan_with,
+    ErrorKind, FileReport, Ignored, Inventory, Leftover, Object, Placement, ReceptionReport,
+    ShardReport, ShardState, reception_key, scan_with,
 };
 use paritas_tune::Memory;
 use serde_json::{Value, json};
@@ -162,6 +162,28 @@ pub fn stage_note(object: &Object) -> Option<String> {
         format!("; after promote, any {tolerance} may be lost")
     });
     (stages > 1).then(|| format!("stage {stage} of {stages}{}", later.unwrap_or_default()))
+}
+
+/// What repair has moved aside, in JSON.
+pub fn leftover_values(leftovers: &[Leftover]) -> Vec<Value> {
+    let value = |leftover: &Leftover| {
+        let mut value = json!({"bytes": leftover.bytes});
+        output::insert_name(&mut value, "path", leftover.path.as_os_str());
+        value
+    };
+    leftovers.iter().map(value).collect()
+}
+
+/// What repair has moved aside, for people; nothing where there is nothing.
+pub fn leftover_text(object: &Object) -> Option<String> {
+    let leftovers = object.leftovers();
+    let bytes = output::bytes(leftovers.iter().map(|leftover| leftover.bytes).sum());
+    (!leftovers.is_empty()).then(|| {
+        format!(
+            "{} that repair moved aside, {bytes}; repair --remove-moved-aside removes what is",
+            counted(leftovers.len(), "file")
+        )
+    })
 }
 
 /// Adds to a report in JSON which folders may be lost.

@@ -53,6 +53,7 @@ fn value(object: &Object, report: &VerifyReport, seconds: f64) -> Value {
     value["seconds"] = json!(seconds);
     value["shards"] = json!(shards::shard_values(&report.shards));
     shards::insert_placement(&mut value, &report.placement);
+    value["leftovers"] = json!(shards::leftover_values(object.leftovers()));
     let ranges = report.lost.iter().map(|range| json!({"start": range.start, "end": range.end}));
     value["lost_ranges"] = ranges.collect();
     value["reason"] = json!(report.reason);
@@ -87,6 +88,7 @@ fn text(object: &Object, report: &VerifyReport) -> String {
     }
     text.extend(shards::stage_note(object).map(|note| format!("\n  {note}")));
     text.extend(shards::placement_text(&report.placement).map(|note| format!("\n  {note}")));
+    text.extend(shards::leftover_text(object).map(|note| format!("\n  {note}")));
     for shard in &report.shards {
         if shard.files.is_empty() {
             let shard = shards::shard_name(shard.index, shard.stage);
@@ -96,6 +98,7 @@ fn text(object: &Object, report: &VerifyReport) -> String {
             text.push_str(&format!("\n{line}"));
         }
     }
+    text.extend(recomputed_note(report).map(|note| format!("\n  {note}")));
     if let Some(reason) = &report.reason {
         text.push_str(&format!("\n  {reason}"));
     }
@@ -103,6 +106,14 @@ fn text(object: &Object, report: &VerifyReport) -> String {
         text.push_str(&format!("\n  bytes {} to {} are lost", range.start, range.end));
     }
     text
+}
+
+/// Says that not all parity could be recomputed, if so.
+fn recomputed_note(report: &VerifyReport) -> Option<String> {
+    let (recomputed, segments) = (report.recomputed_segments?, report.segments);
+    (recomputed < segments).then(|| {
+        format!("parity was recomputed of {recomputed} of {segments} segments; others miss data")
+    })
 }
 
 fn status(status: Status) -> &'static str {

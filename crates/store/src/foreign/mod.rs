@@ -209,7 +209,7 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     refuse_existing(job, fragments.iter().chain(&others))?;
     let replace = if job.force { Replace::Always } else { Replace::Never };
     let begin = |paths: &[PathBuf], contents: &[(String, Vec<u8>)]| {
-        let targets = paths.iter().map(|path| (path.clone(), replace)).collect();
+        let targets = paths.iter().map(|path| (path.clone(), replace.clone())).collect();
         let files = Pending::create_all(targets, 0)?;
         for (file, (_, content)) in files.iter().zip(contents) {
             file.write_at(&mut [IoSlice::new(content)], 0)?;

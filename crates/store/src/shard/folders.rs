@@ -131,7 +131,7 @@ impl Object {
     }
 
     /// The files that look whole, by part.
-    fn whole_files(&self) -> impl Iterator<Item = (usize, &Path)> {
+    pub(crate) fn whole_files(&self) -> impl Iterator<Item = (usize, &Path)> {
         self.parts().iter().enumerate().flat_map(move |(part, files)| {
             let whole = files.iter().filter(move |file| self.flaws(part, file).is_empty());
             whole.map(move |file| (part, file.path()))
@@ -160,19 +160,21 @@ pub(crate) fn encoded_placement(geometry: &Geometry, length: u64, files: &[PathB
 }
 
 impl Placement {
-    /// Warns where fewer folders may be lost than shards, for an object in several folders, or in
-    /// one where `wanted` are more.
+    /// Warns where fewer folders may be lost than shards (of an LT code, where no folder may be),
+    /// for an object in several folders, or in one although `wanted` are more.
     pub(crate) fn warning(&self, geometry: &Geometry, stage: u8, wanted: usize) -> Option<String> {
         let code = geometry.code();
+        let is_one = self.folders.len().max(wanted) < 2;
+        let fullest = self.folders.iter().max_by_key(|folder| folder.shards.len())?;
         let tolerance = match code.graph() {
-            Some(graph) => {
+            // What shards may be lost takes trying, which is not worth it where a folder may be.
+            Some(graph) if !is_one && self.tolerance == 0 => {
                 let all: Vec<usize> = (0..graph.blocks()).collect();
                 rateless::tolerance(graph, code.node_count(), &all)
             }
+            Some(_) => 0,
             None => geometry.tolerance(stage),
         };
-        let is_one = self.folders.len().max(wanted) < 2;
-        let fullest = self.folders.iter().max_by_key(|folder| folder.shards.len())?;
         (!is_one && self.tolerance < tolerance).then(|| {
             let likely = if code.graph().is_some() { "likely " } else { "" };
             format!(
@@ -248,7 +250,7 @@ impl<'a> Spread<'a> {
         Placement { folders: folders.collect(), tolerance, is_certain, losable }
     }
 
-    /// Any how many domains may be lost, and whether that is certain.
+    /// How many domains may be lost, whichever they are, and whether that is certain.
     pub fn tolerance(&self) -> (usize, bool) {
         let mut is_certain = true;
         for count in 1..=self.shards.len() {

@@ -85,8 +85,8 @@ pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> 
 const MOST_LOOKS: usize = 4;
 
 fn gather(paths: &[PathBuf]) -> Gathering {
-    let mut gathering = Gathering::default();
-    gathering.given = paths.iter().filter_map(|path| GivenFolder::look(path)).collect();
+    let given = paths.iter().filter_map(|path| GivenFolder::look(path)).collect();
+    let mut gathering = Gathering { given, ..Gathering::default() };
     for path in paths {
         match fs::read_dir(path) {
             Ok(entries) => gathering.add_directory(path, entries),

@@ -19,25 +19,50 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::error::{Error, Result};
 use crate::shard::aside::move_aside;
-use crate::shard::format::ObjectId;
+use crate::shard::format::Identity;
+use crate::shard::geometry::Part;
 use crate::shard::lock::FolderLocks;
 use crate::shard::open_files::OpenFiles;
 use crate::shard::recognise::recognise;
-use crate::shard::stamp::Stamp;
 use crate::shard::{names, positional};
 use crate::shown::shown;
 
 /// What may become of a file that already has the name of a new one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Replace {
     /// It stays, and the new one is refused.
     Never,
     /// The new one takes its place.
     Always,
-    /// The new one takes its place, if it is still this file.
-    This(Stamp),
-    /// It is moved aside for a shard of this object, if it is still this file ([`super::aside`]).
-    MoveAside(Stamp, ObjectId),
+    /// The new one is this part of this object, whole. A copy of the same part gives way to it, and
+    /// what is no shard is moved aside ([`super::aside`]); anything else stays.
+    ForPart(Box<Identity>, Part),
+}
+
+/// What has the name that a part is to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Occupant {
+    Nobody,
+    /// A file of the same part.
+    SamePart,
+    /// A file that is no shard: what is left of this one, it seems.
+    NoShard,
+    /// Another shard, or what cannot be read or is no file.
+    Other,
+}
+
+impl Occupant {
+    /// Looks at what a path leads to.
+    pub fn of(path: &Path, identity: &Identity, part: Part) -> Self {
+        if fs::symlink_metadata(path).is_err() {
+            return Self::Nobody;
+        }
+        match recognise(path) {
+            Ok(shard) if shard.part == part && shard.identity == *identity => Self::SamePart,
+            Err(why) if !why.is_unreadable && path.is_file() => Self::NoShard,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// A file that was in the way of a shard, and what became of it.
@@ -153,22 +178,20 @@ impl Pending {
     /// Returns what was moved aside for it.
     fn publish(&mut self) -> Result<Option<MovedAside>> {
         self.name()?;
-        let mut moved = None;
-        let temporary = self.temporary.as_deref().unwrap_or(&self.target);
-        let renamed = match (self.replace, Stamp::look(&self.target)) {
-            (Replace::Always, _) => fs::rename(temporary, &self.target),
-            (Replace::This(known), Some(now)) if known == now => {
-                fs::rename(temporary, &self.target)
-            }
-            (Replace::MoveAside(known, object), Some(now)) if known == now => {
-                let (from, to) = (self.target.clone(), move_aside(&self.target, object)?);
-                moved = Some(MovedAside { from, to });
-                rename_new(temporary, &self.target)
-            }
-            (_, None) => rename_new(temporary, &self.target),
-            (_, Some(_)) => Err(io::ErrorKind::AlreadyExists.into()),
+        let occupant = match &self.replace {
+            Replace::ForPart(identity, part) => Occupant::of(&self.target, identity, *part),
+            _ => Occupant::Other,
         };
-        match renamed {
+        let moved = match (&self.replace, occupant) {
+            (Replace::ForPart(identity, _), Occupant::NoShard) => {
+                let (from, to) = (self.target.clone(), move_aside(&self.target, identity.object)?);
+                Some(MovedAside { from, to })
+            }
+            _ => None,
+        };
+        let replaces = self.replace == Replace::Always || occupant == Occupant::SamePart;
+        let rename = if replaces { fs::rename } else { rename_new };
+        match rename(self.temporary.as_deref().unwrap_or(&self.target), &self.target) {
             Ok(()) => self.published = true,
             Err(error) if is_race(&error) => self.expect_same()?,
             Err(error) => {

@@ -28,7 +28,7 @@ use crate::shard::verify::{DigestCheck, ShardState};
 /// What came of reading little.
 pub(super) enum Attempt {
     /// The missing part is made.
-    Made(RepairReport),
+    Made(Box<RepairReport>),
     /// More is wrong than one missing part, which was found after so many bytes of blocks.
     GivenUp {
         /// The bytes of blocks that were read.
@@ -62,7 +62,7 @@ pub(super) fn rebuild_missing(
     let read_bytes = sources.read_bytes();
     let moved_aside = Rebuild::commit(rebuilds, &sources, job.sync)?;
     let placement = object.placement_with(part, &path);
-    Ok(Attempt::Made(RepairReport {
+    let report = RepairReport {
         repaired: vec![RepairedShard::new(object, part, &path, ShardState::Missing)],
         moved_aside,
         before: None,
@@ -70,7 +70,8 @@ pub(super) fn rebuild_missing(
         read_bytes,
         warnings: spread_warnings(object, &placement, false),
         placement,
-    }))
+    };
+    Ok(Attempt::Made(Box::new(report)))
 }
 
 /// The part without a file, where every other one has a single file, well named and whole to look

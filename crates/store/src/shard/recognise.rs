@@ -13,7 +13,7 @@ use crate::shard::geometry::Part;
 use crate::shard::names;
 use crate::shard::open_files::is_unreadable;
 use crate::shard::positional::{read_at, read_exact_at};
-use crate::shard::stamp::{Stamp, file_id};
+use crate::shard::stamp::Stamp;
 
 /// How much of a file is looked at at a time when a footer is searched.
 const WINDOW: u64 = 1 << 20;
@@ -59,7 +59,7 @@ impl ShardFile {
 
     /// Whether the path still leads to this file.
     pub(crate) fn is_there(&self) -> bool {
-        file_id(&self.path) == Some(self.stamp.id)
+        self.stamp.is_at(&self.path)
     }
 
     /// Whether a footer was found.

@@ -19,13 +19,13 @@ use crate::shard::lock::FolderLocks;
 use crate::shard::names;
 use crate::shard::object::Object;
 use crate::shard::place::{
-    MovedAside, Pending, Replace, commit_over, directory_of, rename_new, sync_directories_of,
+    MovedAside, Occupant, Pending, Replace, commit_over, directory_of, rename_new,
+    sync_directories_of,
 };
 use crate::shard::rebuild::{Attempt, rebuild_missing};
-use crate::shard::recognise::{ShardFile, recognise};
+use crate::shard::recognise::ShardFile;
 use crate::shard::segment::{BlockId, Segment};
 use crate::shard::sources::{Depth, Sources};
-use crate::shard::stamp::{Stamp, file_id};
 use crate::shard::verify::{DigestCheck, ShardState, Status, VerifyReport, verify};
 use crate::shown::shown;
 
@@ -91,57 +91,61 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
     let mut read_bytes = 0;
     if job.fewest_reads {
         match rebuild_missing(object, job, progress)? {
-            Attempt::Made(report) => return Ok(report),
+            Attempt::Made(report) => return Ok(*report),
             Attempt::GivenUp { read_bytes: in_vain } => read_bytes = in_vain,
         }
     }
     let before = verify(object, job.threads, progress)?;
-    if before.digest != DigestCheck::Right {
-        let kind = match (before.status, before.digest) {
-            (Status::Unknown, _) => ErrorKind::Io,
-            (_, DigestCheck::Wrong) => ErrorKind::DigestMismatch,
-            _ => ErrorKind::TooFewShards,
-        };
-        return Err(Error::new(kind, before.reason.unwrap_or_default()));
-    }
+    expect_right(&before)?;
     let states = before.shards.iter().map(|shard| shard.state).enumerate();
     let is_bad = |&(_, state): &(usize, ShardState)| {
         matches!(state, ShardState::Damaged | ShardState::Missing)
     };
     let (bad, was): (Vec<usize>, Vec<ShardState>) = states.filter(is_bad).unzip();
     let targets = Targets::new(object, job.to.as_slice()).choose(&bad)?;
-    let paths = targets.iter().map(|(path, _)| path);
-    let mut repaired: Vec<RepairedShard> = bad
-        .iter()
-        .zip(paths.zip(was))
-        .map(|(&part, (path, was))| RepairedShard::new(object, part, path, was))
-        .collect();
-    read_bytes += before.read_bytes;
-    let mut moved_aside = Vec::new();
-    if !bad.is_empty() {
-        let (read, moved) = rewrite(object, job, targets, &bad, progress)?;
-        (read_bytes, moved_aside) = (read_bytes + read, moved);
-    }
-    let named = name_unnamed(object, &before)?;
-    if job.sync {
-        sync_directories_of(named.iter().map(|shard| shard.path.as_path()))?;
-    }
-    repaired.extend(named);
+    let written = bad.iter().zip(was).zip(&targets);
+    let written =
+        written.map(|((&part, was), (path, _))| RepairedShard::new(object, part, path, was));
+    let mut repaired: Vec<RepairedShard> = written.collect();
+    let (read, moved_aside) = match bad.is_empty() {
+        true => (0, Vec::new()),
+        false => rewrite(object, job, targets, &bad, progress)?,
+    };
+    repaired.extend(name_unnamed(object, &before, job.sync)?);
+    let placement = placement_after(object, &before, &bad, &repaired);
+    Ok(RepairReport {
+        warnings: spread_warnings(object, &placement, repaired.is_empty()),
+        repaired,
+        moved_aside,
+        digest: before.digest,
+        read_bytes: read_bytes + before.read_bytes + read,
+        before: Some(before),
+        placement,
+    })
+}
+
+/// Refuses an object that cannot be had, or not for certain.
+fn expect_right(before: &VerifyReport) -> Result<()> {
+    let kind = match (before.digest, before.status) {
+        (DigestCheck::Right, _) => return Ok(()),
+        (_, Status::Unknown) => ErrorKind::Io,
+        (DigestCheck::Wrong, _) => ErrorKind::DigestMismatch,
+        _ => ErrorKind::TooFewShards,
+    };
+    Err(Error::new(kind, before.reason.clone().unwrap_or_default()))
+}
+
+/// Which folders may be lost with what was intact before and what was written.
+fn placement_after(
+    object: &Object,
+    before: &VerifyReport,
+    bad: &[usize],
+    repaired: &[RepairedShard],
+) -> Placement {
     let parts = before.shards.iter().enumerate();
     let intact = parts.flat_map(|(part, shard)| shard.intact_files(part));
     let written = bad.iter().copied().zip(repaired.iter().map(|shard| shard.path.as_path()));
-    let placement = object.placement_of(object.stage(), intact.chain(written));
-    let warnings = spread_warnings(object, &placement, repaired.is_empty());
-    let digest = before.digest;
-    Ok(RepairReport {
-        repaired,
-        moved_aside,
-        before: Some(before),
-        digest,
-        read_bytes,
-        placement,
-        warnings,
-    })
+    object.placement_of(object.stage(), intact.chain(written))
 }
 
 /// Warns of a bad spread where something was written, which might have gone elsewhere.
@@ -165,7 +169,7 @@ impl RepairedShard {
 
 /// Gives parts whose only intact file still has a temporary name, since a process was killed
 /// while it named a complete set, the names that they were to have.
-fn name_unnamed(object: &Object, before: &VerifyReport) -> Result<Vec<RepairedShard>> {
+fn name_unnamed(object: &Object, before: &VerifyReport, sync: bool) -> Result<Vec<RepairedShard>> {
     let mut named = Vec::new();
     for (part, shard) in before.shards.iter().enumerate() {
         let intact: Vec<&Path> =
@@ -175,6 +179,9 @@ fn name_unnamed(object: &Object, before: &VerifyReport) -> Result<Vec<RepairedSh
         if let Some(path) = name_one(object, part, &intact, &damaged)? {
             named.push(RepairedShard::new(object, part, &path, ShardState::Missing));
         }
+    }
+    if sync {
+        sync_directories_of(named.iter().map(|shard| shard.path.as_path()))?;
     }
     Ok(named)
 }
@@ -193,14 +200,10 @@ pub(super) fn name_one(
     }
     let path = good[0].with_file_name(object.part_name(part)?.finished());
     let _locks = FolderLocks::acquire([directory_of(&path)])?;
-    let replaced = object.parts[part].iter().find(|file| file.path() == path);
     let is_damaged =
-        |file: &ShardFile| damaged.contains(&file.path()) && Stamp::look(&path) == Some(file.stamp);
-    let renamed = match replaced.is_some_and(is_damaged) {
-        true => fs::rename(good[0], &path),
-        false => rename_new(good[0], &path),
-    };
-    match renamed {
+        damaged.contains(&&*path) && object.occupant(part, &path) == Occupant::SamePart;
+    let rename = if is_damaged { fs::rename } else { rename_new };
+    match rename(good[0], &path) {
         Ok(()) => Ok(Some(path)),
         // The name is taken: the part stays where it is, whole.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
@@ -340,10 +343,27 @@ impl<'a> Targets<'a> {
         }
         let is_spread = targets.folders.len() > 1;
         for folder in object.given.iter().filter(|folder| folder.is_empty || is_spread) {
-            let domain = targets.domains.of_folder(&folder.path);
-            targets.folder(domain, &folder.path);
+            targets.add_folder(&folder.path);
         }
         targets
+    }
+
+    /// One more folder.
+    pub(super) fn add_folder(&mut self, folder: &Path) {
+        let domain = self.domains.of_folder(folder);
+        self.folder(domain, folder);
+    }
+
+    /// The number of the domain that a file is in.
+    pub(super) fn domain_of(&mut self, file: &Path) -> usize {
+        let domain = self.domains.of_file(file);
+        self.folder(domain, directory_of(file));
+        domain
+    }
+
+    /// The folders of all domains, by number.
+    pub(super) fn into_folders(self) -> Vec<PathBuf> {
+        self.folders.into_iter().map(|folder| folder.path).collect()
     }
 
     /// The folder of a domain, which is `path` if it was not in use.
@@ -374,7 +394,7 @@ impl<'a> Targets<'a> {
             // What a link leads to is replaced, not the link.
             let path =
                 fs::canonicalize(damaged.path()).map_err(|error| vanished(damaged, &error))?;
-            return Ok((path, Replace::This(damaged.stamp)));
+            return Ok((path, self.replace(part)));
         }
         let directory = to.cloned().or_else(|| self.beside(part)).or_else(|| self.emptiest());
         let directory = directory.unwrap_or_else(|| PathBuf::from("."));
@@ -398,44 +418,28 @@ impl<'a> Targets<'a> {
         emptiest.map(|folder| folder.path.clone())
     }
 
-    /// A name in the directory that is free, or taken by what gives way ([`Self::way`]).
-    fn free_name(&self, directory: &Path, part: usize) -> Result<(PathBuf, Replace)> {
+    /// A name in the directory that is free, or taken by what gives way.
+    pub(super) fn free_name(&self, directory: &Path, part: usize) -> Result<(PathBuf, Replace)> {
         let name = self.object.part_name(part)?;
         let mut path = directory.join(name.finished());
         for number in 2.. {
-            if fs::symlink_metadata(&path).is_err() {
+            if self.object.occupant(part, &path) != Occupant::Other {
                 break;
-            }
-            if let Some(replace) = self.way(part, &path) {
-                return Ok((path, replace));
             }
             path = directory.join(name.numbered(number));
         }
-        Ok((path, Replace::Never))
+        Ok((path, self.replace(part)))
     }
 
-    /// What becomes of a file that has the name of a part, if it gives way: a damaged copy of this
-    /// very part is replaced. Where another process has just written the part, there is nothing left
-    /// to do. What is no shard at all is what is left of this one, it seems, and is moved aside. What
-    /// cannot be read stays.
-    fn way(&self, part: usize, path: &Path) -> Option<Replace> {
-        if let Some(damaged) = self.find(part, path) {
-            return Some(Replace::This(damaged.stamp));
-        }
-        let stamp = Stamp::look(path).filter(|_| path.is_file())?;
-        match recognise(path) {
-            Ok(shard) if shard.identity == self.object.identity => {
-                (shard.part == self.object.part(part)).then_some(Replace::Never)
-            }
-            Err(why) if !why.is_unreadable => Some(Replace::MoveAside(stamp, self.object.id())),
-            _ => None,
-        }
+    fn replace(&self, part: usize) -> Replace {
+        Replace::ForPart(Box::new(self.object.identity.clone()), self.object.part(part))
     }
+}
 
-    /// The file of a part that a path leads to.
-    fn find(&self, part: usize, path: &Path) -> Option<&ShardFile> {
-        let id = file_id(path)?;
-        self.object.parts[part].iter().find(|file| file.stamp.id == id)
+impl Object {
+    /// What has the name that a part is to have.
+    fn occupant(&self, part: usize, path: &Path) -> Occupant {
+        Occupant::of(path, &self.identity, self.part(part))
     }
 }
 

@@ -11,13 +11,13 @@ pub(crate) type FileId = (u64, u64);
 
 /// Returns the id of what a path leads to.
 pub(crate) fn file_id(path: &Path) -> Option<FileId> {
-    Stamp::look(path).map(|stamp| stamp.id)
+    fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata).id)
 }
 
 /// A file as it was at some time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Stamp {
-    pub id: FileId,
+    id: FileId,
     length: u64,
     modified: Option<SystemTime>,
 }
@@ -28,8 +28,12 @@ impl Stamp {
         Self { id, length: metadata.len(), modified: metadata.modified().ok() }
     }
 
-    /// Looks at what a path leads to now.
-    pub fn look(path: &Path) -> Option<Self> {
-        fs::metadata(path).ok().map(|metadata| Self::of(&metadata))
+    /// Whether a path leads to this file. Some network file systems number a file anew while nobody
+    /// uses it; so one with the same length and time of change is taken for the same, too.
+    pub fn is_at(&self, path: &Path) -> bool {
+        let Ok(now) = fs::metadata(path) else { return false };
+        let now = Self::of(&now);
+        let is_alike = self.modified.is_some() && self.modified == now.modified;
+        self.id == now.id || self.length == now.length && is_alike
     }
 }

@@ -28,7 +28,8 @@ pub enum Status {
     /// The object cannot be had any more, not all of it.
     Lost,
     /// It depends on files that could not be opened which of these it is: some contents of them
-    /// would give another status than what could be read.
+    /// would give another status than what could be read. Or another process has replaced files
+    /// while they were read.
     Unknown,
     /// The object can be had, but parity is not what its data give, although every block has its
     /// checksum. No disk does that: the parity was written wrongly. Only [`verify_deep`] sees it.
@@ -384,19 +385,42 @@ impl Findings {
         self.wrong.iter().filter_map(lane).collect()
     }
 
-    fn report(self, sources: &Sources<'_>) -> VerifyReport {
+    /// Compares the digest, if all bytes were had; else or if it is another, says why.
+    fn check_digest(&mut self, object: &Object) -> (DigestCheck, Option<String>) {
+        let Some(hasher) = self.hasher.take() else {
+            return (DigestCheck::Unchecked, self.reason.clone());
+        };
+        match check_digest(object, Digest::new(hasher.finalize().into())) {
+            Ok(()) => (DigestCheck::Right, None),
+            Err(error) => (DigestCheck::Wrong, Some(error.to_string())),
+        }
+    }
+
+    /// Why it is open whether an object has this status, if it is.
+    fn why_open(
+        &self,
+        sources: &Sources<'_>,
+        read: Status,
+        shards: &[ShardReport],
+    ) -> Option<String> {
+        let object = sources.object;
+        if let (true, Some(replaced)) = (read != Status::Intact, object.replaced_note()) {
+            return Some(replaced);
+        }
+        let is_open = match read {
+            Status::Lost => object.could_be_had(&self.patterns, &sources.unreadable_parts()),
+            _ => could_be_otherwise(sources, read, shards),
+        };
+        let unread = || format!("it depends on what cannot be read: {}", sources.unread_files());
+        is_open.then(|| self.reason.clone().unwrap_or_else(unread))
+    }
+
+    fn report(mut self, sources: &Sources<'_>) -> VerifyReport {
         let object = sources.object;
         let wrong_lanes = self.wrong_lanes(object);
         let shards = shard_reports(object, sources.reports(), &wrong_lanes);
         let tolerable = self.tolerable(object);
-        let checked = self.hasher.map(|hasher| {
-            check_digest(object, Digest::new(hasher.finalize().into())).map_err(|e| e.to_string())
-        });
-        let (digest, reason) = match checked {
-            None => (DigestCheck::Unchecked, self.reason),
-            Some(Ok(())) => (DigestCheck::Right, None),
-            Some(Err(reason)) => (DigestCheck::Wrong, Some(reason)),
-        };
+        let (digest, why) = self.check_digest(object);
         let intact = shards.iter().all(|shard| shard.state == ShardState::Intact);
         let read = match digest {
             DigestCheck::Right if !wrong_lanes.is_empty() => Status::Inconsistent,
@@ -404,36 +428,22 @@ impl Findings {
             DigestCheck::Right => Status::Repairable,
             _ => Status::Lost,
         };
-        let reason = match read {
-            Status::Inconsistent => Some(WRONG_PARITY.to_owned()),
-            _ => reason,
+        let open = match (read, digest) {
+            (Status::Inconsistent, _) | (_, DigestCheck::Wrong) => None,
+            _ => self.why_open(sources, read, &shards),
         };
-        let replaced = object.replaced_note();
-        let is_open = match digest {
-            _ if read == Status::Inconsistent => false,
-            DigestCheck::Wrong => false,
-            DigestCheck::Unchecked if replaced.is_some() => true,
-            DigestCheck::Unchecked => {
-                object.could_be_had(&self.patterns, &sources.unreadable_parts())
-            }
-            DigestCheck::Right => could_be_otherwise(sources, read, &shards),
+        let (status, lost, reason) = match (open, read) {
+            (Some(open), _) => (Status::Unknown, Vec::new(), Some(open)),
+            (None, Status::Inconsistent) => (read, self.lost, Some(WRONG_PARITY.to_owned())),
+            (None, _) => (read, self.lost, why),
         };
-        let (status, lost, reason) = match is_open {
-            false => (read, self.lost, reason),
-            true => {
-                let unread =
-                    format!("it depends on what cannot be read: {}", sources.unread_files());
-                (Status::Unknown, Vec::new(), Some(replaced.or(reason).unwrap_or(unread)))
-            }
-        };
-        let placement = placement(object, &shards);
         let needed = |blocks: &Vec<usize>| rateless::likely_needed(object.code().graph()?, blocks);
         VerifyReport {
             status,
+            placement: placement(object, &shards),
             shards,
             digest,
             tolerable: if read == Status::Lost { 0 } else { tolerable },
-            placement,
             good_blocks: self.fewest.as_ref().map(Vec::len),
             likely_needed: self.short.as_ref().and_then(needed),
             segments: sources.extent.count(),
@@ -446,7 +456,6 @@ impl Findings {
         }
     }
 }
-
 /// Whether an object that can be had would have another status if all could be opened: it would be
 /// intact, if that is all that is lacking, or there are parts of a later stage.
 fn could_be_otherwise(sources: &Sources<'_>, read: Status, shards: &[ShardReport]) -> bool {
