@@ -1,5 +1,5 @@
-//! Disks that are lost and replaced: what the commands say of folders, where repair puts shards, and
-//! what becomes of files that were in the way.
+//! Disks that are lost and replaced: what the commands say of folders, where repair puts shards,
+//! and what becomes of files that were in the way.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Processes that work on the same object at the same time: each ends with 0, or with 6 and a message
-//! that says "another process"; nothing is lost, and nothing is left behind.
+//! Processes that work on the same object at the same time: each ends with 0, or with 6 and a
+//! message that says "another process"; nothing is lost, and nothing is left behind.
 
 mod common;
 

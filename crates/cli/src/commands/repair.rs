@@ -59,8 +59,8 @@ impl Tidied {
         self.balanced.as_ref().map_or(&[], |balanced| &balanced.moved)
     }
 
-    /// Moves shards and removes what was moved aside, as far as it is asked for. Looks again at what
-    /// is there, for repair has changed it.
+    /// Moves shards and removes what was moved aside, as far as it is asked for. Looks again at
+    /// what is there, for repair has changed it.
     fn tidy(
         &mut self,
         object: &Object,

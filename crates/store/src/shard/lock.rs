@@ -1,8 +1,9 @@
-//! Locks on folders, which are held while files in them get their names or lose them. Processes that
-//! write shards of the same object take turns there, and each looks again at what is in its way.
+//! Locks on folders, which are held while files in them get their names or lose them. Processes
+//! that write shards of the same object take turns there, and each looks again at what is in its
+//! way.
 //!
-//! The lock is the system's advisory one on the folder itself: it leaves no file behind, and is gone
-//! with its process. Where a file system has none, nothing is held; then only the renamings
+//! The lock is the system's advisory one on the folder itself: it leaves no file behind, and is
+//! gone with its process. Where a file system has none, nothing is held; then only the renamings
 //! themselves, which replace nothing, keep processes apart.
 
 use std::collections::BTreeMap;
@@ -15,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::shard::stamp::{FileId, file_id};
 use crate::shown::shown;
 
-/// How long to wait for another process. Naming files takes milliseconds, syncing a folder on a busy
-/// disk a few seconds.
+/// How long to wait for another process. Naming files takes milliseconds, syncing a folder on a
+/// busy disk a few seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long to wait between two attempts.

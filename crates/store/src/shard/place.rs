@@ -84,7 +84,17 @@ pub(crate) struct Pending {
     temporary: Option<PathBuf>,
     target: PathBuf,
     replace: Replace,
-    published: bool,
+    /// How it has got its name, once it has.
+    published: Option<Published>,
+}
+
+/// How a file has got its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Published {
+    /// Nothing had the name, or not any more.
+    New,
+    /// The file that had it is gone.
+    Replacing,
 }
 
 /// How a file is at hand that is being written.
@@ -113,7 +123,7 @@ impl Pending {
         let create = |(number, (target, replace)): (usize, (PathBuf, Replace))| {
             let (_, temporary) = under_temporary_name(&target, create_new)?;
             let (file, temporary) = (Handle::ByTurns(Arc::clone(&files), number), Some(temporary));
-            Ok(Self { file, temporary, target, replace, published: false })
+            Ok(Self { file, temporary, target, replace, published: None })
         };
         targets.into_iter().enumerate().map(create).collect()
     }
@@ -127,7 +137,7 @@ impl Pending {
             }
         };
         let file = Handle::Open(file);
-        Ok(Self { file, temporary, target, replace, published: false })
+        Ok(Self { file, temporary, target, replace, published: None })
     }
 
     /// Gives the complete file a temporary name, if it has none yet.
@@ -192,7 +202,8 @@ impl Pending {
         let replaces = self.replace == Replace::Always || occupant == Occupant::SamePart;
         let rename = if replaces { fs::rename } else { rename_new };
         match rename(self.temporary.as_deref().unwrap_or(&self.target), &self.target) {
-            Ok(()) => self.published = true,
+            Ok(()) if replaces => self.published = Some(Published::Replacing),
+            Ok(()) => self.published = Some(Published::New),
             Err(error) if is_race(&error) => self.expect_same()?,
             Err(error) => {
                 return Err(Error::io("renaming a finished file to", &self.target, &error));
@@ -223,7 +234,7 @@ fn is_race(error: &io::Error) -> bool {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if let (false, Some(temporary)) = (self.published, &self.temporary) {
+        if let (None, Some(temporary)) = (self.published, &self.temporary) {
             let _ = fs::remove_file(temporary);
         }
     }
@@ -269,8 +280,8 @@ pub(crate) fn commit(files: Vec<Pending>, sync: bool) -> Result<Vec<MovedAside>>
     commit_over(&[], || Ok(Vec::new()), files, sync)
 }
 
-/// Gives all new files their names, and then deletes the old ones, which are looked for in `folders`
-/// when no other process can change them. On an error everything is as [`commit`] says.
+/// Gives all new files their names, and then deletes the old ones, which are looked for in
+/// `folders` when no other process can change them. On an error everything is as [`commit`] says.
 pub(crate) fn commit_over(
     folders: &[PathBuf],
     find_old: impl FnOnce() -> Result<Vec<PathBuf>>,
@@ -341,7 +352,7 @@ fn finished_name(path: &Path) -> &OsStr {
 }
 
 fn undo(files: &[Pending], set_aside: &[(PathBuf, PathBuf)]) {
-    for file in files.iter().filter(|file| file.published && file.replace == Replace::Never) {
+    for file in files.iter().filter(|file| file.published == Some(Published::New)) {
         let _ = fs::remove_file(&file.target);
     }
     for (path, aside) in set_aside {
@@ -511,6 +522,21 @@ mod tests {
         commit(vec![pending(&old, Replace::Always)], true).unwrap();
         assert_eq!(fs::read(&old).unwrap(), b"new");
         assert_eq!(count(&directory), 1);
+    }
+
+    /// Another process has found the complete file under its temporary name, and named it.
+    #[test]
+    fn who_was_named_by_another_is_done() {
+        for (named, expected) in [("new", Ok(())), ("other", Err(crate::ErrorKind::Busy))] {
+            let (directory, _, new) = directory();
+            let mut file = pending(&new, Replace::Never);
+            file.name().unwrap();
+            fs::remove_file(file.temporary.as_ref().unwrap()).unwrap();
+            fs::write(&new, named).unwrap();
+            let published = commit(vec![file], false).map(|_| ()).map_err(|error| error.kind());
+            assert_eq!((published, count(&directory)), (expected, 2), "{named}");
+            assert_eq!(fs::read(&new).unwrap(), named.as_bytes());
+        }
     }
 
     #[test]

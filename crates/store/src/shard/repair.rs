@@ -329,9 +329,9 @@ pub(super) struct Targets<'a> {
 }
 
 impl<'a> Targets<'a> {
-    /// The folders that hold the object. Besides, those that were given to the scan and hold none of
-    /// it: if they are empty, like a disk that was replaced, or if the object is spread over several
-    /// folders anyway.
+    /// The folders that hold the object. Besides, those that were given to the scan and hold none
+    /// of it: if they are empty, like a disk that was replaced, or if the object is spread over
+    /// several folders anyway.
     pub(super) fn new(object: &'a Object, to: &'a [PathBuf]) -> Self {
         let domains = Domains::new(&object.given);
         let mut targets = Self { object, to: to.iter().cycle(), domains, folders: Vec::new() };
