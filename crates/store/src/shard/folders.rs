@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 
 use paritas::define::erasure::combinations;
 
+use crate::shard::file_id::{FileId, file_id};
 use crate::shard::geometry::Geometry;
 use crate::shard::object::Object;
 use crate::shard::place::directory_of;
 use crate::shard::rateless;
-use crate::shard::stamp::{FileId, file_id};
 use crate::shown::{counted, shown};
 
 /// The most folders of which all sets are tried, to list those that may be lost together.

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::shard::stamp::{FileId, file_id};
+use crate::shard::file_id::{FileId, file_id};
 use crate::shown::shown;
 
 /// How long to wait for another process. Naming files takes milliseconds, syncing a folder on a

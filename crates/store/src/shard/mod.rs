@@ -12,6 +12,7 @@ mod aside;
 mod crew;
 mod decode;
 mod encode;
+mod file_id;
 mod folders;
 mod geometry;
 mod lock;
@@ -28,7 +29,6 @@ mod recognise;
 mod repair;
 mod segment;
 mod sources;
-mod stamp;
 mod unread;
 mod verify;
 

@@ -11,12 +11,12 @@ use paritas::{Code, CodecOptions, Pin, Spec};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shard::aside::Leftover;
+use crate::shard::file_id::{FileId, file_id};
 use crate::shard::folders::GivenFolder;
 use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
 use crate::shard::geometry::{Extent, Geometry, Part, planned_bytes};
 use crate::shard::names::{self, ShardName};
 use crate::shard::recognise::{NoShard, Recognised, ShardFile, recognise};
-use crate::shard::stamp::{FileId, file_id};
 use crate::shard::unread::Unread;
 use crate::shown::{counted, shown};
 
@@ -280,9 +280,23 @@ impl Object {
         flaws
     }
 
+    /// The files that were found, by part.
+    fn files(&self) -> impl Iterator<Item = (usize, &ShardFile)> {
+        let parts = self.parts().iter().enumerate();
+        parts.flat_map(|(part, files)| files.iter().map(move |file| (part, file)))
+    }
+
+    /// Whether there still is a file of the part that was found in a file, as far as is known.
+    fn is_there(&self, part: usize, file: &ShardFile) -> bool {
+        match recognise(&file.path) {
+            Ok(found) => found.identity == self.identity && found.part == self.part(part),
+            Err(why) => why.is_unreadable,
+        }
+    }
+
     /// What another process has replaced or taken away since the scan, in words.
     pub(crate) fn replaced_note(&self) -> Option<String> {
-        let file = self.parts().iter().flatten().find(|file| !file.is_there())?;
+        let (_, file) = self.files().find(|(part, file)| !self.is_there(*part, file))?;
         Some(format!(
             "{}: another process has changed {} meanwhile; run the command again",
             shown(self.name()),
@@ -293,7 +307,7 @@ impl Object {
     /// Expects that any of the files that were found is still there: where none is, another process
     /// has replaced the whole object, and nothing is to be added to it.
     pub(crate) fn expect_standing(&self) -> Result<()> {
-        match self.parts.iter().flatten().any(ShardFile::is_there) {
+        match self.files().any(|(part, file)| self.is_there(part, file)) {
             true => Ok(()),
             false => Err(Error::busy(self.replaced_note().unwrap_or_default())),
         }

@@ -13,7 +13,6 @@ use crate::shard::geometry::Part;
 use crate::shard::names;
 use crate::shard::open_files::is_unreadable;
 use crate::shard::positional::{read_at, read_exact_at};
-use crate::shard::stamp::Stamp;
 
 /// How much of a file is looked at at a time when a footer is searched.
 const WINDOW: u64 = 1 << 20;
@@ -29,8 +28,6 @@ pub struct ShardFile {
     /// Where the blocks begin.
     pub(crate) front: Result<u64, Flaw>,
     pub(crate) footer: Option<Footer>,
-    /// The file as it was when it was looked at.
-    pub(crate) stamp: Stamp,
 }
 
 /// A footer, and where in the file it stands.
@@ -55,11 +52,6 @@ impl ShardFile {
     /// Whether the front header is readable.
     pub fn has_front(&self) -> bool {
         self.front.is_ok()
-    }
-
-    /// Whether the path still leads to this file.
-    pub(crate) fn is_there(&self) -> bool {
-        self.stamp.is_at(&self.path)
     }
 
     /// Whether a footer was found.
@@ -116,17 +108,17 @@ pub(crate) fn recognise(path: &Path) -> Result<Recognised, NoShard> {
     }
     let file = File::open(path).map_err(cannot)?;
     let metadata = file.metadata().map_err(cannot)?;
-    let (length, stamp, front) = (metadata.len(), Stamp::of(&metadata), read_front(&file));
+    let (length, front) = (metadata.len(), read_front(&file));
     let footer = find_footer(&file, length, path, front.as_ref().ok().map(|(record, _)| record));
     let path = path.to_owned();
     match (front, footer) {
         (Ok((record, blocks)), footer) => {
             let footer = footer.map(|(_, footer)| footer);
-            let file = ShardFile { path, length, front: Ok(blocks), footer, stamp };
+            let file = ShardFile { path, length, front: Ok(blocks), footer };
             Ok(Recognised::new(file, record))
         }
         (Err(flaw), Some((record, footer))) => {
-            let file = ShardFile { path, length, front: Err(flaw), footer: Some(footer), stamp };
+            let file = ShardFile { path, length, front: Err(flaw), footer: Some(footer) };
             Ok(Recognised::new(file, record))
         }
         (Err(Flaw::NoMagic), None) => Err(NoShard::is("is not a shard")),
