@@ -113,6 +113,7 @@ fn a_bad_spread_is_mended() {
         assert!(!path("from").exists() && path("path").exists(), "{entry}");
         assert!(entry["index"].is_u64() && entry["stage"] == 1, "{entry}");
     }
+    assert_eq!(yard.json("repair", &["--rebalance"])["warnings"], json!([]), "nothing was done");
     yard.replace(0);
     run(args!["decode", &yard.disks[1], &yard.disks[2], "--out", yard.folder.path().join("out")])
         .expect(exit::DONE);

@@ -93,6 +93,23 @@ fn has_done(run: &Run) -> bool {
     run.code == exit::DONE
 }
 
+/// While another process gives files their names, a repair waits with its own.
+#[test]
+fn names_are_given_in_turn() {
+    let yard = Yard::new(1000);
+    run(yard.encode(0, "4+2", false)).expect(exit::DONE);
+    let lost = yard.shards().join("object.1of6.paritas");
+    fs::remove_file(&lost).unwrap();
+    let folder = fs::File::open(yard.shards()).unwrap();
+    folder.lock().unwrap();
+    let mut repair = paritas(yard.command("repair"));
+    let mut repair = repair.stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(repair.try_wait().unwrap().is_none() && !lost.exists());
+    folder.unlock().unwrap();
+    assert!(repair.wait().unwrap().success() && lost.exists());
+}
+
 #[test]
 fn repairs() {
     let yard = Yard::new(300_000);

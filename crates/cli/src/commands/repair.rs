@@ -37,7 +37,8 @@ fn one(object: &Object, args: &Repair, output: &Output) -> Result<(), Failure> {
     let seconds = progress.finish();
     if let Some(balanced) = &tidied.balanced {
         report.placement = balanced.placement.clone();
-        report.warnings = balanced.warnings.clone();
+        let is_changed = !report.repaired.is_empty() || !balanced.moved.is_empty();
+        report.warnings = if is_changed { balanced.warnings.clone() } else { Vec::new() };
     }
     report.warnings.extend(tidied.warning());
     report.warnings.iter().for_each(|warning| output.warn(warning));

@@ -159,7 +159,7 @@ impl<'g> Segment<'g> {
         self.geometry.code().graph().is_none()
     }
 
-    /// Takes buffers for no good.
+    /// Marks buffers as not good.
     pub fn distrust(&mut self, buffers: &[usize]) {
         buffers.iter().for_each(|&buffer| self.good[buffer] = false);
     }
