@@ -121,6 +121,21 @@ fn a_bad_spread_is_mended() {
     assert!(text.contains("2 shards written") && text.contains("any 1 of 3 folders"), "{text}");
 }
 
+/// What repair has written moves, too, although only the other files were named.
+#[test]
+fn shards_may_be_named_one_by_one() {
+    let yard = Yard::new("4+2", 2, 1);
+    fs::remove_file(yard.disks[0].join("object.5of6.paritas")).unwrap();
+    let mut arguments = args!["repair", "--rebalance", "--json", "--to", &yard.disks[1]].to_vec();
+    let named = names(&yard.disks[0]).into_iter();
+    arguments.extend(named.map(|name| yard.disks[0].join(name).into_os_string()));
+    let report = run(arguments).expect(exit::DONE).result();
+    assert_eq!(report["repaired"][0]["index"], 5, "{report}");
+    assert_eq!(yard.counts(), [5, 1], "no spread over two disks is better");
+    let both = yard.json("repair", &["--rebalance"]);
+    assert_eq!((&both["moved"], &both["losable_folders"]), (&json!([]), &json!([[1]])));
+}
+
 #[test]
 fn what_was_in_the_way_is_kept_counted_and_removed() {
     let yard = Yard::new("4+2", 1, 1);

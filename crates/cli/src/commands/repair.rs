@@ -71,7 +71,7 @@ impl Tidied {
         if !args.rebalance && !args.remove_moved_aside {
             return Ok(());
         }
-        let paths: Vec<PathBuf> = args.paths.iter().chain(&args.to).cloned().collect();
+        let paths: Vec<PathBuf> = object.folders().into_iter().chain(args.to.clone()).collect();
         let inventory = scan_with(&paths, paritas_tune::codec_options);
         let id = object.id().to_string();
         let object = inventory.choose(Some(id.as_ref()))?;

@@ -61,7 +61,7 @@ fn value(object: &Object, report: &VerifyReport, seconds: f64) -> Value {
 }
 
 fn wrong_lane_value(wrong: &WrongLane) -> Value {
-    let WrongLane { shard, stage, lane, first_segment, segments } = wrong;
+    let WrongLane { shard, stage, lane, first_segment, segments, .. } = wrong;
     json!({
         "index": shard, "stage": stage, "lane": lane, "first_segment": first_segment,
         "segments": segments,

@@ -24,6 +24,7 @@ const CONTEXT: &str = "Paritas: a file that repair moved aside";
 
 /// A file that repair moved aside, now or at some time before.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Leftover {
     /// The path.
     pub path: PathBuf,

@@ -37,6 +37,7 @@ const LOST_AND_FOUND: &str = "lost+found";
 
 /// Which folders may be lost together, with what is intact in them now.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Placement {
     /// The folders that hold intact shards, in the order of these.
     pub folders: Vec<FolderShards>,
@@ -52,6 +53,7 @@ pub struct Placement {
 
 /// A folder and the shards of one object in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FolderShards {
     /// The folder.
     pub path: PathBuf,
@@ -119,6 +121,20 @@ impl<'a> Domains<'a> {
 }
 
 impl Object {
+    /// The folders that were searched, and those that hold files of the object: where to look for
+    /// what has become of it.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let given = self.given.iter().map(|folder| folder.path.as_path());
+        let files = self.parts.iter().flatten();
+        let mut folders = Vec::new();
+        for folder in given.chain(files.map(|file| directory_of(file.path()))) {
+            if !folders.iter().any(|known| known == folder) {
+                folders.push(folder.to_owned());
+            }
+        }
+        folders
+    }
+
     /// Tells which folders may be lost, from the files that look whole: what their blocks hold is
     /// not read.
     pub fn placement(&self) -> Placement {

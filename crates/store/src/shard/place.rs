@@ -67,6 +67,7 @@ impl Occupant {
 
 /// A file that was in the way of a shard, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MovedAside {
     /// The path that it had.
     pub from: PathBuf,

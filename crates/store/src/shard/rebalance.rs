@@ -25,6 +25,7 @@ use crate::shown::shown;
 
 /// What rebalancing did.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RebalanceReport {
     /// The files that were moved.
     pub moved: Vec<MovedShard>,
@@ -36,6 +37,7 @@ pub struct RebalanceReport {
 
 /// A shard, or a part of one, that has moved to another folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MovedShard {
     /// The index.
     pub shard: usize,

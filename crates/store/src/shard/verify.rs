@@ -86,6 +86,7 @@ impl ShardReport {
 
 /// A lane that is not what the data give, although it has its checksum wherever it differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WrongLane {
     /// The index of the shard.
     pub shard: usize,
