@@ -16,8 +16,8 @@ Exit codes:
   2  damaged beyond repair
   3  bad arguments or parameters
   4  nothing recognisable as a shard set
-  5  repair or decode finished, but the final check failed
-  6  input or output failed, or the answer depends on what cannot be read
+  5  repair or decode finished, but the final check failed, or verify --deep found wrong parity
+  6  input or output failed, what cannot be read decides, or another process is in the way
   7  internal error
   8  out of memory
 
@@ -118,6 +118,9 @@ many times what the code makes of it; that is said before anything is written.
 A file that changes while it is read is exit 6, and no shards are left. What grows all the time \
 goes through a pipe, which ends where it happens to end.
 
+Folders given with --to are taken for disks, whose shards are lost together. Where fewer of them \
+may be lost than shards, that is a warning.
+
 Shards are named NAME.<i>of<n>.paritas; n counts those too that `promote` adds to a dpg or bbdpg \
 code. They give nobody more access than the file does: they get its permissions, less execution \
 and the umask, and its owner and group where the process may give files away (root may). The \
@@ -145,7 +148,8 @@ pub struct Encode {
     /// [default: 64, or fewer where the object does not fill a stripe].
     #[arg(long, value_name = "BYTES")]
     pub packet: Option<usize>,
-    /// Replace existing shards of this name; they are kept until the new ones are complete.
+    /// Replace existing shards of this name; they are kept until the new ones are complete. Any
+    /// other file stays.
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
@@ -239,24 +243,41 @@ Examples:
   paritas verify shards || paritas repair shards
   paritas verify --recursive /backup --only-bad        all sets of a tree
   paritas verify --recursive /disk1 /disk2 /disk3      all sets that are spread over these
+  paritas verify shards --deep                         recomputes parity, too
 
-Of an LT code, tolerable_losses is what is likely: losses of so many shards have been tried out. \
-Exits with the worst of all objects found; where there are several, a summary comes last. An \
-object that has not been promoted is whole without what promoting would add; once any file of a \
-later stage is there, all of them are expected. A file that cannot be opened, for want of \
-permission say, is not lost: its state is unreadable. Where such files would change the status if \
-they held the shards that are lacking, it is unknown, and the exit code 6.
+Each folder that is given is taken for a disk or a machine, whose shards are lost together, and \
+the report says which folders may be. Of an LT code, tolerable_losses is what is likely: losses of \
+this many shards have been tried. Exits with the worst of all objects found; where there are \
+several, a summary comes last. An object that has not been promoted is whole without what \
+promoting would add; once any file of a later stage is there, all of them are expected. A file \
+that cannot be opened, for want of permission say, is not lost: its state is unreadable. Where \
+such files would change the status if they held the shards that are lacking, it is unknown, and \
+the exit code 6.
+
+With --deep, parity is computed from the data of every segment whose data are intact (of an LT \
+code, of every segment that can be decoded) and compared with what is stored. Where it differs \
+although it has its checksum, the status is inconsistent and the exit code 5: a program wrote it \
+wrongly, not a disk.
 JSON: one line an object, type \"verify\", object, name, code, stage, stages, length, status \
-(intact, repairable, lost, unknown), tolerable_losses, digest_ok, damaged_segments, seconds, \
-shards [{index, stage, state (intact, damaged, missing, unreadable), path, bad_lanes, \
-first_bad_offset, notes, misnamed}], lost_ranges [{start, end}], reason (null unless lost or \
-unknown). Of an LT code also blocks (of a segment), good_blocks (in the segment with the fewest), \
-likely_needed (more blocks, where one is lost). Where there are several objects, a line of type \
-\"summary\" comes last: objects, intact, repairable, repaired, lost, unknown, bytes (of the \
+(intact, repairable, lost, unknown, inconsistent), tolerable_losses, digest_ok, damaged_segments, \
+seconds, shards [{index, stage, state (intact, damaged, missing, unreadable, inconsistent), path, \
+bad_lanes, first_bad_offset, notes, misnamed}], folders [{path, shards}], folder_tolerance (any \
+this many folders may be lost), folder_tolerance_certain (false where only some losses were \
+tried), losable_folders (the largest sets that may be lost together, as indices into folders; null \
+where there are more than six), \
+aside [{path, bytes}] (what repair has moved aside), lost_ranges [{start, end}], reason (null \
+unless lost, unknown or inconsistent), recomputed_segments (null without --deep), wrong_lanes \
+[{index, stage, lane, first_segment, segments}]. Of an LT code also blocks (of a segment), \
+good_blocks (in the segment with the fewest), likely_needed (more blocks, where one is lost). \
+Where there are several objects, a line of type \"summary\" \
+comes last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the \
 objects), seconds, rate (bytes a second).")]
 pub struct Verify {
     #[command(flatten)]
     pub search: Search,
+    /// Compute parity from the data, too, and compare: finds what a wrong encoder did.
+    #[arg(long)]
+    pub deep: bool,
     /// The most threads to use [default: one for each processor].
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
     pub threads: usize,
@@ -268,21 +289,39 @@ Examples:
   paritas repair shards
   paritas repair /disk1 /disk2 /disk3 --to /disk4      what is missing goes to the new disk
   paritas repair --recursive /backup                   all sets of a tree, folder by folder
+  paritas repair /disk1 /disk2 /disk3                  the same if /disk3 is new and empty
+  paritas repair /disk1 /disk2 /disk3 --rebalance      and shards that lie badly move
+
+A folder that is given is a disk or a machine: what is in it is lost together. What is missing \
+goes where as many whole folders as possible may be lost. An empty folder that is given is taken \
+for a disk that was replaced, and is filled: make sure that it is mounted. Where fewer folders may \
+be lost than shards, that is a warning.
+
+With --rebalance, shards move from the fullest folders to the emptiest until as many folders may \
+be lost as can be. A shard's old file goes when the new one is on the disk.
 
 A repaired shard is byte for byte the one that was lost. It keeps the permissions and the owner of \
-the file that it replaces, or else gets what all other shards have in common. A file that cannot be opened is left as \
-it is, and the exit code is 6.
+the file that it replaces, or else gets what all other shards have in common. A file that is no \
+shard but has the name of one is kept as NAME.damaged-<id>-<digest>. A file that cannot be opened \
+is left as it is, and the exit code is 6; so it is where another process works on the same shards \
+and the result is not what was asked for.
 JSON: one line an object, type \"repair\", object, name, code, stage, stages, length, seconds, \
 read_bytes (of blocks), digest_check (right, wrong, unchecked), repaired [{index, stage, was, \
-path}], unreadable [{index, stage}]. Where there are several objects, a line of type \"summary\" \
-comes last: objects, intact, repairable, repaired, lost, unknown, bytes (of the objects), seconds, \
-rate (bytes a second). With --clean also type \"clean\", name, object (null if unknown), \
-removed [{path}].")]
+path}], unreadable [{index, stage}], moved_aside [{from, path}], removed [{path, bytes}] (with \
+--remove-moved-aside), moved [{index, stage, from, path}] (with --rebalance), \
+folders [{path, shards}], folder_tolerance (any \
+this many folders may be lost), folder_tolerance_certain (false where only some losses were \
+tried), losable_folders (the largest sets that may be lost together, as indices into folders; null \
+where there are more than six), once \
+all is done, warnings. With --clean also type \"clean\", name, object (null if unknown), removed \
+[{path}]. Where there are several objects, a line of type \"summary\" \
+comes last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the \
+objects), seconds, rate (bytes a second).")]
 pub struct Repair {
     #[command(flatten)]
     pub search: Search,
     /// Where repaired shards go [default: damaged ones are replaced in place, missing ones go to
-    /// the folder with the fewest].
+    /// the folder with the fewest, which may be an empty one that is given].
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
     /// Where one shard is missing and the others look whole: read only what it is computed from
@@ -295,6 +334,14 @@ pub struct Repair {
     /// be writing there.
     #[arg(long)]
     pub clean: bool,
+    /// Move shards between the folders that are given, and --to, where that lets more folders be
+    /// lost together.
+    #[arg(long)]
+    pub rebalance: bool,
+    /// Once the object is intact, remove what repair has moved aside for it, now or before. What
+    /// was changed since is not removed.
+    #[arg(long, conflicts_with = "fewest_reads")]
+    pub remove_moved_aside: bool,
     #[command(flatten)]
     pub work: Work,
 }
@@ -339,11 +386,15 @@ Reads headers only; `verify` checks the contents. JSON: one line an object, type
 name, code, stage, stages, layout, packet, stripes_per_block, segment_bytes, stored_bytes, length, \
 digest, mode (octal digits) and modified {seconds (since 1970), nanoseconds} of the file that was \
 encoded (null if unknown), shard_count (after the last stage), tolerance (in this one), shards \
-[{index, stage, files [{path, bytes, header, footer, notes}]}], missing. Of an LT code tolerance \
-is null, and reception says how many blocks of the shards that were found it takes, as multiples \
-of k: blocks, average, p999 (99.9th percentile; the most, where runs are fewer than a thousand), \
-runs (2000, or fewer where k is above 1024, so that it takes some seconds at most), failures. That \
-is simulated, and remembered in the user's cache directory.")]
+[{index, stage, files [{path, bytes, header, footer, notes}]}], missing, folders [{path, shards}], folder_tolerance (any \
+this many folders may be lost), folder_tolerance_certain (false where only some losses were \
+tried), losable_folders (the largest sets that may be lost together, as indices into folders; null \
+where there are more than six), \
+aside [{path, bytes}] (what repair has moved aside). Of an LT code tolerance is null, and \
+reception says how many blocks of the shards that were found it takes, as multiples of k: blocks, \
+average, p999 (99.9th percentile; the most, where runs are fewer than a thousand), runs (2000, or \
+fewer where k is above 1024, so that it takes some seconds at most), failures. That is simulated, \
+and remembered in the user's cache directory.")]
 pub struct Info {
     /// Shards, or folders of shards.
     #[arg(required = true)]

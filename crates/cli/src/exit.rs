@@ -155,7 +155,7 @@ impl From<paritas_store::Error> for Failure {
             ErrorKind::NotRecognised => Exit::NotRecognised,
             ErrorKind::TooFewShards => Exit::Lost,
             ErrorKind::DigestMismatch => Exit::CheckFailed,
-            ErrorKind::Io => Exit::Io,
+            ErrorKind::Io | ErrorKind::Busy => Exit::Io,
             ErrorKind::Memory => Exit::Memory,
             _ => Exit::Internal,
         };

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use base64::Engine;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use common::{Chance, Run, exit, names, run, schema};
@@ -254,6 +254,57 @@ fn verify() {
     assert_eq!(ranges[0]["end"], info["segment_bytes"]);
 }
 
+/// The CRC-64 of the format, bit by bit.
+fn crc64_nvme(bytes: &[u8]) -> u64 {
+    !bytes.iter().fold(u64::MAX, |crc, &byte| {
+        (0..8)
+            .fold(crc ^ u64::from(byte), |crc, _| (crc >> 1) ^ ((crc & 1) * 0x9A6C_9329_AC4B_C9B5))
+    })
+}
+
+/// Changes the only lane of a shard with a single block, and gives it the checksum that it has with
+/// these bytes.
+fn write_wrongly(path: &Path, shard: u32, object: &str) {
+    let mut bytes = fs::read(path).unwrap();
+    let length = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let (front, trailer) = (16 + length(12) + 8, bytes.len() - 16);
+    let end = trailer - length(trailer) - 8;
+    bytes[front] ^= 1;
+    let mut bound = u128::from_str_radix(object, 16).unwrap().to_be_bytes().to_vec();
+    bound.extend(shard.to_le_bytes());
+    bound.extend([0; 12]);
+    bound.extend(&bytes[front..end]);
+    bytes[end..end + 8].copy_from_slice(&crc64_nvme(&bound).to_le_bytes());
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn verify_deep() {
+    let (_folder, shards, encoded) = encoded(&Chance(3).bytes(1000), "4+2", &[]);
+    let deep = args!["verify", &shards, "--deep", "--json"];
+    let whole = run(&deep).expect(exit::DONE).result();
+    check_report("verify", "verify", &whole, &["recomputed_segments", "wrong_lanes", "reason"]);
+    assert_eq!((&whole["recomputed_segments"], &whole["status"]), (&json!(1), &json!("intact")));
+    let path = shards.join("object.4of6.paritas");
+    write_wrongly(&path, 4, encoded["object"].as_str().unwrap());
+    let plain = run(args!["verify", &shards, "--json"]).expect(exit::DONE).result();
+    assert_eq!(plain["recomputed_segments"], Value::Null);
+    let wrong = run(&deep).expect(exit::CHECK_FAILED).result();
+    assert_eq!(wrong["status"], "inconsistent");
+    let lane = json!({"index": 4, "stage": 1, "lane": 0, "first_segment": 0, "segments": 1});
+    assert_eq!(wrong["wrong_lanes"], json!([lane]));
+    assert_eq!(wrong["shards"][4]["state"], "inconsistent");
+    let text = run(args!["verify", &shards, "--deep"]).expect(exit::CHECK_FAILED).text();
+    assert!(text.contains(": inconsistent") && text.contains("4of6.paritas: lane 0"), "{text}");
+    fs::remove_file(path).unwrap();
+    run(args!["repair", &shards]).expect(exit::DONE);
+    run(&deep).expect(exit::DONE);
+    // Where data are missing there is nothing to compare with.
+    fs::remove_file(shards.join("object.0of6.paritas")).unwrap();
+    let text = run(args!["verify", &shards, "--deep"]).expect(exit::REPAIRABLE).text();
+    assert!(text.contains("recomputed of 0 of 1 segments"), "{text}");
+}
+
 #[test]
 fn repair() {
     let (_folder, shards, _) = encoded(&Chance(4).bytes(1000), "rdp:k=4", &[]);
@@ -316,7 +367,7 @@ fn info() {
     assert_eq!(report["digest"], encoded["digest"]);
     assert_eq!(report["shard_count"], 5);
     assert_eq!(report["tolerance"], 2);
-    assert_eq!(report["missing"], serde_json::json!([3]));
+    assert_eq!(report["missing"], json!([3]));
     assert!(report["segment_bytes"].as_u64().is_some_and(|bytes| bytes > 0));
     let file = &report["shards"][0]["files"][0];
     assert_eq!(report["shards"][0]["index"], 0);
@@ -559,7 +610,7 @@ fn schedule() {
     let erased = run(["schedule", spec, "--erase", "0,13", "--text", "--json"]);
     let erased = erased.expect(exit::DONE).result();
     check_report("schedule", "schedule", &erased, &["text"]);
-    assert_eq!(erased["erased"], serde_json::json!([0, 13]));
+    assert_eq!(erased["erased"], json!([0, 13]));
     assert!(erased["reads"][0] == 0 && erased["reads"][13] == 0, "{erased}");
     assert!(!erased["text"].as_str().unwrap().is_empty());
 

@@ -54,6 +54,8 @@ pub enum ErrorKind {
     Ambiguous,
     /// Something of that name exists and was not to be replaced.
     Exists,
+    /// Another process works on the same files, and what was asked for is not there.
+    Busy,
     /// The codec refused; a defect of this program or of a pinned code.
     Core,
     /// Stopped because another thread of the same job failed first; callers see that first error.
@@ -147,6 +149,10 @@ impl Error {
 
     pub(crate) fn digest(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::DigestMismatch, message)
+    }
+
+    pub(crate) fn busy(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Busy, message)
     }
 
     pub(crate) fn exists(message: impl Into<String>) -> Self {

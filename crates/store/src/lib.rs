@@ -33,11 +33,12 @@ mod shown;
 
 pub use error::{Error, ErrorKind, Result};
 pub use shard::{
-    AddedPart, Attributes, DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest, DigestCheck,
-    EncodeJob, EncodeReport, Expectation, FileReport, Ignored, Inventory, Leftover, LeftoverState,
-    Object, ObjectId, Owner, Part, Preparation, Preserve, Progress, PromoteJob, PromoteReport,
+    AddedPart, AsideFile, Attributes, DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest,
+    DigestCheck, EncodeJob, EncodeReport, Expectation, FileReport, FolderShards, Ignored,
+    Inventory, Leftover, LeftoverState, MovedAside, MovedShard, Object, ObjectId, Owner, Part,
+    Placement, Preparation, Preserve, Progress, PromoteJob, PromoteReport, RebalanceReport,
     ReceptionReport, RepairJob, RepairReport, RepairedShard, ShardFile, ShardReport, ShardState,
-    Status, Timestamp, VerifyReport, decode, encode, leftovers_of, promote, reception,
-    reception_key, repair, scan, scan_with, verify,
+    Status, Timestamp, VerifyReport, WrongLane, decode, encode, leftovers_of, promote, rebalance,
+    reception, reception_key, repair, scan, scan_with, verify, verify_deep,
 };
 pub use shown::{Shown, counted, shown};

@@ -35,6 +35,7 @@ fn status_name(status: Status) -> &'static str {
         Status::Repairable => "repairable",
         Status::Lost => "lost",
         Status::Unknown => "unknown",
+        Status::Inconsistent => "inconsistent",
     }
 }
 

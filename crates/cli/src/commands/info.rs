@@ -1,6 +1,6 @@
 //! `paritas info`: what shards say about themselves.
 
-use paritas_store::{Object, Part, ReceptionReport, ShardFile, Timestamp};
+use paritas_store::{Object, Part, Placement, ReceptionReport, ShardFile, Timestamp};
 use serde_json::{Value, json};
 
 use crate::args::Info;
@@ -16,14 +16,15 @@ pub fn run(args: &Info, output: &Output) -> Outcome {
         let found: Vec<usize> =
             (0..object.shard_count()).filter(|shard| !missing.contains(shard)).collect();
         let reception = shards::reception(object.code(), &found)?;
-        let mut value = value(object);
+        let placement = object.placement();
+        let mut value = value(object, &placement);
         reception.iter().for_each(|report| value["reception"] = shards::reception_value(report));
-        output.result(value, || text(object, reception.as_ref()));
+        output.result(value, || text(object, &placement, reception.as_ref()));
     }
     Ok(Exit::Done)
 }
 
-fn value(object: &Object) -> Value {
+fn value(object: &Object, placement: &Placement) -> Value {
     let mut value = shards::describe("info", object);
     value["layout"] = json!(object.layout());
     value["packet"] = json!(object.packet());
@@ -44,6 +45,8 @@ fn value(object: &Object) -> Value {
     });
     value["shards"] = shards.collect();
     value["missing"] = json!(object.missing());
+    shards::insert_placement(&mut value, placement);
+    value["aside"] = json!(shards::aside_values(object.moved_aside()));
     value
 }
 
@@ -75,7 +78,7 @@ fn file_value(object: &Object, part: usize, file: &ShardFile) -> Value {
     value
 }
 
-fn text(object: &Object, reception: Option<&ReceptionReport>) -> String {
+fn text(object: &Object, placement: &Placement, reception: Option<&ReceptionReport>) -> String {
     let known = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
     let mut text = format!(
         "{}\n  object  {}\n  code    {}, {}\n  length  {}\n  \
@@ -100,6 +103,8 @@ fn text(object: &Object, reception: Option<&ReceptionReport>) -> String {
     if let Some(report) = reception {
         text.push_str(&format!("\n  needs   {}", shards::reception_text(report)));
     }
+    text.extend(shards::placement_text(placement).map(|note| format!("\n  folders {note}")));
+    text.extend(shards::aside_text(object).map(|note| format!("\n  aside   {note}")));
     let unreadable = object.unreadable();
     for (part, files) in object.parts().iter().enumerate() {
         let Part { shard: index, stage } = object.part(part);

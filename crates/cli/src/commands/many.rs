@@ -28,13 +28,21 @@ pub enum State {
     Repaired,
     /// It is beyond repair.
     Lost,
+    /// Its parity is not what the code makes of its data, although no disk has changed it.
+    Inconsistent,
     /// That depends on what could not be read or written.
     Unknown,
 }
 
 impl State {
-    const ALL: [Self; 5] =
-        [Self::Intact, Self::Repairable, Self::Repaired, Self::Lost, Self::Unknown];
+    const ALL: [Self; 6] = [
+        Self::Intact,
+        Self::Repairable,
+        Self::Repaired,
+        Self::Lost,
+        Self::Inconsistent,
+        Self::Unknown,
+    ];
 
     /// The word for it, which is also the name of its count.
     pub fn name(self) -> &'static str {
@@ -43,6 +51,7 @@ impl State {
             Self::Repairable => "repairable",
             Self::Repaired => "repaired",
             Self::Lost => "lost",
+            Self::Inconsistent => "inconsistent",
             Self::Unknown => "unknown",
         }
     }
@@ -52,6 +61,7 @@ impl State {
             Self::Intact | Self::Repaired => Exit::Done,
             Self::Repairable => Exit::Repairable,
             Self::Lost => Exit::Lost,
+            Self::Inconsistent => Exit::CheckFailed,
             Self::Unknown => Exit::Io,
         }
     }

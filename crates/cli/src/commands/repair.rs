@@ -1,7 +1,10 @@
 //! `paritas repair`: what is missing or damaged is written anew.
 
+use std::path::{Path, PathBuf};
+
 use paritas_store::{
-    DigestCheck, Object, RepairJob, RepairReport, ShardReport, ShardState, repair,
+    AsideFile, DigestCheck, MovedShard, Object, RebalanceReport, RepairJob, RepairReport,
+    ShardReport, ShardState, rebalance, repair, scan_with,
 };
 use serde_json::{Value, json};
 
@@ -9,7 +12,7 @@ use crate::args::Repair;
 use crate::commands::many::{self, State};
 use crate::commands::{Outcome, leftovers, shards};
 use crate::exit::{self, Exit, Failure};
-use crate::output::{self, Output, counted, shown};
+use crate::output::{self, Output, Progress, counted, shown};
 
 /// Repairs all objects, as far as each can be; the exit code is that of the worst.
 pub fn run(args: &Repair, output: &Output) -> Outcome {
@@ -29,18 +32,86 @@ fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<S
     };
     // Every byte is verified, and read again for what is written.
     let progress = output.progress(object.length().map(|length| 2 * length));
-    let report = repair(object, &job, &|bytes| progress.advance(bytes))?;
+    let mut report = repair(object, &job, &|bytes| progress.advance(bytes))?;
+    let is_whole = unreadable(&report).next().is_none();
+    let mut tidied = Tidied::default();
+    let tidying = if is_whole { tidied.tidy(object, args, &progress) } else { Ok(()) };
     let seconds = progress.finish();
+    if let Some(balanced) = &tidied.balanced {
+        report.placement = balanced.placement.clone();
+        let is_changed = !report.repaired.is_empty() || !balanced.moved.is_empty();
+        report.warnings = if is_changed { balanced.warnings.clone() } else { Vec::new() };
+    }
+    report.warnings.extend(tidied.warning());
+    report.warnings.iter().for_each(|warning| output.warn(warning));
     let unread: Vec<&ShardReport> = unreadable(&report).collect();
-    let state = match report.repaired.is_empty() && unread.is_empty() {
+    let is_untouched = report.repaired.is_empty() && tidied.is_nothing();
+    let state = match is_untouched && unread.is_empty() {
         true => State::Intact,
         false => State::Repaired,
     };
     if args.search.reports(state) {
-        output.result(value(object, &report, seconds), || text(label, state, &report));
+        let text = || text(label, &report, &tidied);
+        output.result(value(object, &report, &tidied, seconds), text);
     }
+    tidying?;
     expect_all_read(object, &unread)?;
     Ok(state)
+}
+
+/// What was done once the object was whole.
+#[derive(Default)]
+struct Tidied {
+    balanced: Option<RebalanceReport>,
+    /// What repair had moved aside, and of that what was removed.
+    moved_aside: Vec<AsideFile>,
+    removed: Vec<AsideFile>,
+}
+
+impl Tidied {
+    fn moved(&self) -> &[MovedShard] {
+        self.balanced.as_ref().map_or(&[], |balanced| &balanced.moved)
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.moved().is_empty() && self.removed.is_empty()
+    }
+
+    /// Moves shards and removes what was moved aside, as far as it is asked for. Looks again at
+    /// what is there, for repair has changed it.
+    fn tidy(
+        &mut self,
+        object: &Object,
+        args: &Repair,
+        progress: &Progress<'_>,
+    ) -> Result<(), Failure> {
+        if !args.rebalance && !args.remove_moved_aside {
+            return Ok(());
+        }
+        let paths: Vec<PathBuf> = object.folders().into_iter().chain(args.to.clone()).collect();
+        let inventory = scan_with(&paths, paritas_tune::codec_options);
+        let id = object.id().to_string();
+        let object = inventory.choose(Some(id.as_ref()))?;
+        if args.remove_moved_aside {
+            self.moved_aside = object.moved_aside().to_vec();
+            self.removed = object.remove_moved_aside()?;
+        }
+        if args.rebalance {
+            let advance = |bytes| progress.advance(bytes);
+            let to = args.to.as_deref();
+            self.balanced = Some(rebalance(object, to, args.work.threads, &advance)?);
+        }
+        Ok(())
+    }
+
+    /// Warns of what was to be removed and stays.
+    fn warning(&self) -> Option<String> {
+        let kept = self.moved_aside.iter().filter(|file| !self.removed.contains(file));
+        let kept: Vec<String> = kept.map(|file| shown(&file.path).to_string()).collect();
+        (!kept.is_empty()).then(|| {
+            format!("what repair moved aside was changed since, and stays: {}", kept.join(", "))
+        })
+    }
 }
 
 /// A shard that could not be opened stays as it is, and nobody knows how that is.
@@ -61,7 +132,7 @@ fn unreadable(report: &RepairReport) -> impl Iterator<Item = &ShardReport> {
     shards.filter(|shard| shard.state == ShardState::Unreadable)
 }
 
-fn value(object: &Object, report: &RepairReport, seconds: f64) -> Value {
+fn value(object: &Object, report: &RepairReport, tidied: &Tidied, seconds: f64) -> Value {
     let mut value = shards::describe("repair", object);
     value["seconds"] = json!(seconds);
     value["read_bytes"] = json!(report.read_bytes);
@@ -77,21 +148,56 @@ fn value(object: &Object, report: &RepairReport, seconds: f64) -> Value {
         entry
     });
     value["repaired"] = repaired.collect();
+    let aside = report.moved_aside.iter().map(|moved| from_value(&moved.from, &moved.to));
+    value["moved_aside"] = aside.collect();
+    value["removed"] = json!(shards::aside_values(&tidied.removed));
+    let moved = tidied.moved().iter().map(|moved| {
+        let mut entry = from_value(&moved.from, &moved.path);
+        (entry["index"], entry["stage"]) = (json!(moved.shard), json!(moved.stage));
+        entry
+    });
+    value["moved"] = moved.collect();
     let unread =
         unreadable(report).map(|shard| json!({"index": shard.index, "stage": shard.stage}));
     value["unreadable"] = unread.collect();
+    shards::insert_placement(&mut value, &report.placement);
+    value["warnings"] = json!(report.warnings);
     value
 }
 
-fn text(label: &str, state: State, report: &RepairReport) -> String {
-    if state == State::Intact {
-        return format!("{label}: intact, nothing to repair");
-    }
-    let mut text = format!("{label}: {} written", counted(report.repaired.len(), "shard"));
+/// Where something was and is.
+fn from_value(from: &Path, path: &Path) -> Value {
+    let mut entry = json!({});
+    output::insert_name(&mut entry, "from", from.as_os_str());
+    output::insert_name(&mut entry, "path", path.as_os_str());
+    entry
+}
+
+fn text(label: &str, report: &RepairReport, tidied: &Tidied) -> String {
+    let is_intact = report.repaired.is_empty() && unreadable(report).next().is_none();
+    let mut text = match is_intact {
+        true => format!("{label}: intact, nothing to repair"),
+        false => format!("{label}: {} written", counted(report.repaired.len(), "shard")),
+    };
     for shard in &report.repaired {
         let name = shards::shard_name(shard.shard, shard.stage);
         let (was, path) = (shards::state(shard.was), shown(&shard.path));
         text.push_str(&format!("\n  {name} was {was}: {path}"));
     }
+    for moved in &report.moved_aside {
+        let (from, to) = (shown(&moved.from), shown(&moved.to));
+        text.push_str(&format!("\n  {from} was no shard and is kept as {to}"));
+    }
+    for removed in &tidied.removed {
+        let (path, bytes) = (shown(&removed.path), output::bytes(removed.bytes));
+        text.push_str(&format!("\n  {path} was removed, {bytes}"));
+    }
+    for moved in tidied.moved() {
+        let name = shards::shard_name(moved.shard, moved.stage);
+        let (from, path) = (shown(&moved.from), shown(&moved.path));
+        text.push_str(&format!("\n  {name} has moved from {from} to {path}"));
+    }
+    let placement = shards::placement_text(&report.placement).filter(|_| text.contains('\n'));
+    text.extend(placement.map(|note| format!("\n  {note}")));
     text
 }

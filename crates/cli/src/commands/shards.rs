@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use paritas::Code;
 use paritas_store::{
-    ErrorKind, FileReport, Ignored, Inventory, Object, ReceptionReport, ShardReport, ShardState,
-    reception_key, scan_with,
+    AsideFile, ErrorKind, FileReport, Ignored, Inventory, Object, Placement, ReceptionReport,
+    ShardReport, ShardState, reception_key, scan_with,
 };
 use paritas_tune::Memory;
 use serde_json::{Value, json};
@@ -132,6 +132,7 @@ pub fn file_value(file: &FileReport) -> Value {
     let state = match file.is_intact() {
         true => ShardState::Intact,
         false if file.unreadable => ShardState::Unreadable,
+        false if file.inconsistent => ShardState::Inconsistent,
         false => ShardState::Damaged,
     };
     let mut value = json!({
@@ -167,6 +168,58 @@ pub fn stage_note(object: &Object) -> Option<String> {
     (stages > 1).then(|| format!("stage {stage} of {stages}{}", later.unwrap_or_default()))
 }
 
+/// What repair has moved aside, in JSON.
+pub fn aside_values(files: &[AsideFile]) -> Vec<Value> {
+    let value = |file: &AsideFile| {
+        let mut value = json!({"bytes": file.bytes});
+        output::insert_name(&mut value, "path", file.path.as_os_str());
+        value
+    };
+    files.iter().map(value).collect()
+}
+
+/// What repair has moved aside, for people; nothing where there is nothing.
+pub fn aside_text(object: &Object) -> Option<String> {
+    let files = object.moved_aside();
+    let bytes = output::bytes(files.iter().map(|file| file.bytes).sum());
+    (!files.is_empty()).then(|| {
+        format!(
+            "{} that repair moved aside, {bytes}; repair --remove-moved-aside removes what is",
+            counted(files.len(), "file")
+        )
+    })
+}
+
+/// Adds to a report in JSON which folders may be lost.
+pub fn insert_placement(value: &mut Value, placement: &Placement) {
+    let folders = placement.folders.iter().map(|folder| {
+        let mut value = json!({"shards": folder.shards});
+        output::insert_name(&mut value, "path", folder.path.as_os_str());
+        value
+    });
+    value["folders"] = folders.collect();
+    value["folder_tolerance"] = json!(placement.tolerance);
+    value["folder_tolerance_certain"] = json!(placement.is_certain);
+    value["losable_folders"] = json!(placement.losable);
+}
+
+/// Which folders may be lost, for people; nothing where all shards lie in one.
+pub fn placement_text(placement: &Placement) -> Option<String> {
+    let count = placement.folders.len();
+    if count < 2 {
+        return None;
+    }
+    let mut text = format!("{} of {count} folders may be lost", placement.tolerance_text());
+    let path = |&index: &usize| shown(&placement.folders[index].path).to_string();
+    let sets = placement.losable.iter().flatten().filter(|set| set.len() > placement.tolerance);
+    let sets: Vec<String> =
+        sets.map(|set| set.iter().map(path).collect::<Vec<_>>().join(" with ")).collect();
+    if !sets.is_empty() {
+        text.push_str(&format!("; also {}", sets.join(", or ")));
+    }
+    Some(text)
+}
+
 /// The word for a state.
 pub fn state(state: ShardState) -> &'static str {
     match state {
@@ -174,6 +227,7 @@ pub fn state(state: ShardState) -> &'static str {
         ShardState::Damaged => "damaged",
         ShardState::Missing => "missing",
         ShardState::Unreadable => "unreadable",
+        ShardState::Inconsistent => "inconsistent",
     }
 }
 

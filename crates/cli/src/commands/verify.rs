@@ -1,6 +1,6 @@
 //! `paritas verify`: every block of every shard is read and checked.
 
-use paritas_store::{DigestCheck, Object, Status, VerifyReport, verify};
+use paritas_store::{DigestCheck, Object, Status, VerifyReport, WrongLane, verify, verify_deep};
 use serde_json::{Value, json};
 
 use crate::args::Verify;
@@ -11,16 +11,13 @@ use crate::output::{self, Output};
 
 /// Verifies all objects; the exit code is that of the worst.
 pub fn run(args: &Verify, output: &Output) -> Outcome {
-    many::each_found(
-        &args.search,
-        output,
-        |object, label| one(object, label, args, output),
-        |_, _| Ok(0),
-    )
+    let act = |object: &Object, label: &str| one(object, label, args, output);
+    many::each_found(&args.search, output, act, |_, _| Ok(0))
 }
 
 fn one(object: &Object, label: &str, args: &Verify, output: &Output) -> Result<State, Failure> {
     let progress = output.progress(object.length());
+    let verify = if args.deep { verify_deep } else { verify };
     let report = verify(object, args.threads, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
     let state = state(report.status);
@@ -45,12 +42,24 @@ fn value(object: &Object, report: &VerifyReport, seconds: f64) -> Value {
         value["likely_needed"] = json!(report.likely_needed);
     }
     value["damaged_segments"] = json!(report.damaged_segments);
+    value["recomputed_segments"] = json!(report.recomputed_segments);
+    value["wrong_lanes"] = report.wrong_lanes.iter().map(wrong_lane_value).collect();
     value["seconds"] = json!(seconds);
     value["shards"] = json!(shards::shard_values(&report.shards));
+    shards::insert_placement(&mut value, &report.placement);
+    value["aside"] = json!(shards::aside_values(object.moved_aside()));
     let ranges = report.lost.iter().map(|range| json!({"start": range.start, "end": range.end}));
     value["lost_ranges"] = ranges.collect();
     value["reason"] = json!(report.reason);
     value
+}
+
+fn wrong_lane_value(wrong: &WrongLane) -> Value {
+    let WrongLane { shard, stage, lane, first_segment, segments, .. } = wrong;
+    json!({
+        "index": shard, "stage": stage, "lane": lane, "first_segment": first_segment,
+        "segments": segments,
+    })
 }
 
 fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
@@ -72,6 +81,8 @@ fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
         }
     }
     text.extend(shards::stage_note(object).map(|note| format!("\n  {note}")));
+    text.extend(shards::placement_text(&report.placement).map(|note| format!("\n  {note}")));
+    text.extend(shards::aside_text(object).map(|note| format!("\n  {note}")));
     for shard in &report.shards {
         if shard.files.is_empty() {
             let shard = shards::shard_name(shard.index, shard.stage);
@@ -81,6 +92,7 @@ fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
             text.push_str(&format!("\n{line}"));
         }
     }
+    text.extend(recomputed_note(report).map(|note| format!("\n  {note}")));
     if let Some(reason) = &report.reason {
         text.push_str(&format!("\n  {reason}"));
     }
@@ -90,11 +102,20 @@ fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
     text
 }
 
+/// Says that not all parity could be recomputed, if so.
+fn recomputed_note(report: &VerifyReport) -> Option<String> {
+    let (recomputed, segments) = (report.recomputed_segments?, report.segments);
+    (recomputed < segments).then(|| {
+        format!("parity was recomputed of {recomputed} of {segments} segments; others miss data")
+    })
+}
+
 fn state(status: Status) -> State {
     match status {
         Status::Intact => State::Intact,
         Status::Repairable => State::Repairable,
         Status::Lost => State::Lost,
         Status::Unknown => State::Unknown,
+        Status::Inconsistent => State::Inconsistent,
     }
 }

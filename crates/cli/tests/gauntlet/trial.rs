@@ -275,7 +275,7 @@ impl Trial<'_> {
             !names_before.contains(name)
                 && !self.specimen.shards.iter().any(|shard| shard.name == **name)
                 && !name.to_string_lossy().ends_with("-2.paritas")
-                && !name.to_string_lossy().ends_with(".old")
+                && !name.to_string_lossy().contains(".paritas.damaged-")
         };
         let strange = names_after.iter().find(appeared);
         ensure!(strange.is_none(), "made {strange:?}\n{run}");

@@ -238,7 +238,10 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     let source = Attributes { mode: object.mode(), ..Attributes::default() };
     let access = Access::of_shards(&source);
     let begin = |paths: &[PathBuf], contents: &[(String, Vec<u8>)]| {
-        let new = |target: &PathBuf| NewFile { target: target.clone(), replace, access };
+        let new = |target: &PathBuf| {
+            let (target, replace) = (target.clone(), replace.clone());
+            NewFile { target, replace, access }
+        };
         let files = Pending::create_all(paths.iter().map(new).collect(), 0)?;
         for (file, (_, content)) in files.iter().zip(contents) {
             file.write_at(&mut [IoSlice::new(content)], 0)?;
@@ -252,7 +255,7 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     decode(object, target, job.threads, progress)?;
     let mut files = spread.finish(&codec(object.code(), plan.packet)?)?;
     files.extend(begin(&others, &plan.others)?);
-    commit(files, &[], job.sync)?;
+    commit(files, job.sync)?;
     Ok(fragments.into_iter().chain(others).collect())
 }
 

@@ -118,7 +118,7 @@ pub fn decode(
     })?;
     let digest = ordered.finish()?;
     check_digest(object, digest)?;
-    file.map_or(Ok(()), |file| commit(vec![file], &[], sync))?;
+    file.map_or(Ok(Vec::new()), |file| commit(vec![file], sync))?;
     Ok(DecodeReport {
         object: object.id(),
         length: object.length().unwrap_or(0),

@@ -1,10 +1,10 @@
 //! Encoding: from a file or pipe to shard files.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{IoSlice, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use paritas::{Code, CodecOptions};
@@ -13,9 +13,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::shard::Progress;
 use crate::shard::attributes::{Access, Attributes, STORED_MODE};
 use crate::shard::crew::Crew;
+use crate::shard::folders::encoded_placement;
 use crate::shard::format::{Digest, Identity, ObjectId, Total, check_name};
 use crate::shard::geometry::{DEFAULT_BLOCK_BYTES, Geometry};
-use crate::shard::place::{NewFile, Pending, Replace, commit, existing};
+use crate::shard::place::{NewFile, Pending, Replace, commit_over, existing};
 use crate::shard::segment::{BlockId, Segment};
 use crate::shown::{counted, shown};
 
@@ -113,8 +114,6 @@ pub struct Preparation<'a> {
     identity: Identity,
     /// The shards' files.
     paths: Vec<PathBuf>,
-    /// The files that these replace.
-    old: Vec<PathBuf>,
 }
 
 /// How much an object will take.
@@ -146,7 +145,8 @@ impl EncodeJob {
                 shown(first)
             )));
         }
-        Ok(Preparation { job: self, geometry, identity, paths, old })
+        refuse_taken(&paths, &old, &self.name)?;
+        Ok(Preparation { job: self, geometry, identity, paths })
     }
 }
 
@@ -175,7 +175,7 @@ impl Preparation<'_> {
     /// [`ErrorKind::Io`] if reading or writing fails, [`ErrorKind::Exists`] if another process has
     /// written shards of that name by now, [`ErrorKind::Memory`].
     pub fn run(self, source: impl Read + Send, progress: Progress<'_>) -> Result<EncodeReport> {
-        let Self { job, geometry, identity, paths, old } = self;
+        let Self { job, geometry, identity, paths } = self;
         let access = Access::of_shards(&job.attributes);
         let new =
             |target: &PathBuf| NewFile { target: target.clone(), replace: Replace::Never, access };
@@ -183,9 +183,10 @@ impl Preparation<'_> {
         let files = Pending::create_all(targets, 0)?;
         let encoding = Encoding { geometry: &geometry, identity: &identity, files: &files };
         let (total, stored) = encoding.run(job, source, progress)?;
-        commit(files, &old, job.sync)?;
-        let places = paths.iter().filter_map(|path| path.parent()).enumerate();
-        let mut warnings = shared_directories(&job.code, geometry.tolerance(1), places);
+        commit_over(&job.directories, || find_old(job), files, job.sync)?;
+        let placement = encoded_placement(&geometry, total.length, &paths);
+        let mut warnings: Vec<String> =
+            placement.warning(&geometry, 1, job.directories.len()).into_iter().collect();
         if let Some(hint) = job.length_hint.filter(|&hint| hint != total.length) {
             warnings.push(format!("the source had {} bytes, not {hint} as expected", total.length));
         }
@@ -228,6 +229,33 @@ fn shape(job: &EncodeJob) -> Result<(Geometry, Identity)> {
     Ok((geometry, identity))
 }
 
+/// Refuses names that are taken by files that encoding did not make, which nothing replaces.
+fn refuse_taken(paths: &[PathBuf], old: &[PathBuf], name: &OsStr) -> Result<()> {
+    let old: Vec<_> = old.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
+    let is_ours = |path: &PathBuf| fs::canonicalize(path).is_ok_and(|path| old.contains(&path));
+    let is_taken = |path: &&PathBuf| fs::symlink_metadata(path).is_ok() && !is_ours(path);
+    let Some(taken) = paths.iter().find(is_taken) else { return Ok(()) };
+    let message = format!(
+        "{} exists and cannot be seen to be a shard of {}, so it is not replaced: move it away",
+        shown(taken),
+        shown(name)
+    );
+    Err(Error::exists(message))
+}
+
+/// The shards that are to be replaced, when all is written.
+fn find_old(job: &EncodeJob) -> Result<Vec<PathBuf>> {
+    let old = existing(&job.directories, &job.name)?;
+    match old.first() {
+        Some(first) if !job.force => Err(Error::busy(format!(
+            "another process has written shards of that name meanwhile, such as {}; force \
+             replaces them",
+            shown(first)
+        ))),
+        _ => Ok(old),
+    }
+}
+
 /// Where the parts of stage 1 go. All later names must be possible too.
 fn shard_paths(job: &EncodeJob, geometry: &Geometry, identity: &Identity) -> Result<Vec<PathBuf>> {
     let name = |part| Ok(identity.part_name(geometry, part)?.finished());
@@ -235,29 +263,6 @@ fn shard_paths(job: &EncodeJob, geometry: &Geometry, identity: &Identity) -> Res
     let places = names.iter().zip(job.directories.iter().cycle());
     let paths = places.map(|(name, directory)| directory.join(name));
     Ok(paths.take(geometry.parts_until(1)).collect())
-}
-
-/// Warns where the loss of one directory costs several shards, of which so many may be lost;
-/// `places` are shards and the directories that they are in.
-pub(super) fn shared_directories<'a>(
-    code: &Code,
-    tolerance: usize,
-    places: impl IntoIterator<Item = (usize, &'a Path)>,
-) -> Vec<String> {
-    let mut directories: BTreeMap<&Path, BTreeSet<usize>> = BTreeMap::new();
-    for (shard, directory) in places {
-        directories.entry(directory).or_default().insert(shard);
-    }
-    let worst = directories.into_iter().max_by_key(|(_, shards)| shards.len());
-    let warning = worst.filter(|(_, shards)| shards.len() > 1).map(|(directory, shards)| {
-        let (count, directory) = (shards.len(), shown(directory));
-        let tolerance = match code.graph() {
-            Some(_) => "what may be lost of them is a matter of chance".to_owned(),
-            None => format!("{} tolerates the loss of {tolerance}", code.spec()),
-        };
-        format!("{count} shards share the directory {directory}; {tolerance}")
-    });
-    warning.into_iter().collect()
 }
 
 /// What all threads of an encoding share.

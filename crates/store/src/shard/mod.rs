@@ -8,13 +8,17 @@
 
 pub mod format;
 
+mod aside;
 pub(crate) mod attributes;
 mod choose;
 mod crew;
 mod decode;
 mod encode;
+mod file_id;
+mod folders;
 mod geometry;
 mod leftovers;
+mod lock;
 mod names;
 mod object;
 mod open_files;
@@ -22,6 +26,7 @@ pub(crate) mod place;
 pub(crate) mod positional;
 mod promote;
 mod rateless;
+mod rebalance;
 mod rebuild;
 mod recognise;
 mod repair;
@@ -30,19 +35,25 @@ mod sources;
 mod unread;
 mod verify;
 
+pub use aside::AsideFile;
 pub use attributes::{Attributes, Owner, Timestamp};
 pub use decode::{DecodeReport, DecodeTarget, Preserve, decode};
 pub use encode::{EncodeJob, EncodeReport, Expectation, Preparation, encode};
+pub use folders::{FolderShards, Placement};
 pub use format::{Digest, ObjectId};
 pub use geometry::{DEFAULT_BLOCK_BYTES, Part};
 pub use leftovers::{Leftover, LeftoverState, leftovers_of};
 pub use object::{Ignored, Inventory, Object, scan, scan_with};
+pub use place::MovedAside;
 pub use promote::{AddedPart, PromoteJob, PromoteReport, promote};
 pub use rateless::{ReceptionReport, reception, reception_key};
+pub use rebalance::{MovedShard, RebalanceReport, rebalance};
 pub use recognise::ShardFile;
 pub use repair::{RepairJob, RepairReport, RepairedShard, repair};
 pub use sources::FileReport;
-pub use verify::{DigestCheck, ShardReport, ShardState, Status, VerifyReport, verify};
+pub use verify::{
+    DigestCheck, ShardReport, ShardState, Status, VerifyReport, WrongLane, verify, verify_deep,
+};
 
 /// Is told the bytes that were done since it was last called, from any thread.
 pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);

@@ -7,13 +7,18 @@
 //! | a part that a later stage adds to a shard | `NAME.<i>of<n>.stage<s>.paritas`, likewise with `-<number>` |
 //! | being written | `.NAME.<i>of<n>.paritas.<8 hex>.tmp` |
 //! | about to be replaced | `NAME.<i>of<n>.paritas.<8 hex>.old` |
+//! | no shard, moved aside by repair | `NAME.<i>of<n>.paritas.damaged-<8 hex>-<16 hex>` (see [`super::aside`]) |
 //!
 //! Names are bytes. Shards are recognised by content; names only tell which files to leave
-//! alone (those being written) and which ones an encoding would replace. Where the last two
+//! alone (those being written) and which ones an encoding would replace. Where the last three
 //! would be longer than a file's name may be, NAME is cut.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::DirEntryExt;
+use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 use crate::shown::shown;
@@ -24,6 +29,9 @@ const EXTENSION: &[u8] = b".paritas";
 const STAGE: &[u8] = b".stage";
 const TEMPORARY: &[u8] = b".tmp";
 const OLD: &[u8] = b".old";
+const DAMAGED: &[u8] = b".damaged-";
+/// The hexadecimal digits of an object's id and of a digest in the name of what is moved aside.
+const ASIDE_DIGITS: (usize, usize) = (8, 16);
 
 /// The name of one shard's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +94,25 @@ pub(crate) fn old(name: &OsStr, random: u32) -> OsString {
     decorate(b"", name, &[suffix.as_bytes(), OLD].concat())
 }
 
+/// The name that a file called `name` has when it was moved aside, with the beginning of the
+/// object's id and a digest.
+pub(crate) fn moved_aside(name: &OsStr, id: &str, digest: &str) -> OsString {
+    let suffix = format!("{id}-{digest}");
+    decorate(b"", name, &[DAMAGED, suffix.as_bytes()].concat())
+}
+
+/// The beginning of the object's id and the digest in the name of a file that was moved aside.
+pub(crate) fn set_aside(file: &OsStr) -> Option<(&str, &str)> {
+    let (id, digest) = ASIDE_DIGITS;
+    let name = file.as_bytes();
+    let (rest, stated) = name.split_at_checked(name.len().checked_sub(id + 1 + digest)?)?;
+    parse(OsStr::from_bytes(rest.strip_suffix(DAMAGED)?))?;
+    let (stated_id, stated_digest) = std::str::from_utf8(stated).ok()?.split_once('-')?;
+    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let fits = (stated_id.len(), stated_digest.len()) == ASIDE_DIGITS;
+    (fits && is_hex(stated_id) && is_hex(stated_digest)).then_some((stated_id, stated_digest))
+}
+
 /// Joins the three, cutting the object's name in the middle one if all were too long.
 fn decorate(prefix: &[u8], name: &OsStr, suffix: &[u8]) -> OsString {
     let name = name.as_bytes();
@@ -93,6 +120,13 @@ fn decorate(prefix: &[u8], name: &OsStr, suffix: &[u8]) -> OsString {
     let excess = (prefix.len() + name.len() + suffix.len()).saturating_sub(MAX_FILE_NAME);
     let kept = object.saturating_sub(excess);
     OsString::from_vec([prefix, &name[..kept], &name[object..], suffix].concat())
+}
+
+/// The names of finished and old shard files in some folders, with the number of each file.
+pub(crate) fn list(folders: &[PathBuf]) -> BTreeSet<(OsString, u64)> {
+    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+    let entries = entries.filter_map(|entry| entry.ok().map(|e| (e.file_name(), e.ino())));
+    entries.filter(|(name, _)| parse(name).is_some()).collect()
 }
 
 /// What a file's name says.
@@ -211,6 +245,15 @@ mod tests {
         for other in ["a", "a.paritas", "a.3of.paritas", "a.3of6-.paritas", "a.3of6.paritas.old"] {
             assert_eq!(parsed(other), None::<(String, bool)>, "{other}");
         }
+        let aside = moved_aside(os("a.3of6.paritas"), "0123abcd", "0123456789abcdef");
+        assert_eq!(aside, "a.3of6.paritas.damaged-0123abcd-0123456789abcdef");
+        assert_eq!(set_aside(&aside), Some(("0123abcd", "0123456789abcdef")));
+        assert_eq!(parse(&aside), None);
+        for other in ["a.3of6.paritas.damaged-0123abcd-0123456789abcdeg", "a.3of6.paritas.damaged"]
+        {
+            assert_eq!(set_aside(os(other)), None, "{other}");
+        }
+        assert_eq!(set_aside(os("letter.damaged-0123abcd-0123456789abcdef")), None);
         assert!(is_temporary(os(".a.3of6.paritas.0123abcd.tmp")));
         assert!(!is_temporary(os("a.3of6.paritas.0123abcd.tmp")));
         assert!(!is_temporary(os(".tmp")));
@@ -226,6 +269,8 @@ mod tests {
         let old = old(&name, 1);
         assert_eq!(old.len(), 255);
         assert!(parse(&old).unwrap().belongs_to(os(&longest)));
+        let aside = moved_aside(&name, "0123abcd", "0123456789abcdef");
+        assert!(aside.len() == 255 && set_aside(&aside).is_some());
         let error = ShardName::new(os(&(longest + "x")), 3, 6, None).unwrap_err().to_string();
         assert!(error.contains("at most 242 bytes"), "{error}");
     }
@@ -236,6 +281,7 @@ mod tests {
             let name = OsStr::from_bytes(&bytes);
             let _ = parse(name);
             let _ = is_temporary(name);
+            let _ = set_aside(name);
             for added in [None, Some(2)] {
                 let Ok(shard) = ShardName::new(name, 0, 3, added) else { continue };
                 let file = shard.finished();

@@ -4,15 +4,17 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paritas::{Code, CodecOptions, Pin, Spec};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::shard::aside::AsideFile;
 use crate::shard::attributes::Timestamp;
 use crate::shard::choose::tell_apart;
+use crate::shard::file_id::{FileId, file_id};
+use crate::shard::folders::GivenFolder;
 use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
 use crate::shard::geometry::{Extent, Geometry, Part, planned_bytes};
 use crate::shard::leftovers::{self, Leftover};
@@ -60,6 +62,10 @@ pub struct Object {
     pub(crate) digits: Option<String>,
     /// Whether shards of it were set aside for another object of its name, which is there.
     pub(crate) is_contested: bool,
+    /// The folders that were looked at.
+    pub(crate) given: Arc<[GivenFolder]>,
+    /// What repair has moved aside.
+    pub(crate) moved_aside: Vec<AsideFile>,
 }
 
 /// Looks for shards in files and directories (not in directories below these). What reads the
@@ -71,7 +77,25 @@ pub fn scan(paths: &[PathBuf]) -> Inventory {
 /// Looks for shards as [`scan`] does. What reads the objects later runs their codes as `options`
 /// says (all but packet and threads), which is asked once for each code that is found.
 pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> Inventory {
-    let mut gathering = Gathering::default();
+    let mut listed = names::list(paths);
+    let mut gathering = gather(paths);
+    for _ in 1..MOST_LOOKS {
+        let now = names::list(paths);
+        if now == listed {
+            break;
+        }
+        (listed, gathering) = (now, gather(paths));
+    }
+    gathering.finish(&options)
+}
+
+/// How often a scan looks at folders in which shards appear or vanish while it does: half of what
+/// another process replaces and half of what it replaces that with would be two damaged objects.
+const MOST_LOOKS: usize = 4;
+
+fn gather(paths: &[PathBuf]) -> Gathering {
+    let given = paths.iter().filter_map(|path| GivenFolder::look(path)).collect();
+    let mut gathering = Gathering { given, ..Gathering::default() };
     for path in paths {
         match fs::read_dir(path) {
             Ok(entries) => gathering.add_directory(path, entries),
@@ -79,7 +103,7 @@ pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> 
             Err(_) => gathering.add_file(path, true),
         }
     }
-    gathering.finish(&options)
+    gathering
 }
 
 /// Looks at some files in directories.
@@ -265,6 +289,39 @@ impl Object {
         flaws
     }
 
+    /// The files that were found, by part.
+    fn files(&self) -> impl Iterator<Item = (usize, &ShardFile)> {
+        let parts = self.parts().iter().enumerate();
+        parts.flat_map(|(part, files)| files.iter().map(move |file| (part, file)))
+    }
+
+    /// Whether there still is a file of the part that was found in a file, as far as is known.
+    fn is_there(&self, part: usize, file: &ShardFile) -> bool {
+        match recognise(&file.path) {
+            Ok(found) => found.identity == self.identity && found.part == self.part(part),
+            Err(why) => why.is_unreadable,
+        }
+    }
+
+    /// What another process has replaced or taken away since the scan, in words.
+    pub(crate) fn replaced_note(&self) -> Option<String> {
+        let (_, file) = self.files().find(|(part, file)| !self.is_there(*part, file))?;
+        Some(format!(
+            "{}: another process has changed {} meanwhile; run the command again",
+            shown(self.name()),
+            shown(file.path())
+        ))
+    }
+
+    /// Expects that any of the files that were found is still there: where none is, another process
+    /// has replaced the whole object, and nothing is to be added to it.
+    pub(crate) fn expect_standing(&self) -> Result<()> {
+        match self.files().any(|(part, file)| self.is_there(part, file)) {
+            true => Ok(()),
+            false => Err(Error::busy(self.replaced_note().unwrap_or_default())),
+        }
+    }
+
     /// Whether a file has the name that its part was given.
     pub fn is_named_well(&self, part: usize, file: &ShardFile) -> bool {
         let name = self.part_name(part);
@@ -301,7 +358,7 @@ impl Object {
 /// What has been found so far.
 #[derive(Default)]
 struct Gathering {
-    seen: HashSet<(u64, u64)>,
+    seen: HashSet<FileId>,
     /// Shards, and whether the path itself was given.
     found: Vec<(Recognised, bool)>,
     /// Files in directories that have temporary names.
@@ -310,6 +367,8 @@ struct Gathering {
     unfinished: Vec<(PathBuf, Option<Recognised>)>,
     ignored: Vec<Ignored>,
     unread: Vec<Unread>,
+    given: Vec<GivenFolder>,
+    moved_aside: Vec<AsideFile>,
 }
 
 impl Gathering {
@@ -319,6 +378,9 @@ impl Gathering {
             match entry {
                 Ok(entry) if names::is_temporary(&entry.file_name()) => {
                     self.temporary.push(entry.path());
+                }
+                Ok(entry) if names::set_aside(&entry.file_name()).is_some() => {
+                    self.moved_aside.extend(AsideFile::look(&entry.path()));
                 }
                 Ok(entry) => files.push(entry.path()),
                 Err(error) => self.refuse_folder(directory, &error),
@@ -330,9 +392,7 @@ impl Gathering {
 
     fn add_file(&mut self, path: &Path, named: bool) {
         // A file that is reached in two ways is one copy, not two.
-        if let Ok(metadata) = fs::metadata(path)
-            && !self.seen.insert((metadata.dev(), metadata.ino()))
-        {
+        if file_id(path).is_some_and(|id| !self.seen.insert(id)) {
             return;
         }
         match recognise(path) {
@@ -408,8 +468,12 @@ impl Gathering {
         }
         objects.retain(|object| object.parts.iter().any(|files| !files.is_empty()));
         let unread: Arc<[Unread]> = self.unread.into();
+        let given: Arc<[GivenFolder]> = self.given.into();
         for object in &mut objects {
             object.unread = Arc::clone(&unread);
+            object.given = Arc::clone(&given);
+            let is_of = |file: &&AsideFile| file.is_named_for(object.id());
+            object.moved_aside = self.moved_aside.iter().filter(is_of).cloned().collect();
             object.settle();
         }
         let parts = |identity: &Identity| Some(geometries.of(identity, None).ok()?.parts_until(1));
@@ -423,8 +487,17 @@ impl Gathering {
 impl Object {
     fn new(identity: Identity, geometry: Arc<Geometry>) -> Self {
         let parts = vec![Vec::new(); geometry.part_count()];
-        let (total, unread, digits, is_contested) = (None, Arc::new([]), None, false);
-        Self { identity, geometry, total, parts, unread, digits, is_contested }
+        Self {
+            identity,
+            geometry,
+            total: None,
+            parts,
+            unread: Arc::new([]),
+            digits: None,
+            is_contested: false,
+            given: Arc::new([]),
+            moved_aside: Vec::new(),
+        }
     }
 
     /// Takes a file, or says why the code has none such.

@@ -19,20 +19,62 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::error::{Error, Result};
+use crate::shard::aside::move_aside;
 use crate::shard::attributes::Access;
+use crate::shard::format::Identity;
+use crate::shard::geometry::Part;
+use crate::shard::lock::FolderLocks;
 use crate::shard::open_files::OpenFiles;
+use crate::shard::recognise::recognise;
 use crate::shard::{names, positional};
 use crate::shown::shown;
 
 /// What may become of a file that already has the name of a new one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Replace {
     /// It stays, and the new one is refused.
     Never,
     /// The new one takes its place.
     Always,
-    /// It is set aside under another name, and stays.
-    SetAside,
+    /// The new one is this part of this object, whole. A copy of the same part gives way to it, and
+    /// what is no shard is moved aside ([`super::aside`]); anything else stays.
+    ForPart(Box<Identity>, Part),
+}
+
+/// What has the name that a part is to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Occupant {
+    Nobody,
+    /// A file of the same part.
+    SamePart,
+    /// A file that is no shard: what is left of this one, it seems.
+    NoShard,
+    /// Another shard, or what cannot be read or is no file.
+    Other,
+}
+
+impl Occupant {
+    /// Looks at what a path leads to.
+    pub fn of(path: &Path, identity: &Identity, part: Part) -> Self {
+        if fs::symlink_metadata(path).is_err() {
+            return Self::Nobody;
+        }
+        match recognise(path) {
+            Ok(shard) if shard.part == part && shard.identity == *identity => Self::SamePart,
+            Err(why) if !why.is_unreadable && path.is_file() => Self::NoShard,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A file that was in the way of a shard, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MovedAside {
+    /// The path that it had.
+    pub from: PathBuf,
+    /// Where it is now.
+    pub to: PathBuf,
 }
 
 /// A file that is to be written.
@@ -57,7 +99,17 @@ pub(crate) struct Pending {
     target: PathBuf,
     replace: Replace,
     access: Access,
-    published: bool,
+    /// How it has got its name, once it has.
+    published: Option<Published>,
+}
+
+/// How a file has got its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Published {
+    /// Nothing had the name, or not any more.
+    New,
+    /// The file that had it is gone.
+    Replacing,
 }
 
 /// How a file is at hand that is being written.
@@ -103,7 +155,7 @@ impl Pending {
     ) -> Result<Self> {
         let (file, temporary) = make(&new)?;
         let NewFile { target, replace, access } = new;
-        let pending = Self { file, temporary, target, replace, access, published: false };
+        let pending = Self { file, temporary, target, replace, access, published: None };
         let begun = pending.with_file(|file| access.begin(file));
         begun.map_err(|error| Error::io("creating", &pending.target, &error))?;
         Ok(pending)
@@ -158,29 +210,57 @@ impl Pending {
         self.with_file(finish).map_err(|error| Error::io("finishing", &self.target, &error))
     }
 
-    fn publish(&mut self) -> Result<()> {
+    /// Gives the file its name, unless another process has given it to a file with the same bytes.
+    /// Returns what was moved aside for it.
+    fn publish(&mut self) -> Result<Option<MovedAside>> {
         self.name()?;
-        let temporary = self.temporary.as_deref().unwrap_or(&self.target);
-        let renamed = match self.replace {
-            Replace::Always => fs::rename(temporary, &self.target),
-            Replace::Never => rename_new(temporary, &self.target),
-            Replace::SetAside => rename_new(&self.target, &aside(&self.target)?)
-                .and_then(|()| rename_new(temporary, &self.target)),
+        let occupant = match &self.replace {
+            Replace::ForPart(identity, part) => Occupant::of(&self.target, identity, *part),
+            _ => Occupant::Other,
         };
-        renamed.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                Error::exists(format!("{} exists by now", shown(&self.target)))
+        let moved = match (&self.replace, occupant) {
+            (Replace::ForPart(identity, _), Occupant::NoShard) => {
+                let (from, to) = (self.target.clone(), move_aside(&self.target, identity.object)?);
+                Some(MovedAside { from, to })
             }
-            _ => Error::io("renaming a finished file to", &self.target, &error),
-        })?;
-        self.published = true;
-        Ok(())
+            _ => None,
+        };
+        let replaces = self.replace == Replace::Always || occupant == Occupant::SamePart;
+        let rename = if replaces { fs::rename } else { rename_new };
+        match rename(self.temporary.as_deref().unwrap_or(&self.target), &self.target) {
+            Ok(()) if replaces => self.published = Some(Published::Replacing),
+            Ok(()) => self.published = Some(Published::New),
+            Err(error) if is_race(&error) => self.expect_same()?,
+            Err(error) => {
+                return Err(Error::io("renaming a finished file to", &self.target, &error));
+            }
+        }
+        Ok(moved)
     }
+
+    /// Expects that the file under the final name has the same bytes as this one.
+    fn expect_same(&self) -> Result<()> {
+        let is_same = File::open(&self.target)
+            .and_then(|target| self.with_file(|file| positional::are_same(file, &target)));
+        match is_same {
+            Ok(true) => Ok(()),
+            _ => Err(Error::busy(format!(
+                "another process has changed {} meanwhile; run the command again",
+                shown(&self.target)
+            ))),
+        }
+    }
+}
+
+/// Whether a renaming failed because another process was faster: the name is taken, or the file has
+/// got its name already.
+fn is_race(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound)
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if let (false, Some(temporary)) = (self.published, &self.temporary) {
+        if let (None, Some(temporary)) = (self.published, &self.temporary) {
             let _ = fs::remove_file(temporary);
         }
     }
@@ -223,13 +303,27 @@ fn under_temporary_name<T>(
     }
 }
 
-/// Gives all new files their names, and then deletes the old ones. On an error everything is as
-/// before, but for files that were replaced under [`Replace::Always`] one by one.
-pub(crate) fn commit(mut files: Vec<Pending>, old: &[PathBuf], sync: bool) -> Result<()> {
+/// Gives all new files their names. On an error everything is as before, but for files that were
+/// replaced or moved aside one by one. Returns what was moved aside.
+pub(crate) fn commit(files: Vec<Pending>, sync: bool) -> Result<Vec<MovedAside>> {
+    commit_over(&[], || Ok(Vec::new()), files, sync)
+}
+
+/// Gives all new files their names, and then deletes the old ones, which are looked for in
+/// `folders` when no other process can change them. On an error everything is as [`commit`] says.
+pub(crate) fn commit_over(
+    folders: &[PathBuf],
+    find_old: impl FnOnce() -> Result<Vec<PathBuf>>,
+    mut files: Vec<Pending>,
+    sync: bool,
+) -> Result<Vec<MovedAside>> {
     match sync {
         true => sync_files(&files)?,
         false => files.iter().try_for_each(|file| file.finish(false))?,
     }
+    let targets = files.iter().map(|file| directory_of(&file.target));
+    let _locks = FolderLocks::acquire(targets.chain(folders.iter().map(PathBuf::as_path)))?;
+    let old = find_old()?;
     // All files have temporary names before the first gets its own: a set that a crash leaves half
     // named is still complete.
     files.iter_mut().try_for_each(Pending::name)?;
@@ -237,24 +331,40 @@ pub(crate) fn commit(mut files: Vec<Pending>, old: &[PathBuf], sync: bool) -> Re
         sync_directories(&files)?;
     }
     let mut set_aside = Vec::new();
-    let done = set_aside_all(old, &mut set_aside)
-        .and_then(|()| files.iter_mut().try_for_each(Pending::publish))
-        .and_then(|()| if sync { sync_directories(&files) } else { Ok(()) });
-    if let Err(error) = done {
+    let published = set_aside_all(&old, &mut set_aside).and_then(|()| publish(&mut files, sync));
+    if published.is_err() {
         undo(&files, &set_aside);
-        return Err(error);
+        return published;
     }
     for (_, aside) in &set_aside {
         fs::remove_file(aside).map_err(|error| Error::io("removing the old", aside, &error))?;
     }
-    if sync && !set_aside.is_empty() { sync_directories(&files) } else { Ok(()) }
+    if sync && !set_aside.is_empty() {
+        sync_directories(&files)?;
+    }
+    published
+}
+
+fn publish(files: &mut [Pending], sync: bool) -> Result<Vec<MovedAside>> {
+    let moved = files.iter_mut().filter_map(|file| file.publish().transpose());
+    let moved = moved.collect::<Result<_>>()?;
+    if sync {
+        sync_directories(files)?;
+    }
+    Ok(moved)
 }
 
 /// Renames old files, noting each as (name, name aside).
 fn set_aside_all(old: &[PathBuf], set_aside: &mut Vec<(PathBuf, PathBuf)>) -> Result<()> {
     for path in old {
         let aside = aside(path)?;
-        rename_new(path, &aside).map_err(|error| Error::io("setting aside", path, &error))?;
+        rename_new(path, &aside).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::busy(format!(
+                "another process has replaced {} meanwhile; run the command again",
+                shown(path)
+            )),
+            _ => Error::io("setting aside", path, &error),
+        })?;
         set_aside.push((path.clone(), aside));
     }
     Ok(())
@@ -272,7 +382,7 @@ fn finished_name(path: &Path) -> &OsStr {
 }
 
 fn undo(files: &[Pending], set_aside: &[(PathBuf, PathBuf)]) {
-    for file in files.iter().filter(|file| file.published && file.replace == Replace::Never) {
+    for file in files.iter().filter(|file| file.published == Some(Published::New)) {
         let _ = fs::remove_file(&file.target);
     }
     for (path, aside) in set_aside {
@@ -346,7 +456,8 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// The shard files in some directories that belong to an object of this name, in order.
+/// The shard files in some directories that belong to an object of this name, in order: those that
+/// are named after it, and say so themselves. Another file with such a name is somebody's own.
 pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for directory in directories {
@@ -357,8 +468,9 @@ pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<Path
             let entry = entry.map_err(failed)?;
             let file = entry.file_name();
             let named_so = names::parse(&file).is_some_and(|parsed| parsed.belongs_to(name));
-            if named_so && !entry.file_type().map_err(failed)?.is_dir() {
-                found.push(directory.join(file));
+            let path = directory.join(file);
+            if named_so && recognise(&path).is_ok_and(|shard| shard.identity.name() == name) {
+                found.push(path);
             }
         }
     }
@@ -436,12 +548,27 @@ mod tests {
             assert_eq!(count(&directory), 2);
         }
         let (directory, old, _) = directory();
-        let error = commit(vec![pending(&old, Replace::Never)], &[], true).unwrap_err();
-        assert_eq!(error.kind(), crate::ErrorKind::Exists);
+        let error = commit(vec![pending(&old, Replace::Never)], true).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Busy);
         assert_eq!(fs::read(&old).unwrap(), b"old");
-        commit(vec![pending(&old, Replace::Always)], &[], true).unwrap();
+        commit(vec![pending(&old, Replace::Always)], true).unwrap();
         assert_eq!(fs::read(&old).unwrap(), b"new");
         assert_eq!(count(&directory), 1);
+    }
+
+    /// Another process has found the complete file under its temporary name, and named it.
+    #[test]
+    fn who_was_named_by_another_is_done() {
+        for (named, expected) in [("new", Ok(())), ("other", Err(crate::ErrorKind::Busy))] {
+            let (directory, _, new) = directory();
+            let mut file = pending(&new, Replace::Never);
+            file.name().unwrap();
+            fs::remove_file(file.temporary.as_ref().unwrap()).unwrap();
+            fs::write(&new, named).unwrap();
+            let published = commit(vec![file], false).map(|_| ()).map_err(|error| error.kind());
+            assert_eq!((published, count(&directory)), (expected, 2), "{named}");
+            assert_eq!(fs::read(&new).unwrap(), named.as_bytes());
+        }
     }
 
     #[test]
@@ -451,11 +578,12 @@ mod tests {
         fs::write(&taken, "other").unwrap();
         let files = || [&old, &new].map(|path| pending(path, Replace::Never));
         let failing = files().into_iter().chain([pending(&taken, Replace::Never)]).collect();
-        let error = commit(failing, std::slice::from_ref(&old), false).unwrap_err();
-        assert_eq!(error.kind(), crate::ErrorKind::Exists);
+        let old_set = || Ok(vec![old.clone()]);
+        let error = commit_over(&[], old_set, failing, false).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Busy);
         assert_eq!((fs::read(&old).unwrap(), new.exists()), (b"old".to_vec(), false));
         assert_eq!(count(&directory), 2);
-        commit(files().into(), std::slice::from_ref(&old), false).unwrap();
+        commit_over(&[], old_set, files().into(), false).unwrap();
         assert_eq!((fs::read(&old).unwrap(), new.exists()), (b"new".to_vec(), true));
         assert_eq!(count(&directory), 3);
     }

@@ -8,6 +8,9 @@ use rustix::io::Errno;
 /// The most slices that one system call takes.
 const MAX_SLICES: usize = 1024;
 
+/// How many bytes of two files are compared at a time.
+const COMPARED: usize = 1 << 20;
+
 /// Reads until the slices are full or the file ends; returns the bytes read.
 pub(crate) fn read_at(
     file: &File,
@@ -39,6 +42,25 @@ pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::
         read if read == wanted => Ok(()),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
+}
+
+/// Whether two files have the same bytes.
+pub(crate) fn are_same(one: &File, other: &File) -> io::Result<bool> {
+    let length = one.metadata()?.len();
+    if other.metadata()?.len() != length {
+        return Ok(false);
+    }
+    let mut buffers = [(); 2].map(|()| vec![0; COMPARED]);
+    for offset in (0..length).step_by(COMPARED) {
+        let count = COMPARED.min((length - offset) as usize);
+        for (file, buffer) in [one, other].into_iter().zip(&mut buffers) {
+            read_exact_at(file, &mut buffer[..count], offset)?;
+        }
+        if buffers[0][..count] != buffers[1][..count] {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Writes all slices.

@@ -14,10 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 use crate::shard::Progress;
-use crate::shard::encode::shared_directories;
 use crate::shard::geometry::Part;
 use crate::shard::object::Object;
-use crate::shard::place::{directory_of, sync_directories_of};
+use crate::shard::place::sync_directories_of;
 use crate::shard::rebuild::{make_from, needed_buffers};
 use crate::shard::repair::{Rebuild, Targets, name_one};
 use crate::shard::sources::{Depth, Sources};
@@ -161,7 +160,7 @@ fn add_parts(
     Rebuild::commit(rebuilds, &sources, job.sync)?;
     report.damaged_segments = damaged.into_inner();
     (report.read_bytes, report.read_payload) = (sources.read_bytes(), sources.read_payload());
-    report.warnings = warnings(object, stage, parts, &paths);
+    report.warnings.extend(warning(object, stage, parts, &paths));
     parts.iter().zip(paths).for_each(|(&part, path)| report.add(object.part(part), path));
     Ok(())
 }
@@ -182,12 +181,10 @@ fn needed(object: &Object, stage: u8, parts: &[usize], is_whole: bool) -> Vec<us
     })
 }
 
-/// Warns where the loss of one directory costs several shards.
-fn warnings(object: &Object, stage: u8, added: &[usize], paths: &[PathBuf]) -> Vec<String> {
-    let files = object.parts().iter().enumerate();
-    let old = files.filter_map(|(part, files)| Some((part, files.first()?.path())));
+/// Warns where fewer folders may be lost than shards.
+fn warning(object: &Object, stage: u8, added: &[usize], paths: &[PathBuf]) -> Option<String> {
+    let files = object.parts[..object.geometry.parts_until(stage)].iter().enumerate();
+    let old = files.flat_map(|(part, files)| files.iter().map(move |file| (part, file.path())));
     let new = added.iter().copied().zip(paths.iter().map(PathBuf::as_path));
-    let places = old.chain(new);
-    let places = places.map(|(part, path)| (object.part(part).shard, directory_of(path)));
-    shared_directories(object.code(), object.geometry.tolerance(stage), places)
+    object.placement_of(stage, old.chain(new)).warning(&object.geometry, stage, 0)
 }

@@ -101,14 +101,24 @@ pub(crate) fn shortage(graph: &Graph, good: &[usize]) -> String {
     }
 }
 
+/// Whether these blocks determine the data.
+pub(crate) fn is_enough(graph: &Graph, blocks: &[usize]) -> bool {
+    blocks.len() >= graph.data() && solve(graph, blocks).is_ready()
+}
+
+/// How many losses of one size are tried, so that it does not take long.
+pub(crate) fn trials(graph: &Graph) -> usize {
+    (TRIED_BLOCKS / graph.data()).clamp(TRIALS.0, TRIALS.1)
+}
+
 /// How many shards may be lost where these blocks are good: the most of which all losses that were
 /// tried can be borne. Few are tried one and all, many at random from a fixed seed.
 pub(crate) fn tolerance(graph: &Graph, shards: usize, good: &[usize]) -> usize {
-    let trials = (TRIED_BLOCKS / graph.data()).clamp(TRIALS.0, TRIALS.1);
+    let trials = trials(graph);
     let is_borne = |lost: Vec<usize>| {
         let left: Vec<usize> =
             good.iter().copied().filter(|block| !lost.contains(&(block % shards))).collect();
-        left.len() >= graph.data() && solve(graph, &left).is_ready()
+        is_enough(graph, &left)
     };
     let counts: Vec<usize> = (1..=shards).collect();
     counts.partition_point(|&count| losses(shards, count, trials).into_iter().all(is_borne))

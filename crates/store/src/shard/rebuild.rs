@@ -18,7 +18,9 @@ use crate::shard::Progress;
 use crate::shard::crew::Crew;
 use crate::shard::geometry::Geometry;
 use crate::shard::object::Object;
-use crate::shard::repair::{Rebuild, RepairJob, RepairReport, RepairedShard, Targets};
+use crate::shard::repair::{
+    Rebuild, RepairJob, RepairReport, RepairedShard, Targets, spread_warnings,
+};
 use crate::shard::segment::Segment;
 use crate::shard::sources::Sources;
 use crate::shard::verify::{DigestCheck, ShardState};
@@ -26,7 +28,7 @@ use crate::shard::verify::{DigestCheck, ShardState};
 /// What came of reading little.
 pub(super) enum Attempt {
     /// The missing part is made.
-    Made(RepairReport),
+    Made(Box<RepairReport>),
     /// More is wrong than one missing part, which was found after so many bytes of blocks.
     GivenUp {
         /// The bytes of blocks that were read.
@@ -58,13 +60,18 @@ pub(super) fn rebuild_missing(
         return Ok(Attempt::GivenUp { read_bytes: sources.read_bytes() });
     }
     let read_bytes = sources.read_bytes();
-    Rebuild::commit(rebuilds, &sources, job.sync)?;
-    Ok(Attempt::Made(RepairReport {
+    let moved_aside = Rebuild::commit(rebuilds, &sources, job.sync)?;
+    let placement = object.placement_with(part, &path);
+    let report = RepairReport {
         repaired: vec![RepairedShard::new(object, part, &path, ShardState::Missing)],
+        moved_aside,
         before: None,
         digest: DigestCheck::Unchecked,
         read_bytes,
-    }))
+        warnings: spread_warnings(object, &placement, false),
+        placement,
+    };
+    Ok(Attempt::Made(Box::new(report)))
 }
 
 /// The part without a file, where every other one has a single file, well named and whole to look

@@ -107,11 +107,11 @@ impl NoShard {
 /// Looks at a file; otherwise says why it is not a shard.
 pub(crate) fn recognise(path: &Path) -> Result<Recognised, NoShard> {
     let cannot = |error: io::Error| NoShard::refused(&error);
-    let metadata = fs::metadata(path).map_err(cannot)?;
-    if !metadata.is_file() {
+    if !fs::metadata(path).map_err(cannot)?.is_file() {
         return Err(NoShard::is("is not a regular file"));
     }
     let file = File::open(path).map_err(cannot)?;
+    let metadata = file.metadata().map_err(cannot)?;
     let (length, front) = (metadata.len(), read_front(&file));
     let record = front.as_ref().ok().map(|(record, _)| record);
     let footer = find_footer(&file, length, path, record);

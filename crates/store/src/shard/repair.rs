@@ -2,7 +2,7 @@
 //! left without its name gets it.
 
 use std::fs;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::iter::Cycle;
 use std::path::{Path, PathBuf};
 use std::slice;
@@ -13,19 +13,23 @@ use crate::shard::Progress;
 use crate::shard::attributes::Access;
 use crate::shard::crew::Crew;
 use crate::shard::decode::check_digest;
+use crate::shard::folders::{Domains, FolderShards, Placement};
 use crate::shard::format::Digest;
 use crate::shard::geometry::Part;
 use crate::shard::leftovers::is_set_aside;
+use crate::shard::lock::FolderLocks;
 use crate::shard::names;
 use crate::shard::object::Object;
 use crate::shard::place::{
-    NewFile, Pending, Replace, commit, directory_of, rename_new, sync_directories_of,
+    MovedAside, NewFile, Occupant, Pending, Replace, commit_over, directory_of, rename_new,
+    sync_directories_of,
 };
 use crate::shard::rebuild::{Attempt, rebuild_missing};
-use crate::shard::recognise::{ShardFile, recognise};
+use crate::shard::recognise::ShardFile;
 use crate::shard::segment::{BlockId, Segment};
 use crate::shard::sources::{Depth, Sources};
 use crate::shard::verify::{DigestCheck, ShardState, Status, VerifyReport, verify};
+use crate::shown::shown;
 
 /// How to repair.
 #[derive(Debug, Clone)]
@@ -47,6 +51,8 @@ pub struct RepairJob {
 pub struct RepairReport {
     /// The shards that were written.
     pub repaired: Vec<RepairedShard>,
+    /// What was in the way of these and is no shard; it lies beside them under another name.
+    pub moved_aside: Vec<MovedAside>,
     /// What was found before; nothing where only what was needed has been read.
     pub before: Option<VerifyReport>,
     /// Whether the object has the digest that its shards state. [`DigestCheck::Unchecked`] where
@@ -54,6 +60,10 @@ pub struct RepairReport {
     pub digest: DigestCheck,
     /// The bytes of blocks that were read.
     pub read_bytes: u64,
+    /// Which folders may be lost now.
+    pub placement: Placement,
+    /// What the user should know.
+    pub warnings: Vec<String>,
 }
 
 /// A shard, or a part of one, that was written anew.
@@ -83,42 +93,73 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
     let mut read_bytes = 0;
     if job.fewest_reads {
         match rebuild_missing(object, job, progress)? {
-            Attempt::Made(report) => return Ok(report),
+            Attempt::Made(report) => return Ok(*report),
             Attempt::GivenUp { read_bytes: in_vain } => read_bytes = in_vain,
         }
     }
     let before = verify(object, job.threads, progress)?;
-    if before.digest != DigestCheck::Right {
-        let kind = match (before.status, before.digest) {
-            (Status::Unknown, _) => ErrorKind::Io,
-            (_, DigestCheck::Wrong) => ErrorKind::DigestMismatch,
-            _ => ErrorKind::TooFewShards,
-        };
-        return Err(Error::new(kind, before.reason.unwrap_or_default()));
-    }
+    expect_right(&before)?;
     let states = before.shards.iter().map(|shard| shard.state).enumerate();
     let is_bad = |&(_, state): &(usize, ShardState)| {
         matches!(state, ShardState::Damaged | ShardState::Missing)
     };
     let (bad, was): (Vec<usize>, Vec<ShardState>) = states.filter(is_bad).unzip();
     let targets = Targets::new(object, job.to.as_slice()).choose(&bad)?;
-    let paths = targets.iter().map(|(path, _)| path);
-    let mut repaired: Vec<RepairedShard> = bad
-        .iter()
-        .zip(paths.zip(was))
-        .map(|(&part, (path, was))| RepairedShard::new(object, part, path, was))
-        .collect();
-    read_bytes += before.read_bytes;
-    if !bad.is_empty() {
-        read_bytes += rewrite(object, job, targets, &bad, progress)?;
+    let written = bad.iter().zip(was).zip(&targets);
+    let written =
+        written.map(|((&part, was), (path, _))| RepairedShard::new(object, part, path, was));
+    let mut repaired: Vec<RepairedShard> = written.collect();
+    let (read, moved_aside) = match bad.is_empty() {
+        true => (0, Vec::new()),
+        false => rewrite(object, job, targets, &bad, progress)?,
+    };
+    repaired.extend(name_unnamed(object, &before, job.sync)?);
+    let placement = placement_after(object, &before, &bad, &repaired);
+    Ok(RepairReport {
+        warnings: spread_warnings(object, &placement, repaired.is_empty()),
+        repaired,
+        moved_aside,
+        digest: before.digest,
+        read_bytes: read_bytes + before.read_bytes + read,
+        before: Some(before),
+        placement,
+    })
+}
+
+/// Refuses an object that cannot be had, or not for certain.
+fn expect_right(before: &VerifyReport) -> Result<()> {
+    let kind = match (before.digest, before.status) {
+        (DigestCheck::Right, _) => return Ok(()),
+        (_, Status::Unknown) => ErrorKind::Io,
+        (DigestCheck::Wrong, _) => ErrorKind::DigestMismatch,
+        _ => ErrorKind::TooFewShards,
+    };
+    Err(Error::new(kind, before.reason.clone().unwrap_or_default()))
+}
+
+/// Which folders may be lost with what was intact before and what was written.
+fn placement_after(
+    object: &Object,
+    before: &VerifyReport,
+    bad: &[usize],
+    repaired: &[RepairedShard],
+) -> Placement {
+    let parts = before.shards.iter().enumerate();
+    let intact = parts.flat_map(|(part, shard)| shard.intact_files(part));
+    let written = bad.iter().copied().zip(repaired.iter().map(|shard| shard.path.as_path()));
+    object.placement_of(object.stage(), intact.chain(written))
+}
+
+/// Warns of a bad spread where something was written, which might have gone elsewhere.
+pub(super) fn spread_warnings(
+    object: &Object,
+    placement: &Placement,
+    is_unchanged: bool,
+) -> Vec<String> {
+    if is_unchanged {
+        return Vec::new();
     }
-    let named = name_unnamed(object, &before)?;
-    if job.sync {
-        sync_directories_of(named.iter().map(|shard| shard.path.as_path()))?;
-    }
-    repaired.extend(named);
-    let digest = before.digest;
-    Ok(RepairReport { repaired, before: Some(before), digest, read_bytes })
+    placement.warning(&object.geometry, object.stage(), 0).into_iter().collect()
 }
 
 impl RepairedShard {
@@ -130,7 +171,7 @@ impl RepairedShard {
 
 /// Gives parts whose only intact file has the name of one that is being written or replaced, since
 /// a process was killed while it named a complete set, the names that they are to have.
-fn name_unnamed(object: &Object, before: &VerifyReport) -> Result<Vec<RepairedShard>> {
+fn name_unnamed(object: &Object, before: &VerifyReport, sync: bool) -> Result<Vec<RepairedShard>> {
     let mut named = Vec::new();
     for (part, shard) in before.shards.iter().enumerate() {
         let intact: Vec<&Path> =
@@ -140,6 +181,9 @@ fn name_unnamed(object: &Object, before: &VerifyReport) -> Result<Vec<RepairedSh
         if let Some(path) = name_one(object, part, &intact, &damaged)? {
             named.push(RepairedShard::new(object, part, &path, ShardState::Missing));
         }
+    }
+    if sync {
+        sync_directories_of(named.iter().map(|shard| shard.path.as_path()))?;
     }
     Ok(named)
 }
@@ -160,26 +204,28 @@ pub(super) fn name_one(
         return Ok(None);
     }
     let path = good[0].with_file_name(object.part_name(part)?.finished());
-    let renamed = match damaged.contains(&path.as_path()) {
-        true => fs::rename(good[0], &path),
-        false => rename_new(good[0], &path),
-    };
-    match renamed {
+    let _locks = FolderLocks::acquire([directory_of(&path)])?;
+    let is_damaged =
+        damaged.contains(&&*path) && object.occupant(part, &path) == Occupant::SamePart;
+    let rename = if is_damaged { fs::rename } else { rename_new };
+    match rename(good[0], &path) {
         Ok(()) => Ok(Some(path)),
         // The name is taken: the part stays where it is, whole.
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        // Another process has given it its name.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.exists() => Ok(None),
         Err(error) => Err(Error::io("naming", &path, &error)),
     }
 }
 
-/// Writes the bad parts and returns the bytes read for it.
+/// Writes the bad parts; returns the bytes read for it and what was moved aside.
 fn rewrite(
     object: &Object,
     job: &RepairJob,
     targets: Vec<(PathBuf, Replace)>,
     bad: &[usize],
     progress: Progress<'_>,
-) -> Result<u64> {
+) -> Result<(u64, Vec<MovedAside>)> {
     let sources = Sources::open(object, bad.len())?;
     let rebuilds = Rebuild::create_all(object, targets, bad)?;
     let next = AtomicU64::new(0);
@@ -187,8 +233,8 @@ fn rewrite(
         work(crew, &sources, &next, &rebuilds, progress)
     })?;
     check_digest(object, Digest::new(hasher.finalize().into()))?;
-    Rebuild::commit(rebuilds, &sources, job.sync)?;
-    Ok(sources.read_bytes())
+    let moved = Rebuild::commit(rebuilds, &sources, job.sync)?;
+    Ok((sources.read_bytes(), moved))
 }
 
 fn metadata(file: &ShardFile) -> Option<fs::Metadata> {
@@ -213,12 +259,13 @@ impl Rebuild {
     ) -> Result<Vec<Self>> {
         let sources = object.parts().iter().map(Vec::len).sum();
         let siblings = Access::like(object.parts().iter().flatten().filter_map(metadata));
-        let new = |(target, replace): (PathBuf, Replace)| {
-            let replaced = (replace == Replace::Always).then(|| fs::metadata(&target).ok());
-            let access = replaced.flatten().map_or(siblings, |file| Access::like([file]));
+        let new = |((target, replace), &part): ((PathBuf, Replace), &usize)| {
+            let is_copy = object.occupant(part, &target) == Occupant::SamePart;
+            let replaced = is_copy.then(|| fs::metadata(&target).ok()).flatten();
+            let access = replaced.map_or(siblings, |file| Access::like([file]));
             NewFile { target, replace, access }
         };
-        let targets: Vec<NewFile> = targets.into_iter().map(new).collect();
+        let targets: Vec<NewFile> = targets.into_iter().zip(parts).map(new).collect();
         let begin = |(file, &part): (Pending, &usize)| {
             let (front, _) = object.records(part)?;
             file.write_at(&mut [IoSlice::new(&front)], 0)?;
@@ -245,13 +292,19 @@ impl Rebuild {
     }
 
     /// Ends the files with their footers, which make them complete, and publishes them.
-    pub fn commit(rebuilds: Vec<Self>, sources: &Sources<'_>, sync: bool) -> Result<()> {
+    pub fn commit(
+        rebuilds: Vec<Self>,
+        sources: &Sources<'_>,
+        sync: bool,
+    ) -> Result<Vec<MovedAside>> {
         for Self { part, file, blocks } in &rebuilds {
             let (_, footer) = sources.object.records(*part)?;
             let length = sources.geometry.blocks(&sources.extent, *part).unwrap_or(0);
             file.write_at(&mut [IoSlice::new(&footer)], blocks + length)?;
         }
-        commit(rebuilds.into_iter().map(|rebuild| rebuild.file).collect(), &[], sync)
+        let files = rebuilds.into_iter().map(|rebuild| rebuild.file).collect();
+        let nothing_old = || sources.object.expect_standing().map(|()| Vec::new());
+        commit_over(&[], nothing_old, files, sync)
     }
 }
 
@@ -288,23 +341,63 @@ pub(super) struct Targets<'a> {
     object: &'a Object,
     /// The directories that are asked for, taken in turn; none for those in use.
     to: Cycle<slice::Iter<'a, PathBuf>>,
-    /// The directories in use, in order, with the number of the object's parts that they hold.
-    directories: Vec<(PathBuf, usize)>,
+    domains: Domains<'a>,
+    /// By number of the domain, the folder in use.
+    folders: Vec<FolderShards>,
 }
 
 impl<'a> Targets<'a> {
+    /// The folders that hold the object. Besides, those that were given to the scan and hold none
+    /// of it: if they are empty, like a disk that was replaced, or if the object is spread over
+    /// several folders anyway.
     pub(super) fn new(object: &'a Object, to: &'a [PathBuf]) -> Self {
-        let mut targets = Self { object, to: to.iter().cycle(), directories: Vec::new() };
-        for file in object.parts().iter().filter_map(|files| files.first()) {
-            targets.count(directory_of(file.path()));
+        let domains = Domains::new(&object.given);
+        let mut targets = Self { object, to: to.iter().cycle(), domains, folders: Vec::new() };
+        for (part, files) in object.parts().iter().enumerate() {
+            if let Some(file) = files.first() {
+                let domain = targets.domains.of_file(file.path());
+                targets.put(part, domain, directory_of(file.path()));
+            }
+        }
+        let is_spread = targets.folders.len() > 1;
+        for folder in object.given.iter().filter(|folder| folder.is_empty || is_spread) {
+            targets.add_folder(&folder.path);
         }
         targets
     }
 
-    fn count(&mut self, directory: &Path) {
-        match self.directories.iter_mut().find(|(known, _)| known == directory) {
-            Some((_, parts)) => *parts += 1,
-            None => self.directories.push((directory.to_owned(), 1)),
+    /// One more folder.
+    pub(super) fn add_folder(&mut self, folder: &Path) {
+        let domain = self.domains.of_folder(folder);
+        self.folder(domain, folder);
+    }
+
+    /// The number of the domain that a file is in.
+    pub(super) fn domain_of(&mut self, file: &Path) -> usize {
+        let domain = self.domains.of_file(file);
+        self.folder(domain, directory_of(file));
+        domain
+    }
+
+    /// The folders of all domains, by number.
+    pub(super) fn into_folders(self) -> Vec<PathBuf> {
+        self.folders.into_iter().map(|folder| folder.path).collect()
+    }
+
+    /// The folder of a domain, which is `path` if it was not in use.
+    fn folder(&mut self, domain: usize, path: &Path) -> &mut FolderShards {
+        if domain == self.folders.len() {
+            self.folders.push(FolderShards { path: path.to_owned(), shards: Vec::new() });
+        }
+        &mut self.folders[domain]
+    }
+
+    /// Notes that a part is in a domain.
+    fn put(&mut self, part: usize, domain: usize, directory: &Path) {
+        let shard = self.object.part(part).shard;
+        let folder = self.folder(domain, directory);
+        if !folder.shards.contains(&shard) {
+            folder.shards.push(shard);
         }
     }
 
@@ -317,13 +410,14 @@ impl<'a> Targets<'a> {
         let to = self.to.next();
         if let (None, Some(damaged)) = (to, self.object.parts[part].first()) {
             // What a link leads to is replaced, not the link.
-            let path = fs::canonicalize(damaged.path())
-                .map_err(|error| Error::io("resolving", damaged.path(), &error))?;
-            return Ok((path, Replace::Always));
+            let path =
+                fs::canonicalize(damaged.path()).map_err(|error| vanished(damaged, &error))?;
+            return Ok((path, self.replace(part)));
         }
         let directory = to.cloned().or_else(|| self.beside(part)).or_else(|| self.emptiest());
         let directory = directory.unwrap_or_else(|| PathBuf::from("."));
-        self.count(&directory);
+        let domain = self.domains.of_folder(&directory);
+        self.put(part, domain, &directory);
         self.free_name(&directory, part)
     }
 
@@ -335,35 +429,46 @@ impl<'a> Targets<'a> {
         Some(directory_of(file.path()).to_owned())
     }
 
+    /// The folder with the fewest shards: so the fullest ones, whose loss costs most, stay as small
+    /// as can be.
     fn emptiest(&self) -> Option<PathBuf> {
-        let emptiest = self.directories.iter().min_by_key(|(_, parts)| *parts);
-        emptiest.map(|(directory, _)| directory.clone())
+        let emptiest = self.folders.iter().min_by_key(|folder| folder.shards.len());
+        emptiest.map(|folder| folder.path.clone())
     }
 
-    /// A name in the directory that is free, or taken by a damaged copy of this very part, or by a
-    /// file that is no shard at all: what is left of this one, it seems. What cannot be read stays.
-    fn free_name(&self, directory: &Path, part: usize) -> Result<(PathBuf, Replace)> {
+    /// A name in the directory that is free, or taken by what gives way.
+    pub(super) fn free_name(&self, directory: &Path, part: usize) -> Result<(PathBuf, Replace)> {
         let name = self.object.part_name(part)?;
         let mut path = directory.join(name.finished());
         for number in 2.. {
-            if fs::symlink_metadata(&path).is_err() {
+            if self.object.occupant(part, &path) != Occupant::Other {
                 break;
-            }
-            if self.holds(part, &path) {
-                return Ok((path, Replace::Always));
-            }
-            if path.is_file() && recognise(&path).is_err_and(|why| !why.is_unreadable) {
-                return Ok((path, Replace::SetAside));
             }
             path = directory.join(name.numbered(number));
         }
-        Ok((path, Replace::Never))
+        Ok((path, self.replace(part)))
     }
 
-    /// Whether a path is one of the files of a part.
-    fn holds(&self, part: usize, path: &Path) -> bool {
-        let Ok(path) = fs::canonicalize(path) else { return false };
-        let files = self.object.parts[part].iter();
-        files.filter_map(|file| fs::canonicalize(file.path()).ok()).any(|file| file == path)
+    fn replace(&self, part: usize) -> Replace {
+        Replace::ForPart(Box::new(self.object.identity.clone()), self.object.part(part))
+    }
+}
+
+impl Object {
+    /// What has the name that a part is to have.
+    fn occupant(&self, part: usize, path: &Path) -> Occupant {
+        Occupant::of(path, &self.identity, self.part(part))
+    }
+}
+
+/// A file that the scan found cannot be resolved.
+fn vanished(file: &ShardFile, error: &io::Error) -> Error {
+    let path = file.path();
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::busy(format!(
+            "another process has taken {} away meanwhile; run the command again",
+            shown(path)
+        )),
+        _ => Error::io("resolving", path, error),
     }
 }

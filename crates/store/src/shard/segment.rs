@@ -136,6 +136,39 @@ impl<'g> Segment<'g> {
         self.compute(|buffer| geometry.is_data(buffer))
     }
 
+    /// Returns the good buffers whose bytes are not what the user's bytes give, ascending. All of
+    /// the user's bytes must be good; `again` is where the others are computed anew.
+    pub fn disagreements(&self, again: &mut Self) -> Result<Vec<usize>> {
+        let (geometry, stripes) = (self.geometry, self.stripes);
+        again.begin(stripes);
+        for &buffer in geometry.data_buffers() {
+            let payload = geometry.payload(buffer, stripes);
+            again.lanes.get(buffer)[..payload].copy_from_slice(&self.lanes.peek(buffer)[..payload]);
+            again.good[buffer] = true;
+        }
+        again.compute(|buffer| self.good[buffer])?;
+        let differs = |&buffer: &usize| {
+            let payload = geometry.payload(buffer, stripes);
+            self.lanes.peek(buffer)[..payload] != again.lanes.peek(buffer)[..payload]
+        };
+        Ok((0..self.good.len()).filter(|&buffer| self.good[buffer]).filter(differs).collect())
+    }
+
+    /// Whether the user's bytes stand in shards, and not only what is computed from them.
+    pub fn stores_data(&self) -> bool {
+        self.geometry.code().graph().is_none()
+    }
+
+    /// Marks buffers as not good.
+    pub fn distrust(&mut self, buffers: &[usize]) {
+        buffers.iter().for_each(|&buffer| self.good[buffer] = false);
+    }
+
+    /// Whether all of the user's bytes are good.
+    pub fn has_data(&self) -> bool {
+        self.geometry.data_buffers().iter().all(|&buffer| self.good[buffer])
+    }
+
     /// Whether all of the user's bytes are good, or can be computed.
     pub fn is_solvable(&self) -> bool {
         self.geometry.is_solvable(&self.good)

@@ -67,6 +67,9 @@ pub struct FileReport {
     /// Whether the file could not be opened, so that it may be as it was written. Where the scan
     /// could not, `shard` and `stage` are those that the file is named after.
     pub unreadable: bool,
+    /// Whether a block is not what the data give, although it has its checksum
+    /// ([`super::verify_deep`]).
+    pub inconsistent: bool,
 }
 
 impl FileReport {
@@ -82,6 +85,7 @@ impl FileReport {
             flaws: object.flaws(part, file),
             misnamed: !object.is_named_well(part, file),
             unreadable: false,
+            inconsistent: false,
         }
     }
 
@@ -97,6 +101,7 @@ impl FileReport {
             flaws: vec![unread.reason.clone()],
             misnamed: false,
             unreadable: true,
+            inconsistent: false,
         }
     }
 
@@ -232,6 +237,9 @@ impl<'a> Sources<'a> {
             reasons.push(format!("and {} more", bad.len() - NAMED_SHARDS));
         }
         let bytes = self.extent.range(number);
+        if let Some(replaced) = self.object.replaced_note() {
+            return Error::busy(replaced);
+        }
         let unread = self.unread_note(segment);
         let verdict = if unread.is_some() { "cannot be had" } else { "is beyond repair" };
         let (shards, tolerance) = (self.geometry.shards_at(stage), self.geometry.tolerance(stage));
@@ -383,6 +391,9 @@ pub(crate) fn unopened(object: &Object) -> impl Iterator<Item = (usize, FileRepo
 
 /// Nothing can be located.
 fn no_length(object: &Object) -> Error {
+    if let Some(replaced) = object.replaced_note() {
+        return Error::busy(replaced);
+    }
     let name = object.label();
     let message = format!("no shard of {name} has a readable footer, so its length is unknown");
     let seen: Vec<usize> =

@@ -1,19 +1,22 @@
 //! Verifying: what is damaged, where, and how much more may be lost.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shard::Progress;
 use crate::shard::crew::Crew;
 use crate::shard::decode::check_digest;
+use crate::shard::folders::Placement;
 use crate::shard::format::Digest;
 use crate::shard::geometry::Part;
 use crate::shard::object::Object;
 use crate::shard::rateless;
 use crate::shard::segment::Segment;
 use crate::shard::sources::{Depth, FileReport, Sources, unopened};
+use crate::shown::counted;
 
 /// The state of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +28,12 @@ pub enum Status {
     /// The object cannot be had any more, not all of it.
     Lost,
     /// It depends on files that could not be opened which of these it is: some contents of them
-    /// would give another status than what could be read.
+    /// would give another status than what could be read. Or another process has replaced files
+    /// while they were read.
     Unknown,
+    /// The object can be had, but parity is not what its data give, although every block has its
+    /// checksum. No disk does that: the parity was written wrongly. Only [`verify_deep`] sees it.
+    Inconsistent,
 }
 
 /// The state of a shard.
@@ -41,6 +48,8 @@ pub enum ShardState {
     /// There is a file that could not be opened, and none that is as it was written. A file that
     /// the scan could not open counts by its name.
     Unreadable,
+    /// There is a file in which every block has its checksum, but some are not what the data give.
+    Inconsistent,
 }
 
 /// Whether an object has the digest that its shards state.
@@ -67,6 +76,30 @@ pub struct ShardReport {
     pub files: Vec<FileReport>,
 }
 
+impl ShardReport {
+    /// The files that are as they were written, each with the number of the part.
+    pub(crate) fn intact_files(&self, part: usize) -> impl Iterator<Item = (usize, &Path)> {
+        let intact = self.files.iter().filter(|file| file.is_intact());
+        intact.map(move |file| (part, file.path.as_path()))
+    }
+}
+
+/// A lane that is not what the data give, although it has its checksum wherever it differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WrongLane {
+    /// The index of the shard.
+    pub shard: usize,
+    /// The stage of the part.
+    pub stage: u8,
+    /// The number of the lane in its block.
+    pub lane: u32,
+    /// The first segment in which it differs.
+    pub first_segment: u64,
+    /// The number of segments in which it differs.
+    pub segments: u64,
+}
+
 /// What verifying found.
 #[derive(Debug, Clone)]
 pub struct VerifyReport {
@@ -80,6 +113,9 @@ pub struct VerifyReport {
     /// Any so many more shards may be lost. 0 as well when too many are lost already. Of an LT
     /// code's shards likely any so many: as far as trying out has shown.
     pub tolerable: usize,
+    /// Which folders may be lost, with the shards that are intact now: damaged ones do not count
+    /// here, as they are to be repaired anyway.
+    pub placement: Placement,
     /// The fewest blocks of an LT code that are good in any segment.
     pub good_blocks: Option<usize>,
     /// How many more blocks of an LT code are likely needed in the first segment that is lost.
@@ -87,11 +123,15 @@ pub struct VerifyReport {
     pub likely_needed: Option<usize>,
     /// The number of segments.
     pub segments: u64,
-    /// The number of segments that miss some lane.
+    /// The number of segments that miss some lane, or have a wrong one.
     pub damaged_segments: u64,
+    /// The number of segments whose parity was recomputed; nothing without [`verify_deep`].
+    pub recomputed_segments: Option<u64>,
+    /// The lanes that are not what the data give, by shard.
+    pub wrong_lanes: Vec<WrongLane>,
     /// The byte ranges of the object that are beyond repair.
     pub lost: Vec<Range<u64>>,
-    /// Why the object is lost or its status unknown, if it is.
+    /// Why the object is lost or inconsistent, or its status unknown, if it is.
     pub reason: Option<String>,
     /// The bytes of blocks that were read.
     pub read_bytes: u64,
@@ -103,14 +143,39 @@ pub struct VerifyReport {
 /// Only for what lies outside the shards, such as a codec that fails: damage is what the report is
 /// about.
 pub fn verify(object: &Object, threads: usize, progress: Progress<'_>) -> Result<VerifyReport> {
+    check(object, threads, false, progress)
+}
+
+/// Verifies as [`verify`] does, and besides computes parity from the data, in every segment whose
+/// data are intact, or of an LT code can be had, and compares it with the parity that is stored. So
+/// it finds what a wrong encoder did, which checksums do not show.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_deep(
+    object: &Object,
+    threads: usize,
+    progress: Progress<'_>,
+) -> Result<VerifyReport> {
+    check(object, threads, true, progress)
+}
+
+fn check(
+    object: &Object,
+    threads: usize,
+    is_deep: bool,
+    progress: Progress<'_>,
+) -> Result<VerifyReport> {
     let sources = match Sources::open(object, 0) {
         Ok(sources) => sources,
         Err(error) => return Ok(unknown_length(object, &error)),
     };
-    let findings = Findings { hasher: Some(blake3::Hasher::new()), ..Findings::default() };
+    let recomputed = is_deep.then_some(0);
+    let hasher = Some(blake3::Hasher::new());
+    let findings = Findings { hasher, recomputed, ..Findings::default() };
     let queue = Mutex::new(Queue::default());
     let findings = Crew::run(sources.threads(threads), findings, |crew| {
-        work(crew, &sources, &queue, progress)
+        work(crew, &sources, &queue, is_deep, progress)
     })?;
     Ok(findings.report(&sources))
 }
@@ -132,6 +197,10 @@ struct Findings {
     /// The buffers that are good in segments that are lost, each pattern once, and no more than
     /// [`MOST_PATTERNS`].
     patterns: BTreeSet<Vec<bool>>,
+    /// How many segments' parity was computed anew, where it is to be.
+    recomputed: Option<u64>,
+    /// The buffers that are not what the data give: the first segment, and how many there are.
+    wrong: BTreeMap<usize, (u64, u64)>,
 }
 
 /// How many patterns of good buffers are told apart. Where there are more, it is not tried whether
@@ -166,13 +235,17 @@ fn work(
     crew: &Crew<Findings>,
     sources: &Sources<'_>,
     queue: &Mutex<Queue>,
+    is_deep: bool,
     progress: Progress<'_>,
 ) -> Result<()> {
     let mut segment = Segment::new(sources.geometry)?;
+    let mut again = is_deep.then(|| Segment::new(sources.geometry)).transpose()?;
     while !crew.is_stopped() {
         let task = queue.lock().unwrap_or_else(PoisonError::into_inner).take(sources);
         let Some(task) = task else { break };
         let loaded = sources.load(&mut segment, task.number, Depth::Everything);
+        let again = again.as_mut().filter(|_| loaded.is_ok());
+        let wrong = again.map_or(Ok(None), |again| recompute(&mut segment, again))?;
         let stages = 1..=sources.object.stage();
         let bad = stages.map(|stage| sources.bad_shards(&segment, stage).len()).collect();
         let blocks = sources.geometry.code().graph().map(|_| segment.good_blocks());
@@ -185,6 +258,7 @@ fn work(
         let skipped_bytes = skipped.end - skipped.start;
         crew.in_turn(task.turn, |findings| {
             findings.skip(&task, skipped, sources.geometry.buffer_count());
+            findings.note_wrong(wrong, task.number);
             findings.note(bad);
             findings.note_blocks(blocks, loaded.is_ok());
             match loaded {
@@ -201,6 +275,18 @@ fn work(
     Ok(())
 }
 
+/// Compares the parity of a segment with what its data give, where they are intact or the code is
+/// an LT code, which stores none. Returns the buffers that are wrong, which are good no more.
+fn recompute<'g>(segment: &mut Segment<'g>, again: &mut Segment<'g>) -> Result<Option<Vec<usize>>> {
+    if segment.stores_data() && !segment.has_data() {
+        return Ok(None);
+    }
+    segment.compute_data()?;
+    let wrong = segment.disagreements(again)?;
+    segment.distrust(&wrong);
+    Ok(Some(wrong))
+}
+
 impl Task {
     /// The first of the object's bytes that this task is about, skipped or not.
     fn first_byte(&self, sources: &Sources<'_>) -> u64 {
@@ -214,6 +300,15 @@ impl Findings {
         self.damaged_segments += u64::from(bad.iter().any(|&bad| bad > 0));
         self.worst.resize(bad.len(), 0);
         self.worst.iter_mut().zip(bad).for_each(|(worst, bad)| *worst = bad.max(*worst));
+    }
+
+    /// Notes which buffers of a segment are not what its data give, if that was looked at.
+    fn note_wrong(&mut self, wrong: Option<Vec<usize>>, segment: u64) {
+        let (Some(wrong), Some(recomputed)) = (wrong, &mut self.recomputed) else { return };
+        *recomputed += 1;
+        wrong
+            .into_iter()
+            .for_each(|buffer| self.wrong.entry(buffer).or_insert((segment, 0)).1 += 1);
     }
 
     /// Notes which blocks of an LT code are good in a segment, and whether they are enough.
@@ -278,42 +373,75 @@ impl Findings {
         }
     }
 
-    fn report(self, sources: &Sources<'_>) -> VerifyReport {
-        let object = sources.object;
-        let shards = shard_reports(object, sources.reports());
-        let tolerable = self.tolerable(object);
-        let checked = self.hasher.map(|hasher| {
-            check_digest(object, Digest::new(hasher.finalize().into())).map_err(|e| e.to_string())
-        });
-        let (digest, reason) = match checked {
-            None => (DigestCheck::Unchecked, self.reason),
-            Some(Ok(())) => (DigestCheck::Right, None),
-            Some(Err(reason)) => (DigestCheck::Wrong, Some(reason)),
+    fn wrong_lanes(&self, object: &Object) -> Vec<WrongLane> {
+        let geometry = &*object.geometry;
+        let part_of = |buffer| {
+            (0..geometry.part_count()).find(|&part| geometry.part_buffers(part).contains(&buffer))
         };
+        let lane = |(&buffer, &(first_segment, segments)): (&usize, &(u64, u64))| {
+            let Part { shard, stage } = geometry.part(part_of(buffer)?);
+            let lane = geometry.lane(buffer);
+            Some(WrongLane { shard, stage, lane, first_segment, segments })
+        };
+        self.wrong.iter().filter_map(lane).collect()
+    }
+
+    /// Compares the digest, if all bytes were had; else or if it is another, says why.
+    fn check_digest(&mut self, object: &Object) -> (DigestCheck, Option<String>) {
+        let Some(hasher) = self.hasher.take() else {
+            return (DigestCheck::Unchecked, self.reason.clone());
+        };
+        match check_digest(object, Digest::new(hasher.finalize().into())) {
+            Ok(()) => (DigestCheck::Right, None),
+            Err(error) => (DigestCheck::Wrong, Some(error.to_string())),
+        }
+    }
+
+    /// Why it is open whether an object has this status, if it is.
+    fn why_open(
+        &self,
+        sources: &Sources<'_>,
+        read: Status,
+        shards: &[ShardReport],
+    ) -> Option<String> {
+        let object = sources.object;
+        if let (true, Some(replaced)) = (read != Status::Intact, object.replaced_note()) {
+            return Some(replaced);
+        }
+        let is_open = match read {
+            Status::Lost => object.could_be_had(&self.patterns, &sources.unreadable_parts()),
+            _ => could_be_otherwise(sources, read, shards),
+        };
+        let unread = || format!("it depends on what cannot be read: {}", sources.unread_files());
+        is_open.then(|| self.reason.clone().unwrap_or_else(unread))
+    }
+
+    fn report(mut self, sources: &Sources<'_>) -> VerifyReport {
+        let object = sources.object;
+        let wrong_lanes = self.wrong_lanes(object);
+        let shards = shard_reports(object, sources.reports(), &wrong_lanes);
+        let tolerable = self.tolerable(object);
+        let (digest, why) = self.check_digest(object);
         let intact = shards.iter().all(|shard| shard.state == ShardState::Intact);
         let read = match digest {
+            DigestCheck::Right if !wrong_lanes.is_empty() => Status::Inconsistent,
             DigestCheck::Right if intact => Status::Intact,
             DigestCheck::Right => Status::Repairable,
             _ => Status::Lost,
         };
-        let is_open = match digest {
-            DigestCheck::Wrong => false,
-            DigestCheck::Unchecked => {
-                object.could_be_had(&self.patterns, &sources.unreadable_parts())
-            }
-            DigestCheck::Right => could_be_otherwise(sources, read, &shards),
+        let open = match (read, digest) {
+            (Status::Inconsistent, _) | (_, DigestCheck::Wrong) => None,
+            _ => self.why_open(sources, read, &shards),
         };
-        let (status, lost, reason) = match is_open {
-            false => (read, self.lost, reason),
-            true => {
-                let unread =
-                    format!("it depends on what cannot be read: {}", sources.unread_files());
-                (Status::Unknown, Vec::new(), Some(reason.unwrap_or(unread)))
-            }
+        let (status, lost, reason) = match (open, read) {
+            (Some(open), _) => (Status::Unknown, Vec::new(), Some(open)),
+            (None, Status::Inconsistent) => (read, self.lost, Some(WRONG_PARITY.to_owned())),
+            (None, _) => (read, self.lost, why),
         };
         let needed = |blocks: &Vec<usize>| rateless::likely_needed(object.code().graph()?, blocks);
         VerifyReport {
             status,
+            placement: placement(object, &shards),
             shards,
             digest,
             tolerable: if read == Status::Lost { 0 } else { tolerable },
@@ -321,13 +449,14 @@ impl Findings {
             likely_needed: self.short.as_ref().and_then(needed),
             segments: sources.extent.count(),
             damaged_segments: self.damaged_segments,
+            recomputed_segments: self.recomputed,
+            wrong_lanes,
             lost,
             reason,
             read_bytes: sources.read_bytes(),
         }
     }
 }
-
 /// Whether an object that can be had would have another status if all could be opened: it would be
 /// intact, if that is all that is lacking, or there are parts of a later stage.
 fn could_be_otherwise(sources: &Sources<'_>, read: Status, shards: &[ShardReport]) -> bool {
@@ -341,6 +470,12 @@ fn could_be_otherwise(sources: &Sources<'_>, read: Status, shards: &[ShardReport
     others <= room
 }
 
+/// Which folders may be lost with what was found intact.
+fn placement(object: &Object, shards: &[ShardReport]) -> Placement {
+    let intact = shards.iter().enumerate().flat_map(|(part, shard)| shard.intact_files(part));
+    object.placement_of(object.stage(), intact)
+}
+
 /// How many shards have a footer; one of them must stay.
 fn footers(object: &Object) -> usize {
     let has_footer = |part: &usize| object.parts()[*part].iter().any(super::ShardFile::has_footer);
@@ -348,8 +483,17 @@ fn footers(object: &Object) -> usize {
     footers.map(|part| object.part(part).shard).collect::<BTreeSet<usize>>().len()
 }
 
+/// What is wrong where parity is not what the data give.
+const WRONG_PARITY: &str = "every block has its checksum, but parity is not what the data give: it \
+    was not a disk that did that, but a program that wrote it; the data have the right digest, so \
+    remove the files that are named, and repair writes them anew";
+
 /// The files by their parts.
-fn shard_reports(object: &Object, files: Vec<(usize, FileReport)>) -> Vec<ShardReport> {
+fn shard_reports(
+    object: &Object,
+    files: Vec<(usize, FileReport)>,
+    wrong: &[WrongLane],
+) -> Vec<ShardReport> {
     let mut shards: Vec<ShardReport> = (0..object.parts().len())
         .map(|part| object.part(part))
         .map(|Part { shard: index, stage }| ShardReport {
@@ -359,18 +503,36 @@ fn shard_reports(object: &Object, files: Vec<(usize, FileReport)>) -> Vec<ShardR
             files: Vec::new(),
         })
         .collect();
-    for (part, file) in files {
+    for (part, mut file) in files {
         let shard = &mut shards[part];
+        let wrong = wrong.iter().filter(|w| (w.shard, w.stage) == (shard.index, shard.stage));
+        note_wrong_lanes(&mut file, wrong);
         shard.state = match (shard.state, &file) {
             (_, file) if file.is_intact() => ShardState::Intact,
             (ShardState::Intact, _) => ShardState::Intact,
             (ShardState::Unreadable, _) => ShardState::Unreadable,
             (_, file) if file.unreadable => ShardState::Unreadable,
+            (ShardState::Inconsistent, _) => ShardState::Inconsistent,
+            (_, file) if file.inconsistent => ShardState::Inconsistent,
             _ => ShardState::Damaged,
         };
         shard.files.push(file);
     }
     shards
+}
+
+/// Adds to the report on a file that is otherwise intact what is wrong with its lanes.
+fn note_wrong_lanes<'w>(file: &mut FileReport, wrong: impl Iterator<Item = &'w WrongLane>) {
+    if !file.is_intact() {
+        return;
+    }
+    for WrongLane { lane, first_segment, segments, .. } in wrong {
+        file.inconsistent = true;
+        file.flaws.push(format!(
+            "lane {lane} is not what the data give, in {}, the first of them segment {first_segment}",
+            counted(*segments, "segment")
+        ));
+    }
 }
 
 /// The report on an object of which nothing can be located.
@@ -381,18 +543,22 @@ fn unknown_length(object: &Object, error: &Error) -> VerifyReport {
         files.iter().map(unread)
     });
     let status = match error.kind() {
-        ErrorKind::Io => Status::Unknown,
+        ErrorKind::Io | ErrorKind::Busy => Status::Unknown,
         _ => Status::Lost,
     };
+    let shards = shard_reports(object, reports.chain(unopened(object)).collect(), &[]);
     VerifyReport {
         status,
-        shards: shard_reports(object, reports.chain(unopened(object)).collect()),
+        placement: placement(object, &shards),
+        shards,
         digest: DigestCheck::Unchecked,
         tolerable: 0,
         good_blocks: None,
         likely_needed: None,
         segments: 0,
         damaged_segments: 0,
+        recomputed_segments: None,
+        wrong_lanes: Vec::new(),
         lost: Vec::new(),
         reason: Some(error.to_string()),
         read_bytes: 0,

@@ -1,0 +1,178 @@
+//! Disks that are lost and replaced: what the commands say of folders, where repair puts shards,
+//! and what becomes of files that were in the way.
+
+mod common;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use common::{Chance, Run, exit, names, run, snapshot};
+
+/// A file, and disks that hold its shards.
+struct Yard {
+    folder: TempDir,
+    disks: Vec<PathBuf>,
+}
+
+impl Yard {
+    /// Encodes into the first `used` of some disks.
+    fn new(code: &str, disks: usize, used: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = |at: usize| folder.path().join(format!("disk{at}"));
+        let disks: Vec<PathBuf> = (0..disks).map(disk).collect();
+        disks.iter().for_each(|disk| fs::create_dir(disk).unwrap());
+        let file = folder.path().join("object");
+        fs::write(&file, Chance(1).bytes(1000)).unwrap();
+        let mut encode = args!["encode", file, "--code", code, "--no-sync"].to_vec();
+        encode.extend(disks[..used].iter().flat_map(|disk| args!["--to", disk]));
+        run(encode).expect(exit::DONE);
+        Self { folder, disks }
+    }
+
+    fn command(&self, command: &str, more: &[&str]) -> Run {
+        let mut arguments = args![command].to_vec();
+        arguments.extend(self.disks.iter().map(OsString::from));
+        arguments.extend(more.iter().map(OsString::from));
+        run(arguments)
+    }
+
+    fn json(&self, command: &str, more: &[&str]) -> Value {
+        self.command(command, &[more, &["--json"]].concat()).expect(exit::DONE).result()
+    }
+
+    /// Takes everything from a disk, as if it were a new one.
+    fn replace(&self, disk: usize) {
+        fs::remove_dir_all(&self.disks[disk]).unwrap();
+        fs::create_dir(&self.disks[disk]).unwrap();
+    }
+
+    fn counts(&self) -> Vec<usize> {
+        self.disks.iter().map(|disk| names(disk).len()).collect()
+    }
+}
+
+#[test]
+fn folders_are_reported() {
+    let yard = Yard::new("4+2", 3, 3);
+    for command in ["info", "verify", "repair"] {
+        let report = yard.json(command, &[]);
+        assert_eq!(report["folder_tolerance"], 1, "{report}");
+        assert_eq!(report["folder_tolerance_certain"], true);
+        assert_eq!(report["losable_folders"], json!([[0], [1], [2]]));
+        assert_eq!(report["folders"][1]["path"], yard.disks[1].to_str().unwrap());
+        assert_eq!(report["folders"][1]["shards"], json!([1, 4]));
+    }
+    for command in ["info", "verify"] {
+        let text = yard.command(command, &[]).expect(exit::DONE).text();
+        assert!(text.contains("any 1 of 3 folders may be lost\n"), "{text}");
+    }
+    // Two small folders may go together.
+    let yard = Yard::new("4+2", 3, 1);
+    for (shard, disk) in [(1, 1), (2, 2)] {
+        let name = format!("object.{shard}of6.paritas");
+        fs::rename(yard.disks[0].join(&name), yard.disks[disk].join(&name)).unwrap();
+    }
+    let text = yard.command("verify", &[]).expect(exit::DONE).text();
+    let [one, two] = [1, 2].map(|at: usize| yard.disks[at].to_str().unwrap().to_owned());
+    assert!(text.contains("none of 3 folders may be lost; also "), "{text}");
+    assert!(text.contains(&format!("{one} with {two}")), "{text}");
+    // One folder is the user's choice.
+    let yard = Yard::new("4+2", 1, 1);
+    let text = yard.command("verify", &[]).expect(exit::DONE).text();
+    assert!(!text.contains("folder"), "{text}");
+}
+
+#[test]
+fn a_replaced_disk_is_filled_again() {
+    let yard = Yard::new("10+4", 7, 7);
+    let before = snapshot(&yard.disks[3]);
+    yard.replace(3);
+    let report = yard.json("repair", &[]);
+    assert_eq!(snapshot(&yard.disks[3]), before);
+    assert_eq!(report["folder_tolerance"], 2);
+    // Any two disks of seven are fewer than any four shards.
+    assert!(report["warnings"][0].as_str().unwrap().contains("any 2 of 7 folders"), "{report}");
+    assert_eq!(yard.json("repair", &[])["warnings"], json!([]));
+}
+
+#[test]
+fn a_bad_spread_is_mended() {
+    let yard = Yard::new("4+2", 3, 2);
+    let repair = yard.command("repair", &[]).expect(exit::DONE);
+    assert_eq!((yard.counts(), repair.stderr.as_str()), (vec![3, 3, 0], ""));
+    let report = yard.json("repair", &["--rebalance"]);
+    assert_eq!((yard.counts(), &report["folder_tolerance"]), (vec![2, 2, 2], &json!(1)));
+    let moved = report["moved"].as_array().unwrap();
+    assert_eq!(moved.len(), 2, "{report}");
+    for entry in moved {
+        let path = |key: &str| Path::new(entry[key].as_str().unwrap()).to_owned();
+        assert!(!path("from").exists() && path("path").exists(), "{entry}");
+        assert!(entry["index"].is_u64() && entry["stage"] == 1, "{entry}");
+    }
+    assert_eq!(yard.json("repair", &["--rebalance"])["warnings"], json!([]), "nothing was done");
+    yard.replace(0);
+    run(args!["decode", &yard.disks[1], &yard.disks[2], "--out", yard.folder.path().join("out")])
+        .expect(exit::DONE);
+    let text = yard.command("repair", &["--rebalance"]).expect(exit::DONE).text();
+    assert!(text.contains("2 shards written") && text.contains("any 1 of 3 folders"), "{text}");
+}
+
+/// What repair has written moves, too, although only the other files were named.
+#[test]
+fn shards_may_be_named_one_by_one() {
+    let yard = Yard::new("4+2", 2, 1);
+    fs::remove_file(yard.disks[0].join("object.5of6.paritas")).unwrap();
+    let mut arguments = args!["repair", "--rebalance", "--json", "--to", &yard.disks[1]].to_vec();
+    let named = names(&yard.disks[0]).into_iter();
+    arguments.extend(named.map(|name| yard.disks[0].join(name).into_os_string()));
+    let report = run(arguments).expect(exit::DONE).result();
+    assert_eq!(report["repaired"][0]["index"], 5, "{report}");
+    assert_eq!(yard.counts(), [5, 1], "no spread over two disks is better");
+    let both = yard.json("repair", &["--rebalance"]);
+    assert_eq!((&both["moved"], &both["losable_folders"]), (&json!([]), &json!([[1]])));
+}
+
+#[test]
+fn what_was_in_the_way_is_kept_counted_and_removed() {
+    let yard = Yard::new("4+2", 1, 1);
+    let victim = yard.disks[0].join("object.2of6.paritas");
+    let whole = fs::read(&victim).unwrap();
+    fs::write(&victim, "somebody's own").unwrap();
+    let report = yard.json("repair", &[]);
+    let moved = &report["moved_aside"][0];
+    assert_eq!(moved["from"], victim.to_str().unwrap(), "{report}");
+    let aside = PathBuf::from(moved["path"].as_str().unwrap());
+    assert_eq!(fs::read(&aside).unwrap(), b"somebody's own");
+    assert_eq!(fs::read(&victim).unwrap(), whole);
+    let name = aside.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("object.2of6.paritas.damaged-"), "{name}");
+
+    let leftover = json!([{"path": aside.to_str().unwrap(), "bytes": 14}]);
+    for command in ["info", "verify"] {
+        assert_eq!(yard.json(command, &[])["aside"], leftover);
+        let run = yard.command(command, &[]).expect(exit::DONE);
+        assert!(run.text().contains("1 file that repair moved aside, 14 B"), "{run}");
+        assert_eq!(run.stderr, "", "it is taken for no shard");
+    }
+    // Somebody works on the file: it stays.
+    fs::write(&aside, "somebody's work").unwrap();
+    let kept = yard.command("repair", &["--remove-moved-aside"]).expect(exit::DONE);
+    assert!(kept.stderr.contains("changed since") && aside.exists(), "{kept}");
+    fs::write(&aside, "somebody's own").unwrap();
+    // As long as the object is beyond repair, it may be what is left of a shard.
+    let all = snapshot(&yard.disks[0]);
+    for lost in [0, 1, 3] {
+        fs::remove_file(yard.disks[0].join(format!("object.{lost}of6.paritas"))).unwrap();
+    }
+    yard.command("repair", &["--remove-moved-aside"]).expect(exit::LOST);
+    assert!(aside.exists());
+    all.iter().for_each(|(name, bytes)| fs::write(yard.disks[0].join(name), bytes).unwrap());
+    let removed = yard.json("repair", &["--remove-moved-aside"]);
+    assert_eq!((&removed["removed"], aside.exists()), (&leftover, false));
+    assert_eq!(yard.json("verify", &[])["aside"], json!([]));
+    assert_eq!(yard.counts(), [6]);
+}

@@ -1,0 +1,121 @@
+//! What repair moves aside: a file that is no shard, but has the name of one that is to be written.
+//! It may be what is left of that shard, or somebody's own; so it is kept, under a name that says
+//! what it is:
+//!
+//! `NAME.3of6.paritas.damaged-<8 hex of the object's id>-<16 hex of a digest>`
+//!
+//! The digest is of the object's id and the file's content. So a file under such a name that still
+//! has that content was moved aside by repair, for this object, and may be removed by it; any other
+//! file stays.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::shard::format::ObjectId;
+use crate::shard::names;
+use crate::shard::object::Object;
+use crate::shard::place::rename_new;
+use crate::shown::shown;
+
+/// What the digest is derived for.
+const CONTEXT: &str = "Paritas: a file that repair moved aside";
+
+/// A file that repair moved aside, now or at some time before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AsideFile {
+    /// The path.
+    pub path: PathBuf,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+impl AsideFile {
+    /// Looks at a file whose name says that it was moved aside.
+    pub(crate) fn look(path: &Path) -> Option<Self> {
+        names::set_aside(path.file_name()?)?;
+        let metadata = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
+        Some(Self { path: path.to_owned(), bytes: metadata.len() })
+    }
+
+    /// Whether its name says that it was moved aside for this object.
+    pub(crate) fn is_named_for(&self, object: ObjectId) -> bool {
+        self.stated().is_some_and(|(id, _)| object.to_string().starts_with(id))
+    }
+
+    /// The beginning of the object's id and the digest that are in the name.
+    fn stated(&self) -> Option<(&str, &str)> {
+        names::set_aside(self.path.file_name()?)
+    }
+
+    /// Removes the file if it is what repair moved aside for this object. Returns whether it was.
+    fn remove(&self, object: ObjectId) -> Result<bool> {
+        let failed = |error| Error::io("removing", &self.path, &error);
+        match digest(&self.path, object) {
+            Ok(digest) if self.states(&digest) => fs::remove_file(&self.path).map_err(failed)?,
+            Ok(_) => return Ok(false),
+            // Another process was faster.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
+        Ok(true)
+    }
+
+    fn states(&self, digest: &str) -> bool {
+        self.stated().is_some_and(|(_, stated)| stated == digest)
+    }
+}
+
+impl Object {
+    /// The files that lie in the folders of a scan and, by their names, were moved aside by repair
+    /// for this object.
+    pub fn moved_aside(&self) -> &[AsideFile] {
+        &self.moved_aside
+    }
+
+    /// Removes those [files](Self::moved_aside) that still have the content that they had when
+    /// repair moved them aside; others are somebody's own. Returns what was removed. To be called
+    /// when the object is intact, for what was moved aside may be what is left of a shard.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Io`] if a file cannot be read or removed.
+    pub fn remove_moved_aside(&self) -> Result<Vec<AsideFile>> {
+        let mut removed = Vec::new();
+        for file in &self.moved_aside {
+            if file.remove(self.id())? {
+                removed.push(file.clone());
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// Moves a file aside that is in the way of a shard of this object; returns the new path.
+pub(crate) fn move_aside(path: &Path, object: ObjectId) -> Result<PathBuf> {
+    let failed = |error| Error::io("moving aside", path, &error);
+    let digest = digest(path, object).map_err(failed)?;
+    let name = path.file_name().unwrap_or_default();
+    let aside = path.with_file_name(names::moved_aside(name, &object.to_string()[..8], &digest));
+    match rename_new(path, &aside) {
+        // A file with the same content lies there already, so that this one adds nothing.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let known = AsideFile { path: aside.clone(), bytes: 0 };
+            let is_same = self::digest(&aside, object).is_ok_and(|digest| known.states(&digest));
+            if !is_same {
+                return Err(Error::exists(format!("{} is in the way", shown(&aside))));
+            }
+            fs::rename(path, &aside).map_err(failed)?;
+        }
+        renamed => renamed.map_err(failed)?,
+    }
+    Ok(aside)
+}
+
+fn digest(path: &Path, object: ObjectId) -> io::Result<String> {
+    let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
+    hasher.update(object.to_string().as_bytes());
+    hasher.update_reader(File::open(path)?)?;
+    Ok(hasher.finalize().to_hex()[..16].to_owned())
+}

@@ -1,0 +1,370 @@
+//! Folders as failure domains. A folder stands for a disk or a machine: what is in it is lost
+//! together. From where the shards of an object lie follows which folders may be lost.
+//!
+//! A folder that was given to a scan is one domain with all that is below it; another file's domain
+//! is the folder that it is in. Two paths that lead to the same folder are one domain.
+//!
+//! Whether a set of folders may be lost is decided from the shards that are left: by the code's
+//! tolerance where few enough are gone, else by the equations of what is left, which is exact for
+//! every code and for the graph of an LT code, too. The fullest folders are tried first; for codes
+//! of which any k shards are enough, theirs is the only loss to be tried. For others there may be
+//! too many sets to try all; then the answer is what is likely, and says so.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use paritas::erasure::combinations;
+
+use crate::shard::file_id::{FileId, file_id};
+use crate::shard::geometry::Geometry;
+use crate::shard::object::Object;
+use crate::shard::place::directory_of;
+use crate::shard::rateless;
+use crate::shown::{counted, shown};
+
+/// The most folders of which all sets are tried, to list those that may be lost together.
+const FEW_FOLDERS: usize = 6;
+
+/// How many sets of folders are tried for each size, at least and at most.
+const TRIALS: (usize, usize) = (64, 4096);
+
+/// How many cells are looked at in all trials of one size together, which takes a second at most.
+const TRIED_CELLS: usize = 1 << 19;
+
+/// What a new file system has in it.
+const LOST_AND_FOUND: &str = "lost+found";
+
+/// Which folders may be lost together, with what is intact in them now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Placement {
+    /// The folders that hold intact shards, in the order of these.
+    pub folders: Vec<FolderShards>,
+    /// Any this many of the folders may be lost together. 0 as well where too much is lost already.
+    pub tolerance: usize,
+    /// Whether [`Self::tolerance`] is certain. Where there are too many sets of folders to try all
+    /// of them, it is what trying some has shown.
+    pub is_certain: bool,
+    /// The largest sets of folders that may be lost together, as indices into [`Self::folders`].
+    /// `None` where there are more than a few folders.
+    pub losable: Option<Vec<Vec<usize>>>,
+}
+
+/// A folder and the shards of one object in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FolderShards {
+    /// The folder.
+    pub path: PathBuf,
+    /// The indices of shards that have an intact part there, ascending.
+    pub shards: Vec<usize>,
+}
+
+/// A folder that a scan was given.
+#[derive(Debug, Clone)]
+pub(crate) struct GivenFolder {
+    pub path: PathBuf,
+    canonical: PathBuf,
+    /// Whether nothing is in it, as in a disk that was replaced.
+    pub is_empty: bool,
+}
+
+impl GivenFolder {
+    /// Looks at a path, if it is a folder that can be read.
+    pub fn look(path: &Path) -> Option<Self> {
+        let names = fs::read_dir(path).ok()?.filter_map(|entry| Some(entry.ok()?.file_name()));
+        let is_empty = names.into_iter().all(|name| name == LOST_AND_FOUND);
+        Some(Self { path: path.to_owned(), canonical: fs::canonicalize(path).ok()?, is_empty })
+    }
+}
+
+/// Tells domains apart and numbers them in the order in which they are met.
+#[derive(Debug)]
+pub(crate) struct Domains<'a> {
+    given: &'a [GivenFolder],
+    known: Vec<(Option<FileId>, PathBuf)>,
+}
+
+impl<'a> Domains<'a> {
+    pub fn new(given: &'a [GivenFolder]) -> Self {
+        Self { given, known: Vec::new() }
+    }
+
+    /// Returns the number of the domain that a file is in.
+    pub fn of_file(&mut self, file: &Path) -> usize {
+        let holds = |folder: &&GivenFolder| {
+            file.starts_with(&folder.path) || file.starts_with(&folder.canonical)
+        };
+        let given = self.given.iter().filter(holds);
+        let nearest = given.max_by_key(|folder| folder.canonical.components().count());
+        self.of_folder(nearest.map_or_else(|| directory_of(file), |folder| &folder.path))
+    }
+
+    /// Returns the number of a folder.
+    pub fn of_folder(&mut self, folder: &Path) -> usize {
+        let id = file_id(folder);
+        let is_same = |(known_id, known): &(Option<FileId>, PathBuf)| match id {
+            Some(_) => *known_id == id,
+            None => known == folder,
+        };
+        self.known.iter().position(is_same).unwrap_or_else(|| {
+            self.known.push((id, folder.to_owned()));
+            self.known.len() - 1
+        })
+    }
+
+    /// The folders that were met, by number.
+    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.known.iter().map(|(_, path)| path)
+    }
+}
+
+impl Object {
+    /// The folders that were searched, and those that hold files of the object: where to look for
+    /// what has become of it.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let given = self.given.iter().map(|folder| folder.path.as_path());
+        let files = self.parts.iter().flatten();
+        let mut folders = Vec::new();
+        for folder in given.chain(files.map(|file| directory_of(file.path()))) {
+            if !folders.iter().any(|known| known == folder) {
+                folders.push(folder.to_owned());
+            }
+        }
+        folders
+    }
+
+    /// Tells which folders may be lost, from the files that look whole: what their blocks hold is
+    /// not read.
+    pub fn placement(&self) -> Placement {
+        self.placement_of(self.stage(), self.whole_files())
+    }
+
+    /// The same with a part in one more file.
+    pub(crate) fn placement_with(&self, part: usize, file: &Path) -> Placement {
+        self.placement_of(self.stage(), self.whole_files().chain([(part, file)]))
+    }
+
+    /// The files that look whole, by part.
+    pub(crate) fn whole_files(&self) -> impl Iterator<Item = (usize, &Path)> {
+        self.parts().iter().enumerate().flat_map(move |(part, files)| {
+            let whole = files.iter().filter(move |file| self.flaws(part, file).is_empty());
+            whole.map(move |file| (part, file.path()))
+        })
+    }
+
+    /// Tells which folders may be lost in a stage, where these files of parts are intact.
+    pub(crate) fn placement_of<'p>(
+        &self,
+        stage: u8,
+        files: impl Iterator<Item = (usize, &'p Path)>,
+    ) -> Placement {
+        let mut domains = Domains::new(&self.given);
+        let files = files.map(|(part, file)| (part, domains.of_file(file))).collect::<Vec<_>>();
+        let is_empty = self.length() == Some(0);
+        Spread::new(&self.geometry, stage, is_empty, &files).placement(&domains)
+    }
+}
+
+/// Tells which folders may be lost of an object that was just encoded into some.
+pub(crate) fn encoded_placement(geometry: &Geometry, length: u64, files: &[PathBuf]) -> Placement {
+    let mut domains = Domains::new(&[]);
+    let place = |(part, file): (usize, &PathBuf)| (part, domains.of_file(file));
+    let files = files.iter().enumerate().map(place).collect::<Vec<_>>();
+    Spread::new(geometry, 1, length == 0, &files).placement(&domains)
+}
+
+impl Placement {
+    /// Warns where fewer folders may be lost than shards (of an LT code, where no folder may be),
+    /// for an object in several folders, or in one although `wanted` are more.
+    pub(crate) fn warning(&self, geometry: &Geometry, stage: u8, wanted: usize) -> Option<String> {
+        let code = geometry.code();
+        let is_one = self.folders.len().max(wanted) < 2;
+        let fullest = self.folders.iter().max_by_key(|folder| folder.shards.len())?;
+        let tolerance = match code.graph() {
+            // What shards may be lost takes trying, which is not worth it where a folder may be.
+            Some(graph) if !is_one && self.tolerance == 0 => {
+                let all: Vec<usize> = (0..graph.blocks()).collect();
+                rateless::tolerance(graph, code.node_count(), &all)
+            }
+            Some(_) => 0,
+            None => geometry.tolerance(stage),
+        };
+        (!is_one && self.tolerance < tolerance).then(|| {
+            let likely = if code.graph().is_some() { "likely " } else { "" };
+            format!(
+                "{} share the folder {}: {} of {} may be lost together, whereas {} tolerates the \
+                 loss of {likely}any {}",
+                counted(fullest.shards.len(), "shard"),
+                shown(&fullest.path),
+                self.tolerance_text(),
+                counted(self.folders.len(), "folder"),
+                code.spec(),
+                counted(tolerance, "shard")
+            )
+        })
+    }
+
+    /// How many folders may be lost, in words that go before "of 3 folders may be lost".
+    pub fn tolerance_text(&self) -> String {
+        match (self.tolerance, self.is_certain) {
+            (0, true) => "none".to_owned(),
+            (0, false) => "likely none".to_owned(),
+            (count, true) => format!("any {count}"),
+            (count, false) => format!("likely any {count}"),
+        }
+    }
+}
+
+/// What came of trying sets of folders.
+enum Trial {
+    AllSurvive,
+    /// All that were tried, but there are more.
+    TriedSurvive,
+    SomeFail,
+}
+
+/// Where the parts of an object lie, by number of the domain.
+pub(crate) struct Spread<'a> {
+    geometry: &'a Geometry,
+    stage: u8,
+    /// Whether the object has no bytes, so that any shard is enough.
+    is_empty: bool,
+    /// The domains that hold each part.
+    holders: Vec<BTreeSet<usize>>,
+    /// The shards of which each domain holds a part.
+    shards: Vec<BTreeSet<usize>>,
+}
+
+impl<'a> Spread<'a> {
+    /// The spread of these parts, each with the domain of a file of it.
+    pub fn new(
+        geometry: &'a Geometry,
+        stage: u8,
+        is_empty: bool,
+        files: &[(usize, usize)],
+    ) -> Self {
+        let count = files.iter().map(|&(_, domain)| domain + 1).max().unwrap_or(0);
+        let mut shards = vec![BTreeSet::new(); count];
+        let mut holders = vec![BTreeSet::new(); geometry.parts_until(stage)];
+        for &(part, domain) in files {
+            shards[domain].insert(geometry.part(part).shard);
+            holders[part].insert(domain);
+        }
+        Self { geometry, stage, is_empty, holders, shards }
+    }
+
+    fn placement(&self, domains: &Domains<'_>) -> Placement {
+        let folders = domains.paths().zip(&self.shards);
+        let folders = folders.map(|(path, shards)| FolderShards {
+            path: path.clone(),
+            shards: shards.iter().copied().collect(),
+        });
+        let (tolerance, is_certain) = self.tolerance();
+        let losable = self.losable();
+        Placement { folders: folders.collect(), tolerance, is_certain, losable }
+    }
+
+    /// How many domains may be lost, whichever they are, and whether that is certain.
+    pub fn tolerance(&self) -> (usize, bool) {
+        let mut is_certain = true;
+        for count in 1..=self.shards.len() {
+            match self.try_losses_of(count) {
+                Trial::AllSurvive => {}
+                Trial::TriedSurvive => is_certain = false,
+                Trial::SomeFail => return (count - 1, is_certain),
+            }
+        }
+        (0, is_certain)
+    }
+
+    /// Tries losses of this many domains, the fullest first.
+    fn try_losses_of(&self, count: usize) -> Trial {
+        let fullest = self.fullest_first();
+        let worst = &fullest[..count];
+        if !self.survives(worst) {
+            return Trial::SomeFail;
+        }
+        // No other set of domains holds more shards.
+        let most: usize = worst.iter().map(|&domain| self.shards[domain].len()).sum();
+        if self.is_within_tolerance(&self.holders_without(&[]), most) {
+            return Trial::AllSurvive;
+        }
+        let mut sets = combinations(fullest.len(), count);
+        let mut tried = sets.by_ref().take(self.trials());
+        if tried.any(|set| !self.survives(&set.iter().map(|&at| fullest[at]).collect::<Vec<_>>())) {
+            return Trial::SomeFail;
+        }
+        if sets.next().is_some() { Trial::TriedSurvive } else { Trial::AllSurvive }
+    }
+
+    fn fullest_first(&self) -> Vec<usize> {
+        let mut domains: Vec<usize> = (0..self.shards.len()).collect();
+        domains.sort_by_key(|&domain| std::cmp::Reverse(self.shards[domain].len()));
+        domains
+    }
+
+    fn trials(&self) -> usize {
+        match self.geometry.code().graph() {
+            Some(graph) => rateless::trials(graph),
+            None => (TRIED_CELLS / self.geometry.code().cell_count()).clamp(TRIALS.0, TRIALS.1),
+        }
+    }
+
+    /// The largest sets of domains that may be lost, where there are few.
+    fn losable(&self) -> Option<Vec<Vec<usize>>> {
+        let count = self.shards.len();
+        if count > FEW_FOLDERS || 1 << count > self.trials() {
+            return None;
+        }
+        let mut largest: Vec<Vec<usize>> = Vec::new();
+        for set in (1..=count).rev().flat_map(|size| combinations(count, size)) {
+            let is_part = largest.iter().any(|known| set.iter().all(|at| known.contains(at)));
+            if !is_part && self.survives(&set) {
+                largest.push(set);
+            }
+        }
+        Some(largest)
+    }
+
+    /// Which parts are there when some domains are lost.
+    fn holders_without(&self, lost: &[usize]) -> Vec<bool> {
+        let is_left = |holders: &BTreeSet<usize>| holders.iter().any(|at| !lost.contains(at));
+        self.holders.iter().map(is_left).collect()
+    }
+
+    /// Whether the object can be had when some domains are lost.
+    fn survives(&self, lost: &[usize]) -> bool {
+        let left = self.holders_without(lost);
+        if !left.contains(&true) {
+            return false;
+        }
+        self.is_empty || self.is_within_tolerance(&left, 0) || self.is_solvable(&left)
+    }
+
+    /// Whether the code's tolerance in any stage so far allows this many losses besides those of
+    /// parts that are gone.
+    fn is_within_tolerance(&self, left: &[bool], more: usize) -> bool {
+        if self.geometry.code().graph().is_some() {
+            return false;
+        }
+        (1..=self.stage).any(|stage| {
+            let parts = 0..self.geometry.parts_until(stage);
+            let gone = parts.filter(|&part| !left[part]);
+            let gone: BTreeSet<usize> = gone.map(|part| self.geometry.part(part).shard).collect();
+            gone.len() + more <= self.geometry.tolerance(stage)
+        })
+    }
+
+    fn is_solvable(&self, left: &[bool]) -> bool {
+        let parts = (0..left.len()).filter(|&part| left[part]);
+        match self.geometry.code().graph() {
+            Some(graph) => {
+                let buffers = parts.flat_map(|part| self.geometry.part_buffers(part));
+                rateless::is_enough(graph, &self.geometry.lt_blocks(buffers))
+            }
+            None => self.geometry.is_solvable(&self.geometry.buffers_in(parts)),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Locks on folders, which are held while files in them get their names or lose them. Processes
+//! that write shards of the same object take turns there, and each looks again at what is in its
+//! way.
+//!
+//! The lock is the system's advisory one on the folder itself: it leaves no file behind, and is
+//! gone with its process. Where a file system has none, nothing is held; then only the renamings
+//! themselves, which replace nothing, keep processes apart.
+
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::shard::file_id::{FileId, file_id};
+use crate::shown::shown;
+
+/// How long to wait for another process. Naming files takes milliseconds, syncing a folder on a
+/// busy disk a few seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long to wait between two attempts.
+const INTERVAL: Duration = Duration::from_millis(2);
+
+/// Locks on some folders, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct FolderLocks(
+    #[expect(dead_code, reason = "a file is open as long as its lock is to be held")] Vec<File>,
+);
+
+impl FolderLocks {
+    /// Locks folders, in an order that is the same in all processes.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Busy`] if another process has held one of the locks for half a minute.
+    pub fn acquire<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Result<Self> {
+        Self::acquire_within(PATIENCE, folders)
+    }
+
+    fn acquire_within<'p>(
+        patience: Duration,
+        folders: impl IntoIterator<Item = &'p Path>,
+    ) -> Result<Self> {
+        let folders = folders.into_iter().filter_map(|folder| Some((file_id(folder)?, folder)));
+        let folders: BTreeMap<FileId, &Path> = folders.collect();
+        let deadline = Instant::now() + patience;
+        let locks = folders.into_values().map(|folder| lock(folder, deadline));
+        Ok(Self(locks.filter_map(Result::transpose).collect::<Result<_>>()?))
+    }
+}
+
+/// Locks a folder where that is possible.
+fn lock(folder: &Path, deadline: Instant) -> Result<Option<File>> {
+    let Ok(file) = File::open(folder) else { return Ok(None) };
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::Error(_)) => return Ok(None),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(INTERVAL),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::busy(format!(
+                    "another process is writing in {} and does not end; try again later",
+                    shown(folder)
+                )));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Threads that lock the same folders in different orders, some twice, are never in them
+    /// together.
+    #[test]
+    fn one_at_a_time() {
+        let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        let inside = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for worker in 0..4 {
+                let (folders, inside) = (&folders, &inside);
+                scope.spawn(move || {
+                    for turn in 0..20 {
+                        let path = |at: usize| folders[(worker + turn + at) % 3].path();
+                        let locks = FolderLocks::acquire([path(0), path(1), path(0), path(2)]);
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                        thread::yield_now();
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        drop(locks.unwrap());
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn nobody_waits_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = FolderLocks::acquire([folder.path()]).unwrap();
+        let patience = Duration::from_millis(20);
+        let error = FolderLocks::acquire_within(patience, [folder.path()]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Busy);
+        assert!(error.to_string().starts_with("another process"), "{error}");
+        drop(held);
+        FolderLocks::acquire_within(patience, [folder.path(), Path::new("/none")]).unwrap();
+    }
+}

@@ -1,0 +1,244 @@
+//! Rebalancing: shards of a whole object move between folders, so that as many folders as possible
+//! may be lost together.
+//!
+//! A shard moves by being written anew in the other folder, from its own blocks, each checked
+//! (or from others where one is damaged). Only when the new file is on the disk and has its name is
+//! the old one removed. So a shard may exist twice at some moments, but it always exists.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::shard::Progress;
+use crate::shard::folders::{Placement, Spread};
+use crate::shard::geometry::Part;
+use crate::shard::lock::FolderLocks;
+use crate::shard::object::Object;
+use crate::shard::place::{Replace, directory_of, sync_directories_of};
+use crate::shard::rebuild::make_from;
+use crate::shard::recognise::{ShardFile, recognise};
+use crate::shard::repair::{Rebuild, Targets};
+use crate::shard::sources::{Depth, Sources};
+use crate::shown::shown;
+
+/// What rebalancing did.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RebalanceReport {
+    /// The files that were moved.
+    pub moved: Vec<MovedShard>,
+    /// Which folders may be lost now.
+    pub placement: Placement,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// A shard, or a part of one, that has moved to another folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MovedShard {
+    /// The index.
+    pub shard: usize,
+    /// The stage of its part.
+    pub stage: u8,
+    /// The file that it was in.
+    pub from: PathBuf,
+    /// The file that it is in.
+    pub path: PathBuf,
+}
+
+/// Moves shards from the fullest folders to the emptiest, no more than it takes to be able to lose
+/// as many folders together as a level spread could. The folders are those that were given to the
+/// scan, as repair would use them, and `to` beside these. Everything is on the disk before anything
+/// is removed. `progress` gets the object's bytes for each shard that moves.
+///
+/// # Errors
+/// [`crate::ErrorKind::TooFewShards`] if a shard is missing or damaged, as far as is seen without
+/// reading it: repair comes first; [`crate::ErrorKind::Busy`] if another process moves or replaces
+/// the same shards, and [`crate::ErrorKind::Io`]. What has moved by then has moved whole.
+pub fn rebalance(
+    object: &Object,
+    to: Option<&Path>,
+    threads: usize,
+    progress: Progress<'_>,
+) -> Result<RebalanceReport> {
+    expect_whole(object)?;
+    let mut layout = Layout::new(object, to);
+    let mut moved = Vec::new();
+    for step in layout.plan() {
+        moved.extend(layout.carry_out(&step, threads, progress)?);
+    }
+    let files = layout.files.iter().map(|file| (file.part, file.path.as_path()));
+    let placement = object.placement_of(object.stage(), files);
+    let warning = placement.warning(&object.geometry, object.stage(), 0);
+    Ok(RebalanceReport { moved, placement, warnings: warning.into_iter().collect() })
+}
+
+fn expect_whole(object: &Object) -> Result<()> {
+    let is_whole = |(part, files): (usize, &Vec<ShardFile>)| {
+        files.iter().any(|file| object.flaws(part, file).is_empty())
+    };
+    match object.parts().iter().enumerate().all(is_whole) {
+        true => Ok(()),
+        false => Err(Error::too_few(format!(
+            "{}: shards are missing or damaged, so none was moved: repair comes first",
+            shown(object.name())
+        ))),
+    }
+}
+
+/// A whole file of a part, and the number of the domain that it is in.
+#[derive(Debug, Clone)]
+struct Whole {
+    part: usize,
+    domain: usize,
+    path: PathBuf,
+}
+
+/// A shard that is to move from one domain to another.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    shard: usize,
+    from: usize,
+    to: usize,
+}
+
+/// Where the whole files of an object are, and the folders of all domains.
+struct Layout<'a> {
+    object: &'a Object,
+    folders: Vec<PathBuf>,
+    files: Vec<Whole>,
+}
+
+impl<'a> Layout<'a> {
+    fn new(object: &'a Object, to: Option<&Path>) -> Self {
+        let mut targets = Targets::new(object, &[]);
+        to.iter().for_each(|to| targets.add_folder(to));
+        let whole = object.whole_files().map(|(part, path)| {
+            let domain = targets.domain_of(path);
+            Whole { part, domain, path: path.to_owned() }
+        });
+        let files = whole.collect();
+        Self { object, folders: targets.into_folders(), files }
+    }
+
+    /// The fewest of the steps to a level spread after which as many domains may be lost as after
+    /// all of them; none if as many may be lost now.
+    fn plan(&self) -> Vec<Step> {
+        let mut files = self.files.clone();
+        let mut tolerances = vec![self.tolerance(&files)];
+        let mut steps = Vec::new();
+        while let Some(step) = self.next_step(&files) {
+            steps.push(step);
+            let moves = |file: &&mut Whole| self.is_moved(file, &step);
+            files.iter_mut().filter(moves).for_each(|file| file.domain = step.to);
+            tolerances.push(self.tolerance(&files));
+        }
+        let best = tolerances.iter().max().copied().unwrap_or(0);
+        let needed = tolerances.iter().position(|&tolerance| tolerance == best).unwrap_or(0);
+        steps.truncate(needed);
+        steps
+    }
+
+    fn tolerance(&self, files: &[Whole]) -> usize {
+        let files: Vec<_> = files.iter().map(|file| (file.part, file.domain)).collect();
+        let is_empty = self.object.length() == Some(0);
+        Spread::new(&self.object.geometry, self.object.stage(), is_empty, &files).tolerance().0
+    }
+
+    fn is_moved(&self, file: &Whole, step: &Step) -> bool {
+        file.domain == step.from && self.object.part(file.part).shard == step.shard
+    }
+
+    /// A shard of the fullest domain that the emptiest one lacks, unless they are level.
+    fn next_step(&self, files: &[Whole]) -> Option<Step> {
+        let shards = |domain: usize| -> BTreeSet<usize> {
+            let there = files.iter().filter(|file| file.domain == domain);
+            there.map(|file| self.object.part(file.part).shard).collect()
+        };
+        let held: Vec<BTreeSet<usize>> = (0..self.folders.len()).map(shards).collect();
+        let from = (0..held.len()).max_by_key(|&at| (held[at].len(), std::cmp::Reverse(at)))?;
+        let to = (0..held.len()).min_by_key(|&at| held[at].len())?;
+        let movable = |shard: &&usize| {
+            let there = files.iter().filter(|file| file.domain == from);
+            let parts = there.filter(|file| self.object.part(file.part).shard == **shard);
+            let parts: Vec<usize> = parts.map(|file| file.part).collect();
+            // Of a part that is there twice, one copy would stay.
+            parts.iter().collect::<BTreeSet<_>>().len() == parts.len()
+        };
+        let shard = held[from].difference(&held[to]).filter(movable).max()?;
+        (held[from].len() > held[to].len() + 1).then_some(Step { shard: *shard, from, to })
+    }
+
+    /// Writes the parts of a shard in the other folder, and then removes their old files.
+    fn carry_out(
+        &mut self,
+        step: &Step,
+        threads: usize,
+        progress: Progress<'_>,
+    ) -> Result<Vec<MovedShard>> {
+        let moving: Vec<usize> =
+            (0..self.files.len()).filter(|&at| self.is_moved(&self.files[at], step)).collect();
+        let parts: Vec<usize> = moving.iter().map(|&at| self.files[at].part).collect();
+        let targets = Targets::new(self.object, &[]);
+        let name = |&part: &usize| targets.free_name(&self.folders[step.to], part);
+        let targets = parts.iter().map(name).collect::<Result<Vec<_>>>()?;
+        let paths: Vec<PathBuf> = targets.iter().map(|(path, _)| path.clone()).collect();
+        write_anew(self.object, &parts, targets, threads, progress)?;
+        let mut moved = Vec::new();
+        for (at, path) in moving.into_iter().zip(paths) {
+            let file = &mut self.files[at];
+            let Part { shard, stage } = self.object.part(file.part);
+            remove_old(self.object, file, &path)?;
+            let from = std::mem::replace(&mut file.path, path.clone());
+            file.domain = step.to;
+            moved.push(MovedShard { shard, stage, from, path });
+        }
+        Ok(moved)
+    }
+}
+
+/// Writes parts again from their own lanes, and of damaged segments from others.
+fn write_anew(
+    object: &Object,
+    parts: &[usize],
+    targets: Vec<(PathBuf, Replace)>,
+    threads: usize,
+    progress: Progress<'_>,
+) -> Result<()> {
+    let sources = Sources::open(object, parts.len())?;
+    let needed: Vec<usize> =
+        parts.iter().flat_map(|&part| object.geometry.part_buffers(part)).collect();
+    let rebuilds = Rebuild::create_all(object, targets, parts)?;
+    make_from(&sources, &needed, &rebuilds, threads, progress, |segment, number| {
+        sources.load(segment, number, Depth::Enough)?;
+        segment.compute_data()?;
+        Ok(true)
+    })?;
+    Rebuild::commit(rebuilds, &sources, true).map(|_| ())
+}
+
+/// Removes the file that a part was in, if the part is in the new one and no other process can
+/// remove that meanwhile.
+fn remove_old(object: &Object, old: &Whole, new: &Path) -> Result<()> {
+    let _locks = FolderLocks::acquire([directory_of(&old.path), directory_of(new)])?;
+    let is_there = recognise(new).is_ok_and(|shard| {
+        let is_it = shard.identity == object.identity && shard.part == object.part(old.part);
+        is_it && object.flaws(old.part, &shard.file).is_empty()
+    });
+    if !is_there {
+        return Err(Error::busy(format!(
+            "another process has changed {} meanwhile, so {} stays; run the command again",
+            shown(new),
+            shown(&old.path)
+        )));
+    }
+    match fs::remove_file(&old.path) {
+        // Another process has moved it, too.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io("removing", &old.path, &error)),
+        Ok(()) => sync_directories_of([old.path.as_path()].into_iter()),
+    }
+}
