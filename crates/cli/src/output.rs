@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -232,7 +231,7 @@ pub fn insert_name(object: &mut Value, key: &str, name: &OsStr) {
     match name.to_str() {
         Some(text) => object[key] = json!(text),
         None => {
-            let bytes = base64::engine::general_purpose::STANDARD.encode(name.as_bytes());
+            let bytes = base64::engine::general_purpose::STANDARD.encode(name.as_encoded_bytes());
             object[format!("{key}_bytes")] = json!(bytes);
         }
     }

@@ -30,6 +30,7 @@ mod error;
 pub mod foreign;
 pub mod shard;
 mod shown;
+mod system;
 
 pub use error::{Error, ErrorKind, Result};
 pub use shard::{

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, is_separator};
 
 use paritas_store::{DecodeTarget, Inventory, Object, Preserve, ShardState, decode};
 use serde_json::json;
@@ -25,7 +24,8 @@ pub fn run(args: &Decode, output: &Output) -> Outcome {
 
 /// Whether a path is or shall be a folder.
 fn is_folder(out: &Path) -> bool {
-    out.is_dir() || out.as_os_str().as_bytes().ends_with(b"/")
+    let last = out.as_os_str().as_encoded_bytes().last();
+    out.is_dir() || last.is_some_and(|&last| is_separator(last.into()))
 }
 
 /// Decodes each object, as far as it can be, to a file of its name; the exit code is that of the

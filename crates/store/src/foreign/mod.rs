@@ -30,9 +30,10 @@ use crate::foreign::fragments::{Fragment, Fragments};
 use crate::foreign::layout::Layout;
 use crate::foreign::spread::Spread;
 use crate::shard::attributes::{Access, Attributes};
-use crate::shard::place::{NewFile, Pending, Replace, allow_open_files, commit};
+use crate::shard::place::{NewFile, Pending, Replace, commit};
 use crate::shard::{DecodeTarget, EncodeJob, EncodeReport, Object, Progress, decode, encode};
 use crate::shown::shown;
+use crate::system::allow_open_files;
 
 /// A tool's way to store fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

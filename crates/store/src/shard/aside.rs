@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::shard::format::ObjectId;
 use crate::shard::names;
 use crate::shard::object::Object;
-use crate::shard::place::rename_new;
 use crate::shown::shown;
+use crate::system::rename_new;
 
 /// What the digest is derived for.
 const CONTEXT: &str = "Paritas: a file that repair moved aside";

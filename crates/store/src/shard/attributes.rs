@@ -2,12 +2,13 @@
 //! keeps the first two of its source, and a new file is never open to more people than the file
 //! that it is made from.
 
-use std::fs::{File, FileTimes, Metadata, Permissions};
+use std::fs::{File, FileTimes, Metadata};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::time::{Duration, SystemTime};
 
 use minicbor::{Decode, Encode};
+
+use crate::system;
 
 /// The bits of a mode that are stored: permissions, set-user-ID, set-group-ID and sticky bit.
 pub(crate) const STORED_MODE: u32 = 0o7777;
@@ -58,11 +59,9 @@ pub struct Timestamp {
 impl Attributes {
     /// Returns the attributes of a file.
     pub fn of(metadata: &Metadata) -> Self {
-        let owner = Owner { user: metadata.uid(), group: metadata.gid() };
-        let nanoseconds = u32::try_from(metadata.mtime_nsec()).unwrap_or(0);
-        let modified = Timestamp { seconds: metadata.mtime(), nanoseconds };
-        let mode = metadata.mode() & STORED_MODE;
-        Self { mode: Some(mode), modified: Some(modified), owner: Some(owner) }
+        let modified = metadata.modified().ok().and_then(Timestamp::of);
+        let mode = system::mode(metadata).map(|mode| mode & STORED_MODE);
+        Self { mode, modified, owner: Owner::of(metadata) }
     }
 
     /// Returns what is known of something that some files hold together: the permissions that all
@@ -76,7 +75,30 @@ impl Attributes {
     }
 }
 
+impl Owner {
+    /// Returns the owner of a file, on systems that number users.
+    fn of(metadata: &Metadata) -> Option<Self> {
+        system::owner(metadata).map(|(user, group)| Self { user, group })
+    }
+}
+
 impl Timestamp {
+    /// Returns a moment as the system counts.
+    fn of(time: SystemTime) -> Option<Self> {
+        let (seconds, nanoseconds) = match time.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(after) => (i64::try_from(after.as_secs()).ok()?, after.subsec_nanos()),
+            Err(error) => {
+                let before = error.duration();
+                let seconds = -i64::try_from(before.as_secs()).ok()?;
+                match before.subsec_nanos() {
+                    0 => (seconds, 0),
+                    nanoseconds => (seconds - 1, NANOSECONDS - nanoseconds),
+                }
+            }
+        };
+        Some(Self { seconds, nanoseconds })
+    }
+
     /// Whether the nanoseconds are less than a second.
     pub(crate) fn is_normal(self) -> bool {
         self.nanoseconds < NANOSECONDS
@@ -142,7 +164,8 @@ impl Access {
         let Some(owner) = self.owner else { return Ok(()) };
         give(file, owner)?;
         let metadata = file.metadata()?;
-        set_mode(file, metadata.mode() & (self.allowed(&metadata) | WRITER), &metadata)
+        let allowed = self.allowed(&metadata) | WRITER;
+        set_mode(file, &metadata, |mode| mode & allowed)
     }
 
     /// Gives a complete file its mode and time.
@@ -152,8 +175,7 @@ impl Access {
     pub fn settle(&self, file: &File) -> io::Result<()> {
         let metadata = file.metadata()?;
         let allowed = self.allowed(&metadata);
-        let mode = if self.masked { metadata.mode() & allowed } else { allowed };
-        set_mode(file, mode, &metadata)?;
+        set_mode(file, &metadata, |mode| if self.masked { mode & allowed } else { allowed })?;
         let time = self.modified.and_then(Timestamp::system_time);
         time.map_or(Ok(()), |time| tolerate(file.set_times(FileTimes::new().set_modified(time))))
     }
@@ -161,8 +183,8 @@ impl Access {
     /// Returns the mode. If the file could not be given to its group, whoever is in the group that
     /// it has instead gets no more than others get.
     fn allowed(&self, file: &Metadata) -> u32 {
-        match self.owner {
-            Some(owner) if owner.group != file.gid() => {
+        match self.owner.zip(Owner::of(file)) {
+            Some((owner, now)) if owner.group != now.group => {
                 self.mode & (!GROUP | self.mode << GROUP_SHIFT)
             }
             _ => self.mode,
@@ -174,19 +196,20 @@ impl Access {
 /// neither.
 fn give(file: &File, owner: Owner) -> io::Result<()> {
     let metadata = file.metadata()?;
-    let is = Owner { user: metadata.uid(), group: metadata.gid() };
-    if is != owner && fchown(file, Some(owner.user), Some(owner.group)).is_err() {
-        let _ = fchown(file, None, Some(owner.group));
+    let is_foreign = Owner::of(&metadata).is_some_and(|now| now != owner);
+    if is_foreign && system::set_owner(file, Some(owner.user), owner.group).is_err() {
+        let _ = system::set_owner(file, None, owner.group);
     }
     Ok(())
 }
 
-fn set_mode(file: &File, mode: u32, now: &Metadata) -> io::Result<()> {
-    let mode = mode & STORED_MODE;
-    if mode == now.mode() & STORED_MODE {
-        return Ok(());
+/// Changes the mode of a file, where files have modes.
+fn set_mode(file: &File, now: &Metadata, change: impl Fn(u32) -> u32) -> io::Result<()> {
+    let Some(now) = system::mode(now) else { return Ok(()) };
+    match change(now) & STORED_MODE {
+        same if same == now => Ok(()),
+        mode => tolerate(system::set_mode(file, mode)),
     }
-    tolerate(file.set_permissions(Permissions::from_mode(mode)))
 }
 
 /// Ignores the refusal of a file system that has no modes or times, or not these.
@@ -206,11 +229,11 @@ fn tolerate(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use std::fs;
-    use std::os::unix::fs::OpenOptionsExt;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 
     fn modes(access: Access) -> [u32; 3] {
         let folder = tempfile::tempdir().unwrap();

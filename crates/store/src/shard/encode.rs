@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{IoSlice, Read};
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -19,6 +18,7 @@ use crate::shard::geometry::{DEFAULT_BLOCK_BYTES, Geometry};
 use crate::shard::place::{NewFile, Pending, Replace, commit_over, existing};
 use crate::shard::segment::{BlockId, Segment};
 use crate::shown::{counted, shown};
+use crate::system::name_bytes;
 
 /// What is to be encoded, how, and where to.
 #[derive(Debug, Clone)]
@@ -203,7 +203,7 @@ impl Preparation<'_> {
 }
 
 fn shape(job: &EncodeJob) -> Result<(Geometry, Identity)> {
-    check_name(job.name.as_bytes())
+    check_name(name_bytes(&job.name))
         .map_err(|how| Error::parameters(format!("{}: {how}", shown(&job.name))))?;
     if job.directories.is_empty() {
         return Err(Error::parameters("there is no directory to write shards to"));

@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 
 use paritas::erasure::combinations;
 
-use crate::shard::file_id::{FileId, file_id};
 use crate::shard::geometry::Geometry;
 use crate::shard::object::Object;
 use crate::shard::place::directory_of;
 use crate::shard::rateless;
 use crate::shown::{counted, shown};
+use crate::system::{FileId, file_id};
 
 /// The most folders of which all sets are tried, to list those that may be lost together.
 const FEW_FOLDERS: usize = 6;

@@ -139,7 +139,6 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
 use std::str::FromStr;
 
 use crc_fast::{CrcAlgorithm, checksum};
@@ -148,6 +147,7 @@ use minicbor::{Decode, Encode};
 use crate::error::{Error, Result};
 use crate::shard::attributes::{STORED_MODE, Timestamp};
 use crate::shard::geometry::MAX_PACKET;
+use crate::system::{name_bytes, name_of};
 
 const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";
 pub(crate) const END_MAGIC: [u8; 8] = *b"\x1a\n\rSTRP\x89";
@@ -337,7 +337,7 @@ impl Identity {
             packet: 0,
             stripes: 0,
             object,
-            name: name.as_bytes().to_vec(),
+            name: name_bytes(name).to_vec(),
             shards: u32::try_from(code.node_count()).unwrap_or(u32::MAX),
             length_hint: None,
             mode: None,
@@ -347,7 +347,7 @@ impl Identity {
 
     /// The object's base name.
     pub fn name(&self) -> &OsStr {
-        OsStr::from_bytes(&self.name)
+        name_of(&self.name)
     }
 
     /// Layout of the bytes of a lane: `packets` or `words`.

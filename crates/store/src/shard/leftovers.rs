@@ -16,7 +16,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use paritas::CodecOptions;
@@ -27,6 +26,7 @@ use crate::shard::geometry::Part;
 use crate::shard::names;
 use crate::shard::object::{Inventory, Object, scan_files};
 use crate::shard::recognise::Recognised;
+use crate::system::name_of;
 
 /// Files of one object that a process left behind when it was killed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +138,7 @@ pub(super) fn temporary(
 ) -> Vec<Leftover> {
     let mut sets: BTreeMap<(OsString, Option<ObjectId>), TemporarySet> = BTreeMap::new();
     for (path, recognised) in files {
-        let Some(name) = name_of(&path, recognised.as_ref()) else { continue };
+        let Some(name) = object_name(&path, recognised.as_ref()) else { continue };
         let object = recognised.as_ref().map(|recognised| recognised.identity.object);
         let set = sets.entry((name, object)).or_default();
         set.files.push(path);
@@ -168,10 +168,10 @@ struct TemporarySet {
 }
 
 /// The name of the object that a temporary file is of, if it is of any.
-fn name_of(path: &Path, recognised: Option<&Recognised>) -> Option<OsString> {
+fn object_name(path: &Path, recognised: Option<&Recognised>) -> Option<OsString> {
     if let Some(recognised) = recognised {
         return Some(recognised.identity.name().to_owned());
     }
     let shard = names::of_temporary(path.file_name()?)?;
-    names::parse(shard).map(|parsed| OsStr::from_bytes(parsed.name).to_owned())
+    names::parse(shard).map(|parsed| name_of(parsed.name).to_owned())
 }

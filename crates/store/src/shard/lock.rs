@@ -13,8 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::shard::file_id::{FileId, file_id};
 use crate::shown::shown;
+use crate::system::{FileId, file_id};
 
 /// How long to wait for another process. Naming files takes milliseconds, syncing a folder on a
 /// busy disk a few seconds.

@@ -14,7 +14,6 @@ mod choose;
 mod crew;
 mod decode;
 mod encode;
-mod file_id;
 mod folders;
 mod geometry;
 mod leftovers;

@@ -16,12 +16,11 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::DirEntryExt;
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 use crate::shown::shown;
+use crate::system::{entry_number, name_bytes, name_of, owned_name};
 
 /// The longest name of a file on any common file system.
 const MAX_FILE_NAME: usize = 255;
@@ -52,7 +51,7 @@ impl<'a> ShardName<'a> {
         let width = count.to_string().len();
         let middle = format!(".{index:0width$}of{count}");
         let stage = added.map_or_else(String::new, |stage| format!(".stage{stage}"));
-        let name = Self { name: name.as_bytes(), middle, stage };
+        let name = Self { name: name_bytes(name), middle, stage };
         let length = name.finished().len();
         if length <= MAX_FILE_NAME {
             return Ok(name);
@@ -60,7 +59,7 @@ impl<'a> ShardName<'a> {
         Err(Error::parameters(format!(
             "the shards of {} would have names of {length} bytes; file systems allow \
              {MAX_FILE_NAME}: give a name of at most {} bytes",
-            shown(OsStr::from_bytes(name.name)),
+            shown(name_of(name.name)),
             MAX_FILE_NAME - (length - name.name.len())
         )))
     }
@@ -78,7 +77,7 @@ impl<'a> ShardName<'a> {
 
     fn join(&self, number: &str) -> OsString {
         let [middle, stage] = [&self.middle, &self.stage].map(String::as_bytes);
-        OsString::from_vec([self.name, middle, number.as_bytes(), stage, EXTENSION].concat())
+        owned_name([self.name, middle, number.as_bytes(), stage, EXTENSION].concat())
     }
 }
 
@@ -104,9 +103,9 @@ pub(crate) fn moved_aside(name: &OsStr, id: &str, digest: &str) -> OsString {
 /// The beginning of the object's id and the digest in the name of a file that was moved aside.
 pub(crate) fn set_aside(file: &OsStr) -> Option<(&str, &str)> {
     let (id, digest) = ASIDE_DIGITS;
-    let name = file.as_bytes();
+    let name = name_bytes(file);
     let (rest, stated) = name.split_at_checked(name.len().checked_sub(id + 1 + digest)?)?;
-    parse(OsStr::from_bytes(rest.strip_suffix(DAMAGED)?))?;
+    parse(name_of(rest.strip_suffix(DAMAGED)?))?;
     let (stated_id, stated_digest) = std::str::from_utf8(stated).ok()?.split_once('-')?;
     let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let fits = (stated_id.len(), stated_digest.len()) == ASIDE_DIGITS;
@@ -115,17 +114,17 @@ pub(crate) fn set_aside(file: &OsStr) -> Option<(&str, &str)> {
 
 /// Joins the three, cutting the object's name in the middle one if all were too long.
 fn decorate(prefix: &[u8], name: &OsStr, suffix: &[u8]) -> OsString {
-    let name = name.as_bytes();
-    let object = parse(OsStr::from_bytes(name)).map_or(name.len(), |parsed| parsed.name.len());
+    let name = name_bytes(name);
+    let object = parse(name_of(name)).map_or(name.len(), |parsed| parsed.name.len());
     let excess = (prefix.len() + name.len() + suffix.len()).saturating_sub(MAX_FILE_NAME);
     let kept = object.saturating_sub(excess);
-    OsString::from_vec([prefix, &name[..kept], &name[object..], suffix].concat())
+    owned_name([prefix, &name[..kept], &name[object..], suffix].concat())
 }
 
 /// The names of finished and old shard files in some folders, with the number of each file.
 pub(crate) fn list(folders: &[PathBuf]) -> BTreeSet<(OsString, u64)> {
     let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
-    let entries = entries.filter_map(|entry| entry.ok().map(|e| (e.file_name(), e.ino())));
+    let entries = entries.filter_map(|entry| entry.ok().map(|e| (e.file_name(), entry_number(&e))));
     entries.filter(|(name, _)| parse(name).is_some()).collect()
 }
 
@@ -141,7 +140,7 @@ pub(crate) struct ParsedName<'a> {
 impl ParsedName<'_> {
     /// Whether this is a shard file of an object of that name.
     pub fn belongs_to(&self, name: &OsStr) -> bool {
-        let name = name.as_bytes();
+        let name = name_bytes(name);
         self.name == name
             || self.old
                 && !self.name.is_empty()
@@ -157,7 +156,7 @@ const MAX_SUFFIX: usize = 64;
 pub(crate) fn parse(file: &OsStr) -> Option<ParsedName<'_>> {
     let finished = without_old(file);
     let old = finished != file;
-    let stem = without_stage(finished.as_bytes().strip_suffix(EXTENSION)?);
+    let stem = without_stage(name_bytes(finished).strip_suffix(EXTENSION)?);
     let dot = stem.iter().rposition(|&byte| byte == b'.')?;
     let (name, middle) = (&stem[..dot], &stem[dot + 1..]);
     let middle = std::str::from_utf8(middle).ok()?;
@@ -177,7 +176,7 @@ fn without_stage(stem: &[u8]) -> &[u8] {
 
 /// A file's name without the mark of being about to be replaced.
 pub(crate) fn without_old(file: &OsStr) -> &OsStr {
-    strip_random(file.as_bytes(), OLD).map_or(file, OsStr::from_bytes)
+    strip_random(name_bytes(file), OLD).map_or(file, name_of)
 }
 
 /// Whether a file's name is that of one being written, by an encoding or anything else here.
@@ -187,8 +186,8 @@ pub(crate) fn is_temporary(file: &OsStr) -> bool {
 
 /// The name that a file is to have which is being written under this one.
 pub(crate) fn of_temporary(file: &OsStr) -> Option<&OsStr> {
-    let name = file.as_bytes().strip_prefix(b".")?;
-    strip_random(name, TEMPORARY).map(OsStr::from_bytes)
+    let name = name_bytes(file).strip_prefix(b".")?;
+    strip_random(name, TEMPORARY).map(name_of)
 }
 
 /// Removes `.<8 hex>` and a suffix.
@@ -278,7 +277,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_names(bytes in proptest::collection::vec(any::<u8>(), 1..260)) {
-            let name = OsStr::from_bytes(&bytes);
+            let name = name_of(&bytes);
             let _ = parse(name);
             let _ = is_temporary(name);
             let _ = set_aside(name);

@@ -13,7 +13,6 @@ use crate::error::{Error, Result};
 use crate::shard::aside::AsideFile;
 use crate::shard::attributes::Timestamp;
 use crate::shard::choose::tell_apart;
-use crate::shard::file_id::{FileId, file_id};
 use crate::shard::folders::GivenFolder;
 use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
 use crate::shard::geometry::{Extent, Geometry, Part, planned_bytes};
@@ -22,6 +21,7 @@ use crate::shard::names::{self, ShardName};
 use crate::shard::recognise::{NoShard, Recognised, ShardFile, recognise};
 use crate::shard::unread::Unread;
 use crate::shown::{counted, shown};
+use crate::system::{FileId, file_id};
 
 /// What was found at some paths.
 #[derive(Debug, Default)]

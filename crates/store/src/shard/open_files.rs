@@ -8,9 +8,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rustix::io::Errno;
-
 use crate::shard::positional::read_at;
+use crate::system::is_scarcity;
 
 /// The files that are open.
 #[derive(Debug)]
@@ -117,12 +116,6 @@ impl State {
         let idle = self.open.iter().position(|(_, file)| Arc::strong_count(file) == 1);
         idle.is_some_and(|idle| self.open.remove(idle).is_some())
     }
-}
-
-/// Whether it is descriptors that are lacking, of this process or of the whole system.
-fn is_scarcity(error: &io::Error) -> bool {
-    let scarce = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
-    error.raw_os_error().is_some_and(|code| scarce.contains(&code))
 }
 
 /// Whether an error in opening a file leaves it unknown what the file holds. Where there is no

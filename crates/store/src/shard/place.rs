@@ -6,17 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, renameat_with};
-use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::error::{Error, Result};
 use crate::shard::aside::move_aside;
@@ -28,6 +22,10 @@ use crate::shard::open_files::OpenFiles;
 use crate::shard::recognise::recognise;
 use crate::shard::{names, positional};
 use crate::shown::shown;
+use crate::system::{
+    allow_open_files, create_new, create_unnamed, link_unnamed, rename_new, rename_over,
+    sync_directory,
+};
 
 /// What may become of a file that already has the name of a new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,9 +162,7 @@ impl Pending {
     /// Gives the complete file a temporary name, if it has none yet.
     fn name(&mut self) -> Result<()> {
         if let (None, Handle::Open(file)) = (&self.temporary, &self.file) {
-            let descriptor = descriptor_path(file);
-            let link =
-                |path: &Path| Ok(linkat(CWD, &descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW)?);
+            let link = |path: &Path| link_unnamed(file, path);
             let ((), path) = under_temporary_name(&self.target, link)?;
             self.temporary = Some(path);
         }
@@ -226,7 +222,7 @@ impl Pending {
             _ => None,
         };
         let replaces = self.replace == Replace::Always || occupant == Occupant::SamePart;
-        let rename = if replaces { fs::rename } else { rename_new };
+        let rename = if replaces { rename_over } else { rename_new };
         match rename(self.temporary.as_deref().unwrap_or(&self.target), &self.target) {
             Ok(()) if replaces => self.published = Some(Published::Replacing),
             Ok(()) => self.published = Some(Published::New),
@@ -268,23 +264,12 @@ impl Drop for Pending {
 
 /// Makes a file under a temporary name.
 fn create_named(file: &NewFile) -> Result<(File, PathBuf)> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true).mode(file.access.at_creation());
-    under_temporary_name(&file.target, |path| options.open(path))
+    under_temporary_name(&file.target, |path| create_new(path, file.access.at_creation()))
 }
 
 /// Makes a file without a name, where the system can do so and name it later.
 fn without_name(file: &NewFile) -> Option<File> {
-    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(file.access.at_creation());
-    let directory = directory_of(&file.target);
-    let file = File::from(rustix::fs::openat(CWD, directory, flags, mode).ok()?);
-    fs::symlink_metadata(descriptor_path(&file)).is_ok().then_some(file)
-}
-
-/// The path through which an open file is linked to a name.
-fn descriptor_path(file: &File) -> PathBuf {
-    Path::new("/proc/self/fd").join(file.as_raw_fd().to_string())
+    create_unnamed(directory_of(&file.target), file.access.at_creation())
 }
 
 /// Makes something under a temporary name that is free.
@@ -390,25 +375,6 @@ fn undo(files: &[Pending], set_aside: &[(PathBuf, PathBuf)]) {
     }
 }
 
-/// Renames without replacing anything, also where the file system cannot do so by itself.
-pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => link_and_remove(from, to),
-        result => Ok(result?),
-    }
-}
-
-/// A hard link is refused where the name is taken. File systems without links (FAT) leave a
-/// moment between the look and the renaming.
-fn link_and_remove(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::hard_link(from, to) {
-        Ok(()) => fs::remove_file(from),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        Err(_) if fs::symlink_metadata(to).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
-        Err(_) => fs::rename(from, to),
-    }
-}
-
 /// Syncs the files of each directory in a thread of its own: directories tend to be disks.
 fn sync_files(files: &[Pending]) -> Result<()> {
     let mut directories: BTreeMap<&Path, Vec<&Pending>> = BTreeMap::new();
@@ -438,13 +404,7 @@ pub(crate) fn sync_directories_of<'a>(files: impl Iterator<Item = &'a Path>) -> 
     directories.sort_unstable();
     directories.dedup();
     directories.into_iter().try_for_each(|directory| {
-        match File::open(directory).and_then(|opened| opened.sync_all()) {
-            // Some network file systems cannot sync a directory.
-            Err(error) if error.kind() != io::ErrorKind::InvalidInput => {
-                Err(Error::io("syncing", directory, &error))
-            }
-            _ => Ok(()),
-        }
+        sync_directory(directory).map_err(|error| Error::io("syncing", directory, &error))
     })
 }
 
@@ -479,22 +439,6 @@ pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<Path
     Ok(found)
 }
 
-/// How many files this process has open besides those that it counts.
-const OTHER_FILES: u64 = 64;
-
-/// Lets this process have so many more files open, as far as the system allows. Returns how many
-/// are allowed, which may be none where few are.
-pub(crate) fn allow_open_files(count: usize) -> usize {
-    let mut limit = getrlimit(Resource::Nofile);
-    let wanted = count as u64 + OTHER_FILES;
-    if limit.current.is_some_and(|current| current < wanted) {
-        limit.current = limit.maximum.map(|most| most.min(wanted)).or(Some(wanted));
-        let _ = setrlimit(Resource::Nofile, limit);
-    }
-    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(wanted);
-    allowed.saturating_sub(OTHER_FILES).min(count as u64) as usize
-}
-
 fn random() -> Result<u32> {
     getrandom::u32().map_err(|error| Error::stream("drawing random numbers", error.into()))
 }
@@ -502,6 +446,7 @@ fn random() -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::link_and_remove;
 
     /// A directory with an old file and a way to look at it.
     fn directory() -> (tempfile::TempDir, PathBuf, PathBuf) {
@@ -586,13 +531,5 @@ mod tests {
         commit_over(&[], old_set, files().into(), false).unwrap();
         assert_eq!((fs::read(&old).unwrap(), new.exists()), (b"new".to_vec(), true));
         assert_eq!(count(&directory), 3);
-    }
-
-    #[test]
-    fn more_files_may_be_open() {
-        let most = getrlimit(Resource::Nofile).maximum;
-        allow_open_files(3000);
-        let current = getrlimit(Resource::Nofile).current;
-        assert!(current.is_none_or(|current| current >= 3000 || Some(current) == most));
     }
 }

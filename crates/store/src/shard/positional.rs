@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 
-use rustix::io::Errno;
+use crate::system::{read_once, write_once};
 
 /// The most slices that one system call takes.
 const MAX_SLICES: usize = 1024;
@@ -22,14 +22,14 @@ pub(crate) fn read_at(
     IoSliceMut::advance_slices(&mut left, 0);
     while !left.is_empty() {
         let batch = left.len().min(MAX_SLICES);
-        match rustix::io::preadv(file, &mut left[..batch], offset) {
+        match read_once(file, &mut left[..batch], offset) {
             Ok(0) => break,
             Ok(read) => {
                 offset += read as u64;
                 IoSliceMut::advance_slices(&mut left, read);
             }
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
     Ok((offset - start) as usize)
@@ -69,14 +69,14 @@ pub(crate) fn write_at(file: &File, slices: &mut [IoSlice<'_>], mut offset: u64)
     IoSlice::advance_slices(&mut left, 0);
     while !left.is_empty() {
         let batch = left.len().min(MAX_SLICES);
-        match rustix::io::pwritev(file, &left[..batch], offset) {
+        match write_once(file, &left[..batch], offset) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(written) => {
                 offset += written as u64;
                 IoSlice::advance_slices(&mut left, written);
             }
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(())

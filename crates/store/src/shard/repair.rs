@@ -21,8 +21,7 @@ use crate::shard::lock::FolderLocks;
 use crate::shard::names;
 use crate::shard::object::Object;
 use crate::shard::place::{
-    MovedAside, NewFile, Occupant, Pending, Replace, commit_over, directory_of, rename_new,
-    sync_directories_of,
+    MovedAside, NewFile, Occupant, Pending, Replace, commit_over, directory_of, sync_directories_of,
 };
 use crate::shard::rebuild::{Attempt, rebuild_missing};
 use crate::shard::recognise::ShardFile;
@@ -30,6 +29,7 @@ use crate::shard::segment::{BlockId, Segment};
 use crate::shard::sources::{Depth, Sources};
 use crate::shard::verify::{DigestCheck, ShardState, Status, VerifyReport, verify};
 use crate::shown::shown;
+use crate::system::{rename_new, rename_over};
 
 /// How to repair.
 #[derive(Debug, Clone)]
@@ -207,7 +207,7 @@ pub(super) fn name_one(
     let _locks = FolderLocks::acquire([directory_of(&path)])?;
     let is_damaged =
         damaged.contains(&&*path) && object.occupant(part, &path) == Occupant::SamePart;
-    let rename = if is_damaged { fs::rename } else { rename_new };
+    let rename = if is_damaged { rename_over } else { rename_new };
     match rename(good[0], &path) {
         Ok(()) => Ok(Some(path)),
         // The name is taken: the part stays where it is, whole.

@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 use crate::shard::geometry::{CHECKSUM, Extent, Geometry, Part};
 use crate::shard::object::Object;
 use crate::shard::open_files::{Input, OpenFiles};
-use crate::shard::place::allow_open_files;
 use crate::shard::rateless;
 use crate::shard::recognise::ShardFile;
 use crate::shard::segment::{BlockId, LaneFlaw, Segment};
 use crate::shard::unread::Unread;
 use crate::shown::shown;
+use crate::system::allow_open_files;
 
 /// All files of an object.
 #[derive(Debug)]

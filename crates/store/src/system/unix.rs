@@ -1,0 +1,172 @@
+//! Linux, macOS and their relatives.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirEntry, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirEntryExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::Path;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use crate::system::link_and_remove;
+
+/// The device of a file or folder, and its number there.
+pub(crate) type FileId = (u64, u64);
+
+/// Number of files that this process has open besides those that it counts.
+const OTHER_FILES: u64 = 64;
+
+/// Returns the bytes of a name.
+pub(crate) fn name_bytes(name: &OsStr) -> &[u8] {
+    name.as_bytes()
+}
+
+/// Returns the name that has these bytes.
+pub(crate) fn name_of(bytes: &[u8]) -> &OsStr {
+    OsStr::from_bytes(bytes)
+}
+
+/// Returns the name that has these bytes.
+pub(crate) fn owned_name(bytes: Vec<u8>) -> OsString {
+    OsString::from_vec(bytes)
+}
+
+/// Returns what tells the file or folder that a path leads to from all others.
+pub(crate) fn file_id(path: &Path) -> Option<FileId> {
+    fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Returns the number of a file in its folder.
+pub(crate) fn entry_number(entry: &DirEntry) -> u64 {
+    entry.ino()
+}
+
+/// Reads once at a position; returns the number of bytes read.
+pub(crate) fn read_once(
+    file: &File,
+    slices: &mut [IoSliceMut<'_>],
+    offset: u64,
+) -> io::Result<usize> {
+    Ok(rustix::io::preadv(file, slices, offset)?)
+}
+
+/// Writes once at a position; returns the number of bytes written.
+pub(crate) fn write_once(file: &File, slices: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+    Ok(rustix::io::pwritev(file, slices, offset)?)
+}
+
+/// Renames without replacing anything, also where the file system cannot do so by itself.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => link_and_remove(from, to),
+        result => Ok(result?),
+    }
+}
+
+/// Renames over what has the name.
+pub(crate) fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)
+}
+
+/// Makes the names in a directory last. Some network file systems cannot sync a directory.
+pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
+    match File::open(directory).and_then(|opened| opened.sync_all()) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        done => done,
+    }
+}
+
+/// Creates a file that must not exist, for reading and writing, with these permissions.
+pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)
+}
+
+/// Makes a file without a name in a directory, where the system can do so and name it later.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn create_unnamed(directory: &Path, mode: u32) -> Option<File> {
+    use rustix::fs::{Mode, OFlags, openat};
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    let file = File::from(openat(CWD, directory, flags, Mode::from_raw_mode(mode)).ok()?);
+    fs::symlink_metadata(descriptor_path(&file)).is_ok().then_some(file)
+}
+
+/// Gives a file from [`create_unnamed`] a name.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn link_unnamed(file: &File, path: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, linkat};
+    Ok(linkat(CWD, descriptor_path(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+/// Returns the path through which an open file is linked to a name.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn descriptor_path(file: &File) -> std::path::PathBuf {
+    use std::os::fd::AsRawFd;
+    Path::new("/proc/self/fd").join(file.as_raw_fd().to_string())
+}
+
+/// Returns `None`: files have names from the beginning.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn create_unnamed(_directory: &Path, _mode: u32) -> Option<File> {
+    None
+}
+
+/// Never called, because there are no files without names.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn link_unnamed(_file: &File, _path: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Lets this process have `count` more files open, as far as the system allows. Returns how many of
+/// them are allowed, which may be none where few are.
+pub(crate) fn allow_open_files(count: usize) -> usize {
+    let mut limit = getrlimit(Resource::Nofile);
+    let wanted = count as u64 + OTHER_FILES;
+    if limit.current.is_some_and(|current| current < wanted) {
+        limit.current = limit.maximum.map(|most| most.min(wanted)).or(Some(wanted));
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(wanted);
+    allowed.saturating_sub(OTHER_FILES).min(count as u64) as usize
+}
+
+/// Whether a file could not be opened because this process or the system has too many open.
+pub(crate) fn is_scarcity(error: &io::Error) -> bool {
+    let scarce = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|code| scarce.contains(&code))
+}
+
+/// Returns the permissions, set-id bits and sticky bit of a file.
+pub(crate) fn mode(file: &Metadata) -> Option<u32> {
+    Some(file.mode() & 0o7777)
+}
+
+/// Sets what [`mode`] returns.
+pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(mode))
+}
+
+/// Returns the numbers of the user and the group that a file belongs to.
+pub(crate) fn owner(file: &Metadata) -> Option<(u32, u32)> {
+    Some((file.uid(), file.gid()))
+}
+
+/// Gives a file to a user, if one is given, and to a group.
+pub(crate) fn set_owner(file: &File, user: Option<u32>, group: u32) -> io::Result<()> {
+    fchown(file, user, Some(group))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_files_may_be_open() {
+        let most = getrlimit(Resource::Nofile).maximum;
+        allow_open_files(3000);
+        let current = getrlimit(Resource::Nofile).current;
+        assert!(current.is_none_or(|current| current >= 3000 || Some(current) == most));
+    }
+}

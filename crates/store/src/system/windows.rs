@@ -1,0 +1,134 @@
+//! Windows.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirEntry, File, Metadata, OpenOptions};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::windows::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::system::link_and_remove;
+
+/// The path of a file or folder without links and detours.
+pub(crate) type FileId = PathBuf;
+
+/// `ERROR_TOO_MANY_OPEN_FILES`.
+const TOO_MANY_OPEN_FILES: i32 = 4;
+
+/// What an object is called whose name is not UTF-8 and so cannot be a name here. It can still be
+/// chosen by its id.
+const UNNAMEABLE: &str = "not-utf-8";
+
+/// Returns the bytes of a name.
+pub(crate) fn name_bytes(name: &OsStr) -> &[u8] {
+    name.as_encoded_bytes()
+}
+
+/// Returns the name that has these bytes.
+pub(crate) fn name_of(bytes: &[u8]) -> &OsStr {
+    OsStr::new(std::str::from_utf8(bytes).unwrap_or(UNNAMEABLE))
+}
+
+/// Returns the name that has these bytes.
+pub(crate) fn owned_name(bytes: Vec<u8>) -> OsString {
+    name_of(&bytes).to_owned()
+}
+
+/// Returns what tells the file or folder that a path leads to from all others.
+pub(crate) fn file_id(path: &Path) -> Option<FileId> {
+    fs::canonicalize(path).ok()
+}
+
+/// Returns something that changes when another file gets the name: when it was made.
+pub(crate) fn entry_number(entry: &DirEntry) -> u64 {
+    use std::os::windows::fs::MetadataExt;
+    entry.metadata().map_or(0, |metadata| metadata.creation_time())
+}
+
+/// Reads once at a position; returns the number of bytes read.
+pub(crate) fn read_once(
+    file: &File,
+    slices: &mut [IoSliceMut<'_>],
+    offset: u64,
+) -> io::Result<usize> {
+    let first = slices.iter_mut().find(|slice| !slice.is_empty());
+    first.map_or(Ok(0), |slice| file.seek_read(slice, offset))
+}
+
+/// Writes once at a position; returns the number of bytes written.
+pub(crate) fn write_once(file: &File, slices: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+    let first = slices.iter().find(|slice| !slice.is_empty());
+    first.map_or(Ok(0), |slice| file.seek_write(slice, offset))
+}
+
+/// Renames without replacing anything.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    link_and_remove(from, to)
+}
+
+/// Renames over what has the name. Where that is still open, it is given the name of an old shard
+/// first (see `shard/names.rs`), and goes when it is closed.
+pub(crate) fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let mut aside = to.as_os_str().to_owned();
+            aside.push(format!(".{:08x}.old", std::process::id()));
+            fs::rename(to, &aside)?;
+            if let Err(error) = fs::rename(from, to) {
+                fs::rename(&aside, to)?;
+                return Err(error);
+            }
+            fs::remove_file(&aside)
+        }
+        done => done,
+    }
+}
+
+/// Does nothing: directories cannot be synced.
+pub(crate) fn sync_directory(_directory: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Creates a file that must not exist, for reading and writing.
+pub(crate) fn create_new(path: &Path, _mode: u32) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).open(path)
+}
+
+/// Returns `None`: files have names from the beginning.
+pub(crate) fn create_unnamed(_directory: &Path, _mode: u32) -> Option<File> {
+    None
+}
+
+/// Never called, because there are no files without names.
+pub(crate) fn link_unnamed(_file: &File, _path: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Returns `count`: a process may have millions of files open.
+pub(crate) fn allow_open_files(count: usize) -> usize {
+    count
+}
+
+/// Whether a file could not be opened because this process has too many open.
+pub(crate) fn is_scarcity(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(TOO_MANY_OPEN_FILES)
+}
+
+/// Returns `None`: files have no modes.
+pub(crate) fn mode(_file: &Metadata) -> Option<u32> {
+    None
+}
+
+/// Does nothing: files have no modes.
+pub(crate) fn set_mode(_file: &File, _mode: u32) -> io::Result<()> {
+    Ok(())
+}
+
+/// Returns `None`: users and groups have no numbers.
+pub(crate) fn owner(_file: &Metadata) -> Option<(u32, u32)> {
+    None
+}
+
+/// Never called, because no file has an owner with a number.
+pub(crate) fn set_owner(_file: &File, _user: Option<u32>, _group: u32) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
