@@ -15,6 +15,7 @@ pub(crate) mod prepared;
 mod shards;
 mod stages;
 
+use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
@@ -26,7 +27,7 @@ use crate::codec::prepared::Prepared;
 use crate::codec::shards::Shards;
 use crate::define::cells::{CellId, CellSet, NodeId, Role};
 use crate::define::code::Code;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Plan;
 use crate::plan::layout::BufferLayout;
 use crate::run::buffers::Buffer;
@@ -61,7 +62,8 @@ use crate::run::dispatch::Kernel;
 /// let codec = Codec::with_options("20+4".parse()?, CodecOptions::default().threads(1))?;
 /// # Ok::<(), paritas::Error>(())
 /// ```
-#[derive(Debug)]
+///
+/// Calls use all processors where that pays ([`CodecOptions::threads`]).
 pub struct Codec {
     engine: Engine,
     encoding: Encoding,
@@ -72,7 +74,8 @@ impl Codec {
     /// code is `K+M`: Cauchy Reed-Solomon with the fewest XORs that are known.
     ///
     /// # Errors
-    /// If `k` or `m` is 0, or if there are too many nodes ([`crate::ErrorKind::Parameters`]).
+    /// If `k` or `m` is 0, or if there are more than 65,536 nodes
+    /// ([`crate::ErrorKind::Parameters`]).
     pub fn new(k: usize, m: usize) -> Result<Self> {
         format!("{k}+{m}").parse()
     }
@@ -89,6 +92,22 @@ impl Codec {
     /// Returns the code.
     pub fn code(&self) -> &Code {
         &self.engine.code
+    }
+
+    /// Returns the number of shards with data, k; all shards in codes whose nodes hold data and
+    /// parity.
+    pub fn data_shards(&self) -> usize {
+        self.code().nodes().filter(|&node| self.code().holds_data(node)).count()
+    }
+
+    /// Returns the number of shards without data, after all stages of the code: m.
+    pub fn parity_shards(&self) -> usize {
+        self.code().node_count() - self.data_shards()
+    }
+
+    /// Returns the bytes of which a data shard's length must be a multiple: its rows, or a word.
+    pub fn shard_unit(&self) -> usize {
+        self.shard_len(1)
     }
 
     /// Returns the bytes of a packet.
@@ -178,13 +197,18 @@ impl Codec {
     }
 
     /// Computes all parity from all data. `data` are the shards of the nodes that hold data, and
-    /// `parity` the shards of the other nodes, both in node order. In a code of several stages only
-    /// the first stage's parity is computed, and the nodes are those that stand in that stage;
-    /// [`Codec::promote`] does the rest.
+    /// `parity` the shards of the other nodes, both in node order. All shards are equally long, a
+    /// multiple of [`Codec::shard_unit`]; what was in `parity` does not matter. In a code of several
+    /// stages only the first stage's parity is computed, and the nodes are those that stand in that
+    /// stage; [`Codec::promote`] does the rest.
+    ///
+    /// A shard may be encoded in parts, if each part begins at a multiple of [`Codec::strip`] and
+    /// ends at one or with the shard. Codes over bytes, as `backblaze`, may be cut anywhere.
     ///
     /// # Errors
-    /// If a count or length is wrong, or if a node holds both data and parity: such codes are
-    /// encoded by [`Codec::encode_nodes`].
+    /// If a number of shards is wrong ([`crate::ErrorKind::Buffers`]), or a length
+    /// ([`crate::ErrorKind::Length`]); or if a node holds both data and parity
+    /// ([`crate::ErrorKind::Parameters`]): such codes are encoded by [`Codec::encode_nodes`].
     pub fn encode<D: AsRef<[u8]>, P: AsMut<[u8]>>(
         &self,
         data: &[D],
@@ -222,15 +246,29 @@ impl Codec {
 
     /// Updates parity in place after the data shard of `node` changed from `old` to `new`. `parity`
     /// are the shards of the nodes that hold no data, in node order, after all stages of the code.
+    /// A part of the shards may be updated, cut as [`Codec::encode`] says.
+    ///
+    /// ```
+    /// let codec = paritas::Codec::new(4, 2)?;
+    /// let mut data = vec![vec![7; 1200]; 4];
+    /// let mut parity = vec![vec![0; 1200]; 2];
+    /// codec.encode(&data, &mut parity)?;
+    /// let old = std::mem::replace(&mut data[3], vec![9; 1200]);
+    /// codec.update(3, &old, &data[3], &mut parity)?;
+    /// assert_eq!(codec.verify(&[data, parity].concat())?, []);
+    /// # Ok::<(), paritas::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// If the node holds no data, or if a count or length is wrong.
-    pub fn update(
+    /// If there is no such node or it holds no data ([`crate::ErrorKind::Parameters`]), or if a
+    /// number of shards or a length is wrong ([`crate::ErrorKind::Buffers`],
+    /// [`crate::ErrorKind::Length`]).
+    pub fn update<P: AsMut<[u8]>>(
         &self,
-        node: NodeId,
+        node: impl Into<NodeId>,
         old: &[u8],
         new: &[u8],
-        parity: &mut [&mut [u8]],
+        parity: &mut [P],
     ) -> Result<()> {
         self.updater(node)?.run(&[old, new], parity)
     }
@@ -250,19 +288,21 @@ impl Codec {
     /// passed as well.
     ///
     /// # Errors
-    /// If the present nodes do not determine the lost ones ([`crate::ErrorKind::NotEnough`]).
+    /// If the present nodes do not determine the lost ones ([`crate::ErrorKind::NotEnough`]), if
+    /// there is no such node, or if a node is named twice ([`crate::ErrorKind::Parameters`]).
     pub fn reconstructor(&self, present: &[NodeId], lost: &[NodeId]) -> Result<Prepared> {
-        let nodes = self.code().node_count();
-        if let Some(node) = present.iter().chain(lost).find(|node| node.index() >= nodes) {
-            let (spec, node) = (self.code().spec(), node.index());
-            return Err(Error::parameters(format!(
-                "{spec} has nodes 0 to {}; got {node}",
-                nodes - 1
-            )));
+        let mut named = vec![false; self.code().node_count()];
+        for &node in present.iter().chain(lost) {
+            self.expect_node(node)?;
+            if std::mem::replace(&mut named[node.index()], true) {
+                let message = format!("node {node} must be named once, as present or lost");
+                return Err(Error::parameters(message).at(node.index()));
+            }
         }
         let cells = |nodes: &[NodeId]| self.code().cells_of(nodes.iter().copied());
         let question = Question::compute(&cells(present), &cells(lost));
-        self.engine.prepared(&question, &numbers(present), &numbers(lost))
+        let prepared = self.engine.prepared(&question, &numbers(present), &numbers(lost));
+        prepared.map_err(|error| self.by_shards(error, self.code().stages(), present.len()))
     }
 
     /// Prepares the update of parity after the data shard of `node` changed. The sources are the
@@ -270,16 +310,21 @@ impl Codec {
     /// order; they are changed in place.
     ///
     /// # Errors
-    /// If the node holds no data, or if some node holds data and parity.
-    pub fn updater(&self, node: NodeId) -> Result<Prepared> {
+    /// If there is no such node or it holds no data, or if some node holds data and parity
+    /// ([`crate::ErrorKind::Parameters`]).
+    pub fn updater(&self, node: impl Into<NodeId>) -> Result<Prepared> {
+        let node = node.into();
+        self.expect_node(node)?;
         let shards = Shards::new(self.code(), self.code().stages());
-        let (sources, targets) = shards.split(self.code())?;
+        let (sources, parity) = shards.split(self.code())?;
         if sources.binary_search(&node).is_err() {
-            let message = format!("node {} holds no data", node.index());
+            let message = format!("node {node} holds no data");
             return Err(Error::parameters(message).at(node.index()));
         }
-        let targets: Vec<usize> = (2..).take(targets.len()).collect();
-        self.engine.prepared(&Question::Update(node), &[0, 1], &targets)
+        let targets: Vec<usize> = (2..).take(parity.len()).collect();
+        let prepared = self.engine.prepared(&Question::Update(node), &[0, 1], &targets)?;
+        let nodes = [node, node].iter().chain(parity).map(|node| node.index()).collect();
+        Ok(Prepared { nodes: Some(nodes), ..prepared })
     }
 
     /// Runs a plan that the caller supplies, after proving that it computes the cells that it
@@ -311,6 +356,31 @@ impl Codec {
         self.engine.answer(&Question::Plan(Arc::new(plan.clone())), buffers)
     }
 
+    fn expect_node(&self, node: NodeId) -> Result<()> {
+        let nodes = self.code().node_count();
+        if node.index() < nodes {
+            return Ok(());
+        }
+        let (spec, last) = (self.code().spec(), nodes - 1);
+        let message = format!("{spec}: a node's number must be at most {last}; got {node}");
+        Err(Error::parameters(message).at(node.index()))
+    }
+
+    /// Says in shards, of which `present` are there after `stage`, what could not be computed.
+    fn by_shards(&self, error: Error, stage: u8, present: usize) -> Error {
+        let code = self.code();
+        if error.kind() != ErrorKind::NotEnough || code.graph().is_some() {
+            return error;
+        }
+        let (all, tolerance) = (code.nodes_at(stage).len(), code.tolerance_at(stage));
+        let missing = all.saturating_sub(present);
+        let message = format!(
+            "{}: {missing} of {all} shards are missing; any {tolerance} may be",
+            code.spec()
+        );
+        Error::not_enough(message).expecting(all - tolerance).given_instead(present)
+    }
+
     fn expect_count(&self, what: &str, given: usize, needed: usize) -> Result<()> {
         if given == needed {
             return Ok(());
@@ -318,6 +388,12 @@ impl Codec {
         let spec = self.code().spec();
         let message = format!("{spec}: {what} shards must be {needed}; got {given}");
         Err(Error::buffers(message).expecting(needed).given_instead(given))
+    }
+}
+
+impl fmt::Debug for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Codec({}, {})", self.code().spec(), self.kernel_name())
     }
 }
 

@@ -60,8 +60,8 @@ impl Error {
     }
 
     /// Returns the number that would have been right: bytes for [`ErrorKind::Length`] and
-    /// [`ErrorKind::Memory`], buffers for [`ErrorKind::Buffers`]. `None` if more than one number
-    /// is right.
+    /// [`ErrorKind::Memory`], buffers for [`ErrorKind::Buffers`], shards at hand for
+    /// [`ErrorKind::NotEnough`]. `None` if more than one number is right.
     pub fn expected(&self) -> Option<u64> {
         self.expected
     }

@@ -288,9 +288,13 @@ fn wrong_buffers_are_refused() {
     refused(
         codec.encode(&[shard; 3], &mut [&mut p, &mut q]),
         ErrorKind::Buffers,
-        "sources must be 4 and targets 2; got 3 and 2",
+        "the shards that are read must be 4; got 3",
     );
-    refused(codec.encode(&[shard; 4], &mut [&mut p]), ErrorKind::Buffers, "got 4 and 1");
+    refused(
+        codec.encode(&[shard; 4], &mut [&mut p]),
+        ErrorKind::Buffers,
+        "computed must be 2; got 1",
+    );
     let short = &shard[1..];
     refused(
         codec.encode(&[shard, shard, shard, short], &mut [&mut p, &mut q]),
@@ -303,4 +307,43 @@ fn wrong_buffers_are_refused() {
         ErrorKind::Parameters,
         "node 4 holds no data",
     );
+}
+
+#[test]
+fn nodes_are_named_once() {
+    let codec = codec("4+2", 64, KernelChoice::Auto);
+    let nodes =
+        |indices: &[usize]| -> Vec<NodeId> { indices.iter().copied().map(NodeId::new).collect() };
+    for (present, lost, at) in
+        [(&[0, 1, 2, 3][..], &[5, 5][..], 5), (&[0, 1, 2, 3], &[3], 3), (&[0, 1, 2, 2, 3], &[4], 2)]
+    {
+        let error = codec.reconstructor(&nodes(present), &nodes(lost)).unwrap_err();
+        assert_eq!((error.kind(), error.node()), (ErrorKind::Parameters, Some(at)), "{error}");
+    }
+    for error in [codec.updater(6), codec.reconstructor(&nodes(&[0, 6]), &[])] {
+        assert_eq!(error.unwrap_err().node(), Some(6));
+    }
+}
+
+/// A caller learns which shard is wrong and how many are missing without reading the message.
+#[test]
+fn errors_are_about_nodes_and_shards() {
+    let codec = codec("4+2", 64, KernelChoice::Auto);
+    assert_eq!((codec.data_shards(), codec.parity_shards(), codec.shard_unit()), (4, 2, 3));
+    let (mut p, mut q) = (vec![0; 300], vec![0; 297]);
+    let error = codec.update(2, &[0; 300], &[1; 300], &mut [&mut p, &mut q]).unwrap_err();
+    assert_eq!((error.kind(), error.node()), (ErrorKind::Length, Some(5)), "{error}");
+    let error = codec.update(2, &[0; 300], &[1; 297], &mut [&mut p, &mut q]).unwrap_err();
+    assert_eq!((error.kind(), error.node()), (ErrorKind::Length, Some(2)), "{error}");
+    let error = codec.encode(&[[0; 300]; 3], &mut [&mut p, &mut q]).unwrap_err();
+    assert_eq!((error.expected(), error.given()), (Some(4), Some(3)), "{error}");
+
+    let mut shards: Vec<Option<Vec<u8>>> = vec![Some(vec![0; 300]); 6];
+    shards[1..4].fill(None);
+    let error = codec.reconstruct(&mut shards).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotEnough);
+    assert_eq!((error.expected(), error.given()), (Some(4), Some(3)), "{error}");
+    assert!(error.to_string().ends_with("3 of 6 shards are missing; any 2 may be"), "{error}");
+    let name = format!("{codec:?}");
+    assert!(name.starts_with("Codec(cauchy:k=4,m=2,w=3, ") && name.len() < 60, "{name}");
 }

@@ -125,6 +125,7 @@ impl Engine {
             executable: self.program(question)?,
             sources: sources.into(),
             targets: targets.into(),
+            nodes: None,
             threads: self.threads(),
             stores: self.options.stores,
         })

@@ -1,4 +1,4 @@
-//! Prepared questions: prepared once and asked often.
+//! Prepared questions: an encoder, a reconstructor or an updater, prepared once and run often.
 //!
 //! A call through [`Prepared`] takes no lock, looks nothing up and allocates nothing (up to 64
 //! buffers). It suits small calls: network packets, and stripe units of a few kilobytes.
@@ -11,13 +11,13 @@ use crate::run::buffers::Stores;
 use crate::run::executable::Executable;
 use crate::run::threads::Threads;
 
-/// A question prepared for one codec: it fixes which shards are read and which are computed. It
-/// does not borrow the codec, is cheap to clone, and may be used by several threads at once.
+/// An encoder, a reconstructor or an updater of one codec, ready to run: which shards are read and
+/// which are computed is fixed. It does not borrow the codec, is cheap to clone, and may be used by
+/// several threads at once.
 ///
 /// ```
-/// use paritas::{Code, Codec, CodecOptions};
-/// let codec = Codec::with_options(Code::new(&"4+2".parse()?)?, CodecOptions::default())?;
-/// let encoder = codec.encoder()?;
+/// use paritas::Codec;
+/// let encoder = Codec::new(4, 2)?.encoder()?;
 /// let data = vec![[7_u8; 1200]; 4];
 /// let mut parity = vec![[0_u8; 1200]; 2];
 /// encoder.run(&data, &mut parity)?;
@@ -29,6 +29,8 @@ pub struct Prepared {
     /// Buffers of the sources and of the targets.
     pub(super) sources: Arc<[usize]>,
     pub(super) targets: Arc<[usize]>,
+    /// The node of each buffer, where that is not the buffer's number.
+    pub(super) nodes: Option<Arc<[usize]>>,
     pub(super) threads: Threads,
     pub(super) stores: Stores,
 }
@@ -49,7 +51,7 @@ impl Prepared {
         if (sources.len(), targets.len()) != (self.sources.len(), self.targets.len()) {
             return Err(self.wrong_count(sources.len(), targets.len()));
         }
-        self.executable.run_placed(
+        let done = self.executable.run_placed(
             |places| {
                 for (&buffer, bytes) in self.sources.iter().zip(sources) {
                     places[buffer] = bytes.as_ref().into();
@@ -60,15 +62,28 @@ impl Prepared {
             },
             self.threads,
             self.stores,
-        )
+        );
+        done.map_err(|error| self.about_nodes(error))
     }
 
     #[cold]
     fn wrong_count(&self, sources: usize, targets: usize) -> Error {
         let (read, made) = (self.sources.len(), self.targets.len());
-        Error::buffers(format!(
-            "sources must be {read} and targets {made}; got {sources} and {targets}"
-        ))
+        let (what, needed, given) = match sources == read {
+            true => ("computed", made, targets),
+            false => ("read", read, sources),
+        };
+        let message = format!("the shards that are {what} must be {needed}; got {given}");
+        Error::buffers(message).expecting(needed).given_instead(given)
+    }
+
+    /// Replaces the number of a buffer in an error by that of its node.
+    #[cold]
+    fn about_nodes(&self, error: Error) -> Error {
+        match (&self.nodes, error.node()) {
+            (Some(nodes), Some(buffer)) => error.at(nodes[buffer]),
+            _ => error,
+        }
     }
 }
 

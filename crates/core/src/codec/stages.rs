@@ -47,6 +47,8 @@ impl Codec {
                 |&cell: &CellId| self.code().cell(cell).place.is_none() || standing.contains(cell);
             cells.iter().copied().filter(stored).for_each(|cell| set.insert(cell));
         }
-        self.compute(&have, &want, nodes)
+        let present = nodes.iter().filter(|node| matches!(node, Buffer::Source(_))).count();
+        let computed = self.compute(&have, &want, nodes);
+        computed.map_err(|error| self.by_shards(error, stage, present))
     }
 }

@@ -327,7 +327,7 @@ fn misfit(number: usize, used: BufferUse, place: Place<'_>, row: usize) -> Error
         ))
     } else {
         let message =
-            format!("buffer {number} must have {expected} bytes, as others; got {length}");
+            format!("buffer {number} must have {expected} bytes, as those before it; got {length}");
         Error::length(message).expecting(expected)
     };
     error.at(number).given_instead(length)
