@@ -1,29 +1,28 @@
 #!/usr/bin/env python3
 """Measures whole commands on a file in the page cache: paritas beside zfec, par2 and cp.
 
-    lab/compare_files.py [--bytes 1G] [--rounds 20] [--folder DIR] [--code K+M] [--no-par2]
+    lab/compare_files.py [--bytes 1G] [--rounds 20] [--minutes N] [--folder DIR] [--code K+M] [--no-par2] [--label NAME]
 
 All tools get the same file and make the same redundancy (m/k of its size). Every command runs in pairs, one of paritas
 and one of the other tool, back to back in alternating order, so that a slow moment of the machine meets both; where
-the ratio stays uncertain, up to four times as many rounds are taken (see pairs.py). par2 creates only once, because it
-takes minutes. Every decoded file is compared with the original before a time counts. Reported are the median and the
-10th percentile of all samples, and the ratio of the pairs.
+the ratio stays uncertain, up to four times as many rounds are taken (see pairs.py). --minutes limits them: no round
+begins after N minutes, except the first. par2 creates only once and beforehand, because it takes minutes (1 GiB took
+261 s on a busy machine). Every decoded file is compared with the original before a time counts. Reported are the
+median and the 10th percentile of all samples, and the ratio of the pairs.
 
 `cp` copies as many bytes as the encoder writes (for encode) or as the file has (for decode). Times
 are of whole processes without waiting for the disk, except where a line says --sync. The folder decides what is measured:
 on tmpfs (the default, /dev/shm) the disk takes no part; it needs room for seven times the file. Raw samples go to
-lab/records/ as CSV with the processor and the commit.
+lab/records/ (see records.py).
 
 Installs what is missing: zfec from PyPI into a virtual environment, par2 from Debian.
 """
 
 import argparse
-import csv
-import datetime
 import filecmp
+import math
 import os
 import pathlib
-import platform
 import shutil
 import subprocess
 import sys
@@ -31,8 +30,10 @@ import time
 from typing import Callable
 
 import pairs
+import records
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = records.ROOT
+COLUMNS = ["what", "subject", "base", "round", "seconds", "base_seconds", "bytes"]
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -44,9 +45,11 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bytes", type=parse_bytes, default=1 << 30)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--minutes", metavar="N", type=float, default=math.inf, help="begin no round after N, except the first")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("/dev/shm"))
     parser.add_argument("--code", default="4+2", help="K+M")
     parser.add_argument("--no-par2", action="store_true")
+    parser.add_argument("--label", default="", help="ends the name of the record")
     return parser.parse_args()
 
 
@@ -55,7 +58,7 @@ def find_zfec() -> tuple[str, str]:
     folder = pathlib.Path.home() / ".cache" / "paritas-lab" / "zfec"
     if not (folder / "bin" / "zfec").exists():
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        subprocess.run([folder / "bin" / "pip", "install", "-q", "zfec"], check=True)
+        subprocess.run([folder / "bin" / "pip", "install", "-q", "zfec==1.6.0.0"], check=True)
     return str(folder / "bin" / "zfec"), str(folder / "bin" / "zunfec")
 
 
@@ -187,31 +190,31 @@ def comparisons(bench: Bench) -> list[Comparison]:
     ]
 
 
-def measure(bench: Bench, rounds: int) -> dict[tuple[str, str, str], pairs.Pairs]:
+def measure(bench: Bench) -> dict[tuple[str, str, str], pairs.Pairs]:
     """Samples by operation and names."""
-    all_of_them = comparisons(bench)
-    taken = {(what, ours, theirs): pairs.Pairs() for what, ours, _, theirs, _ in all_of_them}
-    while any(samples.is_open(rounds) for samples in taken.values()):
-        for what, ours, subject, theirs, base in all_of_them:
-            samples = taken[what, ours, theirs]
-            if samples.is_open(rounds):
-                samples.take(subject, base)
+    rounds, all_of_them = bench.args.rounds, comparisons(bench)
+    taken = {names(comparison): pairs.Pairs() for comparison in all_of_them}
     if bench.par2:
         once = taken["encode", "paritas", "par2"] = pairs.Pairs()
         once.take(bench.encode, bench.par2_create)
+    end = time.monotonic() + 60 * bench.args.minutes
+    while unsettled := [comparison for comparison in all_of_them if taken[names(comparison)].is_open(rounds)]:
+        for comparison in unsettled:
+            _, _, subject, _, base = comparison
+            taken[names(comparison)].take(subject, base)
+        if time.monotonic() > end:
+            break
     return taken
 
 
-def report(args: argparse.Namespace, taken: dict[tuple[str, str, str], pairs.Pairs]) -> None:
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
-    ).stdout.strip()
-    processor = next(
-        (line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line),
-        platform.machine(),
-    )
-    write_record(args, taken, commit, processor)
-    print(f"{args.bytes / 1e9:.2f} GB, code {args.code}, {os.cpu_count()} x {processor}, commit {commit}\n")
+def names(comparison: Comparison) -> tuple[str, str, str]:
+    what, ours, _, theirs, _ = comparison
+    return what, ours, theirs
+
+
+def report(args: argparse.Namespace, taken: dict[tuple[str, str, str], pairs.Pairs], source: records.Origin) -> None:
+    write_record(args, taken, source)
+    print(f"{args.bytes / 1e9:.2f} GB, code {args.code}, {os.cpu_count()} x {source.processor}, commit {source.commit}\n")
     print("| what | ours | seconds, median (p10) | beside | seconds, median (p10) | times as fast (95 %) | pairs |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for (what, ours, theirs), samples in taken.items():
@@ -220,23 +223,18 @@ def report(args: argparse.Namespace, taken: dict[tuple[str, str, str], pairs.Pai
         print(f"| {what} | {ours} | {subject} | {theirs} | {base} | {ratio} | {ratio.pairs} |")
 
 
-def write_record(args: argparse.Namespace, taken: dict, commit: str, processor: str) -> None:
-    records = ROOT / "lab" / "records"
-    records.mkdir(exist_ok=True)
-    day = datetime.date.today().isoformat()
-    with open(records / f"files-{args.code}-{args.folder.name}-{day}.csv", "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["what", "subject", "base", "round", "seconds", "base_seconds", "bytes", "processor", "commit"])
-        for names, samples in taken.items():
+def write_record(args: argparse.Namespace, taken: dict, source: records.Origin) -> None:
+    with records.keep(f"files-{args.code}-{args.folder.name}", args.label, COLUMNS, source) as writer:
+        for operation, samples in taken.items():
             for number, (ours, theirs) in enumerate(samples.pairs):
-                writer.writerow([*names, number, f"{ours:.4f}", f"{theirs:.4f}", args.bytes, processor, commit])
+                writer.writerow([*operation, number, f"{ours:.4f}", f"{theirs:.4f}", args.bytes])
 
 
 def main() -> None:
-    args = arguments()
+    args, source = arguments(), records.origin()
     bench = Bench(args)
     try:
-        report(args, measure(bench, args.rounds))
+        report(args, measure(bench), source)
     finally:
         shutil.rmtree(bench.folder, ignore_errors=True)
 

@@ -81,9 +81,16 @@ class Pairs:
 
     def ratio(self) -> Ratio:
         """How many times as fast the subject is as its base, over at least one pair."""
-        logs = [math.log(base) - math.log(subject) for subject, base in self.pairs]
+        logs = self.logs()
         values = (statistics.median(logs), *interval(logs))
         return Ratio(*map(math.exp, values), len(logs))
+
+    def median(self) -> float:
+        """The median of `ratio`, without drawing an interval."""
+        return math.exp(statistics.median(self.logs()))
+
+    def logs(self) -> list[float]:
+        return [math.log(base) - math.log(subject) for subject, base in self.pairs]
 
     def is_open(self, least: int) -> bool:
         """Whether another pair is to be taken: `least` in any case, then as many again, up to four times in all,

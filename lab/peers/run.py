@@ -22,15 +22,13 @@ default code is compared with ISA-L and klauspost/reedsolomon, on AVX2 and on th
 Machines like these alternate between a fast and a slow speed by the millisecond. So every sample of ours stands back to
 back with one of the peer's on the same core, all within a millisecond unless one operation takes longer (how long a
 pair takes is reported), in alternating order, and what counts is the ratio of each pair: see lab/pairs.py.
-Speeds are the median and the 90th percentile of all samples. Raw samples go to lab/records/.
+Speeds are the median and the 90th percentile of all samples. Raw samples go to lab/records/ (see lab/records.py).
 
 Installs what is missing with apt-get, cargo and go.
 """
 
 import argparse
 import collections
-import csv
-import datetime
 import os
 import pathlib
 import statistics
@@ -43,6 +41,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent))
 
 import pairs  # noqa: E402
+import records  # noqa: E402
 
 BUILD = ROOT / "target" / "peers"
 # Bytes of all shards together, and of one.
@@ -57,6 +56,7 @@ WORD_PAIRS = ("paritas:isal-cauchy@jit-avx2/isal:avx2,paritas:isal-cauchy@jit-av
 BYTES = {"isal": "isal-cauchy", "klauspost": "backblaze", "erasure": "backblaze"}
 # Variants whose detail is a code and a kernel.
 OURS = ("paritas", "before")
+COLUMNS = ["shape", "op", "set", "align", "subject", "base", "subject_bytes", "base_bytes", "subject_ns", "base_ns"]
 # A sample is at least as long as this, in nanoseconds, or one operation.
 SAMPLE = 250_000
 
@@ -233,24 +233,15 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     install()
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
-    ).stdout.strip()
-    processor = next(line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line)
+    source = records.origin()
     isal = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", "libisal2"], capture_output=True, text=True)
     print(f"{args.op}, set {args.set}, shards {args.align}, one core of "
-          f"{processor}, commit {commit}, ISA-L {isal.stdout} (Debian's)\n")
+          f"{source.processor}, commit {source.commit}, ISA-L {isal.stdout} (Debian's)\n")
     print("| k+m | shard | ours | GB/s, median (p90) | peer | GB/s, median (p90) | ratio (95 %) | ours is | pairs |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    records = ROOT / "lab" / "records"
-    records.mkdir(exist_ok=True)
-    words = ["peers", args.op, args.set, args.align, datetime.date.today().isoformat(), args.label]
     comparisons = [tuple(pair.split("/")) for pair in args.pairs.split(",")]
     durations = []
-    with open(records / ("-".join(filter(None, words)) + ".csv"), "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["shape", "op", "set", "align", "subject", "base", "subject_bytes", "base_bytes", "subject_ns",
-                         "base_ns", processor, commit])
+    with records.keep(f"peers-{args.op}-{args.set}-{args.align}", args.label, COLUMNS, source) as writer:
         for shape in args.shapes.split(","):
             durations += measure(shape, comparisons, args, writer)
     if durations:

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""Prints the tables of figures in README.md from records in lab/records/.
+
+    lab/readme_tables.py [--mixed]             print every table
+    lab/readme_tables.py [--mixed] --check     compare README.md with them; exit 1 if it differs
+    lab/readme_tables.py [--mixed] --write     put them into README.md
+
+In README.md a table stands between the lines `<!-- table: NAME -->` and `<!-- end -->`. Beneath it are the processor, the
+commit, the date and the commands of its records, which must agree in processor and commit, and must have been taken of just
+that commit. With --mixed they may differ, and every record's own are named.
+
+The peers' records of RUN are made by these commands:
+
+    lab/peers/run.py --label LABEL
+    lab/peers/run.py --op decode --label LABEL
+    lab/peers/run.py --words --shapes 6+3,8+3,10+4,12+4,10+6,20+4 --label LABEL-words
+    lab/peers/run.py --set dram --shapes 10+4,20+4 --rounds 20 --label LABEL
+    lab/peers/run.py --set 1k --shapes 6+3,10+4,20+4 --label LABEL-1k
+
+and the one of whole commands by
+
+    lab/compare_files.py --bytes 256M --minutes 2
+"""
+
+import argparse
+import difflib
+import re
+import statistics
+import sys
+from typing import Callable, NamedTuple
+
+import pairs
+import records
+
+# The records that the tables are printed from: date and label of the peers', and the name of the one of whole commands
+# (none of the present form has been made yet).
+RUN = "2026-11-22-final"
+COMMANDS: str | None = None
+
+README = records.ROOT / "README.md"
+PLACE = re.compile(r"(?<=<!-- table: )(\S+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+Row = list[str]
+Records = dict[str, records.Record]
+
+
+class Table(NamedTuple):
+    """What a table takes from which record, and how its rows, the first of which is its head, are made from them."""
+
+    sources: dict[str, str]
+    rows: Callable[[Records], list[Row]]
+
+
+def samples(record: records.Record, shape: str, subject: str, base: str) -> pairs.Pairs:
+    """Pairs of nanoseconds per byte of a shard."""
+    names = (shape, subject, base)
+    return pairs.Pairs([
+        (float(row["subject_ns"]) / int(row["subject_bytes"]), float(row["base_ns"]) / int(row["base_bytes"]))
+        for row in record.rows if (row["shape"], row["subject"], row["base"]) == names
+    ])
+
+
+def ratio(taken: pairs.Pairs) -> str:
+    """How many times as fast the subject is as its base; empty where no pairs were taken."""
+    return f"{taken.median():.1f}" if taken.pairs else ""
+
+
+def speed(shape: str, side: list[float]) -> str:
+    """GB/s of user data; empty where there are no samples."""
+    return f"{int(shape.partition('+')[0]) / statistics.median(side):.1f}" if side else ""
+
+
+SPEED_COLUMNS = [("6+3", "cache"), ("10+4", "cache"), ("10+6", "cache"), ("20+4", "cache"), ("10+4", "memory"), ("20+4", "memory")]
+# A row's label, a pair, and which side of it is shown.
+SPEED_ROWS = [
+    ("paritas", ("paritas", "klauspost"), 0),
+    ("paritas, AVX2 only", ("paritas:jit-avx2", "klauspost:avx2"), 0),
+    ("klauspost/reedsolomon 1.14 (AVX-512, GFNI)", ("paritas", "klauspost"), 1),
+    ("klauspost/reedsolomon 1.14, AVX2 only", ("paritas:jit-avx2", "klauspost:avx2"), 1),
+    ("ISA-L 2.30 (Debian's; before GFNI)", ("paritas", "isal"), 1),
+]
+
+
+def speeds(found: Records) -> list[Row]:
+    def cell(shape: str, place: str, names: tuple[str, str], side: int) -> str:
+        return speed(shape, [pair[side] for pair in samples(found[place], shape, *names).pairs])
+
+    head = ["encode", *(f"{shape} {place}" for shape, place in SPEED_COLUMNS)]
+    return [head, *([label, *(cell(*column, names, side) for column in SPEED_COLUMNS)] for label, names, side in SPEED_ROWS)]
+
+
+RATIO_SHAPES = ["6+3", "8+3", "10+4", "12+4", "10+6", "17+3", "20+4"]
+AVX2, WIDEST = ("paritas:jit-avx2", "klauspost:avx2"), ("paritas", "klauspost")
+# A row's label, what it takes its samples from, and a pair.
+RATIO_ROWS = [
+    ("encode, AVX2", "encode", AVX2),
+    ("encode, AVX-512 and GFNI", "encode", WIDEST),
+    ("decode, m data shards lost, AVX2", "decode", AVX2),
+    ("decode, the same, AVX-512 and GFNI", "decode", WIDEST),
+    ("its own bytes (`backblaze`), AVX2", "peers' bytes", ("paritas:backblaze@jit-avx2", "klauspost:avx2")),
+    ("its own bytes, AVX-512 and GFNI", "peers' bytes", ("paritas:backblaze@auto", "klauspost")),
+    ("ISA-L's bytes (`isal-cauchy`), AVX2", "peers' bytes", ("paritas:isal-cauchy@jit-avx2", "klauspost:avx2")),
+    ("ISA-L's bytes, AVX2, beside ISA-L", "peers' bytes", ("paritas:isal-cauchy@jit-avx2", "isal:avx2")),
+    ("shards of 1 KiB, AVX2 (20+4: 960 bytes)", "1 KiB", AVX2),
+    ("shards of 1 KiB, AVX-512 and GFNI", "1 KiB", WIDEST),
+]
+
+
+def ratios(found: Records) -> list[Row]:
+    rows = ([label, *(ratio(samples(found[source], shape, *names)) for shape in RATIO_SHAPES)] for label, source, names in RATIO_ROWS)
+    return [["", *RATIO_SHAPES], *rows]
+
+
+# A row's label, the operation, and the command: paritas, or what is beside it. par2 may be left out of a record.
+COMMAND_ROWS = [
+    ("`paritas encode --no-sync`", "encode", "paritas"),
+    ("`cp` of as many bytes as it writes", "encode", "cp of the bytes written"),
+    ("`zfec` 1.6 (one thread)", "encode", "zfec"),
+    ("`par2 create`, as much redundancy", "encode", "par2"),
+    ("`paritas decode --no-sync`, 2 data shards lost", "decode, 2 data shards lost", "paritas"),
+    ("`zunfec`, the same", "decode, 2 data shards lost", "zfec"),
+    ("`cp` of the file", "decode, 2 data shards lost", "cp"),
+    ("`paritas decode --no-sync`, nothing lost", "decode, nothing lost", "paritas"),
+    ("`zunfec`, the same (it only copies)", "decode, nothing lost", "zfec"),
+]
+
+
+def commands(found: Records) -> list[Row]:
+    taken = {(what, command): seconds(found["whole commands"], what, command) for _, what, command in COMMAND_ROWS}
+    rows = [[label, *times(taken[what, command], command)] for label, what, command in COMMAND_ROWS
+            if command != "par2" or taken[what, command].pairs]
+    return [["command", "seconds, median (low to high)", "x paritas"], *rows]
+
+
+def seconds(record: records.Record, what: str, command: str) -> pairs.Pairs:
+    """All pairs of paritas and `command`, or of paritas and anything."""
+    return pairs.Pairs([
+        (float(row["seconds"]), float(row["base_seconds"])) for row in record.rows
+        if (row["what"], row["subject"]) == (what, "paritas") and command in ("paritas", row["base"])
+    ])
+
+
+def times(taken: pairs.Pairs, command: str) -> tuple[str, str]:
+    """Seconds, and how many times those of paritas; empty where no pairs were taken."""
+    if not taken.pairs:
+        return "", ""
+    ours = command == "paritas"
+    spread = taken.subject() if ours else taken.base()
+    return f"{spread.median:.2f} ({spread.least:.2f} to {spread.most:.2f})", f"{1 if ours else taken.median():.1f}"
+
+
+TABLES = {
+    "speeds": Table({"cache": f"peers-encode-cache-staggered-{RUN}", "memory": f"peers-encode-dram-staggered-{RUN}"}, speeds),
+    "ratios": Table({
+        "encode": f"peers-encode-cache-staggered-{RUN}",
+        "decode": f"peers-decode-cache-staggered-{RUN}",
+        "peers' bytes": f"peers-encode-cache-staggered-{RUN}-words",
+        "1 KiB": f"peers-encode-1k-staggered-{RUN}-1k",
+    }, ratios),
+}
+if COMMANDS:
+    TABLES["commands"] = Table({"whole commands": COMMANDS}, commands)
+
+
+def markdown(name: str, mixed: bool) -> str:
+    """The table `name`, and its origin."""
+    table = TABLES[name]
+    found = {what: records.load(record) for what, record in table.sources.items()}
+    origin = of_each(found) if mixed else of_all(name, found)
+    head, *rows = table.rows(found)
+    if empty := [row[0] for row in rows if not any(row[1:])]:
+        sys.exit(f"table {name}: the records have no samples for {', '.join(empty)}")
+    lines = ["|" + "|".join(f" {cell} " if cell else " " for cell in row) + "|" for row in [head, ["---"] * len(head), *rows]]
+    return "\n".join([*lines, "", f"<sub>{origin}</sub>"])
+
+
+def of_all(name: str, found: Records) -> str:
+    """What the records agree in, and their commands; ends the program if they are of several commits or processors."""
+    origins = [record.origin for record in found.values()]
+    for field in ("processor", "commit"):
+        if len({getattr(origin, field) for origin in origins}) > 1:
+            each = "".join(f"\n  {record.name}: {getattr(record.origin, field)}" for record in found.values())
+            sys.exit(f"table {name}: its records must have one {field} (or give --mixed):{each}")
+    if origins[0].commit.endswith("-dirty"):
+        sys.exit(f"table {name}: its records must be of a commit (or give --mixed); got {origins[0].commit}")
+    dates = ", ".join(dict.fromkeys(origin.date for origin in origins))
+    lines = ", ".join(f"`{origin.command}`" for origin in origins)
+    return f"{origins[0].processor}, commit {origins[0].commit}, {dates}: {lines}"
+
+
+def of_each(found: Records) -> str:
+    """Each record's own origin, beside what was taken from it."""
+    return "; ".join(
+        f"{what}: {origin.processor}, commit {origin.commit}, {origin.date}, `{origin.command}`" for what, (_, origin, _) in found.items()
+    )
+
+
+def place(readme: str, printed: dict[str, str]) -> str:
+    """README with the tables that were printed at their places; ends the program unless it has a place for each."""
+    places = [match[1] for match in PLACE.finditer(readme)]
+    if sorted(places) != sorted(printed):
+        sys.exit(f"README.md must have places for the tables {', '.join(printed)}; it has {', '.join(places) or 'none'}")
+    return PLACE.sub(lambda match: f"{match[1]}{match[2]}\n{printed[match[1]]}\n\n", readme)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--check", action="store_true", help="compare README.md with the tables; exit 1 if it differs")
+    which.add_argument("--write", action="store_true", help="put the tables into README.md")
+    parser.add_argument("--mixed", action="store_true", help="allow records of several commits or processors in a table")
+    args = parser.parse_args()
+    printed = {name: markdown(name, args.mixed) for name in TABLES}
+    if not (args.check or args.write):
+        print("\n\n".join(f"<!-- table: {name} -->\n\n{text}\n\n<!-- end -->" for name, text in printed.items()))
+        return
+    before = README.read_text()
+    after = place(before, printed)
+    if args.write:
+        README.write_text(after)
+    elif before != after:
+        sys.stdout.writelines(difflib.unified_diff(before.splitlines(True), after.splitlines(True), "README.md", "its records"))
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Keeps the raw samples of measurements in lab/records/, and reads them again.
+
+A record is a CSV file. Its first line names the columns and ends with what all samples have in common: the processor,
+the commit (with `-dirty` where the tree differed from it), the date and the command. A command that ends in `# inferred`
+was not kept when the samples were taken; it follows from them.
+"""
+
+import contextlib
+import csv
+import datetime
+import os
+import pathlib
+import platform
+import shlex
+import subprocess
+import sys
+from typing import Iterator, NamedTuple
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "lab" / "records"
+
+
+class Origin(NamedTuple):
+    """Where samples come from."""
+
+    processor: str
+    commit: str
+    date: str
+    command: str
+
+
+class Record(NamedTuple):
+    name: str
+    origin: Origin
+    rows: list[dict[str, str]]
+
+
+def origin() -> Origin:
+    """The origin of what this process measures now."""
+    describe = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
+    commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    program = pathlib.Path(sys.argv[0]).resolve().relative_to(ROOT)
+    return Origin(processor(), commit, datetime.date.today().isoformat(), shlex.join([str(program), *sys.argv[1:]]))
+
+
+def processor() -> str:
+    with open("/proc/cpuinfo") as file:
+        return next((line.split(":")[1].strip() for line in file if "model name" in line), platform.machine())
+
+
+@contextlib.contextmanager
+def keep(kind: str, label: str, columns: list[str], source: Origin) -> Iterator:
+    """Opens the record KIND-DATE-LABEL.csv and yields a writer for its rows. The record appears when the measurement
+    ends without an error; until then its name ends in `.part`."""
+    FOLDER.mkdir(exist_ok=True)
+    path = FOLDER / ("-".join(filter(None, [kind, source.date, label])) + ".csv")
+    part = path.with_suffix(".csv.part")
+    with open(part, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*columns, *source])
+        yield writer
+    os.replace(part, path)
+
+
+def load(name: str) -> Record:
+    """Reads the record `name`; ends the program if there is none, or if it does not state its origin."""
+    path = FOLDER / f"{name}.csv"
+    if not path.exists():
+        sys.exit(f"{path.relative_to(ROOT)} does not exist")
+    with open(path, newline="") as file:
+        header, *rows = csv.reader(file)
+    width = len(rows[0]) if rows else 0
+    columns, source = header[:width], header[width:]
+    if not rows or len(source) != len(Origin._fields):
+        sys.exit(f"{path.relative_to(ROOT)} must have samples and state {', '.join(Origin._fields)}; measure again")
+    return Record(name, Origin(*source), [dict(zip(columns, row)) for row in rows])
