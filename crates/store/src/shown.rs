@@ -56,7 +56,6 @@ fn is_harmful(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::ffi::OsStrExt;
 
     #[test]
     fn what_forges_lines_is_escaped() {
@@ -69,6 +68,12 @@ mod tests {
         ] {
             assert_eq!(shown(name).to_string(), text);
         }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn what_is_not_utf8_is_replaced() {
+        use std::os::unix::ffi::OsStrExt;
         let bytes = OsStr::from_bytes(b"caf\xe9\n");
         assert_eq!(shown(bytes).to_string(), "caf\u{fffd}\\n");
     }
