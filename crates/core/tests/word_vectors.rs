@@ -167,7 +167,9 @@ fn every_kernel_makes_parity_and_losses() {
             let parity = encoded(&codec, &case.data());
             case.parity.expect(&parity, &format!("{} {}", case.spec, codec.kernel_name()));
             let shards = [case.data(), parity].concat();
-            for lost in &case.lost {
+            // A program is compiled for every pattern, so the best kernel alone is tried on all.
+            let is_best = codec.kernel_name() == WordKernel::best().name();
+            for lost in case.lost.iter().take(if is_best { usize::MAX } else { 2 }) {
                 let made = reconstructed(&codec, &shards, lost).unwrap();
                 assert!(
                     lost.iter().zip(&made).all(|(&node, made)| made == &shards[node]),
@@ -214,7 +216,7 @@ fn libraries_and_every_kernel_make_the_same() {
             // A program is compiled for every pattern; the fastest kernel is tried on more
             // patterns.
             let best = codec.kernel_name() == WordKernel::best().name();
-            let patterns = if best { 20 } else { 2 };
+            let patterns = if best { 10 } else { 1 };
             for lost in combinations(k, k.min(shards.len() - k)).take(patterns) {
                 let made = reconstructed(&codec, &shards, &lost).unwrap();
                 assert!(lost.iter().zip(&made).all(|(&node, made)| made == &data[node]), "{who}");

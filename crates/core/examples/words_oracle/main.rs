@@ -23,7 +23,7 @@ const WIDE: [(usize, usize); 8] =
     [(17, 3), (20, 4), (32, 8), (1, 40), (40, 3), (100, 2), (128, 128), (200, 56)];
 
 /// Lengths in units of the group.
-const LENGTHS: [usize; 5] = [1, 8, 31, 125, 521];
+const LENGTHS: [usize; 3] = [1, 31, 521];
 
 /// Shapes and lengths of fixtures.
 const FIXTURES: [(usize, usize, usize); 13] = [
