@@ -26,7 +26,7 @@ use common::{Chance, Run, exit, is_leftover, names, paritas, run, say, snapshot}
 const SEED: u64 = 0x6b69_6c6c;
 const LENGTH: usize = 40_000_000;
 /// Kills that must land while the program runs, in each of the tests at random moments.
-const KILLS: usize = 18;
+const KILLS: usize = 12;
 /// Attempts to meet the moment when names change, in each of those tests.
 const COMMIT_KILLS: usize = 8;
 /// Any two shards of which may be lost, by far.
@@ -488,7 +488,7 @@ fn repair_while_names_are_given() {
 /// Small and short, so that fifty kills do not take long, but with a part for every shard.
 const STAGED: &str = "bbdpg:k=4,m=2,m2=3,interleave=all";
 const STAGED_LENGTH: usize = 6_000_000;
-const STAGED_KILLS: usize = 50;
+const STAGED_KILLS: usize = 24;
 /// With a second part of each of 16 shards.
 const WIDE_STAGED: &str = "dpg:k=8,m=6,m2=8,interleave=all";
 
