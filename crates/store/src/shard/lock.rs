@@ -68,7 +68,7 @@ fn lock(folder: &Path, deadline: Instant) -> Result<Option<File>> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
     use crate::ErrorKind;
