@@ -61,7 +61,7 @@ const WORTH_SAYING: u64 = 2;
 
 /// Says what a small object will cost.
 fn cost(job: &EncodeJob, expected: Expectation) -> Option<String> {
-    let Expectation { length, stored, coded } = expected;
+    let Expectation { length, stored, coded, .. } = expected;
     (stored > WORTH_SAYING * coded).then(|| {
         format!(
             "{}: {} will take {} in {}, not {}: the rest is headers, checksums and padding; many \

@@ -18,7 +18,7 @@ pub fn warn(leftovers: &[Leftover], output: &Output) {
 }
 
 fn text(leftover: &Leftover) -> String {
-    let Leftover { name, object, state, files } = leftover;
+    let Leftover { name, object, state, files, .. } = leftover;
     let object = object.map_or_else(|| "an unknown object".to_owned(), |id| format!("object {id}"));
     let (name, folder) = (shown(name), folders(leftover));
     let clean = format!("`paritas repair --clean {folder}`");

@@ -265,7 +265,7 @@ pub fn reception_value(report: &ReceptionReport) -> Value {
 
 /// How many blocks it takes, in a line for people.
 pub fn reception_text(report: &ReceptionReport) -> String {
-    let ReceptionReport { blocks, average, p999, runs, failures } = report;
+    let ReceptionReport { blocks, average, p999, runs, failures, .. } = report;
     let Some(average) = average else {
         return format!("the {blocks} blocks at hand are not enough");
     };

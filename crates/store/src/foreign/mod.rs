@@ -122,6 +122,7 @@ struct Plan {
 
 /// What importing did.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ImportReport {
     /// What encoding made.
     pub encoded: EncodeReport,

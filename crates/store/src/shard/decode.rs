@@ -79,6 +79,7 @@ impl std::fmt::Debug for DecodeTarget {
 
 /// What decoding found.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct DecodeReport {
     /// The object's id.
     pub object: ObjectId,

@@ -76,6 +76,7 @@ impl EncodeJob {
 
 /// What encoding made.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct EncodeReport {
     /// The object's id.
     pub object: ObjectId,
@@ -118,6 +119,7 @@ pub struct Preparation<'a> {
 
 /// How much an object will take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Expectation {
     /// The bytes of the object.
     pub length: u64,

@@ -30,6 +30,7 @@ use crate::system::name_of;
 
 /// Files of one object that a process left behind when it was killed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Leftover {
     /// The object's name.
     pub name: OsString,

@@ -25,6 +25,7 @@ use crate::system::{FileId, file_id};
 
 /// What was found at some paths.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Inventory {
     /// The objects, in the order in which their first shards were found.
     pub objects: Vec<Object>,
@@ -36,6 +37,7 @@ pub struct Inventory {
 
 /// A path that gave no shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Ignored {
     /// The path.
     pub path: PathBuf,

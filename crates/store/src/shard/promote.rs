@@ -35,6 +35,7 @@ pub struct PromoteJob {
 
 /// What promoting did.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PromoteReport {
     /// The stage that the object has reached.
     pub stage: u8,
@@ -54,6 +55,7 @@ pub struct PromoteReport {
 
 /// A part of a shard that an object was promoted with.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AddedPart {
     /// The index of the shard.
     pub shard: usize,

@@ -33,6 +33,7 @@ const TRIALS: (usize, usize) = (4, 64);
 
 /// How many blocks it takes, by simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ReceptionReport {
     /// The blocks that there are to be received.
     pub blocks: usize,

@@ -48,6 +48,7 @@ pub struct RepairJob {
 
 /// What repairing did.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RepairReport {
     /// The shards that were written.
     pub repaired: Vec<RepairedShard>,
@@ -68,6 +69,7 @@ pub struct RepairReport {
 
 /// A shard, or a part of one, that was written anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RepairedShard {
     /// The index.
     pub shard: usize,

@@ -49,6 +49,7 @@ struct Damage {
 
 /// The state of one shard file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileReport {
     /// The index of the shard that the file is of.
     pub shard: usize,

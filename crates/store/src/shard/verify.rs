@@ -65,6 +65,7 @@ pub enum DigestCheck {
 
 /// The files of one shard, or of a part of one.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ShardReport {
     /// The index of the shard.
     pub index: usize,
@@ -102,6 +103,7 @@ pub struct WrongLane {
 
 /// What verifying found.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct VerifyReport {
     /// The state of the object.
     pub status: Status,
