@@ -4,14 +4,14 @@
     lab/compare_files.py [--bytes 1G] [--rounds 20] [--folder DIR] [--code K+M] [--no-par2]
 
 All tools get the same file and make the same redundancy (m/k of its size). Every command runs in pairs, one of paritas
-and one of the other tool, back to back in alternating order, so that a slow moment of the machine meets both; where
+and one of the other tool, back to back in alternating order, so that a slow moment of the machine affects both. If
 the ratio stays uncertain, up to four times as many rounds are taken (see pairs.py). par2 creates only once, because it
-takes minutes. Every decoded file is compared with the original before a time counts. Reported are the median and the
+takes minutes. Every decoded file is compared with the original before its time counts. Prints the median and the
 10th percentile of all samples, and the ratio of the pairs.
 
-`cp` copies as many bytes as the encoder writes (for encode) or as the file has (for decode). Times
-are of whole processes without waiting for the disk, except where a line says --sync. The folder decides what is measured:
-on tmpfs (the default, /dev/shm) the disk takes no part; it needs room for seven times the file. Raw samples go to
+For encode, `cp` copies the number of bytes that the encoder writes; for decode, those of the file. Times are of whole
+processes that do not wait for the disk, except in lines with --sync. The folder decides what is measured: on tmpfs
+(the default, /dev/shm) the disk is not involved. It needs room for seven times the file. Raw samples go to
 lab/records/ as CSV with the processor and the commit.
 
 Installs what is missing: zfec from PyPI into a virtual environment, par2 from Debian.
@@ -51,7 +51,7 @@ def arguments() -> argparse.Namespace:
 
 
 def find_zfec() -> tuple[str, str]:
-    """The zfec and zunfec commands, installed into a virtual environment if need be."""
+    """Returns the zfec and zunfec commands; installs them into a virtual environment if they are missing."""
     folder = pathlib.Path.home() / ".cache" / "paritas-lab" / "zfec"
     if not (folder / "bin" / "zfec").exists():
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
@@ -73,7 +73,7 @@ def build_paritas() -> str:
 
 
 def run(command: list, folder: pathlib.Path) -> float:
-    """The seconds that a command takes."""
+    """Runs a command, and returns the seconds that it takes."""
     start = time.perf_counter()
     done = subprocess.run(command, cwd=folder, capture_output=True)
     seconds = time.perf_counter() - start
@@ -106,7 +106,7 @@ class Bench:
         self.make_shards()
 
     def make_shards(self) -> None:
-        """What is decoded: shards of both tools, and links to those of ours that are left after a loss."""
+        """Makes the input of decoding: shards of both tools, and links to our shards that remain after a loss."""
         run(self.encoding(fresh(self.shards), "--no-sync"), self.folder)
         fresh(self.damaged)
         for shard in sorted(self.shards.iterdir())[self.m :]:
@@ -121,18 +121,18 @@ class Bench:
         return [self.zfec, "-q", "-f", *shape, "-p", "share", "-d", out, self.file]
 
     def into(self, command: Callable[[pathlib.Path], list]) -> float:
-        """Runs a command that fills a folder."""
+        """Runs a command that fills a folder, and returns the seconds."""
         out = fresh(self.folder / "out")
         seconds = run(command(out), self.folder)
         shutil.rmtree(out)
         return seconds
 
     def decoded(self, command: Callable[[pathlib.Path], list]) -> float:
-        """Runs a command that writes the file."""
+        """Runs a command that writes the file, checks the file, and returns the seconds."""
         out = self.folder / "decoded"
         seconds = run(command(out), self.folder)
         if not filecmp.cmp(self.file, out, shallow=False):
-            sys.exit(f"{out} is not the file that was encoded")
+            sys.exit(f"{out} differs from the file that was encoded")
         out.unlink()
         return seconds
 
@@ -157,7 +157,7 @@ class Bench:
         return self.into(command)
 
     def copy_shards(self) -> float:
-        """Copies as many bytes as the encoder writes, into as many files."""
+        """Copies the number of bytes that the encoder writes, into the same number of files."""
         part = self.folder / "part"
         with open(self.file, "rb") as source, open(part, "wb") as target:
             target.write(source.read(self.args.bytes // self.k))
@@ -173,7 +173,7 @@ Comparison = tuple[str, str, Callable[[], float], str, Callable[[], float]]
 
 
 def comparisons(bench: Bench) -> list[Comparison]:
-    """What is compared: the operation, and two names and commands."""
+    """Returns the comparisons, each as the operation, and the names and commands of two tools."""
     whole, damaged = (lambda: bench.decode(bench.shards)), (lambda: bench.decode(bench.damaged))
     lost = f"decode, {bench.m} data shards lost"
     return [
@@ -188,7 +188,7 @@ def comparisons(bench: Bench) -> list[Comparison]:
 
 
 def measure(bench: Bench, rounds: int) -> dict[tuple[str, str, str], pairs.Pairs]:
-    """Samples by operation and names."""
+    """Measures all comparisons, and returns the samples by operation and names."""
     all_of_them = comparisons(bench)
     taken = {(what, ours, theirs): pairs.Pairs() for what, ours, _, theirs, _ in all_of_them}
     while any(samples.is_open(rounds) for samples in taken.values()):
