@@ -76,7 +76,7 @@ pub enum Command {
     Export(Export),
     /// List the code families, or describe one code.
     Codes(Codes),
-    /// Show the XOR schedule of a code and what it costs.
+    /// Show the XOR schedule of a code, and its cost.
     Schedule(Schedule),
     /// Measure how fast a code runs on this machine.
     Bench(Bench),
@@ -370,7 +370,7 @@ pub struct Promote {
     /// and a new shard to the folder with the fewest].
     #[arg(long, value_name = "DIR")]
     pub to: Vec<PathBuf>,
-    /// Only this object, by its name or the first digits of its id, at least four.
+    /// Only this object, by its name or the first digits of its id (at least four).
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
     #[command(flatten)]
@@ -384,8 +384,8 @@ Example:
 
 Reads headers only; `verify` checks the contents. JSON: one line an object, type \"info\", object, \
 name, code, stage, stages, layout, packet, stripes_per_block, segment_bytes, stored_bytes, length, \
-digest, mode (octal digits) and modified {seconds (since 1970), nanoseconds} of the file that was \
-encoded (null if unknown), shard_count (after the last stage), tolerance (in this one), shards \
+digest, mode (octal digits) and modified {seconds (since 1970), nanoseconds} of the encoded file \
+(null if unknown), shard_count (after the last stage), tolerance (in its present stage), shards \
 [{index, stage, files [{path, bytes, header, footer, notes}]}], missing, folders [{path, \
 shards}], folder_tolerance (any \
 this many folders may be lost), folder_tolerance_certain (false if only some losses were tried), \
@@ -401,7 +401,7 @@ pub struct Info {
     /// Shards, or folders of shards.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// Only this object, by its name or the first digits of its id, at least four.
+    /// Only this object, by its name or the first digits of its id (at least four).
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
 }
@@ -682,11 +682,11 @@ Examples:
   paritas schedule 10+4
   paritas schedule rdp:k=6 --erase 0,3 --text
   paritas schedule cauchy:k=6,m=2,w=8 --strategy 1,2 --search ga --evaluations 2000
-  paritas schedule rdp:k=10 --erase 0 --fewest-reads     75 packets, where one parity alone takes 100
+  paritas schedule rdp:k=10 --erase 0 --fewest-reads     75 packets instead of 100
   paritas schedule bbdpg:k=6,m=2,m2=4 --stage 2          what promotion reads and computes
   paritas schedule lt:k=64,n=128 --erase 0,1,2           by peeling and inactivation
   paritas schedule backblaze:k=6,m=3 --set 4096 --text   what runs, over words of GF(2^8)
-  paritas schedule 10+4 --set dram --align 4096 --asm    what runs on page-aligned shards from memory
+  paritas schedule 10+4 --set dram --align 4096 --asm    what runs on page-aligned shards
 
 With --set or --align, the report describes what a codec runs in one call. --set is the bytes of \
 all shards together, and shards begin at multiples of --align bytes. The report shows the parts of \

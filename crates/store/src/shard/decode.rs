@@ -97,10 +97,11 @@ pub struct DecodeReport {
 /// Decodes an object. `progress` gets the number of the object's bytes as they are done.
 ///
 /// # Errors
-/// If more is lost than can be recovered ([`ErrorKind::TooFewShards`]), if the bytes differ from
-/// those that were encoded ([`ErrorKind::DigestMismatch`]), if the target exists and must not be
-/// replaced ([`ErrorKind::Exists`]), or if reading or writing fails ([`ErrorKind::Io`]). The last
-/// kind is also used if the missing bytes may be in files that could not be opened.
+/// If more is lost than can be recovered ([`crate::ErrorKind::TooFewShards`]), if the bytes differ
+/// from those that were encoded ([`crate::ErrorKind::DigestMismatch`]), if the target exists and
+/// must not be replaced ([`crate::ErrorKind::Exists`]), or if reading or writing fails
+/// ([`crate::ErrorKind::Io`]). The last kind is also used if the missing bytes may be in files that
+/// could not be opened.
 pub fn decode(
     object: &Object,
     target: DecodeTarget,
