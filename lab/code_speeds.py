@@ -3,10 +3,10 @@
 
     lab/code_speeds.py [--shapes 6+2,14+2,12+4,10+6] [--rounds 3] [--op encode|decode]
 
-Each code runs in three ways, one core, all shards together 512 KiB (2 MiB where tiled): compiled for this
-processor, compiled for AVX2, and tiled with AVX2 over packets of 4 KiB, which is how the talk's libraries ran
-their schedules. Codes in the word layout run on word kernels instead. Rounds are interleaved; every sample's answer is checked
-(`paritas bench`); the medians of the rounds are printed as a table, the fastest code first.
+Each code runs in three ways on one core: compiled for this processor, compiled for AVX2, and tiled with AVX2
+over packets of 4 KiB, as the talk's libraries ran their schedules. All shards together have 512 KiB (tiled:
+2 MiB). Codes in the word layout run on word kernels instead. Rounds are interleaved, and the result of every
+sample is checked (`paritas bench`). Prints a table of the medians of the rounds, the fastest code first.
 """
 
 import argparse

@@ -54,7 +54,7 @@ def arguments() -> argparse.Namespace:
 
 
 def find_zfec() -> tuple[str, str]:
-    """The zfec and zunfec commands, installed into a virtual environment if need be."""
+    """Returns the zfec and zunfec commands; installs them into a virtual environment if they are missing."""
     folder = pathlib.Path.home() / ".cache" / "paritas-lab" / "zfec"
     if not (folder / "bin" / "zfec").exists():
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
@@ -76,7 +76,7 @@ def build_paritas() -> str:
 
 
 def run(command: list, folder: pathlib.Path) -> float:
-    """The seconds that a command takes."""
+    """Runs a command, and returns the seconds that it takes."""
     start = time.perf_counter()
     done = subprocess.run(command, cwd=folder, capture_output=True)
     seconds = time.perf_counter() - start
@@ -109,7 +109,7 @@ class Bench:
         self.make_shards()
 
     def make_shards(self) -> None:
-        """What is decoded: shards of both tools, and links to those of ours that are left after a loss."""
+        """Makes the input of decoding: shards of both tools, and links to our shards that remain after a loss."""
         run(self.encoding(fresh(self.shards), "--no-sync"), self.folder)
         fresh(self.damaged)
         for shard in sorted(self.shards.iterdir())[self.m :]:
@@ -124,18 +124,18 @@ class Bench:
         return [self.zfec, "-q", "-f", *shape, "-p", "share", "-d", out, self.file]
 
     def into(self, command: Callable[[pathlib.Path], list]) -> float:
-        """Runs a command that fills a folder."""
+        """Runs a command that fills a folder, and returns the seconds."""
         out = fresh(self.folder / "out")
         seconds = run(command(out), self.folder)
         shutil.rmtree(out)
         return seconds
 
     def decoded(self, command: Callable[[pathlib.Path], list]) -> float:
-        """Runs a command that writes the file."""
+        """Runs a command that writes the file, checks the file, and returns the seconds."""
         out = self.folder / "decoded"
         seconds = run(command(out), self.folder)
         if not filecmp.cmp(self.file, out, shallow=False):
-            sys.exit(f"{out} is not the file that was encoded")
+            sys.exit(f"{out} differs from the file that was encoded")
         out.unlink()
         return seconds
 
@@ -160,7 +160,7 @@ class Bench:
         return self.into(command)
 
     def copy_shards(self) -> float:
-        """Copies as many bytes as the encoder writes, into as many files."""
+        """Copies the number of bytes that the encoder writes, into the same number of files."""
         part = self.folder / "part"
         with open(self.file, "rb") as source, open(part, "wb") as target:
             target.write(source.read(self.args.bytes // self.k))
@@ -176,7 +176,7 @@ Comparison = tuple[str, str, Callable[[], float], str, Callable[[], float]]
 
 
 def comparisons(bench: Bench) -> list[Comparison]:
-    """What is compared: the operation, and two names and commands."""
+    """Returns the comparisons, each as the operation, and the names and commands of two tools."""
     whole, damaged = (lambda: bench.decode(bench.shards)), (lambda: bench.decode(bench.damaged))
     lost = f"decode, {bench.m} data shards lost"
     return [

@@ -5,14 +5,14 @@
 
 T. Zhou, Erasure Coding Optimization for Data Storage (2020), section 4.8. All figures are XORs and copies of
 one group, as `paritas schedule` counts them (`total`), with w = 4 for the first six sets and 5 for the last
-two. T(k, m) being the count of a base code's first m parities, the accounting of the dissertation is
+two. If T(k, m) is the count of a base code's first m parities, the dissertation counts
 
     m T(k, m2) + (m2 - m) T(k, m) + m (m2 - m) w
 
-with C's T first and C-bar's second. A cell is ours/theirs. BB-DPG is `bbdpg` as it is by default, DPG
-is `dpg` by default (one searched matrix), DPG w/o opt has the natural points, normalised; (k, m) and
-(k, m2) are m2 stripes of the searched codes. `group` is what the schedule of the whole group takes, which is
-how `bbdpg` is run: coupling then costs less than in the accounting. (Table 4.4, throughputs, is
+where the first T is C's, and the second C-bar's. A cell is ours/theirs. BB-DPG is the default `bbdpg`, DPG is
+the default `dpg` (one searched matrix), and DPG w/o opt has the natural points, normalised. (k, m) and (k, m2)
+are m2 stripes of the searched codes. `group` is the cost of the schedule of the whole group, which is how
+`bbdpg` is run: coupling then costs less than the dissertation counts. (Table 4.4, throughputs, is printed by
 `cargo run --release -p paritas-tune --example dpg_throughput`.)
 """
 
@@ -42,7 +42,7 @@ def total(spec: str) -> int:
 
 
 def given(k: int, m: int, w: int, pin: dict, start: str) -> str:
-    """The code of the first m parities of a pinned matrix."""
+    """Returns the code of the first m parities of a pinned matrix."""
     dotted = lambda name, count: ".".join(map(str, pin[start + name][:count]))
     return (
         f"cauchy:k={k},m={m},w={w},points={dotted('points', k + m)},"

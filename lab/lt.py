@@ -5,16 +5,15 @@
     lab/lt.py system [--runs 20]                    table 18 and the throughput figures of section VIII
     lab/lt.py curve [--runs 1000]                   blocks needed against XORs and failures
     lab/lt.py freedom [--runs 1000]                 how robust the variants are
-    lab/lt.py defaults [--runs 1000] [--k 4,16,…]   what the default distribution and others need
+    lab/lt.py defaults [--runs 1000] [--k 4,16,…]   blocks and XORs that the default distribution and others need
     lab/lt.py variants [--rounds 4] [--kib 128] [--c 1,1.1,…] [--delta 0.1,…] [--cells]   tables 3, 4, 7, 8, 10, 12, 14, 16
     lab/lt.py peers [--rounds 20] [--kib 128] [--spec lt:…]               encode and decode beside raptorq
 
-Everything runs in lab/fountain, which this builds. Raw output goes to lab/records/, unless arguments make a run
-another than usual. `peers` and `variants` take
-samples in pairs on one core and check every answer: ours back to back with raptorq's, a variant with table 7. Ratios are
-those of pairs.py, both on the wall and by processor time, which a loaded machine disturbs less; speeds are the median and
-the 90th percentile of all samples. The paper's speeds are those of two 2.4 GHz Xeons; only
-ratios between its variants compare.
+Everything runs in lab/fountain, which this script builds. Raw output goes to lab/records/, unless the arguments
+differ from the defaults. `peers` and `variants` take samples in pairs on one core, and check every result. In `peers` a
+pair is ours and raptorq's, in `variants` a variant and table 7. Ratios are those of pairs.py, of wall time and of processor
+time, which a loaded machine disturbs less. Speeds are the median and the 90th percentile of all samples. The paper's speeds
+were measured on two 2.4 GHz Xeons, so only ratios between its variants can be compared.
 """
 
 import argparse
@@ -31,9 +30,9 @@ import pairs
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 PAPER = ROOT / "crates" / "core" / "tests" / "lt_paper.csv"
-# Average blocks of k = 1024 within 1.05 k, and the fewest XORs; see docs/lt.md.
+# On average decodes k = 1024 from less than 1.05 k blocks, with the fewest XORs; see docs/lt.md.
 SPEC = "lt:k=1024,n=1229,c=0.01,delta=1,variant=uniform"
-# The tables of throughput: the variant, what they are called, and the tables of the blocks that they need.
+# The tables of throughput: their variants, their names, and the tables of the blocks that they need.
 THROUGHPUT = {"3": "plain", "4": "plain", "7": "plain", "8": "originals", "10": "coverage",
               "12": "originals+singles+coverage", "14": "coverage+decodable", "16": "uniform+decodable"}
 NAMES = {"3": "greedy, 64-bit XOR", "4": "lazy, 64-bit XOR", "7": "lazy", "8": "with originals", "10": "coverage threshold",
@@ -48,7 +47,7 @@ TABLE_18 = [(0.06, 0.1, 1, 10.03576), (0.07, 1.2, 1, 4.815068), (0.08, 1.4, 0.5,
 
 
 def fountain(args, *words) -> list[dict]:
-    """Runs lab/fountain, keeps what it prints (of a run that is as long as usual), and reads it."""
+    """Runs lab/fountain, and returns what it prints; also keeps the output of a run with default arguments."""
     target = ROOT / "target" / "fountain"
     build = ["cargo", "build", "--release", "--quiet", "--target-dir", target]
     subprocess.run(build, cwd=HERE / "fountain", check=True)
@@ -70,7 +69,7 @@ def tables(args) -> None:
     theirs = paper()
     deviations = collections.defaultdict(list)
     for row in fountain(args, "tables", args.runs):
-        # "lazy" is Paritas' own schedule, where table 6 is that of the decoder as printed.
+        # "lazy" is Paritas' own schedule; table 6 is that of the decoder as printed.
         key = ("6" if row["table"] == "lazy" else row["table"], float(row["c"]), float(row["delta"]))
         deviations[row["table"]].append((float(row["value"]) / theirs[key] - 1, *key[1:], float(row["value"]), theirs[key]))
     print(f"{args.runs} runs a cell\n\n| table | cells | mean deviation | mean absolute deviation | the farthest cells (c, delta: ours, theirs) |")
@@ -87,12 +86,12 @@ def tables(args) -> None:
 
 
 def in_pairs(rows: list[dict], seconds: str = "seconds") -> pairs.Pairs:
-    """The pairs of some rows, on the wall or by processor time."""
+    """Returns the pairs of some rows, in wall time or in processor time."""
     return pairs.Pairs([(float(row[seconds]), float(row["base_" + seconds])) for row in rows])
 
 
 def show(rows: list[dict]) -> None:
-    """A line for each subject and base: speeds, and ratios on the wall and by processor time."""
+    """Prints a line for each subject and base: speeds, and ratios of wall time and of processor time."""
     by_names = collections.defaultdict(list)
     for row in rows:
         by_names[row["subject"], row["base"]].append(row)
@@ -104,7 +103,7 @@ def show(rows: list[dict]) -> None:
 
 
 def speeds(spread: pairs.Spread, size: float) -> str:
-    """MB/s, median and 90th percentile."""
+    """Returns MB/s as text: the median and the 90th percentile."""
     return f"{size / spread.median / 1e6:.0f} ({size / spread.p10 / 1e6:.0f})"
 
 
@@ -118,7 +117,7 @@ Cell = tuple[float, float]
 
 
 def by_cell(rows: list[dict], column: str) -> dict[tuple[str, str, Cell], list[float]]:
-    """The samples of a table's cell, round by round."""
+    """Returns the samples of a table's cell, round by round."""
     samples = collections.defaultdict(list)
     for row in rows:
         samples[row["table"], row["variant"], (float(row["c"]), float(row["delta"]))].append(float(row[column]))
@@ -136,7 +135,7 @@ def variants(args) -> None:
 
 
 def over_all_cells(rows: list[dict]) -> None:
-    """Averages over cells; the ratio to table 7 is that of the pairs of all cells."""
+    """Prints averages over cells; the ratio to table 7 is that of the pairs of all cells."""
     theirs, wall, busy = paper(), by_cell(rows, "mb_per_second"), by_cell(rows, "mb_per_processor_second")
     print("| table | cells | MB/s, average (slowest to fastest cell) | MB per second of processor time | ratio to table 7 (processor) "
           "| theirs, MB/s | theirs, ratio (median) |\n|" + " --- |" * 7)
@@ -155,7 +154,7 @@ def over_all_cells(rows: list[dict]) -> None:
 
 
 def one_table(table: str, rows: list[dict]) -> None:
-    """A table as the paper prints it, each cell beside its own."""
+    """Prints a table in the paper's form, each cell beside the paper's."""
     theirs, wall = paper(), by_cell([row for row in rows if row["table"] == table], "mb_per_second")
     c, delta = (sorted({cell[i] for _, _, cell in wall}) for i in (0, 1))
     print(f"\nTable {table}, {NAMES[table]}: MB/s, ours / theirs\n\n| delta, C | " + " | ".join(f"{x:g}" for x in c) + " |\n|" + " --- |" * (len(c) + 1))
@@ -165,7 +164,7 @@ def one_table(table: str, rows: list[dict]) -> None:
 
 
 def summary(rows: list[dict]) -> None:
-    """Section X: all variants at C = 1.4, delta = 0.2, speed and blocks; extremes; inactivation."""
+    """Prints section X: speed and blocks of all variants at C = 1.4, delta = 0.2; extremes; inactivation."""
     theirs = paper()
     chosen = [row for row in rows if row["table"] not in THROUGHPUT or (float(row["c"]), float(row["delta"])) == (1.4, 0.2)]
     print("\nSection X: C = 1.4, delta = 0.2, and what is beside it\n")
@@ -230,7 +229,7 @@ def defaults(args) -> None:
 
 
 def needs(row: dict) -> str:
-    """Where more than one in a thousand never decodes, how many."""
+    """Returns the share of runs that never decode, as text, if it is more than one in a thousand."""
     failed = int(row["failed"]) / int(row["runs"])
     tail = f"never: {failed:.1%}" if row["q999"] == "NaN" else f"{float(row['q999']):.3f}"
     return f"{float(row['average']):.3f}, {tail}; {float(row['xors_at_1.05']):.1f}"

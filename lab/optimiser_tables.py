@@ -3,11 +3,12 @@
 
     lab/optimiser_tables.py [--table 3.1|3.5|3.6 …] [--evaluations N] [--only N,K,W …]
 
-T. Zhou, Erasure Coding Optimization for Data Storage (2020). All figures of ours come from
-`paritas schedule` and `paritas bench`; a line is `ours/theirs`. 3.1 and the natural columns of 3.5 start
-from the same matrices (data points 0..k-1, parity points k..n-1) and reproduce; searches are heuristic
-and depend on evaluations. One cell of 3.5, (1, 3) at w = 8, is lost in the source. 3.6 is GB/s of
-this machine with compiled kernels, by strategy (1, 3) as there; only ratios within a line mean anything.
+T. Zhou, Erasure Coding Optimization for Data Storage (2020). All our figures come from `paritas schedule`
+and `paritas bench`; a cell is `ours/theirs`. Table 3.1 and the natural columns of 3.5 start from the same
+matrices (data points 0..k-1, parity points k..n-1), so their figures can be reproduced. Searches are
+heuristic and depend on the number of evaluations. One cell of 3.5, (1, 3) at w = 8, is lost in the source.
+Table 3.6 is in GB/s on this machine with compiled kernels, by strategy (1, 3) as in the dissertation; only
+ratios within a line can be compared.
 """
 
 import argparse

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Pairs of samples, the ratio that they tell, and how far it can be trusted.
+"""Pairs of samples: their ratio, and how far it can be trusted.
 
-The estimator of `paritas bench` and `paritas tune` for the lab's programs; see crates/tune/src/measure/pairs.rs
-for why. A pair is one sample of the subject (what is measured) and one of the base (what it is compared with), back
-to back, in alternating order. vectors/pairs.json holds this module and the other to the same numbers; to check,
-or to write that file anew:
+This is the estimator of `paritas bench` and `paritas tune`, for the lab's programs; crates/tune/src/measure/pairs.rs
+gives the reasons. A pair is one sample of the subject (what is measured) and one of the base (what it is compared with),
+back to back, in alternating order. Both modules must compute the numbers in vectors/pairs.json. To check this module, or
+to write that file anew:
 
     lab/pairs.py
     lab/pairs.py --write
@@ -17,17 +17,17 @@ import statistics
 import sys
 from typing import Callable, NamedTuple
 
-# With fewer pairs there is no verdict.
+# Fewer pairs give no verdict.
 FEWEST = 20
-# How often pairs are drawn anew, how many neighbours at a time, and the share left out at either end.
+# Number of drawings of the bootstrap, neighbouring pairs drawn at a time, and the share left out at either end.
 DRAWINGS, BLOCK, TAIL = 1000, 2, 0.0125
-# A ratio is known if the upper end of its interval is at most this many times the lower end.
+# A ratio is known well if the upper end of its interval is at most this many times the lower end.
 KNOWN = 1.1
 VECTORS = pathlib.Path(__file__).resolve().parent.parent / "vectors" / "pairs.json"
 
 
 class Ratio(NamedTuple):
-    """How many times as fast the subject is as its base: the median, and an interval of 95 % confidence."""
+    """The speed of the subject as a multiple of its base's: the median, and an interval of 95 % confidence."""
 
     median: float
     low: float
@@ -41,7 +41,7 @@ class Ratio(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Which side is faster, if that can be said."""
+        """Returns which side is faster, if that can be told."""
         if self.pairs >= FEWEST and self.low > 1:
             return "faster"
         if self.pairs >= FEWEST and self.high < 1:
@@ -54,7 +54,7 @@ class Ratio(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """What all samples of one side take: half of them less than the median, a tenth less than p10."""
+    """The times of all samples of one side: half are below the median, a tenth below p10."""
 
     median: float
     p10: float
@@ -69,7 +69,7 @@ class Pairs:
         self.pairs = list(pairs)
 
     def take(self, subject: Callable[[], float], base: Callable[[], float]) -> tuple[float, float]:
-        """Takes one more pair, in the order that the one before did not have; both return what a run takes."""
+        """Takes one more pair, in the opposite order of the one before; both functions return the time of a run."""
         if len(self.pairs) % 2 == 0:
             first = subject()
             pair = (first, base())
@@ -80,7 +80,7 @@ class Pairs:
         return pair
 
     def ratio(self) -> Ratio:
-        """How many times as fast the subject is as its base, over at least one pair."""
+        """Returns the speed of the subject as a multiple of its base's, over at least one pair."""
         logs = self.logs()
         values = (statistics.median(logs), *interval(logs))
         return Ratio(*map(math.exp, values), len(logs))
@@ -93,8 +93,8 @@ class Pairs:
         return [math.log(base) - math.log(subject) for subject, base in self.pairs]
 
     def is_open(self, least: int) -> bool:
-        """Whether another pair is to be taken: `least` in any case, then as many again, up to four times in all,
-        while the ratio is noisy."""
+        """Whether another pair is needed: `least` pairs in any case; then, while the ratio is noisy, `least` more at a
+        time, up to four times `least`."""
         taken = len(self.pairs)
         if taken == 0 or taken % least:
             return True
@@ -113,7 +113,7 @@ def spread(samples: list[float]) -> Spread:
 
 
 def interval(values: list[float]) -> tuple[float, float]:
-    """The bounds between which the medians of drawings lie."""
+    """Returns the bounds between which the medians of drawings lie."""
     count, draw = len(values), random(1)
     doubled = values + values[:BLOCK]
     medians = []
@@ -132,7 +132,7 @@ def quantile(ordered: list[float], share: float) -> float:
 
 
 def random(seed: int):
-    """SplitMix64, as in pairs.rs."""
+    """Generates SplitMix64 numbers, as in pairs.rs."""
     mask = (1 << 64) - 1
     while True:
         seed = (seed + 0x9E3779B97F4A7C15) & mask
@@ -143,7 +143,7 @@ def random(seed: int):
 
 
 def cases() -> list[dict]:
-    """Sessions of some lengths: even and odd, too few for a verdict, level, faster, slower and noisy."""
+    """Returns sessions of several lengths: even and odd, too few for a verdict, level, faster, slower and noisy."""
     draw = random(2026)
 
     def sample(seconds: float, noise: float) -> float:
@@ -165,7 +165,7 @@ def main() -> None:
     if sys.argv[1:] == ["--write"]:
         VECTORS.write_text(text)
     elif text != VECTORS.read_text():
-        sys.exit("lab/pairs.py does not find what vectors/pairs.json says")
+        sys.exit("lab/pairs.py computes other numbers than vectors/pairs.json holds")
 
 
 if __name__ == "__main__":

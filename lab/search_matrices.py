@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""Searches the matrices of the `cauchy` family: crates/core/src/define/families/cauchy/matrices.txt.
+"""Searches for the matrices of the `cauchy` family: crates/core/src/define/families/cauchy/matrices.txt.
 
     lab/search_matrices.py [--paritas BINARY] [--evaluations N] [--seed N] [--only K,M,W …]
 
-For every shape of the table it runs `paritas schedule cauchy:k=K,m=M,w=W --search local` with the seed
-and evaluations given, and writes the matrix found in place of the one that stands there if its
-schedule is shorter (`total`: XORs and copies). Shapes are every k up to 32 and m up to 8 with the
-smallest w that fits, 6+2 at w = 4 (which the dissertation measures), w = 8 for k up to 16 and m up
-to 6, and those of which delayed parity generation makes its second base code: k up to 16 and m below m2
-up to 8, with the smallest w that fits k + m2. Runs can be repeated with other seeds and
-never make the table worse. Each line keeps the seed and evaluations that give it again.
+For every shape of the table, runs `paritas schedule cauchy:k=K,m=M,w=W --search local` with the given seed
+and evaluations. If the schedule of the matrix found is shorter than that of the matrix in the table (`total`:
+XORs and copies), the matrix is replaced. The shapes are
+
+- every k up to 32 and m up to 8 with the smallest w that fits;
+- 6+2 at w = 4, which the dissertation measures;
+- w = 8 for k up to 16 and m up to 6;
+- those of the second base code of delayed parity generation: k up to 16 and m below m2 up to 8, with the
+  smallest w that fits k + m2.
+
+Runs can be repeated with other seeds, and never make the table worse. Each line records the seed and the
+evaluations that reproduce it.
 """
 
 import argparse

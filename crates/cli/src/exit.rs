@@ -1,4 +1,4 @@
-//! Exit codes, a superset of par2's because scripts know those.
+//! Exit codes. They are a superset of par2's, which scripts already know.
 
 use std::fmt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use signal_hook::consts::SIGABRT;
 
 use crate::output::shown;
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// Done, or everything intact.
@@ -21,11 +21,11 @@ pub enum Exit {
     Lost = 2,
     /// Bad arguments or parameters.
     Arguments = 3,
-    /// Nothing recognisable as a shard set.
+    /// No shard set was recognised.
     NotRecognised = 4,
-    /// Repair or decode finished, but the final check failed.
+    /// Repair or decode finished, but the final check failed, or parity is wrong.
     CheckFailed = 5,
-    /// Input or output failed, or a verdict depends on what could not be opened.
+    /// Input or output failed, or files that could not be opened decide the verdict.
     Io = 6,
     /// A bug.
     Internal = 7,
@@ -34,7 +34,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The name of the code in error reports.
+    /// Returns the name of the code in error reports.
     pub fn kind(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -56,45 +56,45 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a run failed, and with which code it ends.
+/// The reason of a failed run, and its exit code.
 #[derive(Debug)]
 pub struct Failure {
-    /// The code.
+    /// The exit code.
     pub exit: Exit,
-    /// What to tell the user.
+    /// The message to the user.
     pub message: String,
 }
 
 impl Failure {
-    /// Bad arguments.
+    /// Creates the failure for bad arguments.
     pub fn arguments(message: impl Into<String>) -> Self {
         Self { exit: Exit::Arguments, message: message.into() }
     }
 
-    /// Nothing recognisable.
+    /// Creates the failure for paths without shards.
     pub fn not_recognised(message: impl Into<String>) -> Self {
         Self { exit: Exit::NotRecognised, message: message.into() }
     }
 
-    /// Input or output.
+    /// Creates the failure for an error of input or output. `what` names the action.
     pub fn io(what: impl fmt::Display, error: &std::io::Error) -> Self {
         Self { exit: Exit::Io, message: format!("{what}: {error}") }
     }
 
-    /// The system has not so many bytes of memory.
+    /// Creates the failure for `bytes` bytes of memory that the system lacks.
     pub fn memory(bytes: usize) -> Self {
         Self { exit: Exit::Memory, message: format!("there is no memory for {bytes} bytes") }
     }
 
-    /// A bug.
+    /// Creates the failure for a bug.
     pub fn internal(message: impl Into<String>) -> Self {
         Self { exit: Exit::Internal, message: message.into() }
     }
 }
 
-/// Arranges for [`Exit::Memory`] where the system has no memory for something small. Rust reports
-/// that and aborts; so does a panic within a panic, which keeps its own end. Nothing is lost by
-/// either: no file has its final name before it is whole.
+/// Makes the process end with [`Exit::Memory`] if the system lacks memory for a small allocation.
+/// Rust reports that and aborts. A panic within a panic aborts, too, but keeps its own exit.
+/// Neither loses anything: no file has its final name before it is whole.
 pub fn when_memory_is_out() {
     let abort_means_memory = Arc::new(AtomicBool::new(true));
     let panicked = Arc::clone(&abort_means_memory);
@@ -104,19 +104,24 @@ pub fn when_memory_is_out() {
         report(panic);
     }));
     let exit = Exit::Memory as i32;
-    // Fails for signals that may not be caught, of which this is none; the end is an abort then.
+    // Registration fails only for signals that cannot be caught, and SIGABRT can. If it failed, the
+    // process would end with an abort.
     let _ = signal_hook::flag::register_conditional_shutdown(SIGABRT, exit, abort_means_memory);
 }
 
-/// Refuses a folder that does not exist: an unmounted disk is no place for shards.
+/// Refuses a folder that does not exist. It may be on a disk that is not mounted, so it is not
+/// created.
 pub fn require_folder(flag: &str, folder: &Path) -> Result<(), Failure> {
     if folder.is_dir() {
         return Ok(());
     }
-    Err(Failure::arguments(format!("{flag} {}: there is no such folder", shown(folder))))
+    Err(Failure::arguments(format!(
+        "{flag} {}: the folder must exist; create it, or mount its disk",
+        shown(folder)
+    )))
 }
 
-/// Makes a folder if it does not exist.
+/// Creates a folder if it does not exist.
 pub fn make_folder(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder)
         .map_err(|error| Failure::io(format!("making {}", shown(folder)), &error))

@@ -1,7 +1,7 @@
 //! The command line: flags become a job, the job runs, its outcome becomes an exit code.
 //!
 //! No algorithm lives here. [`args`] defines every flag once (parser, help, man page and
-//! completions come from it), [`commands`] turns arguments into calls of the library crates,
+//! completions are derived from it), [`commands`] turns arguments into calls of the library crates,
 //! [`output`] prints results, and [`exit`] is the one place that knows exit codes.
 
 mod args;

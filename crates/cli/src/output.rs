@@ -1,4 +1,4 @@
-//! What a run prints: results for people or as JSON lines, progress, failures.
+//! The output of a run: results for people or as JSON lines, progress, and failures.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
@@ -16,29 +16,31 @@ pub use paritas_store::{counted, shown};
 use crate::args::{Args, Command};
 use crate::exit::{Exit, Failure};
 
-/// How long between two progress lines in JSON.
+/// The shortest time between two progress lines in JSON.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Where and how results go.
+/// The destination and the form of results.
 #[derive(Debug)]
 pub struct Output {
     json: bool,
     quiet: bool,
-    /// Standard output carries an object's bytes, so everything else goes to standard error.
+    /// Whether standard output carries an object's bytes, so that everything else goes to standard
+    /// error.
     stdout_is_taken: bool,
-    /// The first failure to print something.
+    /// The first failure to print anything.
     failure: Mutex<Option<Failure>>,
 }
 
 impl Output {
-    /// The output that the arguments ask for.
+    /// Creates the output that the arguments ask for.
     pub fn new(args: &Args) -> Self {
         let stdout_is_taken =
             matches!(&args.command, Command::Decode(decode) if decode.out.as_os_str() == "-");
         Self { json: args.json, quiet: args.quiet, stdout_is_taken, failure: Mutex::new(None) }
     }
 
-    /// Prints a result: an object in JSON, or text that is made only when it is wanted.
+    /// Prints a result: `value` in JSON, or the text for people, which is made only if it is
+    /// printed.
     pub fn result(&self, value: Value, text: impl FnOnce() -> String) {
         if self.json {
             self.line(&value.to_string());
@@ -67,7 +69,7 @@ impl Output {
         self.note("standard error", writeln!(io::stderr(), "{line}"));
     }
 
-    /// Remembers the first failure to print something.
+    /// Keeps the first failure to print anything.
     fn note(&self, stream: &'static str, printed: io::Result<()>) {
         if let Err(failure) = expect_printed(stream, printed) {
             let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,18 +77,18 @@ impl Output {
         }
     }
 
-    /// How a run ends that came to an outcome: what could not be printed has failed.
+    /// Returns the exit code of the run, unless something could not be printed.
     ///
     /// # Errors
-    /// Output, if something of it could not be printed.
+    /// If something could not be printed ([`Exit::Io`]).
     pub fn finish(self, exit: Exit) -> Result<Exit, Failure> {
         self.note("standard output", io::stdout().flush());
         let failure = self.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
         failure.map_or(Ok(exit), Err)
     }
 
-    /// A bar for a search of `evaluations` schedules. It is shown on a terminal only: the JSON of a
-    /// search is the same every time.
+    /// Creates a bar for a search of `evaluations` schedules. It is shown on a terminal only, so
+    /// the JSON of a search is the same every time.
     pub fn search_bar(&self, evaluations: Option<u64>) -> ProgressBar {
         if self.json || self.quiet || !io::stderr().is_terminal() {
             return ProgressBar::hidden();
@@ -100,13 +102,13 @@ impl Output {
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     }
 
-    /// Progress over `total` bytes, if that is known.
+    /// Creates the progress of a job over `total` bytes, if that number is known.
     pub fn progress(&self, total: Option<u64>) -> Progress<'_> {
         Progress::new(self, total)
     }
 }
 
-/// A running job's progress: a bar on a terminal, lines in JSON, nothing elsewhere.
+/// The progress of a running job: a bar on a terminal, lines in JSON, nothing elsewhere.
 #[derive(Debug)]
 pub struct Progress<'a> {
     output: &'a Output,
@@ -135,7 +137,7 @@ impl<'a> Progress<'a> {
         Self { output, bar, total, done: AtomicU64::new(0), start: now, last_line: Mutex::new(now) }
     }
 
-    /// More bytes are done.
+    /// Notes that `bytes` more bytes are done.
     pub fn advance(&self, bytes: u64) {
         let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if let Some(bar) = &self.bar {
@@ -150,7 +152,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Takes the bar away; the seconds that it took.
+    /// Removes the bar, and returns the seconds that the job took.
     pub fn finish(self) -> f64 {
         self.seconds()
     }
@@ -192,8 +194,8 @@ pub fn print_failure(json: bool, failure: &Failure) {
     };
 }
 
-/// Prints what the parser found wrong with the arguments. Those that would do harm are escaped
-/// first, and parsed again for what is to be said of them.
+/// Prints the parser's error. If arguments contain characters that control a terminal, they are
+/// escaped and parsed again, so that the error shows them escaped.
 pub fn print_usage(error: clap::Error) {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let escaped: Vec<String> = arguments.iter().map(|arg| shown(arg).to_string()).collect();
@@ -206,11 +208,11 @@ pub fn print_usage(error: clap::Error) {
     };
 }
 
-/// What became of printing something: a reader that went away (`paritas codes | head`) is no
-/// failure of ours.
+/// Turns an error of printing into a failure. A reader that has gone away (`paritas codes | head`)
+/// is no failure.
 ///
 /// # Errors
-/// Output, for any other reason.
+/// If printing failed for any other reason ([`Exit::Io`]).
 pub fn expect_printed(stream: &str, printed: io::Result<()>) -> Result<(), Failure> {
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -220,13 +222,13 @@ pub fn expect_printed(stream: &str, printed: io::Result<()>) -> Result<(), Failu
     }
 }
 
-/// A text of several lines, without anything else that controls a terminal. Names in it are escaped
-/// where it is made, line breaks included; this is for what was forgotten there.
+/// Escapes everything in a text that controls a terminal, except for line breaks. Names are already
+/// escaped where messages are made, line breaks included; this catches what was forgotten there.
 fn printable(text: &str) -> String {
     text.split('\n').map(|line| shown(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
-/// Adds a name under `key`, as text where it is UTF-8, else in base64 under `key_bytes`.
+/// Adds a name under `key` if it is UTF-8, otherwise in base64 under `key_bytes`.
 pub fn insert_name(object: &mut Value, key: &str, name: &OsStr) {
     match name.to_str() {
         Some(text) => object[key] = json!(text),
@@ -237,7 +239,7 @@ pub fn insert_name(object: &mut Value, key: &str, name: &OsStr) {
     }
 }
 
-/// A number of bytes for people.
+/// Returns a number of bytes as text for people.
 pub fn bytes(count: u64) -> String {
     indicatif::BinaryBytes(count).to_string()
 }

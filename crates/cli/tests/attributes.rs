@@ -21,7 +21,7 @@ use common::{Run, exit, finish, names, paritas, run, run_with_input, say};
 const SECONDS: i64 = -3602;
 const NANOSECONDS: u32 = 250_000_000;
 
-/// A folder with a file of this mode in it, and a place for shards.
+/// A folder with a file of mode `mode`, and a place for shards.
 struct Yard {
     folder: TempDir,
 }
@@ -62,7 +62,7 @@ impl Yard {
         args!["encode", file, "--code", code, "--out", shards, "--force", "--no-sync"]
     }
 
-    /// The mode of all shards, which have the same.
+    /// Returns the mode of all shards, which must be the same.
     fn mode_of_shards(&self) -> u32 {
         let mut modes: Vec<u32> =
             names(&self.shards()).iter().map(|name| mode(&self.shards().join(name))).collect();
@@ -71,7 +71,7 @@ impl Yard {
         modes[0]
     }
 
-    /// The mode and time of the decoded file.
+    /// Returns the mode and the time of the decoded file.
     fn decoded(&self, more: &[&str]) -> (u32, (i64, u32)) {
         let out = self.folder.path().join("back");
         let mut arguments =
@@ -97,7 +97,7 @@ fn owner(path: &Path) -> (u32, u32) {
     (metadata.uid(), metadata.gid())
 }
 
-/// The program after some commands of the shell.
+/// Returns the program as a command that first runs some commands of the shell.
 fn after(shell: &str, arguments: &[OsString]) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{shell} && exec \"$@\""), "sh"]);
@@ -143,7 +143,7 @@ fn shards_have_the_mode_of_the_file_at_most() {
     assert_ne!(yard.decoded(&[]).1.0, SECONDS);
 }
 
-/// Where few files may be open, shards are written under temporary names, by turns.
+/// If few files may be open, shards are written under temporary names, in turns.
 #[test]
 fn many_shards_have_the_mode_of_the_file() {
     let yard = Yard::new(0o400);
@@ -166,12 +166,13 @@ fn mode_and_time_come_back() {
     let info = run(args!["info", yard.shards(), "--json"]).expect(exit::DONE).result();
     let modified = json!({"seconds": SECONDS, "nanoseconds": NANOSECONDS});
     assert_eq!((&info["mode"], &info["modified"]), (&json!("4751"), &modified));
-    // What is decoded into a pipe has neither.
+    // A file decoded into a pipe has neither.
     let piped = run(args!["decode", yard.shards(), "--out", "-"]).expect(exit::DONE);
     assert_eq!(piped.stdout, [7; 3000]);
 }
 
-/// Damaged shards keep what they have; missing ones get what all others give.
+/// A repaired shard keeps mode and owner of the damaged file. A missing one gets those that all
+/// other shards have in common.
 #[test]
 fn repaired_shards_are_like_what_they_replace_or_like_the_others() {
     let yard = Yard::encoded(0o644, "4+2");
@@ -214,7 +215,8 @@ fn promoted_shards_are_like_the_others() {
     assert_eq!(yard.decoded(&[]), (0o640, (SECONDS, NANOSECONDS)));
 }
 
-/// Other tools' fragments are open to nobody to whom the file was not, and the other way round.
+/// An export gives nobody access who had none to the file, and an import none who had none to the
+/// fragments.
 #[test]
 fn fragments_give_no_more_access() {
     let yard = Yard::encoded(0o640, "zfec:k=3,m=2");
@@ -242,7 +244,7 @@ fn shards_belong_to_whom_the_file_does() {
     assert_eq!(yard.mode_of_shards(), 0o640);
     (0..3).for_each(|index| assert_eq!(owner(&yard.shard(index)), (1234, 2345)));
 
-    // Somebody else in the file's group, who cannot give files away but to that group.
+    // Another user in the file's group can give files away only to that group.
     let encode_as = |user, group| {
         fs::remove_dir_all(yard.shards()).unwrap();
         let mut command = paritas(yard.encode("2+1"));
@@ -254,7 +256,7 @@ fn shards_belong_to_whom_the_file_does() {
         return say("attributes: the program cannot be run as another user");
     }
     assert_eq!((owner(&yard.shard(0)), yard.mode_of_shards()), ((4321, 2345), 0o640));
-    // Any other group is not the one that the file is open to.
+    // The file is not open to any other group.
     set_mode(&yard.file(), 0o664);
     encode_as(4321, 4321).expect(exit::DONE);
     assert_eq!((owner(&yard.shard(0)), yard.mode_of_shards()), ((4321, 4321), 0o644));

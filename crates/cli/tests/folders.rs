@@ -1,5 +1,5 @@
-//! Disks that are lost and replaced: what the commands say of folders, where repair puts shards,
-//! and what becomes of files that were in the way.
+//! Disks that are lost and replaced: what the commands report about folders, where repair puts
+//! shards, and what happens to files that are in the way.
 
 mod common;
 
@@ -44,7 +44,7 @@ impl Yard {
         self.command(command, &[more, &["--json"]].concat()).expect(exit::DONE).result()
     }
 
-    /// Takes everything from a disk, as if it were a new one.
+    /// Empties a disk, as if it were a new one.
     fn replace(&self, disk: usize) {
         fs::remove_dir_all(&self.disks[disk]).unwrap();
         fs::create_dir(&self.disks[disk]).unwrap();
@@ -80,7 +80,7 @@ fn folders_are_reported() {
     let [one, two] = [1, 2].map(|at: usize| yard.disks[at].to_str().unwrap().to_owned());
     assert!(text.contains("none of 3 folders may be lost; also "), "{text}");
     assert!(text.contains(&format!("{one} with {two}")), "{text}");
-    // One folder is the user's choice.
+    // A single folder is the user's choice.
     let yard = Yard::new("4+2", 1, 1);
     let text = yard.command("verify", &[]).expect(exit::DONE).text();
     assert!(!text.contains("folder"), "{text}");
@@ -94,7 +94,7 @@ fn a_replaced_disk_is_filled_again() {
     let report = yard.json("repair", &[]);
     assert_eq!(snapshot(&yard.disks[3]), before);
     assert_eq!(report["folder_tolerance"], 2);
-    // Any two disks of seven are fewer than any four shards.
+    // Any two of seven disks hold fewer than any four shards.
     assert!(report["warnings"][0].as_str().unwrap().contains("any 2 of 7 folders"), "{report}");
     assert_eq!(yard.json("repair", &[])["warnings"], json!([]));
 }
@@ -121,7 +121,7 @@ fn a_bad_spread_is_mended() {
     assert!(text.contains("2 shards written") && text.contains("any 1 of 3 folders"), "{text}");
 }
 
-/// What repair has written moves, too, although only the other files were named.
+/// Shards that repair has just written move, too, although only the other files were given.
 #[test]
 fn shards_may_be_named_one_by_one() {
     let yard = Yard::new("4+2", 2, 1);
@@ -158,12 +158,12 @@ fn what_was_in_the_way_is_kept_counted_and_removed() {
         assert!(run.text().contains("1 file that repair moved aside, 14 B"), "{run}");
         assert_eq!(run.stderr, "", "it is taken for no shard");
     }
-    // Somebody works on the file: it stays.
+    // The user has changed the file, so it stays.
     fs::write(&aside, "somebody's work").unwrap();
     let kept = yard.command("repair", &["--remove-moved-aside"]).expect(exit::DONE);
     assert!(kept.stderr.contains("changed since") && aside.exists(), "{kept}");
     fs::write(&aside, "somebody's own").unwrap();
-    // As long as the object is beyond repair, it may be what is left of a shard.
+    // As long as the object is beyond repair, the file may be the rest of a shard.
     let all = snapshot(&yard.disks[0]);
     for lost in [0, 1, 3] {
         fs::remove_file(yard.disks[0].join(format!("object.{lost}of6.paritas"))).unwrap();

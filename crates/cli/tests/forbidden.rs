@@ -1,5 +1,6 @@
-//! Where the system forbids executable memory, tiled kernels serve and `doctor` says so. Simulated
-//! by a seccomp filter that denies making memory executable, which child processes inherit.
+//! If the system forbids executable memory, tiled kernels are used and `doctor` says so. The test
+//! simulates this by a seccomp filter that denies making memory executable; child processes inherit
+//! it.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 

@@ -1,13 +1,15 @@
-//! What scripts rely on: exit codes, files that are refused or replaced, pipes, folders, and what
-//! the help offers.
+//! What scripts rely on: exit codes, files that are refused or replaced, pipes, and folders. The
+//! text for people is in `printed`, and many objects in `many`.
 
 mod common;
 #[path = "interface/many.rs"]
 mod many;
+#[path = "interface/printed.rs"]
+mod printed;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
@@ -39,7 +41,7 @@ impl Yard {
         Self { folder, content }
     }
 
-    /// With the object encoded into `shards`.
+    /// Creates a yard whose object is encoded into `shards`.
     fn encoded(length: usize) -> Self {
         let yard = Self::new(length);
         common::encode(&yard.path("object"), &yard.path("shards"), "4+2", &[]);
@@ -54,14 +56,15 @@ impl Yard {
         self.path("shards")
     }
 
-    /// Loses so many shards.
+    /// Deletes the first `count` shards.
     fn lose(&self, count: usize) {
         let lost = names(&self.shards()).into_iter().take(count);
         lost.for_each(|name| fs::remove_file(self.shards().join(name)).unwrap());
     }
 }
 
-/// Runs that must fail with a code: for people with a message, and as JSON with its kind.
+/// Runs a command that must fail with a code: once for people, with a message, and once as JSON.
+/// Checks its kind, and returns the message.
 fn fails(arguments: &[OsString], code: i32, kind: &str) -> String {
     let plain = run(arguments).expect(code);
     assert!(plain.stdout.is_empty() && !plain.stderr.trim().is_empty(), "{plain}");
@@ -196,7 +199,7 @@ fn failing_input_and_output_exit_with_6() {
     assert!(finish(command).expect(exit::IO).stderr.contains("space"));
 }
 
-/// Runs as somebody who has no rights of root.
+/// Runs the program as a user without the rights of root.
 fn run_as_user(arguments: &[OsString]) -> Run {
     let mut command = paritas(arguments);
     if geteuid().is_root() {
@@ -207,7 +210,7 @@ fn run_as_user(arguments: &[OsString]) -> Run {
 
 const NOBODY: u32 = 65_534;
 
-/// Whether [`run_as_user`] can run the program at all, which may lie where only root looks.
+/// Whether [`run_as_user`] can run the program, which may lie where only root can look.
 fn can_run_as_user() -> bool {
     let mut command = paritas(["--version"]);
     let can = !geteuid().is_root()
@@ -244,17 +247,17 @@ fn a_folder_that_may_not_be_written_exits_with_6() {
     fs::set_permissions(yard.shards(), mode(0o755)).unwrap();
 }
 
-/// Takes the right to read from everybody.
+/// Removes the right to read from everybody.
 fn lock(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
 }
 
-/// Gives it back.
+/// Gives the right to read back.
 fn unlock(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A yard that somebody without root's rights can look at and write to.
+/// Creates a yard that a user without the rights of root can read and write.
 fn open_yard() -> Yard {
     let yard = Yard::encoded(1000);
     fs::set_permissions(yard.folder.path(), Permissions::from_mode(0o755)).unwrap();
@@ -267,18 +270,18 @@ fn a_shard_that_may_not_be_read_is_not_lost() {
     if !can_run_as_user() {
         return;
     }
-    // Shards that are locked, others that are deleted, and what could be told of them all.
+    // The number of locked shards and of deleted ones, and the expected exit code and status.
     for (locked, deleted, code, status) in [
         (1, 0, exit::IO, "unknown"),
         (2, 0, exit::IO, "unknown"),
         (3, 0, exit::IO, "unknown"),
         (6, 0, exit::IO, ""),
-        // One shard is missing whatever the locked file holds.
+        // One shard is missing, whatever the locked file holds.
         (1, 1, exit::REPAIRABLE, "repairable"),
         // The locked ones decide.
         (1, 2, exit::IO, "unknown"),
         (2, 2, exit::IO, "unknown"),
-        // Three shards are not enough, whichever they are.
+        // Any three shards are not enough.
         (1, 3, exit::LOST, "lost"),
         (2, 3, exit::LOST, "lost"),
     ] {
@@ -319,7 +322,7 @@ fn a_folder_that_may_not_be_read_leaves_all_open() {
     fs::create_dir(&other).unwrap();
     lock(&other);
     run_as_user(&args!["verify", yard.shards(), &other]).expect(exit::DONE);
-    // In a tree it is a place of its own, of which nothing is known.
+    // In a tree, the folder is searched separately, and its content is unknown.
     let tree = run_as_user(&args!["verify", "-r", yard.folder.path()]).expect(exit::IO);
     assert!(
         tree.text().contains("shards/object: intact") && tree.stderr.contains("denied"),
@@ -366,7 +369,8 @@ fn repair_leaves_alone_what_it_may_not_read() {
         for (name, bytes) in &whole {
             assert!(fs::read(yard.shards().join(name)).unwrap() == *bytes, "{name:?}");
         }
-        // Where shards go that are missing elsewhere, an unreadable file of their name stays too.
+        // An unreadable file also stays if it has the name of a missing shard, in the folder that
+        // shards are written to.
         fs::create_dir(&to).unwrap();
         fs::set_permissions(&to, Permissions::from_mode(0o777)).unwrap();
         let there = to.join("object.1of6.paritas");
@@ -378,13 +382,13 @@ fn repair_leaves_alone_what_it_may_not_read() {
         unlock(&there);
         assert_eq!(fs::read(&there).unwrap(), b"somebody's");
         assert_eq!(names(&to), ["object.1of6-2.paritas", "object.1of6.paritas"]);
-        // With all of them readable, nothing is left to do.
+        // Once all files are readable, nothing is left to do.
         unlock(&paths[0]);
         run_as_user(&args!["verify", yard.shards(), &to]).expect(exit::DONE);
     }
 }
 
-/// A source that fails after the shards were begun: a folder on standard input.
+/// A source that fails after the shards have been begun: a folder on standard input.
 #[test]
 fn a_failing_source_leaves_what_was_there() {
     let yard = Yard::encoded(1000);
@@ -400,7 +404,7 @@ fn a_failing_source_leaves_what_was_there() {
     }
 }
 
-/// A file that grows, shrinks or is written to all the time that it is read.
+/// A file that grows, shrinks or is written to while it is read.
 #[test]
 fn a_changing_source_exits_with_6_and_leaves_nothing() {
     const LENGTH: u64 = 40_000_000;
@@ -436,18 +440,18 @@ fn a_changing_source_exits_with_6_and_leaves_nothing() {
             assert!(names(&yard.shards()).is_empty(), "{end}");
         }
     }
-    // Files without a length, as in /proc, are read to their ends.
+    // A file without a length, as in /proc, is read to its end.
     let arguments = args!["encode", "/proc/self/status", "--out", yard.shards(), "--no-sync"];
     run(arguments).expect(exit::DONE);
 }
 
-/// Every writing command where there is not enough room, in a folder on a small disk.
+/// Checks every writing command with too little space, in a folder on a small disk.
 fn check_full_disk(disk: &Path, run: impl Fn(&[OsString]) -> Run) {
     let yard = Yard::encoded(300_000);
     let big = Yard::new(5_000_000);
     let room = disk.join("shards");
 
-    // What fits, fits.
+    // An object that fits is written.
     let encode = |yard: &Yard, more: &[OsString]| {
         [&args!["encode", yard.path("object"), "--out", &room], more].concat()
     };
@@ -498,7 +502,7 @@ fn a_full_disk_exits_with_6_and_leaves_what_was_there() {
     check_full_disk(disk.path(), |arguments| run(arguments));
 }
 
-/// The same where files may not grow, which needs no rights.
+/// The same with a limit on the size of files, which needs no rights.
 #[test]
 fn a_file_size_limit_exits_with_6_and_leaves_what_was_there() {
     let disk = tempfile::tempdir().unwrap();
@@ -612,7 +616,7 @@ fn shards_go_round_the_folders() {
     let apart = encode(&disks, "apart");
     assert!(apart.stderr.is_empty(), "{apart}");
 
-    // A lost disk: what it had goes to a new one, or to the emptiest that is left.
+    // A disk is lost. Its shards go to a new disk, or to the emptiest one that remains.
     let whole = snapshot(&disks[5]);
     fs::remove_dir_all(&disks[5]).unwrap();
     let new = yard.path("new");
@@ -654,7 +658,7 @@ fn several_objects_in_one_folder() {
         "not-recognised",
     );
 
-    // Of two objects of one name, only the id tells which.
+    // If two objects have one name, only the id tells them apart.
     let twin_folder = yard.path("twin");
     let twin = common::encode(&yard.path("object"), &twin_folder, "4+2", &["--name", "second"]);
     let both = args!["decode", yard.shards(), &twin_folder, "--out", "-", "--object", "second"];
@@ -663,9 +667,10 @@ fn several_objects_in_one_folder() {
     let by_id = args!["decode", yard.shards(), &twin_folder, "--out", "-", "--object", id];
     assert!(run(by_id).expect(exit::DONE).stdout == yard.content);
 
-    // The worst decides: verify goes on after a lost object, and repair mends the other.
+    // The worst object decides: verify continues after a lost object, and repair repairs the other
+    // one.
     let verify = args!["verify", yard.shards(), "--json"];
-    // A line for each, and the summary.
+    // One line for each object, and the summary.
     assert_eq!(run(&verify).expect(exit::DONE).results().len(), 3);
     fs::remove_file(yard.shards().join("second.0of6.paritas")).unwrap();
     run(&verify).expect(exit::REPAIRABLE);
@@ -731,315 +736,7 @@ fn a_broken_pipe_is_an_output_failure() {
     assert!(start == yard.content[..65_536]);
 }
 
-#[test]
-fn quiet_prints_nothing_and_results_go_to_standard_output() {
-    let yard = Yard::new(1000);
-    let quiet = |arguments: &[OsString]| {
-        let run = run([arguments, &args!["--quiet"]].concat()).expect(exit::DONE);
-        assert!(run.stdout.is_empty() && run.stderr.is_empty(), "{run}");
-    };
-    quiet(&args!["encode", yard.path("object"), "--out", yard.shards()]);
-    quiet(&args!["verify", yard.shards()]);
-    quiet(&args!["repair", yard.shards()]);
-    quiet(&args!["decode", yard.shards(), "--out", yard.path("out")]);
-    for arguments in [
-        args!["verify", yard.shards()].to_vec(),
-        args!["info", yard.shards()].to_vec(),
-        args!["repair", yard.shards()].to_vec(),
-        args!["codes"].to_vec(),
-        args!["codes", "4+2", "--matrix"].to_vec(),
-        args!["schedule", "4+2", "--text"].to_vec(),
-        args!["doctor"].to_vec(),
-    ] {
-        let run = run(arguments).expect(exit::DONE);
-        assert!(!run.stdout.is_empty() && run.stderr.is_empty(), "{run}");
-    }
-}
-
-#[test]
-fn every_command_documents_itself_with_an_example() {
-    let version = run(["--version"]).expect(exit::DONE).text();
-    assert_eq!(version, format!("paritas {}\n", env!("CARGO_PKG_VERSION")));
-    let help = run(["--help"]).expect(exit::DONE).text();
-    for code in 0..=8 {
-        assert!(help.contains(&format!("\n  {code}  ")), "exit code {code} in\n{help}");
-    }
-    let commands = commands(&help);
-    assert!(commands.len() >= 9, "{commands:?}");
-    for command in &commands {
-        let help = run([command, "--help"]).expect(exit::DONE).text();
-        assert!(help.contains(&format!("Usage: paritas {command}")), "{help}");
-        let examples = examples(&help, command);
-        assert!(!examples.is_empty(), "no example in\n{help}");
-        if ["codes", "schedule", "doctor"].contains(&command.as_str()) {
-            // Some write files.
-            let folder = tempfile::tempdir().unwrap();
-            for example in examples {
-                let mut command = paritas(example.split_whitespace().skip(1));
-                command.current_dir(folder.path());
-                finish(command).expect(exit::DONE);
-            }
-        }
-    }
-}
-
-/// Paragraphs fill the width that there is: a line ends where the next word does not fit, or a
-/// paragraph ends with it.
-#[test]
-fn help_is_wrapped_once() {
-    let help = run(["--help"]).expect(exit::DONE).text();
-    for (command, width) in commands(&help).iter().flat_map(|c| [(c, 60), (c, 80), (c, 100)]) {
-        let mut command = paritas([command, "--help"]);
-        command.env("COLUMNS", width.to_string());
-        let help = finish(command).expect(exit::DONE).text();
-        let lines: Vec<&str> = help.lines().collect();
-        for pair in lines.windows(2) {
-            let [line, next] = [pair[0], pair[1]];
-            let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
-            let ends = line.ends_with(['.', ':']) || next.starts_with("JSON");
-            if !is_prose(line) || !is_prose(next) || ends {
-                continue;
-            }
-            let word = next.split(' ').next().unwrap_or_default();
-            let length = line.chars().count() + 1 + word.chars().count();
-            assert!(length > width, "{width} columns:\n{line}\n{next}\nin\n{help}");
-        }
-    }
-}
-
-#[test]
-fn one_shard_is_no_shards() {
-    let yard = Yard::encoded(1000);
-    yard.lose(1);
-    let verify = run(args!["verify", yard.shards()]).expect(exit::REPAIRABLE).text();
-    assert!(verify.contains("1 more loss is tolerable"), "{verify}");
-    let repair = run(args!["repair", yard.shards()]).expect(exit::DONE).text();
-    assert!(repair.contains(": 1 shard written"), "{repair}");
-    let encode = args!["encode", yard.path("object"), "--out", yard.shards()];
-    let refusal = fails(&encode, exit::ARGUMENTS, "arguments");
-    assert!(refusal.contains("6 shard files of that name"), "{refusal}");
-    yard.lose(5);
-    let refusal = fails(&encode, exit::ARGUMENTS, "arguments");
-    assert!(refusal.contains("1 shard file of that name"), "{refusal}");
-}
-
-/// The commands that the help lists.
-fn commands(help: &str) -> Vec<String> {
-    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let names =
-        lines.take_while(|line| !line.is_empty()).filter_map(|l| l.split_whitespace().next());
-    names.filter(|name| *name != "help").map(str::to_owned).collect()
-}
-
-/// The examples that call a command, without the remarks beside them.
-fn examples(help: &str, command: &str) -> Vec<String> {
-    let after = help.split_once("Example").map_or("", |(_, after)| after);
-    let calls = format!("paritas {command}");
-    let examples = after.lines().map(str::trim).filter(|line| line.contains(&calls));
-    examples.map(|line| line.split("   ").next().unwrap().to_owned()).collect()
-}
-
-#[test]
-fn completions_and_man_pages_are_made() {
-    let help = run(["--help"]).expect(exit::DONE).text();
-    for shell in ["bash", "zsh", "fish"] {
-        let script = run(["completions", shell]).expect(exit::DONE).text();
-        for command in commands(&help) {
-            assert!(script.contains(&command), "{command} in the completions for {shell}");
-        }
-        assert!(script.contains("no-sync"), "options in the completions for {shell}");
-    }
-    let folder = tempfile::tempdir().unwrap();
-    run(args!["man", folder.path()]).expect(exit::DONE);
-    let pages = snapshot(folder.path());
-    for command in commands(&help) {
-        let page = &pages[OsStr::new(&format!("paritas-{command}.1"))];
-        let page = String::from_utf8_lossy(page).replace('\\', "");
-        assert!(page.contains(".TH") && page.contains("--json"), "{page}");
-        assert!(page.contains("Example"), "no example in the man page of {command}");
-    }
-    assert!(String::from_utf8_lossy(&pages[OsStr::new("paritas.1")]).contains("Exit codes"));
-}
-
-#[test]
-fn names_are_any_bytes() {
-    let yard = Yard::new(1000);
-    let longest = "n".repeat(255 - ".0of6.paritas".len());
-    let names: [&[u8]; 7] =
-        [b"caf\xe9", b"new\nline", b" ", b"-", b"--force", b"a.0of6.paritas", longest.as_bytes()];
-    for (number, name) in names.into_iter().enumerate() {
-        let name = OsStr::from_bytes(name);
-        let mut option = OsString::from("--name=");
-        option.push(name);
-        let folder = yard.path(format!("shards{number}"));
-        run(args!["encode", yard.path("object"), "--out", &folder, option]).expect(exit::DONE);
-        let first = [name.as_bytes(), b".0of6.paritas"].concat();
-        fs::remove_file(folder.join(OsStr::from_bytes(&first))).unwrap();
-        let mut object = OsString::from("--object=");
-        object.push(name);
-        let decode = args!["decode", &folder, "--out", "-", &object];
-        assert!(run(decode).expect(exit::DONE).stdout == yard.content);
-        run(args!["repair", &folder, object]).expect(exit::DONE);
-        run(args!["verify", &folder]).expect(exit::DONE);
-        assert!(folder.join(OsStr::from_bytes(&first)).is_file());
-    }
-    // A file's own name, given from where it is.
-    let odd = OsStr::from_bytes(b"-\xff-");
-    fs::write(yard.path(odd), "odd").unwrap();
-    let mut command = paritas(args!["encode", "--out", "odd shards", "--", odd]);
-    command.current_dir(yard.folder.path());
-    finish(command).expect(exit::DONE);
-    assert_eq!(common::decode(&yard.path("odd shards")), b"odd");
-}
-
-/// Nothing that a name holds can end a line, or reach the terminal as a command.
-fn check_unforged(run: &Run) {
-    for text in [run.text(), run.stderr.clone()] {
-        let harmless = |c: char| c == '\n' || !c.is_control();
-        assert!(text.chars().all(harmless), "{text:?}");
-        assert!(text.lines().all(|line| !line.trim_start().starts_with("forged")), "{text}");
-    }
-}
-
-#[test]
-fn names_forge_no_lines() {
-    let yard = Yard::new(1000);
-    let name = "a\nforged: intact\u{1b}[2K\r\u{9b}";
-    let folder = |kind: &str| yard.path(format!("{kind} {name}"));
-    let named = |option: &str| format!("--{option}={name}");
-    let try_one = |arguments: &[OsString], code: i32| {
-        let run = run(arguments).expect(code);
-        check_unforged(&run);
-        run
-    };
-    let forged = r"a\nforged: intact\u{1b}[2K\r\u{9b}";
-    let (packets, words, staged) = (folder("packets"), folder("words"), folder("staged"));
-    for (code, out) in
-        [("4+2", &packets), ("backblaze:k=4,m=2", &words), ("bbdpg:k=3,m=2,m2=3", &staged)]
-    {
-        let encode =
-            args!["encode", yard.path("object"), "--code", code, named("name"), "--out", out];
-        assert!(try_one(&encode, exit::DONE).text().contains(forged));
-        fs::remove_file(&shards_of(out)[0]).unwrap();
-        fs::write(&shards_of(out)[0], "damaged").unwrap();
-        fs::write(out.join(format!("{name}.paritas")), "no shard").unwrap();
-        for command in ["verify", "info"] {
-            let code = if command == "info" { exit::DONE } else { exit::REPAIRABLE };
-            let run = try_one(&args![command, out], code);
-            assert!(run.text().contains(forged) && run.stderr.contains(forged), "{run}");
-        }
-        let decode = args!["decode", out, "--out", folder(code)];
-        assert!(try_one(&decode, exit::DONE).text().contains(forged));
-        try_one(&decode, exit::ARGUMENTS);
-    }
-    let fragments = folder("fragments");
-    let format = |command: &str, from: &Path, to: &Path| {
-        args![command, from, "--format", "klauspost", "--out", to]
-    };
-    try_one(&format("export", &words, &fragments), exit::DONE);
-    let import = format("import", &fragments, &folder("imported"));
-    try_one(&[&import[..], &args!["--code", "backblaze:k=4,m=2"]].concat(), exit::DONE);
-    try_one(&args!["promote", &staged], exit::DONE);
-    for out in [&packets, &words, &staged] {
-        assert!(try_one(&args!["repair", out], exit::DONE).text().contains(forged));
-    }
-    // Refusals and failures.
-    try_one(&args!["verify", folder("nowhere")], exit::NOT_RECOGNISED);
-    try_one(&args!["verify", &packets, named("object"), named("forged")], exit::ARGUMENTS);
-    try_one(&args!["verify", &packets, named("object=")], exit::NOT_RECOGNISED);
-    try_one(&args!["encode", folder("nowhere"), "--out", &packets], exit::IO);
-    try_one(&args!["encode", yard.path("object"), "--to", folder("nowhere")], exit::ARGUMENTS);
-    try_one(&args!["encode", yard.path("object"), named("code"), "--out", "x"], exit::ARGUMENTS);
-    try_one(&args!["decode", &packets, &words, "--out", yard.path("new")], exit::ARGUMENTS);
-}
-
-/// The shards of a folder, in order.
+/// Returns the shards of a folder, in order.
 fn shards_of(folder: &Path) -> Vec<PathBuf> {
     names(folder).iter().map(|name| folder.join(name)).collect()
-}
-
-#[test]
-fn output_that_fails_exits_with_6() {
-    let yard = Yard::encoded(1000);
-    let (shards, out) = (yard.shards(), yard.path("out"));
-    let (object, new) = (yard.path("object"), yard.path("new"));
-    let cases = [
-        args!["--help"].to_vec(),
-        args!["--version"].to_vec(),
-        args!["verify", "--help"].to_vec(),
-        args!["help", "repair"].to_vec(),
-        args!["completions", "bash"].to_vec(),
-        args!["encode", &object, "--out", &new].to_vec(),
-        args!["verify", &shards].to_vec(),
-        args!["verify", &shards, "--json"].to_vec(),
-        args!["info", &shards].to_vec(),
-        args!["info", &shards, "--json"].to_vec(),
-        args!["repair", &shards, "--json"].to_vec(),
-        args!["decode", &shards, "--out", &out].to_vec(),
-        args!["codes"].to_vec(),
-        args!["codes", "4+2", "--matrix", "--json"].to_vec(),
-        args!["schedule", "4+2", "--text"].to_vec(),
-        args!["doctor"].to_vec(),
-    ];
-    let full = || File::options().write(true).open("/dev/full").unwrap();
-    for arguments in &cases {
-        let mut command = paritas(arguments);
-        command.stdout(full());
-        let run = finish(command).expect(exit::IO);
-        assert!(run.stderr.contains("standard output") && run.stderr.contains("space"), "{run}");
-    }
-    run(args!["man", "/dev/full"]).expect(exit::IO);
-    // What was asked for has been done all the same.
-    assert_eq!(fs::read(&out).unwrap(), yard.content);
-    // A report on standard error is output too.
-    let mut command = paritas(args!["decode", &shards, "--out", "-"]);
-    command.stderr(full());
-    assert_eq!(finish(command).expect(exit::IO).stdout, yard.content);
-    // With nothing to say there is nothing that fails.
-    let mut command = paritas(args!["verify", &shards, "--quiet"]);
-    command.stdout(full());
-    finish(command).expect(exit::DONE);
-}
-
-/// A reader that goes away early is no failure of ours.
-#[test]
-fn a_listing_may_be_cut_short() {
-    let mut child = paritas(["schedule", "cauchy:k=20,m=10", "--text"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let (code, stderr) = wait(&mut child);
-    assert!(code == exit::DONE && stderr.is_empty(), "exit {code}: {stderr}");
-}
-
-/// Progress is told in JSON while a slow source is read.
-#[test]
-fn progress_is_told() {
-    let yard = Yard::new(0);
-    let mut child = paritas(args!["encode", "-", "--out", yard.shards(), "--json", "--no-sync"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let piece = Chance(11).bytes(1 << 20);
-    for _ in 0..3 {
-        stdin.write_all(&piece).unwrap();
-        thread::sleep(std::time::Duration::from_millis(600));
-    }
-    drop(stdin);
-    let output = child.wait_with_output().unwrap();
-    common::check_json(&output.stdout);
-    let lines = common::json_lines(&String::from_utf8(output.stdout).unwrap()).unwrap();
-    let progress: Vec<_> = lines.iter().filter(|line| line["type"] == "progress").collect();
-    assert!(!progress.is_empty(), "{lines:?}");
-    for line in &progress {
-        assert!(line["bytes"].as_u64().is_some_and(|bytes| bytes <= 3 << 20), "{line}");
-        assert!(line["rate"].as_f64().is_some_and(|rate| rate > 0.0), "{line}");
-        assert!(line.get("total").is_some() && line.get("eta_s").is_some(), "{line}");
-    }
-    assert_eq!(lines.last().unwrap()["type"], "encode");
 }

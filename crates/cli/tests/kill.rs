@@ -1,8 +1,8 @@
-//! kill -9 at any moment: what was there before is intact, what is left behind misleads nobody, and
-//! running the command again completes.
+//! kill -9 at any moment: everything from before is intact, leftovers mislead nobody, and running
+//! the command again completes its work.
 //!
-//! Most kills are at seeded moments spread over the time that a whole run takes. Files get their
-//! names at the very end, in microseconds that such kills hardly ever meet, so others wait for that
+//! Most kills are at seeded moments, spread over the time of a whole run. Files get their names at
+//! the very end, within microseconds that such kills hardly ever hit. So other kills wait for that
 //! moment by watching the folder, with a code of many shards to make it last.
 
 mod common;
@@ -25,21 +25,21 @@ use common::{Chance, Run, exit, is_leftover, names, paritas, run, say, snapshot}
 
 const SEED: u64 = 0x6b69_6c6c;
 const LENGTH: usize = 40_000_000;
-/// Kills that must land while the program runs, in each of the tests at random moments.
+/// Number of kills that must land while the program runs, in each of the tests at random moments.
 const KILLS: usize = 12;
-/// Attempts to meet the moment when names change, in each of those tests.
+/// Number of attempts to hit the moment when names change, in each of those tests.
 const COMMIT_KILLS: usize = 8;
-/// Any two shards of which may be lost, by far.
+/// A code of which any two shards may be lost.
 const LT: &str = "lt:k=100,n=200,nodes=8";
-/// Many shards, so that giving them their names takes a while.
+/// A code of many shards, so that naming them takes a while.
 const WIDE: &str = "cauchy:k=40,m=20";
 const TOLERANCE: usize = 20;
 const WIDE_LENGTH: usize = 300_000;
 
-/// The measured durations mean nothing when tests compete.
+/// A lock, because the measured durations mean nothing if tests compete.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A file, a folder for its shards, and chance.
+/// A file, a folder for its shards, and seeded chance.
 struct Scene {
     yard: TempDir,
     code: &'static str,
@@ -82,7 +82,7 @@ impl Scene {
         snapshot(&self.shards())
     }
 
-    /// Another content for the next encoding; returns the old one.
+    /// Changes the content for the next encoding, and returns the old one.
     fn change_content(&mut self) -> Vec<u8> {
         let old = self.content.clone();
         let at = self.chance.within(0..old.len());
@@ -91,7 +91,7 @@ impl Scene {
         old
     }
 
-    /// The objects that a scan finds, with what verify says about each.
+    /// Returns the objects that a scan finds, each with the result of verify.
     fn objects(&self) -> Vec<Value> {
         let run = run(args!["verify", self.shards(), "--json"]);
         let found = if run.code == exit::NOT_RECOGNISED { Vec::new() } else { run.results() };
@@ -103,7 +103,7 @@ impl Scene {
         run(args!["decode", self.shards(), "--object", id, "--out", "-"])
     }
 
-    /// What was found, and how many files of each sort there are.
+    /// Describes what was found, and how many files of each sort there are.
     fn summary(&self, objects: &[Value]) -> String {
         let found = objects.iter().map(|object| {
             let shards = object["shards"].as_array().unwrap();
@@ -122,7 +122,8 @@ impl Scene {
         )
     }
 
-    /// There is one object, it is whole and has this content, and there is nothing else.
+    /// Checks that there is exactly one object, that it is whole and has this content, and that
+    /// there are no other files.
     fn check_complete(&self, content: &[u8]) {
         let objects = self.objects();
         assert_eq!(objects.len(), 1, "{}", self.summary(&objects));
@@ -130,7 +131,8 @@ impl Scene {
         assert!(self.decode(&objects[0]).expect(exit::DONE).stdout == content, "WRONG BYTES");
     }
 
-    /// A killed encode into an empty folder left all or nothing, and does its work when run again.
+    /// Checks that a killed encode into an empty folder left all or nothing, and completes when run
+    /// again.
     fn check_fresh_encode(&self) {
         let objects = self.objects();
         assert!(
@@ -147,8 +149,8 @@ impl Scene {
         self.check_complete(&self.content);
     }
 
-    /// A killed encode --force left the old object or the new one, and does its work when run
-    /// again.
+    /// Checks that a killed encode --force left the old object or the new one, and completes when
+    /// run again.
     fn check_forced_encode(&self, old: &[u8]) {
         self.check_told();
         let objects = self.objects();
@@ -161,7 +163,7 @@ impl Scene {
             assert!(!wrong, "WRONG BYTES");
             run.code == exit::DONE
         };
-        // Every one is looked at.
+        // Every shard is checked.
         let right = decoded.iter().filter(|run| right(run)).count();
         assert!(right > 0, "neither can be decoded: {}", self.summary(&objects));
         run(self.encode(&["--force"])).expect(exit::DONE);
@@ -170,7 +172,7 @@ impl Scene {
         assert!(!names(&self.shards()).iter().any(|name| is_leftover(name)));
     }
 
-    /// What a kill has left is told by the next command.
+    /// Checks that the next command reports what a kill left behind.
     fn check_told(&self) {
         if names(&self.shards()).iter().any(|name| is_leftover(name)) {
             let verify = run(args!["verify", self.shards()]);
@@ -178,7 +180,7 @@ impl Scene {
         }
     }
 
-    /// A killed repair touched no good shard, and does its work when run again.
+    /// Checks that a killed repair changed no good shard, and completes when run again.
     fn check_repair(&self, before: &BTreeMap<OsString, Vec<u8>>, bad: &[PathBuf]) {
         let after = snapshot(&self.shards());
         for (name, bytes) in before {
@@ -195,7 +197,7 @@ impl Scene {
         assert!(before.iter().all(|(name, bytes)| repaired.get(name) == Some(bytes)));
     }
 
-    /// Damages as many shards as are tolerable: deletes some, flips a byte in the others.
+    /// Damages as many shards as the code tolerates: deletes some, flips a byte in the others.
     fn harm(&mut self, files: &BTreeMap<OsString, Vec<u8>>, count: usize) -> Vec<PathBuf> {
         let all: Vec<(&OsString, &Vec<u8>)> = files.iter().collect();
         let chosen = self.chance.choose(count, all.len());
@@ -218,15 +220,15 @@ impl Scene {
         args!["promote", self.shards(), "--no-sync"].to_vec()
     }
 
-    /// The files of an encoded object, and those that it has when it has been promoted.
+    /// The files of an encoded object, and its files once it has been promoted.
     fn promoted(&self) -> [BTreeMap<OsString, Vec<u8>>; 2] {
         let first = self.encoded();
         run(self.promote()).expect(exit::DONE);
         [first, snapshot(&self.shards())]
     }
 
-    /// A killed promotion touched nothing, left the object as safe as it was, and does its work
-    /// when run again.
+    /// Checks that a killed promotion changed nothing, left the object as safe as it was, and
+    /// completes when run again.
     fn check_promote(&mut self, [first, whole]: &[BTreeMap<OsString, Vec<u8>>; 2], losses: usize) {
         let left = snapshot(&self.shards());
         assert!(first.iter().all(|(name, bytes)| left.get(name) == Some(bytes)));
@@ -264,21 +266,21 @@ fn start(arguments: &[OsString]) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Kills; tells whether the program still ran.
+/// Kills a process, and returns whether it was still running.
 fn kill(mut child: Child) -> bool {
     child.kill().unwrap();
     child.wait().unwrap().signal() == Some(9)
 }
 
-/// How long a run takes from start to end.
+/// Returns the duration of a whole run.
 fn duration(arguments: &[OsString]) -> Duration {
     let begin = Instant::now();
     run(arguments).expect(exit::DONE);
     begin.elapsed()
 }
 
-/// Kills runs at seeded moments until so many have landed; `prepare` sets the stage for each, and
-/// `check` looks at what is left. Returns how many kills landed, of how many.
+/// Kills runs at seeded moments until enough kills have landed. `prepare` sets up each run, and
+/// `check` looks at the result. Returns how many kills landed, and how many runs there were.
 fn kill_at_random(
     scene: &mut Scene,
     kills: usize,
@@ -390,7 +392,7 @@ fn repair() {
     report("repair", kill_repairs(&mut scene));
 }
 
-/// Encodes, and kills repairs of what was harmed.
+/// Encodes, damages shards, and kills the repairs.
 fn kill_repairs(scene: &mut Scene) -> (usize, usize) {
     let whole = scene.encoded();
     let arguments = scene.repair();
@@ -407,7 +409,7 @@ fn kill_repairs(scene: &mut Scene) -> (usize, usize) {
     )
 }
 
-/// The same for an LT code, whose shards are remade from blocks of all others.
+/// The same for an LT code, whose shards are rebuilt from blocks of all others.
 #[test]
 fn lt_encode_and_repair() {
     let _alone = alone();
@@ -485,11 +487,11 @@ fn repair_while_names_are_given() {
     report("repair at its commit", (landed, COMMIT_KILLS));
 }
 
-/// Small and short, so that fifty kills do not take long, but with a part for every shard.
+/// A code that is small, so that fifty kills take little time, but has a part for every shard.
 const STAGED: &str = "bbdpg:k=4,m=2,m2=3,interleave=all";
 const STAGED_LENGTH: usize = 6_000_000;
 const STAGED_KILLS: usize = 24;
-/// With a second part of each of 16 shards.
+/// A code with a second part for each of 16 shards.
 const WIDE_STAGED: &str = "dpg:k=8,m=6,m2=8,interleave=all";
 
 #[test]
@@ -513,7 +515,7 @@ fn promote_while_names_are_given() {
     let _alone = alone();
     let mut scene = Scene::new(9, WIDE_STAGED, WIDE_LENGTH);
     let files = scene.promoted();
-    // Waiting for the disk makes the moment last.
+    // Syncing to the disk makes the moment last.
     let arguments = args!["promote", scene.shards()].to_vec();
     let has_begun = |folder: &Path| names(folder).len() > files[0].len();
     let prepare = |scene: &mut Scene| scene.restore(&files[0]);

@@ -1,5 +1,5 @@
-//! What a kill within `encode --force` leaves is told apart by the next command, whichever it is.
-//! Each state that there can be is made by hand; `kill.rs` meets them by killing.
+//! The next command, whichever it is, reports what a kill within `encode --force` left behind. Each
+//! possible state is made by hand; `kill.rs` produces them by kills.
 
 mod common;
 
@@ -14,15 +14,20 @@ use common::{Run, exit, names, run, snapshot};
 
 const OLD: [u8; 2000] = [1; 2000];
 const NEW: [u8; 1500] = [2; 1500];
-/// In each of these states there is the old object or the new one, whole.
+/// The states. In each, the old object or the new one is whole.
 const STATES: [State; 6] = [
     State { what: "nothing of the new is whole", whole: &OLD, left: "not a whole set", next: None },
     State { what: "no file of the new is complete", whole: &OLD, left: "not a whole", next: None },
-    State { what: "the new is whole", whole: &OLD, left: "before it gave them names", next: None },
+    State {
+        what: "the new is whole",
+        whole: &OLD,
+        left: "before it gave them their names",
+        next: None,
+    },
     State {
         what: "some of the old are set aside",
         whole: &OLD,
-        left: "before it gave them names",
+        left: "before it gave them their names",
         next: Some("gives them their names back"),
     },
     State {
@@ -36,9 +41,9 @@ const STATES: [State; 6] = [
 
 struct State {
     what: &'static str,
-    /// The content of the object that is whole.
+    /// Content of the object that is whole.
     whole: &'static [u8],
-    /// What is said of the other.
+    /// A part of the warning about the other object.
     left: &'static str,
     next: Option<&'static str>,
 }
@@ -108,7 +113,7 @@ impl Yard {
         run(arguments)
     }
 
-    /// The shards of the object that is whole in a state.
+    /// Returns the shards of the object that is whole in a state.
     fn whole(&self, state: &State) -> &Files {
         if state.whole == OLD { &self.old } else { &self.new }
     }
@@ -176,7 +181,7 @@ fn encoding_again_replaces_both() {
     }
 }
 
-/// What may still be needed is not removed, and what is not whole replaces nothing.
+/// Leftovers that may still be needed are not removed, and an incomplete object replaces nothing.
 #[test]
 fn nothing_is_removed_that_may_be_needed() {
     let yard = Yard::new();
@@ -199,7 +204,8 @@ fn nothing_is_removed_that_may_be_needed() {
     let after = snapshot(&yard.shards());
     assert!(yard.new.iter().all(|shard| after.get(shard.0) == Some(shard.1)));
     assert_eq!(after.len(), 12);
-    // Now it is whole again, until blocks of it are damaged: the old one is there, by its files.
+    // Now the new object is whole again, until some of its blocks are damaged. Its files look
+    // whole.
     let files = snapshot(&yard.shards());
     for name in yard.new.keys().take(3) {
         let mut bytes = files[name].clone();
@@ -219,7 +225,7 @@ fn nothing_is_removed_that_may_be_needed() {
     assert_eq!(snapshot(&yard.shards()), yard.new);
 }
 
-/// Where there is nothing else, and files of other programs.
+/// Folders with nothing else, and with files of other programs.
 #[test]
 fn temporary_files_alone() {
     let yard = Yard::new();
@@ -234,7 +240,7 @@ fn temporary_files_alone() {
     yard.run("repair", &["--clean"]).expect(exit::DONE);
     assert_eq!(names(&yard.shards()), others);
     yard.run("repair", &["--clean"]).expect(exit::NOT_RECOGNISED);
-    // Shells take the folder as it is written.
+    // The folder is printed as a shell reads it.
     let quoted = yard.folder.path().join("it's here");
     fs::create_dir(&quoted).unwrap();
     fs::write(quoted.join(".object.0of6.paritas.0123abcd.tmp"), "half").unwrap();

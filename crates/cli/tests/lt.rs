@@ -1,4 +1,4 @@
-//! LT codes through the real program: files and pipes, what is reported, and every exit code.
+//! LT codes through the real program: files and pipes, reports, and every exit code.
 
 mod common;
 
@@ -15,7 +15,7 @@ use common::{
 const CODE: &str = "lt:k=64,n=112,nodes=8";
 const CANONICAL: &str = "lt:k=64,n=112,nodes=8,c=0.1,delta=0.5,variant=uniform,seed=0";
 
-/// An object of some segments and its shards.
+/// An object of several segments, and its shards.
 struct Scene {
     yard: TempDir,
     paths: Vec<PathBuf>,
@@ -63,7 +63,8 @@ fn pipes_come_back() {
     }
 }
 
-/// Reading little ends as reading all does, also where what is left may not be enough.
+/// Reading little gives the same result as reading everything, even if the remaining blocks may not
+/// be enough.
 #[test]
 fn fewest_reads_give_what_plain_repair_gives() {
     let mut ends = [0; 2];
@@ -150,7 +151,7 @@ fn verify_counts_blocks() {
         };
         let error = common::run(arguments).expect(exit::LOST).error();
         let message = error["message"].as_str().unwrap();
-        let part = format!("42 of 112 blocks, which with likely {needed} more are enough");
+        let part = format!("42 of 112 blocks, and likely {needed} more are enough");
         assert!(message.contains(&part), "{message}");
     }
 }
@@ -170,7 +171,7 @@ fn schedules_of_graphs() {
     run(args!["schedule", CODE, "--erase", "0,1,2,3,4,5"]).expect(exit::LOST);
 }
 
-/// What is measured is what was asked for, by every kernel and at every distance of blocks.
+/// `bench` measures what was asked for, with every kernel and at every distance of blocks.
 #[test]
 fn bench_encodes_and_decodes() {
     let bench = |more: &[&str]| {
@@ -188,7 +189,7 @@ fn bench_encodes_and_decodes() {
     let encode = bench(&[]);
     assert_eq!((&encode["op"], &encode["blocks"]), (&"encode".into(), &112.into()));
     assert_eq!((&encode["reception"], &encode["seed"]), (&Value::Null, &Value::Null));
-    // 65536 bytes for 64 data blocks and 112 blocks, in whole lines; a node has 14 blocks.
+    // 65536 bytes hold 64 data blocks and 112 blocks in whole cache lines; a node has 14 blocks.
     assert_eq!((&encode["block_bytes"], &encode["shard_bytes"]), (&320.into(), &4480.into()));
     let decode = bench(&["--op", "decode", "--reception", "1.3", "--seed", "7"]);
     assert_eq!((&decode["blocks"], &decode["seed"]), (&83.into(), &7.into()));
@@ -199,7 +200,7 @@ fn bench_encodes_and_decodes() {
     let enough = bench(&["--op", "decode", "--align", "page", "--threads", "2"]);
     assert!((67..=112).contains(&enough["blocks"].as_u64().unwrap()), "{enough}");
     assert_eq!(bench(&["--kernel", "scalar", "--op", "decode"])["kernel"], "scalar");
-    // Compiled kernels stand for the tiled ones on the same registers.
+    // A compiled kernel selects the tiled one on the same registers.
     assert!(!bench(&["--kernel", "auto"])["kernel"].as_str().unwrap().starts_with("jit"));
     let text = run(["bench", "--code", CODE, "--op", "decode", "--set", "65536", "--reps", "1"]);
     let text = text.expect(exit::DONE).text();
@@ -221,34 +222,34 @@ fn what_cannot_be_is_refused() {
         ("lt:k=64,n=128,variant=fancy", "got fancy"),
         ("lt:k=64,n=128,m=3", "no parameter m"),
         ("lt:k=65537,n=70000", "k must be from 1 to 65536; got 65537"),
-        ("lt:k=64,n=64,c=100", "not even all blocks together determine the data"),
+        ("lt:k=64,n=64,c=100", "even all blocks together do not determine the data"),
     ] {
         refused(&args!["encode", &file, "--out", out, "--code", code], part);
     }
     for (flags, part) in [
         (&["--op", "update"][..], "stores no data that could change"),
-        (&["--op", "promote"], "has only one stage"),
-        (&["--op", "decode", "--stage", "2"], "stages 1 to 1"),
-        (&["--op", "decode", "--reception", "1"], "64 blocks; with seed 1 it takes "),
-        (&["--op", "decode", "--reception", "2"], "128 blocks; with seed 1 it takes "),
-        (&["--op", "decode", "--reception", "0.9"], "not a multiple of k from 1 on"),
+        (&["--op", "promote"], "needs a code with two stages"),
+        (&["--op", "decode", "--stage", "2"], "must be 1 to 1 for lt:k=64"),
+        (&["--op", "decode", "--reception", "1"], "; got 64"),
+        (&["--op", "decode", "--reception", "2"], "; got 128"),
+        (&["--op", "decode", "--reception", "0.9"], "a multiple of k from 1 to 1000000; got `0.9`"),
         (&["--seed", "2"], "are for --op decode"),
-        (&["--packet", "32"], "--packet: there is no choice"),
-        (&["--pass", "direct"], "--pass: there is no choice"),
-        (&["--cost", "xors"], "--cost: there is no choice"),
-        (&["--split", "node"], "--split: there is no choice"),
+        (&["--packet", "32"], "--packet has no effect"),
+        (&["--pass", "direct"], "--pass has no effect"),
+        (&["--cost", "xors"], "--cost has no effect"),
+        (&["--split", "node"], "--split has no effect"),
     ] {
         let bench = args!["bench", "--code", CODE].into_iter();
         refused(&bench.chain(flags.iter().map(Into::into)).collect::<Vec<_>>(), part);
     }
     let rdp = ["bench", "--code", "rdp:k=4", "--reception", "1.1"].map(Into::into);
-    refused(&rdp, "rdp:k=4,p=5 is no LT code");
+    refused(&rdp, "are for LT codes; got rdp:k=4,p=5");
     refused(
         &args!["bench", "--code", "lt:k=64,n=64,c=100", "--op", "decode"],
-        "not even all 64 blocks",
+        "even all 64 blocks",
     );
     refused(&args!["schedule", CODE, "--asm"], "not compiled");
-    refused(&args!["schedule", CODE, "--search", "sa"], "only Cauchy matrices");
+    refused(&args!["schedule", CODE, "--search", "sa"], "need a Cauchy code");
     let folder = yard.path().join("shards");
     encode(&file, &folder, CODE, &[]);
     refused(&args!["export", &folder, "--format", "zfec", "--out", out], "zfec");

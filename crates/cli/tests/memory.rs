@@ -1,8 +1,8 @@
-//! Memory is bounded, whatever the object's size: three hundred megabytes through pipes. So is it,
-//! and the number of open files, whatever the number of objects.
+//! Memory does not grow with the object's size: three hundred megabytes go through pipes. Neither
+//! memory nor the number of open files grows with the number of objects.
 //!
-//! The system itself keeps the highest resident size of any child that was waited for, so this file
-//! has one test: another would count towards it.
+//! The system keeps the highest resident size of any child that was waited for. So this file has
+//! only one test: a second one would affect its result.
 
 mod common;
 
@@ -23,12 +23,12 @@ const LENGTH: usize = 300_000_000;
 const PIECE: usize = 1 << 20;
 const LIMIT: u64 = 256 << 20;
 
-/// The highest resident size of all children so far, in bytes.
+/// Returns the highest resident size of all children so far, in bytes.
 fn peak() -> u64 {
     getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss() as u64 * 1024
 }
 
-/// Checks what a command took.
+/// Checks the memory that a command took.
 fn check_peak(command: &str) {
     let peak = peak();
     say(&format!("memory: peak of {} MB after {command}", peak / 1_000_000));
@@ -42,7 +42,7 @@ fn start(arguments: &[OsString]) -> Child {
     command.spawn().unwrap()
 }
 
-/// Generates the object, piece by piece.
+/// Generates the object piece by piece.
 fn feed(mut sink: impl Write) -> blake3::Hash {
     let (mut chance, mut hasher) = (Chance(300), blake3::Hasher::new());
     let mut piece = vec![0; PIECE];
@@ -57,7 +57,7 @@ fn feed(mut sink: impl Write) -> blake3::Hash {
     hasher.finalize()
 }
 
-/// Reads to the end; length and hash.
+/// Reads to the end. Returns the length and the hash.
 fn swallow(mut source: impl Read) -> (usize, blake3::Hash) {
     let mut hasher = blake3::Hasher::new();
     let mut piece = vec![0; PIECE];
@@ -92,8 +92,8 @@ fn peak_of_tree(tree: &Path, files: u64, objects: usize) -> u64 {
     peak()
 }
 
-/// Nothing is kept of an object that is done. Of a folder that waits its path is kept, and of an
-/// object that waits in the same folder what its shards say.
+/// Nothing is kept of an object that is done. For a waiting folder its path is kept, and for a
+/// waiting object in the same folder what its shards state.
 fn many_objects() {
     const MANY: usize = 300;
     let yard = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn three_hundred_megabytes_through_pipes() {
     let digest = digest.join().unwrap();
     check_peak("encode");
 
-    // Two lost shards make decoding compute.
+    // With two lost shards, decoding must compute.
     names_of(&shards)[..2].iter().for_each(|name| fs::remove_file(shards.join(name)).unwrap());
     let mut child = start(&args!["decode", &shards, "--out", "-", "--quiet"]);
     let stdout = child.stdout.take().unwrap();

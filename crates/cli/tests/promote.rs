@@ -1,5 +1,5 @@
 //! `paritas promote` from end to end: what it adds, reads and reports, its exit codes, and what the
-//! other commands say of an object in either stage.
+//! other commands report about an object in either stage.
 
 mod common;
 
@@ -139,7 +139,7 @@ fn what_is_added_and_read_is_told() {
         let again = yard.promote().expect(exit::DONE).result();
         assert_eq!((&again["added"], &again["read_bytes"]), (&json!([]), &json!(0)));
         let text = run(args!["promote", yard.shards()]).expect(exit::DONE).text();
-        assert!(text.contains("in stage 2 of 2 already, nothing to do"), "{text}");
+        assert!(text.contains("already in stage 2 of 2, nothing to do"), "{text}");
         assert!(yard.snapshot() == after);
     }
     let yard = Yard::new(&spec("none"));
@@ -190,7 +190,7 @@ fn damage_is_worked_around_or_refused() {
 fn exit_codes() {
     let yard = Yard::new("4+2");
     let error = yard.promote().expect(exit::ARGUMENTS).error();
-    assert!(error["message"].as_str().unwrap().contains("made in one stage"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("has one stage"), "{error}");
     let staged = Yard::new(&spec("none"));
     let nowhere = args!["promote", staged.shards(), "--to", "/no/such/folder", "--json"];
     run(nowhere).expect(exit::ARGUMENTS).error();
@@ -199,16 +199,16 @@ fn exit_codes() {
         .error();
     run(args!["promote", staged.shards(), "--object", "another"]).expect(exit::NOT_RECOGNISED);
     run(args!["promote"]).expect(exit::ARGUMENTS);
-    // Beside an object of one stage the other is promoted all the same.
+    // The other object is promoted, although one next to it has only one stage.
     let both = args!["promote", yard.shards(), staged.shards(), "--no-sync"];
     run(both).expect(exit::ARGUMENTS);
     assert_eq!(staged.json("verify", exit::DONE)["stage"], 2);
-    // A file that may not be made.
+    // A file that cannot be created.
     let file_in_the_way = staged.folder.path().join("object");
     run(args!["promote", staged.shards(), "--to", file_in_the_way]).expect(exit::ARGUMENTS);
 }
 
-/// From a pipe, whose length no front header states.
+/// An object from a pipe, whose length no front header states.
 #[test]
 fn pipes_are_promoted() {
     let folder = tempfile::tempdir().unwrap();

@@ -59,7 +59,8 @@ impl Yard {
         files.iter().for_each(|(name, bytes)| fs::write(self.shards().join(name), bytes).unwrap());
     }
 
-    /// There is one object, which is intact, and nothing is left over; its content.
+    /// Checks that there is exactly one object, that it is intact, and that nothing is left over.
+    /// Returns its content.
     fn content(&self) -> Vec<u8> {
         run(self.command("verify")).expect(exit::DONE).result();
         let names = names(&self.shards());
@@ -83,7 +84,8 @@ fn together(commands: &[Vec<OsString>]) -> Vec<Run> {
         .collect()
 }
 
-/// Whether a command did its work; if not, it says that another process is in the way.
+/// Returns whether a command did its work. If it did not, it must say that another process is in
+/// the way.
 fn has_done(run: &Run) -> bool {
     if run.code != exit::DONE {
         assert_eq!(run.code, exit::IO, "{run}");
@@ -93,7 +95,7 @@ fn has_done(run: &Run) -> bool {
     run.code == exit::DONE
 }
 
-/// While another process gives files their names, a repair waits with its own.
+/// A repair does not name its files while another process is naming its own.
 #[test]
 fn names_are_given_in_turn() {
     let yard = Yard::new(1000);
@@ -157,7 +159,7 @@ fn forced_encodings() {
     }
 }
 
-/// Without --force one of them makes the object, and the others do not touch it.
+/// Without --force one process makes the object, and the others do not touch it.
 #[test]
 fn first_encodings() {
     let yard = Yard::new(200_000);
@@ -165,7 +167,7 @@ fn first_encodings() {
         let _ = fs::remove_dir_all(yard.shards());
         fs::create_dir(yard.shards()).unwrap();
         let runs = together(&[0, 1, 2].map(|number| yard.encode(number, "4+2", false)));
-        // Who begins when the others are done is refused as ever.
+        // A process that begins after the others have ended is refused as usual.
         let refused = |run: &&Run| run.code == exit::ARGUMENTS;
         let done = runs.iter().filter(|run| !refused(run) && has_done(run)).count();
         assert_eq!(done, 1);
@@ -199,7 +201,7 @@ fn promotions() {
     }
 }
 
-/// Shards move between disks, and one is missing besides.
+/// Shards move between disks while one shard is missing.
 #[test]
 fn rebalancing() {
     let yard = Yard::new(300_000);

@@ -1,5 +1,5 @@
-//! What every command reports in JSON: each field that its help documents is there, and says what
-//! is true.
+//! The JSON reports of every command: each field that the help documents is there, and its value is
+//! true.
 
 mod common;
 
@@ -15,8 +15,8 @@ use tempfile::TempDir;
 
 use common::{Chance, Run, exit, names, run, schema};
 
-/// Checks a report: it has the fields that the help of its command documents for its type, and
-/// those that scripts were promised (DESIGN section 9), which are documented all.
+/// Checks that a report has the fields that the help of its command documents for its type. Fields
+/// that scripts rely on (DESIGN section 9) must all be documented.
 fn check_report(command: &str, kind: &str, report: &Value, promised: &[&str]) {
     assert_eq!(report["type"], kind, "{report}");
     let help = run([command, "--help"]).expect(exit::DONE).text();
@@ -33,7 +33,7 @@ fn check_report(command: &str, kind: &str, report: &Value, promised: &[&str]) {
     }
 }
 
-/// The names in a list such as: type "x", name, shards [{index, path}], status (good, bad).
+/// Returns the names in a list such as: type "x", name, shards [{index, path}], status (good, bad).
 fn documented_fields(help: &str, kind: &str) -> Vec<String> {
     let start = format!("type \"{kind}\"");
     let list = help.split_once(&start).map_or("", |(_, list)| list);
@@ -59,7 +59,7 @@ fn documentation_is_read_right() {
     assert_eq!(documented_fields(help, "x"), ["status", "of_it", "last"]);
 }
 
-/// Which command's help lists the fields of which types; "" is `paritas --help`.
+/// The command whose help lists the fields of each type; "" is `paritas --help`.
 const LISTED: [(&str, &[&str]); 14] = [
     ("", &["progress", "warning", "error"]),
     ("encode", &["encode"]),
@@ -77,7 +77,7 @@ const LISTED: [(&str, &[&str]); 14] = [
     ("doctor", &["doctor"]),
 ];
 
-/// The schema is what describes fields; the help of a command lists just those.
+/// The schema describes fields, and the help of a command lists exactly those.
 #[test]
 fn the_help_lists_what_the_schema_describes() {
     let schema = schema::text();
@@ -93,7 +93,8 @@ fn the_help_lists_what_the_schema_describes() {
             for field in documented_fields(&help, kind) {
                 assert!(described.contains_key(&field), "the schema lacks {field} of {kind}");
             }
-            // What is no text has its bytes under another name, as `paritas --help` says.
+            // The bytes of a name that is not UTF-8 are under another key, as `paritas --help`
+            // says.
             let listed = described
                 .keys()
                 .filter(|field| !field.ends_with("_bytes") || **field == "stored_bytes");
@@ -106,7 +107,7 @@ fn the_help_lists_what_the_schema_describes() {
     assert_eq!(listed, schema::types(schema).collect());
 }
 
-/// Every property of every definition has its sentence.
+/// Every property of every definition has a description.
 #[test]
 fn the_schema_describes_every_field() {
     let definitions = schema::text()["$defs"].as_object().unwrap();
@@ -133,7 +134,7 @@ fn the_schema_describes_every_field() {
     assert_eq!(any, schema::types(schema::text()).collect());
 }
 
-/// The check itself: a line of every type is refused with a field more, or one less.
+/// Tests the check itself: a line of any type is refused if it has a field too many, or too few.
 #[test]
 fn the_schema_refuses_what_it_does_not_describe() {
     let (_folder, shards, encoded) = encoded(b"bytes", "4+2", &[]);
@@ -243,7 +244,7 @@ fn verify() {
         bytes[1000] ^= 1;
         fs::write(&path, bytes).unwrap();
     }
-    // The first segment is lost, and nothing else.
+    // The first segment is lost, and no other.
     let info = run(args!["info", &shards, "--json"]).expect(exit::DONE).result();
     let lost = run(args!["verify", &shards, "--json"]).expect(exit::LOST).result();
     assert_eq!(lost["status"], "lost");
@@ -262,8 +263,7 @@ fn crc64_nvme(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Changes the only lane of a shard with a single block, and gives it the checksum that it has with
-/// these bytes.
+/// Changes the only lane of a shard with a single block, and gives it the matching checksum.
 fn write_wrongly(path: &Path, shard: u32, object: &str) {
     let mut bytes = fs::read(path).unwrap();
     let length = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
@@ -299,10 +299,10 @@ fn verify_deep() {
     fs::remove_file(path).unwrap();
     run(args!["repair", &shards]).expect(exit::DONE);
     run(&deep).expect(exit::DONE);
-    // Where data are missing there is nothing to compare with.
+    // If data are missing, there is nothing to compare with.
     fs::remove_file(shards.join("object.0of6.paritas")).unwrap();
     let text = run(args!["verify", &shards, "--deep"]).expect(exit::REPAIRABLE).text();
-    assert!(text.contains("recomputed of 0 of 1 segments"), "{text}");
+    assert!(text.contains("recomputed in 0 of 1 segments"), "{text}");
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn info() {
     assert!(file["header"] == true && file["footer"] == true, "{file}");
 }
 
-/// To zfec's shares and back, and what becomes of damage.
+/// Export to zfec's shares and import again, and the treatment of damaged shares.
 #[test]
 fn import_and_export() {
     let content = Chance(6).bytes(100_000);
@@ -494,7 +494,7 @@ fn codes() {
         let example = family["example"].as_str().unwrap();
         match family["density"].as_f64() {
             Some(density) => assert!(density >= 1.0 && family["tolerance"].is_u64(), "{family}"),
-            // Nothing bounds the ones of a code that promises no tolerance.
+            // The ones of a code that promises no tolerance have no lower bound.
             None => {
                 assert!(example.starts_with("lt:") && family["tolerance"].is_null(), "{family}")
             }
@@ -554,7 +554,7 @@ fn a_code_is_drawn() {
     let nowhere = folder.path().join("nowhere").join("matrix.svg");
     run(args!["codes", "4+2", "--svg", &nowhere]).expect(exit::IO);
     let huge = run(args!["codes", "cauchy-orig:k=64,m=64,w=32", "--svg", &path]);
-    assert!(huge.expect(exit::ARGUMENTS).stderr.contains("1000000 are drawn"));
+    assert!(huge.expect(exit::ARGUMENTS).stderr.contains("at most 1000000 ones"));
 }
 
 #[test]
@@ -601,7 +601,7 @@ fn schedule() {
         report["reads"].as_array().unwrap().iter().map(|cells| cells.as_u64().unwrap()).collect();
     assert_eq!(reads, [vec![4; 10], vec![0; 4]].concat());
 
-    // As they stand, the rows cost what the matrix has.
+    // Computed row by row, the schedule costs as many XORs as the matrix says.
     let direct = run(["schedule", spec, "--pass", "direct", "--json"]).expect(exit::DONE).result();
     assert_eq!(direct["total"], direct["ones"]);
     assert_eq!(direct["temps"], 0);
@@ -614,7 +614,7 @@ fn schedule() {
     assert!(erased["reads"][0] == 0 && erased["reads"][13] == 0, "{erased}");
     assert!(!erased["text"].as_str().unwrap().is_empty());
 
-    // Half of RDP's rows and half of its diagonals.
+    // RDP reads half of its rows and half of its diagonals.
     let total = |more: &[&str]| -> u64 {
         let arguments = [&["schedule", "rdp:k=10", "--erase", "0", "--json"], more].concat();
         let report = run(arguments).expect(exit::DONE).result();
@@ -630,8 +630,8 @@ fn schedule() {
     }
 }
 
-/// What a compiled kernel executes becomes less where that is what counts, and the order that it
-/// runs is listed.
+/// The number of executed instructions falls if it is the cost to minimise, and the order that the
+/// compiled kernel runs is listed.
 #[test]
 fn fused_schedules() {
     let report = |more: &[&str]| {
@@ -657,10 +657,11 @@ fn fused_schedules() {
         run([&bench[..], &["--kernel", "jit"]].concat()).expect(exit::DONE);
     }
     let arguments = ["schedule", "4+2", "--kernel", "avx2"];
-    assert!(run(arguments).expect(exit::ARGUMENTS).stderr.contains("no machine code"));
+    assert!(run(arguments).expect(exit::ARGUMENTS).stderr.contains("must be a compiled kernel"));
 }
 
-/// A matrix that is scaled anew or searched is the code that is reported, and its spec names it.
+/// A matrix that is scaled anew or searched for is the code that is reported, and the spec names
+/// it.
 #[test]
 fn schedules_of_other_matrices() {
     let plain = "cauchy:k=6,m=2,w=4,points=0.1.2.3.4.5.6.7";
@@ -679,8 +680,8 @@ fn schedules_of_other_matrices() {
     run(["schedule", "rdp:k=6", "--search", "ga"]).expect(exit::ARGUMENTS);
 }
 
-/// The same seed gives the same bytes on any number of threads, and the result's spec the same
-/// counts.
+/// The same seed gives the same bytes on any number of threads, and the spec of the result gives
+/// the same counts.
 #[test]
 fn searches_are_reproducible() {
     for search in ["sa", "ga", "ga-random", "local"] {
@@ -725,7 +726,7 @@ fn bench_and_every_kernel_of_doctor() {
     }
 }
 
-/// Codes of two stages: what each makes and reads, and how fast.
+/// Codes of two stages: what each stage computes and reads, and how fast.
 #[test]
 fn stages_are_described_planned_and_measured() {
     for interleave in ["none", "first", "all"] {
@@ -755,7 +756,7 @@ fn packets_are_swept_and_orders_chosen() {
     let fused = ["--order", "fused", "--kernel", "scalar"];
     run([&["bench", "--code", "4+2"], &fused[..]].concat()).expect(exit::ARGUMENTS);
 
-    // A strip of 4+2 has 18 packets of all nodes.
+    // A strip of all nodes of 4+2 has 18 packets.
     let sweep = ["bench", "--code", "4+2", "--set", "1200", "--reps", "1", "--json", "--sweep"];
     let sizes = run([&sweep[..], &["packet", "--order", "data"]].concat()).expect(exit::DONE);
     let sizes = sizes.results();
@@ -767,7 +768,7 @@ fn packets_are_swept_and_orders_chosen() {
     run(["bench", "--code", "lt:k=16,n=40", "--sweep", "packet"]).expect(exit::ARGUMENTS);
 }
 
-/// A chosen packet is stored, and whoever reads the shards finds it there.
+/// A chosen packet is stored, and readers of the shards find it there.
 #[test]
 fn packets_of_files_can_be_chosen() {
     let folder = tempfile::tempdir().unwrap();
@@ -849,6 +850,6 @@ fn check_bench(report: &Value) {
     assert!(interval.map(number).is_sorted(), "{report}");
     assert_eq!(report["set_bytes"], 65536);
     assert_eq!((&report["reps"], &report["pairs"]), (&3.into(), &3.into()));
-    // Three pairs are too few to say anything.
+    // Three pairs are too few for a verdict.
     assert_eq!((&report["verdict"], &report["noisy"]), (&"too noisy".into(), &true.into()));
 }

@@ -1,4 +1,4 @@
-//! Where the system gives no memory, the program says so and ends with code 8, and nothing is left
+//! If the system lacks memory, the program says so, ends with code 8, and leaves nothing
 //! half-written.
 
 mod common;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use common::{Chance, exit, finish, names, run, say};
 
-/// The program with a limit on its address space, in KiB.
+/// Returns the program with a limit on its address space, in KiB.
 fn limited(kibibytes: u32, arguments: &[std::ffi::OsString]) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -v $0 && exec \"$@\"", &kibibytes.to_string()]);
@@ -24,7 +24,7 @@ fn code_8_and_nothing_left() {
     Chance(8).fill(&mut content);
     fs::write(&source, &content).unwrap();
     let mut ends = [0; 2];
-    // From what the program hardly starts with to what is plenty.
+    // Limits from one under which the program hardly starts to one that is plenty.
     for kibibytes in (16_000..=64_000).step_by(4_000).chain([1_000_000]) {
         let out = yard.path().join(kibibytes.to_string());
         fs::create_dir(&out).unwrap();
@@ -40,7 +40,7 @@ fn code_8_and_nothing_left() {
     assert!(ends[0] > 0 && ends[1] > 0, "{ends:?}");
 }
 
-/// The program with a limit on the files that it has open.
+/// Returns the program with a limit on its open files.
 fn with_descriptors(count: u32, arguments: &[std::ffi::OsString]) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n $0 && exec \"$@\"", &count.to_string()]);
@@ -48,7 +48,8 @@ fn with_descriptors(count: u32, arguments: &[std::ffi::OsString]) -> Command {
     command
 }
 
-/// Any number of shards can be read with few descriptors, and with too few nothing is called lost.
+/// Any number of shards can be read with few descriptors, and too few descriptors make nothing
+/// count as lost.
 #[test]
 fn few_descriptors_suffice() {
     let yard = tempfile::tempdir().unwrap();
@@ -72,7 +73,7 @@ fn few_descriptors_suffice() {
         assert!(descriptors < 10 || decode.code == exit::DONE, "{decode}");
     }
     assert!(ends[0] >= 4, "{ends:?}");
-    // Writing takes no more.
+    // Writing needs no more descriptors.
     let encode = args!["encode", &source, "--code", "50+10", "--name", "few", "--out", &shards];
     finish(with_descriptors(16, &encode)).expect(exit::DONE);
     assert_eq!(names(&shards).len(), 120);

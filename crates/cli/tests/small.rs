@@ -1,5 +1,5 @@
-//! Small objects cost little: no thread, little memory, and a warning where headers outweigh what
-//! the code makes.
+//! Small objects cost little: no threads, little memory, and a warning if headers outweigh what the
+//! code makes.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -24,11 +24,12 @@ const CLONE3: i64 = 435;
 const CLONE_THREAD: u64 = 0x0001_0000;
 const ENOSYS: u32 = 38;
 
-/// The highest resident size of any command on a kilobyte, in bytes. What the program itself takes
-/// is half of it.
+/// The highest resident size of any command on a kilobyte, in bytes. The program itself takes half
+/// of it.
 const MEMORY: u64 = 20 << 20;
 
-/// Kills every process that this thread starts as soon as it starts a thread.
+/// Installs a filter that kills every process of this thread as soon as the process starts a
+/// thread.
 fn forbid_threads() {
     let install = |call, rules, action| {
         let filter = SeccompFilter::new(
@@ -40,7 +41,8 @@ fn forbid_threads() {
         let program: BpfProgram = filter.unwrap().try_into().unwrap();
         apply_filter(&program).unwrap();
     };
-    // The flags of this call cannot be looked at; where it is lacking the other one is used.
+    // The filter cannot read the flags of this call, so the call is refused, and the other one is
+    // used.
     install(CLONE3, vec![], SeccompAction::Errno(ENOSYS));
     let is_thread = SeccompCmpOp::MaskedEq(CLONE_THREAD);
     let condition =
@@ -56,7 +58,8 @@ fn yard(length: usize) -> (TempDir, PathBuf, PathBuf) {
     (folder, file, shards)
 }
 
-/// Encodes a kilobyte from a file and from a pipe, loses shards, and gets it back in every way.
+/// Encodes a kilobyte from a file and from a pipe, loses shards, and decodes and repairs in every
+/// way.
 fn round(code: &str, losses: usize) {
     let (_folder, file, shards) = yard(1000);
     let lose = || {
@@ -90,7 +93,7 @@ fn a_kilobyte_needs_no_thread_and_little_memory() {
         assert!(peak > 1 << 20, "the system does not count");
         assert!(peak < MEMORY, "{code} of a kilobyte took {peak} bytes; {MEMORY} are legal");
     }
-    // The filter works: more than one segment is shared out.
+    // The filter works: an object of more than one segment starts threads.
     let (_folder, file, shards) = yard(10_000_000);
     let mut large = paritas(args!["encode", &file, "--out", &shards, "--threads", "2"]);
     assert!(large.output().unwrap().status.signal().is_some());
@@ -108,7 +111,7 @@ fn what_a_small_object_takes_is_said_before() {
         let stored = stored(&shards);
         assert!(stored < most, "{stored}");
         let said =
-            format!("will take {:.2} KiB in {count} shards, not 1 B", stored as f64 / 1024.0);
+            format!("will take {:.2} KiB in {count} shards instead of 1 B", stored as f64 / 1024.0);
         assert!(run.stderr.contains(&said), "{run}");
     }
     for (length, more) in [(1, "--quiet"), (100_000, "--no-sync")] {
@@ -116,7 +119,7 @@ fn what_a_small_object_takes_is_said_before() {
         let silent = run(args!["encode", &file, "--out", &shards, more]).expect(exit::DONE);
         assert!(!silent.stderr.contains("will take"), "{silent}");
     }
-    // Nothing is said where nothing is written.
+    // If nothing is written, there is no warning.
     let (_folder, file, shards) = yard(1);
     run(args!["encode", &file, "--out", &shards, "--quiet"]).expect(exit::DONE);
     let refused = run(args!["encode", &file, "--out", &shards]).expect(exit::ARGUMENTS);

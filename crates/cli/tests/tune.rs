@@ -1,5 +1,5 @@
-//! `paritas tune`: decisions are reported, remembered where the user keeps caches, taken up by the
-//! other commands, and ignored where they do not fit. What is stored never depends on them.
+//! `paritas tune`: decisions are reported, remembered in the user's cache directory, used by the
+//! other commands, and ignored if they do not fit. Stored bytes never depend on them.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use common::{Chance, Run, exit, finish, names, paritas};
 use serde_json::Value;
 
-/// A user's home.
+/// The home directory of a user.
 struct Home(tempfile::TempDir);
 
 impl Home {
@@ -32,7 +32,7 @@ impl Home {
         finish(command)
     }
 
-    /// The weight that a weighted schedule is reported with.
+    /// Returns the weight that a weighted schedule is reported with.
     fn weight(&self, more: &[&str]) -> f64 {
         let more = more.iter().map(OsString::from);
         let all = args!["schedule", "4+2", "--cost", "weighted", "--json"].into_iter().chain(more);
@@ -51,13 +51,13 @@ fn decisions_are_remembered_and_forgotten() {
     let dry = args!["tune", "lt:k=16,n=40", "--dry-run", "--json"];
     let dry = home.run(&dry).expect(exit::DONE);
     assert!(!home.tuning().exists());
-    // What holds for other codes is measured where none of them is named, too.
+    // Settings for other codes are measured even if none of these is named.
     assert!(dry.results().iter().any(|line| line["about"].as_str().unwrap().starts_with("cauchy")));
 
     let tune = args!["tune", "4+2", "lt:k=64,n=112", "--json"];
     let lines = home.run(&tune).expect(exit::DONE).results();
     let (tuning, decisions) = lines.split_last().unwrap();
-    // An XOR reads memory once more, where a copy reads and writes.
+    // An XOR costs one more read of memory; a copy is a read and a write.
     let weight = decisions.iter().find(|line| line["question"] == "weight of an XOR").unwrap();
     let ratio: f64 = weight["chosen"].as_str().unwrap().parse().unwrap();
     let faster = weight["choices"][1]["ratio"].as_f64().unwrap();
@@ -82,7 +82,8 @@ fn decisions_are_remembered_and_forgotten() {
     }
     assert_eq!(tuning["type"], "tuning");
     assert!(tuning["tuning"]["codes"]["cauchy:k=4,m=2,w=3"].is_object(), "{tuning}");
-    // Of an LT code there is only the kernel to choose, which says nothing of those of other codes.
+    // For an LT code there is only the kernel to choose, which says nothing about kernels for other
+    // codes.
     let of_blocks = |line: &&Value| line["about"].as_str().unwrap().starts_with("lt:");
     let of_blocks: Vec<&Value> = decisions.iter().filter(of_blocks).collect();
     assert!(of_blocks.len() == 1 && of_blocks[0]["question"] == "kernel", "{of_blocks:?}");
@@ -148,7 +149,7 @@ fn the_other_commands_follow_and_store_the_same() {
     }
 }
 
-/// How many blocks it takes is simulated once.
+/// The number of needed blocks is simulated only once.
 #[test]
 fn simulations_are_remembered() {
     let home = Home::new();

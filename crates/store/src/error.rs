@@ -1,10 +1,9 @@
 //! The one public error of the crate: an opaque struct over a public kind, with a message that
 //! carries the numbers and what to do.
 //!
-//! A caller that reacts to errors need not read the message: [`Error::kind`] tells what sort of
-//! thing went wrong, [`Error::path`] and [`Error::offset`] where, [`Error::expected`] and
-//! [`Error::given`] by how much, and [`std::error::Error::source`] what the system or the codec
-//! said.
+//! A caller that reacts to errors need not read the message: [`Error::kind`] tells the sort of
+//! error, [`Error::path`] and [`Error::offset`] the place, [`Error::expected`] and [`Error::given`]
+//! the numbers, and [`std::error::Error::source`] what the system or the codec reported.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::shown::shown;
 
-/// Everything that can go wrong between an object and its shards.
+/// An error on the way from an object to its shards, or back.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -27,14 +26,14 @@ struct Inner {
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
-/// What would have been right, and what was found instead.
+/// The number that would have been right, and the one that was found instead.
 #[derive(Debug, Clone, Copy)]
 struct Counts {
     expected: u64,
     given: u64,
 }
 
-/// What sort of thing went wrong; a command line maps these to exit codes.
+/// The sort of an error. A command line maps each to an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -42,23 +41,24 @@ pub enum ErrorKind {
     Parameters,
     /// A file that is not a shard, or of a version or code that this reader does not know.
     NotRecognised,
-    /// More is lost than the code tolerates.
+    /// More shards are lost than the code tolerates.
     TooFewShards,
-    /// The bytes do not have the digest that the shards state.
+    /// The digest of the bytes differs from the one that the shards state.
     DigestMismatch,
     /// The operating system refused to write, or to read the source.
     Io,
-    /// The operating system has not as much memory as one segment takes.
+    /// The operating system lacks the memory for one segment.
     Memory,
-    /// Several objects where one is to be named.
+    /// Several objects were found where one is needed.
     Ambiguous,
-    /// Something of that name exists and was not to be replaced.
+    /// A file of that name exists, and the job forbids to replace it.
     Exists,
-    /// Another process works on the same files, and what was asked for is not there.
+    /// Another process works on the same files, and the result is not what was asked for.
     Busy,
-    /// The codec refused; a defect of this program or of a pinned code.
+    /// The codec refused: a defect of this program, or of a pinned code.
     Core,
-    /// Stopped because another thread of the same job failed first; callers see that first error.
+    /// This thread stopped because another one of the same job failed first. Callers see that first
+    /// error.
     Cancelled,
 }
 
@@ -66,7 +66,7 @@ pub enum ErrorKind {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Returns the sort of error.
+    /// Returns the sort of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -76,19 +76,19 @@ impl Error {
         self.0.path.as_deref()
     }
 
-    /// Returns the shard that the error is about, if it is about one.
+    /// Returns the index of the shard that the error is about, if it is about one.
     pub fn shard(&self) -> Option<usize> {
         self.core().and_then(paritas::Error::node)
     }
 
-    /// Returns the position in the object, in bytes, at which reading it failed: of the source when
-    /// encoding, of the first byte that cannot be computed when decoding.
+    /// Returns the byte of the object at which the work failed: when encoding, the first byte of
+    /// the source that could not be read; when decoding, the first byte that cannot be computed.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }
 
-    /// Returns the number that would have been right, if the error compares two: of good shards for
-    /// [`ErrorKind::TooFewShards`], of bytes for [`ErrorKind::Memory`].
+    /// Returns the number that would have been right, if the error compares two numbers: of good
+    /// shards for [`ErrorKind::TooFewShards`], of bytes for [`ErrorKind::Memory`].
     pub fn expected(&self) -> Option<u64> {
         self.0.counts.map(|counts| counts.expected).or_else(|| self.core()?.expected())
     }
@@ -105,7 +105,7 @@ impl Error {
         io.or_else(|| self.core()?.io_kind())
     }
 
-    /// The codec's error, if it refused.
+    /// Returns the codec's error, if the codec refused.
     fn core(&self) -> Option<&paritas::Error> {
         self.0.source.as_deref()?.downcast_ref()
     }
@@ -116,19 +116,19 @@ impl Error {
         Self(Box::new(Inner { kind, message, path, offset, counts, source }))
     }
 
-    /// Keeps what the system or the codec said.
+    /// Adds the cause: the error of the system or of the codec.
     pub(crate) fn because(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// Says at which byte of the object it happened.
+    /// Adds the byte of the object at which the work failed.
     pub(crate) fn at_byte(mut self, offset: u64) -> Self {
         self.0.offset = Some(offset);
         self
     }
 
-    /// Says what would have been right, and what was found.
+    /// Adds the number that would have been right, and the one that was found.
     pub(crate) fn counting(mut self, expected: u64, given: u64) -> Self {
         self.0.counts = Some(Counts { expected, given });
         self
@@ -142,7 +142,7 @@ impl Error {
         Self::new(ErrorKind::TooFewShards, message)
     }
 
-    /// What is wanted may be in files that could not be opened.
+    /// Creates the error for wanted bytes that may be in files that could not be opened.
     pub(crate) fn unread(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Io, message)
     }
@@ -159,8 +159,8 @@ impl Error {
         Self::new(ErrorKind::Exists, message)
     }
 
-    /// The operating system's refusal to do something with a path: `doing` is "writing" or the
-    /// like.
+    /// Creates the error for the operating system's refusal of an action on a path. `doing` names
+    /// the action, such as "writing".
     pub(crate) fn io(doing: &str, path: &Path, source: &io::Error) -> Self {
         let message = format!("{doing} {}: {source}", shown(path));
         let mut error = Self::new(ErrorKind::Io, message).because(same(source));
@@ -168,12 +168,12 @@ impl Error {
         error
     }
 
-    /// The operating system's refusal to do something with a stream.
+    /// Creates the error for the operating system's refusal of an action on a stream.
     pub(crate) fn stream(doing: impl fmt::Display, source: io::Error) -> Self {
         Self::new(ErrorKind::Io, format!("{doing}: {source}")).because(source)
     }
 
-    /// The operating system's refusal of `bytes` bytes of memory.
+    /// Creates the error for the operating system's refusal of `bytes` bytes of memory.
     pub(crate) fn memory(bytes: usize, source: &io::Error) -> Self {
         let message = format!("there is no memory for a segment's {bytes} bytes: {source}");
         Self::new(ErrorKind::Memory, message).because(same(source))
@@ -196,7 +196,7 @@ impl From<paritas::Error> for Error {
     }
 }
 
-/// Returns an error that says the same: errors of the system cannot be cloned.
+/// Returns a copy of an error of the system, which cannot be cloned.
 fn same(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),

@@ -2,10 +2,10 @@
 //!
 //! An *object* is a file or the bytes of a pipe. [`encode`] cuts it into *segments*, encodes each
 //! with a [`paritas::Code`], and writes one *shard file* for every node of the code. A shard file
-//! says all about itself, so that [`scan`] recognises shards by their content, whatever they are
-//! called, and gathers them into [`Object`]s. From there [`verify`] finds damage, [`decode`] gives
-//! the object back, and [`repair`] makes every shard whole again. [`foreign`] turns other tools'
-//! fragments into shards, and back.
+//! describes itself completely. So [`scan`] recognises shards by their content, whatever their
+//! names are, and gathers them into [`Object`]s. From there [`verify`] finds damage, [`decode`]
+//! gives the object back, and [`repair`] makes every shard whole again. [`foreign`] turns other
+//! tools' fragments into shards, and shards into such fragments.
 //!
 //! ```
 //! use paritas_store::{DecodeTarget, EncodeJob, decode, encode, leftovers_of, scan};

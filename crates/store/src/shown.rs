@@ -1,11 +1,11 @@
-//! Names as people see them. Stored names and paths are data: any bytes but NUL may be in them, and
-//! a line break or a terminal's escape sequence among these must not forge a line of a report.
+//! Names as people see them. Stored names and paths are data: they may contain any byte but NUL. A
+//! line break or a terminal's escape sequence in a name must not forge a line of a report.
 
 use std::ffi::OsStr;
 use std::fmt::{self, Write};
 
 /// Shows a name, a path or a stored text in a message. Control characters, line breaks of all kinds
-/// and marks that change the direction of writing are escaped as in Rust (`\n`, `\u{1b}`); bytes
+/// and marks that change the direction of writing are escaped as in Rust (`\n`, `\u{1b}`). Bytes
 /// that are not UTF-8 become U+FFFD.
 ///
 /// ```
@@ -15,7 +15,7 @@ pub fn shown<T: AsRef<OsStr> + ?Sized>(name: &T) -> Shown<'_> {
     Shown(name.as_ref())
 }
 
-/// A name that is displayed as [`shown`] says.
+/// A name, a path or a stored text that is displayed as [`shown`] describes.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a>(&'a OsStr);
 
@@ -31,7 +31,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// A number of things in a message: `1 shard`, `2 shards`.
+/// Returns a number with what it counts, for a message: `1 shard`, `2 shards`.
 ///
 /// ```
 /// assert_eq!(paritas_store::counted(1_u64, "shard"), "1 shard");
@@ -43,7 +43,7 @@ pub fn counted(count: impl TryInto<u64>, thing: &str) -> String {
     format!("{count} {thing}{plural}")
 }
 
-/// Whether a character moves the cursor, ends a line, or reorders what stands beside it.
+/// Whether a character moves the cursor, ends a line, or reorders the characters beside it.
 fn is_harmful(character: char) -> bool {
     let separates_lines = matches!(character, '\u{2028}' | '\u{2029}');
     let reorders = matches!(

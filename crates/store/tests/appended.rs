@@ -1,5 +1,5 @@
-//! What is appended to shards, gigabytes of it, is not read to find out what they are. This file
-//! has one test, because the system counts what the whole process reads.
+//! Bytes that were appended to shards, even gigabytes, are not read to find out what the shards
+//! are. This file has only one test, because the system counts what the whole process reads.
 
 mod common;
 
@@ -9,10 +9,10 @@ use std::path::Path;
 use common::{content, get, only, put, small_job};
 
 const APPENDED: u64 = 16 << 30;
-/// What may be read of one file.
+/// The most bytes that may be read of one file.
 const BOUND: u64 = 20 << 20;
 
-/// The bytes that this process has read so far.
+/// Returns the number of bytes that this process has read so far.
 fn read_bytes() -> u64 {
     let counts = fs::read_to_string("/proc/self/io").unwrap();
     let count = counts.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap();
@@ -28,8 +28,8 @@ fn append(path: &Path, bytes: u64) {
 #[cfg(target_os = "linux")]
 fn gigabytes_after_the_footer_are_not_read() {
     let bytes = content(2000);
-    // One shard of an object from a pipe, whose length the others tell, or all of one whose length
-    // the front headers tell.
+    // One shard of an object from a pipe, whose length the other shards tell; or all shards of an
+    // object whose length the front headers tell.
     for (hint, extended) in [(None, 1), (Some(2000), 6)] {
         let directory = tempfile::tempdir().unwrap();
         let mut job = small_job("4+2", directory.path());
@@ -46,8 +46,8 @@ fn gigabytes_after_the_footer_are_not_read() {
         }
         assert_eq!(get(&object).unwrap().0, bytes);
     }
-    // Where nothing tells the length, or only what was expected in vain, the footers are worth a
-    // search of a whole file.
+    // If nothing tells the length, or if the expected length was wrong, a whole file is searched
+    // for a footer.
     for hint in [None, Some(1 << 40)] {
         let directory = tempfile::tempdir().unwrap();
         let mut job = small_job("2+1", directory.path());

@@ -1,4 +1,4 @@
-//! Damage is found where it is, and costs no more than it must.
+//! Damage is found in its place, and costs no more than necessary.
 
 mod common;
 
@@ -39,7 +39,7 @@ impl Case {
         only(self.path())
     }
 
-    /// Expects the right bytes, and a repair that makes all shards as they were.
+    /// Expects the right bytes, and a repair that restores all shards.
     fn expect_recovery(&self, what: &str) -> VerifyReport {
         let object = self.object();
         let verified = check(&object);
@@ -54,7 +54,7 @@ impl Case {
     }
 }
 
-/// Which shards a report calls bad.
+/// Returns the shards that a report calls bad.
 fn bad(report: &VerifyReport) -> Vec<usize> {
     let bad = report.shards.iter().filter(|shard| shard.state != ShardState::Intact);
     bad.map(|shard| shard.index).collect()
@@ -108,8 +108,8 @@ fn cut_files_lose_only_what_is_cut() {
 }
 
 impl Case {
-    /// As [`Case::expect_recovery`], where one shard may not even be recognised; then what is left
-    /// is set aside under another name, since it is not known to be a copy.
+    /// Expects the same as [`Case::expect_recovery`], although one shard may not even be
+    /// recognised. Its file is then moved aside, since it is not known to be a copy.
     fn expect_recovery_unless_gone(&self, shard: usize, what: &str) -> VerifyReport {
         let object = self.object();
         if !object.parts()[shard].is_empty() {
@@ -192,7 +192,7 @@ fn every_shard_damaged_somewhere() {
         assert_eq!(bad(&report), (0..shards).collect::<Vec<_>>());
         assert_eq!((report.tolerable, report.damaged_segments), (0, shards as u64));
 
-        // One block more, of segment 3, and that segment is lost.
+        // With one more bad block, in segment 3, that segment is lost.
         restore(case.path(), &kept);
         let object = case.object();
         let victim = (0..shards).find(|s| ![3, (3 + shards - 1) % shards].contains(s)).unwrap();
@@ -219,7 +219,7 @@ fn every_shard_damaged_somewhere() {
 
 #[test]
 fn good_lanes_of_bad_blocks_count() {
-    // Four of five shards have a bad lane, and two may be lost: what counts are the lanes.
+    // Four of five shards have a bad lane, and two shards may be lost: lanes decide.
     let case = Case::new("evenodd:k=3", 1);
     let lane = |bytes: &mut Vec<u8>, lane: usize| {
         let start = front_length(bytes) + lane * 16;
@@ -279,7 +279,7 @@ fn a_footer_is_searched_in_a_file_that_goes_on() {
         report.shards[2].files[0].flaws[0].contains("1400001 bytes after the footer"),
         "{report:?}"
     );
-    // Without its front header, the name of the file vouches for a footer in its midst.
+    // Without the front header, the name of the file vouches for a footer in the middle of it.
     edit(&case.shards[3], |bytes| {
         bytes[3] = 0;
         bytes.extend([1, 2, 3]);
@@ -312,7 +312,7 @@ fn a_shard_of_a_shard_is_not_mistaken() {
 fn unreadable_files_are_erasures() {
     let case = Case::new("4+2", 5);
     let object = case.object();
-    // Between the scan and the reading, one file went and another became a directory, which can
+    // Between the scan and the reading, one file vanished and another became a directory, which can
     // be opened but not read.
     fs::remove_file(&case.shards[0]).unwrap();
     fs::remove_file(&case.shards[4]).unwrap();
@@ -322,12 +322,12 @@ fn unreadable_files_are_erasures() {
     assert!(report.damaged[0].flaws[0].contains("cannot be opened"), "{report:?}");
     let report = check(&object);
     assert_eq!(bad(&report), [0, 4]);
-    // What was there a moment ago was taken away by somebody, and may be on its way elsewhere.
+    // A file that was there a moment ago was removed by somebody, and may be on its way elsewhere.
     assert_eq!((report.status, report.tolerable), (Status::Unknown, 0));
     assert!(report.reason.as_ref().unwrap().contains("another process"), "{report:?}");
     assert!(report.shards[4].files[0].flaws[0].contains("cannot be read"), "{report:?}");
 
-    // Parity is not even read when all data is there.
+    // Parity is not read if all data is there.
     restore(case.path(), &BTreeMap::new());
     fs::remove_dir(&case.shards[4]).unwrap();
     restore(case.path(), &case.kept);
@@ -361,9 +361,9 @@ fn footers_that_disagree_are_outvoted() {
     case.shards[..2].iter().for_each(forge);
     let report = case.expect_recovery("two footers forged");
     assert_eq!(bad(&report), [0, 1]);
-    assert!(report.shards[0].files[0].flaws[0].contains("another length or digest"));
+    assert!(report.shards[0].files[0].flaws[0].contains("a length or digest that differs"));
 
-    // When all agree on a digest that the bytes have not, nothing is delivered as right.
+    // If all footers agree on a digest that the bytes do not have, nothing is delivered as right.
     case.shards.iter().for_each(forge);
     let before = files(case.path());
     let object = case.object();

@@ -1,5 +1,5 @@
-//! Parity that a wrong encoder wrote: every block has its checksum, and only recomputing it from
-//! the data shows it.
+//! Wrong parity from a wrong encoder: every block has its checksum, and only recomputing parity
+//! from the data shows it.
 
 mod common;
 
@@ -15,19 +15,19 @@ fn check_deep(directory: &Path) -> VerifyReport {
     verify_deep(&only(directory), 2, &|_| {}).unwrap()
 }
 
-/// A lane of `payload` bytes, at its place among the blocks of a shard file.
+/// A lane of `payload` bytes, and its place among the blocks of a shard file.
 struct Lane {
     shard: u32,
     segment: u64,
     lane: u32,
-    /// The bytes of a block, and where the lane begins in it.
+    /// Length of a block in bytes, and offset of the lane in it.
     block: usize,
     start: usize,
     payload: usize,
 }
 
-/// Writes other bytes into a lane, with the checksum that they have there: what an encoder does
-/// that computes wrongly.
+/// Writes other bytes into a lane with the matching checksum, as an encoder does that computes
+/// wrongly.
 fn write_wrongly(file: &Path, wrong: &Lane) {
     edit(file, |bytes| {
         let start = front_length(bytes) + wrong.segment as usize * wrong.block + wrong.start;
@@ -43,7 +43,7 @@ fn write_wrongly(file: &Path, wrong: &Lane) {
     });
 }
 
-/// The shard, stage, lane, first segment and number of segments of each wrong lane.
+/// Returns the shard, stage, lane, first segment and number of segments of each wrong lane.
 fn wrong_lanes(report: &VerifyReport) -> Vec<(usize, u8, u32, u64, u64)> {
     let figures = |w: &WrongLane| (w.shard, w.stage, w.lane, w.first_segment, w.segments);
     report.wrong_lanes.iter().map(figures).collect()
@@ -82,10 +82,10 @@ fn wrong_parity_is_found_and_named() {
     assert_eq!((wrong_lanes(&report), report.tolerable), (vec![(5, 1, 0, 3, 2)], 1));
     assert_eq!(report.shards[5].state, ShardState::Inconsistent);
     let flaws = &report.shards[5].files[0].flaws;
-    assert!(flaws[0].contains("in 2 segments, the first of them segment 3"), "{flaws:?}");
+    assert!(flaws[0].contains("in 2 segments, first in segment 3"), "{flaws:?}");
     assert!(report.shards[..5].iter().all(|shard| shard.state == ShardState::Intact));
 
-    // Only segments with all of their data are looked at.
+    // Only segments with all of their data are recomputed.
     edit(&shards[0], |bytes| {
         let at = front_length(bytes) + 3 * 32;
         bytes[at] ^= 1;
@@ -94,7 +94,7 @@ fn wrong_parity_is_found_and_named() {
     assert_eq!((report.recomputed_segments, report.segments), (Some(9), 10));
     assert_eq!(report.wrong_lanes[0].first_segment, 7);
 
-    // As the reason says: the file is removed, and repair writes it anew.
+    // The reason says what to do: remove the file, and repair writes it anew.
     assert!(report.reason.unwrap().contains("remove the files"));
     fs::remove_file(&shards[5]).unwrap();
     mend(&only(directory.path())).unwrap();
@@ -102,8 +102,8 @@ fn wrong_parity_is_found_and_named() {
     assert_eq!(check_deep(directory.path()).status, Status::Intact);
 }
 
-/// Blocks of an LT code are compared with what the decoded data give. The damaged ones are not
-/// among those that decoding takes, or the digest would be wrong.
+/// Blocks of an LT code are compared with what the decoded data give. The damaged blocks are not
+/// among those that decoding uses, or the digest would be wrong.
 #[test]
 fn wrong_blocks_of_an_lt_code_are_found() {
     let directory = tempfile::tempdir().unwrap();

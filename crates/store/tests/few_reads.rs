@@ -1,4 +1,4 @@
-//! Repair that reads only what it needs: how many bytes, and what it does about damage.
+//! Repair that reads only what it needs: the number of bytes, and the treatment of damage.
 
 mod common;
 
@@ -12,7 +12,8 @@ fn mend_by_few_reads(object: &Object) -> RepairReport {
     repair(object, &job, &|_| {}).unwrap()
 }
 
-/// Removes a shard and repairs; returns the bytes read and those of k shards' blocks.
+/// Removes a shard and repairs. Returns the number of bytes read, and that of the blocks of k
+/// shards.
 fn reads(spec: &str, lost: usize, segments: usize) -> (u64, u64) {
     let directory = tempfile::tempdir().unwrap();
     put(&small_job(spec, directory.path()), &content(segments * segment_bytes(spec)));
@@ -28,7 +29,7 @@ fn reads(spec: &str, lost: usize, segments: usize) -> (u64, u64) {
     (report.read_bytes, k * object.block_bytes(lost) * segments as u64)
 }
 
-/// RDP with ten data nodes: 75 of 100 lanes, checksums included.
+/// RDP with ten data nodes reads 75 of 100 lanes, checksums included.
 #[test]
 fn rdp_reads_three_quarters() {
     for lost in [0, 4, 9, 10] {
@@ -53,8 +54,8 @@ fn others_read_no_more_than_k_shards() {
     }
 }
 
-/// A damaged lane that was to be read: everything is verified, and all is repaired; what was read
-/// in vain is counted too.
+/// If a needed lane is damaged, everything is verified and repaired. The bytes that were read in
+/// vain are counted, too.
 #[test]
 fn damage_on_the_way_is_repaired_too() {
     let plain: fn(&Object) -> RepairReport = |object| {
@@ -66,7 +67,7 @@ fn damage_on_the_way_is_repaired_too() {
     assert!(in_vain > plain, "{in_vain} and {plain} bytes");
 }
 
-/// Loses a shard and damages the next, and returns the bytes that the repair read.
+/// Deletes a shard, damages the next, and returns the number of bytes that the repair read.
 fn mend_a_loss_and_damage(mend: impl Fn(&Object) -> RepairReport) -> u64 {
     let directory = tempfile::tempdir().unwrap();
     put(&small_job("rdp:k=4", directory.path()), &content(3 * segment_bytes("rdp:k=4")));

@@ -1,4 +1,4 @@
-//! Folders as failure domains: which may be lost together, and where repair puts shards.
+//! Folders as failure domains: which folders may be lost together, and where repair puts shards.
 
 mod common;
 
@@ -12,7 +12,7 @@ use paritas_store::{
 };
 use tempfile::TempDir;
 
-/// A folder with this many disks in it.
+/// Creates a folder with this many disks in it.
 fn disks(count: usize) -> (TempDir, Vec<PathBuf>) {
     let root = tempfile::tempdir().unwrap();
     let disks: Vec<PathBuf> = (0..count).map(|disk| root.path().join(format!("d{disk}"))).collect();
@@ -36,7 +36,7 @@ fn arrange(shards: &[PathBuf], disks: &[PathBuf], wanted: &[&[usize]]) {
     }
 }
 
-/// The files of each disk.
+/// Returns the files of each disk.
 fn counts(disks: &[PathBuf]) -> Vec<usize> {
     disks.iter().map(|disk| common::files(disk).len()).collect()
 }
@@ -45,13 +45,13 @@ fn empty(disk: &Path) {
     common::files(disk).keys().for_each(|path| fs::remove_file(path).unwrap());
 }
 
-/// All sets of some disks.
+/// Returns all sets of some disks.
 fn sets(count: usize) -> Vec<BTreeSet<usize>> {
     let set = |bits: usize| (0..count).filter(|disk| bits >> disk & 1 == 1).collect();
     (0..1 << count).map(set).collect()
 }
 
-/// Whether the object can be decoded without some disks, which is tried.
+/// Tries whether the object can be decoded without some disks.
 fn decodes_without(lost: &BTreeSet<usize>, disks: &[PathBuf], bytes: &[u8]) -> bool {
     let left = disks.iter().enumerate().filter(|(disk, _)| !lost.contains(disk));
     let left: Vec<PathBuf> = left.map(|(_, path)| path.clone()).collect();
@@ -59,7 +59,7 @@ fn decodes_without(lost: &BTreeSet<usize>, disks: &[PathBuf], bytes: &[u8]) -> b
     objects.first().is_some_and(|object| get(object).is_ok_and(|(decoded, _)| decoded == bytes))
 }
 
-/// Compares what is said of folders with what decoding without them gives.
+/// Compares the reported placement with what decoding without folders gives.
 fn check_by_losing(placement: &Placement, disks: &[PathBuf], bytes: &[u8]) {
     let borne: Vec<BTreeSet<usize>> =
         sets(disks.len()).into_iter().filter(|set| decodes_without(set, disks, bytes)).collect();
@@ -82,7 +82,7 @@ fn check_by_losing(placement: &Placement, disks: &[PathBuf], bytes: &[u8]) {
     assert!(listed.iter().all(|set| borne.contains(set)), "{placement:?}\n{borne:?}");
 }
 
-/// Every code, in disks that hold differently many shards, some of them twice.
+/// Every code, on disks that hold different numbers of shards, some of them twice.
 #[test]
 fn folders_may_be_lost_that_are_said_to() {
     for (spec, shards) in
@@ -109,7 +109,7 @@ fn folders_may_be_lost_that_are_said_to() {
     }
 }
 
-/// Parts that a later stage added lie elsewhere than the shards that they belong to.
+/// Parts of a later stage lie in other folders than the shards that they belong to.
 #[test]
 fn parts_of_shards_lie_in_other_folders() {
     let (_root, disks) = disks(4);
@@ -131,7 +131,7 @@ fn many_folders_are_certain_where_shards_count() {
     assert_eq!((placement.tolerance, placement.is_certain, placement.losable), (8, true, None));
 }
 
-/// Of an LT code in many folders not all losses can be tried.
+/// For an LT code in many folders, not all losses can be tried.
 #[test]
 fn what_is_chance_is_likely() {
     let (_root, disks) = disks(16);
@@ -151,7 +151,7 @@ fn two_paths_to_one_folder_are_one_domain() {
     assert!(report.warnings[0].contains("none of 1 folder"), "{:?}", report.warnings);
     let placement = object_in(&[link.clone(), disks[0].clone()]).placement();
     assert_eq!((placement.folders.len(), placement.tolerance), (1, 0));
-    // Files that are named one by one lie in the folder that they are in.
+    // A file that is given by itself lies in the folder that it is in.
     let other = disks[1].join("object.5of6.paritas");
     fs::rename(&report.shards[5], &other).unwrap();
     let paths = [report.shards[0].clone(), report.shards[2].clone(), link, other];
@@ -171,7 +171,7 @@ fn encoding_warns_of_several_folders_only() {
     let three = warnings("4+2", &disks[..3]);
     assert!(three[0].contains("any 1 of 3 folders may be lost"), "{three:?}");
     assert!(three[0].contains("tolerates the loss of any 2 shards"), "{three:?}");
-    // Of an LT code, where no folder may be lost.
+    // An LT code of which no folder may be lost.
     let lt = warnings("lt:k=8,n=14,nodes=7", &disks[..2]);
     assert!(lt[0].contains("none of 2 folders") && lt[0].contains("loss of likely any"), "{lt:?}");
     assert_eq!(warnings("lt:k=8,n=32,nodes=8", &disks[..2]), Vec::<String>::new());
@@ -193,7 +193,7 @@ fn repair_fills_the_folder_that_was_emptied() {
     assert!(report.warnings[0].contains("any 1 of 3 folders"), "{:?}", report.warnings);
     assert_eq!(mended(&disks).warnings, Vec::<String>::new(), "nothing was written");
 
-    // Without the third disk, fewer folders may be lost, which is said.
+    // Without the third disk fewer folders may be lost, and a warning says so.
     empty(&disks[2]);
     let report = mended(&disks[..2]);
     assert_eq!((counts(&disks), report.placement.tolerance), (vec![3, 3, 0], 0));
@@ -208,14 +208,14 @@ fn repair_uses_no_folder_that_has_nothing_to_do_with_the_object() {
     fs::remove_file(&shards[2]).unwrap();
     let report = mended(&disks);
     assert_eq!((counts(&disks), report.warnings), (vec![6, 1], Vec::new()));
-    // An empty one is a new disk.
+    // An empty folder is a new disk.
     empty(&disks[1]);
     fs::remove_file(&shards[2]).unwrap();
     mended(&disks);
     assert_eq!(counts(&disks), [5, 1]);
 }
 
-/// A disk was replaced, and the first repair was of another object, so it is empty no more.
+/// A disk was replaced, but another object was repaired first, so the disk is not empty any more.
 #[test]
 fn a_new_disk_serves_every_object() {
     let (_root, disks) = disks(3);
@@ -231,8 +231,8 @@ fn a_new_disk_serves_every_object() {
     assert_eq!(counts(&disks), [4, 4, 4]);
 }
 
-/// What is damaged is repaired where it is, and counts there; what is damaged does not count
-/// before.
+/// A damaged shard is repaired in its place, and counts there afterwards; before the repair it does
+/// not count.
 #[test]
 fn damaged_shards_do_not_count() {
     let (_root, disks) = disks(3);

@@ -1,6 +1,6 @@
-//! Other tools' fragments: what zfec and klauspost/reedsolomon wrote (`vectors/foreign`, made by
-//! `lab/oracles/words/foreign.py`) becomes shards and comes back byte for byte; HDFS's and
-//! Jerasure's fragments are laid out here by hand, with parity by the reference. Jerasure's own
+//! Other tools' fragments. Fragments that zfec and klauspost/reedsolomon wrote (`vectors/foreign`,
+//! made by `lab/oracles/words/foreign.py`) become shards, and come back byte for byte. HDFS's and
+//! Jerasure's fragments are laid out here by hand, with parity from the reference. Jerasure's own
 //! fragments are in `jerasure`.
 
 #[path = "foreign/jerasure.rs"]
@@ -16,7 +16,7 @@ use paritas_store::foreign::{ExportJob, Format, Hints, ImportReport, export, imp
 use paritas_store::{DecodeTarget, EncodeJob, Error, ErrorKind, decode, encode, scan};
 use tempfile::TempDir;
 
-/// Data shard 0 of `vectors/README.md`.
+/// Returns data shard 0 of `vectors/README.md`.
 fn content(length: usize) -> Vec<u8> {
     const C: u64 = 0x9E37_79B9_7F4A_7C15;
     let byte = |i: usize| {
@@ -30,14 +30,14 @@ fn spec(text: &str) -> Spec {
     text.parse().unwrap()
 }
 
-/// A folder with fragments, and what was made of them.
+/// A set of fragments, and the file that they were made from.
 #[derive(Clone)]
 struct Set {
     format: Format,
     hints: Hints,
-    /// By number.
+    /// The fragments, by number.
     fragments: Vec<(String, Vec<u8>)>,
-    /// Files beside them.
+    /// Files beside the fragments.
     others: Vec<(String, Vec<u8>)>,
     content: Vec<u8>,
     name: String,
@@ -45,7 +45,7 @@ struct Set {
 }
 
 impl Set {
-    /// A fixture: a folder of `vectors/foreign`.
+    /// Reads a fixture: a folder of `vectors/foreign`.
     fn fixture(format: Format, folder: &str, length: usize, k: usize, hints: Hints) -> Self {
         let path: PathBuf =
             [env!("CARGO_MANIFEST_DIR"), "..", "..", "vectors", "foreign", folder].iter().collect();
@@ -77,7 +77,7 @@ impl Set {
         import(self.format, &[from.to_owned()], &self.hints, job, &|_| {})
     }
 
-    /// Loses fragments, imports and decodes.
+    /// Deletes fragments, imports and decodes.
     fn recover(&self, lost: &[usize]) -> TempDir {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         self.write(from.path(), lost);
@@ -105,7 +105,7 @@ impl Set {
         export(&job, &scan(&[from.to_owned()]).objects[0], &|_| {})
     }
 
-    /// What is imported from some fragments is exported as all of them.
+    /// Checks that an object that was imported from some fragments is exported as all of them.
     fn expect_round_trip(&self) {
         let m = self.fragments.len() - self.k;
         let patterns = combinations(self.fragments.len(), m).step_by(7).take(12);
@@ -135,7 +135,7 @@ fn klauspost(folder: &str, length: usize, k: usize, m: usize) -> Set {
     Set::fixture(Format::Klauspost, &format!("klauspost/{folder}"), length, k, hints)
 }
 
-/// Data fragments, and the parity of the reference.
+/// Returns data fragments, and the parity that the reference computes.
 fn with_parity(data: &[Vec<u8>], w: u32, rows: &[Vec<u64>]) -> Vec<Vec<u8>> {
     let longest = data.iter().map(Vec::len).max().unwrap();
     let mut padded = data.to_vec();
@@ -207,7 +207,8 @@ fn cells_of_hdfs_come_back() {
     }
 }
 
-/// In one buffer as `export` writes it; in several, and padded otherwise, as the encoder does.
+/// In one buffer, as `export` writes it; and in several buffers with other padding, as the encoder
+/// writes them.
 #[test]
 fn fragments_of_jerasure_come_back() {
     for length in [1_usize, 128, 512, 513, 3000] {
@@ -219,7 +220,7 @@ fn fragments_of_jerasure_come_back() {
     }
 }
 
-/// Without a length the padding is a part of the file.
+/// If no length is given, the padding is a part of the file.
 #[test]
 fn an_unknown_length_keeps_the_padding() {
     let mut set = klauspost("split.bin", 1001, 5, 3);
@@ -232,10 +233,10 @@ fn an_unknown_length_keeps_the_padding() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     set.write(from.path(), &[1]);
     let error = set.import(from.path(), to.path()).unwrap_err();
-    assert!(error.to_string().contains("length of the file does not follow"), "{error}");
+    assert!(error.to_string().contains("so the length of the file is unknown"), "{error}");
 }
 
-/// Imports changed fragments; nothing may be left where that fails.
+/// Imports changed fragments, which must fail and leave nothing.
 fn refused(set: &Set, lost: &[usize], change: impl Fn(&Path)) -> Error {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     set.write(from.path(), lost);
@@ -260,11 +261,11 @@ fn damage_is_found_or_refused() {
     let cut = |folder: &Path| fs::write(path(folder), [0; 50]).unwrap();
     let error = refused(&set, &[], cut);
     assert_eq!(error.kind(), ErrorKind::Parameters);
-    assert!(error.to_string().contains("leave those out"), "{error}");
+    assert!(error.to_string().contains("leave out damaged ones"), "{error}");
     let error = refused(&set, &[0, 1, 2, 3], |_| {});
     assert_eq!(error.kind(), ErrorKind::TooFewShards);
-    assert!(error.to_string().contains("4 fragments of 8 are at hand"), "{error}");
-    // With just k at hand there is nothing to compare with.
+    assert!(error.to_string().contains("4 of 8 fragments are at hand"), "{error}");
+    // With exactly k fragments there is nothing to compare with.
     set.recover(&[2, 6, 7]);
 }
 
@@ -281,8 +282,8 @@ fn flip(set: &Set, places: &[(usize, usize)]) -> impl Fn(&Path) {
     }
 }
 
-/// With two fragments more than are needed, the one that is damaged is named, whichever it is, and
-/// what is imported without it is right.
+/// With two fragments more than are needed, the damaged one is named, whichever it is. Importing
+/// without it gives the right file.
 #[test]
 fn the_damaged_fragment_is_named() {
     let set = klauspost("split.bin", 1001, 5, 3);
@@ -290,19 +291,16 @@ fn the_damaged_fragment_is_named() {
         for culprit in (0..8).filter(|number| !lost.contains(number)) {
             let error = refused(&set, lost, flip(&set, &[(culprit, 99)])).to_string();
             let named =
-                format!("split.bin.{culprit}) is damaged, for all others agree; leave it out");
+                format!("split.bin.{culprit}) is damaged, since all others agree; leave it out");
             assert!(error.contains(&named), "{error}");
             let mut without = [lost, &[culprit]].concat();
             without.sort_unstable();
             set.recover(&without);
         }
     }
-    // One more than is needed shows only that one is.
+    // One fragment more than is needed shows only that one is damaged.
     let error = refused(&set, &[0, 1], flip(&set, &[(5, 99)])).to_string();
-    assert!(
-        error.contains("With 7 fragments it could be told which, and 6 are at hand"),
-        "{error}"
-    );
+    assert!(error.contains("7 fragments would tell which, but 6 are at hand"), "{error}");
     // Two are damaged, at different places and at the same.
     let error = refused(&set, &[], flip(&set, &[(2, 77), (6, 150)])).to_string();
     assert!(error.contains("split.bin.2) is damaged") && error.contains("at byte 150"), "{error}");
@@ -349,9 +347,9 @@ fn what_is_no_fragment_is_refused() {
 fn formats_take_their_codes_alone() {
     for (code, format, part) in [
         ("4+2", Format::Isal, "use a code in the word layout"),
-        ("backblaze:k=2,m=1", Format::Zfec, "which takes zfec"),
-        ("zfec:k=2,m=1", Format::Klauspost, "which takes backblaze"),
-        ("zfec:k=2,m=1", Format::Jerasure, "which takes reed-solomon, raid6, cauchy-orig"),
+        ("backblaze:k=2,m=1", Format::Zfec, "must be one of zfec"),
+        ("zfec:k=2,m=1", Format::Klauspost, "must be one of backblaze"),
+        ("zfec:k=2,m=1", Format::Jerasure, "must be one of reed-solomon, raid6, cauchy-orig"),
         ("raid6:k=2,w=8,layout=packets", Format::Jerasure, "use a code in words"),
     ] {
         let (shards, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -366,7 +364,7 @@ fn formats_take_their_codes_alone() {
     }
 }
 
-/// Any code in the word layout, over more than a chunk, there and back; words stay whole.
+/// Any code in the word layout, over more than one chunk, in both directions; words stay whole.
 #[test]
 fn plain_fragments_of_any_code() {
     for (code, length) in

@@ -1,7 +1,7 @@
-//! Killed at any moment, an encoding leaves the old set whole or the new one, and a repair leaves
-//! every shard as it was or as it should be.
+//! An encoding that is killed at any moment leaves the old set whole or the new one. A repair
+//! leaves every shard as it was or as it should be.
 //!
-//! Each test starts itself again as a victim that works without end, and kills it.
+//! Each test starts itself again as a victim that works endlessly, and kills it.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn job(directory: &Path) -> EncodeJob {
     EncodeJob { force: true, sync: false, threads: 2, ..job }
 }
 
-/// Contents of different lengths, each told by its first byte.
+/// Contents of different lengths, each marked by its first byte.
 fn version(number: u8) -> Vec<u8> {
     let mut bytes = content(300_000 + 50_000 * usize::from(number));
     bytes[0] = number;
@@ -40,7 +40,7 @@ fn repair_without_end(directory: &Path) {
         if victim % 2 == 0 {
             fs::remove_file(path).unwrap();
         } else {
-            // Damaged as disks do it: in place.
+            // Damaged in place, as disks do it.
             use std::os::unix::fs::FileExt;
             let file = fs::OpenOptions::new().write(true).open(path).unwrap();
             file.write_all_at(b"damaged!", 40_000).unwrap();
@@ -49,12 +49,12 @@ fn repair_without_end(directory: &Path) {
     }
 }
 
-/// Where this process is to work as a victim, if it was started by [`kill_after`].
+/// The folder in which this process works as a victim, if [`kill_after`] started it.
 fn victims_directory() -> Option<PathBuf> {
     std::env::var_os(DIRECTORY).map(PathBuf::from)
 }
 
-/// Starts a test as a victim, lets it work for so long, and kills it.
+/// Starts a test as a victim, lets it work for some time, and kills it.
 fn kill_after(test: &str, directory: &Path, time: Duration) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test])
@@ -72,7 +72,7 @@ fn times() -> impl Iterator<Item = Duration> {
     (0..KILLS).map(|kill| Duration::from_micros(8_000 + kill * 7_919 % 40_000))
 }
 
-/// Whether an object is whole; if it can be read, it is right.
+/// Checks an object: if it can be read, its bytes must be right. Returns whether it is whole.
 fn is_whole(object: &Object) -> bool {
     if let Ok((bytes, _)) = get(object) {
         assert!(bytes == version(bytes[0]), "wrong bytes");
@@ -95,7 +95,7 @@ fn encoding_over_an_old_set() {
         let kept = files(directory.path());
         kept.keys().filter(temporary).for_each(|path| fs::remove_file(path).unwrap());
     }
-    // A run that is not killed clears up what was set aside.
+    // A run that is not killed removes the shards that were set aside.
     encode(&job(directory.path()), &version(3)[..], &|_| {}).unwrap();
     assert_eq!(files(directory.path()).len(), 6);
     assert!(is_whole(&common::only(directory.path())));

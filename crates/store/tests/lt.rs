@@ -1,5 +1,5 @@
-//! LT codes in files: every variant comes back from any blocks that are enough, and says what it
-//! lacks where they are not.
+//! LT codes in files: an object of any variant is decoded from any sufficient set of blocks. If
+//! there are too few blocks, the message tells how many are lacking.
 
 mod common;
 
@@ -14,7 +14,7 @@ use paritas_store::{
     DigestCheck, EncodeJob, ErrorKind, RepairJob, Status, VerifyReport, encode, repair,
 };
 
-/// All variants, alone and combined, and the smallest codes there are.
+/// All variants, alone and combined, and the smallest codes.
 const SPECS: [&str; 13] = [
     "lt:k=20,n=40,nodes=5",
     "lt:k=20,n=40,nodes=5,variant=plain",
@@ -35,7 +35,7 @@ fn data_blocks(spec: &str) -> usize {
     code(spec).data_cells().len()
 }
 
-/// Numbers below a limit, the same in every run (Knuth's generator).
+/// Returns numbers below a limit, the same in every run (Knuth's generator).
 struct Draw(u64);
 
 impl Draw {
@@ -45,12 +45,13 @@ impl Draw {
     }
 }
 
-/// The offset of a block in a shard's file, for small jobs: blocks of 8 bytes with their checksums.
+/// Returns the offset of a block in a shard's file, for small jobs: blocks of 8 bytes with their
+/// checksums.
 fn block_at(shard: &[u8], blocks: usize, segment: usize, block: usize) -> usize {
     front_length(shard) + (segment * blocks + block) * 16
 }
 
-/// Flips a bit of some blocks of a segment; `harmed` are their numbers.
+/// Flips a bit of some blocks of a segment. `harmed` are their numbers.
 fn harm(paths: &[PathBuf], spec: &str, segment: usize, harmed: impl Iterator<Item = usize>) {
     let (nodes, code) = (paths.len(), code(spec));
     for block in harmed {
@@ -82,7 +83,8 @@ fn every_variant_and_length_comes_back() {
     }
 }
 
-/// So many shards as verify says may be lost, in turn the first, some in the middle and the last.
+/// Returns losses of as many shards as verify says may be lost: the first shards, some in the
+/// middle, and the last.
 #[test]
 fn tolerable_losses_are_tolerable() {
     for spec in SPECS {
@@ -102,7 +104,7 @@ fn tolerable_losses_are_tolerable() {
     }
 }
 
-/// Damage to single blocks, all over: not one shard is whole, but every segment has enough blocks.
+/// Damage to single blocks everywhere: no shard is whole, but every segment has enough blocks.
 #[test]
 fn any_blocks_that_are_enough() {
     let spec = "lt:k=40,n=80,nodes=8";
@@ -127,8 +129,8 @@ fn any_blocks_that_are_enough() {
     assert!(files(directory.path()) == whole);
 }
 
-/// Where all data is among the blocks at hand, no other block is read; where one of these is
-/// damaged, others stand in for it.
+/// If all data is among the good blocks, no other block is read. If one of these is damaged, others
+/// replace it.
 #[test]
 fn originals_are_read_alone() {
     let spec = "lt:k=20,n=50,nodes=7,c=0.3,variant=originals";
@@ -148,7 +150,8 @@ fn originals_are_read_alone() {
     assert!(decoded == bytes && found.missing == [6], "{found:?}");
 }
 
-/// Blocks that are lost one by one: right bytes, until it says how many are likely needed.
+/// Blocks are lost one by one: decoding gives the right bytes until it reports how many blocks are
+/// likely needed.
 #[test]
 fn too_few_blocks_say_how_many_more() {
     let spec = "lt:k=40,n=60,nodes=6";
@@ -171,8 +174,7 @@ fn too_few_blocks_say_how_many_more() {
                 assert_eq!(reason, error.to_string());
                 let needed = verified.likely_needed.unwrap();
                 let good = 60 - harmed;
-                let part =
-                    format!("{good} of 60 blocks, which with likely {needed} more are enough");
+                let part = format!("{good} of 60 blocks, and likely {needed} more are enough");
                 assert!(reason.contains(&part), "{reason}");
                 assert!(needed >= 40_usize.saturating_sub(good).max(1), "{needed} for {good}");
             }
@@ -185,8 +187,8 @@ fn too_few_blocks_say_how_many_more() {
     assert!(reports[first..].iter().all(|report| report.status == Status::Lost));
 }
 
-/// What only chance tells: whether any six of eight shards are enough, where that is a few blocks
-/// more than there are data blocks.
+/// Only chance decides whether six of eight shards are enough, if they have a few blocks more than
+/// there are data blocks.
 #[test]
 fn losses_are_borne_or_told() {
     let spec = "lt:k=40,n=64,nodes=8";
@@ -241,11 +243,11 @@ fn blocks_are_as_long_as_suits_the_object() {
         assert_eq!(get(&object).unwrap().0, bytes, "{spec} {length}");
         (report.stored as usize, object.packet(), object.stripes(), object.segment_bytes() as usize)
     };
-    // A byte in each block, with its checksum.
+    // Each block has one byte and its checksum.
     let (bytes, packet, stripes, _) = stored("lt:k=64,n=128", 10, true);
     assert_eq!((packet, stripes), (1, 1));
     assert!(bytes < 128 * 9 + 16 * 1000, "{bytes}");
-    // Segments of equal length: half as much again as the object, and checksums.
+    // Segments of equal length take half as much again as the object, and checksums.
     for (length, segments) in [(3_000_000, 1), (17_000_000, 6)] {
         let (bytes, packet, stripes, segment) = stored("lt:k=1024,n=1536", length, true);
         assert_eq!((packet, length.div_ceil(segment)), (64, segments), "{stripes} stripes");
@@ -262,8 +264,8 @@ fn blocks_are_as_long_as_suits_the_object() {
 fn graphs_of_no_use_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     for (spec, part) in [
-        ("lt:k=64,n=64,c=100", "not even all blocks together"),
-        ("lt:k=200,n=150", "not even all blocks together"),
+        ("lt:k=64,n=64,c=100", "even all blocks together"),
+        ("lt:k=200,n=150", "even all blocks together"),
     ] {
         let job = small_job(spec, directory.path());
         let error = encode(&job, &b"x"[..], &|_| {}).unwrap_err();
@@ -276,7 +278,7 @@ fn graphs_of_no_use_are_refused() {
     assert!(error.contains("are more than the 16777216 of a stored code"), "{error}");
 }
 
-/// Changes one text in all records of all shards to another of the same length.
+/// Replaces a text in all records of all shards by another of the same length.
 fn forge_all(directory: &Path, from: &[u8], to: &[u8]) {
     assert_eq!(from.len(), to.len());
     for path in files(directory).into_keys() {
@@ -291,14 +293,15 @@ fn forge_all(directory: &Path, from: &[u8], to: &[u8]) {
     }
 }
 
-/// A header that names another graph than its description has, or one beyond all bounds, is none.
+/// A header is refused if its description does not match its graph, or if its graph is beyond all
+/// bounds.
 #[test]
 fn forged_graphs_are_not_read() {
     let spec = "lt:k=20,n=40,nodes=5";
     for (from, to, part) in [
         (&b",seed=0"[..], &b",seed=1"[..], "is pinned with"),
-        (b"k=20,n=40", b"k=21,n=40", "another generator matrix"),
-        (b"k=20,n=40", b"k=99,n=99", "another generator matrix"),
+        (b"k=20,n=40", b"k=21,n=40", "a generator matrix that differs"),
+        (b"k=20,n=40", b"k=99,n=99", "a generator matrix that differs"),
         (b"nodes=5", b"nodes=4", "states 5 shards"),
         (b"ripple", b"rapple", "has no `ripple`"),
     ] {

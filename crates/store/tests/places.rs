@@ -1,4 +1,4 @@
-//! Names, copies, several objects, and what is never overwritten.
+//! Names, copies, several objects, and files that are never overwritten.
 
 mod common;
 
@@ -47,7 +47,7 @@ fn swapped_renamed_and_duplicated_shards() {
     assert_eq!(get(&object).unwrap().0, bytes);
     assert!(mend(&object).unwrap().repaired.is_empty());
 
-    // Each copy of a shard gives what is good in it.
+    // The good blocks of each copy of a shard are used.
     for (path, block) in [(&shards[1], 2), (&directory.path().join("copy"), 4)] {
         edit(path, |bytes| {
             let at = front_length(bytes) + block * 32;
@@ -160,7 +160,7 @@ fn existing_shards_are_kept_unless_forced() {
     assert!(error.to_string().contains("6 shard files"), "{error}");
     assert!(before == files(directory.path()));
 
-    // Others' files stay; a set with another number of shards goes as a whole.
+    // Other files stay. A set with another number of shards is removed as a whole.
     fs::write(directory.path().join("object.paritas"), "no shard").unwrap();
     put(&job_in(directory.path(), "object.0of6.paritas", 3), &content(10));
     job.force = true;
@@ -190,7 +190,8 @@ fn a_failed_replacement_keeps_the_old() {
     job.force = true;
     assert_eq!(kind(encode(&job, Fails, &|_| {})), ErrorKind::Io);
     assert!(before == files(directory.path()));
-    // A directory in the place of a shard is not replaced, and what was set aside comes back.
+    // A directory with the name of a shard is not replaced, and shards that were set aside get
+    // their names back.
     fs::remove_file(directory.path().join("object.3of6.paritas")).unwrap();
     fs::create_dir(directory.path().join("object.3of6.paritas")).unwrap();
     let before = files(directory.path());
@@ -200,7 +201,7 @@ fn a_failed_replacement_keeps_the_old() {
 
 #[test]
 fn sets_that_are_set_aside_are_still_seen() {
-    // As after a kill between the renamings: some of the old set aside, some not yet.
+    // As after a kill between the renamings: some of the old set are set aside, others not yet.
     let directory = tempfile::tempdir().unwrap();
     let mut job = job_in(directory.path(), "object", 1);
     let shards = put(&job, &content(500)).shards;
@@ -231,7 +232,7 @@ fn directories_are_filled_in_turn() {
     assert!(report.shards[4].starts_with(&directories[1]));
     assert!(report.warnings[0].contains("2 shards share"), "{:?}", report.warnings);
 
-    // A missing shard goes where fewest are.
+    // A missing shard goes to the directory with the fewest shards.
     let original = fs::read(&report.shards[5]).unwrap();
     fs::remove_file(&report.shards[5]).unwrap();
     let mended = mend(&scan(&directories).objects[0]).unwrap();

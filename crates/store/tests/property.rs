@@ -9,7 +9,7 @@ use common::{check, content, files, get, kind, look, mend, only, put, restore, s
 use paritas_store::{ErrorKind, Status};
 use proptest::prelude::*;
 
-/// Something that happens to a file.
+/// A change of a file.
 #[derive(Debug, Clone)]
 enum Accident {
     Flip(prop::sample::Index, u8),
@@ -19,7 +19,7 @@ enum Accident {
     Remove(prop::sample::Index, usize),
     Delete,
     Replace(Vec<u8>),
-    /// The content of another file.
+    /// Gets the content of another file.
     Copy(prop::sample::Index),
 }
 

@@ -1,6 +1,7 @@
-//! Two processes at once: each ends with what was asked, or says that another process is at work;
-//! nothing is lost, and nothing is left behind. The second one is run whole at a moment when the
-//! first is in the middle of its work: as it reports progress, or as its source is read.
+//! Two processes at the same time: each ends with the requested result, or reports that another
+//! process is at work. Nothing is lost, and nothing is left behind. The second process runs as a
+//! whole while the first is in the middle of its work: as it reports progress, or as its source is
+//! read.
 
 mod common;
 
@@ -15,8 +16,8 @@ use paritas_store::{
     RepairReport, Result, Status, encode, promote, repair, verify,
 };
 
-/// Repairs, and does something else when the first bytes are verified, or `late`, when the first
-/// are written.
+/// Repairs, and does something else when the first bytes are verified or, if `late` is set, when
+/// the first are written.
 fn repair_and(directory: &Path, late: bool, other: impl Fn() + Sync) -> Result<RepairReport> {
     let object = &look(directory).objects[0];
     let job = RepairJob { to: None, sync: false, threads: 1, fewest_reads: false };
@@ -35,7 +36,7 @@ fn lift(directory: &Path, other: impl Fn() + Sync) -> Result<PromoteReport> {
     promote(&look(directory).objects[0], &job, &|_| once.call_once(&other))
 }
 
-/// A source that does something before it gives its first byte.
+/// A source that runs an action before it gives its first byte.
 struct Source<'a, F: FnOnce()>(Option<F>, &'a [u8]);
 
 impl<F: FnOnce()> Read for Source<'_, F> {
@@ -56,7 +57,7 @@ fn other_job(directory: &Path, spec: &str) -> EncodeJob {
     EncodeJob { object, force: true, ..small_job(spec, directory) }
 }
 
-/// An object of which a shard is missing, one is damaged, and one was overwritten.
+/// An object with one shard missing, one damaged, and one overwritten.
 fn harmed() -> (tempfile::TempDir, Vec<PathBuf>, std::collections::BTreeMap<PathBuf, Vec<u8>>) {
     let directory = tempfile::tempdir().unwrap();
     let shards = put(&small_job("4+3", directory.path()), &content(3000)).shards;
@@ -73,7 +74,7 @@ fn two_repairs() {
         let (directory, shards, whole) = harmed();
         let other = || assert_eq!(mend(&only(directory.path())).unwrap().repaired.len(), 3);
         let report = repair_and(directory.path(), late, other).unwrap();
-        // Before it read the damaged shard, that was whole again.
+        // The damaged shard was whole again before it was read.
         assert!((2..=3).contains(&report.repaired.len()), "{report:?}");
         assert_eq!(report.moved_aside, []);
         let mut left = files(directory.path());
@@ -84,7 +85,7 @@ fn two_repairs() {
     }
 }
 
-/// While an object is repaired another of the same name takes its place, with shards of the same
+/// While an object is repaired, another of the same name takes its place, with shards of the same
 /// names or of others.
 #[test]
 fn repair_while_another_object_takes_the_place() {
@@ -104,7 +105,7 @@ fn repair_while_another_object_takes_the_place() {
     }
 }
 
-/// What is read vanishes because it is replaced: that is no loss.
+/// A shard vanishes while it is read, because it is replaced; this is no loss.
 #[test]
 fn verify_while_another_object_takes_the_place() {
     let directory = tempfile::tempdir().unwrap();
@@ -125,7 +126,7 @@ fn two_encodings_over_an_old_set() {
         let job = EncodeJob { force: true, ..small_job(outer, directory.path()) };
         let other = || drop(put(&other_job(directory.path(), inner), b"other"));
         encode_and(&job, b"last", other).unwrap();
-        // As if one had begun when the other was done.
+        // The result is the same as if one process had begun after the other.
         assert_eq!(get(&only(directory.path())).unwrap().0, b"last");
         assert_eq!(files(directory.path()).len(), code(outer).node_count());
     }
@@ -163,7 +164,7 @@ fn promotions_and_repairs() {
     common::restore(path, &first);
     lift(path, || assert_eq!(lift(path, || {}).unwrap().stage, 2)).unwrap();
     assert!(files(path) == whole);
-    // Each in the middle of the other.
+    // Each runs in the middle of the other.
     start("object.2of7.paritas");
     lift(path, || drop(mend(&only(path)).unwrap())).unwrap();
     assert!(files(path) == whole);
@@ -172,14 +173,14 @@ fn promotions_and_repairs() {
     assert!(files(path) == whole);
 }
 
-/// A file that has the name of a shard, and that no encoding made, is never replaced or removed.
+/// A file that has the name of a shard, but was made by no encoding, is never replaced or removed.
 #[test]
 fn force_replaces_shards_only() {
     let directory = tempfile::tempdir().unwrap();
     let job = EncodeJob { force: true, ..small_job("2+1", directory.path()) };
     let own = directory.path().join("object.4of9.paritas");
     fs::write(&own, "somebody's own").unwrap();
-    // A shard of another object, under a name that fits.
+    // A shard of another object, under a matching name.
     let elsewhere = tempfile::tempdir().unwrap();
     let other = EncodeJob { name: "other".into(), ..small_job("2+1", elsewhere.path()) };
     let foreign = directory.path().join("object.5of9.paritas");
@@ -190,7 +191,7 @@ fn force_replaces_shards_only() {
         assert_eq!(files(directory.path()).len(), 5);
     }
     assert!(kept.iter().all(|(path, bytes)| fs::read(path).unwrap() == *bytes));
-    // In the way of a new shard it is refused before anything is read.
+    // If it has the name of a new shard, the encoding is refused before anything is read.
     let taken = directory.path().join("object.0of6.paritas");
     fs::copy(&own, &taken).unwrap();
     let before = files(directory.path());
@@ -201,7 +202,8 @@ fn force_replaces_shards_only() {
     assert!(files(directory.path()) == before);
 }
 
-/// What repair moves aside is known by its name and content: only that is removed.
+/// A file that repair moved aside is recognised by its name and content, and only such a file is
+/// removed.
 #[test]
 fn what_was_moved_aside_can_be_removed() {
     let (directory, shards, whole) = harmed();
@@ -212,10 +214,10 @@ fn what_was_moved_aside_can_be_removed() {
     assert_eq!((object.moved_aside()[0].bytes, &object.moved_aside()[0].path), (14, &moved.to));
     assert_eq!(check(&object).status, Status::Intact);
 
-    // The same file in the way again adds nothing.
+    // Moving the same file aside again adds no file.
     fs::write(&shards[6], "somebody's own").unwrap();
     assert_eq!(mend(&only(directory.path())).unwrap().moved_aside, report.moved_aside);
-    // Changed, or under the name of another object, it is somebody's own.
+    // A file that was changed, or that has another object in its name, is somebody's own.
     let changed = moved.to.with_file_name("object.1of7.paritas.damaged-30313233-0123456789abcdef");
     fs::write(&changed, "changed").unwrap();
     let foreign = moved.to.with_file_name("object.1of7.paritas.damaged-ffffffff-0123456789abcdef");

@@ -1,9 +1,8 @@
-//! A second reader of shard files, written from the essay in `format.rs` and sharing no code with
-//! the crate: that the essay is enough, and that the files are what it says.
+//! A second reader of shard files, written from the essay in `format.rs` without any code of the
+//! crate. It shows that the essay is sufficient, and that the files match it.
 //!
-//! It reads undamaged data shards of codes that keep the user's bytes, without any generator
-//! matrix, codes with stages whatever files there are, and those of LT codes by drawing their
-//! graphs.
+//! It reads undamaged data shards of codes that store the user's bytes, without any generator
+//! matrix; codes with stages, in any stage; and LT codes, by drawing their graphs.
 
 mod common;
 #[path = "reader/lt.rs"]
@@ -16,7 +15,7 @@ use std::path::{Path, PathBuf};
 use common::{content, crc64_nvme};
 use paritas::{Code, Pin};
 
-/// As much of CBOR as the format uses.
+/// The part of CBOR that the format uses.
 #[derive(Debug, Clone, PartialEq)]
 enum Cbor {
     Number(u64),
@@ -103,7 +102,7 @@ fn record(input: &mut &[u8], kind: u64) -> Cbor {
     body_read
 }
 
-/// The vectors that are not damaged.
+/// Returns the vectors that are not damaged.
 const INTACT: [&str; 16] = [
     "cauchy-4-2",
     "cauchy-points",
@@ -123,11 +122,11 @@ const INTACT: [&str; 16] = [
     "attributes-stage-2",
 ];
 
-/// What one file holds, or all files of a node.
+/// The content of one file, or of all files of a node.
 #[derive(Clone)]
 struct Shard {
     footer: Cbor,
-    /// Per segment, the lanes' payloads.
+    /// The lanes' payloads, for each segment.
     blocks: Vec<Vec<Vec<u8>>>,
 }
 
@@ -141,10 +140,10 @@ impl Shard {
     }
 }
 
-/// What a code's name says of its shards.
+/// The shape of shards that a code's name gives.
 struct Shape {
     lane_rows: usize,
-    /// Per node, the stage of each lane.
+    /// The stage of each lane, for each node.
     lanes: Vec<Vec<u64>>,
     /// The lanes with the user's bytes, as (node, lane), in the order of these.
     data: Vec<(usize, usize)>,
@@ -191,7 +190,8 @@ impl Shape {
         }
     }
 
-    /// n blocks, each a lane, dealt out over the nodes; the k data lanes stand nowhere.
+    /// n blocks, each of which is a lane, dealt out over the nodes. The k data lanes are not
+    /// stored.
     fn spread(k: usize, n: usize, nodes: usize) -> Self {
         let count = |node: usize| (node..n).step_by(nodes).count();
         Self {
@@ -201,9 +201,10 @@ impl Shape {
         }
     }
 
-    /// A group of m2 stripes of k + m2 symbols, of which the last m2 - m are made in stage 2.
-    /// Symbol s of stripe t is on node s, or with interleave=all on node s + t (m2 - m) modulo k +
-    /// m2; a node has its symbols in the order of stages, and within these of stripes.
+    /// A group of m2 stripes of k + m2 symbols, of which the last m2 - m are computed in stage 2.
+    /// Symbol s of stripe t is on node s or, with interleave=all, on node s + t (m2 - m) modulo k +
+    /// m2. A node has its symbols in the order of stages, and within a stage in the order of
+    /// stripes.
     fn group(k: usize, m: usize, m2: usize, w: usize, interleaved: bool) -> Self {
         let mut symbols: Vec<Vec<(u64, usize, usize)>> = vec![Vec::new(); k + m2];
         for (stripe, symbol) in (0..m2).flat_map(|t| (0..k + m2).map(move |s| (t, s))) {
@@ -225,7 +226,7 @@ impl Shape {
         }
     }
 
-    /// How many files there are once a stage is done.
+    /// Returns the number of files once a stage is done.
     fn files(&self, stage: u64) -> usize {
         let stages = 1..=stage;
         stages.map(|stage| self.lanes.iter().filter(|lanes| lanes.contains(&stage)).count()).sum()
@@ -277,7 +278,7 @@ fn read_shard(bytes: &[u8]) -> Shard {
     shard
 }
 
-/// The nodes of each case, with the blocks of all their files.
+/// Returns the nodes of each case, with the blocks of all their files.
 fn cases(names: &[&'static str]) -> Vec<(&'static str, Vec<Shard>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/shards/v1");
     let read = |&name: &&'static str| {
@@ -310,7 +311,7 @@ fn spec(shards: &[Shard]) -> &str {
     spec
 }
 
-/// What makes the code the same for ever, whatever a spec means by default one day.
+/// Returns what fixes the code for ever, even if the defaults of a spec should change.
 fn pin(shards: &[Shard]) -> Pin {
     let entry = |pin: Pin, entry: &Cbor| {
         let Cbor::Array(pair) = entry else { panic!("{entry:?}") };
@@ -354,8 +355,8 @@ fn mode_and_time_are_stated_in_all_stages() {
     }
 }
 
-/// Every stored cell is the XOR of data cells that its row of the generator names. The code is only
-/// looked at, not run.
+/// Every stored cell is the XOR of the data cells that its row of the generator names. The code is
+/// only inspected, not run.
 #[test]
 fn parity_is_what_the_generator_says() {
     for (case, shards) in cases(&INTACT) {
@@ -365,7 +366,7 @@ fn parity_is_what_the_generator_says() {
         let mut compared = 0;
         for segment in 0..shards[0].blocks.len() {
             let stripes = shards[0].blocks[segment][0].len() / (lane_rows * packet);
-            // Nothing of what is made in a later stage.
+            // Cells that are computed in a later stage are not read.
             let cell = |cell: paritas::CellId, stripe: usize| {
                 let place = code.cell(cell).place?;
                 let lane =

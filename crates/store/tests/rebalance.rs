@@ -1,4 +1,5 @@
-//! Rebalancing: shards move until as many folders may be lost as can be; each is always there.
+//! Rebalancing: shards move until as many folders as possible may be lost, and each shard always
+//! exists.
 
 mod common;
 
@@ -36,7 +37,7 @@ fn counts(disks: &[PathBuf]) -> Vec<usize> {
     disks.iter().map(|disk| files(disk).len()).collect()
 }
 
-/// All files by name, whichever disk they are on.
+/// Returns all files by name, from all disks.
 fn by_name(disks: &[PathBuf]) -> BTreeMap<String, Vec<u8>> {
     let all = disks.iter().flat_map(|disk| files(disk));
     let name = |path: PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
@@ -49,7 +50,8 @@ fn a_bad_spread_is_mended() {
         ("4+2", 1, 3, 1, vec![2, 2, 2]),
         ("4+2", 2, 3, 1, vec![2, 2, 2]),
         ("4+2", 1, 6, 2, vec![1; 6]),
-        // Two disks of four may be lost with three shards each, and no more with fewer.
+        // Two of four disks may be lost with three shards on each; fewer shards on a disk allow no
+        // more.
         ("6+6", 2, 4, 2, vec![3; 4]),
         ("10+4", 2, 5, 1, vec![4, 4, 2, 2, 2]),
         ("lt:k=8,n=48,nodes=12", 1, 3, 2, vec![4, 4, 4]),
@@ -71,7 +73,7 @@ fn a_bad_spread_is_mended() {
     }
 }
 
-/// What moving cannot improve stays where it is.
+/// A placement that moving cannot improve stays as it is.
 #[test]
 fn nothing_moves_without_need() {
     for (spec, disk_count) in [("4+2", 2), ("4+2", 4), ("10+4", 7), ("4+2", 1)] {
@@ -79,7 +81,7 @@ fn nothing_moves_without_need() {
         put(&job_to(spec, &disks), &content(500));
         assert_eq!(level(&disks).unwrap().moved, [], "{spec} in {disk_count}");
     }
-    // An uneven spread, and a warning that it is as good as it gets.
+    // An uneven spread that cannot be improved, and a warning about it.
     let (_root, disks) = disks(2);
     let shards = put(&job_to("4+2", &disks), &content(500)).shards;
     fs::rename(&shards[0], disks[1].join("object.0of6.paritas")).unwrap();
@@ -88,7 +90,7 @@ fn nothing_moves_without_need() {
     assert!(report.warnings[0].contains("none of 2 folders"), "{:?}", report.warnings);
 }
 
-/// A folder that holds something else is used if it is named.
+/// A folder with other content is used if it is named.
 #[test]
 fn folders_are_named() {
     let (_root, disks) = disks(3);
@@ -125,7 +127,7 @@ fn what_is_not_whole_is_repaired_first() {
     assert_eq!(counts(&disks), [5, 0, 0]);
 }
 
-/// A block that was damaged unseen is written as it should be.
+/// A block that was damaged unseen is written correctly.
 #[test]
 fn damage_does_not_move() {
     let (_root, disks) = disks(3);
@@ -138,7 +140,7 @@ fn damage_does_not_move() {
     assert!(["object.4of6.paritas", "object.5of6.paritas"].into_iter().all(is_right));
 }
 
-/// At every moment that can be seen from inside, all shards are there.
+/// At every moment that the process can observe, all shards are there.
 #[test]
 fn every_shard_is_always_there() {
     let (_root, disks) = disks(3);
@@ -168,7 +170,7 @@ fn two_at_once() {
 
 const VICTIM: &str = "PARITAS_REBALANCE_FOLDER";
 
-/// Killed at any moment, it leaves every shard in some folder, whole.
+/// A rebalancing that is killed at any moment leaves every shard whole in some folder.
 #[test]
 fn killed_at_any_moment() {
     let of = |root: &Path| ["a", "b", "c"].map(|disk| root.join(disk)).to_vec();

@@ -1,4 +1,4 @@
-//! What was encoded comes back, from any shards that are enough.
+//! An encoded object comes back from any sufficient set of shards.
 
 mod common;
 
@@ -53,7 +53,8 @@ fn every_length_comes_back() {
     }
 }
 
-/// What does not fill a stripe is stored in shorter packets, which come back like any others.
+/// An object that does not fill a stripe is stored in shorter packets, and comes back like any
+/// other.
 #[test]
 fn short_objects_take_short_packets() {
     let words = ["backblaze:k=3,m=2", "raid6:k=3,w=16", "dpg:k=3,m=1,m2=2", "100+2"];
@@ -93,13 +94,14 @@ fn default_blocks_come_back() {
     }
 }
 
-/// A kernel that no processor of this architecture has.
+/// Returns a kernel that no processor of this architecture has.
 fn impossible() -> CodecOptions {
     let foreign = if cfg!(target_arch = "x86_64") { Kernel::Neon } else { Kernel::Sse2 };
     CodecOptions::default().kernel(KernelChoice::Only(foreign))
 }
 
-/// Codes are run as the caller says, in encoding and in what reads the shards, and store the same.
+/// Codes run with the caller's options, both when encoding and when reading shards, and store the
+/// same bytes.
 #[test]
 fn codes_run_as_asked() {
     let directory = tempfile::tempdir().unwrap();
@@ -161,7 +163,7 @@ fn any_losses_within_the_tolerance() {
     }
 }
 
-/// A source that gives a byte, then two, then three, as a pipe might.
+/// A source that gives one byte, then two, then three, like some pipes.
 struct Dribble<'a>(&'a [u8], usize);
 
 impl Read for Dribble<'_> {
@@ -204,7 +206,7 @@ fn a_source_that_fails_leaves_nothing() {
 
 #[test]
 fn refused_writes_are_errors() {
-    // A directory where no file can be made, and a device that is always full.
+    // A directory in which no file can be created, and a device that is always full.
     let job = small_job("4+2", "/proc/self".as_ref());
     assert_eq!(kind(encode(&job, &b"x"[..], &|_| {})), ErrorKind::Io);
     let directory = tempfile::tempdir().unwrap();
@@ -241,7 +243,7 @@ fn progress_adds_up() {
 #[test]
 fn wide_codes_come_back() {
     let directory = tempfile::tempdir().unwrap();
-    // Plain parity, so that planning takes no time.
+    // Plain parity, for which planning takes almost no time.
     let spec = "cauchy:k=300,m=1";
     let bytes = content(200_000);
     let report = put(&small_job(spec, directory.path()), &bytes);

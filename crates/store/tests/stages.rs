@@ -1,5 +1,5 @@
-//! Codes with stages: what encoding writes first, what promoting reads and adds, and that an object
-//! is what its stage promises before, after, and wherever a promotion was interrupted.
+//! Codes with stages: what encoding writes first, and what promotion reads and adds. An object
+//! keeps the promises of its stage before and after a promotion, and after an interrupted one.
 
 mod common;
 
@@ -20,10 +20,10 @@ use paritas_store::{
 use tempfile::TempDir;
 
 const PLACEMENTS: [&str; 3] = ["none", "first", "all"];
-/// The packets of small jobs.
+/// Number of bytes of a packet in small jobs.
 const PACKET: usize = 8;
 
-/// A code by its numbers.
+/// A code, given by its parameters.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     k: usize,
@@ -38,21 +38,21 @@ impl Shape {
         format!("bbdpg:k={k},m={m},m2={m2},interleave={interleave}")
     }
 
-    /// How many shards there are after stage one.
+    /// Returns the number of shards after stage 1.
     fn first(self) -> usize {
         let Self { k, m, m2, interleave } = self;
         if interleave == "all" { k + m2 } else { k + m }
     }
 
-    /// The shards that stage two adds something to, new ones included.
+    /// Returns the shards that stage 2 adds something to, including new ones.
     fn added(self) -> Vec<usize> {
         let code = code(&self.spec());
         let made = |&node: &NodeId| code.node_cells(node).iter().any(|&c| code.cell(c).stage == 2);
         code.nodes().filter(made).map(NodeId::index).collect()
     }
 
-    /// The symbols of a group that stage two is made from: theorem 1 of the dissertation's chapter
-    /// 4.
+    /// Returns the number of symbols of a group that stage 2 is computed from: theorem 1 of the
+    /// dissertation's chapter 4.
     fn symbols_read(self) -> usize {
         let Self { k, m, m2, .. } = self;
         (k * m2).min((m2 - m) * (k + m))
@@ -65,7 +65,7 @@ fn placements(shape: Shape) -> impl Iterator<Item = Shape> {
     PLACEMENTS.into_iter().map(move |interleave| Shape { interleave, ..shape })
 }
 
-/// A directory with an encoded object of some segments and a bit.
+/// A directory with an encoded object of a few segments and a part of another.
 fn encoded(shape: Shape, segments: usize) -> (TempDir, Vec<u8>) {
     let directory = tempfile::tempdir().unwrap();
     let bytes = content(segments * segment_bytes(&shape.spec()) + 5);
@@ -87,7 +87,7 @@ fn tell(directory: &Path, losses: usize) {
     assert_eq!((report.status, report.tolerable), (Status::Intact, losses));
 }
 
-/// All files of some shards are gone; the object is what it was.
+/// All files of some shards are lost, and the object is as it was.
 fn survives(whole: &BTreeMap<PathBuf, Vec<u8>>, object: &Object, lost: &[usize], bytes: &[u8]) {
     let directory = tempfile::tempdir().unwrap();
     let of_lost = |path: &Path| {
@@ -157,8 +157,8 @@ fn files_are_named_after_all_that_will_be() {
     }
 }
 
-/// The packets of payload that promoting an object reads must be as many as theorem 1 says, counted
-/// where files are read.
+/// The number of packets of payload that a promotion reads must be that of theorem 1, counted when
+/// files are read.
 fn expect_theorem(shape: Shape) {
     let (directory, bytes) = encoded(shape, 2);
     let report = lift(&only(directory.path())).unwrap();
@@ -167,14 +167,14 @@ fn expect_theorem(shape: Shape) {
         (cells / (shape.k * shape.m2) * PACKET, bytes.len().div_ceil(cells * PACKET));
     let payload = shape.symbols_read() * symbol * groups;
     assert_eq!(report.read_payload, payload as u64, "{shape:?}");
-    // And a checksum for every symbol of a block, which is a stripe in small jobs.
+    // Besides, each symbol of a block, which is one stripe in small jobs, has a checksum.
     let checksums = shape.symbols_read() * groups * 8;
     assert_eq!(report.read_bytes, (payload + checksums) as u64, "{shape:?}");
     assert_eq!(report.added.len(), shape.added().len());
     tell(directory.path(), shape.m2);
 }
 
-/// The parameters of the dissertation's table 4.3.
+/// Returns the parameters of the dissertation's table 4.3.
 #[test]
 fn the_table_reads_what_the_theorem_says() {
     let sets =
@@ -184,7 +184,8 @@ fn the_table_reads_what_the_theorem_says() {
     }
 }
 
-/// Every shape of up to ten shards; the degenerate ones, where stage two reads all data, included.
+/// Returns every shape of up to ten shards, including the degenerate ones, in which stage 2 reads
+/// all data.
 #[test]
 fn small_shapes_read_what_the_theorem_says() {
     for m2 in 2..10 {
@@ -218,7 +219,8 @@ fn objects_of_every_size() {
     }
 }
 
-/// What was lost of stage one is recovered on the way; what was not read stays unseen.
+/// Shards of stage 1 that are lost are recovered during the promotion; damage in blocks that are
+/// not read stays unseen.
 #[test]
 fn a_damaged_set_is_promoted_as_far_as_it_can_be() {
     for shape in placements(SIX) {
@@ -241,7 +243,7 @@ fn a_damaged_set_is_promoted_as_far_as_it_can_be() {
         mend(&only(directory.path())).unwrap();
         assert!(files(directory.path()) == promoted);
 
-        // Every block of two shards is damaged, and the footers.
+        // Every block and the footers of two shards are damaged.
         restore(directory.path(), &whole);
         let front = front_length(&whole[paths[0]]);
         for path in [paths[2], paths[5]] {
@@ -252,7 +254,7 @@ fn a_damaged_set_is_promoted_as_far_as_it_can_be() {
         mend(&only(directory.path())).unwrap();
         assert!(files(directory.path()) == promoted);
 
-        // One too many is missing.
+        // One shard too many is missing.
         restore(directory.path(), &whole);
         [paths[0], paths[3], paths[4]].iter().for_each(|path| fs::remove_file(path).unwrap());
         let before = files(directory.path());
@@ -269,7 +271,7 @@ fn a_damaged_set_is_promoted_as_far_as_it_can_be() {
     }
 }
 
-/// However far a promotion came before it was killed, another finishes it, byte for byte.
+/// However far a promotion came before it was killed, another one completes it, byte for byte.
 #[test]
 fn an_interrupted_promotion_is_finished() {
     for shape in placements(SIX) {
@@ -282,7 +284,8 @@ fn an_interrupted_promotion_is_finished() {
             let name = path.file_name().unwrap().to_str().unwrap();
             path.with_file_name(format!(".{name}.{number:08x}.tmp"))
         };
-        // Of the new parts the first so many have their names, others temporary ones, others none.
+        // The first new parts have their names, others have temporary names, and the rest are
+        // missing.
         for (named, complete) in [(0, 1), (1, 1), (1, 2), (0, added.len()), (1, added.len())] {
             restore(directory.path(), &whole);
             for (number, path) in added.iter().enumerate().skip(named) {
@@ -300,7 +303,7 @@ fn an_interrupted_promotion_is_finished() {
             let report = lift(&object).unwrap();
             assert_eq!(report.added.len(), added.len() - named);
             assert!(files(directory.path()) == whole);
-            // A repair would have done as well.
+            // A repair has the same result.
             restore(directory.path(), &repaired);
             mend(&only(directory.path())).unwrap();
             assert!(files(directory.path()) == whole);
@@ -317,12 +320,12 @@ fn one_file_of_stage_two_means_promoted() {
         whole.keys().filter(|path| path.to_str().unwrap().contains("stage2")).collect();
     added[1..].iter().for_each(|path| fs::remove_file(path).unwrap());
     let report = check(&only(directory.path()));
-    // Stage one is whole, and any two of it may be lost; of stage two too much is missing.
+    // Stage 1 is whole, and any two of its shards may be lost; too much of stage 2 is missing.
     assert_eq!((report.status, report.tolerable), (Status::Repairable, 2));
     let missing = report.shards.iter().filter(|shard| shard.state == ShardState::Missing);
     assert!(missing.clone().all(|shard| shard.stage == 2));
     assert_eq!(missing.count(), added.len() - 1);
-    // The last one gone, it is as if it had never been promoted.
+    // Without the last one, the object is as if it had never been promoted.
     fs::remove_file(added[0]).unwrap();
     tell(directory.path(), 2);
 }
@@ -352,7 +355,7 @@ fn repairs_keep_the_stage() {
     }
 }
 
-/// With a directory a shard, what is added to a shard goes where the shard is.
+/// If each shard has its own directory, a new part of a shard goes to the shard's directory.
 #[test]
 fn parts_of_a_shard_stay_together() {
     let yard = tempfile::tempdir().unwrap();
@@ -368,7 +371,7 @@ fn parts_of_a_shard_stay_together() {
     for part in &report.added {
         assert_eq!(part.path.parent(), Some(directories[part.shard].as_path()));
     }
-    // A lost disk is repaired to one place.
+    // The shards of a lost disk are repaired to one place.
     files(&directories[4]).keys().for_each(|path| fs::remove_file(path).unwrap());
     let repaired = mend(&object()).unwrap().repaired;
     let parts: Vec<(usize, u8)> = repaired.iter().map(|part| (part.shard, part.stage)).collect();
@@ -387,11 +390,11 @@ fn new_shards_go_where_they_are_sent() {
     let all = [directory.path(), one.path(), two.path()].map(Path::to_path_buf);
     let inventory = paritas_store::scan(&all);
     assert_eq!(check(&inventory.objects[0]).status, Status::Intact);
-    // Both are lost again, and what is left is an object in stage one.
+    // Both are lost again, and the remaining object is in stage 1.
     tell(directory.path(), 2);
 }
 
-/// Files that were in the way keep what they are.
+/// Files whose names are needed stay unchanged.
 #[test]
 fn names_that_are_taken() {
     let (directory, _) = encoded(SIX, 1);
@@ -399,7 +402,7 @@ fn names_that_are_taken() {
     let taken = directory.path().join("object.08of10.paritas");
     let other = fs::read(stranger.path().join("object.00of10.paritas")).unwrap();
     let mut other = other;
-    // Of another object.
+    // A shard of another object.
     let id = *b"another object..";
     let at = other.windows(16).position(|bytes| bytes == b"0123456789abcdef").unwrap();
     common::forge(&mut other, 0, |record| record[at..at + 16].copy_from_slice(&id));
@@ -436,10 +439,10 @@ fn one_stage_is_no_ladder() {
     put(&small_job("4+2", directory.path()), &content(100));
     let error = lift(&only(directory.path())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Parameters);
-    assert!(error.to_string().contains("made in one stage"), "{error}");
+    assert!(error.to_string().contains("has one stage"), "{error}");
 }
 
-/// Files that state parts which their code has not.
+/// Files that state parts which their code does not have.
 #[test]
 fn parts_that_cannot_be_are_ignored() {
     let (directory, _) = encoded(SIX, 1);

@@ -1,10 +1,10 @@
-//! The shard files in `vectors/shards/` are read for ever.
+//! The shard files in `vectors/shards/` must stay readable for ever.
 //!
 //! They were written once, by `write_missing_cases` below (`PARITAS_WRITE_VECTORS=1` adds new
 //! ones), and are never written again: a change of this crate that cannot read them is wrong.
-//! `index.json` says what each case is and what is to be found in it, for readers in any language.
-//! Beside this crate's own reader there is one in `reader.rs` that knows nothing but the format
-//! essay.
+//! `index.json` describes each case and what readers must find in it, for readers in any language.
+//! Besides this crate's own reader, `reader.rs` has one that is written from the format essay
+//! alone.
 
 mod common;
 
@@ -65,14 +65,15 @@ fn every_case_is_as_the_index_says() {
         assert_eq!(inventory.objects.len(), 1, "{name}");
         let found = describe(object);
         for (key, value) in found.as_object().unwrap() {
-            // Cases of one stage do not say so; those from before version 3 have no mode or time.
+            // Cases of one stage do not state it, and those from before version 3 have no mode or
+            // time.
             let default = if key == "stage" { json!(1) } else { Value::Null };
             assert_eq!(case.get(key).unwrap_or(&default), value, "{name}: {key}");
         }
     }
 }
 
-/// Everything that the index says of an object.
+/// Checks everything that the index says about an object.
 fn describe(object: &paritas_store::Object) -> Value {
     use std::os::unix::ffi::OsStrExt;
     let report = check(object);
@@ -116,7 +117,7 @@ fn checksums_are_published() {
     }
 }
 
-/// The checksum of a lane, bit by bit.
+/// Computes the checksum of a lane, bit by bit.
 fn checksum(of: &Value) -> String {
     let bytes = |key: &str| -> Vec<u8> {
         let text = of[key].as_str().unwrap();
@@ -140,13 +141,14 @@ fn copied(case: &str) -> tempfile::TempDir {
     directory
 }
 
-/// What is repaired has the records of the object's version, byte for byte, whichever is missing.
+/// A repaired shard has the records of the object's version, byte for byte, whichever shard is
+/// missing.
 #[test]
 fn repair_keeps_the_version() {
     for case in ["cauchy-4-2", "dpg-stage-2", "attributes", "attributes-stage-2"] {
         let directory = copied(case);
         let whole = files(directory.path());
-        // Without its only file of stage 2 an object is whole in stage 1.
+        // Without its only file of stage 2, an object is whole in stage 1.
         for path in whole.keys().filter(|path| !path.ends_with("object.4of5.paritas")) {
             fs::remove_file(path).unwrap();
             mend(&only(directory.path())).unwrap();
@@ -169,9 +171,9 @@ fn promotion_keeps_the_version() {
     }
 }
 
-// What follows wrote the vectors.
+// The rest of this file wrote the vectors.
 
-/// A case: its directory, what it is, code, length, and what happens to its files.
+/// A case: its directory, its description, code and length, and the changes to its files.
 type Case = (&'static str, &'static str, &'static str, usize, fn(&[PathBuf]));
 
 fn flip(path: &Path, at: usize) {
@@ -182,7 +184,7 @@ fn remove(paths: &[PathBuf]) {
     paths.iter().for_each(|path| fs::remove_file(path).unwrap());
 }
 
-/// Changes the digest in a footer, with the right checksum.
+/// Changes the digest in a footer, and corrects the checksum.
 fn forge_digest(path: &Path) {
     edit(path, |bytes| {
         let start = footer_start(bytes);
@@ -362,7 +364,7 @@ const CASES: [Case; 32] = [
     ),
 ];
 
-/// The mode and time of the sources of cases that have them.
+/// Returns the mode and time of the sources of cases that have them.
 fn attributes(case: &str) -> Attributes {
     let (mode, seconds, nanoseconds) = match case {
         "attributes" => (0o640, 1_700_000_000, 123_456_789),
@@ -375,13 +377,13 @@ fn attributes(case: &str) -> Attributes {
 
 const BBDPG_ALL: &str = "bbdpg:k=3,m=2,m2=3,interleave=all";
 
-/// Brings an object to stage two.
+/// Promotes an object to stage 2.
 fn promoted(paths: &[PathBuf]) {
     let job = PromoteJob { to: Vec::new(), sync: false, threads: 1 };
     promote(&only(paths[0].parent().unwrap()), &job, &|_| {}).unwrap();
 }
 
-/// Adds the cases of [`CASES`] that are not there yet; what is there stays as it is.
+/// Adds the cases of [`CASES`] that are missing; existing ones stay as they are.
 fn write_missing_cases() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;

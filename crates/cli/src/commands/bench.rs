@@ -1,4 +1,5 @@
-//! `paritas bench`: how fast a code runs here, beside what memory and one XOR a byte allow.
+//! `paritas bench`: measures how fast a code runs here, beside the speed that memory and one XOR
+//! for each byte allow.
 
 mod blocks;
 
@@ -16,13 +17,13 @@ use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// The bytes of a cache line.
+/// Number of bytes of a cache line.
 const LINE: usize = 64;
 
-/// How far staggered shards are shifted against each other.
+/// Number of bytes by which each staggered shard is shifted against the one before.
 const STAGGER: usize = 5 * LINE;
 
-/// Measures and reports.
+/// Measures a code, and reports.
 pub fn run(args: &Bench, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
     if code.graph().is_some() {
@@ -30,7 +31,9 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
     }
     if args.reception.is_some() || args.seed.is_some() {
         let spec = code.spec();
-        return Err(Failure::arguments(format!("--reception and --seed: {spec} is no LT code")));
+        return Err(Failure::arguments(format!(
+            "--reception and --seed are for LT codes; got {spec}"
+        )));
     }
     match args.sweep {
         None => bench(code, args, output)?,
@@ -43,13 +46,13 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The packets of a sweep: those of which a strip of every node fits into `set` bytes.
+/// Returns the packets of a sweep: those for which one strip of all nodes fits into `set` bytes.
 fn packets(code: &Code, set: usize) -> impl Iterator<Item = usize> {
     let cells: usize = code.nodes().map(|node| code.node_cells(node).len()).sum();
     (3..=15).map(|exponent| 1 << exponent).take_while(move |packet| packet * cells <= set)
 }
 
-/// Measures one size of packets, and reports.
+/// Measures one packet size, and reports.
 fn bench(code: Code, args: &Bench, output: &Output) -> Result<(), Failure> {
     let mut subject = Workload::new(code, args)?;
     subject.check(args)?;
@@ -65,20 +68,20 @@ fn bench(code: Code, args: &Bench, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is measured: an operation over memory that was filled, checked and run once.
+/// An operation that is measured, over memory that was filled. It has been checked and run once.
 trait Subject {
     fn run(&mut self) -> Result<(), Failure>;
 
-    /// The code, and the name of the kernel that runs it.
+    /// Returns the code, and the name of the kernel that runs it.
     fn code(&self) -> (&Code, &'static str);
 
     fn user_bytes(&self) -> usize;
 
-    /// The time of the first run, in which the schedule was planned and compiled.
+    /// Returns the seconds of the first run, in which the schedule was planned and compiled.
     fn first_seconds(&self) -> f64;
 }
 
-/// Runs both in pairs: as many as are asked for, and more while their ratio is uncertain.
+/// Runs both in pairs: as many as `args` asks for, and more while their ratio is uncertain.
 fn measure(
     subject: &mut dyn Subject,
     roofline: &mut dyn Subject,
@@ -94,7 +97,7 @@ fn measure(
         },
     )?;
     let (code, kernel) = subject.code();
-    let nothing = || Failure::internal("nothing was measured");
+    let nothing = || Failure::internal("no sample was taken");
     let speed = |side| Speed::new(&pairs, side, subject.user_bytes()).ok_or_else(nothing);
     Ok(Measured {
         spec: code.spec().to_string(),
@@ -106,19 +109,20 @@ fn measure(
     })
 }
 
-/// What came out.
+/// The result of a measurement.
 struct Measured {
     spec: String,
     kernel: &'static str,
     speed: Speed,
     limit: Speed,
-    /// Of the roofline.
+    /// The fraction of the roofline.
     fraction: Ratio,
     first_seconds: f64,
 }
 
 impl Measured {
-    /// Reports it, with more `facts` for JSON, and `what` was measured for people.
+    /// Reports the result. `facts` are further fields for JSON, and `what` describes the measured
+    /// shards or blocks for people.
     fn report(&self, args: &Bench, output: &Output, facts: Value, what: &str) {
         let Self { spec, kernel, speed, limit, fraction, first_seconds } = self;
         let operation = format!("{:?}", args.op).to_lowercase();
@@ -146,7 +150,7 @@ impl Measured {
         });
     }
 
-    /// How near to the roofline it comes.
+    /// Describes the fraction of the roofline.
     fn of_the_roofline(&self) -> String {
         let Ratio { median, low, high, pairs, .. } = self.fraction;
         let [median, low, high] = [median, low, high].map(|fraction| 100.0 * fraction);
@@ -158,7 +162,7 @@ impl Measured {
     }
 }
 
-/// GB/s of all samples.
+/// The spread of the speeds of all samples, in GB/s.
 struct Speed {
     median: f64,
     p90: f64,
@@ -167,7 +171,8 @@ struct Speed {
 }
 
 impl Speed {
-    /// The speed of one side of some pairs, each sample of which was about `bytes`.
+    /// Computes the speed of one side of some pairs. Each sample processed `bytes` bytes of user
+    /// data.
     fn new(pairs: &Pairs, side: Side, bytes: usize) -> Option<Self> {
         let spread = pairs.spread(side)?;
         let speed = |seconds: f64| bytes as f64 / seconds / 1e9;
@@ -180,18 +185,18 @@ impl Speed {
 struct Workload {
     codec: Codec,
     operation: Operation,
-    /// The stage that stands before and after the operation, or that it makes.
+    /// The stage before and after the operation, or the stage that it computes.
     stage: u8,
     data_nodes: usize,
     shard: usize,
     shards: Vec<Shard>,
-    /// For decoding, which nodes are lost; for updating, the first is the changed one.
+    /// For decoding, the lost nodes; for an update, the first is the changed node.
     lost: Vec<usize>,
     changed: Shard,
     first_seconds: f64,
 }
 
-/// As tuned, but for what the arguments say.
+/// Returns the options: as tuned, except for what the arguments set.
 fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     let tuned = match args.kernel {
         KernelChoice::Auto => paritas_tune::codec_options(code.spec()),
@@ -204,7 +209,9 @@ fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
         [("cost", args.cost == CostName::Fused), ("order", args.order == OrderName::Fused)]
     {
         if machine.is_none() && is_fused {
-            return Err(Failure::arguments(format!("--{flag} fused: this kernel is not compiled")));
+            return Err(Failure::arguments(format!(
+                "--{flag} fused needs a compiled kernel; choose one with --kernel"
+            )));
         }
     }
     let machine = machine.unwrap_or(Machine::AVX2);
@@ -243,7 +250,7 @@ impl Workload {
         let codec = Codec::with_options(code, options)?;
         let nodes = codec.code().node_count();
         let data_nodes = codec.code().nodes().filter(|&n| codec.code().holds_data(n)).count();
-        // Whole strips, and whole cache lines.
+        // A shard is whole strips and whole cache lines.
         let strip = codec.strip();
         let unit = if strip.is_multiple_of(LINE) { strip } else { strip * LINE };
         let shard = (args.set / nodes / unit).max(1) * unit;
@@ -278,15 +285,15 @@ impl Workload {
         Ok(workload)
     }
 
-    /// Number of whole shards that the user's data would fill: the data nodes, unless they hold
-    /// parity too.
+    /// Returns the number of whole shards that the user's data would fill. It is the number of data
+    /// nodes, unless these also hold parity.
     fn data_shards(&self) -> usize {
         let code = self.codec.code();
         let cells: usize = code.nodes().map(|node| code.node_cells(node).len()).sum();
         code.data_cells().len() * code.node_count() / cells
     }
 
-    /// Makes all stages that are to stand before the operation.
+    /// Computes all stages that the operation starts from.
     fn prepare(&mut self) -> Result<(), Failure> {
         self.encode()?;
         if self.stage > 1 { self.promote() } else { Ok(()) }
@@ -334,7 +341,7 @@ impl Workload {
         Ok(self.codec.reconstruct_at(self.stage, &mut buffers)?)
     }
 
-    /// Every run swaps the first data shard with another content.
+    /// Updates parity. Every run swaps the first data shard with another content.
     fn update(&mut self) -> Result<(), Failure> {
         let (data, parity) = self.shards.split_at_mut(self.data_nodes);
         let mut parity: Vec<&mut [u8]> = parity.iter_mut().map(Shard::bytes_mut).collect();
@@ -344,9 +351,9 @@ impl Workload {
         Ok(())
     }
 
-    /// Compares what stands in memory with what the plainest kernel makes of the data.
+    /// Compares the memory with what the scalar kernel makes of the data.
     fn check(&self, args: &Bench) -> Result<(), Failure> {
-        // Decoding a stage is prepared by making all up to it.
+        // Decoding in a stage is prepared by computing all stages up to it.
         let plain = Bench {
             code: args.code.clone(),
             op: Operation::Decode,
@@ -357,7 +364,7 @@ impl Workload {
             ..*args
         };
         let mut other = Self::new(self.codec.code().clone(), &plain)?;
-        // Only updates change data; what was lost must have come back as it was filled.
+        // Only updates change data. Lost shards must have come back as they were filled.
         if self.operation == Operation::Update {
             other.shards[0].bytes_mut().copy_from_slice(self.shards[0].bytes());
             other.prepare()?;
@@ -366,11 +373,14 @@ impl Workload {
         if pairs.all(|(shard, other)| shard.bytes() == other.bytes()) {
             return Ok(());
         }
-        Err(Failure::internal(format!("{} computes wrong; not measured", self.codec.kernel_name())))
+        Err(Failure::internal(format!(
+            "{} computes wrong results, so it was not measured",
+            self.codec.kernel_name()
+        )))
     }
 
-    /// The same streams with one XOR for every byte read: a code whose parity nodes share the
-    /// data nodes among them.
+    /// Creates the roofline: the same streams with one XOR for every byte read. It is a code whose
+    /// parity nodes divide the data nodes among them.
     fn roofline(&self, args: &Bench) -> Result<Self, Failure> {
         let sources = self.data_shards();
         let code = self.codec.code();
@@ -385,7 +395,7 @@ impl Workload {
             }
             (Operation::Promote, None) => (sources, targets),
         };
-        // In the word layout a strip is a word, and a shard one stream.
+        // In the word layout a strip is a word, and a shard is one stream.
         let rows = (self.codec.strip() / args.packet).max(1);
         let code = one_xor_a_byte(sources, targets, rows)?;
         let nodes = sources + targets;
@@ -400,14 +410,16 @@ impl Workload {
     }
 }
 
-/// The stage that an operation makes or that stands when it begins.
+/// Returns the stage that an operation computes, or that it starts from.
 fn stage(code: &Code, args: &Bench) -> Result<u8, Failure> {
     let last = code.stages();
     let stage = match args.op {
         Operation::Encode => 1,
         Operation::Promote if last == 1 => {
             let spec = code.spec();
-            return Err(Failure::arguments(format!("--op promote: {spec} has only one stage")));
+            return Err(Failure::arguments(format!(
+                "--op promote needs a code with two stages (dpg or bbdpg); got {spec}"
+            )));
         }
         Operation::Promote | Operation::Update => last,
         Operation::Decode => args.stage.unwrap_or(last),
@@ -417,7 +429,7 @@ fn stage(code: &Code, args: &Bench) -> Result<u8, Failure> {
     }
     let (given, spec) = (args.stage.unwrap_or(stage), code.spec());
     Err(Failure::arguments(format!(
-        "--stage {given}: it is for decode, and {spec} has stages 1 to {last}"
+        "--stage is for --op decode and must be 1 to {last} for {spec}; got {given}"
     )))
 }
 

@@ -1,4 +1,4 @@
-//! `paritas codes`: the families, or one code.
+//! `paritas codes`: lists the families, or describes one code.
 
 use paritas::{CellId, Code, FAMILIES, Family, Promotion, Role, Spec};
 use paritas_store::ReceptionReport;
@@ -9,14 +9,14 @@ use crate::commands::{Outcome, picture, shards};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
 
-/// The ones from which a Cauchy code in packets encodes slower than a code in words of as many
-/// nodes on a processor with GFNI. On AVX2 packets stay faster (128+32: 2.2 and 1.8 GB/s).
+/// Number of ones above which a Cauchy code in packets encodes slower than a code in words of the
+/// same k and m, on a processor with GFNI. On AVX2 packets stay faster (128+32: 2.2 and 1.8 GB/s).
 const SLOW_ONES: usize = 20_000;
 
-/// Encoding in packets and in words, measured with `paritas bench --op encode --threads 1` (a Xeon
-/// of 2.8 GHz with AVX-512 and GFNI, 22 November 2026, 90th percentile): k, m, ones in packets,
-/// GB/s in packets and in words. With fewer ones, as 64+8 has, packets are as fast (25 and 24
-/// GB/s).
+/// Measured speeds of encoding in packets and in words: k, m, ones in packets, GB/s in packets,
+/// GB/s in words. Measured with `paritas bench --op encode --threads 1` (a Xeon of 2.8 GHz with
+/// AVX-512 and GFNI, 22 November 2026, 90th percentile). With fewer ones, packets are as fast: 64+8
+/// reaches 25 and 24 GB/s.
 const MEASURED: [(usize, usize, usize, f64, f64); 7] = [
     (64, 16, 22_775, 12.4, 16.8),
     (64, 32, 46_677, 6.4, 8.5),
@@ -35,7 +35,7 @@ struct Faster {
 }
 
 impl Faster {
-    /// The code in words of as many nodes, where it is faster.
+    /// Returns the code in words of the same k and m, if it is faster.
     fn than(code: &Code, ones: usize) -> Option<Self> {
         let is_cauchy = code.spec().family().starts_with("cauchy");
         let (n, m) = (code.node_count(), code.tolerance());
@@ -63,7 +63,7 @@ impl Faster {
     }
 }
 
-/// Lists families or describes a code.
+/// Lists families, or describes a code.
 pub fn run(args: &Codes, output: &Output) -> Outcome {
     match &args.spec {
         None => FAMILIES.iter().try_for_each(|family| list(family, output))?,
@@ -72,7 +72,7 @@ pub fn run(args: &Codes, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// What a code stores and costs.
+/// The size and the cost of a code.
 struct Figures {
     data_nodes: usize,
     data: usize,
@@ -103,7 +103,7 @@ impl Figures {
     }
 
     fn add_to(&self, code: &Code, value: &mut Value) {
-        // Nothing bounds the ones of a code that promises no tolerance.
+        // The ones of a code that promises no tolerance have no lower bound.
         let is_bounded = code.graph().is_none();
         value["tolerance"] = json!(is_bounded.then(|| code.tolerance()));
         value["overhead"] = json!(self.overhead);
@@ -207,7 +207,7 @@ fn text(
     text
 }
 
-/// What a stage makes and reads, and what may be lost after it.
+/// Returns what a stage computes and reads, and what may be lost after it, in JSON.
 fn stage_json(code: &Code, stage: u8) -> Value {
     let reads = code.promotion(stage).map_or(code.data_cells().len(), |later| later.reads.len());
     json!({
@@ -216,12 +216,12 @@ fn stage_json(code: &Code, stage: u8) -> Value {
     })
 }
 
-/// The stored parity cells, whose generator rows are the bit matrix.
+/// Returns the stored parity cells, whose generator rows are the bit matrix.
 pub(super) fn parity_rows(code: &Code) -> impl Iterator<Item = CellId> {
     code.cells().filter(|&cell| code.cell(cell).role == Role::Parity)
 }
 
-/// A generator row, with a gap between nodes.
+/// Returns a generator row as text, with `gap` between nodes.
 fn row_text(code: &Code, cell: CellId, zero: &str, one: &str, gap: &str) -> String {
     let row = code.row(cell);
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! `paritas decode`: shards become the objects again.
+//! `paritas decode`: turns shards into objects again.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -13,7 +13,7 @@ use crate::commands::{Outcome, shards};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, shown};
 
-/// Decodes one object to a file or pipe, or all to a folder.
+/// Decodes one object to a file or pipe, or all objects to a folder.
 pub fn run(args: &Decode, output: &Output) -> Outcome {
     let inventory = shards::find(&args.paths, output)?;
     if is_folder(&args.out) {
@@ -22,14 +22,13 @@ pub fn run(args: &Decode, output: &Output) -> Outcome {
     one(shards::choose(&inventory, args.object.as_deref())?, &args.out, args, output)
 }
 
-/// Whether a path is or shall be a folder.
+/// Whether a path is a folder, or is meant to become one.
 fn is_folder(out: &Path) -> bool {
     let last = out.as_os_str().as_encoded_bytes().last();
     out.is_dir() || last.is_some_and(|&last| is_separator(last.into()))
 }
 
-/// Decodes each object, as far as it can be, to a file of its name; the exit code is that of the
-/// worst.
+/// Decodes each object to a file of its name. Returns the worst exit code.
 fn into_folder(args: &Decode, inventory: Inventory, output: &Output) -> Outcome {
     let objects = shards::taken(inventory, args.object.as_deref())?;
     exit::make_folder(&args.out)?;
@@ -42,7 +41,7 @@ fn into_folder(args: &Decode, inventory: Inventory, output: &Output) -> Outcome 
     let mut worst = Worst::default();
     twins.iter().for_each(|(name, ids)| worst.note(Err(same_name(name, ids)), output));
     for object in objects.into_iter().filter(|object| ids.contains_key(object.name())) {
-        // A stored name is a base name: shards with any other are not recognised.
+        // A stored name is always a base name: shards with any other name are not recognised.
         let path = args.out.join(object.name());
         let free = expect_free(&path, args.force);
         worst.note(free.and_then(|()| one(&object, &path, args, output)), output);
@@ -52,14 +51,14 @@ fn into_folder(args: &Decode, inventory: Inventory, output: &Output) -> Outcome 
 
 fn same_name(name: &OsStr, ids: &[String]) -> Failure {
     Failure::arguments(format!(
-        "{} objects are called {}, and none was decoded; choose one with --object: {}",
+        "{} objects are called {}, so none of them was decoded; choose one with --object: {}",
         ids.len(),
         shown(name),
         ids.join(", ")
     ))
 }
 
-/// Whatever has the name of an object stays, unless it is to be replaced.
+/// Refuses a path that is taken, unless `force` is set.
 fn expect_free(path: &Path, force: bool) -> Result<(), Failure> {
     if force || path.symlink_metadata().is_err() {
         return Ok(());

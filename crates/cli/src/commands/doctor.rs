@@ -1,4 +1,4 @@
-//! `paritas doctor`: what this machine offers, and whether every kernel computes right.
+//! `paritas doctor`: shows what this machine offers, and checks every kernel.
 
 use paritas::{Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, can_compile};
 use paritas_tune::Tuning;
@@ -8,7 +8,7 @@ use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// Checks and reports; a kernel that computes wrong is an internal error.
+/// Checks the machine and reports. A kernel that computes wrong results is an internal error.
 pub fn run(output: &Output) -> Outcome {
     let kernels: Vec<Finding> =
         Kernel::available().map(Finding::of).collect::<Result<_, paritas::Error>>()?;
@@ -33,12 +33,13 @@ pub fn run(output: &Output) -> Outcome {
         );
         match &compiling {
             Ok(()) => text.push_str("  compiled kernels can run\n"),
-            Err(why) => text
-                .push_str(&format!("  compiled kernels cannot run ({why}); tiled kernels serve\n")),
+            Err(why) => text.push_str(&format!(
+                "  compiled kernels cannot run ({why}); tiled kernels are used\n"
+            )),
         }
         text.push_str(match tuning {
-            Some(_) => "  tuned: settings measured here serve\n",
-            None => "  not tuned: built-in defaults serve (see paritas tune)\n",
+            Some(_) => "  tuned: settings measured on this machine are used\n",
+            None => "  not tuned: built-in defaults are used (see paritas tune)\n",
         });
         kernels.iter().for_each(|finding| text.push_str(&finding.line(chosen)));
         text
@@ -46,16 +47,16 @@ pub fn run(output: &Output) -> Outcome {
     match kernels.iter().find(|finding| !finding.right) {
         None => Ok(Exit::Done),
         Some(Finding { kernel, .. }) => Err(Failure::internal(format!(
-            "the {kernel} kernel computes wrong on this processor; use --kernel to avoid it"
+            "the {kernel} kernel computes wrong results on this processor; use --kernel to avoid it"
         ))),
     }
 }
 
-/// What was found of a kernel.
+/// The result of checking a kernel.
 struct Finding {
     kernel: Kernel,
     right: bool,
-    /// Why another kernel served in its place.
+    /// The reason why another kernel ran in its place.
     fallback: Option<String>,
 }
 
@@ -75,7 +76,8 @@ impl Finding {
     }
 }
 
-/// The parity that a kernel makes of some data, and why another served in its place.
+/// Encodes some data with a kernel. Returns the parity, and the reason if another kernel ran in its
+/// place.
 fn encode(kernel: Kernel) -> Result<(Vec<Vec<u8>>, Option<String>), paritas::Error> {
     let options = CodecOptions::default().kernel(KernelChoice::Only(kernel));
     let codec = Codec::with_options(Code::new(&"10+4".parse()?)?, options)?;

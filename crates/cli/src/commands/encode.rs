@@ -1,4 +1,4 @@
-//! `paritas encode`: a file or pipe becomes shards.
+//! `paritas encode`: turns a file or pipe into shards.
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
@@ -14,7 +14,7 @@ use crate::commands::{Outcome, leftovers};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
-/// Encodes and reports.
+/// Encodes a file or pipe, and reports.
 pub fn run(args: &Encode, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
     let (spec, stages) = (code.spec().to_string(), code.stages());
@@ -49,23 +49,24 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Says what earlier runs left behind of objects of this name.
+/// Warns of files that earlier runs left behind for objects of this name.
 fn warn_of_leftovers(job: &EncodeJob, output: &Output) {
-    // What cannot be read has been an error before.
+    // A folder that cannot be read has already caused an error.
     let left = leftovers_of(&job.directories, &job.name).unwrap_or_default();
     leftovers::warn(&left, output);
 }
 
-/// How many times as much as the code makes of an object may be stored before that is worth saying.
+/// The factor by which the stored bytes must exceed what the code makes of the object, before the
+/// user is warned.
 const WORTH_SAYING: u64 = 2;
 
-/// Says what a small object will cost.
+/// Returns a warning of how much space a small object will take.
 fn cost(job: &EncodeJob, expected: Expectation) -> Option<String> {
     let Expectation { length, stored, coded, .. } = expected;
     (stored > WORTH_SAYING * coded).then(|| {
         format!(
-            "{}: {} will take {} in {}, not {}: the rest is headers, checksums and padding; many \
-             small files take less as one archive",
+            "{}: {} will take {} in {} instead of {}, because of headers, checksums and padding; many \
+             small files take less space as one archive",
             shown(&job.name),
             output::bytes(length),
             output::bytes(stored),
@@ -75,7 +76,7 @@ fn cost(job: &EncodeJob, expected: Expectation) -> Option<String> {
     })
 }
 
-/// What a code with stages leaves for later.
+/// Describes what a code with stages leaves for later.
 fn stages_note(stages: u8) -> String {
     match stages {
         1 => String::new(),
@@ -83,17 +84,17 @@ fn stages_note(stages: u8) -> String {
     }
 }
 
-/// What is to be encoded.
+/// The source of an object.
 struct Source {
     stream: Box<dyn Read + Send>,
-    /// The bytes that it will give, if that is known.
+    /// Number of bytes that it will give, if that is known.
     length: Option<u64>,
     attributes: Attributes,
 }
 
-/// How much of a pipe is read before anything is written. If it ends within that its length is
-/// known, and it is encoded like a file of that length, by as few threads and with packets as
-/// short.
+/// Number of bytes of a pipe that are read before anything is written. A pipe that ends within them
+/// has a known length, so it is encoded like a file of that length: with few threads and short
+/// packets.
 const PEEKED: u64 = 1 << 20;
 
 impl Source {
@@ -101,7 +102,7 @@ impl Source {
         Self { stream: Box::new(stream), length: None, attributes: Attributes::default() }
     }
 
-    /// Finds out the length of what is short.
+    /// Finds out the length of a short pipe.
     fn peek(mut self) -> Result<Self, Failure> {
         if self.length.is_none() {
             let mut head = Vec::new();
@@ -136,13 +137,13 @@ fn open(path: &Path) -> Result<Source, Failure> {
     Ok(Source { stream, length, attributes })
 }
 
-/// A file that must stay as it is while it is read: shards of something that was never in the file
-/// protect nothing. Its length and its time of change are compared where it ends, and where it goes
-/// on although it should have ended.
+/// A file that must not change while it is read. If it did, the shards would protect content that
+/// the file never had. Its length and its time of change are compared when it ends, and when it
+/// goes on beyond its length.
 struct Unchanging {
     file: File,
     before: Metadata,
-    /// The bytes read so far.
+    /// Number of bytes read so far.
     read: u64,
 }
 
@@ -181,17 +182,19 @@ fn name(args: &Encode) -> Result<OsString, Failure> {
         return Ok("stdin".into());
     }
     let name = args.file.file_name().map(OsString::from);
-    name.ok_or_else(|| Failure::arguments(format!("{} has no name", shown(&args.file))))
+    name.ok_or_else(|| {
+        Failure::arguments(format!("{} has no file name; give one with --name", shown(&args.file)))
+    })
 }
 
-/// `--out` is made if need be; each `--to` must exist.
+/// Returns the folders for shards. `--out` is created if it does not exist; each `--to` must exist.
 fn directories(args: &Encode) -> Result<Vec<PathBuf>, Failure> {
     args.out.as_deref().map_or(Ok(()), exit::make_folder)?;
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
     Ok(args.out.iter().chain(&args.to).cloned().collect())
 }
 
-/// What encoding made, in JSON.
+/// Returns the result of encoding in JSON.
 pub fn value(spec: &str, job: &EncodeJob, report: &EncodeReport, seconds: f64) -> Value {
     let shards = report.shards.iter().enumerate().map(|(index, path)| {
         let mut shard = json!({"index": index});

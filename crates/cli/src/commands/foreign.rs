@@ -1,4 +1,5 @@
-//! `paritas import` and `paritas export`: other tools' fragments become shards, and shards theirs.
+//! `paritas import` and `paritas export`: turn other tools' fragments into shards, and shards into
+//! fragments.
 
 use paritas::Code;
 use paritas_store::foreign::{self, ExportJob, Hints};
@@ -10,7 +11,7 @@ use crate::commands::{Outcome, encode, shards};
 use crate::exit::{self, Exit};
 use crate::output::{self, Output, counted, shown};
 
-/// Imports and reports.
+/// Imports fragments, and reports.
 pub fn import(args: &Import, output: &Output) -> Outcome {
     exit::make_folder(&args.out)?;
     let hints = Hints {
@@ -57,7 +58,7 @@ pub fn import(args: &Import, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Exports and reports.
+/// Exports an object, and reports.
 pub fn export(args: &Export, output: &Output) -> Outcome {
     let inventory = shards::find(&args.paths, output)?;
     let object = shards::choose(&inventory, args.object.as_deref())?;
@@ -94,7 +95,7 @@ fn exported(object: &Object, format: FormatName, seconds: f64) -> Value {
     value
 }
 
-/// A format as the command line calls it.
+/// Returns the name of a format on the command line.
 fn name_of(format: FormatName) -> String {
     format!("{format:?}").to_lowercase()
 }

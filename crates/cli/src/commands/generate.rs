@@ -1,4 +1,4 @@
-//! `paritas completions` and `paritas man`: made from the same definitions as the parser.
+//! `paritas completions` and `paritas man`: generated from the same definitions as the parser.
 
 use std::io::Write;
 use std::path::Path;

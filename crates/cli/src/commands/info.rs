@@ -1,4 +1,4 @@
-//! `paritas info`: what shards say about themselves.
+//! `paritas info`: shows what shards say about themselves.
 
 use paritas_store::{Object, Part, Placement, ReceptionReport, ShardFile, Timestamp};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ fn value(object: &Object, placement: &Placement) -> Value {
     value
 }
 
-/// The mode and the time of the file that was encoded, as far as they are known.
+/// Describes the mode and the time of the file that was encoded, as far as they are known.
 fn attributes_note(object: &Object) -> Option<String> {
     let mode = object.mode().map(|mode| format!("mode {}", mode_text(mode)));
     let time = object.modified().map(|time| format!("modified {}", time_text(time)));
@@ -62,7 +62,7 @@ fn mode_text(mode: u32) -> String {
     format!("{mode:04o}")
 }
 
-/// A time for people, in UTC; as it is stored where it is beyond the calendar.
+/// Returns a time as text in UTC. If it is beyond the calendar, returns the stored seconds.
 fn time_text(Timestamp { seconds, nanoseconds }: Timestamp) -> String {
     let after = jiff::SignedDuration::from_nanos(nanoseconds.into());
     let time = jiff::Timestamp::from_second(seconds).and_then(|time| time.checked_add(after));

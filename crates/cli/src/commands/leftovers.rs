@@ -1,5 +1,5 @@
-//! What commands that were killed left behind: said by every command that meets it, removed by
-//! `repair --clean`.
+//! Files that killed commands left behind. Every command that finds them reports them, and `repair
+//! --clean` removes them.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
@@ -25,17 +25,17 @@ fn text(leftover: &Leftover) -> String {
     let [temporary, shards] = ["temporary file", "shard"].map(|thing| counted(files.len(), thing));
     match state {
         LeftoverState::Unfinished => format!(
-            "{name}: {temporary} of {object} in {folder}, not a whole set: a command that wrote \
-             them was interrupted, or still runs; if it does not, {clean} removes them"
+            "{name}: {temporary} of {object} in {folder}, not a whole set: the command that wrote \
+             them was interrupted or is still running; if it is not running, {clean} removes them"
         ),
         LeftoverState::Unnamed => format!(
             "{name}: {object} is whole, in {temporary} in {folder}: an `encode` was interrupted \
-             before it gave them names; encode again, and {clean} removes them"
+             before it gave them their names; encode again, and then {clean} removes them"
         ),
         LeftoverState::Replaced { by } => format!(
-            "{name}: {shards} of {object} in {folder}: an `encode --force` was interrupted when it \
-             had replaced them by object {by}, which has all its shards; {clean} removes them if it \
-             is intact"
+            "{name}: {shards} of {object} in {folder}: an `encode --force` was interrupted after it \
+             had replaced them by object {by}, which has all its shards; if object {by} is intact, \
+             {clean} removes them"
         ),
         LeftoverState::SetAside { rival: None } => format!(
             "{name}: {shards} of {object} in {folder} have been set aside by an `encode --force` \
@@ -45,19 +45,19 @@ fn text(leftover: &Leftover) -> String {
         LeftoverState::SetAside { rival: Some(rival) } => format!(
             "{name}: {shards} of {object} in {folder} have been set aside by an `encode --force` \
              that was interrupted, for object {rival}, which is not whole; \
-             `paritas verify {folder}` tells which of the two can be had, `encode --force` \
+             `paritas verify {folder}` tells which of the two is readable, and `encode --force` \
              replaces both"
         ),
     }
 }
 
-/// The folders that the files are in, as a shell takes them.
+/// Returns the folders that the files are in, quoted for a shell.
 fn folders(leftover: &Leftover) -> String {
     let folders: BTreeSet<&Path> = leftover.files.iter().filter_map(|file| file.parent()).collect();
     folders.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// A folder as a shell takes it.
+/// Returns a folder, quoted for a shell.
 fn quoted(folder: &Path) -> String {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let text = shown(folder).to_string();
@@ -68,7 +68,7 @@ fn quoted(folder: &Path) -> String {
     }
 }
 
-/// Removes what was left behind of objects, as far as nothing needs it, and returns of how many;
+/// Removes leftovers that nothing needs, and returns the number of objects that they were of.
 /// `whole` are the names of objects that are there and intact.
 pub fn clean(
     leftovers: &[Leftover],
@@ -108,6 +108,6 @@ fn report(leftover: &Leftover, output: &Output) {
     output::insert_name(&mut value, "name", &leftover.name);
     output.result(value, || {
         let count = counted(leftover.files.len(), "file");
-        format!("{}: {count} that a command had left behind removed", shown(&leftover.name))
+        format!("{}: removed {count} that a command had left behind", shown(&leftover.name))
     });
 }

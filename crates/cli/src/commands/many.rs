@@ -1,8 +1,9 @@
-//! Many objects, one after the other: what became of each, and of all.
+//! Many objects, one after the other: the result for each, and the summary.
 //!
-//! Memory and open files are bounded: the paths of all folders of a tree are kept (100 bytes each),
-//! what the shards of one folder say (3 KiB for an object with two), and one object is open. 10,000
-//! objects in as many folders were verified with 14 MB and 32 descriptors, as 1,000 were.
+//! Memory and open files are bounded. Kept in memory are the paths of all folders of a tree (100
+//! bytes each), and what the shards of one folder state (3 KiB for an object with two shards). Only
+//! one object is open at a time. 10,000 objects in as many folders were verified with 14 MB and 32
+//! descriptors, the same as 1,000 objects.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -17,7 +18,7 @@ use crate::commands::{Outcome, shards};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, counted};
 
-/// What became of an object.
+/// The state of an object after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// It is as it was written.
@@ -28,9 +29,9 @@ pub enum State {
     Repaired,
     /// It is beyond repair.
     Lost,
-    /// Its parity is not what the code makes of its data, although no disk has changed it.
+    /// Its parity differs from what the code makes of its data, although no disk has changed it.
     Inconsistent,
-    /// That depends on what could not be read or written.
+    /// The state depends on something that could not be read or written.
     Unknown,
 }
 
@@ -44,7 +45,7 @@ impl State {
         Self::Unknown,
     ];
 
-    /// The word for it, which is also the name of its count.
+    /// Returns the word for the state, which is also the name of its count.
     pub fn name(self) -> &'static str {
         match self {
             Self::Intact => "intact",
@@ -66,7 +67,7 @@ impl State {
         }
     }
 
-    /// The state that a failure leaves an object in, as far as is known.
+    /// Returns the state that a failure leaves an object in, as far as is known.
     fn after(failure: &Failure) -> Self {
         match failure.exit {
             Exit::Lost | Exit::CheckFailed => Self::Lost,
@@ -82,10 +83,10 @@ impl Search {
     }
 }
 
-/// Does something to each object that is searched for, and sums up where there are several. `act`
-/// is given the object and what to call it. `clean` is given what was left behind in a place and
-/// the names of the objects there with which `act` succeeded, and returns how much of it it has
-/// removed. The exit code is that of the worst.
+/// Runs `act` on each object that is searched for, and prints a summary if there are several. `act`
+/// gets the object and its name in reports. `clean` gets the leftovers of a place and the names of
+/// the objects there with which `act` succeeded, and returns how many leftovers it has removed.
+/// Returns the worst exit code.
 pub fn each_found(
     search: &Search,
     output: &Output,
@@ -106,7 +107,8 @@ pub fn each_found(
                 }
                 Err(failure) => worst.note(Err(failure), output),
             }
-            // Of a tree, most folders hold no shards; one that cannot be read may hold some.
+            // Most folders of a tree hold no shards, but a folder that cannot be read may hold
+            // some.
             let failure = shards::nothing_found(&inventory, &place.paths);
             if !search.recursive || failure.exit == Exit::Io {
                 worst.note(Err(failure), output);
@@ -136,9 +138,9 @@ pub fn each_found(
     worst.end(output)
 }
 
-/// How many objects are in which state.
+/// The number of objects in each state.
 struct Summary {
-    /// By [`State::ALL`].
+    /// Counts in the order of [`State::ALL`].
     counts: [u64; State::ALL.len()],
     bytes: u64,
     start: Instant,
@@ -196,7 +198,7 @@ impl Default for Worst {
 }
 
 impl Worst {
-    /// Takes an outcome. Of two failures the less bad one is warned of.
+    /// Takes an outcome. Of two failures, it prints the less bad one as a warning.
     pub fn note(&mut self, outcome: Outcome, output: &Output) {
         match outcome {
             Ok(exit) => self.exit = self.exit.max(exit),
@@ -208,7 +210,7 @@ impl Worst {
         }
     }
 
-    /// The worst outcome.
+    /// Returns the worst outcome.
     pub fn end(self, output: &Output) -> Outcome {
         match self.failure {
             Some(failure) if failure.exit >= self.exit => Err(failure),

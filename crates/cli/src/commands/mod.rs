@@ -1,4 +1,4 @@
-//! One file a command.
+//! The commands, one in each file.
 
 mod bench;
 mod codes;

@@ -1,9 +1,9 @@
-//! A code's bit matrix as a picture: a row for every parity packet, a column for every data packet,
-//! a blue square for a one and a grey one for a zero, and a gap wherever a node ends.
+//! A code's bit matrix as a picture: a row for every parity packet, and a column for every data
+//! packet. A blue square is a one, a grey one is a zero, and nodes are separated by gaps.
 //!
-//! The ones of a row are one path and the zeros a pattern, so that a picture takes some ten bytes
-//! for a one and none for a zero. Gaps are as wide as squares: everything lies on one grid, which
-//! is the pattern's.
+//! The ones of a row are one path, and the zeros a pattern, so a picture takes about ten bytes for
+//! a one and none for a zero. Gaps are as wide as squares, so everything lies on the grid of the
+//! pattern.
 
 use std::fmt::Write;
 use std::fs;
@@ -19,17 +19,17 @@ use crate::output::shown;
 /// The side of a square with its margin, in pixels.
 const GRID: usize = 12;
 
-/// The width of a label's character, about.
+/// The approximate width of a label's character, in pixels.
 const CHARACTER: usize = 6;
 
-/// The most ones that are drawn, which makes some ten megabytes.
+/// The most ones that are drawn: a picture of this many takes about ten megabytes.
 const MOST_ONES: usize = 1_000_000;
 
 /// Draws a code into a file.
 pub(super) fn write(code: &Code, path: &Path) -> Result<(), Failure> {
     if code.ones() > MOST_ONES {
         return Err(Failure::arguments(format!(
-            "--svg: {} has {} ones; up to {MOST_ONES} are drawn",
+            "--svg: {} must have at most {MOST_ONES} ones to be drawn; got {}",
             code.spec(),
             code.ones()
         )));
@@ -40,7 +40,7 @@ pub(super) fn write(code: &Code, path: &Path) -> Result<(), Failure> {
     })
 }
 
-/// One direction of the matrix: its cells in groups by node.
+/// One direction of the matrix: its cells, grouped by node.
 struct Axis {
     /// The grid position of the first cell of every group, its cells, and its label.
     groups: Vec<(usize, Range<usize>, String)>,
@@ -49,7 +49,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// Cells one after the other from a grid position on, with a gap between nodes.
+    /// Places cells one after the other from a grid position on, with a gap between nodes.
     fn new(code: &Code, cells: &[CellId], start: usize) -> Self {
         let node = |cell: &CellId| code.cell(*cell).place.map(|place| place.node.index());
         let (mut groups, mut at, mut first) = (Vec::new(), start, 0);
@@ -61,14 +61,14 @@ impl Axis {
         Self { groups, end: at - 1 }
     }
 
-    /// The grid positions of all cells.
+    /// Returns the grid positions of all cells.
     fn positions(&self) -> Vec<usize> {
         let group = |(at, cells, _): &(usize, Range<usize>, String)| *at..at + cells.len();
         self.groups.iter().flat_map(group).collect()
     }
 }
 
-/// What stands over a group: the node, by its number alone where there is no room for more.
+/// Returns the label of a group: the node, or only its number if there is no room for more.
 fn label(node: Option<usize>, cells: usize) -> String {
     let Some(node) = node else { return "data".to_owned() };
     let long = format!("node {node}");
@@ -116,7 +116,7 @@ fn head(code: &Code, across: usize, down: usize) -> String {
     )
 }
 
-/// The zeros of one node's packets in another's.
+/// Draws the zeros of one node's packets in another's.
 fn block(svg: &mut String, (x, y): (usize, usize), (columns, rows): (usize, usize)) {
     let (x, y, width, height) = (GRID * x, GRID * y, GRID * columns, GRID * rows);
     let _ = writeln!(
@@ -125,7 +125,7 @@ fn block(svg: &mut String, (x, y): (usize, usize), (columns, rows): (usize, usiz
     );
 }
 
-/// The ones of a row.
+/// Draws the ones of a row.
 fn ones(svg: &mut String, columns: impl Iterator<Item = usize>, row: usize) {
     let (y, side) = (GRID * row, GRID - 2);
     let squares: String =

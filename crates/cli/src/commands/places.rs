@@ -1,4 +1,4 @@
-//! Places: what is looked at together for the shards of an object.
+//! Places: paths that are searched together for the shards of an object.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -10,17 +10,17 @@ use walkdir::{DirEntry, WalkDir};
 use crate::exit::Failure;
 use crate::output::shown;
 
-/// Paths that are looked at together.
+/// Paths that are searched together.
 #[derive(Debug)]
 pub struct Place {
     /// Shards, or folders of shards.
     pub paths: Vec<PathBuf>,
-    /// Where the place lies below the paths that were given; empty for these themselves.
+    /// The position of the place below the given paths; empty for these paths themselves.
     below: PathBuf,
 }
 
 impl Place {
-    /// What a report calls an object that was found here.
+    /// Returns the name of an object of this place in reports.
     pub fn label(&self, object: &Object) -> String {
         match self.below.as_os_str().is_empty() {
             true => object.label(),
@@ -28,7 +28,7 @@ impl Place {
         }
     }
 
-    /// Says where an object failed, which messages about a single one leave out.
+    /// Adds the place to a failure, which messages about a single object leave out.
     pub fn locate(&self, failure: Failure) -> Failure {
         match self.below.as_os_str().is_empty() {
             true => failure,
@@ -40,9 +40,9 @@ impl Place {
     }
 }
 
-/// Returns one place with all paths. In a `tree`, each folder below them is a place, too; folders
-/// that lie at the same path below several of them are one place, because a set whose shards were
-/// spread over disks lies so.
+/// Returns one place with all paths. In a `tree`, each folder below them is a place, too. Folders
+/// at the same path below several of `paths` are one place, because this is how a set whose shards
+/// were spread over disks lies.
 pub fn places(paths: &[PathBuf], tree: bool) -> Vec<Place> {
     let mut places = BTreeMap::from([(PathBuf::new(), paths.to_vec())]);
     let given: HashSet<PathBuf> = paths.iter().flat_map(fs::canonicalize).collect();
@@ -54,9 +54,9 @@ pub fn places(paths: &[PathBuf], tree: bool) -> Vec<Place> {
     places.into_iter().map(|(below, paths)| Place { paths, below }).collect()
 }
 
-/// The folders below one, as paths from there, but for those that were given themselves. Links are
-/// not followed. What cannot be looked at is among them, so that whoever looks for shards in it
-/// says why.
+/// Returns the folders below `root`, as paths relative to it, except for those in `given`. Links
+/// are not followed. Folders that cannot be read are included, so that the search for shards in
+/// them reports why.
 fn folders_below(root: &Path, given: &HashSet<PathBuf>) -> impl Iterator<Item = PathBuf> {
     let is_given = |path: &Path| fs::canonicalize(path).is_ok_and(|path| given.contains(&path));
     let is_new = move |entry: &DirEntry| {

@@ -1,4 +1,4 @@
-//! `paritas promote`: a later stage of a code adds parity, made from part of what is stored.
+//! `paritas promote`: adds the parity of a later stage, computed from part of what is stored.
 
 use paritas_store::{Object, PromoteJob, PromoteReport, promote};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::commands::{Outcome, shards};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
-/// Promotes all objects, as far as each can be; the exit code is that of the worst.
+/// Promotes all objects, each as far as possible. Returns the worst exit code.
 pub fn run(args: &Promote, output: &Output) -> Outcome {
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
     let inventory = shards::find(&args.paths, output)?;
@@ -36,13 +36,16 @@ fn warnings(object: &Object, report: &PromoteReport) -> Vec<String> {
     let name = object.label();
     if !report.missing.is_empty() {
         let missing: Vec<String> = report.missing.iter().map(usize::to_string).collect();
-        warnings.push(format!("{name}: shards miss ({}); repair writes them", missing.join(", ")));
+        warnings.push(format!(
+            "{name}: shards are missing ({}); repair writes them",
+            missing.join(", ")
+        ));
     }
     if report.damaged_segments > 0 {
         let segments = counted(report.damaged_segments, "segment");
         warnings.push(format!(
-            "{name}: blocks are damaged in {segments}, in whose place others were read; \
-             verify tells which, repair rewrites them"
+            "{name}: blocks are damaged in {segments}, so others were read instead; verify tells \
+             which, and repair rewrites them"
         ));
     }
     warnings
@@ -73,7 +76,7 @@ fn text(object: &Object, report: &PromoteReport) -> String {
     let tolerance = code.tolerance_at(stage);
     if report.added.is_empty() {
         return format!(
-            "{name}: in stage {stage} of {stages} already, nothing to do; any {} may be lost",
+            "{name}: already in stage {stage} of {stages}, nothing to do; any {} may be lost",
             counted(tolerance, "shard")
         );
     }

@@ -1,4 +1,4 @@
-//! `paritas repair`: what is missing or damaged is written anew.
+//! `paritas repair`: writes missing and damaged shards anew.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::commands::{Outcome, leftovers, shards};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, Progress, counted, shown};
 
-/// Repairs all objects, as far as each can be; the exit code is that of the worst.
+/// Repairs all objects, each as far as possible. Returns the worst exit code.
 pub fn run(args: &Repair, output: &Output) -> Outcome {
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
     let act = |object: &Object, label: &str| one(object, label, args, output);
@@ -30,7 +30,7 @@ fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<S
         threads: args.work.threads,
         fewest_reads: args.fewest_reads,
     };
-    // Every byte is verified, and read again for what is written.
+    // Every byte is verified, and read again to write shards.
     let progress = output.progress(object.length().map(|length| 2 * length));
     let mut report = repair(object, &job, &|bytes| progress.advance(bytes))?;
     let is_whole = unreadable(&report).next().is_none();
@@ -59,11 +59,11 @@ fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<S
     Ok(state)
 }
 
-/// What was done once the object was whole.
+/// The work that was done once the object was whole.
 #[derive(Default)]
 struct Tidied {
     balanced: Option<RebalanceReport>,
-    /// What repair had moved aside, and of that what was removed.
+    /// The files that repair had moved aside, and those of them that were removed.
     moved_aside: Vec<AsideFile>,
     removed: Vec<AsideFile>,
 }
@@ -77,8 +77,8 @@ impl Tidied {
         self.moved().is_empty() && self.removed.is_empty()
     }
 
-    /// Moves shards and removes what was moved aside, as far as it is asked for. Looks again at
-    /// what is there, for repair has changed it.
+    /// Moves shards, and removes files that were moved aside, if that is asked for. Scans again,
+    /// because repair has changed the folders.
     fn tidy(
         &mut self,
         object: &Object,
@@ -104,17 +104,20 @@ impl Tidied {
         Ok(())
     }
 
-    /// Warns of what was to be removed and stays.
+    /// Returns a warning of files that should be removed but stay.
     fn warning(&self) -> Option<String> {
         let kept = self.moved_aside.iter().filter(|file| !self.removed.contains(file));
         let kept: Vec<String> = kept.map(|file| shown(&file.path).to_string()).collect();
         (!kept.is_empty()).then(|| {
-            format!("what repair moved aside was changed since, and stays: {}", kept.join(", "))
+            format!(
+                "files that repair moved aside have changed since, so they stay: {}",
+                kept.join(", ")
+            )
         })
     }
 }
 
-/// A shard that could not be opened stays as it is, and nobody knows how that is.
+/// Fails if there are shards that could not be opened: they stay as they are, in an unknown state.
 fn expect_all_read(object: &Object, unread: &[&ShardReport]) -> Result<(), Failure> {
     if unread.is_empty() {
         return Ok(());
@@ -122,11 +125,11 @@ fn expect_all_read(object: &Object, unread: &[&ShardReport]) -> Result<(), Failu
     let unread = unread.iter().map(|shard| shards::shard_name(shard.index, shard.stage));
     let unread = unread.collect::<Vec<_>>().join(", ");
     let label = object.label();
-    let message = format!("{label}: {unread} could not be opened, and was left as it is");
+    let message = format!("{label}: {unread} could not be opened, and was left unchanged");
     Err(Failure { exit: Exit::Io, message })
 }
 
-/// The shards that could not be opened.
+/// Returns the shards that could not be opened.
 fn unreadable(report: &RepairReport) -> impl Iterator<Item = &ShardReport> {
     let shards = report.before.iter().flat_map(|before| &before.shards);
     shards.filter(|shard| shard.state == ShardState::Unreadable)
@@ -165,7 +168,7 @@ fn value(object: &Object, report: &RepairReport, tidied: &Tidied, seconds: f64) 
     value
 }
 
-/// Where something was and is.
+/// Returns the old and the new path of something, in JSON.
 fn from_value(from: &Path, path: &Path) -> Value {
     let mut entry = json!({});
     output::insert_name(&mut entry, "from", from.as_os_str());

@@ -1,4 +1,4 @@
-//! `paritas schedule`: what a schedule does and costs.
+//! `paritas schedule`: shows what a schedule does and costs.
 
 use std::time::Instant;
 
@@ -15,10 +15,10 @@ use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// How many schedules a search makes where nobody says.
+/// Number of schedules that a search evaluates by default.
 const DEFAULT_EVALUATIONS: usize = 2000;
 
-/// Plans and reports.
+/// Plans a schedule, and reports.
 pub fn run(args: &Schedule, output: &Output) -> Outcome {
     let (kernel, machine) = compiled(args)?;
     let options = PlanOptions::default()
@@ -33,11 +33,13 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     let (have, want) = question(&code, &args.erase, stage)?;
     let start = Instant::now();
     let plan = code.schedule_with(&have, &want, options)?;
-    // Without what differs from run to run, a search can be compared byte for byte.
+    // The time is left out of a search's report, so that two reports can be compared byte for byte.
     let seconds = search.is_none().then(|| start.elapsed().as_secs_f64());
     if args.asm && code.graph().is_some() {
         let spec = code.spec();
-        return Err(Failure::arguments(format!("--asm: the schedules of {spec} are not compiled")));
+        return Err(Failure::arguments(format!(
+            "--asm: schedules of LT codes are not compiled; got {spec}"
+        )));
     }
     let runs = runs(args, &code, options, (&have, &want))?;
     let executed = executed(&plan, &code, machine)?;
@@ -46,7 +48,8 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The compiled kernel that fused schedules are for and whose instructions are counted and listed.
+/// Returns the compiled kernel that fused schedules are for, and whose instructions are counted and
+/// listed.
 fn compiled(args: &Schedule) -> Result<(Kernel, Machine), Failure> {
     let kernel = match args.kernel {
         Some(choice) => choice.resolve(DEFAULT_PACKET),
@@ -54,7 +57,7 @@ fn compiled(args: &Schedule) -> Result<(Kernel, Machine), Failure> {
         None => Kernel::JitAvx2,
     };
     let machine = kernel.machine().ok_or_else(|| {
-        Failure::arguments(format!("--kernel {kernel}: it compiles no machine code"))
+        Failure::arguments(format!("--kernel must be a compiled kernel (jit-…); got {kernel}"))
     })?;
     Ok((kernel, machine))
 }
@@ -71,14 +74,14 @@ struct Report<'a> {
     executed: Option<Instructions>,
 }
 
-/// What a codec runs, and in which call.
+/// The programs that a codec runs, and the call in which it runs them.
 struct Runs {
     call: Call,
     explanation: Explanation,
 }
 
 impl Report<'_> {
-    /// How many copies an XOR was taken for.
+    /// Returns the cost of an XOR in copies that was used.
     fn weight(&self) -> Option<f64> {
         let weighted = self.args.cost == CostName::Weighted;
         weighted.then(|| f64::from(self.args.weight()) / 1000.0)
@@ -141,7 +144,7 @@ impl Report<'_> {
         );
         text.push_str(&planning_text(plan.account()));
         if let Some(weight) = self.weight() {
-            text.push_str(&format!("  an XOR was taken for {weight} copies\n"));
+            text.push_str(&format!("  an XOR counts as {weight} copies\n"));
         }
         if args.text && self.runs.is_none() {
             text.push_str(&format!("\n{}", plan.schedule()));
@@ -151,7 +154,7 @@ impl Report<'_> {
     }
 }
 
-/// What planning took of its budget, and what it left out.
+/// Describes how much of its budget planning took, and what it left out.
 fn planning_text(account: &Account) -> String {
     let Account { budget, spent, cuts, .. } = account;
     let cuts: Vec<&str> = cuts.iter().map(|cut| cut.name()).collect();
@@ -159,8 +162,8 @@ fn planning_text(account: &Account) -> String {
     format!("  planned in {spent} steps with a budget of {budget}; cut: {cuts}\n")
 }
 
-/// The code to plan: that of the spec, with its matrix scaled anew or searched where that is asked.
-/// With the report of the search.
+/// Returns the code to plan: that of the spec, with its matrix scaled anew or searched for if that
+/// is asked. Also returns the report of the search.
 fn code(
     args: &Schedule,
     options: PlanOptions,
@@ -172,7 +175,9 @@ fn code(
     }
     let matrix = code.cauchy_matrix().ok_or_else(|| {
         let spec = code.spec();
-        Failure::arguments(format!("{spec}: only Cauchy matrices are scaled and searched"))
+        Failure::arguments(format!(
+            "--normalise, --strategy and --search need a Cauchy code; got {spec}"
+        ))
     })?;
     if args.search == SearchName::None {
         let plain = matrix.plain();
@@ -214,7 +219,7 @@ fn search(
     Ok((found, report))
 }
 
-/// What a codec with these options runs over whole shards, if that is asked for.
+/// Returns what a codec with these options runs over whole shards, if that is asked for.
 fn runs(
     args: &Schedule,
     code: &Code,
@@ -235,20 +240,20 @@ fn runs(
     let options = CodecOptions::default().plan(plan);
     let explanation = match code.graph() {
         None => Codec::with_options(code.clone(), options)?.explain(have, want, &call)?,
-        // Every block is a buffer.
+        // Every block is a buffer of its own.
         Some(_) => LaneCodec::new(code.clone(), options)?.explain(have, want, &call)?,
     };
     if args.asm && explanation.parts.iter().any(|part| part.listing.is_none()) {
         let kernel = explanation.kernel;
         return Err(Failure::arguments(format!(
-            "--asm: the {kernel} kernel compiles no machine code for this"
+            "--asm: the {kernel} kernel compiles no machine code for this schedule"
         )));
     }
     Ok(Some(Runs { call, explanation }))
 }
 
 impl Runs {
-    /// The machine code of all parts.
+    /// Returns the machine code of all parts.
     fn listing(&self) -> String {
         let listings = self.explanation.parts.iter().filter_map(|part| part.listing.as_deref());
         listings.collect::<Vec<_>>().join("\n")
@@ -312,13 +317,14 @@ impl Runs {
     }
 }
 
-/// The bytes of all shards where nothing else is said: as `--set cache`.
+/// Default number of bytes of all shards together, as for `--set cache`.
 const CACHE_SET: usize = 512 << 10;
 
-/// The alignment of shards where nothing else is said: a cache line.
+/// Default alignment of shards in bytes: a cache line.
 const DEFAULT_ALIGN: usize = 64;
 
-/// What the compiled kernel executes; schedules that add to cells are not compiled.
+/// Returns what the compiled kernel executes. Returns `None` for schedules that are not compiled:
+/// those that add to cells, and those of LT codes.
 fn executed(
     plan: &Plan,
     code: &Code,
@@ -331,7 +337,7 @@ fn executed(
     plan.instructions(code, machine).map(Some)
 }
 
-/// The stage that is asked about.
+/// Returns the stage that the arguments ask about.
 fn stage(code: &Code, args: &Schedule) -> Result<u8, Failure> {
     let last = code.stages();
     let stage = args.stage.unwrap_or(if args.erase.is_empty() { 1 } else { last });
@@ -339,14 +345,15 @@ fn stage(code: &Code, args: &Schedule) -> Result<u8, Failure> {
         return Ok(stage);
     }
     let spec = code.spec();
-    Err(Failure::arguments(format!("--stage {stage}: {spec} has stages 1 to {last}")))
+    Err(Failure::arguments(format!("--stage must be 1 to {last} for {spec}; got {stage}")))
 }
 
-/// The cells at hand and wanted: all data and the parity of stage 1, or what a later stage reads
-/// and makes, or what is left and what is erased.
+/// Returns the cells at hand and the wanted cells. For encoding they are all data and the parity of
+/// stage 1, for a later stage what it reads and computes, and for reconstruction the remaining and
+/// the erased cells.
 fn question(code: &Code, erased: &[usize], stage: u8) -> Result<(CellSet, CellSet), Failure> {
     if erased.is_empty() {
-        // Also data that is stored nowhere, as an LT code's, is at hand.
+        // Data that is not stored, as in an LT code, is at hand, too.
         let data = CellSet::from_cells(code.cell_count(), code.data_cells().iter().copied());
         let first = || (data, code.made_in(1));
         return Ok(code.promotion(stage).map_or_else(first, |later| (later.reads, later.makes)));
@@ -354,9 +361,9 @@ fn question(code: &Code, erased: &[usize], stage: u8) -> Result<(CellSet, CellSe
     let nodes = code.node_count();
     if let Some(node) = erased.iter().find(|&&node| node >= nodes) {
         return Err(Failure::arguments(format!(
-            "--erase {node}: {} has nodes 0 to {}",
-            code.spec(),
-            nodes - 1
+            "--erase must name nodes 0 to {} of {}; got {node}",
+            nodes - 1,
+            code.spec()
         )));
     }
     let standing = code.standing(stage);

@@ -1,4 +1,4 @@
-//! What the commands that read shards share: finding objects and describing them.
+//! The parts that commands which read shards share: finding objects and describing them.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -15,10 +15,8 @@ use crate::commands::leftovers;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
-/// Looks for shards and warns of what is none: everything that was named, and in folders what has
-/// the ending of a shard.
-/// Looks for shards, and warns of what is none and of what was left behind: everything that was
-/// named, and in folders what has the ending of a shard.
+/// Finds shards. Warns of leftovers, of given files that are not shards, and of files in folders
+/// that end like a shard but are none.
 pub fn look(paths: &[PathBuf], output: &Output) -> Inventory {
     let inventory = scan_with(paths, paritas_tune::codec_options);
     leftovers::warn(&inventory.leftovers, output);
@@ -31,7 +29,7 @@ pub fn look(paths: &[PathBuf], output: &Output) -> Inventory {
     inventory
 }
 
-/// Looks for shards as [`look`] does, and insists on an object.
+/// Finds shards as [`look`] does, and fails if there is no object.
 pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
     let inventory = look(paths, output);
     match inventory.objects.is_empty() {
@@ -40,7 +38,7 @@ pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
     }
 }
 
-/// Says that there is no object, as far as files could be opened.
+/// Returns the failure for paths without any object, which differs if files could not be opened.
 pub fn nothing_found(inventory: &Inventory, paths: &[PathBuf]) -> Failure {
     match unread(inventory) {
         Some(unread) => {
@@ -51,7 +49,7 @@ pub fn nothing_found(inventory: &Inventory, paths: &[PathBuf]) -> Failure {
     }
 }
 
-/// Says that there is no object.
+/// Returns the failure for paths without any object.
 pub fn no_shards(paths: &[PathBuf]) -> Failure {
     Failure::not_recognised(format!("there are no shards in {}", listed(paths)))
 }
@@ -60,10 +58,10 @@ fn listed(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| shown(path).to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// How many unreadable files a message names.
+/// Number of unreadable files that a message names; more are only counted.
 const NAMED: usize = 8;
 
-/// What could not be opened, if anything.
+/// Describes the files that could not be opened, if there are any.
 fn unread(inventory: &Inventory) -> Option<String> {
     let unread = inventory.ignored.iter().filter(|ignored| ignored.unreadable);
     let say = |ignored: &Ignored| format!("{} {}", shown(&ignored.path), shown(&ignored.reason));
@@ -74,7 +72,8 @@ fn unread(inventory: &Inventory) -> Option<String> {
     (!notes.is_empty()).then(|| notes.join(", "))
 }
 
-/// Something is not there, as far as files could be opened.
+/// Returns the failure for something that was not found, which differs if files could not be
+/// opened.
 fn not_found(inventory: &Inventory, message: String) -> Failure {
     match inventory.ignored.iter().any(|ignored| ignored.unreadable) {
         true => Failure { exit: Exit::Io, message },
@@ -82,7 +81,7 @@ fn not_found(inventory: &Inventory, message: String) -> Failure {
     }
 }
 
-/// The object that a command works on: the one that is named, or the only one.
+/// Returns the object that a command works on: the named one, or the only one.
 pub fn choose<'a>(inventory: &'a Inventory, wanted: Option<&OsStr>) -> Result<&'a Object, Failure> {
     inventory.choose(wanted).map_err(|error| match error.kind() {
         ErrorKind::NotRecognised => {
@@ -93,7 +92,7 @@ pub fn choose<'a>(inventory: &'a Inventory, wanted: Option<&OsStr>) -> Result<&'
     })
 }
 
-/// The objects that a command works on: the one that is named, or all.
+/// Returns the objects that a command works on: the named one, or all.
 pub fn taken(inventory: Inventory, wanted: Option<&OsStr>) -> Result<Vec<Object>, Failure> {
     if wanted.is_none() {
         return Ok(inventory.objects);
@@ -103,7 +102,7 @@ pub fn taken(inventory: Inventory, wanted: Option<&OsStr>) -> Result<Vec<Object>
     Ok(inventory.objects.into_iter().skip(place.unwrap_or(0)).take(1).collect())
 }
 
-/// What every report of an object begins with.
+/// Returns the fields that every report of an object begins with.
 pub fn describe(kind: &str, object: &Object) -> Value {
     let mut value = json!({
         "type": kind, "object": object.id().to_string(),
@@ -114,7 +113,8 @@ pub fn describe(kind: &str, object: &Object) -> Value {
     value
 }
 
-/// A shard in JSON: a line for each of its files, or one that says it is missing.
+/// Returns shards in JSON: a line for each file of a shard, or one that says that the shard is
+/// missing.
 pub fn shard_values(shards: &[ShardReport]) -> Vec<Value> {
     let mut values = Vec::new();
     for shard in shards {
@@ -127,7 +127,7 @@ pub fn shard_values(shards: &[ShardReport]) -> Vec<Value> {
     values
 }
 
-/// A shard's file in JSON.
+/// Returns a shard's file in JSON.
 pub fn file_value(file: &FileReport) -> Value {
     let state = match file.is_intact() {
         true => ShardState::Intact,
@@ -143,7 +143,7 @@ pub fn file_value(file: &FileReport) -> Value {
     value
 }
 
-/// A shard's file in a line for people, if there is something to say.
+/// Returns a line about a shard's file for people, unless there is nothing to report.
 pub fn file_line(file: &FileReport) -> Option<String> {
     let (path, shard) = (shown(&file.path), shard_name(file.shard, file.stage));
     if !file.is_intact() {
@@ -152,13 +152,14 @@ pub fn file_line(file: &FileReport) -> Option<String> {
     file.misnamed.then(|| format!("  {shard}: intact under another name, {path}"))
 }
 
-/// How a line for people calls a shard or a part of one: with the stage from the second on.
+/// Returns the name of a shard, or of a part of one, for people. The stage is shown from the second
+/// on.
 pub fn shard_name(index: usize, stage: u8) -> String {
     let part = if stage > 1 { format!(" (stage {stage})") } else { String::new() };
     format!("shard {index}{part}")
 }
 
-/// The stage that an object is in, for people; nothing where its code has only one.
+/// Returns the stage of an object for people. Returns `None` if its code has only one.
 pub fn stage_note(object: &Object) -> Option<String> {
     let (stage, stages) = (object.stage(), object.stages());
     let later = (stage < stages).then(|| {
@@ -168,7 +169,7 @@ pub fn stage_note(object: &Object) -> Option<String> {
     (stages > 1).then(|| format!("stage {stage} of {stages}{}", later.unwrap_or_default()))
 }
 
-/// What repair has moved aside, in JSON.
+/// Returns the files that repair has moved aside, in JSON.
 pub fn aside_values(files: &[AsideFile]) -> Vec<Value> {
     let value = |file: &AsideFile| {
         let mut value = json!({"bytes": file.bytes});
@@ -178,13 +179,13 @@ pub fn aside_values(files: &[AsideFile]) -> Vec<Value> {
     files.iter().map(value).collect()
 }
 
-/// What repair has moved aside, for people; nothing where there is nothing.
+/// Describes the files that repair has moved aside. Returns `None` if there are none.
 pub fn aside_text(object: &Object) -> Option<String> {
     let files = object.moved_aside();
     let bytes = output::bytes(files.iter().map(|file| file.bytes).sum());
     (!files.is_empty()).then(|| {
         format!(
-            "{} that repair moved aside, {bytes}; repair --remove-moved-aside removes what is",
+            "{} that repair moved aside, {bytes}; `repair --remove-moved-aside` removes them",
             counted(files.len(), "file")
         )
     })
@@ -203,7 +204,7 @@ pub fn insert_placement(value: &mut Value, placement: &Placement) {
     value["losable_folders"] = json!(placement.losable);
 }
 
-/// Which folders may be lost, for people; nothing where all shards lie in one.
+/// Describes which folders may be lost. Returns `None` if all shards lie in one.
 pub fn placement_text(placement: &Placement) -> Option<String> {
     let count = placement.folders.len();
     if count < 2 {
@@ -220,7 +221,7 @@ pub fn placement_text(placement: &Placement) -> Option<String> {
     Some(text)
 }
 
-/// The word for a state.
+/// Returns the word for a state.
 pub fn state(state: ShardState) -> &'static str {
     match state {
         ShardState::Intact => "intact",
@@ -231,7 +232,7 @@ pub fn state(state: ShardState) -> &'static str {
     }
 }
 
-/// What may be lost of a code's nodes, or of what they are called here.
+/// Describes which losses of a code's nodes are tolerable. `nodes` is what nodes are called.
 pub fn tolerance_text(code: &Code, (tolerable, count): (usize, usize), nodes: &str) -> String {
     match code.graph() {
         Some(graph) => format!("somewhat more than {} are enough", counted(graph.data(), "block")),
@@ -239,8 +240,8 @@ pub fn tolerance_text(code: &Code, (tolerable, count): (usize, usize), nodes: &s
     }
 }
 
-/// How many blocks of some shards of an LT code it takes: as remembered, or else simulated and
-/// remembered. `None` for other codes.
+/// Returns how many blocks of `shards` decoding an LT code takes: the remembered result or, if
+/// there is none, a simulated one, which is then remembered. Returns `None` for other codes.
 pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport>, Failure> {
     let Some(key) = reception_key(code, shards) else { return Ok(None) };
     let (name, memory) = (format!("reception/{key}"), Memory::of_user());
@@ -249,13 +250,13 @@ pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport
     }
     let report = paritas_store::reception(code, shards)?;
     if let (Some(memory), Some(report)) = (memory, &report) {
-        // What cannot be remembered is simulated again the next time.
+        // If it cannot be remembered, it is simulated again next time.
         let _ = memory.remember(&name, report);
     }
     Ok(report)
 }
 
-/// How many blocks it takes, in JSON.
+/// Returns the result of a simulation in JSON.
 pub fn reception_value(report: &ReceptionReport) -> Value {
     json!({
         "blocks": report.blocks, "average": report.average, "p999": report.p999,
@@ -263,7 +264,7 @@ pub fn reception_value(report: &ReceptionReport) -> Value {
     })
 }
 
-/// How many blocks it takes, in a line for people.
+/// Returns the result of a simulation in a line for people.
 pub fn reception_text(report: &ReceptionReport) -> String {
     let ReceptionReport { blocks, average, p999, runs, failures, .. } = report;
     let Some(average) = average else {

@@ -1,4 +1,4 @@
-//! `paritas tune`: which settings are fastest on this machine, measured once and remembered.
+//! `paritas tune`: measures which settings are fastest on this machine, and remembers them.
 
 use paritas::Spec;
 use paritas_tune::{Choice, Finding, Tuning, USUAL_CODES};
@@ -9,7 +9,7 @@ use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, shown};
 
-/// Measures, reports every decision, and remembers.
+/// Measures, reports every decision, and remembers the result.
 pub fn run(args: &Tune, output: &Output) -> Outcome {
     if args.forget {
         return forget(output);
@@ -33,7 +33,8 @@ pub fn run(args: &Tune, output: &Output) -> Outcome {
 
 fn forget(output: &Output) -> Outcome {
     let found = Tuning::forget().map_err(|error| Failure::io("forgetting the tuning", &error))?;
-    let text = if found { "forgotten; the defaults serve" } else { "nothing was remembered" };
+    let text =
+        if found { "forgotten; the built-in defaults are used" } else { "nothing was remembered" };
     output.result(json!({"type": "tuning", "forgotten": found}), || text.to_owned());
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! `paritas verify`: every block of every shard is read and checked.
+//! `paritas verify`: reads and checks every block of every shard.
 
 use paritas_store::{DigestCheck, Object, Status, VerifyReport, WrongLane, verify, verify_deep};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::commands::{Outcome, shards};
 use crate::exit::Failure;
 use crate::output::{self, Output};
 
-/// Verifies all objects; the exit code is that of the worst.
+/// Verifies all objects. Returns the worst exit code.
 pub fn run(args: &Verify, output: &Output) -> Outcome {
     let act = |object: &Object, label: &str| one(object, label, args, output);
     many::each_found(&args.search, output, act, |_, _| Ok(0))
@@ -102,11 +102,13 @@ fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
     text
 }
 
-/// Says that not all parity could be recomputed, if so.
+/// Returns a note if some parity could not be recomputed.
 fn recomputed_note(report: &VerifyReport) -> Option<String> {
     let (recomputed, segments) = (report.recomputed_segments?, report.segments);
     (recomputed < segments).then(|| {
-        format!("parity was recomputed of {recomputed} of {segments} segments; others miss data")
+        format!(
+            "parity was recomputed in {recomputed} of {segments} segments; the others lack data"
+        )
     })
 }
 

@@ -1,4 +1,4 @@
-//! What the end-to-end tests share: running the program, contents, folders, seeded chance.
+//! Shared parts of the end-to-end tests: running the program, contents, folders, seeded chance.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 pub mod schema;
@@ -26,7 +26,7 @@ pub mod exit {
     pub const MEMORY: i32 = 8;
 }
 
-/// The program, with its arguments, reading nothing.
+/// Returns the program with its arguments, and with empty input.
 pub fn paritas<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_paritas"));
     command.args(arguments).stdin(Stdio::null());
@@ -41,7 +41,7 @@ macro_rules! args {
     };
 }
 
-/// A run that is over.
+/// A finished run.
 #[derive(Debug)]
 pub struct Run {
     pub code: i32,
@@ -50,15 +50,15 @@ pub struct Run {
     what: String,
 }
 
-/// Runs to the end.
+/// Runs the program to its end.
 ///
 /// # Panics
-/// When the program died of a signal, panicked, or called itself faulty.
+/// If the program died of a signal, panicked, or reported an internal error.
 pub fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Run {
     finish(paritas(arguments))
 }
 
-/// Runs to the end with these bytes on standard input.
+/// Runs the program to its end with these bytes on standard input.
 pub fn run_with_input<A: AsRef<OsStr>>(
     arguments: impl IntoIterator<Item = A>,
     input: &[u8],
@@ -69,13 +69,13 @@ pub fn run_with_input<A: AsRef<OsStr>>(
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     thread::scope(|scope| {
-        // The program may stop reading whenever it likes.
+        // The program may stop reading at any time.
         scope.spawn(move || stdin.write_all(input));
         Run::new(child.wait_with_output().unwrap(), what)
     })
 }
 
-/// Runs a prepared command to the end.
+/// Runs a prepared command to its end.
 pub fn finish(mut command: Command) -> Run {
     let what = format!("{command:?}");
     Run::new(command.output().unwrap(), what)
@@ -95,31 +95,31 @@ impl Run {
         Self { code: code.unwrap_or(-1), stdout: output.stdout, stderr, what }
     }
 
-    /// Insists on an exit code.
+    /// Checks the exit code.
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self}");
         self
     }
 
-    /// Standard output as text.
+    /// Returns standard output as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// The JSON objects on standard output, without progress.
+    /// Returns the JSON objects on standard output, without progress.
     pub fn results(&self) -> Vec<Value> {
         let lines = json_lines(&self.text()).unwrap_or_else(|error| panic!("{error}: {self}"));
         lines.into_iter().filter(|line| line["type"] != "progress").collect()
     }
 
-    /// The only result on standard output.
+    /// Returns the only result on standard output.
     pub fn result(&self) -> Value {
         let mut results = self.results();
         assert_eq!(results.len(), 1, "{self}");
         results.remove(0)
     }
 
-    /// The JSON object that tells the error: the only one of its type, and the last line.
+    /// Returns the JSON object of the error: the only one of its type, and the last line.
     pub fn error(&self) -> Value {
         let lines = json_lines(&self.stderr).unwrap_or_else(|error| panic!("{error}: {self}"));
         assert_eq!(lines.iter().filter(|line| line["type"] == "error").count(), 1, "{self}");
@@ -141,7 +141,7 @@ impl std::fmt::Display for Run {
     }
 }
 
-/// Holds lines that are JSON to the schema; there may be an object's bytes among them.
+/// Checks all JSON lines against the schema; other lines may be an object's bytes.
 pub fn check_json(output: &[u8]) {
     let lines = output.split(|&byte| byte == b'\n').filter(|line| line.starts_with(b"{\""));
     lines
@@ -149,13 +149,13 @@ pub fn check_json(output: &[u8]) {
         .for_each(|line| schema::check(&line));
 }
 
-/// Every line as JSON.
+/// Reads every line as JSON.
 pub fn json_lines(text: &str) -> Result<Vec<Value>, String> {
     let parse = |line| serde_json::from_str(line).map_err(|error| format!("{error} in {line}"));
     text.lines().map(parse).collect()
 }
 
-/// Encodes a file into a folder; the report.
+/// Encodes a file into a folder, and returns the report.
 pub fn encode(file: &Path, folder: &Path, code: &str, more: &[&str]) -> Value {
     let mut arguments =
         args!["encode", file, "--out", folder, "--code", code, "--no-sync"].to_vec();
@@ -164,7 +164,7 @@ pub fn encode(file: &Path, folder: &Path, code: &str, more: &[&str]) -> Value {
     run(arguments).expect(exit::DONE).result()
 }
 
-/// The paths of the shards that an encoding reports, by index.
+/// Returns the paths of the shards that an encoding reports, by index.
 pub fn shard_paths(report: &Value) -> Vec<PathBuf> {
     let shards = report["shards"].as_array().unwrap();
     shards.iter().map(|shard| shard["path"].as_str().unwrap().into()).collect()
@@ -175,14 +175,14 @@ pub fn decode(folder: &Path) -> Vec<u8> {
     run(args!["decode", folder, "--out", "-"]).expect(exit::DONE).stdout
 }
 
-/// All regular files of a folder.
+/// Returns all regular files of a folder.
 pub fn snapshot(folder: &Path) -> BTreeMap<OsString, Vec<u8>> {
     let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
     let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
     files.map(|entry| (entry.file_name(), fs::read(entry.path()).unwrap())).collect()
 }
 
-/// The names of everything in a folder.
+/// Returns the names of everything in a folder.
 pub fn names(folder: &Path) -> Vec<OsString> {
     let mut names: Vec<OsString> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -190,13 +190,13 @@ pub fn names(folder: &Path) -> Vec<OsString> {
     names
 }
 
-/// Whether a name is that of a file that ought to be gone when the program has ended.
+/// Whether a name is that of a file that should be gone when the program has ended.
 pub fn is_leftover(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name.starts_with('.') || name.ends_with(".tmp") || name.ends_with(".old")
 }
 
-/// Prints a line even though the test harness hides what passing tests print.
+/// Prints a line even though the test harness hides the output of passing tests.
 pub fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -214,12 +214,12 @@ impl Chance {
         z ^ z >> 31
     }
 
-    /// A number of the range, which is not empty.
+    /// Returns a number of the range, which must not be empty.
     pub fn within(&mut self, range: Range<usize>) -> usize {
         range.start + (self.next() % (range.end - range.start) as u64) as usize
     }
 
-    /// So many different numbers below a limit, in random order.
+    /// Returns different numbers below a limit, in random order.
     pub fn choose(&mut self, count: usize, below: usize) -> Vec<usize> {
         let mut all: Vec<usize> = (0..below).collect();
         for place in 0..count {

@@ -1,4 +1,5 @@
-//! `docs/json.schema.json`, to which every JSON line is held that a test has the program print.
+//! `docs/json.schema.json`: every JSON line that a test makes the program print is checked against
+//! it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,15 +8,15 @@ use std::sync::OnceLock;
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::Value;
 
-/// Where the schema would be on the net; it is read from the file.
+/// The address of the schema. It is read from the file instead.
 const PLACE: &str = "https://paritas.invalid/json.schema.json";
 
 struct Schema {
     value: Value,
     compiled: Schemas,
-    /// By the type of a line.
+    /// The validators by the type of a line.
     types: BTreeMap<String, SchemaIndex>,
-    /// Any line.
+    /// The validator of any line.
     any: SchemaIndex,
 }
 
@@ -42,12 +43,12 @@ fn schema() -> &'static Schema {
     })
 }
 
-/// The schema itself.
+/// Returns the schema itself.
 pub fn text() -> &'static Value {
     &schema().value
 }
 
-/// The types of lines that a schema defines.
+/// Returns the types of lines that a schema defines.
 pub fn types(schema: &Value) -> impl Iterator<Item = &str> {
     let is_type = |(name, definition): &(&String, &Value)| {
         definition["properties"]["type"]["const"] == name.as_str()
@@ -55,17 +56,17 @@ pub fn types(schema: &Value) -> impl Iterator<Item = &str> {
     schema["$defs"].as_object().unwrap().iter().filter(is_type).map(|(name, _)| name.as_str())
 }
 
-/// What is wrong with a line, if anything.
+/// Returns what is wrong with a line, if anything.
 pub fn flaw(line: &Value) -> Option<String> {
     let schema = schema();
     let index = line["type"].as_str().and_then(|name| schema.types.get(name));
-    // Against the definition of its type the message names the field.
+    // Checked against the definition of its type, the message names the field.
     let index = index.copied().unwrap_or(schema.any);
     let error = schema.compiled.validate(line, index).err();
     error.map(|error| format!("{error:#}\n{line}"))
 }
 
-/// Insists that a line is as the schema says.
+/// Checks that a line matches the schema.
 pub fn check(line: &Value) {
     if let Some(flaw) = flaw(line) {
         panic!("the JSON is not as docs/json.schema.json says: {flaw}");

@@ -1,4 +1,4 @@
-//! What can happen to one shard file.
+//! The kinds of damage to one shard file.
 
 use std::fs;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use crate::common::Chance;
 use crate::specimen::{Shard, Specimen};
 
-/// One way to harm a shard file.
+/// A kind of damage to a shard file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
     Delete,
@@ -35,16 +35,16 @@ pub enum Damage {
     Fifo,
 }
 
-/// What a damaged file still gives.
+/// The part of a damaged file that is still good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.
     Gone,
     /// All of its blocks.
     Edges,
-    /// Only what stands before some place in its blocks.
+    /// Only the blocks before some place.
     Tail,
-    /// All but one lane or a little more, somewhere.
+    /// All lanes but one or a few more, somewhere.
     Spot,
 }
 
@@ -93,17 +93,17 @@ impl Damage {
         }
     }
 
-    /// Whether it can happen to a shard without blocks, as those of an empty object are.
+    /// Whether this can happen to a shard without blocks, like those of an empty object.
     pub fn needs_blocks(self) -> bool {
         matches!(self.effect(), Effect::Tail | Effect::Spot)
     }
 
-    /// Whether one byte of a block is another afterwards, and all else is as it was.
+    /// Whether exactly one byte of a block changes, and nothing else.
     pub fn is_flip_in_blocks(self) -> bool {
         matches!(self, Self::FlipBlocks | Self::FlipChecksum)
     }
 
-    /// Harms a shard's file; returns the offset where that was done.
+    /// Damages a shard's file, and returns the offset of the damage.
     pub fn strike(
         self,
         folder: &Path,

@@ -1,7 +1,7 @@
 //! The gauntlet: every kind of damage, to objects of every awkward size, in every family, through
 //! the real program. The result is the right bytes, or the documented exit code with a message that
-//! tells what is missing; never wrong bytes, never a panic, never a partial file. What can be
-//! recovered is repaired, and every shard is then byte for byte the old one.
+//! tells what is missing; never wrong bytes, a panic, or a partial file. Recoverable damage is
+//! repaired, and every shard is then byte for byte the old one.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -27,20 +27,20 @@ const WIDER_CAUCHY: Family = Family::new("cauchy:k=5,m=3", 5, 3, 1);
 const RDP: Family = Family::new("rdp:k=4", 4, 2, 4);
 const EVENODD: Family = Family::new("evenodd:k=3", 3, 2, 2);
 const XCODE: Family = Family::new("xcode:n=5", 3, 2, 5);
-/// Codes with stages: before an object is promoted, and after.
+/// Codes with stages, before an object is promoted and after.
 const STAGE_ONE: Family = Family::new("bbdpg:k=4,m=1,m2=2", 4, 1, 2);
 const STAGE_TWO: Family = Family::promoted("bbdpg:k=3,m=1,m2=3", 3, 3, 3);
 const ISAL: Family = Family::new("isal-cauchy:k=3,m=2", 3, 2, 1);
 
-/// 22 data blocks as six a shard: of this graph any four shards are enough, which is chance, and
-/// three never are.
+/// An LT code of 22 data blocks with six blocks in a shard. Any four shards of this graph happen to
+/// be enough, and three never are.
 const LT: Family =
     Family::fitted("lt:k=22,n=36,nodes=6,c=0.03,variant=uniform,seed=85", 4, 2, 6, 22);
 
 const SEED: u64 = 0x7061_7269_7461_7300;
 const BIG: usize = 50_000_000;
 
-/// Whether there is time for everything, as in `scripts/test-soak`.
+/// Whether all trials are run, as in `scripts/test-soak`.
 fn is_soak() -> bool {
     std::env::var_os("PARITAS_SOAK").is_some()
 }
@@ -100,7 +100,7 @@ fn fifty_megabytes_of_rdp() {
     Arena::new(RDP, 6).big(&[Damage::Remove, Damage::Prepend]);
 }
 
-/// Where the trials of one family take place.
+/// The place of the trials of one family.
 struct Arena {
     family: Family,
     segment: usize,
@@ -112,7 +112,7 @@ struct Arena {
     failures: BTreeMap<String, String>,
 }
 
-/// What a trial says beside its expectation.
+/// The conditions of a trial, besides its expectation.
 #[derive(Default)]
 struct Setting<'a> {
     blows: Option<Vec<Blow>>,
@@ -153,7 +153,7 @@ impl Arena {
         self.finish();
     }
 
-    /// The sizes at which all damage is done, and little besides.
+    /// The sizes at which all damage is tried, and few other trials.
     fn some_sizes(mut self) {
         for size in [0, 1, self.segment, (1 << 20) + 7] {
             let specimen = self.specimen(size, "specimen.bin");
@@ -220,8 +220,8 @@ impl Arena {
         }
     }
 
-    /// Every kind of damage to one shard, to as many as are tolerable, and to one more. Sizes that
-    /// differ by a byte from another get one of the three.
+    /// Tries every kind of damage on one shard, on as many as are tolerable, and on one more. Sizes
+    /// that differ by one byte from another size get only one of the three.
     fn every_damage(&mut self, specimen: &Specimen) {
         let counts = [1, self.family.parity, self.family.parity + 1];
         let size = specimen.content.len();
@@ -262,7 +262,7 @@ impl Arena {
     ) {
         let folder = self.lay_out(specimen);
         let mut blows = Vec::new();
-        // The last one stays: without any file of stage two, the object would be one of stage one.
+        // One file of stage 2 stays: without any, the object would be in stage 1.
         let shards = self.family.shards() - usize::from(self.family.promoted);
         for shard in self.chance.choose(count.min(shards), shards) {
             let damage = damage(&mut self.chance);
@@ -274,7 +274,7 @@ impl Arena {
         self.trial(specimen, &label, expect, Setting { blows: Some(blows), ..Setting::default() });
     }
 
-    /// What must become of it, by the promises of the format.
+    /// Returns the expected outcome, which follows from the promises of the format.
     fn expect(&self, specimen: &Specimen, blows: &[Blow]) -> Expect {
         let count = |effect| blows.iter().filter(|b| b.damage.effect() == effect).count();
         let (gone, tails, spots) = (count(Effect::Gone), count(Effect::Tail), count(Effect::Spot));
@@ -284,8 +284,9 @@ impl Arena {
         if gone > self.family.parity {
             return Expect::Lost;
         }
-        // With one lane, a shard that is cut misses its last block at least; with one segment, any
-        // spot is in the same one. Where bytes were moved, one end of the block may still be had.
+        // With one lane, a shard that is cut lacks at least its last block. With one segment, all
+        // spots are in the same segment. If bytes were moved, one end of the block may still be
+        // found.
         let moved = |b: &Blow| matches!(b.damage, Damage::Insert | Damage::Remove);
         let last_blocks = match specimen.segments() {
             1 if !blows.iter().any(moved) => gone + tails + spots,
@@ -336,7 +337,7 @@ impl Arena {
         self.trial(specimen, "named one by one, among others", intact, setting);
     }
 
-    /// Shards of other objects lie about, or have taken the place of ours.
+    /// Shards of other objects lie in the folder, or have replaced some of ours.
     fn other_objects(&mut self, specimen: &Specimen) {
         let strangers = [
             self.specimen(specimen.content.len().max(2), "stranger"),
@@ -370,7 +371,7 @@ impl Arena {
         }
     }
 
-    /// Without a name, nothing is decoded: both objects are listed.
+    /// Without a name nothing is decoded, and both objects are listed.
     fn ambiguous(&self, folder: &Path, ours: &Specimen, other: &Specimen) -> Check {
         let out = self.yard.path().join("ambiguous");
         let run = run(args!["decode", folder, "--out", &out, "--no-sync"]);
@@ -378,7 +379,7 @@ impl Arena {
         refuses(&run, exit::ARGUMENTS, &[&ours.id, &other.id, &ours.name, &other.name])
     }
 
-    /// More shards are damaged than may be lost, but not in the same segment.
+    /// More shards are damaged than may be lost, but in different segments.
     fn spread_damage(&mut self, specimen: &Specimen) {
         if specimen.segments() >= 2 {
             self.scattered(specimen);
@@ -398,7 +399,7 @@ impl Arena {
         });
     }
 
-    /// In every segment, as many shards as may be lost have a flipped byte.
+    /// In every segment, as many shards as may be lost have one flipped byte.
     fn scattered(&mut self, specimen: &Specimen) {
         let folder = self.lay_out(specimen);
         let mut files: Vec<Vec<u8>> = specimen.shards.iter().map(|s| s.bytes.clone()).collect();
@@ -428,7 +429,7 @@ impl Arena {
         self.trial(specimen, &label, expect, Setting::default());
     }
 
-    /// Footers that are right in form and wrong in content.
+    /// Footers of the right form with wrong content.
     fn forged_totals(&mut self, specimen: &Specimen) {
         let shards = self.family.shards();
         let length = specimen.content.len() as u64;
@@ -468,7 +469,7 @@ impl Arena {
         self.trial(specimen, "no footer is left", Expect::Lost, Setting::default());
     }
 
-    /// Another byte at every offset of a shard file, each time in another shard.
+    /// A changed byte at every offset of a shard file, each time in another shard.
     fn every_offset(&mut self, specimen: &Specimen) {
         let folder = self.lay_out(specimen);
         for offset in 0..specimen.shards[0].bytes.len() {

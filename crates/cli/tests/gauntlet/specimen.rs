@@ -1,6 +1,6 @@
-//! An encoded object as the gauntlet sees it: its bytes, its shards, and where in a shard what
-//! stands. The layout is read here by hand from the essay in `crates/store/src/shard/format.rs`,
-//! so that the tests do not trust the program's own reader.
+//! An encoded object as the gauntlet sees it: its bytes, its shards, and the layout of a shard. The
+//! layout is implemented here by hand, from the essay in `crates/store/src/shard/format.rs`, so
+//! that the tests do not rely on the program's own reader.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,29 +23,29 @@ pub struct Family {
     pub spec: &'static str,
     pub data: usize,
     pub parity: usize,
-    /// The separately checksummed parts of a block.
+    /// Number of separately checksummed parts of a block.
     pub lanes: usize,
-    /// Whether the object is promoted before anything happens to it.
+    /// Whether the object is promoted before it is damaged.
     pub promoted: bool,
-    /// Into how many lanes the user's bytes of a segment go.
+    /// Number of lanes that the user's bytes of a segment fill.
     pub data_lanes: usize,
-    /// Whether segments are as long as suits the object.
+    /// Whether the length of segments depends on the object.
     pub fitted: bool,
 }
 
 impl Family {
-    /// A code that keeps the data on as many nodes as it is worth, or spread evenly.
+    /// Creates a code whose data fills `data` nodes, or is spread evenly over all nodes.
     pub const fn new(spec: &'static str, data: usize, parity: usize, lanes: usize) -> Self {
         let data_lanes = data * lanes;
         Self { spec, data, parity, lanes, promoted: false, data_lanes, fitted: false }
     }
 
-    /// A code with two stages, of which both are done.
+    /// Creates a code with two stages, both of which are computed.
     pub const fn promoted(spec: &'static str, data: usize, parity: usize, lanes: usize) -> Self {
         Self { promoted: true, ..Self::new(spec, data, parity, lanes) }
     }
 
-    /// A code that cuts an object into segments of equal length.
+    /// Creates a code that cuts an object into segments of equal length.
     pub const fn fitted(
         spec: &'static str,
         data: usize,
@@ -60,7 +60,7 @@ impl Family {
         self.data + self.parity
     }
 
-    /// The user's bytes in a full segment, as `info` states them.
+    /// Returns the number of the user's bytes in a full segment, as `info` states it.
     pub fn segment(&self) -> usize {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("probe");
@@ -81,14 +81,14 @@ fn segment_of(shards: &Path) -> usize {
 pub struct Shard {
     pub name: OsString,
     pub bytes: Vec<u8>,
-    /// Between front header and footer.
+    /// The blocks, between front header and footer.
     pub blocks: Range<usize>,
-    /// Where the footer states the object's length and digest.
+    /// The place in the footer of the object's length and digest.
     total: Range<usize>,
 }
 
 impl Shard {
-    /// A shard of an object of this length.
+    /// Creates the description of a shard of an object of this length.
     fn new(name: OsString, bytes: Vec<u8>, length: u64) -> Self {
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
         let front = PREFIX + number(12) + CRC;
@@ -108,12 +108,13 @@ impl Shard {
         self.blocks.end..self.bytes.len()
     }
 
-    /// The checksum of the last lane.
+    /// Returns the checksum of the last lane.
     pub fn last_checksum(&self) -> Range<usize> {
         self.blocks.end - CRC..self.blocks.end
     }
 
-    /// The shard with another total in its footer: everything else is right, checksum included.
+    /// Returns the shard with another total in its footer; everything else is right, including the
+    /// checksum.
     pub fn with_total(&self, length: u64, digest: [u8; DIGEST]) -> Vec<u8> {
         let record = &self.bytes[self.blocks.end..];
         let body = &self.bytes[self.blocks.end + PREFIX..self.total.start];
@@ -132,7 +133,7 @@ impl Shard {
     }
 }
 
-/// The total of a footer in CBOR: {0: length, 1: digest}.
+/// Returns the total of a footer in CBOR: {0: length, 1: digest}.
 fn total(length: u64, digest: [u8; DIGEST]) -> Vec<u8> {
     let bytes = length.to_be_bytes();
     let number = match length {
@@ -145,7 +146,7 @@ fn total(length: u64, digest: [u8; DIGEST]) -> Vec<u8> {
     [&[0xa2, 0x00], &number[..], &[0x01, 0x58, DIGEST as u8], &digest].concat()
 }
 
-/// CRC-64/NVME, bit by bit.
+/// Computes CRC-64/NVME bit by bit.
 fn crc64_nvme(bytes: &[u8]) -> u64 {
     let step = |crc: u64| if crc & 1 == 1 { crc >> 1 ^ 0x9A6C_9329_AC4B_C9B5 } else { crc >> 1 };
     !bytes.iter().fold(!0, |crc, &byte| (0..8).fold(crc ^ u64::from(byte), |crc, _| step(crc)))
@@ -203,7 +204,7 @@ impl Specimen {
         specimen
     }
 
-    /// The essay's arithmetic, which aims all the blows, must hold.
+    /// Checks the essay's arithmetic, which all damage relies on.
     fn check_layout(&self) {
         for shard in &self.shards {
             let rest = shard.blocks.len() - self.segments().saturating_sub(1) * self.full_block();
@@ -223,21 +224,21 @@ impl Specimen {
         self.segment / data_lanes * lanes + lanes * CRC
     }
 
-    /// Where a shard's block of a segment stands in its file.
+    /// Returns the place of a shard's block of a segment in its file.
     pub fn block(&self, shard: usize, segment: usize) -> Range<usize> {
         let blocks = &self.shards[shard].blocks;
         let start = blocks.start + segment * self.full_block();
         start..(start + self.full_block()).min(blocks.end)
     }
 
-    /// Writes all shards, in a folder that has nothing else.
+    /// Writes all shards into a folder, after emptying it.
     pub fn lay_out(&self, folder: &Path) {
         let _ = fs::remove_dir_all(folder);
         fs::create_dir_all(folder).unwrap();
         self.shards.iter().for_each(|s| fs::write(folder.join(&s.name), &s.bytes).unwrap());
     }
 
-    /// Names and contents.
+    /// Returns names and contents.
     pub fn files(&self) -> BTreeMap<OsString, Vec<u8>> {
         self.shards.iter().map(|shard| (shard.name.clone(), shard.bytes.clone())).collect()
     }

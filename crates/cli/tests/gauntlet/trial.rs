@@ -1,4 +1,4 @@
-//! One trial: a folder of shards in some state, and what decode, verify and repair make of it.
+//! One trial: a folder of shards in some state, and the results of decode, verify and repair.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ use crate::common::{Run, exit, names, run, snapshot};
 use crate::damage::{Damage, Effect};
 use crate::specimen::Specimen;
 
-/// What a trial finds wrong.
+/// The mistake that a trial finds.
 pub type Check = Result<(), String>;
 
 macro_rules! ensure {
@@ -23,21 +23,22 @@ macro_rules! ensure {
     };
 }
 
-/// How the trial must end.
+/// The expected end of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
-    /// Every shard is there and whole, under whatever name.
+    /// Every shard is there and whole, under any name.
     Intact,
     Repairable,
     Lost,
-    /// Every block is right, and yet the object is not the one that was encoded.
+    /// Every block is right, but the object is not the one that was encoded.
     CheckFailed,
     NotRecognised,
-    /// Depends on which lanes were hit: recoverable or lost, but all commands agree.
+    /// It depends on the damaged lanes whether the object is recoverable or lost, but all commands
+    /// agree.
     Unsure,
 }
 
-/// Harm that was done to a shard, and at which offset of its file.
+/// Damage to a shard, and its offset in the file.
 #[derive(Debug, Clone, Copy)]
 pub struct Blow {
     pub shard: usize,
@@ -48,18 +49,18 @@ pub struct Blow {
 /// A folder of shards in some state.
 pub struct Trial<'a> {
     pub specimen: &'a Specimen,
-    /// Holds the folders `shards` and `out`.
+    /// The folder that holds the folders `shards` and `out`.
     pub yard: &'a Path,
-    /// Where to look for shards, instead of in the folder as a whole.
+    /// The paths to search for shards; without any, the whole folder.
     pub paths: Vec<PathBuf>,
-    /// What to pass as `--object`.
+    /// The value of `--object`.
     pub object: Option<&'a str>,
     pub expect: Expect,
-    /// All the damage, where it is known shard by shard.
+    /// All damage, if it is known shard by shard.
     pub blows: Option<Vec<Blow>>,
-    /// Whether to read JSON or what people read.
+    /// Whether the trial reads JSON or the text for people.
     pub json: bool,
-    /// Whether to verify once more after the repair, though the shards are the old ones.
+    /// Whether the trial verifies again after the repair, although the shards are the old ones.
     pub thorough: bool,
 }
 
@@ -90,7 +91,7 @@ impl Trial<'_> {
         run(arguments)
     }
 
-    /// Checks an exit code: that of success, or those of the failures.
+    /// Checks an exit code: success, or one of the failures.
     fn check_code(&self, run: &Run, fine: [i32; 2], lost: i32, check_failed: i32) -> Check {
         let right = match self.expect {
             Expect::Intact => run.code == fine[0],
@@ -104,7 +105,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Decodes; tells whether that succeeded.
+    /// Decodes, and returns whether that succeeded.
     fn decode(&self) -> Result<bool, String> {
         let folder = self.yard.join("out");
         let _ = fs::remove_dir_all(&folder);
@@ -188,7 +189,7 @@ impl Trial<'_> {
         self.check_shards(result).map_err(|error| format!("{error}\n{run}"))
     }
 
-    /// The tolerance that is left: exact where whole shards are gone, else within bounds.
+    /// Checks the remaining tolerance: exactly if whole shards are gone, otherwise within bounds.
     fn check_tolerance(&self, result: &Value) -> Check {
         let Some(blows) = self.blows.as_ref().filter(|_| !self.specimen.content.is_empty()) else {
             return Ok(());
@@ -204,7 +205,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Every shard that was hit is named with file and offset, and no other.
+    /// Checks that every damaged shard is named with file and offset, and no other.
     fn check_shards(&self, result: &Value) -> Check {
         let Some(blows) = &self.blows else { return Ok(()) };
         for (index, shard) in self.specimen.shards.iter().enumerate() {
@@ -288,7 +289,8 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Every shard is byte for byte as it was written, in its own place unless that is taken.
+    /// Checks that every shard is byte for byte as it was written, in its own place unless that is
+    /// taken.
     fn check_repaired(&self, run: &Run, after: &BTreeMap<OsString, Vec<u8>>) -> Check {
         for (index, shard) in self.specimen.shards.iter().enumerate() {
             let there = after.values().any(|bytes| bytes == &shard.bytes);
@@ -315,7 +317,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// A failure says what is the matter: which object, and what is missing or wrong.
+    /// Checks that a failure names the object and what is missing or wrong.
     fn check_failure(&self, run: &Run) -> Check {
         let message = match self.json {
             true => run.error()["message"].as_str().unwrap_or_default().to_owned(),
@@ -343,7 +345,7 @@ impl Trial<'_> {
         self.check_warnings(run)
     }
 
-    /// A file that is called a shard and is none is warned of.
+    /// Checks that a file with the name of a shard that is none causes a warning.
     fn check_warnings(&self, run: &Run) -> Check {
         for blow in self.blows().filter(|blow| blow.damage.effect() == Effect::Gone) {
             let name = self.specimen.shards[blow.shard].name.to_string_lossy();
@@ -358,7 +360,7 @@ impl Trial<'_> {
     }
 }
 
-/// The lines on one shard.
+/// Returns the lines about one shard.
 fn entries(shards: &Value, index: usize) -> impl Iterator<Item = &Value> + Clone {
     shards.as_array().into_iter().flatten().filter(move |shard| shard["index"] == index as u64)
 }
@@ -369,12 +371,12 @@ pub fn rename(folder: &Path, from: &OsStr, to: &OsStr) {
     fs::rename(folder.join(from), folder.join(to)).unwrap();
 }
 
-/// The folder of the shards.
+/// Returns the folder of the shards.
 pub fn shards(yard: &Path) -> PathBuf {
     yard.join("shards")
 }
 
-/// An object's shards beside those of ours.
+/// Writes an object's shards into a folder beside ours, those for which `only` holds.
 pub fn add(specimen: &Specimen, folder: &Path, only: impl Fn(usize) -> bool) {
     for (index, (name, bytes)) in specimen.files().into_iter().enumerate() {
         if only(index) {
@@ -383,7 +385,7 @@ pub fn add(specimen: &Specimen, folder: &Path, only: impl Fn(usize) -> bool) {
     }
 }
 
-/// A run that must fail with this code and leave nothing.
+/// Checks a run that must fail with this code and leave nothing.
 pub fn refuses(run: &Run, code: i32, mentions: &[&str]) -> Check {
     ensure!(run.code == code, "exit {code} was expected\n{run}");
     let missing = mentions.iter().find(|text| !run.stderr.contains(**text));

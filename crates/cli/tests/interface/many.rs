@@ -1,4 +1,4 @@
-//! Many objects: trees, summaries, decoding to a folder, and how objects are told apart.
+//! Many objects: trees, summaries, decoding to a folder, and telling objects apart.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::args;
 use crate::common::{Run, exit, names, run};
 
-/// Encodes some bytes as 1+1 under a name, without a process; returns the id.
+/// Encodes some bytes as 1+1 under a name, within this process. Returns the id.
 fn put(folder: &Path, name: impl AsRef<OsStr>, content: &[u8]) -> String {
     fs::create_dir_all(folder).unwrap();
     let code = Code::new(&"1+1".parse().unwrap()).unwrap();
@@ -23,18 +23,18 @@ fn put(folder: &Path, name: impl AsRef<OsStr>, content: &[u8]) -> String {
     encode(&job, content, &|_| {}).unwrap().object.to_string()
 }
 
-/// The shard of a name that is written as 1+1.
+/// Returns the path of a shard of an object that is written as 1+1.
 fn shard(folder: &Path, name: &str, index: usize) -> PathBuf {
     folder.join(format!("{name}.{index}of2.paritas"))
 }
 
-/// Takes the second half of a file away.
+/// Cuts off the second half of a file.
 fn cut(path: &Path) {
     let file = fs::File::options().write(true).open(path).unwrap();
     file.set_len(file.metadata().unwrap().len() / 2).unwrap();
 }
 
-/// A folder to put things into.
+/// A folder for the files of a test.
 struct Yard(TempDir);
 
 impl Yard {
@@ -46,8 +46,8 @@ impl Yard {
         self.0.path().join(name)
     }
 
-    /// A tree with an intact object, one that misses a shard, and a lost one whose name is that of
-    /// the first; in another folder a file that is no shard.
+    /// Creates a tree with an intact object, one that misses a shard, and a lost one with the name
+    /// of the first. Another folder has a file that is no shard.
     fn tree() -> Self {
         let yard = Self::new();
         put(&yard.path("tree"), "top", b"intact");
@@ -61,7 +61,7 @@ impl Yard {
     }
 }
 
-/// The last line, which is the summary, and the lines before.
+/// Returns the last line, which is the summary, and the lines before it.
 fn summed(run: &Run) -> (Value, Vec<Value>) {
     let mut lines = run.results();
     let summary = lines.pop().unwrap();
@@ -84,7 +84,7 @@ fn trees_are_verified_and_summed_up() {
     let all = run(args!["verify", "--recursive", &tree, "--json"]).expect(exit::LOST);
     let (summary, lines) = summed(&all);
     assert_eq!(counts(&summary), [3, 1, 1, 0, 1, 0], "{summary}");
-    // Nothing is left that tells the length of the lost one.
+    // No shard tells the length of the lost object.
     assert_eq!(summary["bytes"], "intact".len() + "repairable".len());
     let rate = summary["bytes"].as_f64().unwrap() / summary["seconds"].as_f64().unwrap();
     assert!((summary["rate"].as_f64().unwrap() / rate - 1.0).abs() < 1e-6, "{summary}");
@@ -99,7 +99,7 @@ fn trees_are_verified_and_summed_up() {
     let last = text.lines().last().unwrap();
     assert!(last.starts_with("3 objects: 1 intact, 1 repairable, 1 lost; 16 B in "), "{text}");
 
-    // Only what is bad is listed, and all is counted.
+    // Only bad objects are listed, and all are counted.
     let bad = run(args!["verify", "-r", &tree, "--only-bad", "--json"]).expect(exit::LOST);
     let (summary, lines) = summed(&bad);
     assert_eq!((counts(&summary)[0], lines.len()), (3, 2));
@@ -125,7 +125,7 @@ fn trees_are_repaired() {
     assert!(again.text().starts_with("2 objects: 2 intact; "), "{again}");
 }
 
-/// The trees of two disks, over which each set is spread.
+/// Creates the trees of two disks, over which each set is spread.
 #[test]
 fn folders_at_the_same_path_hold_one_set() {
     let yard = Yard::new();
@@ -165,7 +165,7 @@ fn a_folder_is_decoded_to_a_folder() {
     let contents: [(&OsStr, &[u8]); 3] =
         [(OsStr::new("one"), b"first"), (OsStr::new("two"), b"second"), (odd, b"third")];
     let ids = contents.map(|(name, content)| put(&shards, name, content));
-    // A path that ends with a slash is a folder, also before it exists.
+    // A path that ends with a slash is a folder, even before it exists.
     let new = format!("{}/", out.display());
     let decode = |to: &str, more: &[&str]| {
         let more = more.iter().map(OsString::from);
@@ -178,7 +178,7 @@ fn a_folder_is_decoded_to_a_folder() {
     }
     assert_eq!(names(&out).len(), 3);
 
-    // Nothing is replaced unless it is to be, and what fails does not stop the rest.
+    // Nothing is replaced without --force, and a failure does not stop the rest.
     fs::write(out.join("one"), "precious").unwrap();
     fs::remove_file(out.join("two")).unwrap();
     let refused = decode(&new, &[]).expect(exit::ARGUMENTS);
@@ -196,7 +196,7 @@ fn a_folder_is_decoded_to_a_folder() {
     assert_eq!((lost.results().len(), names(&rest).len()), (2, 2), "{lost}");
     assert!(!rest.join("one").exists());
 
-    // One of them, by the beginning of its id.
+    // One of the two, by the beginning of its id.
     let chosen = yard.path("chosen/");
     let prefix = ids[1][..6].to_uppercase();
     decode(chosen.to_str().unwrap(), &["--object", &prefix]).expect(exit::DONE);
@@ -217,7 +217,7 @@ fn alike(folder: &Path) -> (Vec<String>, String) {
     }
 }
 
-/// The fewest digits that name an object.
+/// Returns the fewest digits that name an object.
 const FEWEST: usize = 4;
 
 #[test]
@@ -266,7 +266,7 @@ fn objects_of_one_name_are_told_apart_by_id() {
         let more = more.iter().map(OsString::from);
         run(args!["decode", &folders[0], &folders[1], "--out", &out].into_iter().chain(more))
     };
-    // Which of them is meant is not guessed; the other object is no part of that.
+    // The program does not guess which of the two is meant; the other object is not involved.
     let refused = decode(&[]).expect(exit::ARGUMENTS);
     assert!(ids.iter().all(|id| refused.stderr.contains(id.as_str())), "{refused}");
     assert_eq!(names(&out), ["other"]);
@@ -274,7 +274,7 @@ fn objects_of_one_name_are_told_apart_by_id() {
     assert!(ids.iter().all(|id| by_name.stderr.contains(id.as_str())), "{by_name}");
     decode(&["--object", &ids[0][..8]]).expect(exit::DONE);
     assert_eq!(names(&out), ["other", "twin"]);
-    // A failure names them so, too.
+    // Failures name objects in the same way.
     cut(&shard(&folders[1], "twin", 1));
     fs::remove_file(shard(&folders[1], "twin", 0)).unwrap();
     let lost = run(args!["repair", &folders[0], &folders[1]]).expect(exit::LOST);

@@ -1,8 +1,8 @@
-//! Fragments on disk as one source: the file's bytes in order, what is missing computed.
+//! Fragments on disk as one source: the file's bytes in order, with missing ones computed.
 //!
-//! Other people's fragments carry no checksums. What they can be checked for is whether they agree:
-//! k of them determine all others, so that k + 1 disagree if one of them is damaged
-//! ([`Fragments::check`]). With k + 2 it is known which: the one without which all others agree.
+//! Other tools' fragments carry no checksums, but they can be compared: k fragments determine all
+//! others. Among k + 1 fragments a contradiction shows that one is damaged ([`Fragments::check`]).
+//! Among k + 2 it also shows which one: the fragment without which all others agree.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read};
@@ -16,10 +16,12 @@ use crate::foreign::layout::{Layout, Run};
 use crate::shard::positional::read_at;
 use crate::shown::shown;
 
-/// How many bytes of a fragment are handled at once, if strips are not longer.
+/// Number of bytes of a fragment that are handled at once, unless a strip is longer: enough for a
+/// system call, and little enough for the cache.
 const CHUNK: usize = 64 << 10;
 
-/// The bytes of a fragment that are handled at once: whole strips, which codecs take.
+/// Returns the number of bytes of a fragment that are handled at once: whole strips, as codecs
+/// require.
 pub(crate) fn chunk(codec: &Codec) -> usize {
     CHUNK.next_multiple_of(codec.strip())
 }
@@ -36,27 +38,29 @@ pub(crate) struct Fragment {
 pub(crate) struct Fragments {
     codec: Codec,
     layout: Layout,
-    /// The bytes before a fragment's payload.
+    /// Number of bytes before a fragment's payload.
     header: u64,
-    /// By number, those that are at hand.
+    /// The fragments at hand, by number.
     files: Vec<Option<Fragment>>,
-    /// k of them, from which others are computed.
+    /// The numbers of k fragments at hand, from which the others are computed.
     basis: Vec<usize>,
 }
 
 /// A place where fragments disagree.
 struct Contradiction {
-    /// The strip that it is in.
+    /// The range of bytes of the strip that the contradiction is in.
     strip: Range<u64>,
-    /// The fragment that is not what the basis gives.
+    /// The fragment that differs from what the basis gives.
     number: usize,
     byte: u64,
 }
 
 impl Fragments {
+    /// Creates the source of a file whose fragments are `files`, by number.
+    ///
     /// # Errors
-    /// [`ErrorKind::TooFewShards`] when fewer than k are at hand, [`ErrorKind::Parameters`] for one
-    /// of a wrong length.
+    /// If fewer than k fragments are at hand ([`ErrorKind::TooFewShards`]), or if one has a wrong
+    /// length ([`ErrorKind::Parameters`]).
     pub fn new(
         codec: Codec,
         layout: Layout,
@@ -67,7 +71,7 @@ impl Fragments {
         let at_hand = fragments.at_hand();
         if at_hand.len() < layout.k {
             return Err(Error::too_few(format!(
-                "{} fragments of {} are at hand; {} needs {}",
+                "{} of {} fragments are at hand; {} needs {}",
                 at_hand.len(),
                 fragments.files.len(),
                 fragments.codec.code().spec(),
@@ -83,7 +87,7 @@ impl Fragments {
         (0..self.files.len()).filter(|&number| self.files[number].is_some()).collect()
     }
 
-    /// The numbers of those that are not at hand.
+    /// Returns the numbers of the fragments that are missing.
     pub fn missing(&self) -> Vec<usize> {
         (0..self.files.len()).filter(|&number| self.files[number].is_none()).collect()
     }
@@ -103,11 +107,11 @@ impl Fragments {
         )))
     }
 
-    /// Compares all fragments at hand with what k of them say.
+    /// Computes all fragments at hand from k of them, and compares.
     ///
     /// # Errors
-    /// [`ErrorKind::DigestMismatch`] where they disagree. The message names the damaged fragment,
-    /// if it is known.
+    /// If they disagree ([`ErrorKind::DigestMismatch`]). The message names the damaged fragment, if
+    /// it is known.
     pub fn check(&self) -> Result<()> {
         match self.contradiction(None, self.whole()).map_err(|error| unread(&error))? {
             None => Ok(()),
@@ -115,7 +119,7 @@ impl Fragments {
                 let verdict = self.verdict(&found).map_err(|error| unread(&error))?;
                 let (Contradiction { number, byte, .. }, basis) = (found, listed(&self.basis));
                 Err(Error::digest(format!(
-                    "byte {byte} of fragment {number} is not what fragments {basis} give: {verdict}"
+                    "byte {byte} of fragment {number} contradicts fragments {basis}: {verdict}"
                 )))
             }
         }
@@ -125,18 +129,19 @@ impl Fragments {
         0..self.layout.parity_length()
     }
 
-    /// Says which fragment is to blame for the first contradiction, if that can be told.
+    /// Describes which fragment is to blame for the first contradiction, if that can be told.
     fn verdict(&self, first: &Contradiction) -> io::Result<String> {
         let (at_hand, enough) = (self.at_hand(), self.layout.k + 2);
         if at_hand.len() < enough {
             return Ok(format!(
-                "one of them is damaged. With {enough} fragments it could be told which, and {} are \
-                 at hand; if it is known, leave it out, and it will be computed",
+                "one of them is damaged; {enough} fragments would tell which, but {} are at hand; if \
+                 you know it, leave it out, and it will be computed",
                 at_hand.len()
             ));
         }
-        // There is at most one without which the others agree: of two, each would agree with the
-        // others, which are k at least and so determine both. All codes of fragments are MDS.
+        // At most one fragment can be left out so that all others agree. If there were two, each
+        // would agree with the remaining ones; these are at least k, and so determine both. All
+        // codes of fragments are MDS.
         for number in at_hand {
             if self.contradiction(Some(number), first.strip.clone())?.is_none() {
                 return self.blame(number);
@@ -145,17 +150,17 @@ impl Fragments {
         Ok("more than one of them is damaged".to_owned())
     }
 
-    /// Names a damaged fragment, and says whether it is the only one.
+    /// Describes a damaged fragment, and whether it is the only one.
     fn blame(&self, culprit: usize) -> io::Result<String> {
         let path = self.files[culprit].as_ref().map(|file| shown(&file.path).to_string());
         let damaged = format!("fragment {culprit} ({}) is damaged", path.unwrap_or_default());
         Ok(match self.contradiction(Some(culprit), self.whole())? {
             None => {
-                format!("{damaged}, for all others agree; leave it out, and it will be computed")
+                format!("{damaged}, since all others agree; leave it out, and it will be computed")
             }
             Some(Contradiction { byte, .. }) => format!(
-                "{damaged}, for all others agree there, but not at byte {byte}: more than one is \
-                 damaged"
+                "{damaged}, since all others agree there, but they disagree at byte {byte}: more \
+                 than one is damaged"
             ),
         })
     }
@@ -166,8 +171,8 @@ impl Fragments {
         Contradiction { strip: start..start + strip, number, byte }
     }
 
-    /// The first contradiction within these bytes among the fragments at hand, but for one that is
-    /// left out.
+    /// Returns the first contradiction within `bytes` among the fragments at hand, leaving out
+    /// fragment `without`.
     fn contradiction(
         &self,
         without: Option<usize>,
@@ -193,12 +198,13 @@ impl Fragments {
         Ok(None)
     }
 
-    /// Bytes rounded up to strips, which codecs take whole. Beyond a fragment's end there are zeros.
+    /// Rounds a number of bytes up to whole strips, as codecs require. Beyond a fragment's end
+    /// there are zeros.
     fn whole_words(&self, bytes: usize) -> usize {
         bytes.next_multiple_of(self.codec.strip())
     }
 
-    /// Reads a fragment's payload, and zeros beyond its end.
+    /// Reads a part of a fragment's payload, and zeros beyond its end.
     fn read(&self, number: usize, start: u64, bytes: &mut [u8]) -> io::Result<()> {
         let Some(fragment) = &self.files[number] else { return Ok(()) };
         let read = read_at(&fragment.file, &mut [IoSliceMut::new(bytes)], self.header + start)?;
@@ -206,7 +212,7 @@ impl Fragments {
         Ok(())
     }
 
-    /// Bytes of some fragments, from those of k others.
+    /// Computes `length` bytes of the fragments `wanted` from those of the k fragments `basis`.
     fn compute(
         &self,
         basis: &[usize],
@@ -230,7 +236,8 @@ impl Fragments {
         Ok(made)
     }
 
-    /// Reads bytes of the file that lie together in a fragment, or computes them.
+    /// Reads bytes of the file that lie together in a fragment, or computes them if the fragment is
+    /// missing.
     fn read_run(&self, run: Run) -> io::Result<Vec<u8>> {
         let length = self.whole_words(run.length as usize);
         let mut bytes = vec![0; length];
@@ -244,7 +251,7 @@ impl Fragments {
         Ok(bytes)
     }
 
-    /// The file's bytes.
+    /// Returns a reader of the file's bytes.
     pub fn reader(&self) -> impl Read + Send {
         let most = chunk(&self.codec);
         let chunks = self.layout.runs().flat_map(move |run| {
@@ -267,7 +274,7 @@ fn listed(numbers: &[usize]) -> String {
     numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// See [`Fragments::reader`].
+/// The reader that [`Fragments::reader`] returns.
 struct Reader<'a, I> {
     fragments: &'a Fragments,
     chunks: I,

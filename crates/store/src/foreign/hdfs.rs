@@ -1,10 +1,10 @@
 //! The cells of HDFS's erasure-coded blocks, as files `NAME.0`, `NAME.1`, ….
 //!
 //! HDFS (*HDFS Erasure Coding*, hadoop.apache.org) stripes a block group round robin over k data
-//! blocks in cells, of 1 MiB in all of its own policies. The last cells are as long as the data
-//! reaches, so that data blocks may differ in length; parity cells are as long as the first data
-//! cell of their stripe, and computed as if zeros followed the shorter ones. Its native coder is
-//! `isal-cauchy`: the policy RS-6-3 is `isal-cauchy:k=6,m=3`. What is read and written here are the
+//! blocks in cells, of 1 MiB in all of its own policies. The last cells end where the data ends, so
+//! data blocks may differ in length. Parity cells are as long as the first data cell of their
+//! stripe, and are computed as if zeros followed the shorter cells. The native coder is
+//! `isal-cauchy`: the policy RS-6-3 is `isal-cauchy:k=6,m=3`. This module reads and writes the
 //! block files alone, without the checksums that a data node keeps in files beside them.
 
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::foreign::layout::{Last, Layout};
 use crate::foreign::plain::{lengths, names, numbered};
 use crate::foreign::{Foreign, Hints, Plan, Survey, data_nodes};
 
-/// The bytes of a cell in HDFS's own policies.
+/// Number of bytes of a cell in HDFS's own policies.
 const CELL: u64 = 1 << 20;
 
 pub(super) struct Hdfs;
@@ -43,18 +43,18 @@ impl Foreign for Hdfs {
 fn layout(k: usize, length: u64, hints: &Hints) -> Result<Layout> {
     let cell = hints.cell.unwrap_or(CELL);
     if cell == 0 {
-        return Err(Error::parameters("a cell has at least 1 byte"));
+        return Err(Error::parameters("a cell must have at least 1 byte; got 0"));
     }
     Ok(Layout { k, length, cell, last: Last::Ragged })
 }
 
-/// What the data fragments hold together.
+/// Returns the total length of the data fragments, which is the length of the file.
 fn data_length(files: &[Option<PathBuf>], k: usize) -> Result<u64> {
     let all: Option<u64> = lengths(&files[..k])?.into_iter().sum();
     all.ok_or_else(|| {
         Error::parameters(
-            "a data fragment is missing, and the length of the file does not follow from the others; \
-             give it",
+            "a data fragment is missing, so the length of the file is unknown; give the length \
+             (--length)",
         )
     })
 }

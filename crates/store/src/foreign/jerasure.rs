@@ -1,15 +1,17 @@
 //! The files of Jerasure's example programs `encoder` and `decoder`, with all of its techniques.
 //!
-//! `encoder` (Jerasure 2.0, `Examples/encoder.c`) writes data fragment i of `NAME.EXT`, from 1, as
-//! `NAME_k<i>.EXT` and parity as `NAME_m<i>.EXT`, both with the digits of k; NAME ends at the first
-//! dot. A file `NAME_meta.txt` has six lines: the path of the file; its length; k, m, w, packet
-//! size and buffer size; the name of the technique; its number; and how many buffers were read.
+//! `encoder` (Jerasure 2.0, `Examples/encoder.c`) numbers fragments from 1, with as many digits as
+//! k has. Data fragment i of `NAME.EXT` is `NAME_k<i>.EXT`, and parity fragment i is
+//! `NAME_m<i>.EXT`; NAME ends at the first dot. A file `NAME_meta.txt` has six lines: the path of
+//! the file; its length; k, m, w, packet size and buffer size; the name of the technique; its
+//! number; and the number of buffers that were read.
 //!
-//! One buffer is encoded at a time, cut into k cells. With one buffer its size is stated as the
-//! file's length, and cells follow from the fragments, a k-th of the file padded to whole strips of
-//! longs. The last buffer is full. What pads it is unspecified in the original (memory as it was
-//! found, or the digit 0) and is part of no file; here it is zeros. The Reed-Solomon techniques
-//! compute with words, whatever the packet size; the others with strips of w packets.
+//! One buffer is encoded at a time, cut into k cells. If there is only one buffer, its stated size
+//! is the file's length, and a cell is as long as a fragment: a k-th of the file, padded to whole
+//! strips of longs. The last buffer is full. Its padding is unspecified in the original (memory as
+//! it was found, or the digit 0) and belongs to no file; here it is zeros. The Reed-Solomon
+//! techniques compute with words, whatever the packet size; the others compute with strips of w
+//! packets.
 
 use std::fs::File;
 use std::io::Read;
@@ -25,16 +27,16 @@ use crate::foreign::{
 };
 use crate::shown::shown;
 
-/// The bytes of a long: cells are a multiple of w longs, or of 8 strips of packets.
+/// Number of bytes of a long: a cell is a multiple of w longs, or of 8 strips of packets.
 const LONG: u64 = 8;
 
-/// The end of the name of the file that describes the others.
+/// The end of the name of the file that describes the fragments.
 const META: &str = "_meta.txt";
 
-/// More bytes than any such file has.
+/// The longest description that is read, in bytes: far more than its six lines take.
 const MAX_META: u64 = 64 << 10;
 
-/// The most bytes of a strip of every fragment together: a shard's stripe has no more.
+/// The most bytes of one strip of all fragments together, which is the limit of a shard's stripe.
 const MAX_STRIPE: u64 = 64 << 20;
 
 /// A technique of the encoder.
@@ -42,7 +44,7 @@ struct Technique {
     name: &'static str,
     number: u32,
     family: &'static str,
-    /// The parameters of the family; without m it is 2, without w it is 8.
+    /// The parameters of the family. If m is not among them it is 2, and if w is not it is 8.
     parameters: &'static [&'static str],
     /// Whether packets must be whole longs.
     takes_longs: bool,
@@ -69,7 +71,7 @@ const fn technique(
 }
 
 impl Technique {
-    /// The spec of a code of this technique.
+    /// Returns the spec of a code of this technique.
     fn spec(&self, k: u64, m: u64, w: u64) -> Result<Spec> {
         let mut spec = Spec::new(self.family);
         for (parameter, value, only) in [("k", k, k), ("m", m, 2), ("w", w, 8)] {
@@ -85,7 +87,8 @@ impl Technique {
         Ok(spec)
     }
 
-    /// The technique that has a code's bytes, in words or in packets as it does.
+    /// Returns the technique that computes the same bytes as a code, in words or in packets as the
+    /// code does.
     fn of(code: &Code) -> Result<&'static Self> {
         expect_family(code, &TECHNIQUES.map(|technique| technique.family))?;
         let family = code.spec().family();
@@ -93,13 +96,13 @@ impl Technique {
         let has_words = matches!(family, "reed-solomon" | "raid6");
         found.filter(|_| has_words == code.symbols().is_some()).ok_or_else(|| {
             Error::parameters(format!(
-                "{} is in packets, and Jerasure computes it with words; use a code in words",
+                "{} is in packets, but Jerasure computes it with words; use a code in words",
                 code.spec()
             ))
         })
     }
 
-    /// Refuses a packet that the encoder takes for no technique, or not for this one.
+    /// Refuses a packet size that the encoder accepts for no technique, or not for this one.
     fn expect_packet(&self, packet: u64) -> Result<()> {
         if packet > 0 && (!self.takes_longs || packet.is_multiple_of(LONG)) {
             return Ok(());
@@ -110,12 +113,12 @@ impl Technique {
     }
 }
 
-/// How a code cuts fragments.
+/// The way in which a code cuts fragments.
 struct Strips {
     k: usize,
-    /// Bits of a word, or packets of a strip.
+    /// Number of bits of a word, or of packets of a strip.
     w: u64,
-    /// The bytes of a packet, unless the code computes with words.
+    /// Number of bytes of a packet, unless the code computes with words.
     packet: Option<u64>,
 }
 
@@ -136,19 +139,19 @@ impl Strips {
         match stripe <= MAX_STRIPE {
             true => Ok(self),
             false => Err(Error::parameters(format!(
-                "a strip of all {} fragments has {stripe} bytes; {MAX_STRIPE} are legal, so packets \
-                 must be shorter",
+                "a strip of all {} fragments must have at most {MAX_STRIPE} bytes; got {stripe}; use \
+                 shorter packets",
                 code.node_count()
             ))),
         }
     }
 
-    /// The bytes of a strip.
+    /// Returns the number of bytes of a strip.
     fn bytes(&self) -> u64 {
         self.packet.map_or(self.w / 8, |packet| packet.saturating_mul(self.w))
     }
 
-    /// The bytes that the encoder makes cells a multiple of.
+    /// Returns the number of bytes of which the encoder makes every cell a multiple.
     fn unit(&self) -> u64 {
         self.packet.unwrap_or(1).saturating_mul(self.w * LONG)
     }
@@ -160,7 +163,7 @@ impl Strips {
 
 pub(super) struct Jerasure;
 
-/// What `NAME_meta.txt` says.
+/// The content of `NAME_meta.txt`.
 struct Meta {
     /// The file's own name.
     name: String,
@@ -178,11 +181,13 @@ impl Meta {
             .and_then(|file| file.take(MAX_META).read_to_end(&mut bytes))
             .map_err(|error| Error::io("reading", path, &error))?;
         Self::parse(&String::from_utf8_lossy(&bytes))?
-            .ok_or_else(|| not_recognised(path, "it is not what Jerasure's encoder writes"))
+            .ok_or_else(|| not_recognised(path, "this is not what Jerasure's encoder writes"))
     }
 
+    /// Reads a description. Returns `None` if the text is not one.
+    ///
     /// # Errors
-    /// If the code that it names cannot be made.
+    /// If no code can be made of what the description names.
     fn parse(text: &str) -> Result<Option<Self>> {
         let lines: Vec<&str> = text.lines().collect();
         let &[path, length, shape, technique, _, buffers] = &lines[..] else { return Ok(None) };
@@ -221,7 +226,7 @@ impl Foreign for Jerasure {
     fn survey(&self, files: &[PathBuf], _: &Hints) -> Result<Survey> {
         let is_meta = |path: &&PathBuf| file_name(path).ends_with(META);
         let Some(path) = files.iter().find(is_meta) else {
-            let why = "no NAME_meta.txt is beside it, without which fragments tell nothing";
+            let why = "no NAME_meta.txt is beside it, and without that file the code is unknown";
             return Err(not_recognised(&files[0], why));
         };
         let meta = Meta::read(path)?;
@@ -235,8 +240,9 @@ impl Foreign for Jerasure {
         let cell = cell(&meta, lengths(&files)?.into_iter().flatten().next());
         if !cell.is_multiple_of(meta.strips.bytes()) {
             let strip = meta.strips.bytes();
-            let why =
-                format!("it makes cells of {cell} bytes, which are not whole strips of {strip}");
+            let why = format!(
+                "a cell must be a whole number of strips of {strip} bytes; got {cell} bytes"
+            );
             return Err(not_recognised(path, &why));
         }
         let Meta { code, name, strips, length, .. } = meta;
@@ -267,8 +273,8 @@ impl Foreign for Jerasure {
     }
 }
 
-/// The bytes of a cell. One buffer is as long as the fragments say; of several, the stated size
-/// counts.
+/// Returns the number of bytes of a cell. If there is one buffer, the cell is as long as a
+/// fragment; if there are several, the stated buffer size decides.
 fn cell(meta: &Meta, fragment: Option<u64>) -> u64 {
     match meta.buffers {
         0 | 1 => fragment.unwrap_or(0),
@@ -282,7 +288,7 @@ fn layout(k: usize, length: u64, cell: u64) -> Layout {
     Layout { k, length, cell, last: Last::Even(cell) }
 }
 
-/// A name up to the first dot.
+/// Returns a name up to the first dot.
 fn stem(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
@@ -339,7 +345,7 @@ mod tests {
             ("reed_sol_van", "no_coding"),
             ("4 2 8", "0 2 8"),
             ("4 2 8", "4 2 9"),
-            // Packets are what these compute with.
+            // These compute with packets.
             ("reed_sol_van", "cauchy_good"),
             ("4 2 8 0 1000\nreed_sol_van", "4 3 5 8 1000\nliberation"),
             ("4 2 8 0 1000\nreed_sol_van", "4 2 5 12 1000\nliberation"),

@@ -1,38 +1,38 @@
-//! How other tools spread a file over fragments.
+//! The way in which other tools spread a file over fragments.
 //!
-//! All do it alike: the file is cut into *stripes* of k *cells*, cell j of a stripe goes to
-//! fragment j, and parity fragments hold a cell of parity for each stripe. Tools that split a file
-//! into k contiguous parts have one stripe of long cells. They differ in the size of a cell and in
-//! what becomes of the last stripe.
+//! All follow one scheme: the file is cut into *stripes* of k *cells*. Cell j of a stripe goes to
+//! fragment j, and a parity fragment holds one cell of parity for each stripe. A tool that splits a
+//! file into k contiguous parts has one stripe of long cells. The tools differ in the size of a
+//! cell and in the shape of the last stripe.
 
-/// What a last stripe that is not full looks like.
+/// The shape of a last stripe that is not full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Last {
-    /// Its cells are padded, shorter than those of other stripes, and equally long: a multiple of
-    /// this number of bytes.
+    /// All cells are equally long: the shortest multiple of this number of bytes that holds the
+    /// data, which is padded.
     Even(u64),
-    /// Its data fills one cell after the other and ends where it ends; parity cells are as long as
-    /// the first, and made as if zeros followed.
+    /// Data fills one cell after the other and ends in any of them. Parity cells are as long as the
+    /// first cell, and computed as if zeros followed the data.
     Ragged,
 }
 
-/// How a file of a certain length lies in fragments.
+/// The places of the bytes of a file of a certain length in fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// The data fragments.
+    /// Number of data fragments.
     pub k: usize,
-    /// The bytes of the file.
+    /// Number of bytes of the file.
     pub length: u64,
-    /// The bytes of a cell; at least 1.
+    /// Number of bytes of a cell, at least 1.
     pub cell: u64,
     pub last: Last,
 }
 
-/// Bytes that are together in the file and in a fragment.
+/// Consecutive bytes of the file that are consecutive in one fragment, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub fragment: usize,
-    /// Where they begin in the fragment's payload.
+    /// Offset of the first byte in the fragment's payload.
     pub start: u64,
     pub length: u64,
 }
@@ -46,7 +46,7 @@ impl Layout {
         self.length.div_ceil(self.stripe())
     }
 
-    /// The file's bytes in a stripe, and the bytes of its first cell.
+    /// Returns the number of the file's bytes in a stripe, and the length of its first cell.
     fn shape(&self, stripe: u64) -> (u64, u64) {
         let bytes = (self.length - stripe * self.stripe()).min(self.stripe());
         let cell = match self.last {
@@ -57,7 +57,7 @@ impl Layout {
         (bytes, cell)
     }
 
-    /// The runs of a stripe, in the order of the file.
+    /// Returns the runs of a stripe, in the order of the file.
     fn runs_of(self, stripe: u64) -> impl Iterator<Item = Run> {
         let ((bytes, cell), start) = (self.shape(stripe), stripe * self.cell);
         (0..self.k).map_while(move |fragment| {
@@ -67,17 +67,17 @@ impl Layout {
         })
     }
 
-    /// All runs, in the order of the file.
+    /// Returns all runs, in the order of the file.
     pub fn runs(self) -> impl Iterator<Item = Run> {
         (0..self.stripes()).flat_map(move |stripe| self.runs_of(stripe))
     }
 
-    /// The bytes of a parity fragment, which none is longer than.
+    /// Returns the length of a parity fragment in bytes. No fragment is longer.
     pub fn parity_length(&self) -> u64 {
         self.stripes().checked_sub(1).map_or(0, |last| last * self.cell + self.shape(last).1)
     }
 
-    /// The bytes of a fragment.
+    /// Returns the length of a fragment in bytes.
     pub fn fragment_length(&self, fragment: usize) -> u64 {
         let Some(last) = self.stripes().checked_sub(1) else { return 0 };
         if fragment >= self.k || self.last != Last::Ragged {
@@ -96,7 +96,7 @@ mod tests {
         Layout { k, length, cell, last }
     }
 
-    /// Fragments as strings, with every byte of the file under its own letter.
+    /// Returns fragments as strings, in which each byte of the file is a letter of its own.
     fn spread(layout: Layout) -> Vec<String> {
         let mut letters = 'a'..='z';
         let mut fragments = vec![Vec::new(); layout.k];

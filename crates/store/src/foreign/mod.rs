@@ -1,14 +1,15 @@
-//! Other people's fragments, in and out.
+//! Other tools' fragments, in and out.
 //!
-//! [`import`] turns the fragments that another tool wrote into a shard set of the same code,
-//! [`export`] the other way. What passes between the two is the file itself: importing reads its
-//! bytes from the data fragments, computing what is missing, and encodes them; exporting decodes
-//! and lays them out as the tool does, parity from the same matrix. So nothing here knows the shard
-//! format, and a tool's format is no more than how it names fragments, what it puts before their
-//! payload, and how it spreads a file over them (`layout`): one file each, behind the trait
-//! `Foreign`.
+//! [`import`] turns the fragments that another tool wrote into a shard set of the same code, and
+//! [`export`] turns shards into fragments. What passes between the two is the file itself.
+//! Importing reads its bytes from the data fragments, computes the missing ones, and encodes them.
+//! Exporting decodes the file and lays it out as the tool does, with parity from the same matrix.
+//! So nothing here knows the shard format. A tool's format is no more than the names of fragments,
+//! the header before their payload, and the spread of a file over them (`layout`). Each format has
+//! one file, behind the trait `Foreign`.
 //!
-//! Neither changes what it reads. Memory does not depend on the length of the file.
+//! Neither changes the files that it reads. The memory used does not depend on the length of the
+//! file.
 
 mod fragments;
 mod hdfs;
@@ -42,9 +43,9 @@ pub enum Format {
     Zfec,
     /// The files `NAME.0`, `NAME.1`, … of klauspost/reedsolomon's simple encoder.
     Klauspost,
-    /// Files of the same kind, with any code in the word layout.
+    /// Files named as for [`Format::Klauspost`], with any code in the word layout.
     Isal,
-    /// Files of the same kind with the cells of HDFS's erasure-coded blocks.
+    /// Files named as for [`Format::Klauspost`], with the cells of HDFS's erasure-coded blocks.
     Hdfs,
     /// The files of Jerasure's example `encoder`, with all of its techniques.
     Jerasure,
@@ -62,34 +63,34 @@ impl Format {
     }
 }
 
-/// What fragments do not say themselves.
+/// Facts that fragments do not tell.
 #[derive(Debug, Clone, Default)]
 pub struct Hints {
     /// The code.
     pub code: Option<Spec>,
-    /// The bytes of the file.
+    /// Number of bytes of the file.
     pub length: Option<u64>,
-    /// The bytes of a cell.
+    /// Number of bytes of a cell.
     pub cell: Option<u64>,
-    /// The bytes of a packet. Exporting takes those of the object if none are given.
+    /// Number of bytes of a packet. Without it, exporting takes that of the object.
     pub packet: Option<usize>,
 }
 
 impl Hints {
     fn required_code(&self) -> Result<Code> {
-        let message = "these fragments do not say which code made them; give it, as in \
+        let message = "these fragments do not tell which code made them; give the code, as in \
                        backblaze:k=10,m=4";
         let spec = self.code.as_ref().ok_or_else(|| Error::parameters(message))?;
         Ok(Code::new(spec)?)
     }
 }
 
-/// A format: how fragments are recognised, and how they are named.
+/// A format: recognises fragments, and lays out new ones.
 trait Foreign: Sync {
-    /// Finds out what these files are.
+    /// Finds out which fragments these files are.
     fn survey(&self, files: &[PathBuf], hints: &Hints) -> Result<Survey>;
 
-    /// How a file of that name and length is stored.
+    /// Plans how a file of that name and length is stored.
     fn plan(&self, code: &Code, name: &str, length: u64, hints: &Hints) -> Result<Plan>;
 }
 
@@ -98,46 +99,46 @@ struct Survey {
     code: Code,
     name: OsString,
     layout: Layout,
-    /// The bytes before a fragment's payload.
+    /// Number of bytes before a fragment's payload.
     header: u64,
-    /// The bytes of a packet, of a code in the packet layout.
+    /// Number of bytes of a packet, for a code in the packet layout.
     packet: Option<usize>,
-    /// By number.
+    /// The fragments' files, by number.
     files: Vec<Option<PathBuf>>,
-    /// What the fragments leave in doubt, if anything.
+    /// A warning of what the fragments leave in doubt.
     warning: Option<String>,
 }
 
 /// Fragments that are to be written.
 struct Plan {
     layout: Layout,
-    /// The bytes of a packet, of a code in the packet layout.
+    /// Number of bytes of a packet, for a code in the packet layout.
     packet: Option<usize>,
-    /// By number, the name of a fragment's file and what stands before its payload; all headers
-    /// are of one length.
+    /// By number, the name of a fragment's file and the header before its payload. All headers have
+    /// the same length.
     files: Vec<(String, Vec<u8>)>,
     /// Files beside the fragments.
     others: Vec<(String, Vec<u8>)>,
 }
 
-/// What importing did.
+/// The result of importing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ImportReport {
-    /// What encoding made.
+    /// The result of encoding.
     pub encoded: EncodeReport,
-    /// The fragments that were not at hand.
+    /// The numbers of the fragments that were missing.
     pub missing: Vec<usize>,
 }
 
-/// Encodes what fragments hold. The shards give no more access than all fragments do. `job` is
-/// called with their code and the name that they have, and says where shards go. Paths are
-/// fragments, or folders of them.
+/// Encodes the file that fragments hold. `paths` are fragments, or folders of them. `job` is called
+/// with the code and the name of the fragments, and returns the job of encoding, which says where
+/// shards go. The shards give no more access than all fragments do.
 ///
 /// # Errors
-/// [`ErrorKind::NotRecognised`] for files that are no fragments of the format,
-/// [`ErrorKind::TooFewShards`] when fewer than k are at hand, [`ErrorKind::DigestMismatch`] when
-/// fragments contradict each other, and as [`encode`].
+/// If the files are not fragments of the format ([`ErrorKind::NotRecognised`]), if fewer than k are
+/// at hand ([`ErrorKind::TooFewShards`]), if fragments contradict each other
+/// ([`ErrorKind::DigestMismatch`]), or as for [`encode`].
 pub fn import(
     format: Format,
     paths: &[PathBuf],
@@ -167,15 +168,15 @@ pub fn import(
     Ok(ImportReport { encoded, missing: fragments.missing() })
 }
 
-/// Makes the codec that computes fragments of a code. `packet` is the bytes of a packet, for a code
-/// in the packet layout.
+/// Creates the codec that computes fragments of a code. `packet` is the number of bytes of a
+/// packet, for a code in the packet layout.
 fn codec(code: &Code, packet: Option<usize>) -> Result<Codec> {
     let options = CodecOptions::default().threads(1);
     let options = packet.map_or(options.clone(), |packet| options.packet(packet));
     Ok(Codec::with_options(code.clone(), options)?)
 }
 
-/// The files that paths name, and those in folders, in order.
+/// Returns the files that `paths` name, and those in folders among `paths`, in order.
 fn regular_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
@@ -192,41 +193,43 @@ fn regular_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     files.sort_unstable();
     files.dedup();
     if files.is_empty() {
-        return Err(Error::new(ErrorKind::NotRecognised, "there are no files"));
+        return Err(Error::new(ErrorKind::NotRecognised, "there are no files at the given paths"));
     }
     Ok(files)
 }
 
-/// What is to be exported, how, and where to.
+/// The settings of an export.
 #[derive(Debug, Clone)]
 pub struct ExportJob {
     /// The format.
     pub format: Format,
     /// The folder for the fragments.
     pub directory: PathBuf,
-    /// What the format leaves open.
+    /// Facts that the format leaves open.
     pub hints: Hints,
-    /// Whether files of the same names are to be replaced.
+    /// Whether files of the same names are replaced.
     pub force: bool,
-    /// Whether everything is to be on the disk before the files get their names.
+    /// Whether everything is synced to the disk before the files get their names.
     pub sync: bool,
-    /// The number of threads; 0 stands for the machine's.
+    /// Number of threads; 0 means as many as the machine runs at once.
     pub threads: usize,
 }
 
-/// Decodes an object into fragments of another tool; returns their files, which give no more access
-/// than the file did that was encoded. On an error nothing is
-/// left but what was there before.
+/// Decodes an object into fragments of another tool, and returns their files. These give no more
+/// access than the file that was encoded. On an error, everything is as it was before.
 ///
 /// # Errors
-/// [`ErrorKind::Parameters`] when the format cannot hold the object or its code,
-/// [`ErrorKind::Exists`] when files are not to be replaced, and as [`decode`].
+/// If the format cannot hold the object or its code ([`ErrorKind::Parameters`]), if files exist
+/// that must not be replaced ([`ErrorKind::Exists`]), or as for [`decode`].
 pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Result<Vec<PathBuf>> {
     let name = object.name().to_str().ok_or_else(|| {
-        Error::parameters(format!("{}: the name is not UTF-8", shown(object.name())))
+        Error::parameters(format!(
+            "{}: the name of an exported object must be UTF-8",
+            shown(object.name())
+        ))
     })?;
     let length = object.length().ok_or_else(|| {
-        Error::too_few(format!("{}: no shard is left that states the object's length", shown(name)))
+        Error::too_few(format!("{}: no readable shard states the object's length", shown(name)))
     })?;
     let packet = Some(job.hints.packet.unwrap_or(object.packet()));
     let hints = Hints { packet, ..job.hints.clone() };
@@ -261,7 +264,7 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     Ok(fragments.into_iter().chain(others).collect())
 }
 
-/// Refuses early what would be refused in the end.
+/// Refuses before the work what [`commit`] would refuse after it.
 fn refuse_existing<'a>(
     job: &ExportJob,
     mut paths: impl Iterator<Item = &'a PathBuf>,
@@ -272,12 +275,13 @@ fn refuse_existing<'a>(
     }
 }
 
-/// The name of a file as text; fragments' names are told apart by their ends.
+/// Returns the name of a file as text. Fragments are told apart by the ends of their names, so a
+/// name that is not UTF-8 counts as empty.
 fn file_name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
-/// Puts files in the order of their numbers, which must differ and be below `count`.
+/// Puts files in the order of their numbers, which must differ and be less than `count`.
 fn by_number(
     count: usize,
     numbered: impl IntoIterator<Item = (usize, PathBuf)>,
@@ -302,24 +306,25 @@ fn not_recognised(path: &Path, why: &str) -> Error {
     Error::new(ErrorKind::NotRecognised, format!("{}: {why}", shown(path)))
 }
 
-/// The number of data nodes of a code in the word layout.
+/// Returns the number of data nodes of a code in the word layout.
 fn data_nodes(code: &Code) -> Result<usize> {
     code.symbols().map(|symbols| symbols.data_nodes()).ok_or_else(|| {
         Error::parameters(format!(
-            "{}: other tools' fragments are words; use a code in the word layout",
+            "{}: other tools' fragments are in words; use a code in the word layout",
             code.spec()
         ))
     })
 }
 
-/// Refuses a code of another family than those.
+/// Refuses a code whose family is not in `families`.
 fn expect_family(code: &Code, families: &[&str]) -> Result<()> {
     if families.contains(&code.spec().family()) {
         return Ok(());
     }
     Err(Error::parameters(format!(
-        "{} is not a code of this format, which takes {}; decode, and encode with that",
-        code.spec(),
-        families.join(", ")
+        "a code of this format must be one of {}; got {}; to change the code, decode the object and \
+         encode it again",
+        families.join(", "),
+        code.spec()
     )))
 }

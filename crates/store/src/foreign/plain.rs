@@ -1,9 +1,10 @@
-//! Plain fragments: `NAME.0`, `NAME.1`, …, each a contiguous part of the file or parity.
+//! Plain fragments: `NAME.0`, `NAME.1`, …, each of which is a contiguous part of the file, or
+//! parity.
 //!
-//! This is what the simple encoder among the examples of klauspost/reedsolomon writes
+//! The simple encoder among the examples of klauspost/reedsolomon writes them
 //! (github.com/klauspost/reedsolomon, `examples/simple-encoder.go`): `Split` cuts a file into k
-//! equal parts and pads the last with zeros. The fragments tell neither k nor the file's length:
-//! without a given one, the padding is taken for a part of the file.
+//! equal parts and pads the last with zeros. The fragments tell neither k nor the file's length. If
+//! no length is given, the padding counts as a part of the file.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use crate::foreign::{
 };
 
 pub(super) struct Plain {
-    /// The one family, if there is only one.
+    /// The only family, if the format takes only one.
     pub family: Option<&'static str>,
 }
 
@@ -32,14 +33,15 @@ impl Foreign for Plain {
         let length = hints.length.unwrap_or(most);
         if length > most {
             return Err(Error::parameters(format!(
-                "{k} data fragments of {part} bytes hold {most} bytes, not {length}"
+                "the length must be at most {most} bytes, as {k} data fragments of {part} bytes \
+                 hold; got {length}"
             )));
         }
         let layout = Layout { k, length, cell: part.max(1), last: Last::Even(part.max(1)) };
         let warning = hints.length.is_none().then(|| {
             format!(
                 "these fragments do not tell the length of the file: all {most} bytes are kept, with \
-                 the zeros that pad the last ones, if any; give the length (--length) to leave them out"
+                 any zeros that pad the end; give the length (--length) to leave the padding out"
             )
         });
         Ok(Survey { code, name, layout, header: 0, packet: None, files, warning })
@@ -48,7 +50,7 @@ impl Foreign for Plain {
     fn plan(&self, code: &Code, name: &str, length: u64, _: &Hints) -> Result<Plan> {
         self.expect_family(code)?;
         let k = data_nodes(code)?;
-        // Whole words in every fragment.
+        // Every fragment is a whole number of words.
         let word = code.symbols().map_or(1, |symbols| u64::from(symbols.field().width()) / 8);
         let cell = length.div_ceil(k as u64).next_multiple_of(word).max(word);
         let layout = Layout { k, length, cell, last: Last::Even(cell) };
@@ -62,12 +64,12 @@ impl Plain {
     }
 }
 
-/// Names without headers.
+/// Returns the names of all fragments, without headers.
 pub(super) fn names(name: &str, code: &Code) -> Vec<(String, Vec<u8>)> {
     (0..code.node_count()).map(|number| (format!("{name}.{number}"), Vec::new())).collect()
 }
 
-/// Reads the numbers of `NAME.<i>`; all have one name.
+/// Reads the name that all `files` have in common, and their numbers: they are called `NAME.<i>`.
 pub(super) fn numbered(
     files: &[PathBuf],
     count: usize,
@@ -77,12 +79,12 @@ pub(super) fn numbered(
     for path in files {
         let parsed = file_name(path).rsplit_once('.');
         let Some((name, number)) = parsed.and_then(|(n, i)| Some((n, i.parse().ok()?))) else {
-            return Err(not_recognised(path, "fragments are called NAME.<i>"));
+            return Err(not_recognised(path, "the name of a fragment must be NAME.<i>"));
         };
         if *found.get_or_insert(name) != name {
             return Err(not_recognised(
                 path,
-                "fragments of two files are given; name those of one",
+                "fragments of two files are given; give those of one file",
             ));
         }
         numbered.push((number, path.clone()));
@@ -90,7 +92,7 @@ pub(super) fn numbered(
     Ok((found.unwrap_or_default().into(), by_number(count, numbered)?))
 }
 
-/// The length of the fragments, of which those that are at hand must have the same.
+/// Returns the length of the fragments, which must be the same for all that are at hand.
 fn common_length(files: &[Option<PathBuf>]) -> Result<u64> {
     let lengths = lengths(files)?;
     let mut found = lengths.iter().flatten();
@@ -98,13 +100,12 @@ fn common_length(files: &[Option<PathBuf>]) -> Result<u64> {
     match found.find(|&&length| length != first) {
         None => Ok(first),
         Some(other) => Err(Error::parameters(format!(
-            "fragments have {first} and {other} bytes; all have the same unless they are damaged: \
-             leave those out"
+            "fragments must have equal lengths; got {first} and {other} bytes; leave out damaged ones"
         ))),
     }
 }
 
-/// The lengths of the files that are at hand.
+/// Returns the lengths of the files that are at hand.
 pub(super) fn lengths(files: &[Option<PathBuf>]) -> Result<Vec<Option<u64>>> {
     let length = |path: &PathBuf| match path.metadata() {
         Ok(metadata) => Ok(metadata.len()),

@@ -1,4 +1,4 @@
-//! A file's bytes into fragments: data as it comes, then parity from the data.
+//! The writing of fragments: data as it comes, then parity from the data.
 
 use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use crate::shard::place::Pending;
 pub(crate) struct Spread {
     files: Arc<Vec<Pending>>,
     layout: Layout,
-    /// The bytes before a fragment's payload.
+    /// Number of bytes before a fragment's payload.
     header: u64,
 }
 
 impl Spread {
-    /// Spreads a file over `files`, all of which begin with a header of `header` bytes.
+    /// Creates a spread of a file over `files`, all of which begin with a header of `header` bytes.
     pub fn new(files: Vec<Pending>, layout: Layout, header: u64) -> Self {
         Self { files: Arc::new(files), layout, header }
     }
 
-    /// Takes the file's bytes.
+    /// Returns a writer that takes the file's bytes in order.
     pub fn writer(&self) -> impl Write + Send + use<> {
         let spread = self.clone();
         Writer { runs: self.layout.runs(), run: None, spread }
     }
 
-    /// Writes the parity, and what pads the data; the files are then complete.
+    /// Writes the parity and the padding of the data, and returns the complete files.
     pub fn finish(self, codec: &Codec) -> Result<Vec<Pending>> {
         for (number, file) in self.files.iter().enumerate() {
             file.set_length(self.header + self.layout.fragment_length(number))?;
@@ -66,11 +66,11 @@ impl Spread {
     }
 }
 
-/// See [`Spread::writer`].
+/// The writer that [`Spread::writer`] returns.
 struct Writer<I> {
     spread: Spread,
     runs: I,
-    /// What is left of the current run.
+    /// The rest of the current run.
     run: Option<Run>,
 }
 

@@ -1,16 +1,16 @@
 //! The share files of zfec's command line.
 //!
 //! `zfec` (github.com/tahoe-lafs/zfec, `zfec/filefec.py`) encodes 4096 bytes of every share at a
-//! time; what is left in the end is divided evenly, with less than k bytes of padding. Share i of n
-//! is called `PREFIX.<i>_<n>.fec`, both with the digits of n, and begins with a header of two to
-//! four bytes, a string of bits that is most significant first and padded with zeros:
+//! time. The rest at the end is divided evenly, with less than k bytes of padding. Share i of n is
+//! called `PREFIX.<i>_<n>.fec`; both numbers have as many digits as n. A share begins with a header
+//! of two to four bytes: a string of bits, most significant first and padded with zeros.
 //!
-//! | bits | what |
+//! | bits | field |
 //! | --- | --- |
 //! | 8 | n - 1 |
-//! | those of a number below n | k - 1 |
-//! | those of a number below k | the bytes of padding |
-//! | those of a number below n | the number of the share |
+//! | as many as a number below n takes | k - 1 |
+//! | as many as a number below k takes | the number of bytes of padding |
+//! | as many as a number below n takes | the number of the share |
 
 use std::fs::File;
 use std::io::Read;
@@ -25,15 +25,15 @@ use crate::foreign::{
 };
 use crate::shown::shown;
 
-/// The bytes of a share that zfec encodes at a time.
+/// Number of bytes of a share that zfec encodes at a time.
 const CELL: u64 = 4096;
 
-/// The longest header.
+/// Length of the longest header, in bytes.
 const HEADER: usize = 4;
 
 pub(super) struct Zfec;
 
-/// What a share's header says.
+/// The fields of a share's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Header {
     n: u32,
@@ -42,13 +42,13 @@ struct Header {
     share: u32,
 }
 
-/// The bits of a number below `count`.
+/// Returns the number of bits that a number below `count` takes.
 fn bits_below(count: u32) -> u32 {
     count.next_power_of_two().ilog2()
 }
 
 impl Header {
-    /// Its fields with their widths, in order.
+    /// Returns the fields with their widths in bits, in order.
     fn fields(&self) -> [(u32, u32); 4] {
         let Self { n, k, padding, share } = *self;
         let (n_bits, k_bits) = (bits_below(n), bits_below(k));
@@ -68,7 +68,7 @@ impl Header {
         (bits << (64 - used)).to_be_bytes()[..self.length()].to_vec()
     }
 
-    /// Reads the header of a share that begins so; `None` if none does.
+    /// Reads the header of a share that begins with `start`. Returns `None` if no header does.
     fn parse(start: [u8; HEADER]) -> Option<Self> {
         let mut left = u64::from(u32::from_be_bytes(start)) << 32;
         let mut take = |width: u32| {
@@ -92,7 +92,7 @@ impl Header {
         start.resize(HEADER, 0);
         let header = start.try_into().ok().and_then(Self::parse);
         let header = header.filter(|header| header.length() <= given);
-        header.ok_or_else(|| not_recognised(path, "it has no zfec header with k below n"))
+        header.ok_or_else(|| not_recognised(path, "it does not begin with a zfec header"))
     }
 }
 
@@ -102,7 +102,7 @@ impl Foreign for Zfec {
         let (first, path) = (headers[0], &files[0]);
         let same = |header: &Header| Header { share: first.share, ..*header } == first;
         if let Some(other) = headers.iter().position(|header| !same(header)) {
-            let why = format!("its header is not of the same file as that of {}", shown(path));
+            let why = format!("its header and that of {} are of different files", shown(path));
             return Err(not_recognised(&files[other], &why));
         }
         let Header { n, k, padding, .. } = first;
@@ -137,7 +137,7 @@ fn layout(k: u32, length: u64) -> Layout {
     Layout { k: k as usize, length, cell: CELL, last: Last::Even(1) }
 }
 
-/// A share's name without what zfec adds.
+/// Returns a share's name without the end that zfec adds.
 fn prefix(path: &Path) -> &str {
     let name = file_name(path);
     let stem = name.strip_suffix(".fec").unwrap_or(name);

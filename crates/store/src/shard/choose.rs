@@ -1,4 +1,4 @@
-//! Telling objects apart: which of them a name or an id means, and what messages call each.
+//! The identification of objects: which object a name or an id means, and how messages call each.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -7,22 +7,22 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::shard::object::{Inventory, Object};
 use crate::shown::shown;
 
-/// The fewest digits of an id that name an object.
+/// The fewest digits of an id that a user can name an object by.
 const FEWEST_DIGITS: usize = 4;
 
 /// The fewest digits of an id that messages show.
 const SHOWN_DIGITS: usize = 8;
 
-/// The digits of a whole id.
+/// Number of digits of a whole id.
 const ALL_DIGITS: usize = 32;
 
 impl Inventory {
-    /// Returns the object with this name or, if no object has it, with an id that begins with these
-    /// digits, at least four. Without either, returns the only object.
+    /// Returns the object that is named `wanted` or, if there is none, the object whose id begins
+    /// with these digits (at least four). Without `wanted`, returns the only object.
     ///
     /// # Errors
-    /// If there is none, [`ErrorKind::NotRecognised`]; if there are several,
-    /// [`ErrorKind::Ambiguous`]. The message lists the objects that are to be chosen from.
+    /// If there is no such object ([`ErrorKind::NotRecognised`]), or if there are several
+    /// ([`ErrorKind::Ambiguous`]). The message lists the objects to choose from.
     pub fn choose(&self, wanted: Option<&OsStr>) -> Result<&Object> {
         let all = || self.objects.iter().collect::<Vec<_>>();
         let found = wanted.map_or_else(all, |wanted| self.meant_by(wanted));
@@ -30,14 +30,19 @@ impl Inventory {
             ([object], _) => Ok(object),
             ([], Some(wanted)) if !self.objects.is_empty() => Err(Error::new(
                 ErrorKind::NotRecognised,
-                format!("there is no object {}, but{}", shown(wanted), list(&all())),
+                format!(
+                    "there is no object {}; the objects found are:{}",
+                    shown(wanted),
+                    list(&all())
+                ),
             )),
-            ([], _) => Err(Error::new(ErrorKind::NotRecognised, "there is no shard to be read")),
+            ([], _) => Err(Error::new(ErrorKind::NotRecognised, "no readable shard was found")),
             (several, _) => Err(Error::new(ErrorKind::Ambiguous, ambiguity(several, wanted))),
         }
     }
 
-    /// The objects of this name; where there is none, those whose ids begin so.
+    /// Returns the objects of this name or, if there are none, the objects whose ids begin with
+    /// these digits.
     fn meant_by(&self, wanted: &OsStr) -> Vec<&Object> {
         let named: Vec<&Object> = self.objects.iter().filter(|o| o.name() == wanted).collect();
         match (named.is_empty(), digits(wanted)) {
@@ -50,7 +55,7 @@ impl Inventory {
     }
 }
 
-/// The beginning of an id, if the text may be one.
+/// Returns the beginning of an id in lower case, if the text can be one.
 fn digits(text: &OsStr) -> Option<String> {
     let text = text.to_str()?;
     let is_id = text.len() >= FEWEST_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -75,7 +80,7 @@ fn list(objects: &[&Object]) -> String {
     objects.iter().map(|o| format!("\n  {} {}", o.id(), shown(o.name()))).collect()
 }
 
-/// Gives the objects whose names look alike as many digits of their ids as tell them apart.
+/// Gives each object whose name looks like another's enough digits of its id to tell them apart.
 pub(super) fn tell_apart(objects: &mut [Object]) {
     let mut names: HashMap<String, usize> = HashMap::new();
     for object in objects.iter() {
@@ -89,8 +94,8 @@ pub(super) fn tell_apart(objects: &mut [Object]) {
     }
 }
 
-/// The shortest beginning of an id that no other has, but no fewer digits than are shown. Of an id
-/// that is there twice, all of it.
+/// Returns the shortest beginning of an id that no other id shares, but at least [`SHOWN_DIGITS`]
+/// digits. If an id occurs twice, returns all of it.
 fn unique_prefix(sorted: &[String], id: &str) -> String {
     let shared = |other: &String| id.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     let place = sorted.partition_point(|other| other.as_str() < id);

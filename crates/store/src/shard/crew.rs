@@ -1,8 +1,9 @@
-//! Threads that share out the segments of an object.
+//! Threads that share the segments of an object.
 //!
-//! All workers of a [`Crew`] do the same: take the next segment, read, compute, write. What must
-//! happen in the order of the object (hashing it, writing it to a pipe) they do in turn, each
-//! waiting for the segment before its own. The first error stops all.
+//! All workers of a [`Crew`] do the same: each takes the next segment, reads, computes, and writes.
+//! Work that must follow the order of the object (hashing it, writing it to a pipe) is done in
+//! turns: a worker waits until the previous segment's turn is over. The first error stops all
+//! workers.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,7 @@ use std::thread;
 
 use crate::error::{Error, Result};
 
-/// Some threads and a value that they visit in turn.
+/// A group of threads, and a value that they visit in turn.
 #[derive(Debug)]
 pub(crate) struct Crew<T> {
     line: Mutex<Line<T>>,
@@ -27,15 +28,15 @@ struct Line<T> {
 }
 
 impl<T: Send> Crew<T> {
-    /// Runs `work` on up to so many threads, each until it returns, and gives back the value.
+    /// Runs `work` on up to `threads` threads until each returns, and returns the value.
     ///
     /// # Errors
-    /// The first error of any thread.
+    /// If any thread fails; the first error is returned.
     pub fn run(threads: usize, value: T, work: impl Fn(&Self) -> Result<()> + Sync) -> Result<T> {
         let line = Mutex::new(Line { next: 0, error: None, value });
         let crew = Self { line, moved: Condvar::new(), stopped: AtomicBool::new(false) };
         thread::scope(|scope| {
-            // Where the system has no more threads, fewer do the same work.
+            // If the system has no more threads, fewer do the same work.
             let spawn = |_| thread::Builder::new().spawn_scoped(scope, || crew.work_once(&work));
             let hands: Vec<_> = (1..threads).map_while(|hand| spawn(hand).ok()).collect();
             crew.work_once(&work);
@@ -55,11 +56,11 @@ impl<T: Send> Crew<T> {
         drop(stop_if_panicking);
     }
 
-    /// Waits until all turns before this one are over and takes it. Turns are numbered from 0
-    /// and every one is to be taken.
+    /// Waits until all earlier turns are over, and then runs `act`. Turns are numbered from 0, and
+    /// every one must be taken.
     ///
     /// # Errors
-    /// That of `act`; [`crate::ErrorKind::Cancelled`] when the crew has stopped.
+    /// If `act` fails, or if the crew has stopped ([`crate::ErrorKind::Cancelled`]).
     pub fn in_turn<R>(&self, turn: u64, act: impl FnOnce(&mut T) -> Result<R>) -> Result<R> {
         let mut line = self.lock();
         while line.next != turn && !self.is_stopped() {
@@ -68,14 +69,14 @@ impl<T: Send> Crew<T> {
         if self.is_stopped() {
             return Err(Error::cancelled());
         }
-        // After an error nobody else may come: this worker is about to stop the crew.
+        // After an error the turn does not advance: this worker is about to stop the crew.
         let result = act(&mut line.value)?;
         line.next += 1;
         self.moved.notify_all();
         Ok(result)
     }
 
-    /// Whether a worker should give up.
+    /// Whether the crew has stopped, so that a worker should give up.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
@@ -93,7 +94,7 @@ impl<T: Send> Crew<T> {
     }
 }
 
-/// Wakes the others when this thread panics, so that the panic is seen instead of a standstill.
+/// Stops the crew when this thread panics, so that the panic surfaces instead of a deadlock.
 struct StopIfPanicking<'a, T: Send>(&'a Crew<T>);
 
 impl<T: Send> Drop for StopIfPanicking<'_, T> {

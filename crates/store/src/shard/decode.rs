@@ -16,42 +16,44 @@ use crate::shard::segment::Segment;
 use crate::shard::sources::{Depth, FileReport, Sources};
 use crate::shown::shown;
 
-/// Where a decoded object goes.
+/// The destination of a decoded object.
 pub enum DecodeTarget {
-    /// A file, which appears under its name when all of it is there and has the right digest. A
-    /// path that exists and is no regular file, such as `/dev/null`, is written to as it is.
+    /// A file, which appears under its name once it is complete and has the right digest. If the
+    /// path is not a regular file, such as `/dev/null`, it is written to directly.
     File {
         /// The path.
         path: PathBuf,
-        /// Whether a file that exists is to be replaced.
+        /// Whether an existing file is replaced.
         force: bool,
-        /// Whether the file is to be on the disk before it gets its name.
+        /// Whether the file is synced to the disk before it gets its name.
         sync: bool,
-        /// What the file gets of the mode and the time that are stored.
+        /// The part of the stored mode and time that the file gets.
         preserve: Preserve,
     },
-    /// A pipe or the like. When the final digest is wrong, the bytes have left already.
+    /// A pipe or another stream. If the digest turns out wrong at the end, the bytes have been
+    /// written already.
     Writer(Box<dyn Write + Send>),
 }
 
 impl DecodeTarget {
-    /// A file with the usual settings: nothing replaced, synced, mode and time restored.
+    /// Creates a file target with the usual settings: existing files stay, the new one is synced,
+    /// and mode and time are restored.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         let preserve = Preserve::default();
         Self::File { path: path.into(), force: false, sync: true, preserve }
     }
 }
 
-/// What a decoded file gets of the mode and the time of the source, where these are stored. If it
-/// gets a mode, only its owner can open it before it is complete.
+/// The part of the source's mode and time that a decoded file gets, if these are stored. If it gets
+/// a mode, only its owner can open it until it is complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Preserve {
-    /// Nothing: it is like any new file.
+    /// Neither: the file is like any new file.
     Nothing,
     /// The permissions and the time.
     #[default]
     Usual,
-    /// The set-user-ID, set-group-ID and sticky bits as well.
+    /// The permissions, the time, and the set-user-ID, set-group-ID and sticky bits.
     Special,
 }
 
@@ -77,7 +79,7 @@ impl std::fmt::Debug for DecodeTarget {
     }
 }
 
-/// What decoding found.
+/// The result of decoding.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DecodeReport {
@@ -85,21 +87,22 @@ pub struct DecodeReport {
     pub object: ObjectId,
     /// Its length in bytes.
     pub length: u64,
-    /// Its digest, which is that of the bytes.
+    /// Its digest, which the decoded bytes have.
     pub digest: Digest,
     /// The indices of shards without a file.
     pub missing: Vec<usize>,
-    /// The files in which damage was met; what was not needed has not been read.
+    /// The files in which damage was found. Parts that were not needed have not been read.
     pub damaged: Vec<FileReport>,
 }
 
-/// Gives back an object. `progress` gets the object's bytes as they are done.
+/// Decodes an object. `progress` gets the number of the object's bytes as they are done.
 ///
 /// # Errors
-/// [`ErrorKind::TooFewShards`] when more is lost than can be recovered,
-/// [`ErrorKind::DigestMismatch`] when the bytes are not those that were encoded,
-/// [`ErrorKind::Exists`] when the target is not to be replaced, [`ErrorKind::Io`], also where what
-/// is lacking may be in files that could not be opened.
+/// If more is lost than can be recovered ([`crate::ErrorKind::TooFewShards`]), if the bytes differ
+/// from those that were encoded ([`crate::ErrorKind::DigestMismatch`]), if the target exists and
+/// must not be replaced ([`crate::ErrorKind::Exists`]), or if reading or writing fails
+/// ([`crate::ErrorKind::Io`]). The last kind is also used if the missing bytes may be in files that
+/// could not be opened.
 pub fn decode(
     object: &Object,
     target: DecodeTarget,
@@ -129,7 +132,7 @@ pub fn decode(
     })
 }
 
-/// What happens in the order of the object.
+/// The work that follows the order of the object: hashing, and writing to a stream.
 struct Ordered {
     hasher: blake3::Hasher,
     stream: Option<Box<dyn Write + Send>>,
@@ -181,12 +184,12 @@ fn work(
     Ok(())
 }
 
-/// Refuses bytes that have another digest than the shards state.
+/// Refuses a digest that differs from the one that the shards state.
 pub(crate) fn check_digest(object: &Object, digest: Digest) -> Result<()> {
     match object.digest() {
         Some(stated) if stated != digest => Err(Error::digest(format!(
-            "{}: all blocks that were read are intact, yet the object's digest is {digest}, and not \
-             {stated} as its shards state",
+            "{}: all blocks that were read are intact, but the object's digest must be {stated}, as \
+             its shards state; got {digest}",
             object.label()
         ))),
         _ => Ok(()),
@@ -218,14 +221,14 @@ impl Target {
             Ok(_) if !force => {
                 Err(Error::exists(format!("{} exists; force replaces it", shown(&path))))
             }
-            // What a link leads to is replaced, not the link.
+            // The target of a link is replaced, not the link.
             Ok(_) => {
                 let path = fs::canonicalize(&path)
                     .map_err(|error| Error::io("resolving", &path, &error))?;
                 create(path)
             }
             Err(_) if path.file_name().is_none() => {
-                Err(Error::parameters(format!("{} is not the name of a file", shown(&path))))
+                Err(Error::parameters(format!("{} must be the name of a file", shown(&path))))
             }
             Err(_) => create(path),
         }

@@ -20,42 +20,44 @@ use crate::shard::segment::{BlockId, Segment};
 use crate::shown::{counted, shown};
 use crate::system::name_bytes;
 
-/// What is to be encoded, how, and where to.
+/// The settings of an encoding.
 #[derive(Debug, Clone)]
 pub struct EncodeJob {
     /// The code.
     pub code: Code,
-    /// The bytes of a packet. By default [`paritas::DEFAULT_PACKET`], or fewer where the object does
-    /// not fill a stripe of these. (Blocks of an LT code may be shorter than any packet.)
+    /// Number of bytes of a packet. The default is [`paritas::DEFAULT_PACKET`], or fewer if the
+    /// object does not fill one stripe of these. (Blocks of an LT code may be shorter than any
+    /// packet.)
     pub packet: Option<usize>,
-    /// About how many bytes of a shard a block is to have; at least one stripe's. The most bytes of
-    /// a block of an LT code.
+    /// Wanted number of bytes of a shard's block, at least one stripe's. For an LT code, the most
+    /// bytes of a block.
     pub block_bytes: usize,
     /// The object's base name.
     pub name: OsString,
-    /// The object's id; a random one if none is given.
+    /// The object's id. Without it, a random id is drawn.
     pub object: Option<ObjectId>,
-    /// Shard i goes to directory i modulo their number. They must exist.
+    /// The directories that shards are written to, which must exist. Shard i goes to the directory
+    /// with the index i modulo their number.
     pub directories: Vec<PathBuf>,
-    /// The length of the source, where it is known.
+    /// The length of the source, if it is known.
     pub length_hint: Option<u64>,
-    /// Mode and time of the source, which are stored, and its owner. New shards never give more
+    /// Mode, time and owner of the source. Mode and time are stored. New shards never give more
     /// access than the source: they get its mode (without execution, and less the umask), and its
     /// owner if the process may give files away.
     pub attributes: Attributes,
-    /// Whether shards of that name that are in the directories are to be replaced.
+    /// Whether shards of that name that are in the directories are replaced.
     pub force: bool,
-    /// Whether everything is to be on the disk before the shards get their names.
+    /// Whether everything is synced to the disk before the shards get their names.
     pub sync: bool,
-    /// The number of threads; 0 stands for the machine's.
+    /// Number of threads; 0 means as many as the machine runs at once.
     pub threads: usize,
-    /// How the code is run on this machine. What is stored does not depend on it; packet and
-    /// threads are those of the job.
+    /// The way the code is run on this machine. The stored bytes do not depend on it. Packet and
+    /// threads are taken from the job instead.
     pub options: CodecOptions,
 }
 
 impl EncodeJob {
-    /// A job with the usual settings: synced, nothing replaced.
+    /// Creates a job with the usual settings: shards are synced, and existing ones stay.
     pub fn new(code: Code, name: impl Into<OsString>, directories: Vec<PathBuf>) -> Self {
         Self {
             code,
@@ -74,7 +76,7 @@ impl EncodeJob {
     }
 }
 
-/// What encoding made.
+/// The result of encoding.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct EncodeReport {
@@ -84,21 +86,22 @@ pub struct EncodeReport {
     pub length: u64,
     /// Its digest.
     pub digest: Digest,
-    /// The shards' files by index; of a code with stages, those of the first.
+    /// The shards' files by index. If the code has stages, those of the first stage.
     pub shards: Vec<PathBuf>,
-    /// The bytes of all shard files.
+    /// Number of bytes of all shard files.
     pub stored: u64,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// Encodes all that a source gives. `progress` gets the source's bytes as they are done.
+/// Encodes all bytes of `source`. `progress` gets the number of the source's bytes as they are
+/// done.
 ///
-/// On an error nothing is left but what was there before.
+/// On an error, everything is as it was before.
 ///
 /// # Errors
-/// If the job cannot be done ([`EncodeJob::prepare`] says why), or if reading or writing fails
-/// ([`Preparation::run`]).
+/// If the job cannot be done (see [`EncodeJob::prepare`]), or if reading or writing fails (see
+/// [`Preparation::run`]).
 pub fn encode(
     job: &EncodeJob,
     source: impl Read + Send,
@@ -107,7 +110,7 @@ pub fn encode(
     job.prepare()?.run(source, progress)
 }
 
-/// A job that can be done, as far as can be told before anything is read or written.
+/// A job that can be done, as far as this is known before anything is read or written.
 #[derive(Debug)]
 pub struct Preparation<'a> {
     job: &'a EncodeJob,
@@ -117,16 +120,16 @@ pub struct Preparation<'a> {
     paths: Vec<PathBuf>,
 }
 
-/// How much an object will take.
+/// The space that an object will take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Expectation {
-    /// The bytes of the object.
+    /// Number of bytes of the object.
     pub length: u64,
-    /// The bytes of all shard files together.
+    /// Number of bytes of all shard files together.
     pub stored: u64,
-    /// The bytes among these that the code makes of the object's: its n / k times as many. The
-    /// others are headers, checksums and padding.
+    /// Number of these bytes that the code makes: n / k times the object's. The others are headers,
+    /// checksums and padding.
     pub coded: u64,
 }
 
@@ -134,15 +137,16 @@ impl EncodeJob {
     /// Checks the job, without reading or writing anything.
     ///
     /// # Errors
-    /// [`ErrorKind::Parameters`] if it cannot be done, [`ErrorKind::Exists`] if shards of that name
-    /// are there and not to be replaced, [`ErrorKind::Io`] if a directory cannot be read.
+    /// If the job cannot be done ([`ErrorKind::Parameters`]), if shards of that name exist and must
+    /// not be replaced ([`ErrorKind::Exists`]), or if a directory cannot be read
+    /// ([`ErrorKind::Io`]).
     pub fn prepare(&self) -> Result<Preparation<'_>> {
         let (geometry, identity) = shape(self)?;
         let paths = shard_paths(self, &geometry, &identity)?;
         let old = existing(&self.directories, &self.name)?;
         if let (Some(first), false) = (old.first(), self.force) {
             return Err(Error::exists(format!(
-                "{} of that name exist already, such as {}; force replaces them",
+                "{} of that name already exist, such as {}; force replaces them",
                 counted(old.len(), "shard file"),
                 shown(first)
             )));
@@ -153,7 +157,8 @@ impl EncodeJob {
 }
 
 impl Preparation<'_> {
-    /// Returns how much the object will take, if its length is known and files can be so long.
+    /// Returns the space that the object will take. Returns `None` if its length is unknown, or if
+    /// files cannot be that long.
     pub fn expectation(&self) -> Option<Expectation> {
         let (geometry, length) = (&self.geometry, self.job.length_hint?);
         let extent = geometry.extent(length);
@@ -171,11 +176,12 @@ impl Preparation<'_> {
         Some(Expectation { length, stored, coded: u64::try_from(coded).ok()? })
     }
 
-    /// Encodes all that a source gives, as [`encode`] does.
+    /// Encodes all bytes of `source`, as [`encode`] does.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if reading or writing fails, [`ErrorKind::Exists`] if another process has
-    /// written shards of that name by now, [`ErrorKind::Memory`].
+    /// If reading or writing fails ([`ErrorKind::Io`]), if another process has written shards of
+    /// that name in the meantime ([`ErrorKind::Exists`]), or if there is no memory for a segment
+    /// ([`ErrorKind::Memory`]).
     pub fn run(self, source: impl Read + Send, progress: Progress<'_>) -> Result<EncodeReport> {
         let Self { job, geometry, identity, paths } = self;
         let access = Access::of_shards(&job.attributes);
@@ -190,7 +196,7 @@ impl Preparation<'_> {
         let mut warnings: Vec<String> =
             placement.warning(&geometry, 1, job.directories.len()).into_iter().collect();
         if let Some(hint) = job.length_hint.filter(|&hint| hint != total.length) {
-            warnings.push(format!("the source had {} bytes, not {hint} as expected", total.length));
+            warnings.push(format!("the source should have {hint} bytes; got {}", total.length));
         }
         let Total { length, digest } = total;
         Ok(EncodeReport {
@@ -208,7 +214,9 @@ fn shape(job: &EncodeJob) -> Result<(Geometry, Identity)> {
     check_name(name_bytes(&job.name))
         .map_err(|how| Error::parameters(format!("{}: {how}", shown(&job.name))))?;
     if job.directories.is_empty() {
-        return Err(Error::parameters("there is no directory to write shards to"));
+        return Err(Error::parameters(
+            "at least one directory must be given to write shards to; got none",
+        ));
     }
     for directory in &job.directories {
         if !directory.is_dir() {
@@ -231,26 +239,26 @@ fn shape(job: &EncodeJob) -> Result<(Geometry, Identity)> {
     Ok((geometry, identity))
 }
 
-/// Refuses names that are taken by files that encoding did not make, which nothing replaces.
+/// Refuses names that belong to files that encoding did not make: those are never replaced.
 fn refuse_taken(paths: &[PathBuf], old: &[PathBuf], name: &OsStr) -> Result<()> {
     let old: Vec<_> = old.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
     let is_ours = |path: &PathBuf| fs::canonicalize(path).is_ok_and(|path| old.contains(&path));
     let is_taken = |path: &&PathBuf| fs::symlink_metadata(path).is_ok() && !is_ours(path);
     let Some(taken) = paths.iter().find(is_taken) else { return Ok(()) };
     let message = format!(
-        "{} exists and cannot be seen to be a shard of {}, so it is not replaced: move it away",
+        "{} exists and is not recognised as a shard of {}, so it is not replaced; move it away",
         shown(taken),
         shown(name)
     );
     Err(Error::exists(message))
 }
 
-/// The shards that are to be replaced, when all is written.
+/// Returns the shards that are to be replaced, once all new ones are written.
 fn find_old(job: &EncodeJob) -> Result<Vec<PathBuf>> {
     let old = existing(&job.directories, &job.name)?;
     match old.first() {
         Some(first) if !job.force => Err(Error::busy(format!(
-            "another process has written shards of that name meanwhile, such as {}; force \
+            "another process has written shards of that name in the meantime, such as {}; force \
              replaces them",
             shown(first)
         ))),
@@ -258,7 +266,7 @@ fn find_old(job: &EncodeJob) -> Result<Vec<PathBuf>> {
     }
 }
 
-/// Where the parts of stage 1 go. All later names must be possible too.
+/// Returns the paths of the parts of stage 1. Names of later stages must be possible, too.
 fn shard_paths(job: &EncodeJob, geometry: &Geometry, identity: &Identity) -> Result<Vec<PathBuf>> {
     let name = |part| Ok(identity.part_name(geometry, part)?.finished());
     let names = (0..geometry.part_count()).map(name).collect::<Result<Vec<_>>>()?;
@@ -267,7 +275,7 @@ fn shard_paths(job: &EncodeJob, geometry: &Geometry, identity: &Identity) -> Res
     Ok(paths.take(geometry.parts_until(1)).collect())
 }
 
-/// What all threads of an encoding share.
+/// The data that all threads of an encoding share.
 struct Encoding<'a> {
     geometry: &'a Geometry,
     identity: &'a Identity,
@@ -275,7 +283,7 @@ struct Encoding<'a> {
     files: &'a [Pending],
 }
 
-/// A source, and how far it has been read.
+/// A source, and the position that has been read.
 struct Reading<R> {
     source: R,
     segments: u64,
@@ -284,7 +292,8 @@ struct Reading<R> {
 }
 
 impl<R: Read> Reading<R> {
-    /// Fills a segment and returns its number and bytes, unless the source has ended.
+    /// Fills a segment, and returns its number and the number of bytes. Returns `None` if the
+    /// source has ended.
     fn next(&mut self, segment: &mut Segment<'_>) -> Result<Option<(u64, usize)>> {
         if self.ended {
             return Ok(None);
@@ -302,7 +311,8 @@ impl<R: Read> Reading<R> {
 }
 
 impl Encoding<'_> {
-    /// Writes all of all files; returns what the source had, and the bytes written.
+    /// Writes all files completely. Returns the total of the source, and the number of bytes
+    /// written.
     fn run(
         &self,
         job: &EncodeJob,
@@ -351,7 +361,7 @@ impl Encoding<'_> {
         Ok(())
     }
 
-    /// Writes the front headers; returns their lengths.
+    /// Writes the front headers, and returns their lengths.
     fn write_fronts(&self) -> Result<Vec<u64>> {
         let write = |(part, file): (usize, &Pending)| {
             let front = self.record(part, None)?;
@@ -361,7 +371,7 @@ impl Encoding<'_> {
         self.files.iter().enumerate().map(write).collect()
     }
 
-    /// Writes the footers; returns the bytes of all files.
+    /// Writes the footers, and returns the number of bytes of all files.
     fn write_footers(&self, fronts: &[u64], total: Total) -> Result<u64> {
         let extent = self.geometry.extent(total.length);
         let mut stored = 0;
@@ -381,5 +391,5 @@ impl Encoding<'_> {
 }
 
 fn too_long() -> Error {
-    Error::parameters("the object is longer than files can be")
+    Error::parameters("the object is too long: a shard file would have 2^63 bytes or more")
 }

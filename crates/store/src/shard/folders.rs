@@ -1,14 +1,15 @@
-//! Folders as failure domains. A folder stands for a disk or a machine: what is in it is lost
-//! together. From where the shards of an object lie follows which folders may be lost.
+//! Folders as failure domains. A folder stands for a disk or a machine, whose content is lost
+//! together. The places of an object's shards decide which folders may be lost.
 //!
-//! A folder that was given to a scan is one domain with all that is below it; another file's domain
-//! is the folder that it is in. Two paths that lead to the same folder are one domain.
+//! If a folder was given to the scan, it is one domain together with everything below it. Any other
+//! file's domain is the folder that it is in. Two paths that lead to the same folder are one
+//! domain.
 //!
-//! Whether a set of folders may be lost is decided from the shards that are left: by the code's
-//! tolerance where few enough are gone, else by the equations of what is left, which is exact for
-//! every code and for the graph of an LT code, too. The fullest folders are tried first; for codes
-//! of which any k shards are enough, theirs is the only loss to be tried. For others there may be
-//! too many sets to try all; then the answer is what is likely, and says so.
+//! Whether a set of folders may be lost is decided from the remaining shards. If few enough shards
+//! are gone, the code's tolerance gives the answer. Otherwise the equations of the remaining cells
+//! do, which is exact for every code, including the graph of an LT code. The fullest folders are
+//! tried first; if any k shards are enough, theirs is the only loss to try. For other codes there
+//! may be too many sets to try all. Then the answer is only likely, and is marked so.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,31 +24,34 @@ use crate::shard::rateless;
 use crate::shown::{counted, shown};
 use crate::system::{FileId, file_id};
 
-/// The most folders of which all sets are tried, to list those that may be lost together.
+/// The largest number of folders for which all sets are tried, to list those that may be lost
+/// together: the list has at most 20 sets.
 const FEW_FOLDERS: usize = 6;
 
-/// How many sets of folders are tried for each size, at least and at most.
+/// Lower and upper limit of the number of sets of folders that are tried for each size.
 const TRIALS: (usize, usize) = (64, 4096);
 
-/// How many cells are looked at in all trials of one size together, which takes a second at most.
+/// Number of cells that are examined in all trials of one size together, which takes a second at
+/// most.
 const TRIED_CELLS: usize = 1 << 19;
 
-/// What a new file system has in it.
+/// The folder that a new file system contains.
 const LOST_AND_FOUND: &str = "lost+found";
 
-/// Which folders may be lost together, with what is intact in them now.
+/// The folders that may be lost together, and the intact shards in each folder now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Placement {
-    /// The folders that hold intact shards, in the order of these.
+    /// The folders that hold intact shards, in the order of the shards.
     pub folders: Vec<FolderShards>,
-    /// Any this many of the folders may be lost together. 0 as well where too much is lost already.
+    /// Number of folders that may be lost, whichever they are. 0 also means that too much is lost
+    /// already.
     pub tolerance: usize,
-    /// Whether [`Self::tolerance`] is certain. Where there are too many sets of folders to try all
-    /// of them, it is what trying some has shown.
+    /// Whether [`Self::tolerance`] is certain. If there are too many sets of folders to try all, it
+    /// is the result of trying some.
     pub is_certain: bool,
     /// The largest sets of folders that may be lost together, as indices into [`Self::folders`].
-    /// `None` where there are more than a few folders.
+    /// `None` if there are more than a few folders.
     pub losable: Option<Vec<Vec<usize>>>,
 }
 
@@ -57,7 +61,7 @@ pub struct Placement {
 pub struct FolderShards {
     /// The folder.
     pub path: PathBuf,
-    /// The indices of shards that have an intact part there, ascending.
+    /// The indices of the shards that have an intact part there, ascending.
     pub shards: Vec<usize>,
 }
 
@@ -66,12 +70,12 @@ pub struct FolderShards {
 pub(crate) struct GivenFolder {
     pub path: PathBuf,
     canonical: PathBuf,
-    /// Whether nothing is in it, as in a disk that was replaced.
+    /// Whether the folder is empty, like that of a disk that was replaced.
     pub is_empty: bool,
 }
 
 impl GivenFolder {
-    /// Looks at a path, if it is a folder that can be read.
+    /// Looks at a path. Returns `None` unless it is a folder that can be read.
     pub fn look(path: &Path) -> Option<Self> {
         let names = fs::read_dir(path).ok()?.filter_map(|entry| Some(entry.ok()?.file_name()));
         let is_empty = names.into_iter().all(|name| name == LOST_AND_FOUND);
@@ -79,7 +83,7 @@ impl GivenFolder {
     }
 }
 
-/// Tells domains apart and numbers them in the order in which they are met.
+/// A numbering of domains, in the order in which they are met.
 #[derive(Debug)]
 pub(crate) struct Domains<'a> {
     given: &'a [GivenFolder],
@@ -114,15 +118,15 @@ impl<'a> Domains<'a> {
         })
     }
 
-    /// The folders that were met, by number.
+    /// Returns the folders that were met, by number.
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.known.iter().map(|(_, path)| path)
     }
 }
 
 impl Object {
-    /// The folders that were searched, and those that hold files of the object: where to look for
-    /// what has become of it.
+    /// Returns the folders that were searched, and those that hold files of the object. These are
+    /// the places in which to look for its files later.
     pub fn folders(&self) -> Vec<PathBuf> {
         let given = self.given.iter().map(|folder| folder.path.as_path());
         let files = self.parts.iter().flatten();
@@ -135,18 +139,18 @@ impl Object {
         folders
     }
 
-    /// Tells which folders may be lost, from the files that look whole: what their blocks hold is
+    /// Returns which folders may be lost, judging by the files that look whole. Their blocks are
     /// not read.
     pub fn placement(&self) -> Placement {
         self.placement_of(self.stage(), self.whole_files())
     }
 
-    /// The same with a part in one more file.
+    /// Returns [`Self::placement`] with part `part` in one more file.
     pub(crate) fn placement_with(&self, part: usize, file: &Path) -> Placement {
         self.placement_of(self.stage(), self.whole_files().chain([(part, file)]))
     }
 
-    /// The files that look whole, by part.
+    /// Returns the files that look whole, by part.
     pub(crate) fn whole_files(&self) -> impl Iterator<Item = (usize, &Path)> {
         self.parts().iter().enumerate().flat_map(move |(part, files)| {
             let whole = files.iter().filter(move |file| self.flaws(part, file).is_empty());
@@ -154,7 +158,8 @@ impl Object {
         })
     }
 
-    /// Tells which folders may be lost in a stage, where these files of parts are intact.
+    /// Returns which folders may be lost in a stage, if `files` are the intact files, each with its
+    /// part.
     pub(crate) fn placement_of<'p>(
         &self,
         stage: u8,
@@ -167,7 +172,7 @@ impl Object {
     }
 }
 
-/// Tells which folders may be lost of an object that was just encoded into some.
+/// Returns which folders may be lost of an object that was just encoded into `files`.
 pub(crate) fn encoded_placement(geometry: &Geometry, length: u64, files: &[PathBuf]) -> Placement {
     let mut domains = Domains::new(&[]);
     let place = |(part, file): (usize, &PathBuf)| (part, domains.of_file(file));
@@ -176,14 +181,15 @@ pub(crate) fn encoded_placement(geometry: &Geometry, length: u64, files: &[PathB
 }
 
 impl Placement {
-    /// Warns where fewer folders may be lost than shards (of an LT code, where no folder may be),
-    /// for an object in several folders, or in one although `wanted` are more.
+    /// Returns a warning if fewer folders may be lost than shards (for an LT code, if no folder may
+    /// be lost). The object must lie in several folders, or in one although `wanted` asks for more.
     pub(crate) fn warning(&self, geometry: &Geometry, stage: u8, wanted: usize) -> Option<String> {
         let code = geometry.code();
         let is_one = self.folders.len().max(wanted) < 2;
         let fullest = self.folders.iter().max_by_key(|folder| folder.shards.len())?;
         let tolerance = match code.graph() {
-            // What shards may be lost takes trying, which is not worth it where a folder may be.
+            // The number of shards that may be lost takes trials, which are not worth it if a
+            // folder may be lost.
             Some(graph) if !is_one && self.tolerance == 0 => {
                 let all: Vec<usize> = (0..graph.blocks()).collect();
                 rateless::tolerance(graph, code.node_count(), &all)
@@ -194,7 +200,7 @@ impl Placement {
         (!is_one && self.tolerance < tolerance).then(|| {
             let likely = if code.graph().is_some() { "likely " } else { "" };
             format!(
-                "{} share the folder {}: {} of {} may be lost together, whereas {} tolerates the \
+                "{} share the folder {}: {} of {} may be lost together, although {} tolerates the \
                  loss of {likely}any {}",
                 counted(fullest.shards.len(), "shard"),
                 shown(&fullest.path),
@@ -206,7 +212,7 @@ impl Placement {
         })
     }
 
-    /// How many folders may be lost, in words that go before "of 3 folders may be lost".
+    /// Returns how many folders may be lost, in words that precede "of 3 folders may be lost".
     pub fn tolerance_text(&self) -> String {
         match (self.tolerance, self.is_certain) {
             (0, true) => "none".to_owned(),
@@ -217,15 +223,15 @@ impl Placement {
     }
 }
 
-/// What came of trying sets of folders.
+/// The result of trying sets of folders.
 enum Trial {
     AllSurvive,
-    /// All that were tried, but there are more.
+    /// All tried sets survive, but there are more sets.
     TriedSurvive,
     SomeFail,
 }
 
-/// Where the parts of an object lie, by number of the domain.
+/// The domains that hold the parts of an object, by number of the domain.
 pub(crate) struct Spread<'a> {
     geometry: &'a Geometry,
     stage: u8,
@@ -238,7 +244,7 @@ pub(crate) struct Spread<'a> {
 }
 
 impl<'a> Spread<'a> {
-    /// The spread of these parts, each with the domain of a file of it.
+    /// Creates the spread of `files`: pairs of a part, and the domain of a file of it.
     pub fn new(
         geometry: &'a Geometry,
         stage: u8,
@@ -266,7 +272,7 @@ impl<'a> Spread<'a> {
         Placement { folders: folders.collect(), tolerance, is_certain, losable }
     }
 
-    /// How many domains may be lost, whichever they are, and whether that is certain.
+    /// Returns how many domains may be lost, whichever they are, and whether that is certain.
     pub fn tolerance(&self) -> (usize, bool) {
         let mut is_certain = true;
         for count in 1..=self.shards.len() {
@@ -279,14 +285,14 @@ impl<'a> Spread<'a> {
         (0, is_certain)
     }
 
-    /// Tries losses of this many domains, the fullest first.
+    /// Tries losses of `count` domains, the fullest first.
     fn try_losses_of(&self, count: usize) -> Trial {
         let fullest = self.fullest_first();
         let worst = &fullest[..count];
         if !self.survives(worst) {
             return Trial::SomeFail;
         }
-        // No other set of domains holds more shards.
+        // No other set of `count` domains holds more shards.
         let most: usize = worst.iter().map(|&domain| self.shards[domain].len()).sum();
         if self.is_within_tolerance(&self.holders_without(&[]), most) {
             return Trial::AllSurvive;
@@ -312,7 +318,7 @@ impl<'a> Spread<'a> {
         }
     }
 
-    /// The largest sets of domains that may be lost, where there are few.
+    /// Returns the largest sets of domains that may be lost, if there are few domains.
     fn losable(&self) -> Option<Vec<Vec<usize>>> {
         let count = self.shards.len();
         if count > FEW_FOLDERS || 1 << count > self.trials() {
@@ -328,13 +334,13 @@ impl<'a> Spread<'a> {
         Some(largest)
     }
 
-    /// Which parts are there when some domains are lost.
+    /// Returns, for each part, whether it is still there without the domains in `lost`.
     fn holders_without(&self, lost: &[usize]) -> Vec<bool> {
         let is_left = |holders: &BTreeSet<usize>| holders.iter().any(|at| !lost.contains(at));
         self.holders.iter().map(is_left).collect()
     }
 
-    /// Whether the object can be had when some domains are lost.
+    /// Whether the object survives the loss of these domains.
     fn survives(&self, lost: &[usize]) -> bool {
         let left = self.holders_without(lost);
         if !left.contains(&true) {
@@ -343,8 +349,8 @@ impl<'a> Spread<'a> {
         self.is_empty || self.is_within_tolerance(&left, 0) || self.is_solvable(&left)
     }
 
-    /// Whether the code's tolerance in any stage so far allows this many losses besides those of
-    /// parts that are gone.
+    /// Whether, in any stage so far, the code tolerates the loss of `more` shards besides those
+    /// whose parts are not in `left`.
     fn is_within_tolerance(&self, left: &[bool], more: usize) -> bool {
         if self.geometry.code().graph().is_some() {
             return false;

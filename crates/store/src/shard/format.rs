@@ -67,17 +67,17 @@
 //! | 0 | 1 | the object's length in bytes, below 2^63 |
 //! | 1 | 1 | bytes (32): BLAKE3 of the object |
 //!
-//! The version column says with which version of the record a key came. The version of a record is
-//! the highest of its keys', so it follows from the keys, and a reader refuses a record whose keys
-//! are of another version, as well as any key that is not listed here. So whoever writes what old
-//! readers can read writes it so that they can: an object from a pipe has records of version 1, in
-//! stage 2 of version 2; the records of an object whose source had a mode and a time are of version
-//! 3 in all stages. Records that are written later (by repair and promotion) repeat the identity
-//! key by key, and so keep its version.
+//! The version column tells with which version of the record a key came. The version of a record is
+//! the highest version of its keys. A reader refuses a record that states another version than its
+//! keys make, and any key that is not listed here. So records that old readers can understand are
+//! written in a way that they accept: an object from a pipe has records of version 1, and in stage
+//! 2 of version 2; if the source had a mode and a time, the records are of version 3 in all stages.
+//! Records that are written later (by repair and promotion) repeat the identity key by key, and so
+//! keep its version.
 //!
-//! Mode and time come from the source as it was opened. A writer that sees another length or time
-//! when it has read the source gives up. Readers restore permissions and time; they set the other
-//! three bits only when asked.
+//! Mode and time are those of the source when it was opened. If a writer has read the source and
+//! finds another length or time, it gives up. Readers restore permissions and time; they set the
+//! other three bits only on request.
 //!
 //! The front header holds what is known before the first byte of the object is read. The footer
 //! repeats it and adds the total; the footer is authoritative. The description (see
@@ -108,14 +108,15 @@
 //! the data cells, so that each data lane holds consecutive bytes of the object. The remaining
 //! bytes are zero.
 //!
-//! An LT code (`lt:k=…,n=…,nodes=…`) does not store its k data cells, only n cells that are XORs of
-//! them. Cell b is row b / nodes of node b modulo nodes, and a lane of its own. So what is
-//! elsewhere called a block of an LT code is here a lane. The user's bytes fill k lanes that no
-//! file contains. Its pin is `generator` (1: the one of `define/lt/generator.rs` in the core crate,
-//! specified to the bit there), `spike`, `ripple` and `weight` (whole numbers from which all
-//! probabilities follow, see `define/lt/soliton.rs`), `seed`, and `attempt`: the number of graphs
-//! of that seed that were drawn and rejected before. The rows follow from the pin and from the
-//! spec's k, n, `variant` and `coverage`. A reader expects at most 2^24 ones in them.
+//! An LT code (`lt:k=…,n=…,nodes=…`) does not store its k data cells, but only n cells that are
+//! XORs of them. Cell b is row b / nodes of node b modulo nodes, and a lane of its own. So a block
+//! of an LT code, as the term is used elsewhere, is a lane here. The user's bytes fill k lanes that
+//! no file contains. The pin of an LT code has these entries: `generator` (1: the one of
+//! `define/lt/generator.rs` in the core crate, specified to the bit there); `spike`, `ripple` and
+//! `weight` (whole numbers from which all probabilities follow, see `define/lt/soliton.rs`);
+//! `seed`; and `attempt`, the number of graphs of that seed that were drawn and rejected before.
+//! The rows follow from the pin and from the spec's k, n, `variant` and `coverage`. A reader
+//! expects at most 2^24 ones in them.
 //!
 //! The writer of an object that is too short to fill a stripe chooses shorter packets, down to one
 //! byte.
@@ -127,15 +128,15 @@
 //! # Reading what is damaged
 //!
 //! A file belongs to the object that its front header names or, if that is unreadable, its footer.
-//! If there is no footer of that object at the end of the file, its last 16 MiB are searched
-//! backwards for one, and then the place where the length that other footers state, or that the
-//! front header expects, puts it. Only if that leaves the length unknown, whole files are searched.
-//! Block b begins b full blocks after the front header. If a lane is not intact there, it is
-//! looked for at the place counted back from the footer. So inserted or removed bytes cost only the
-//! blocks around them, and an extended or cut file loses nothing else. A lane that is intact in
-//! neither place is an erasure of its cells in that segment, and of nothing else. If footers
-//! disagree on the total, the majority is right. Without any footer an object cannot be read: its
-//! length is unknown.
+//! If the file does not end with a footer of that object, its last 16 MiB are searched backwards
+//! for one. If they have none, the place of the footer is computed from the length that other
+//! footers state, or that the front header expects. Whole files are searched only if the length is
+//! still unknown. Block b begins b full blocks after the front header. If a lane is not intact
+//! there, the reader tries the place counted back from the footer. So inserted or removed bytes
+//! cost only the blocks around them, and an extended or cut file loses nothing else. A lane that is
+//! intact in neither place is an erasure of its cells in that segment, and of nothing else. If
+//! footers disagree on the total, the majority is right. Without any footer an object cannot be
+//! read, because its length is unknown.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -151,7 +152,7 @@ use crate::system::{name_bytes, name_of};
 
 const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";
 pub(crate) const END_MAGIC: [u8; 8] = *b"\x1a\n\rSTRP\x89";
-/// Version of records with none of the keys that came later.
+/// Version of records that have no keys of later versions.
 const VERSION: u16 = 1;
 /// Version of records that state a later stage.
 const STAGED_VERSION: u16 = 2;
@@ -195,7 +196,7 @@ impl ObjectId {
         Self(bytes)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
@@ -207,7 +208,7 @@ impl Digest {
         Self(bytes)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -232,7 +233,7 @@ impl FromStr for ObjectId {
         let digits = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
         match u128::from_str_radix(text, 16) {
             Ok(number) if digits => Ok(Self(number.to_be_bytes())),
-            _ => Err(Error::parameters("an object's id has 32 hexadecimal digits")),
+            _ => Err(Error::parameters("an object's id must be 32 hexadecimal digits")),
         }
     }
 }
@@ -345,12 +346,12 @@ impl Identity {
         }
     }
 
-    /// The object's base name.
+    /// Returns the object's base name.
     pub fn name(&self) -> &OsStr {
         name_of(&self.name)
     }
 
-    /// Layout of the bytes of a lane: `packets` or `words`.
+    /// Returns the layout of the bytes of a lane: `packets` or `words`.
     pub fn layout(&self) -> &str {
         &self.layout
     }
@@ -407,12 +408,12 @@ impl Record {
         Self { identity, shard, total, later_stage: (stage > 1).then_some(stage) }
     }
 
-    /// The stage of the part, from 1.
+    /// Returns the stage of the part, from 1.
     pub fn stage(&self) -> u8 {
         self.later_stage.unwrap_or(1)
     }
 
-    /// Returns the version that the record's keys make, which is the lowest that has all of them.
+    /// Returns the lowest version that has all of the record's keys.
     fn version(&self) -> u16 {
         let Identity { mode, modified, .. } = &self.identity;
         match self.later_stage {
@@ -431,7 +432,7 @@ impl Record {
         if body.is_empty() || body.len() > MAX_BODY {
             let (spec, length) = (&self.identity.spec, body.len());
             return Err(Error::parameters(format!(
-                "the header of {spec} has {length} bytes; 1 to {MAX_BODY} are legal"
+                "the header of {spec} must have 1 to {MAX_BODY} bytes; got {length}"
             )));
         }
         let kind = if self.total.is_some() { Kind::Footer } else { Kind::Front };
@@ -498,8 +499,8 @@ impl Record {
     }
 }
 
-/// Returns the length of the record that begins with these bytes. There are at least [`PREFIX`] of
-/// them, unless the file is shorter.
+/// Returns the length of the record that begins with `start`, which must have at least [`PREFIX`]
+/// bytes unless the file is shorter.
 pub(crate) fn record_length(start: &[u8], kind: Kind) -> Result<usize, Flaw> {
     if !start.starts_with(&MAGIC) {
         return Err(Flaw::NoMagic);
@@ -606,7 +607,7 @@ mod tests {
         }
     }
 
-    /// What old readers can read is written as they know it.
+    /// Records that old readers can understand are written in their version.
     #[test]
     fn versions_follow_from_the_keys() {
         let versions = records().map(|record| u16_at(&bytes_of(&record), 8).unwrap());

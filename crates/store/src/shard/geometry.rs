@@ -1,13 +1,13 @@
-//! Where the bytes of an object are: which parts its shards have, which lanes a block has, how long
-//! they are, and where a segment's block begins in a shard file.
+//! The places of an object's bytes: the parts of its shards, the lanes of a block and their
+//! lengths, and the start of a segment's block in a shard file.
 //!
-//! Parts are counted over all shards and stages: first those of stage 1, in the order of their
-//! shards, then those of stage 2, and so on. So a code without stages has part i in shard i, and
-//! the parts that an object has before and after a promotion are the first so many.
+//! Parts are numbered over all shards and stages: first those of stage 1, in the order of their
+//! shards, then those of stage 2, and so on. So in a code without stages, part i belongs to shard
+//! i. The parts of an object in an early stage are a prefix of those in a later stage.
 //!
 //! This is the arithmetic of the format essay ([`super::format`]) over the buffers of a codec,
-//! which are the lanes of all nodes. Everything that depends on numbers out of a header is
-//! checked here, once; later sums cannot overflow.
+//! which are the lanes of all nodes. Everything that depends on numbers out of a header is checked
+//! here once, so later sums cannot overflow.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,39 +17,42 @@ use paritas::{CellId, CellSet, Code, CodecOptions, DEFAULT_PACKET, LaneCodec};
 
 use crate::error::{Error, Result};
 
-/// The bytes of a checksum after a lane's payload.
+/// Number of bytes of the checksum after a lane's payload.
 pub(crate) const CHECKSUM: usize = 8;
 
-/// The payload that a block of a shard has unless something else is asked for, in bytes. Big enough
-/// for disks and system calls, small enough that a segment stays in the cache.
+/// Default payload of a shard's block, in bytes: big enough for disks and system calls, small
+/// enough that a segment stays in the cache.
 pub const DEFAULT_BLOCK_BYTES: usize = 64 * 1024;
 
-/// The largest packet of any file, in bytes.
+/// The largest packet of any file, in bytes. It limits what a header can ask for.
 pub(crate) const MAX_PACKET: usize = 1 << 20;
 
-/// All blocks of a segment together stay below this where stripes are small enough.
+/// Wanted size of all blocks of a segment together, in bytes, so that it stays in the cache. It is
+/// exceeded if a single stripe is larger, or by an LT code of many blocks.
 const WANTED_SEGMENT: usize = 8 << 20;
 
-/// All blocks of a segment together are never more than this.
+/// Largest size of all blocks of a segment together, in bytes. It limits the memory that a header
+/// can ask for.
 const MAX_SEGMENT: usize = 64 << 20;
 
-/// A block of an LT code has as many bytes as this where a segment may be so large: shorter ones
-/// would be checksums for the most part.
+/// Wanted size of a block of an LT code, in bytes, if the segment may be that large. Shorter blocks
+/// would consist largely of checksums.
 const WANTED_LT_BLOCK: usize = 1024;
 
-/// The longest file of any system, with room for a header to be added without overflow.
+/// The longest file of any system, in bytes. Adding the length of a header to it does not overflow.
 const MAX_FILE: u64 = i64::MAX as u64;
 
-/// The lengths of objects that are planned for alike; longer ones are worth any schedule.
+/// Lengths of objects, in bytes, that schedules are planned for. A longer object is worth any
+/// planning time.
 const PLANNED: [u64; 3] = [1 << 16, 1 << 20, 1 << 26];
 
-/// For how many bytes an object of some length is planned. There are few answers, so that objects
-/// of all lengths can share what is known of their code.
+/// Returns the number of bytes that is planned for if an object has `length` bytes. There are few
+/// different answers, so objects of all lengths can share what is known of their code.
 pub(crate) fn planned_bytes(length: u64) -> Option<u64> {
     PLANNED.into_iter().find(|&bytes| length <= bytes)
 }
 
-/// A buffer of the codec: a lane of a shard's block, or data that is stored nowhere.
+/// A buffer of the codec: a lane of a shard's block, or data that is not stored.
 #[derive(Debug, Clone)]
 struct Buffer {
     rows: usize,
@@ -61,7 +64,7 @@ struct Buffer {
     is_data: bool,
 }
 
-/// What one shard file holds: the lanes of a shard that are made in one stage.
+/// The content of one shard file: the lanes of a shard that are computed in one stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Part {
     /// The stage, from 1.
@@ -75,18 +78,18 @@ pub struct Part {
 pub(crate) struct Geometry {
     codec: LaneCodec,
     buffers: Vec<Buffer>,
-    /// The parts, and the buffers of each.
+    /// The parts, each with the range of its buffers.
     parts: Vec<(Part, Range<usize>)>,
     stripes: usize,
 }
 
 impl Geometry {
-    /// The shape of segments of `stripes` stripes of a code that is run as `options` say (all but
-    /// packet, threads and the bytes to plan for), for an object of about `length` bytes, if
-    /// that is known: for a small one, schedules are planned in less time.
+    /// Creates the shape of segments of `stripes` stripes. The code is run as `options` say, except
+    /// for packet, threads and the bytes to plan for. `length` is the approximate length of the
+    /// object, if it is known: for a small object, schedules are planned in less time.
     ///
     /// # Errors
-    /// If a packet would be empty or larger than 1 MiB, or a segment empty or larger than 64 MiB.
+    /// If a packet is empty or larger than 1 MiB, or if a segment is empty or larger than 64 MiB.
     pub fn new(
         code: Code,
         packet: usize,
@@ -109,15 +112,16 @@ impl Geometry {
         let segment = stripe.saturating_mul(stripes);
         if stripes == 0 || segment > MAX_SEGMENT {
             return Err(Error::parameters(format!(
-                "a segment must have 1 to {MAX_SEGMENT} bytes; {spec} with packets of {packet} bytes \
-                 has stripes of {stripe} bytes; got {stripes} of them"
+                "a segment must have 1 to {MAX_SEGMENT} bytes; got {segment} ({stripes} stripes of \
+                 {stripe} bytes, of {spec} with packets of {packet} bytes); use shorter packets"
             )));
         }
         Ok(Self { codec, buffers, parts, stripes })
     }
 
-    /// Chooses the bytes of a packet, unless they are given, and the stripes of a full segment, for
-    /// blocks of about `block` bytes and an object of this length, if that is known.
+    /// Chooses the number of bytes of a packet, unless it is given, and of stripes of a full
+    /// segment. Blocks have about `block` bytes. `length` is the length of the object, if it is
+    /// known.
     pub fn choose(
         code: &Code,
         packet: Option<usize>,
@@ -131,16 +135,17 @@ impl Geometry {
         (packet, Self::choose_stripes(code, packet, block))
     }
 
-    /// Packets of [`DEFAULT_PACKET`] bytes, or shorter ones for an object that does not fill one
-    /// stripe of these, so that little of the stripe is padding.
+    /// Returns [`DEFAULT_PACKET`], or fewer bytes for an object that does not fill one stripe of
+    /// such packets, so that little of the stripe is padding.
     fn choose_packet(code: &Code, length: Option<u64>) -> usize {
         let fitting = |length: u64| length.div_ceil(code.data_cells().len() as u64);
         let fitting = length.filter(|&length| length > 0).map(fitting);
         fitting.map_or(DEFAULT_PACKET, |bytes| bytes.min(DEFAULT_PACKET as u64) as usize)
     }
 
-    /// For an LT code, whose blocks are lanes: an object is cut into segments of equal length, so
-    /// that the last one is no waste, and one that does not fill k packets gets shorter ones.
+    /// Chooses packet and stripes for an LT code, whose blocks are lanes. An object is cut into
+    /// segments of equal length, so that the last one wastes no space. If it does not fill k
+    /// packets, packets are shorter.
     fn choose_lt_block(
         code: &Code,
         packet: usize,
@@ -159,8 +164,8 @@ impl Geometry {
         (packet, bytes.div_ceil(packet).min(most / packet).max(1))
     }
 
-    /// The stripes of a full segment for blocks of about `block` bytes: a power of two, so that
-    /// lanes are whole pages and hash well.
+    /// Chooses the stripes of a full segment for blocks of about `block` bytes: a power of two, so
+    /// that lanes are whole pages, and BLAKE3 hashes them fast.
     fn choose_stripes(code: &Code, packet: usize, block: usize) -> usize {
         let rows = code.nodes().map(|node| code.node_cells(node).len()).max().unwrap_or(1);
         let fit = |bytes: usize, cells: usize| bytes / cells.saturating_mul(packet).max(1);
@@ -168,7 +173,8 @@ impl Geometry {
         1 << most.ilog2()
     }
 
-    /// Of an LT code with the data among its blocks, the buffers of these, ascending.
+    /// Returns the buffers of the data, ascending, if the code is an LT code whose blocks include a
+    /// copy of every data block.
     pub fn originals(&self) -> Option<Vec<usize>> {
         let graph = self.code().graph()?;
         let mut copies: Vec<Option<CellId>> = vec![None; graph.data()];
@@ -181,11 +187,11 @@ impl Geometry {
         copies.map(|cells| self.buffers_of(&cells))
     }
 
-    /// Refuses a graph that is of no use.
+    /// Refuses a graph that can never be decoded.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Parameters`] when all blocks of an LT code together do not determine the
-    /// data.
+    /// If all blocks of an LT code together do not determine the data
+    /// ([`crate::ErrorKind::Parameters`]).
     pub fn expect_decodable(&self) -> Result<()> {
         let code = self.code();
         let all = code.cells_of(code.nodes());
@@ -193,7 +199,8 @@ impl Geometry {
             return Ok(());
         }
         Err(Error::parameters(format!(
-            "{}: not even all blocks together determine the data; take another seed, more blocks, or a variant with decodable",
+            "{}: even all blocks together do not determine the data; choose another seed, more blocks, or a \
+             variant with decodable",
             code.spec()
         )))
     }
@@ -210,7 +217,7 @@ impl Geometry {
         self.codec.packet()
     }
 
-    /// The stripes of a full segment.
+    /// Returns the number of stripes of a full segment.
     pub fn stripes(&self) -> usize {
         self.stripes
     }
@@ -219,22 +226,22 @@ impl Geometry {
         self.buffers.len()
     }
 
-    /// The number of shards: the nodes of the code.
+    /// Returns the number of shards, which is the number of nodes of the code.
     pub fn shard_count(&self) -> usize {
         self.code().node_count()
     }
 
-    /// The number of parts of all stages.
+    /// Returns the number of parts of all stages.
     pub fn part_count(&self) -> usize {
         self.parts.len()
     }
 
-    /// The number of parts of the stages up to this one.
+    /// Returns the number of parts of the stages up to this one.
     pub fn parts_until(&self, stage: u8) -> usize {
         self.parts.partition_point(|(part, _)| part.stage <= stage)
     }
 
-    /// The parts of one stage.
+    /// Returns the parts of one stage.
     pub fn parts_in(&self, stage: u8) -> Range<usize> {
         self.parts_until(stage - 1)..self.parts_until(stage)
     }
@@ -243,17 +250,18 @@ impl Geometry {
         self.parts[part].0
     }
 
-    /// The number of a part, if the code has it.
+    /// Returns the number of a part. Returns `None` if the code does not have it.
     pub fn find_part(&self, part: Part) -> Option<usize> {
         self.parts.binary_search_by_key(&part, |&(known, _)| known).ok()
     }
 
-    /// The number of shards that have parts of the stages up to this one.
+    /// Returns the number of shards that have parts of the stages up to this one.
     pub fn shards_at(&self, stage: u8) -> usize {
         self.code().nodes_at(stage).len()
     }
 
-    /// Any so many shards may be lost when the object is in this stage.
+    /// Returns the number of shards that may be lost, whichever they are, when the object is in
+    /// this stage.
     pub fn tolerance(&self, stage: u8) -> usize {
         self.code().tolerance_at(stage)
     }
@@ -263,12 +271,12 @@ impl Geometry {
         self.parts[..part].iter().any(|(earlier, _)| earlier.shard == self.part(part).shard)
     }
 
-    /// The buffers of a part: its lanes in order.
+    /// Returns the buffers of a part: its lanes, in order.
     pub fn part_buffers(&self, part: usize) -> Range<usize> {
         self.parts[part].1.clone()
     }
 
-    /// Which buffers some parts have.
+    /// Returns, for each buffer, whether one of `parts` has it.
     pub fn buffers_in(&self, parts: impl IntoIterator<Item = usize>) -> Vec<bool> {
         let mut has = vec![false; self.buffer_count()];
         let buffers = parts.into_iter().flat_map(|part| self.part_buffers(part));
@@ -276,7 +284,7 @@ impl Geometry {
         has
     }
 
-    /// The parts that hold user's data, and then the others.
+    /// Returns all parts, those that hold the user's data first.
     pub fn parts_data_first(&self) -> Vec<usize> {
         let (mut data, rest): (Vec<_>, Vec<_>) =
             (0..self.part_count()).partition(|&part| self.holds_data(part));
@@ -284,12 +292,12 @@ impl Geometry {
         data
     }
 
-    /// Whether a part holds user's data.
+    /// Whether a part holds the user's data.
     pub fn holds_data(&self, part: usize) -> bool {
         self.part_buffers(part).any(|buffer| self.is_data(buffer))
     }
 
-    /// The buffers that hold the user's bytes, in their order.
+    /// Returns the buffers that hold the user's bytes, in the order of these.
     pub fn data_buffers(&self) -> &[usize] {
         self.codec.data_buffers()
     }
@@ -299,79 +307,81 @@ impl Geometry {
         self.buffers[buffer].is_data
     }
 
-    /// The number of a buffer's lane in its block.
+    /// Returns the number of a buffer's lane in its block.
     pub fn lane(&self, buffer: usize) -> u32 {
         self.buffers[buffer].lane
     }
 
-    /// Where a buffer's lane begins in its block of so many stripes.
+    /// Returns the offset of a buffer's lane in its block of `stripes` stripes.
     pub fn lane_start(&self, buffer: usize, stripes: usize) -> u64 {
         let Buffer { rows_before, lane, .. } = self.buffers[buffer];
         (rows_before * self.packet() * stripes) as u64 + u64::from(lane) * CHECKSUM as u64
     }
 
-    /// The payload bytes of a buffer in a segment of so many stripes.
+    /// Returns the number of payload bytes of a buffer in a segment of `stripes` stripes.
     pub fn payload(&self, buffer: usize, stripes: usize) -> usize {
         self.buffers[buffer].rows * self.packet() * stripes
     }
 
-    /// The longest payload of any buffer.
+    /// Returns the length of the longest payload of any buffer, in bytes.
     pub fn widest_payload(&self) -> usize {
         (0..self.buffer_count()).map(|buffer| self.payload(buffer, self.stripes)).max().unwrap_or(0)
     }
 
-    /// The bytes of a part's block in a segment of so many stripes.
+    /// Returns the number of bytes of a part's block in a segment of `stripes` stripes.
     pub fn block(&self, part: usize, stripes: usize) -> u64 {
         let lane = |buffer| self.payload(buffer, stripes) + CHECKSUM;
         self.part_buffers(part).map(lane).sum::<usize>() as u64
     }
 
-    /// The user's bytes in so many stripes.
+    /// Returns the number of the user's bytes in `stripes` stripes.
     pub fn data_bytes(&self, stripes: usize) -> usize {
         self.code().data_cells().len() * self.packet() * stripes
     }
 
-    /// The user's bytes in a full segment.
+    /// Returns the number of the user's bytes in a full segment.
     pub fn segment_data(&self) -> u64 {
         self.data_bytes(self.stripes) as u64
     }
 
-    /// The stripes that a segment with so many of the user's bytes has.
+    /// Returns the number of stripes of a segment with `bytes` of the user's bytes.
     pub fn stripes_for(&self, bytes: u64) -> usize {
         bytes.div_ceil(self.data_bytes(1) as u64) as usize
     }
 
-    /// The segments of an object of this length.
+    /// Returns the segments of an object of `length` bytes.
     pub fn extent(&self, length: u64) -> Extent {
         Extent { length, segment: self.segment_data(), count: length.div_ceil(self.segment_data()) }
     }
 
-    /// The stripes of one segment of an object.
+    /// Returns the number of stripes of one segment of an object.
     pub fn stripes_of(&self, extent: &Extent, segment: u64) -> usize {
         self.stripes_for(extent.bytes(segment))
     }
 
-    /// Where a segment's block begins, counted from the end of the front header. Nothing when that
-    /// is beyond what a file can hold.
+    /// Returns the offset of a segment's block from the end of the front header. Returns `None` if
+    /// it is beyond the longest file.
     pub fn block_start(&self, part: usize, segment: u64) -> Option<u64> {
         let full = self.block(part, self.stripes);
         segment.checked_mul(full).filter(|&start| start <= MAX_FILE - full)
     }
 
-    /// The bytes of all of a part's blocks: where the footer begins, counted as above.
+    /// Returns the number of bytes of all blocks of a part, which is the offset of the footer,
+    /// counted from the end of the front header. Returns `None` if it is beyond the longest file.
     pub fn blocks(&self, extent: &Extent, part: usize) -> Option<u64> {
         let Some(last) = extent.count.checked_sub(1) else { return Some(0) };
         let stripes = self.stripes_of(extent, last);
         Some(self.block_start(part, last)? + self.block(part, stripes))
     }
 
-    /// The cells of the given buffers.
+    /// Returns the cells of the given buffers.
     pub fn cells(&self, buffers: impl IntoIterator<Item = usize>) -> CellSet {
         let cells = buffers.into_iter().flat_map(|buffer| self.codec.buffer_cells(buffer));
         CellSet::from_cells(self.code().cell_count(), cells.copied())
     }
 
-    /// Whether all of the user's bytes are among these buffers, or can be computed from them.
+    /// Whether all of the user's bytes are in the buffers that `good` marks, or can be computed
+    /// from them.
     pub fn is_solvable(&self, good: &[bool]) -> bool {
         if self.data_buffers().iter().all(|&buffer| good[buffer]) {
             return true;
@@ -382,25 +392,25 @@ impl Geometry {
             return false;
         }
         match code.graph() {
-            // What is found out is kept, for this is the question that follows.
+            // The schedule is kept, because the same question follows when the data are computed.
             Some(_) => self.codec().solvable(&have, &self.data_cells()),
             None => Losses::new(code, have).is_solvable(),
         }
     }
 
-    /// All of the data cells.
+    /// Returns all data cells.
     pub fn data_cells(&self) -> CellSet {
         CellSet::from_cells(self.code().cell_count(), self.code().data_cells().iter().copied())
     }
 
-    /// The blocks of an LT code that stand in some buffers, by number.
+    /// Returns the numbers of the blocks of an LT code that the given buffers hold.
     pub fn lt_blocks(&self, buffers: impl IntoIterator<Item = usize>) -> Vec<usize> {
         let data = self.code().data_cells().len();
         let cells = buffers.into_iter().flat_map(|buffer| self.codec.buffer_cells(buffer));
         cells.filter_map(|cell| cell.index().checked_sub(data)).collect()
     }
 
-    /// The buffers that hold some of the given cells, ascending.
+    /// Returns the buffers that hold any of the given cells, ascending.
     pub fn buffers_of(&self, cells: &[CellId]) -> Vec<usize> {
         let cells = CellSet::from_cells(self.code().cell_count(), cells.iter().copied());
         let holds = |&buffer: &usize| {
@@ -409,8 +419,8 @@ impl Geometry {
         (0..self.buffer_count()).filter(holds).collect()
     }
 
-    /// How many threads to use where so many are wanted (0: the machine's): no more than keep all
-    /// segments in memory below 128 MiB.
+    /// Returns the number of threads to use if `wanted` are wanted (0: as many as the machine runs
+    /// at once). It is limited so that all segments together take at most 128 MiB of memory.
     pub fn threads(&self, wanted: usize) -> usize {
         let machine = || std::thread::available_parallelism().map_or(1, usize::from);
         let segment = self.buffer_count() * (self.widest_payload() + CHECKSUM);
@@ -428,18 +438,18 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// The number of segments.
+    /// Returns the number of segments.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Which of the object's bytes a segment holds.
+    /// Returns the range of the object's bytes that a segment holds.
     pub fn range(&self, segment: u64) -> Range<u64> {
         let start = segment.saturating_mul(self.segment).min(self.length);
         start..start.saturating_add(self.segment).min(self.length)
     }
 
-    /// How many of the object's bytes a segment holds.
+    /// Returns the number of the object's bytes that a segment holds.
     pub fn bytes(&self, segment: u64) -> u64 {
         let range = self.range(segment);
         range.end - range.start
@@ -463,7 +473,7 @@ fn lanes(codec: &LaneCodec) -> Vec<Buffer> {
     buffers
 }
 
-/// The lanes of each node by stage, in which order they stand.
+/// Returns the parts in order, each with the range of its lanes.
 fn parts(codec: &LaneCodec) -> Vec<(Part, Range<usize>)> {
     let mut parts: BTreeMap<Part, Range<usize>> = BTreeMap::new();
     for buffer in 0..codec.buffer_count() {

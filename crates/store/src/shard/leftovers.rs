@@ -1,17 +1,18 @@
-//! What killed processes left behind, told apart.
+//! The files that killed processes left behind, and how to tell them apart.
 //!
-//! An encoding that replaces a set of shards goes through these states, each of which a kill may
-//! leave (see [`super::place`]; old shards are `O`, new ones `N`):
+//! An encoding that replaces a set of shards goes through these states, and a kill may leave any of
+//! them (see [`super::place`]; `O` are the old shards, `N` the new ones):
 //!
-//! | what has been done | files | what is said |
+//! | done so far | files | reported |
 //! | --- | --- | --- |
 //! | part of `N` is written | `O`, temporary files | `O`; [`LeftoverState::Unfinished`] |
 //! | all of `N` is written | `O`, `N` under temporary names | `O`; [`LeftoverState::Unnamed`] |
-//! | some of `O` is set aside | `O`, partly set aside, and the same | `O`, [`LeftoverState::SetAside`]; the same |
+//! | some of `O` is set aside | `O`, partly set aside; `N` under temporary names | `O`, [`LeftoverState::SetAside`]; [`LeftoverState::Unnamed`] |
 //! | some of `N` has names | `O` set aside, `N` | `N`; [`LeftoverState::Replaced`] |
-//! | some of `O` is removed | the rest of `O` set aside, `N` | the same |
+//! | some of `O` is removed | the rest of `O` set aside, `N` | `N`; [`LeftoverState::Replaced`] |
 //!
-//! So there is one object in every state, whole, and what is left of the other is no object.
+//! So in every state exactly one object is reported, and it is whole. The files of the other are
+//! reported as leftovers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -45,26 +46,27 @@ pub struct Leftover {
 /// The state of files that were left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeftoverState {
-    /// Temporary files that do not make a whole set. Nothing needs them, unless the command that
-    /// writes them still runs.
+    /// Temporary files that do not form a whole set. They can be removed, unless the command that
+    /// writes them is still running.
     Unfinished,
-    /// A whole set of shards under temporary names, of which none has got its own.
+    /// A whole set of shards under temporary names. None has got its own name yet.
     Unnamed,
-    /// Shards that an encoding had set aside for the object `by`, which has all of its own, as far
-    /// as headers and footers tell. A scan of these files alone finds their object.
+    /// Shards that an encoding set aside for the object `by`, all of whose shards are there,
+    /// judging by their headers and footers. A scan of the set-aside files alone finds their
+    /// object.
     Replaced {
-        /// The object that took their place.
+        /// The object that replaced them.
         by: ObjectId,
     },
-    /// Shards that an encoding had set aside, of an object that nothing whole has replaced. They
-    /// count as shards of that object in the inventory.
+    /// Shards that an encoding set aside, but whose object no whole object has replaced. They count
+    /// as shards of their object in the inventory.
     SetAside {
-        /// An object of the same name that is there and not whole.
+        /// Another object of the same name, of which something is missing.
         rival: Option<ObjectId>,
     },
 }
 
-/// Looks for what was left behind of objects of one name.
+/// Finds the files that were left behind of objects named `name`.
 ///
 /// # Errors
 /// If a directory cannot be read.
@@ -84,7 +86,8 @@ pub fn leftovers_of(directories: &[PathBuf], name: &OsStr) -> Result<Vec<Leftove
     Ok(inventory.leftovers)
 }
 
-/// Takes objects that others have replaced out of the list, and says what has been set aside.
+/// Removes objects that others have replaced from `objects`, and returns all files that were set
+/// aside, as leftovers.
 pub(super) fn set_aside(objects: &mut Vec<Object>) -> Vec<Leftover> {
     let mut leftovers = Vec::new();
     for index in (0..objects.len()).rev() {
@@ -124,15 +127,15 @@ pub(super) fn is_set_aside(path: &Path) -> bool {
     path.file_name().is_some_and(|name| names::without_old(name) != name)
 }
 
-/// Whether every part of an object has a file that looks as it was written.
+/// Whether every part of an object has a file that looks whole.
 fn is_whole(object: &Object) -> bool {
     object.parts().iter().enumerate().all(|(part, files)| {
         files.iter().any(|file| object.flaws(part, file).is_empty() && !is_set_aside(file.path()))
     })
 }
 
-/// Sorts temporary files that are part of no object; `parts` is how many an object has when it has
-/// just been encoded.
+/// Groups temporary files that belong to no object into leftovers. `parts` returns the number of
+/// parts that an object has right after encoding.
 pub(super) fn temporary(
     files: Vec<(PathBuf, Option<Recognised>)>,
     mut parts: impl FnMut(&Identity) -> Option<usize>,
@@ -168,7 +171,7 @@ struct TemporarySet {
     complete: BTreeSet<Part>,
 }
 
-/// The name of the object that a temporary file is of, if it is of any.
+/// Returns the name of the object that a temporary file belongs to, if it belongs to any.
 fn object_name(path: &Path, recognised: Option<&Recognised>) -> Option<OsString> {
     if let Some(recognised) = recognised {
         return Some(recognised.identity.name().to_owned());

@@ -1,9 +1,9 @@
 //! Objects and their shard files.
 //!
-//! [`mod@format`] is the byte layout. The rest stands in the order in which data flows: [`encode`]
-//! writes shard files, [`scan`] recognises them, [`promote`] adds what a later stage of their code
-//! makes, and [`verify`], [`decode`] and [`repair`] read them. All of these cut an object into
-//! segments that threads share out (`crew`), each with the memory of one segment, whose size does
+//! [`mod@format`] is the byte layout. Everything else follows the flow of data: [`encode`] writes
+//! shard files, [`scan`] recognises them, [`promote`] adds the parts of a later stage of their
+//! code, and [`verify`], [`decode`] and [`repair`] read them. All of these cut an object into
+//! segments that threads share (`crew`). Each thread has the memory of one segment, whose size does
 //! not depend on the object's.
 
 pub mod format;
@@ -54,5 +54,5 @@ pub use verify::{
     DigestCheck, ShardReport, ShardState, Status, VerifyReport, WrongLane, verify, verify_deep,
 };
 
-/// Is told the bytes that were done since it was last called, from any thread.
+/// A function that is told, from any thread, the number of bytes done since it was last called.
 pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);

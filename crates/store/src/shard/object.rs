@@ -1,4 +1,5 @@
-//! From files to objects: [`scan`] looks at what is there and gathers shards by what they say.
+//! From files to objects: [`scan`] looks at files, and gathers shards into objects by their
+//! content.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -23,30 +24,30 @@ use crate::shard::unread::Unread;
 use crate::shown::{counted, shown};
 use crate::system::{FileId, file_id};
 
-/// What was found at some paths.
+/// The objects and other files that were found at some paths.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Inventory {
     /// The objects, in the order in which their first shards were found.
     pub objects: Vec<Object>,
-    /// The files that are no shards, or of no use.
+    /// The files that are not shards, or cannot be used.
     pub ignored: Vec<Ignored>,
-    /// What killed processes left behind.
+    /// Files that killed processes left behind.
     pub leftovers: Vec<Leftover>,
 }
 
-/// A path that gave no shard.
+/// A path that contributes no shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ignored {
     /// The path.
     pub path: PathBuf,
-    /// Why, in the form "is not a shard".
+    /// The reason, in the form "is not a shard".
     pub reason: String,
-    /// Whether the path itself was given to [`scan`], and not a directory that it is in.
+    /// Whether the path itself was given to [`scan`], not only a directory that contains it.
     pub named: bool,
-    /// Whether it could not be opened, so that nobody knows what it holds: it may be a shard of any
-    /// of the objects that were found, which [`super::verify`] takes into account.
+    /// Whether it could not be opened, so its content is unknown. It may be a shard of any object
+    /// that was found; [`super::verify`] takes this into account.
     pub unreadable: bool,
 }
 
@@ -56,28 +57,29 @@ pub struct Object {
     pub(crate) identity: Identity,
     pub(crate) geometry: Arc<Geometry>,
     pub(crate) total: Option<Total>,
-    /// Per part of any stage, its files, the complete ones first.
+    /// The files of each part, over all stages; complete files first.
     pub(crate) parts: Vec<Vec<ShardFile>>,
-    /// What could not be opened, whatever it holds.
+    /// The paths that could not be opened, whatever they hold.
     pub(crate) unread: Arc<[Unread]>,
-    /// Where another object has the same name, the digits of the id that tell them apart.
+    /// The digits of the id that tell this object apart, if another object has the same name.
     pub(crate) digits: Option<String>,
-    /// Whether shards of it were set aside for another object of its name, which is there.
+    /// Whether some shards of this object were set aside for another object of its name, which is
+    /// there.
     pub(crate) is_contested: bool,
-    /// The folders that were looked at.
+    /// The folders that were searched.
     pub(crate) given: Arc<[GivenFolder]>,
-    /// What repair has moved aside.
+    /// The files that repair moved aside for this object.
     pub(crate) moved_aside: Vec<AsideFile>,
 }
 
-/// Looks for shards in files and directories (not in directories below these). What reads the
-/// objects later runs their codes as [`CodecOptions::default`] says.
+/// Finds shards in files and directories (but not in subdirectories). Codecs of the objects found
+/// are run with [`CodecOptions::default`].
 pub fn scan(paths: &[PathBuf]) -> Inventory {
     scan_with(paths, |_| CodecOptions::default())
 }
 
-/// Looks for shards as [`scan`] does. What reads the objects later runs their codes as `options`
-/// says (all but packet and threads), which is asked once for each code that is found.
+/// Finds shards as [`scan`] does. Codecs of the objects found are run with the options (except for
+/// packet and threads) that `options` returns, which is called once for each code.
 pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> Inventory {
     let mut listed = names::list(paths);
     let mut gathering = gather(paths);
@@ -91,8 +93,9 @@ pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> 
     gathering.finish(&options)
 }
 
-/// How often a scan looks at folders in which shards appear or vanish while it does: half of what
-/// another process replaces and half of what it replaces that with would be two damaged objects.
+/// How often a scan looks at folders in which shards appear or vanish during the scan. When another
+/// process replaces an object, half of its old shards and half of the new ones would look like two
+/// damaged objects.
 const MOST_LOOKS: usize = 4;
 
 fn gather(paths: &[PathBuf]) -> Gathering {
@@ -108,7 +111,7 @@ fn gather(paths: &[PathBuf]) -> Gathering {
     gathering
 }
 
-/// Looks at some files in directories.
+/// Scans some files in directories.
 pub(crate) fn scan_files(mut files: Vec<PathBuf>, options: Options<'_>) -> Inventory {
     let mut gathering = Gathering::default();
     files.sort_unstable();
@@ -122,18 +125,18 @@ pub(crate) fn scan_files(mut files: Vec<PathBuf>, options: Options<'_>) -> Inven
 }
 
 impl Object {
-    /// The id.
+    /// Returns the id.
     pub fn id(&self) -> ObjectId {
         self.identity.object
     }
 
-    /// The base name, which may be any bytes.
+    /// Returns the base name, which may be any bytes.
     pub fn name(&self) -> &OsStr {
         self.identity.name()
     }
 
-    /// What messages call the object: its name and, if another object of this name was found, as
-    /// many digits of its id as tell them apart.
+    /// Returns the object's name in messages: the base name and, if another object of that name was
+    /// found, enough digits of the id to tell them apart.
     pub fn label(&self) -> String {
         let name = shown(self.name());
         match &self.digits {
@@ -142,120 +145,123 @@ impl Object {
         }
     }
 
-    /// The code, as its shards pin it.
+    /// Returns the code, as the object's shards pin it.
     pub fn code(&self) -> &Code {
         self.geometry.code()
     }
 
-    /// What the bytes of a block are: `packets` or `words`.
+    /// Returns the layout of a block's bytes: `packets` or `words`.
     pub fn layout(&self) -> &str {
         self.identity.layout()
     }
 
-    /// The length in bytes, unless no shard has a readable footer.
+    /// Returns the length in bytes, or `None` if no shard has a readable footer.
     pub fn length(&self) -> Option<u64> {
         self.total.map(|total| total.length)
     }
 
-    /// The digest, unless no shard has a readable footer.
+    /// Returns the digest, or `None` if no shard has a readable footer.
     pub fn digest(&self) -> Option<Digest> {
         self.total.map(|total| total.digest)
     }
 
-    /// The mode of the source: permissions, set-user-ID, set-group-ID and sticky bit. Nothing where
-    /// the source had none, or was encoded by a version that did not store it.
+    /// Returns the mode of the source: permissions, set-user-ID, set-group-ID and sticky bit.
+    /// Returns `None` if the source had none, or if the version that encoded it did not store
+    /// modes.
     pub fn mode(&self) -> Option<u32> {
         self.identity.mode
     }
 
-    /// When the source last changed; nothing as for [`Self::mode`].
+    /// Returns the time at which the source last changed. Returns `None` in the same cases as
+    /// [`Self::mode`].
     pub fn modified(&self) -> Option<Timestamp> {
         self.identity.modified
     }
 
-    /// The number of shards that the object has after its last stage.
+    /// Returns the number of shards that the object has after its last stage.
     pub fn shard_count(&self) -> usize {
         self.geometry.shard_count()
     }
 
-    /// The stage that the object has reached: 1, or a later one to which it was promoted. It was as
-    /// soon as any file of that stage is there.
+    /// Returns the stage that the object has reached: 1, or a later one that it was promoted to.
+    /// One file of a stage is enough to have reached it.
     pub fn stage(&self) -> u8 {
         let found = (0..self.parts.len()).rev().find(|&part| !self.parts[part].is_empty());
         found.map_or(1, |part| self.geometry.part(part).stage)
     }
 
-    /// The stages that its code has.
+    /// Returns the number of stages of its code.
     pub fn stages(&self) -> u8 {
         self.geometry.code().stages()
     }
 
-    /// The number of shards that the object has in its present stage.
+    /// Returns the number of shards that the object has in its present stage.
     pub fn standing_shards(&self) -> usize {
         self.geometry.shards_at(self.stage())
     }
 
-    /// Any so many shards may be lost of an object in its present stage.
+    /// Returns the number of shards that may be lost in the object's present stage, whichever they
+    /// are.
     pub fn tolerance(&self) -> usize {
         self.geometry.tolerance(self.stage())
     }
 
-    /// The files of every part that an object in its present stage has. Without stages part i is
-    /// shard i; otherwise the parts of each stage follow those of the one before.
+    /// Returns the files of every part that the object has in its present stage. Without stages,
+    /// part i is shard i; otherwise the parts of each stage follow those of the stage before.
     pub fn parts(&self) -> &[Vec<ShardFile>] {
         &self.parts[..self.geometry.parts_until(self.stage())]
     }
 
-    /// The shard and stage of a part.
+    /// Returns the shard and the stage of a part.
     ///
     /// # Panics
-    /// When there is no such part.
+    /// If there is no such part.
     pub fn part(&self, part: usize) -> Part {
         self.geometry.part(part)
     }
 
-    /// The parts without any file.
+    /// Returns the parts without any file.
     pub fn missing_parts(&self) -> Vec<usize> {
         let parts = self.parts();
         (0..parts.len()).filter(|&part| parts[part].is_empty()).collect()
     }
 
-    /// The indices of shards that miss a part.
+    /// Returns the indices of shards that miss a part.
     pub fn missing(&self) -> Vec<usize> {
         let shards = self.missing_parts().into_iter().map(|part| self.part(part).shard);
         let shards: BTreeSet<usize> = shards.collect();
         shards.into_iter().collect()
     }
 
-    /// The bytes of a packet.
+    /// Returns the number of bytes of a packet.
     pub fn packet(&self) -> usize {
         self.geometry.packet()
     }
 
-    /// The stripes of a full segment.
+    /// Returns the number of stripes of a full segment.
     pub fn stripes(&self) -> usize {
         self.geometry.stripes()
     }
 
-    /// The bytes of a part's full block, checksums included.
+    /// Returns the number of bytes of a part's full block, checksums included.
     ///
     /// # Panics
-    /// When there is no such part.
+    /// If there is no such part.
     pub fn block_bytes(&self, part: usize) -> u64 {
         self.geometry.block(part, self.geometry.stripes())
     }
 
-    /// The user's bytes in a full segment.
+    /// Returns the number of the user's bytes in a full segment.
     pub fn segment_bytes(&self) -> u64 {
         self.geometry.segment_data()
     }
 
-    /// The bytes of all shard files that were found.
+    /// Returns the number of bytes of all shard files that were found.
     pub fn stored_bytes(&self) -> u64 {
         self.parts.iter().flatten().map(ShardFile::length).sum()
     }
 
-    /// What is wrong with a file as a whole, without its blocks having been read.
+    /// Returns the flaws of a file that show without reading its blocks, in words.
     pub fn flaws(&self, part: usize, file: &ShardFile) -> Vec<String> {
         let mut flaws = Vec::new();
         if let Err(flaw) = &file.front {
@@ -271,7 +277,9 @@ impl Object {
             return flaws;
         };
         if self.total.is_some_and(|total| total != footer.total) {
-            flaws.push("the footer states another length or digest than most".to_owned());
+            flaws.push(
+                "the footer states a length or digest that differs from most others".to_owned(),
+            );
         }
         if footer.end < file.length {
             let bytes = counted(file.length - footer.end, "byte");
@@ -291,13 +299,13 @@ impl Object {
         flaws
     }
 
-    /// The files that were found, by part.
+    /// Returns the files that were found, by part.
     fn files(&self) -> impl Iterator<Item = (usize, &ShardFile)> {
         let parts = self.parts().iter().enumerate();
         parts.flat_map(|(part, files)| files.iter().map(move |file| (part, file)))
     }
 
-    /// Whether there still is a file of the part that was found in a file, as far as is known.
+    /// Whether the file of a part that the scan found is still there, as far as is known.
     fn is_there(&self, part: usize, file: &ShardFile) -> bool {
         match recognise(&file.path) {
             Ok(found) => found.identity == self.identity && found.part == self.part(part),
@@ -305,18 +313,19 @@ impl Object {
         }
     }
 
-    /// What another process has replaced or taken away since the scan, in words.
+    /// Returns a message about a file that another process has replaced or removed since the scan,
+    /// if there is one.
     pub(crate) fn replaced_note(&self) -> Option<String> {
         let (_, file) = self.files().find(|(part, file)| !self.is_there(*part, file))?;
         Some(format!(
-            "{}: another process has changed {} meanwhile; run the command again",
+            "{}: another process has changed {} in the meantime; run the command again",
             shown(self.name()),
             shown(file.path())
         ))
     }
 
-    /// Expects that any of the files that were found is still there: where none is, another process
-    /// has replaced the whole object, and nothing is to be added to it.
+    /// Refuses to go on if not a single file of the scan is still there. Then another process has
+    /// replaced the whole object, and nothing must be added to it.
     pub(crate) fn expect_standing(&self) -> Result<()> {
         match self.files().any(|(part, file)| self.is_there(part, file)) {
             true => Ok(()),
@@ -324,29 +333,29 @@ impl Object {
         }
     }
 
-    /// Whether a file has the name that its part was given.
+    /// Whether a file has the name that its part is given.
     pub fn is_named_well(&self, part: usize, file: &ShardFile) -> bool {
         let name = self.part_name(part);
         name.is_ok_and(|name| file.path.file_name() == Some(&name.finished()))
     }
 
-    /// The segments, where the length is known.
+    /// Returns the segments, if the length is known.
     pub(crate) fn extent(&self) -> Option<Extent> {
         self.length().map(|length| self.geometry.extent(length))
     }
 
-    /// The front header and the footer of a part, byte by byte.
+    /// Returns the front header and the footer of a part as bytes.
     pub(crate) fn records(&self, part: usize) -> Result<(Vec<u8>, Vec<u8>)> {
         let record = |total| self.identity.record(self.part(part), total).to_bytes();
         Ok((record(None)?, record(self.total)?))
     }
 
-    /// The name that a part's file is given.
+    /// Returns the name that a part's file is given.
     pub(crate) fn part_name(&self, part: usize) -> Result<ShardName<'_>> {
         self.identity.part_name(&self.geometry, part)
     }
 
-    /// The length in bytes that a part's file has when it is whole, where that is known.
+    /// Returns the length in bytes of a part's file when it is whole, if that is known.
     pub fn part_length(&self, part: usize) -> Option<u64> {
         let (front, footer) = self.records(part).ok()?;
         Some((front.len() + footer.len()) as u64 + self.blocks(part)?)
@@ -357,15 +366,15 @@ impl Object {
     }
 }
 
-/// What has been found so far.
+/// The findings of a scan so far.
 #[derive(Default)]
 struct Gathering {
     seen: HashSet<FileId>,
-    /// Shards, and whether the path itself was given.
+    /// Shards, each with whether the path itself was given.
     found: Vec<(Recognised, bool)>,
     /// Files in directories that have temporary names.
     temporary: Vec<PathBuf>,
-    /// Those of them that are part of nothing.
+    /// Those of the temporary files that belong to no object.
     unfinished: Vec<(PathBuf, Option<Recognised>)>,
     ignored: Vec<Ignored>,
     unread: Vec<Unread>,
@@ -393,13 +402,13 @@ impl Gathering {
     }
 
     fn add_file(&mut self, path: &Path, named: bool) {
-        // A file that is reached in two ways is one copy, not two.
+        // A file that is reached on two paths is one copy, not two.
         if file_id(path).is_some_and(|id| !self.seen.insert(id)) {
             return;
         }
         match recognise(path) {
             Ok(recognised) => self.found.push((recognised, named)),
-            // Of a path that was given it may not even be known whether it is a folder.
+            // If a given path cannot be opened, it may even be unknown whether it is a folder.
             Err(why) => self.refuse(path, why, named, named && fs::metadata(path).is_err()),
         }
     }
@@ -426,9 +435,9 @@ impl Gathering {
         self.ignored.push(Ignored { path: path.to_owned(), reason, named, unreadable: false });
     }
 
-    /// Files with temporary names are unfinished and no shards, but for one case: a crash while a
-    /// complete set was given its names left some without. They are complete, and others of their
-    /// object have names.
+    /// Adds files with temporary names that are shards. Usually such files are unfinished, and not
+    /// shards. But a crash while a complete set gets its names leaves some without: these are
+    /// complete, and others of their object have names.
     fn add_unnamed(&mut self) {
         let mut named: HashSet<Identity> = HashSet::new();
         named.extend(self.found.iter().map(|(recognised, _)| recognised.identity.clone()));
@@ -502,17 +511,17 @@ impl Object {
         }
     }
 
-    /// Takes a file, or says why the code has none such.
+    /// Adds the file of a part, or returns why the code does not have that part.
     fn add(&mut self, part: Part, file: ShardFile) -> Result<(), String> {
         let place = self.geometry.find_part(part).ok_or_else(|| {
             let (spec, Part { shard, stage }) = (self.code().spec(), part);
-            format!("states stage {stage} of shard {shard}, which {spec} has not")
+            format!("states stage {stage} of shard {shard}, which {spec} does not have")
         })?;
         self.parts[place].push(file);
         Ok(())
     }
 
-    /// Decides on the total and the order of copies, once all files are there.
+    /// Decides on the total and on the order of copies, once all files are there.
     fn settle(&mut self) {
         self.total = self.majority();
         self.find_footers();
@@ -522,8 +531,9 @@ impl Object {
         }
     }
 
-    /// Looks for footers before what was appended to files: where the length that others state, or
-    /// that was expected, puts them. Only if that leaves the length unknown a whole file is read.
+    /// Finds footers that something was appended to. It first looks where the length puts them that
+    /// other footers state, or that was expected. If the length is still unknown, it reads whole
+    /// files.
     fn find_footers(&mut self) {
         let stated = self.total.map(|total| total.length).or(self.identity.length_hint);
         stated.into_iter().for_each(|length| self.place_footers(length));
@@ -546,8 +556,7 @@ impl Object {
         }
     }
 
-    /// Searches whole files for a footer, until there is one, and returns the length that it
-    /// states.
+    /// Searches whole files until a footer is found, and returns the length that it states.
     fn search_footer(&mut self) -> Option<u64> {
         let Self { identity, geometry, parts, .. } = self;
         let files = parts.iter_mut().enumerate();
@@ -558,7 +567,7 @@ impl Object {
         })
     }
 
-    /// The total that most footers state.
+    /// Returns the total that most footers state.
     fn majority(&self) -> Option<Total> {
         let mut votes: Vec<(Total, usize)> = Vec::new();
         for total in self.parts.iter().flatten().filter_map(|file| file.footer).map(|f| f.total) {
@@ -567,25 +576,27 @@ impl Object {
                 None => votes.push((total, 1)),
             }
         }
-        // Of equals, the one of the first shard.
+        // Among totals with equally many votes, the first shard's wins.
         votes.iter().rev().max_by_key(|(_, count)| count).map(|(total, _)| *total)
     }
 }
 
-/// How a code is to be run.
+/// Returns the options that a code is run with.
 type Options<'o> = &'o dyn Fn(&Spec) -> CodecOptions;
 
-/// The shapes of codes that were rebuilt, so that a directory of many objects costs each code once.
+/// The geometries of codes that were rebuilt, so that a directory of many objects costs each code
+/// once.
 struct Geometries<'o> {
     options: Options<'o>,
     known: HashMap<Shape, Result<Arc<Geometry>, String>>,
 }
 
-/// All parts of an identity that decide the geometry, and for how many bytes it plans.
+/// All fields of an identity that decide the geometry, and the number of bytes that it plans for.
 type Shape = (String, Vec<(String, Vec<u64>)>, Digest, [u32; 3], Option<u64>);
 
 impl Geometries<'_> {
-    /// Returns the shape of an identity's object, of which a shard has told this length.
+    /// Returns the geometry of an identity's object. `length` is the length that one of its shards
+    /// states.
     fn of(&mut self, identity: &Identity, length: Option<u64>) -> Result<Arc<Geometry>, String> {
         let numbers = [identity.packet, identity.stripes, identity.shards];
         let length = identity.length_hint.or(length);
@@ -597,7 +608,7 @@ impl Geometries<'_> {
     }
 }
 
-/// The geometry that an identity pins, for an object of about this length.
+/// Rebuilds the geometry that an identity pins, for an object of about `length` bytes.
 fn rebuild(
     identity: &Identity,
     length: Option<u64>,
@@ -615,25 +626,27 @@ fn rebuild(
         return Err(format!("states {}, but {spec} has {nodes}", counted(shards, "shard")));
     }
     if layout_of(&code) != identity.layout() {
-        return Err(format!("states layout {}, which {spec} has not", identity.layout()));
+        return Err(format!("states layout {}, which {spec} does not have", identity.layout()));
     }
     if describe(&code) != identity.description {
-        return Err(format!("states another generator matrix than {spec} with its pin has"));
+        return Err(format!(
+            "states a generator matrix that differs from that of {spec} with its pin"
+        ));
     }
     let options = options(code.spec());
     let (packet, stripes) = (identity.packet as usize, identity.stripes as usize);
     Geometry::new(code, packet, stripes, length, options)
-        .map_err(|error| format!("states what cannot be: {error}"))
+        .map_err(|error| format!("states impossible sizes: {error}"))
 }
 
 impl Identity {
-    /// The record of a part: a footer with the total, a front header without.
+    /// Returns the record of a part: a footer if there is a total, otherwise a front header.
     pub(crate) fn record(&self, part: Part, total: Option<Total>) -> Record {
         Record::new(self.clone(), part.shard as u32, part.stage, total)
     }
 
-    /// Where the footer of a part's file ends, if something follows it in the file, for an object
-    /// of this length.
+    /// Returns the offset at which the footer of a part's file ends in an object of `length` bytes.
+    /// Returns `None` if nothing follows it in the file.
     fn footer_end(
         &self,
         geometry: &Geometry,
@@ -648,7 +661,7 @@ impl Identity {
         (end < file.length).then_some(end)
     }
 
-    /// The canonical name of a part's file.
+    /// Returns the canonical name of a part's file.
     pub(crate) fn part_name(&self, geometry: &Geometry, part: usize) -> Result<ShardName<'_>> {
         let Part { stage, shard } = geometry.part(part);
         let added = geometry.is_added(part).then_some(stage);

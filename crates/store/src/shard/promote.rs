@@ -1,13 +1,14 @@
-//! Promoting: the parts that a later stage of a code adds are made from part of what is stored.
+//! Promoting: computing the parts that a later stage of a code adds from some of the stored lanes.
 //!
-//! A code with stages names the cells that a stage is made from ([`paritas::Code::promotion`]).
-//! Their lanes are read by ranges and nothing else is, as long as all are there and intact. Where a
-//! shard is missing other lanes are planned that determine the same, and where a block is damaged
-//! so much is read of its segment that the data can be had.
+//! A code with stages names the cells that a stage is computed from ([`paritas::Code::promotion`]).
+//! As long as all their lanes are there and intact, only these are read. If a shard is missing,
+//! other lanes that determine the same cells are planned. If a block is damaged, enough of its
+//! segment is read to compute the data.
 //!
-//! No file is changed and none gets its name before all are complete: killed at any moment,
-//! promotion leaves the object as it was, or with complete parts of the new stage, some perhaps
-//! under temporary names, which the next run finds and names. What is still missing it makes anew.
+//! No file is changed, and no new file gets its name before all are complete. If promotion is
+//! killed at any moment, the object is as it was, or has complete parts of the new stage, some of
+//! them perhaps under temporary names. The next run names these, and computes the parts that are
+//! still missing.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,39 +22,39 @@ use crate::shard::rebuild::{make_from, needed_buffers};
 use crate::shard::repair::{Rebuild, Targets, name_one};
 use crate::shard::sources::{Depth, Sources};
 
-/// How to promote.
+/// The settings of a promotion.
 #[derive(Debug, Clone)]
 pub struct PromoteJob {
-    /// The directories that take new files in turn. Without any, a part of a shard that is there
-    /// goes beside it, and a new shard to the directory with the fewest.
+    /// The directories that take new files in turn. Without any, a new part goes beside the other
+    /// parts of its shard, and a new shard goes to the directory with the fewest shards.
     pub to: Vec<PathBuf>,
-    /// Whether everything is to be on the disk before the files get their names.
+    /// Whether everything is synced to the disk before the files get their names.
     pub sync: bool,
-    /// The number of threads; 0 stands for the machine's.
+    /// Number of threads; 0 means as many as the machine runs at once.
     pub threads: usize,
 }
 
-/// What promoting did.
+/// The result of promoting.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PromoteReport {
     /// The stage that the object has reached.
     pub stage: u8,
-    /// The parts that were added, or given their names; none where that was done before.
+    /// The parts that were added or got their names; empty if an earlier run did all of this.
     pub added: Vec<AddedPart>,
     /// The shards that were missing parts of earlier stages.
     pub missing: Vec<usize>,
-    /// The segments in which something was damaged, so that more than usual had to be read.
+    /// Number of segments in which something was damaged, so that more than usual had to be read.
     pub damaged_segments: u64,
-    /// The bytes of blocks that were read, checksums included.
+    /// Number of bytes of blocks that were read, checksums included.
     pub read_bytes: u64,
-    /// The bytes of packets that were read, checksums apart.
+    /// Number of bytes of packets that were read, without checksums.
     pub read_payload: u64,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// A part of a shard that an object was promoted with.
+/// A part of a shard that promotion added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AddedPart {
@@ -63,17 +64,18 @@ pub struct AddedPart {
     pub path: PathBuf,
 }
 
-/// Brings an object to the next stage of its code, or finishes that where it was interrupted.
-/// `progress` gets the object's bytes as they are done. Every lane that is read is checked; the
-/// object's digest is not, for the object is not read.
+/// Promotes an object to the next stage of its code, or finishes an interrupted promotion.
+/// `progress` gets the number of the object's bytes as they are done. Every lane that is read is
+/// checked. The object's digest is not, because the object is not read.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Parameters`] when the code has no stages, [`crate::ErrorKind::TooFewShards`]
-/// when more is lost than can be recovered, and [`crate::ErrorKind::Io`]; no part is added then.
+/// If the code has no stages ([`crate::ErrorKind::Parameters`]), if more is lost than can be
+/// recovered ([`crate::ErrorKind::TooFewShards`]), or if reading or writing fails
+/// ([`crate::ErrorKind::Io`]). Then no part is added.
 pub fn promote(object: &Object, job: &PromoteJob, progress: Progress<'_>) -> Result<PromoteReport> {
     if object.stages() == 1 {
         return Err(Error::parameters(format!(
-            "{}: {} is made in one stage, and there is nothing to promote; dpg and bbdpg codes have two",
+            "{}: {} has one stage, so there is nothing to promote; dpg and bbdpg codes have two",
             object.label(),
             object.code().spec()
         )));
@@ -93,7 +95,8 @@ pub fn promote(object: &Object, job: &PromoteJob, progress: Progress<'_>) -> Res
     Ok(report)
 }
 
-/// The stage that is to be reached: the present one while parts of it are missing.
+/// Returns the stage to be reached: the present one, if parts of it are missing, otherwise the
+/// next.
 fn next_stage(object: &Object) -> u8 {
     let stage = object.stage();
     let mut parts = object.geometry.parts_in(stage);
@@ -123,7 +126,7 @@ impl PromoteReport {
     }
 }
 
-/// Names the parts that a run has completed, and was killed before all had their names.
+/// Gives complete parts their names, after a run was killed before it had named all.
 fn name_parts(object: &Object, stage: u8, report: &mut PromoteReport) -> Result<()> {
     for part in object.geometry.parts_in(stage) {
         let files = object.parts[part].iter();
@@ -138,7 +141,7 @@ fn name_parts(object: &Object, stage: u8, report: &mut PromoteReport) -> Result<
     Ok(())
 }
 
-/// Makes and publishes parts of a stage.
+/// Computes and publishes parts of a stage.
 fn add_parts(
     object: &Object,
     stage: u8,
@@ -167,8 +170,9 @@ fn add_parts(
     Ok(())
 }
 
-/// The buffers that parts of a stage are made from: those that the code names, or where shards are
-/// missing others that are there. If there are not enough, reading the first will tell.
+/// Returns the buffers that parts of a stage are computed from: those that the code names or, if
+/// shards are missing, others that are there. If there are not enough, reading the first segment
+/// reports it.
 fn needed(object: &Object, stage: u8, parts: &[usize], is_whole: bool) -> Vec<usize> {
     let geometry = &*object.geometry;
     let standing = (0..object.parts().len()).filter(|&part| !object.parts[part].is_empty());
@@ -183,7 +187,7 @@ fn needed(object: &Object, stage: u8, parts: &[usize], is_whole: bool) -> Vec<us
     })
 }
 
-/// Warns where fewer folders may be lost than shards.
+/// Returns a warning if fewer folders may be lost than shards.
 fn warning(object: &Object, stage: u8, added: &[usize], paths: &[PathBuf]) -> Option<String> {
     let files = object.parts[..object.geometry.parts_until(stage)].iter().enumerate();
     let old = files.flat_map(|(part, files)| files.iter().map(move |file| (part, file.path())));

@@ -1,9 +1,9 @@
-//! What is particular to objects of LT codes: nothing is certain about them but by looking at the
-//! graph.
+//! The treatment of objects of LT codes. For most questions about them, only the graph gives a
+//! certain answer.
 //!
-//! Which losses can be borne is found by trying some, and how many blocks are enough by drawing
-//! them in random order ([`reception`]). The latter takes up to some seconds, so callers may want
-//! to remember it ([`reception_key`]).
+//! The tolerable losses are found by trying some. The number of blocks that is enough is found by
+//! drawing blocks in random order ([`reception`]). The latter takes up to some seconds, so callers
+//! may want to remember the result ([`reception_key`]).
 
 use paritas::erasure::combinations;
 use paritas::graph::Graph;
@@ -14,45 +14,48 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::shard::format::describe;
 
-/// How many blocks are solved for in all the runs of a simulation: a second's worth or two, up to
-/// k = 8192.
+/// Number of blocks that all runs of a simulation together solve for. This takes a second or two,
+/// up to k = 8192.
 const SIMULATED_BLOCKS: usize = 1 << 21;
 
-/// The same times k, for larger ones: then it is elimination that takes the time.
+/// The same number times k, for larger k: there elimination takes most of the time.
 const SIMULATED_PAIRS: usize = 1 << 35;
 
-/// The runs of a simulation, at least and at most. A thousand tell the 99.9th percentile; with many
-/// data blocks receptions hardly differ, and few tell what there is to be told.
+/// Lower and upper limit of the number of runs of a simulation. A thousand runs show the 99.9th
+/// percentile. With many data blocks receptions hardly differ, so a few runs are enough.
 const RUNS: (usize, usize) = (8, 2000);
 
-/// How many blocks are solved for in trying out losses of a number of shards.
+/// Number of blocks that are solved for while trying out losses of one number of shards.
 const TRIED_BLOCKS: usize = 1 << 16;
 
-/// The losses that are tried, at least and at most.
+/// Lower and upper limit of the number of losses that are tried.
 const TRIALS: (usize, usize) = (4, 64);
 
-/// How many blocks it takes, by simulation.
+/// The number of blocks that decoding takes, by simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReceptionReport {
-    /// The blocks that there are to be received.
+    /// Number of blocks that can be received.
     pub blocks: usize,
-    /// How many it took on average, as a multiple of k; nothing where they never sufficed.
+    /// Average number of blocks needed, as a multiple of k. `None` if they never sufficed.
     pub average: Option<f64>,
-    /// The multiple of k that sufficed in 99.9 % of all runs (in all of them, where those were
-    /// fewer than a thousand).
+    /// The multiple of k that sufficed in 99.9 % of all runs (or in all runs, if they were fewer
+    /// than a thousand).
     pub p999: Option<f64>,
-    /// The number of runs.
+    /// Number of runs.
     pub runs: usize,
-    /// The runs in which not even all blocks sufficed.
+    /// Number of runs in which even all blocks did not suffice.
     pub failures: usize,
 }
 
-/// Simulates how many blocks of some shards of an LT code it takes to have the data, when they come
-/// in random order; `None` for other codes.
+/// Simulates how many blocks of `shards` decoding an LT code takes, if they arrive in random order.
+/// Returns `None` for other codes.
 ///
 /// # Errors
-/// None, for shards that the code has.
+/// If the graph refuses a block, which does not happen for shards that the code has.
+///
+/// # Panics
+/// If the code does not have one of the shards.
 pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport>> {
     let Some(graph) = code.graph() else { return Ok(None) };
     let runs = runs(graph.data());
@@ -69,8 +72,9 @@ pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport
     }))
 }
 
-/// A name under which the report of [`reception`] can be remembered: the same only for the same
-/// code, shards and number of runs. `None` for codes that have no such report.
+/// Returns a name under which the report of [`reception`] can be remembered. The name is the same
+/// only for the same code, shards and number of runs. Returns `None` for codes that have no such
+/// report.
 pub fn reception_key(code: &Code, shards: &[usize]) -> Option<String> {
     let runs = runs(code.graph()?.data());
     let mut hasher = blake3::Hasher::new();
@@ -80,25 +84,26 @@ pub fn reception_key(code: &Code, shards: &[usize]) -> Option<String> {
     Some(hasher.finalize().to_hex()[..32].to_owned())
 }
 
-/// How many runs a simulation with so many data blocks has.
+/// Returns the number of runs of a simulation with `data` data blocks.
 fn runs(data: usize) -> usize {
     (SIMULATED_BLOCKS / data).min(SIMULATED_PAIRS / data / data).clamp(RUNS.0, RUNS.1)
 }
 
-/// How many more blocks are likely needed where these are good; nothing where not even all would
-/// do.
+/// Returns how many more blocks are likely needed besides those in `good`. Returns `None` if even
+/// all blocks do not suffice.
 pub(crate) fn likely_needed(graph: &Graph, good: &[usize]) -> Option<usize> {
     solve(graph, good).likely_needed()
 }
 
-/// What is lacking where these blocks are good, in words that follow on what is there.
+/// Describes what is lacking if the blocks in `good` are good, in words that follow a count of
+/// shards.
 pub(crate) fn shortage(graph: &Graph, good: &[usize]) -> String {
     let (blocks, count) = (graph.blocks(), good.len());
     match likely_needed(graph, good) {
         Some(more) => {
-            format!("{count} of {blocks} blocks, which with likely {more} more are enough")
+            format!("{count} of {blocks} blocks, and likely {more} more are enough")
         }
-        None => format!("{count} of {blocks} blocks, and not even all are enough"),
+        None => format!("{count} of {blocks} blocks, and even all are not enough"),
     }
 }
 
@@ -107,13 +112,14 @@ pub(crate) fn is_enough(graph: &Graph, blocks: &[usize]) -> bool {
     blocks.len() >= graph.data() && solve(graph, blocks).is_ready()
 }
 
-/// How many losses of one size are tried, so that it does not take long.
+/// Returns the number of losses of one size that are tried, so that trying takes little time.
 pub(crate) fn trials(graph: &Graph) -> usize {
     (TRIED_BLOCKS / graph.data()).clamp(TRIALS.0, TRIALS.1)
 }
 
-/// How many shards may be lost where these blocks are good: the most of which all losses that were
-/// tried can be borne. Few are tried one and all, many at random from a fixed seed.
+/// Returns how many shards may be lost if the blocks in `good` are good: the largest number for
+/// which all tried losses are tolerable. If there are few losses, all are tried; if there are many,
+/// some are drawn at random from a fixed seed.
 pub(crate) fn tolerance(graph: &Graph, shards: usize, good: &[usize]) -> usize {
     let trials = trials(graph);
     let is_borne = |lost: Vec<usize>| {
@@ -125,7 +131,7 @@ pub(crate) fn tolerance(graph: &Graph, shards: usize, good: &[usize]) -> usize {
     counts.partition_point(|&count| losses(shards, count, trials).into_iter().all(is_borne))
 }
 
-/// Losses of so many shards: all there are, if that is not too many, or else some.
+/// Returns losses of `count` shards: all, if there are at most `most`, otherwise `most` of them.
 fn losses(shards: usize, count: usize, most: usize) -> Vec<Vec<usize>> {
     let all: Vec<Vec<usize>> = combinations(shards, count).take(most + 1).collect();
     if all.len() <= most {
@@ -135,11 +141,11 @@ fn losses(shards: usize, count: usize, most: usize) -> Vec<Vec<usize>> {
     (0..most).map(|_| draw(shards, count, &mut state)).collect()
 }
 
-/// So many of the shards, at random.
+/// Draws `count` of the shards at random.
 fn draw(shards: usize, count: usize, state: &mut u64) -> Vec<usize> {
     let mut all: Vec<usize> = (0..shards).collect();
     for place in 0..count {
-        // Knuth's 64-bit generator; its high bits are good enough to spread some trials.
+        // Knuth's 64-bit generator, whose high bits are good enough to spread trials.
         *state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let other = place + ((*state >> 33) as usize) % (shards - place);
@@ -151,7 +157,7 @@ fn draw(shards: usize, count: usize, state: &mut u64) -> Vec<usize> {
 
 fn solve(graph: &Graph, blocks: &[usize]) -> Decoder {
     let mut decoder = Decoder::new(graph, Method::Inactivation);
-    // There is no block that the graph has not.
+    // Pushing cannot fail: the graph has all these blocks.
     let _ = blocks.iter().any(|&block| matches!(decoder.push(block), Ok(true)));
     decoder
 }
@@ -186,11 +192,11 @@ mod tests {
     fn copies_tolerate_all_but_one() {
         let copies = code("lt:k=1,n=8,nodes=8");
         assert_eq!(tolerance(graph(&copies), 8, &[0, 1, 2, 3, 4, 5, 6, 7]), 7);
-        // Losses of shards that are gone already count, as any so many may be lost.
+        // Losses of shards that are gone already count, because any shards may be lost.
         assert_eq!(tolerance(graph(&copies), 8, &[0]), 0);
         assert_eq!(tolerance(graph(&copies), 8, &[1, 4]), 1);
         assert_eq!(likely_needed(graph(&copies), &[]), Some(1));
-        assert!(shortage(graph(&copies), &[]).contains("0 of 8 blocks, which with likely 1 more"));
+        assert!(shortage(graph(&copies), &[]).contains("0 of 8 blocks, and likely 1 more"));
     }
 
     #[test]
@@ -202,7 +208,7 @@ mod tests {
         assert_eq!(tolerance(graph(&code), 16, &all[..63]), 0);
     }
 
-    /// Few enough for large codes that nobody has to wait long.
+    /// Large codes get few runs, so that nobody waits long.
     #[test]
     fn runs_fall_with_the_size() {
         let sizes = [1, 1024, 4096, 8192, 16384, 32768, 65536];

@@ -1,9 +1,10 @@
-//! Rebalancing: shards of a whole object move between folders, so that as many folders as possible
-//! may be lost together.
+//! Rebalancing: moving shards of a whole object between folders, so that as many folders as
+//! possible may be lost together.
 //!
-//! A shard moves by being written anew in the other folder, from its own blocks, each checked
-//! (or from others where one is damaged). Only when the new file is on the disk and has its name is
-//! the old one removed. So a shard may exist twice at some moments, but it always exists.
+//! A shard moves by being written anew in the other folder, from its own blocks, each of which is
+//! checked (and computed from other shards if it is damaged). The old file is removed only when the
+//! new one is on the disk and has its name. So a shard may exist twice for a moment, but it always
+//! exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,15 +24,15 @@ use crate::shard::repair::{Rebuild, Targets};
 use crate::shard::sources::{Depth, Sources};
 use crate::shown::shown;
 
-/// What rebalancing did.
+/// The result of rebalancing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RebalanceReport {
     /// The files that were moved.
     pub moved: Vec<MovedShard>,
-    /// Which folders may be lost now.
+    /// The folders that may be lost now.
     pub placement: Placement,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
@@ -43,21 +44,22 @@ pub struct MovedShard {
     pub shard: usize,
     /// The stage of its part.
     pub stage: u8,
-    /// The file that it was in.
+    /// The file that it was in before.
     pub from: PathBuf,
-    /// The file that it is in.
+    /// The file that it is in now.
     pub path: PathBuf,
 }
 
-/// Moves shards from the fullest folders to the emptiest, no more than it takes to be able to lose
-/// as many folders together as a level spread could. The folders are those that were given to the
-/// scan, as repair would use them, and `to` beside these. Everything is on the disk before anything
-/// is removed. `progress` gets the object's bytes for each shard that moves.
+/// Moves shards from the fullest folders to the emptiest. It moves no more than is needed to
+/// tolerate the loss of as many folders as a level spread could. The folders are those that repair
+/// would use (the ones given to the scan), and `to`. Every new file is on the disk before an old
+/// one is removed. `progress` gets the number of the object's bytes for each shard that moves.
 ///
 /// # Errors
-/// [`crate::ErrorKind::TooFewShards`] if a shard is missing or damaged, as far as is seen without
-/// reading it: repair comes first; [`crate::ErrorKind::Busy`] if another process moves or replaces
-/// the same shards, and [`crate::ErrorKind::Io`]. What has moved by then has moved whole.
+/// If a shard is missing or damaged, judging by what shows without reading blocks
+/// ([`crate::ErrorKind::TooFewShards`]; repair comes first), if another process moves or replaces
+/// the same shards ([`crate::ErrorKind::Busy`]), or if reading or writing fails
+/// ([`crate::ErrorKind::Io`]). The shards that have moved by then are whole.
 pub fn rebalance(
     object: &Object,
     to: Option<&Path>,
@@ -83,7 +85,7 @@ fn expect_whole(object: &Object) -> Result<()> {
     match object.parts().iter().enumerate().all(is_whole) {
         true => Ok(()),
         false => Err(Error::too_few(format!(
-            "{}: shards are missing or damaged, so none was moved: repair comes first",
+            "{}: shards are missing or damaged, so none was moved; repair the object first",
             shown(object.name())
         ))),
     }
@@ -105,7 +107,7 @@ struct Step {
     to: usize,
 }
 
-/// Where the whole files of an object are, and the folders of all domains.
+/// The places of an object's whole files, and the folders of all domains.
 struct Layout<'a> {
     object: &'a Object,
     folders: Vec<PathBuf>,
@@ -124,8 +126,8 @@ impl<'a> Layout<'a> {
         Self { object, folders: targets.into_folders(), files }
     }
 
-    /// The fewest of the steps to a level spread after which as many domains may be lost as after
-    /// all of them; none if as many may be lost now.
+    /// Returns the first steps towards a level spread: the fewest after which as many domains may
+    /// be lost as after all steps. There are none if as many may be lost now.
     fn plan(&self) -> Vec<Step> {
         let mut files = self.files.clone();
         let mut tolerances = vec![self.tolerance(&files)];
@@ -152,7 +154,8 @@ impl<'a> Layout<'a> {
         file.domain == step.from && self.object.part(file.part).shard == step.shard
     }
 
-    /// A shard of the fullest domain that the emptiest one lacks, unless they are level.
+    /// Returns the move of a shard from the fullest domain to the emptiest one, which lacks it,
+    /// unless the two are level.
     fn next_step(&self, files: &[Whole]) -> Option<Step> {
         let shards = |domain: usize| -> BTreeSet<usize> {
             let there = files.iter().filter(|file| file.domain == domain);
@@ -165,7 +168,7 @@ impl<'a> Layout<'a> {
             let there = files.iter().filter(|file| file.domain == from);
             let parts = there.filter(|file| self.object.part(file.part).shard == **shard);
             let parts: Vec<usize> = parts.map(|file| file.part).collect();
-            // Of a part that is there twice, one copy would stay.
+            // If a part is there twice, one copy would stay.
             parts.iter().collect::<BTreeSet<_>>().len() == parts.len()
         };
         let shard = held[from].difference(&held[to]).filter(movable).max()?;
@@ -200,7 +203,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Writes parts again from their own lanes, and of damaged segments from others.
+/// Writes parts anew from their own lanes. In damaged segments, other shards' lanes are used.
 fn write_anew(
     object: &Object,
     parts: &[usize],
@@ -220,8 +223,8 @@ fn write_anew(
     Rebuild::commit(rebuilds, &sources, true).map(|_| ())
 }
 
-/// Removes the file that a part was in, if the part is in the new one and no other process can
-/// remove that meanwhile.
+/// Removes the old file of a part, if the new one holds it. Locks keep other processes from
+/// removing the new one in the meantime.
 fn remove_old(object: &Object, old: &Whole, new: &Path) -> Result<()> {
     let _locks = FolderLocks::acquire([directory_of(&old.path), directory_of(new)])?;
     let is_there = recognise(new).is_ok_and(|shard| {
@@ -230,7 +233,7 @@ fn remove_old(object: &Object, old: &Whole, new: &Path) -> Result<()> {
     });
     if !is_there {
         return Err(Error::busy(format!(
-            "another process has changed {} meanwhile, so {} stays; run the command again",
+            "another process has changed {} in the meantime, so {} stays; run the command again",
             shown(new),
             shown(&old.path)
         )));

@@ -1,13 +1,14 @@
-//! Rebuilding the one shard, or part of one, that is missing from the fewest bytes of the others.
+//! Rebuilding the only missing shard, or part of one, from as few bytes of the others as possible.
 //!
-//! A code whose lanes are single rows (see [`super::format`]) is read lane by lane: the planner
-//! names few cells that determine the lost ones, and only their lanes are read, about three
-//! quarters of what any k shards hold. Other codes give up whole blocks, and the fewest of them.
+//! If the lanes of a code are single rows (see [`super::format`]), it is read lane by lane: the
+//! planner names few cells that determine the lost ones, and only their lanes are read, which is
+//! about three quarters of what any k shards hold. For other codes whole blocks are read, and as
+//! few as possible.
 //!
-//! What is read is guarded by its checksums, lane by lane, and what is written is computed from
-//! nothing else. The object's digest is not checked, for the object is not read: damage in lanes
-//! that are not needed stays unseen until the next [`super::verify`]. As soon as anything that was
-//! to be read is not intact, this gives up, and repair does what it does otherwise.
+//! Every lane that is read is checked by its checksum, and the missing part is computed from these
+//! lanes alone. The object's digest is not checked, because the object is not read. Damage in other
+//! lanes stays unseen until the next [`super::verify`]. If a needed lane is not intact, this gives
+//! up, and repair verifies everything first as usual.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -25,18 +26,18 @@ use crate::shard::segment::Segment;
 use crate::shard::sources::Sources;
 use crate::shard::verify::{DigestCheck, ShardState};
 
-/// What came of reading little.
+/// The result of an attempt to read little.
 pub(super) enum Attempt {
-    /// The missing part is made.
+    /// The missing part has been rebuilt.
     Made(Box<RepairReport>),
-    /// More is wrong than one missing part, which was found after so many bytes of blocks.
+    /// More is wrong than one missing part.
     GivenUp {
-        /// The bytes of blocks that were read.
+        /// Number of bytes of blocks that were read before this showed.
         read_bytes: u64,
     },
 }
 
-/// Rebuilds the only missing part, or nothing where more than that is wrong, as far as is seen.
+/// Rebuilds the only missing part. Gives up if more than that is wrong, as far as it shows.
 pub(super) fn rebuild_missing(
     object: &Object,
     job: &RepairJob,
@@ -46,7 +47,7 @@ pub(super) fn rebuild_missing(
     let sources = Sources::open(object, 1)?;
     let others = (0..object.parts().len()).filter(|&other| other != part);
     let needed = match needed_buffers(&object.geometry, others, &[part]) {
-        // Even all of the others are not enough, of an LT code for example.
+        // Even all of the others are not enough, as can happen with an LT code.
         Err(error) if error.kind() == ErrorKind::TooFewShards => {
             return Ok(Attempt::GivenUp { read_bytes: 0 });
         }
@@ -74,8 +75,8 @@ pub(super) fn rebuild_missing(
     Ok(Attempt::Made(Box::new(report)))
 }
 
-/// The part without a file, where every other one has a single file, well named and whole to look
-/// at.
+/// Returns the part without a file, if every other part has exactly one file, which has its name
+/// and looks whole.
 fn only_missing(object: &Object) -> Option<usize> {
     let [missing] = object.missing_parts()[..] else { return None };
     if object.unread_files(missing).next().is_some() {
@@ -88,9 +89,9 @@ fn only_missing(object: &Object) -> Option<usize> {
     object.parts().iter().enumerate().all(whole).then_some(missing)
 }
 
-/// Makes parts, segment by segment, from the given lanes. Where one of these is not intact,
-/// `instead` is to load what is needed in another way; if it says that it does not, no more is done
-/// and the answer is no.
+/// Computes parts, segment by segment, from the lanes in `needed`. If one of these is not intact,
+/// `instead` is called to load the segment in another way. If it returns false, the work stops.
+/// Returns whether all parts are complete.
 pub(super) fn make_from(
     sources: &Sources<'_>,
     needed: &[usize],
@@ -122,8 +123,8 @@ pub(super) fn make_from(
     Ok(!given_up.into_inner())
 }
 
-/// The buffers to be read of some parts to make others: those of the cheapest plan or of the one
-/// with the fewest cells, whichever are fewer bytes.
+/// Returns the buffers of the parts `from` that are read to compute the parts `make`: those of the
+/// cheapest plan, or of the one with the fewest cells, whichever has fewer bytes.
 pub(super) fn needed_buffers(
     geometry: &Geometry,
     from: impl IntoIterator<Item = usize>,

@@ -1,4 +1,4 @@
-//! Recognising a shard file by its content: front header, footer, and where they stand.
+//! Recognising a shard file by its content: front header, footer, and their places.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -14,27 +14,28 @@ use crate::shard::names;
 use crate::shard::open_files::is_unreadable;
 use crate::shard::positional::{read_at, read_exact_at};
 
-/// How much of a file is looked at at a time when a footer is searched.
+/// Number of bytes of a file that are searched for a footer at a time.
 const WINDOW: u64 = 1 << 20;
 
-/// How much of the end of a file is searched for a footer: enough for what tools append, and little
-/// enough to be read in no time.
+/// Number of bytes at the end of a file that are searched for a footer: enough for what tools
+/// append, and read in milliseconds.
 const REACH: u64 = 16 << 20;
 
-/// How many places that look like the end of a footer are tried.
+/// Number of places that look like the end of a footer and are tried. It limits the time that a
+/// hostile file can take.
 const MAX_CANDIDATES: usize = 4096;
 
-/// One file that holds a shard, or what is left of it.
+/// A file that holds a shard, or the rest of one.
 #[derive(Debug, Clone)]
 pub struct ShardFile {
     pub(crate) path: PathBuf,
     pub(crate) length: u64,
-    /// Where the blocks begin.
+    /// The offset of the first block, or the flaw of the front header.
     pub(crate) front: Result<u64, Flaw>,
     pub(crate) footer: Option<Footer>,
 }
 
-/// A footer, and where in the file it stands.
+/// A footer and its place in the file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Footer {
     pub start: u64,
@@ -43,12 +44,12 @@ pub(crate) struct Footer {
 }
 
 impl ShardFile {
-    /// The path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The length of the file in bytes.
+    /// Returns the length of the file in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -64,7 +65,7 @@ impl ShardFile {
     }
 }
 
-/// A shard file with what it says about its object.
+/// A shard file with what it states about its object.
 #[derive(Debug)]
 pub(crate) struct Recognised {
     pub file: ShardFile,
@@ -79,17 +80,17 @@ impl Recognised {
     }
 }
 
-/// The part that a record stands in.
+/// Returns the part that a record belongs to.
 fn part_of(record: &Record) -> Part {
     Part { stage: record.stage(), shard: record.shard as usize }
 }
 
-/// Why a path gave no shard.
+/// The reason why a path contributes no shard.
 #[derive(Debug)]
 pub(crate) struct NoShard {
-    /// In the form "is not a shard".
+    /// The reason in the form "is not a shard".
     pub reason: String,
-    /// Whether it could not be opened, so that it may be a shard all the same.
+    /// Whether the path could not be opened, so that it may be a shard all the same.
     pub is_unreadable: bool,
 }
 
@@ -98,13 +99,13 @@ impl NoShard {
         Self { reason: reason.into(), is_unreadable: false }
     }
 
-    /// The system's refusal to open a path.
+    /// Returns the reason for the system's refusal to open a path.
     pub fn refused(error: &io::Error) -> Self {
         Self { reason: format!("cannot be read: {error}"), is_unreadable: is_unreadable(error) }
     }
 }
 
-/// Looks at a file; otherwise says why it is not a shard.
+/// Reads the headers of a file, or returns why it is not a shard.
 pub(crate) fn recognise(path: &Path) -> Result<Recognised, NoShard> {
     let cannot = |error: io::Error| NoShard::refused(&error);
     if !fs::metadata(path).map_err(cannot)?.is_file() {
@@ -137,7 +138,7 @@ fn unreadable(error: impl fmt::Display) -> Flaw {
     Flaw::Damaged(format!("cannot be read: {error}"))
 }
 
-/// The front header, and where it ends.
+/// Reads the front header, and returns it with the offset of its end.
 fn read_front(file: &File) -> Result<(Record, u64), Flaw> {
     let mut start = [0; PREFIX];
     let read = read_at(file, &mut [io::IoSliceMut::new(&mut start)], 0).map_err(unreadable)?;
@@ -151,9 +152,9 @@ fn read_record(file: &File, offset: u64, length: usize, kind: Kind) -> Result<Re
     Record::parse(&bytes, kind)
 }
 
-/// The last footer in reach of the file's end that agrees with its front header. Without a front
-/// header, one that does not stand at the end must be of the object that the file is named after:
-/// it might be a part of an object that is itself a shard file.
+/// Returns the last footer near the end of the file that agrees with its front header. If there is
+/// no front header, and the footer does not stand at the end, it must belong to the object that the
+/// file is named after: it could also be a part of an object that is itself a shard file.
 fn find_footer(
     file: &File,
     length: u64,
@@ -177,7 +178,7 @@ fn find_footer(
     search(file, length, REACH, ours)
 }
 
-/// The last footer within `reach` of the end of a file that is the right one.
+/// Returns the last footer within `reach` bytes of the end of a file for which `is_right` holds.
 fn search(
     file: &File,
     length: u64,
@@ -191,13 +192,14 @@ fn search(
 }
 
 impl ShardFile {
-    /// The footer of a part of an object that ends at an offset of the file.
+    /// Returns the footer that ends at offset `end` of the file, if it is the footer of `part` of
+    /// the object.
     pub(crate) fn footer_at(&self, identity: &Identity, part: Part, end: u64) -> Option<Footer> {
         let found = footer_ending_at(&File::open(&self.path).ok()?, end);
         found.filter(|(record, _)| is_of(record, identity, part)).map(|(_, footer)| footer)
     }
 
-    /// The last footer of a part of an object, wherever in the file it is: all of it is read.
+    /// Returns the last footer of a part of an object, wherever it is: the whole file is read.
     pub(crate) fn footer_anywhere(&self, identity: &Identity, part: Part) -> Option<Footer> {
         let file = File::open(&self.path).ok()?;
         let is_right = |(record, _): &(Record, Footer)| is_of(record, identity, part);
@@ -226,7 +228,8 @@ fn footer_ending_at(file: &File, end: u64) -> Option<(Record, Footer)> {
     Some((record, Footer { start, end, total }))
 }
 
-/// Where the end magic ends in the last `reach` bytes of the file, from the last place backwards.
+/// Returns the offsets at which an end magic ends in the last `reach` bytes of the file, from the
+/// last one backwards.
 fn candidates(file: &File, length: u64, reach: u64) -> impl Iterator<Item = u64> {
     let overlap = END_MAGIC.len() as u64 - 1;
     let first = length.saturating_sub(reach) / WINDOW;

@@ -1,5 +1,5 @@
-//! Repairing: every shard that is missing or damaged is written anew, whole, and one that a crash
-//! left without its name gets it.
+//! Repairing: writing every missing or damaged shard anew, as a whole, and naming shards that a
+//! crash left without their names.
 
 use std::fs;
 use std::io::{self, IoSlice};
@@ -31,39 +31,40 @@ use crate::shard::verify::{DigestCheck, ShardState, Status, VerifyReport, verify
 use crate::shown::shown;
 use crate::system::{rename_new, rename_over};
 
-/// How to repair.
+/// The settings of a repair.
 #[derive(Debug, Clone)]
 pub struct RepairJob {
-    /// The directory for all shards that are written. Without it a damaged shard is replaced where
-    /// it is, and a missing one goes to the directory with the fewest shards of the object.
+    /// The directory for all shards that are written. Without it, a damaged shard is replaced in
+    /// its place, and a missing one goes to the directory with the fewest shards of the object.
     pub to: Option<PathBuf>,
-    /// Whether everything is to be on the disk before the shards get their names.
+    /// Whether everything is synced to the disk before the shards get their names.
     pub sync: bool,
-    /// The number of threads; 0 stands for the machine's.
+    /// Number of threads; 0 means as many as the machine runs at once.
     pub threads: usize,
-    /// Where a single shard is missing and the others look whole: to read only what it is computed
-    /// from, instead of verifying everything first. Damage elsewhere may then go unseen.
+    /// Whether a single missing shard is computed at once, from as few bytes as possible, if all
+    /// others look whole. Otherwise everything is verified first. Damage elsewhere may go unseen.
     pub fewest_reads: bool,
 }
 
-/// What repairing did.
+/// The result of repairing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RepairReport {
     /// The shards that were written.
     pub repaired: Vec<RepairedShard>,
-    /// What was in the way of these and is no shard; it lies beside them under another name.
+    /// The files that had the names of these but are no shards. They lie beside them under other
+    /// names.
     pub moved_aside: Vec<MovedAside>,
-    /// What was found before; nothing where only what was needed has been read.
+    /// The state before the repair. `None` if only the bytes that were needed have been read.
     pub before: Option<VerifyReport>,
-    /// Whether the object has the digest that its shards state. [`DigestCheck::Unchecked`] where
-    /// only what was needed has been read: each lane was checked, the whole was not.
+    /// Whether the object has the digest that its shards state. [`DigestCheck::Unchecked`] if only
+    /// the bytes that were needed have been read: each lane was checked, but not the whole object.
     pub digest: DigestCheck,
-    /// The bytes of blocks that were read.
+    /// Number of bytes of blocks that were read.
     pub read_bytes: u64,
-    /// Which folders may be lost now.
+    /// The folders that may be lost now.
     pub placement: Placement,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
@@ -77,20 +78,20 @@ pub struct RepairedShard {
     pub stage: u8,
     /// The file.
     pub path: PathBuf,
-    /// What it was before: damaged or missing.
+    /// Its state before: damaged or missing.
     pub was: ShardState,
 }
 
-/// Verifies an object and writes every shard that is not intact, but for those that could not be
-/// opened: [`RepairReport::before`] names them as [`ShardState::Unreadable`], and they stay as they
-/// are. `progress` gets the object's bytes twice: as they are verified, and as they are written.
-/// With [`RepairJob::fewest_reads`] a shard that is all that is missing is written at once, from
+/// Verifies an object, and writes every shard that is not intact. Shards that could not be opened
+/// stay as they are; [`RepairReport::before`] shows them as [`ShardState::Unreadable`]. `progress`
+/// gets the number of the object's bytes twice: as they are verified, and as they are written. With
+/// [`RepairJob::fewest_reads`], a shard that is the only missing thing is written at once, from
 /// lanes that are intact, and nothing else is read.
 ///
 /// # Errors
-/// [`ErrorKind::TooFewShards`] and [`ErrorKind::DigestMismatch`] when the object is beyond repair,
-/// and nothing has been touched; [`ErrorKind::Io`], also where it depends on files that could not
-/// be opened whether it is.
+/// If the object is beyond repair ([`ErrorKind::TooFewShards`], [`ErrorKind::DigestMismatch`];
+/// nothing has been changed then), or if reading or writing fails ([`ErrorKind::Io`]). The last
+/// kind is also used if files that could not be opened decide whether it is beyond repair.
 pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Result<RepairReport> {
     let mut read_bytes = 0;
     if job.fewest_reads {
@@ -128,7 +129,7 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
     })
 }
 
-/// Refuses an object that cannot be had, or not for certain.
+/// Refuses an object that cannot be read, or not for certain.
 fn expect_right(before: &VerifyReport) -> Result<()> {
     let kind = match (before.digest, before.status) {
         (DigestCheck::Right, _) => return Ok(()),
@@ -139,7 +140,8 @@ fn expect_right(before: &VerifyReport) -> Result<()> {
     Err(Error::new(kind, before.reason.clone().unwrap_or_default()))
 }
 
-/// Which folders may be lost with what was intact before and what was written.
+/// Returns which folders may be lost, from the shards that were intact before and those that were
+/// written.
 fn placement_after(
     object: &Object,
     before: &VerifyReport,
@@ -152,7 +154,8 @@ fn placement_after(
     object.placement_of(object.stage(), intact.chain(written))
 }
 
-/// Warns of a bad spread where something was written, which might have gone elsewhere.
+/// Returns a warning of a bad spread, if anything was written, since that could have gone
+/// elsewhere.
 pub(super) fn spread_warnings(
     object: &Object,
     placement: &Placement,
@@ -171,8 +174,8 @@ impl RepairedShard {
     }
 }
 
-/// Gives parts whose only intact file has the name of one that is being written or replaced, since
-/// a process was killed while it named a complete set, the names that they are to have.
+/// Names the parts whose only intact file has a temporary name, or was set aside. A process that is
+/// killed while it names a complete set leaves such files.
 fn name_unnamed(object: &Object, before: &VerifyReport, sync: bool) -> Result<Vec<RepairedShard>> {
     let mut named = Vec::new();
     for (part, shard) in before.shards.iter().enumerate() {
@@ -191,7 +194,7 @@ fn name_unnamed(object: &Object, before: &VerifyReport, sync: bool) -> Result<Ve
 }
 
 /// Names a part if all of its good files have temporary names, or were set aside for an object that
-/// is not there; a damaged copy is replaced. Returns the name if it was given.
+/// is not there. A damaged file under the name is replaced. Returns the path if the name was given.
 pub(super) fn name_one(
     object: &Object,
     part: usize,
@@ -212,15 +215,16 @@ pub(super) fn name_one(
     let rename = if is_damaged { rename_over } else { rename_new };
     match rename(good[0], &path) {
         Ok(()) => Ok(Some(path)),
-        // The name is taken: the part stays where it is, whole.
+        // The name is taken: the part stays where it is, and is whole.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
-        // Another process has given it its name.
+        // Another process has already given it its name.
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.exists() => Ok(None),
         Err(error) => Err(Error::io("naming", &path, &error)),
     }
 }
 
-/// Writes the bad parts; returns the bytes read for it and what was moved aside.
+/// Writes the bad parts. Returns the number of bytes that were read for this, and the files that
+/// were moved aside.
 fn rewrite(
     object: &Object,
     job: &RepairJob,
@@ -247,13 +251,14 @@ fn metadata(file: &ShardFile) -> Option<fs::Metadata> {
 pub(super) struct Rebuild {
     part: usize,
     file: Pending,
-    /// Where its blocks begin.
+    /// Offset of its first block in the file.
     blocks: u64,
 }
 
 impl Rebuild {
-    /// Starts files with their front headers. A file has the mode and the owner of the one that it
-    /// replaces, or else those that all shards of the object have in common.
+    /// Creates the files, with their front headers. A file has the mode and the owner of the one
+    /// that it replaces. If it replaces none, it has those that all shards of the object have in
+    /// common.
     pub fn create_all(
         object: &Object,
         targets: Vec<(PathBuf, Replace)>,
@@ -276,7 +281,7 @@ impl Rebuild {
         Pending::create_all(targets, sources)?.into_iter().zip(parts).map(begin).collect()
     }
 
-    /// The lanes of some parts among all buffers.
+    /// Returns, for each buffer, whether it is a lane of the parts to be written.
     pub fn wanted(rebuilds: &[Self], sources: &Sources<'_>) -> Vec<bool> {
         sources.geometry.buffers_in(rebuilds.iter().map(|rebuild| rebuild.part))
     }
@@ -293,7 +298,8 @@ impl Rebuild {
         self.file.write_at(&mut segment.seal(id), self.blocks + start)
     }
 
-    /// Ends the files with their footers, which make them complete, and publishes them.
+    /// Writes the footers, which complete the files, and publishes them. Returns the files that
+    /// were moved aside.
     pub fn commit(
         rebuilds: Vec<Self>,
         sources: &Sources<'_>,
@@ -338,20 +344,21 @@ fn work(
     Ok(())
 }
 
-/// Chooses where parts are written.
+/// The choice of the paths that parts are written to.
 pub(super) struct Targets<'a> {
     object: &'a Object,
-    /// The directories that are asked for, taken in turn; none for those in use.
+    /// The directories that the caller asked for, taken in turn. If there are none, the folders in
+    /// use are taken.
     to: Cycle<slice::Iter<'a, PathBuf>>,
     domains: Domains<'a>,
-    /// By number of the domain, the folder in use.
+    /// The folders in use, by number of the domain.
     folders: Vec<FolderShards>,
 }
 
 impl<'a> Targets<'a> {
-    /// The folders that hold the object. Besides, those that were given to the scan and hold none
-    /// of it: if they are empty, like a disk that was replaced, or if the object is spread over
-    /// several folders anyway.
+    /// Takes the folders that hold the object. A folder that was given to the scan and holds none
+    /// of it is taken if it is empty, like a disk that was replaced, or if the object is spread
+    /// over several folders anyway.
     pub(super) fn new(object: &'a Object, to: &'a [PathBuf]) -> Self {
         let domains = Domains::new(&object.given);
         let mut targets = Self { object, to: to.iter().cycle(), domains, folders: Vec::new() };
@@ -368,25 +375,25 @@ impl<'a> Targets<'a> {
         targets
     }
 
-    /// One more folder.
+    /// Adds a folder.
     pub(super) fn add_folder(&mut self, folder: &Path) {
         let domain = self.domains.of_folder(folder);
         self.folder(domain, folder);
     }
 
-    /// The number of the domain that a file is in.
+    /// Returns the number of the domain that a file is in.
     pub(super) fn domain_of(&mut self, file: &Path) -> usize {
         let domain = self.domains.of_file(file);
         self.folder(domain, directory_of(file));
         domain
     }
 
-    /// The folders of all domains, by number.
+    /// Returns the folders of all domains, by number.
     pub(super) fn into_folders(self) -> Vec<PathBuf> {
         self.folders.into_iter().map(|folder| folder.path).collect()
     }
 
-    /// The folder of a domain, which is `path` if it was not in use.
+    /// Returns the folder of a domain. If the domain is new, its folder is `path`.
     fn folder(&mut self, domain: usize, path: &Path) -> &mut FolderShards {
         if domain == self.folders.len() {
             self.folders.push(FolderShards { path: path.to_owned(), shards: Vec::new() });
@@ -403,7 +410,7 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// A path for each part, and whether it is to replace what is there.
+    /// Returns a path for each part, and whether a file there is replaced.
     pub(super) fn choose(mut self, parts: &[usize]) -> Result<Vec<(PathBuf, Replace)>> {
         parts.iter().map(|&part| self.choose_one(part)).collect()
     }
@@ -411,7 +418,7 @@ impl<'a> Targets<'a> {
     fn choose_one(&mut self, part: usize) -> Result<(PathBuf, Replace)> {
         let to = self.to.next();
         if let (None, Some(damaged)) = (to, self.object.parts[part].first()) {
-            // What a link leads to is replaced, not the link.
+            // The target of a link is replaced, not the link.
             let path =
                 fs::canonicalize(damaged.path()).map_err(|error| vanished(damaged, &error))?;
             return Ok((path, self.replace(part)));
@@ -423,7 +430,7 @@ impl<'a> Targets<'a> {
         self.free_name(&directory, part)
     }
 
-    /// The directory of another part of the same shard, for a shard is lost as a whole.
+    /// Returns the directory of another part of the same shard, because a shard is lost as a whole.
     fn beside(&self, part: usize) -> Option<PathBuf> {
         let shard = self.object.part(part).shard;
         let parts = (0..self.object.parts.len()).filter(|&p| self.object.part(p).shard == shard);
@@ -431,14 +438,14 @@ impl<'a> Targets<'a> {
         Some(directory_of(file.path()).to_owned())
     }
 
-    /// The folder with the fewest shards: so the fullest ones, whose loss costs most, stay as small
-    /// as can be.
+    /// Returns the folder with the fewest shards. So the fullest folders, whose loss costs most,
+    /// stay as small as possible.
     fn emptiest(&self) -> Option<PathBuf> {
         let emptiest = self.folders.iter().min_by_key(|folder| folder.shards.len());
         emptiest.map(|folder| folder.path.clone())
     }
 
-    /// A name in the directory that is free, or taken by what gives way.
+    /// Returns a path in the directory that is free, or whose file may be replaced.
     pub(super) fn free_name(&self, directory: &Path, part: usize) -> Result<(PathBuf, Replace)> {
         let name = self.object.part_name(part)?;
         let mut path = directory.join(name.finished());
@@ -457,18 +464,18 @@ impl<'a> Targets<'a> {
 }
 
 impl Object {
-    /// What has the name that a part is to have.
+    /// Returns what has the name that a part is given.
     fn occupant(&self, part: usize, path: &Path) -> Occupant {
         Occupant::of(path, &self.identity, self.part(part))
     }
 }
 
-/// A file that the scan found cannot be resolved.
+/// Returns the error for a file of the scan that cannot be resolved any more.
 fn vanished(file: &ShardFile, error: &io::Error) -> Error {
     let path = file.path();
     match error.kind() {
         io::ErrorKind::NotFound => Error::busy(format!(
-            "another process has taken {} away meanwhile; run the command again",
+            "another process has removed {} in the meantime; run the command again",
             shown(path)
         )),
         _ => Error::io("resolving", path, error),

@@ -1,8 +1,9 @@
-//! One segment in memory: all lanes of all its blocks, and which of them are good.
+//! One segment in memory: all lanes of all its blocks, and which lanes are good.
 //!
-//! Every worker has one, of fixed size, for all the segments that it handles. A lane's payload and
-//! its checksum stand together, as in the file, so that a block is read and written in one call
-//! without copying; the lanes begin on cache lines, because the codec runs down them side by side.
+//! Every worker has one segment, of fixed size, and uses it for all segments that it handles. A
+//! lane's payload and its checksum are adjacent, as in the file, so a block is read and written in
+//! one call without copying. Lanes begin on cache lines, because the codec reads several lanes side
+//! by side.
 
 use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::ops::Range;
@@ -15,9 +16,10 @@ use crate::shard::format::{ObjectId, lane_checksum};
 use crate::shard::geometry::{CHECKSUM, Geometry};
 use crate::shard::open_files::Input;
 
+/// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// The place of a block, to which its checksums are bound.
+/// The place of a block, which is part of its checksums.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockId {
     pub object: ObjectId,
@@ -25,7 +27,7 @@ pub(crate) struct BlockId {
     pub segment: u64,
 }
 
-/// Why a lane that was read is no good.
+/// The reason why a lane is not good.
 #[derive(Debug)]
 pub(crate) enum LaneFlaw {
     Checksum,
@@ -38,17 +40,17 @@ pub(crate) enum LaneFlaw {
 pub(crate) struct Segment<'g> {
     geometry: &'g Geometry,
     lanes: Lanes,
-    /// Where lanes go that are only to be checked.
+    /// The memory for lanes that are read only to be checked.
     spare: Lanes,
     stripes: usize,
     good: Vec<bool>,
 }
 
 impl<'g> Segment<'g> {
-    /// Memory for any segment of this shape, and for checking one block besides.
+    /// Allocates memory for any segment of this shape, and for checking one block besides.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Memory`] when there is not as much.
+    /// If the system lacks the memory ([`crate::ErrorKind::Memory`]).
     pub fn new(geometry: &'g Geometry) -> Result<Self> {
         let lanes = Lanes::new(geometry.buffer_count(), geometry)?;
         let spare = Lanes::for_block(geometry)?;
@@ -56,13 +58,13 @@ impl<'g> Segment<'g> {
         Ok(Self { geometry, lanes, spare, stripes: geometry.stripes(), good })
     }
 
-    /// Starts over, with a segment of so many stripes.
+    /// Starts over with a segment of `stripes` stripes.
     pub fn begin(&mut self, stripes: usize) {
         self.stripes = stripes;
         self.good.fill(false);
     }
 
-    /// Fills the segment with user's bytes; returns how many came before the source ended.
+    /// Fills the segment with user's bytes. Returns how many bytes came before the source ended.
     pub fn fill(&mut self, source: &mut impl Read) -> io::Result<usize> {
         self.begin(self.geometry.stripes());
         let mut filled = 0;
@@ -79,7 +81,8 @@ impl<'g> Segment<'g> {
         Ok(filled)
     }
 
-    /// Lays out the first `bytes` user's bytes of a full segment as one that is just big enough.
+    /// Rearranges the first `bytes` user's bytes of a full segment as the smallest segment that
+    /// holds them.
     fn shrink(&mut self, bytes: usize) {
         let mut content = self.data(bytes).concat();
         self.stripes = self.geometry.stripes_for(bytes as u64);
@@ -92,7 +95,7 @@ impl<'g> Segment<'g> {
         }
     }
 
-    /// The first `bytes` of the user's bytes, lane by lane.
+    /// Returns the first `bytes` of the user's bytes, lane by lane.
     pub fn data(&self, bytes: usize) -> Vec<&[u8]> {
         let mut left = bytes;
         let buffers = self.geometry.data_buffers().iter();
@@ -104,7 +107,7 @@ impl<'g> Segment<'g> {
         lanes.collect()
     }
 
-    /// Computes those of the wanted buffers that are not good.
+    /// Computes all wanted buffers that are not good.
     pub fn compute(&mut self, wanted: impl Fn(usize) -> bool) -> Result<()> {
         let (geometry, stripes, good) = (self.geometry, self.stripes, &self.good);
         let missing = |&buffer: &usize| wanted(buffer) && !good[buffer];
@@ -130,14 +133,14 @@ impl<'g> Segment<'g> {
         Ok(())
     }
 
-    /// Computes the user's bytes as far as they are not good.
+    /// Computes all of the user's bytes that are not good.
     pub fn compute_data(&mut self) -> Result<()> {
         let geometry = self.geometry;
         self.compute(|buffer| geometry.is_data(buffer))
     }
 
-    /// Returns the good buffers whose bytes are not what the user's bytes give, ascending. All of
-    /// the user's bytes must be good; `again` is where the others are computed anew.
+    /// Returns the good buffers that differ from what the user's bytes give, ascending. All of the
+    /// user's bytes must be good. The other buffers are computed anew in `again`.
     pub fn disagreements(&self, again: &mut Self) -> Result<Vec<usize>> {
         let (geometry, stripes) = (self.geometry, self.stripes);
         again.begin(stripes);
@@ -154,7 +157,8 @@ impl<'g> Segment<'g> {
         Ok((0..self.good.len()).filter(|&buffer| self.good[buffer]).filter(differs).collect())
     }
 
-    /// Whether the user's bytes stand in shards, and not only what is computed from them.
+    /// Whether shards store the user's bytes themselves, not only cells that are computed from
+    /// them.
     pub fn stores_data(&self) -> bool {
         self.geometry.code().graph().is_none()
     }
@@ -169,17 +173,17 @@ impl<'g> Segment<'g> {
         self.geometry.data_buffers().iter().all(|&buffer| self.good[buffer])
     }
 
-    /// Whether all of the user's bytes are good, or can be computed.
+    /// Whether all of the user's bytes are good, or can be computed from the good buffers.
     pub fn is_solvable(&self) -> bool {
         self.geometry.is_solvable(&self.good)
     }
 
-    /// Which buffers are good.
+    /// Returns, for each buffer, whether it is good.
     pub fn good(&self) -> &[bool] {
         &self.good
     }
 
-    /// The good blocks of an LT code, by number.
+    /// Returns the numbers of the good blocks of an LT code.
     pub fn good_blocks(&self) -> Vec<usize> {
         let good = (0..self.good.len()).filter(|&buffer| self.good[buffer]);
         self.geometry.lt_blocks(good)
@@ -190,7 +194,7 @@ impl<'g> Segment<'g> {
         self.geometry.part_buffers(part).all(|buffer| self.good[buffer])
     }
 
-    /// Writes checksums after a block's payloads and gives the block as it stands in the file.
+    /// Writes checksums after a block's payloads, and returns the block as it stands in the file.
     pub fn seal(&mut self, id: BlockId) -> Vec<IoSlice<'_>> {
         let (geometry, stripes) = (self.geometry, self.stripes);
         let buffers = geometry.part_buffers(id.part);
@@ -203,8 +207,8 @@ impl<'g> Segment<'g> {
         sealed.collect()
     }
 
-    /// Reads lanes of a block that lie one after the other in a file. Those that are intact become
-    /// good, if they were not before; the others are returned.
+    /// Reads adjacent lanes of a block from a file. Intact lanes become good, unless they were
+    /// before. Returns the other lanes.
     pub fn read(
         &mut self,
         file: &Input<'_>,
@@ -237,8 +241,8 @@ impl<'g> Segment<'g> {
         flaws
     }
 
-    /// Where lanes are read to: their places, or spare ones for those that are good already and are
-    /// only to be checked.
+    /// Returns the memory that lanes are read to: their own place, or a spare one for lanes that
+    /// are good already and are only checked.
     fn landing(&mut self, run: Range<usize>) -> Vec<&mut [u8]> {
         let (geometry, stripes, good) = (self.geometry, self.stripes, &self.good);
         let length = |buffer| geometry.payload(buffer, stripes) + CHECKSUM;
@@ -254,7 +258,7 @@ impl<'g> Segment<'g> {
         choice.collect()
     }
 
-    /// Reads lane by lane, for where a disk refuses some part of the whole.
+    /// Reads lane by lane, for blocks of which a disk refuses some part.
     fn read_singly(
         &mut self,
         file: &Input<'_>,
@@ -270,7 +274,7 @@ impl<'g> Segment<'g> {
         .collect()
     }
 
-    /// How far after lane `first` of the same block another begins.
+    /// Returns the distance in bytes from lane `first` to lane `buffer` of the same block.
     pub fn lane_offset(&self, first: usize, buffer: usize) -> u64 {
         let start = |buffer| self.geometry.lane_start(buffer, self.stripes);
         start(buffer) - start(first)
@@ -278,7 +282,7 @@ impl<'g> Segment<'g> {
 }
 
 impl BlockId {
-    /// The checksum of the lane that a buffer holds.
+    /// Computes the checksum of the lane that a buffer holds.
     fn checksum(&self, geometry: &Geometry, buffer: usize, payload: &[u8]) -> [u8; CHECKSUM] {
         let (shard, lane) = (geometry.part(self.part).shard, geometry.lane(buffer));
         lane_checksum(self.object, shard as u32, self.segment, lane, payload)
@@ -298,11 +302,11 @@ fn read_full(source: &mut impl Read, mut buffer: &mut [u8]) -> io::Result<usize>
     Ok(wanted - buffer.len())
 }
 
-/// Lanes of equal size at a stride of an odd number of cache lines, so that the same place of many
-/// lanes does not fall into the same few cache sets.
+/// Lanes of equal size, at a stride of an odd number of cache lines. So the same offset in many
+/// lanes does not map to the same few cache sets.
 ///
-/// The memory is the system's own, which says no where an allocator would abort, and which is taken
-/// page by page when it is first written.
+/// The memory comes from the system directly. The system refuses where an allocator would abort,
+/// and provides a page only when it is first written.
 #[derive(Debug)]
 struct Lanes {
     memory: MmapMut,
@@ -310,7 +314,7 @@ struct Lanes {
 }
 
 impl Lanes {
-    /// Memory for so many lanes of any kind.
+    /// Allocates memory for `count` lanes of any kind.
     fn new(count: usize, geometry: &Geometry) -> Result<Self> {
         let length = geometry.widest_payload() + CHECKSUM;
         let stride = (length.div_ceil(LINE) | 1) * LINE;
@@ -319,7 +323,7 @@ impl Lanes {
         Ok(Self { memory, stride })
     }
 
-    /// Memory for the lanes of any one block.
+    /// Allocates memory for the lanes of any one block.
     fn for_block(geometry: &Geometry) -> Result<Self> {
         let lanes = (0..geometry.part_count()).map(|part| geometry.part_buffers(part).len());
         Self::new(lanes.max().unwrap_or(0), geometry)

@@ -1,4 +1,4 @@
-//! The shard files of an object, open for reading, and what is found to be wrong with them.
+//! The shard files of an object, open for reading, and the flaws that reading finds.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -22,11 +22,12 @@ pub(crate) struct Sources<'a> {
     pub object: &'a Object,
     pub geometry: &'a Geometry,
     pub extent: Extent,
-    /// The parts, those that hold data first: the order in which they are read.
+    /// The parts in the order in which they are read: those that hold data first.
     order: Vec<usize>,
-    /// Per part that the object has in its stage, its files.
+    /// The files of each part that the object has in its stage.
     files: Vec<Vec<Source<'a>>>,
-    /// Of an LT code with the data among its blocks, the buffers of these, if each has a file.
+    /// The buffers of the data, if the code is an LT code with the data among its blocks, and each
+    /// of these has a file.
     originals: Option<Vec<usize>>,
 }
 
@@ -39,11 +40,11 @@ struct Source<'a> {
     damage: Mutex<Damage>,
 }
 
-/// What reading a file's blocks has shown.
+/// The damage that reading a file's blocks has found.
 #[derive(Debug, Default, Clone)]
 struct Damage {
     lanes: u64,
-    /// The first offset in the file where a lane is not intact, and why.
+    /// The lowest offset in the file at which a lane is not intact, and the reason.
     first: Option<(u64, String)>,
 }
 
@@ -57,24 +58,24 @@ pub struct FileReport {
     pub stage: u8,
     /// The path.
     pub path: PathBuf,
-    /// The number of lanes that were read and not intact in their place.
+    /// Number of lanes that were read and are not intact in their place.
     pub bad_lanes: u64,
-    /// Where in the file the first of them begins.
+    /// Offset in the file at which the first of them begins.
     pub first_bad: Option<u64>,
-    /// All that is wrong, in words; empty for a file that is as it was written.
+    /// All flaws in words; empty if the file is as it was written.
     pub flaws: Vec<String>,
-    /// Whether the file has another name than the shard was given. That does no harm.
+    /// Whether the file has another name than its shard was given, which does no harm.
     pub misnamed: bool,
-    /// Whether the file could not be opened, so that it may be as it was written. Where the scan
-    /// could not, `shard` and `stage` are those that the file is named after.
+    /// Whether the file could not be opened, so that it may be as it was written. If the scan could
+    /// not open it, `shard` and `stage` come from its name.
     pub unreadable: bool,
-    /// Whether a block is not what the data give, although it has its checksum
+    /// Whether a block differs from what the data give, although its checksum is right
     /// ([`super::verify_deep`]).
     pub inconsistent: bool,
 }
 
 impl FileReport {
-    /// What is to be said of a file of which no block has been read.
+    /// Returns the report on a file before any block has been read.
     pub(crate) fn unread(object: &Object, part: usize, file: &ShardFile) -> Self {
         let Part { shard, stage } = object.part(part);
         Self {
@@ -90,7 +91,7 @@ impl FileReport {
         }
     }
 
-    /// What is to be said of a file that has the name of a part and could not be opened.
+    /// Returns the report on a file that has the name of a part and could not be opened.
     pub(crate) fn unopened(object: &Object, part: usize, unread: &Unread) -> Self {
         let Part { shard, stage } = object.part(part);
         Self {
@@ -112,23 +113,23 @@ impl FileReport {
     }
 }
 
-/// How many bad shards a message names.
+/// Number of bad shards that a message names; more are only counted.
 const NAMED_SHARDS: usize = 8;
 
-/// How thoroughly shards are read.
+/// The amount of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Until every lane is had from somewhere.
+    /// Until every lane has been read from somewhere.
     Enough,
     /// Every lane of every file.
     Everything,
 }
 
 impl<'a> Sources<'a> {
-    /// Opens the files, as many at a time as the system allows with `others` beside them.
+    /// Opens the files. If the system limits open files, leaves room for `others` besides.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::TooFewShards`] when no shard tells the object's length. A file that
+    /// If no shard states the object's length ([`crate::ErrorKind::TooFewShards`]). A file that
     /// cannot be opened is only noted.
     pub fn open(object: &'a Object, others: usize) -> Result<Self> {
         let extent = object.extent().ok_or_else(|| no_length(object))?;
@@ -154,11 +155,12 @@ impl<'a> Sources<'a> {
         Ok(Self { object, geometry, extent, order, files, originals })
     }
 
-    /// Reads what is needed to have all of a segment's data, taking data from where it is stored if
-    /// it can be (also as blocks of an LT code), or with [`Depth::Everything`] simply everything.
+    /// Reads enough of a segment to have all of its data. Data is read from where it is stored if
+    /// possible (also as blocks of an LT code). With [`Depth::Everything`], all of the segment is
+    /// read.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::TooFewShards`] when that is not enough; everything has been read then.
+    /// If everything has been read and is not enough ([`crate::ErrorKind::TooFewShards`]).
     pub fn load(&self, segment: &mut Segment<'_>, number: u64, depth: Depth) -> Result<()> {
         segment.begin(self.geometry.stripes_of(&self.extent, number));
         if let (Some(originals), Depth::Enough) = (&self.originals, depth)
@@ -167,7 +169,7 @@ impl<'a> Sources<'a> {
             return Ok(());
         }
         for &part in &self.order {
-            // Data comes first, so that nothing is lost by asking only when the order leaves it.
+            // Data parts come first, so asking only after them loses nothing.
             if depth == Depth::Enough && !self.geometry.holds_data(part) && segment.is_solvable() {
                 return Ok(());
             }
@@ -176,8 +178,8 @@ impl<'a> Sources<'a> {
         if segment.is_solvable() { Ok(()) } else { Err(self.lost(segment, number)) }
     }
 
-    /// Reads only the given lanes of a segment, ascending, each from the first file of its part.
-    /// Returns whether all are intact.
+    /// Reads only the lanes in `buffers` (ascending) of a segment, each from the first file of its
+    /// part. Returns whether all are intact.
     pub fn load_buffers(&self, segment: &mut Segment<'_>, number: u64, buffers: &[usize]) -> bool {
         segment.begin(self.geometry.stripes_of(&self.extent, number));
         (0..self.files.len()).all(|part| {
@@ -189,7 +191,8 @@ impl<'a> Sources<'a> {
         })
     }
 
-    /// Reads neighbouring lanes of a block where the front header puts it.
+    /// Reads adjacent lanes of a block at the place that follows from the front header. Returns
+    /// whether all are intact.
     fn load_run(
         &self,
         segment: &mut Segment<'_>,
@@ -206,23 +209,23 @@ impl<'a> Sources<'a> {
         segment.read(file, place, run, id).is_empty()
     }
 
-    /// The bytes of blocks that were read so far.
+    /// Returns the number of bytes of blocks that were read so far.
     pub fn read_bytes(&self) -> u64 {
         self.files.iter().flatten().map(|source| source.input.read_bytes()).sum()
     }
 
-    /// The bytes of packets among these.
+    /// Returns the number of these bytes that are packets, not checksums.
     pub fn read_payload(&self) -> u64 {
         let inputs = self.files.iter().flatten().map(|source| &source.input);
         inputs.map(|input| input.read_bytes() - input.read_slices() * CHECKSUM as u64).sum()
     }
 
-    /// How many threads to use where so many are wanted: no more than there are segments.
+    /// Returns the number of threads to use if `wanted` are wanted: at most one per segment.
     pub fn threads(&self, wanted: usize) -> usize {
         self.geometry.threads(wanted).min(usize::try_from(self.extent.count()).unwrap_or(1)).max(1)
     }
 
-    /// The shards of which a part is not had in a segment.
+    /// Returns the shards of which some part is not good in a segment.
     pub fn bad_shards(&self, segment: &Segment<'_>, stage: u8) -> BTreeSet<usize> {
         let parts = 0..self.geometry.parts_until(stage).min(self.files.len());
         let bad = parts.filter(|&part| !segment.has_part(part));
@@ -242,7 +245,7 @@ impl<'a> Sources<'a> {
             return Error::busy(replaced);
         }
         let unread = self.unread_note(segment);
-        let verdict = if unread.is_some() { "cannot be had" } else { "is beyond repair" };
+        let verdict = if unread.is_some() { "cannot be read" } else { "is beyond repair" };
         let (shards, tolerance) = (self.geometry.shards_at(stage), self.geometry.tolerance(stage));
         let enough = match self.geometry.code().graph() {
             Some(graph) => rateless::shortage(graph, &segment.good_blocks()),
@@ -266,21 +269,22 @@ impl<'a> Sources<'a> {
         error.at_byte(bytes.start).counting((shards - tolerance) as u64, good)
     }
 
-    /// What could not be opened, if a segment could be had from that.
+    /// Returns a message about the files that could not be opened, if they could complete the
+    /// segment.
     fn unread_note(&self, segment: &Segment<'_>) -> Option<String> {
         let known = self.unreadable_parts();
         let segment = segment.good().to_vec();
         self.object.could_be_had([&segment], &known).then(|| self.unread_files())
     }
 
-    /// The parts with a file that could not be opened again.
+    /// Returns the parts with a file that could not be opened again.
     pub fn unreadable_parts(&self) -> Vec<usize> {
         let is_unreadable =
             |&part: &usize| self.files[part].iter().any(|source| source.unreadable().is_some());
         (0..self.files.len()).filter(is_unreadable).collect()
     }
 
-    /// All that could not be opened, in words.
+    /// Returns a message about all files that could not be opened.
     pub fn unread_files(&self) -> String {
         let refused = self.files.iter().flatten().filter_map(|source| {
             let reason = source.unreadable()?;
@@ -291,7 +295,7 @@ impl<'a> Sources<'a> {
         notes.join(", ")
     }
 
-    /// Why a shard is no good, as far as has been seen.
+    /// Returns why a shard is not good, as far as reading has shown.
     fn reason(&self, shard: usize) -> String {
         let first = |source: &Source<'_>| {
             if let Some(refusal) = source.input.refusal() {
@@ -322,8 +326,8 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Reads the block where the front header puts it; then each lane that is not intact there
-    /// where the footer puts it.
+    /// Reads the block at the place that follows from the front header. Each lane that is not
+    /// intact there is read again at the place that follows from the footer.
     fn load_file(&self, segment: &mut Segment<'_>, number: u64, source: &Source<'_>) {
         let part = source.part;
         let file = &source.input;
@@ -353,8 +357,8 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// The next segment, at or after this one, of which any file can hold a block: a header that
-    /// states a monstrous length must not cost as much time.
+    /// Returns the next segment, from `number` on, of which any file is long enough to hold a
+    /// block. So a header that states a monstrous length does not cost as much time.
     pub fn next_in_reach(&self, number: u64) -> u64 {
         let reach = |source: &Source<'_>| {
             let block = self.geometry.block(source.part, self.geometry.stripes());
@@ -367,14 +371,14 @@ impl<'a> Sources<'a> {
         if number < front_end { number } else { number.max(back_start) }
     }
 
-    /// The files in which damage was met.
+    /// Returns the files in which damage was found.
     pub fn damaged(&self) -> Vec<FileReport> {
         let reports = self.reports().into_iter().map(|(_, report)| report);
         reports.filter(|report| !report.is_intact()).collect()
     }
 
-    /// The part of each file, and what is wrong with it as far as it has been read. Files that
-    /// could not be opened are of the part that they are named after.
+    /// Returns the part of each file, and the report on it as far as it has been read. A file that
+    /// could not be opened counts for the part that its name states.
     pub fn reports(&self) -> Vec<(usize, FileReport)> {
         let files = self.files.iter().flatten();
         let files = files.map(|source| (source.part, source.report(self.object)));
@@ -382,7 +386,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// The files that could not be opened, by the parts that they are named after.
+/// Returns the files that could not be opened, by the parts that their names state.
 pub(crate) fn unopened(object: &Object) -> impl Iterator<Item = (usize, FileReport)> {
     (0..object.parts().len()).flat_map(move |part| {
         let files = object.unread_files(part);
@@ -390,7 +394,7 @@ pub(crate) fn unopened(object: &Object) -> impl Iterator<Item = (usize, FileRepo
     })
 }
 
-/// Nothing can be located.
+/// Returns the error for an object of unknown length, in which nothing can be located.
 fn no_length(object: &Object) -> Error {
     if let Some(replaced) = object.replaced_note() {
         return Error::busy(replaced);
@@ -407,7 +411,7 @@ fn no_length(object: &Object) -> Error {
 }
 
 impl Source<'_> {
-    /// Why the file could not be opened, where it may be as it was written all the same.
+    /// Returns why the file could not be opened, if it may be as it was written all the same.
     fn unreadable(&self) -> Option<&str> {
         let refusal = self.input.refusal().filter(|refusal| refusal.is_unreadable);
         refusal.map(|refusal| &*refusal.reason)
@@ -419,7 +423,7 @@ impl Source<'_> {
         }
         let why = match flaw {
             LaneFlaw::Checksum => "fails its checksum".to_owned(),
-            LaneFlaw::EndOfFile => "is cut by the end of the file".to_owned(),
+            LaneFlaw::EndOfFile => "is cut off by the end of the file".to_owned(),
             LaneFlaw::Unreadable(error) => format!("cannot be read: {error}"),
         };
         let mut damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);

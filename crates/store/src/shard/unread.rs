@@ -1,6 +1,6 @@
-//! What could not be opened, and what that leaves open. Without permission, or with too few
-//! descriptors, nothing is known of a file: it may hold any shard, or none. So a verdict that such
-//! a file could change, did it hold the shards that are lacking as they were written, is not given.
+//! Files that could not be opened, and the questions that they leave open. Without permission, or
+//! with too few descriptors, the content of a file is unknown: it may be any shard, or none. So no
+//! verdict is given that such a file could change, if it held the missing shards intact.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -12,28 +12,28 @@ use crate::shard::geometry::Geometry;
 use crate::shard::object::Object;
 use crate::shown::shown;
 
-/// How many sets of parts are tried that unopened files might hold, at least and at most. Beyond
-/// that it stays open whether any is enough.
+/// Lower and upper limit of the number of sets of parts that are tried as the content of unopened
+/// files. If there are more sets, it stays open whether any is enough.
 const TRIALS: (usize, usize) = (16, 4096);
 
-/// How many cells are looked at in all trials together, which takes some seconds at most.
+/// Number of cells that are examined in all trials together, which takes some seconds at most.
 const TRIED_CELLS: usize = 1 << 20;
 
-/// How many unopened files a message names.
+/// Number of unopened files that a message names; more are only counted.
 const NAMED: usize = 8;
 
-/// A path that was to be looked at for shards and could not be opened.
+/// A path that should be searched for shards and could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unread {
     pub path: PathBuf,
     /// The system's reason, in words.
     pub reason: String,
-    /// Whether it is a folder, or may be one, and so may hold any number of shards.
+    /// Whether it is a folder, or may be one, so that it may hold any number of shards.
     pub is_folder: bool,
 }
 
 impl Object {
-    /// The most files of this object that may be in what could not be opened.
+    /// Returns the largest number of files of this object that the unopened paths may hold.
     pub(crate) fn unread_room(&self) -> usize {
         match self.unread.iter().any(|unread| unread.is_folder) {
             true => usize::MAX,
@@ -41,13 +41,14 @@ impl Object {
         }
     }
 
-    /// The unopened files that have the name of a part.
+    /// Returns the unopened files that have the name of a part.
     pub(crate) fn unread_files(&self, part: usize) -> impl Iterator<Item = &Unread> {
         let name = self.part_name(part).map(|name| name.finished()).unwrap_or_default();
         self.unread.iter().filter(move |unread| unread.path.file_name() == Some(OsStr::new(&name)))
     }
 
-    /// The shards of which there is a file by name that could not be opened, and no other.
+    /// Returns the shards that have no readable file, but a file by their name that could not be
+    /// opened.
     pub fn unreadable(&self) -> Vec<usize> {
         let parts = self.missing_parts().into_iter();
         let unread = parts.filter(|&part| self.unread_files(part).next().is_some());
@@ -55,7 +56,8 @@ impl Object {
         shards.into_iter().collect()
     }
 
-    /// What could not be opened, and why, in words; nothing where all could.
+    /// Returns a message about the paths that could not be opened, and why. Returns `None` if all
+    /// could be opened.
     pub(crate) fn unread_note(&self) -> Option<String> {
         let shown = |unread: &Unread| format!("{} ({})", shown(&unread.path), unread.reason);
         let mut notes: Vec<String> = self.unread.iter().take(NAMED).map(shown).collect();
@@ -65,9 +67,9 @@ impl Object {
         (!notes.is_empty()).then(|| notes.join(", "))
     }
 
-    /// Whether all of these segments could be had, if files that could not be opened were as they
-    /// were written: those of the parts in `known`, and any others in [`Self::unread_room`]. Of
-    /// each segment it is said which buffers are good.
+    /// Whether all of `segments` could be computed if the files that could not be opened were
+    /// intact: those of the parts in `known`, and any others that fit into [`Self::unread_room`].
+    /// Each segment is given as the buffers that are good.
     pub(crate) fn could_be_had<'s>(
         &self,
         segments: impl IntoIterator<Item = &'s Vec<bool>>,
@@ -107,8 +109,8 @@ fn has_part(geometry: &Geometry, good: &[bool], part: usize) -> bool {
     geometry.part_buffers(part).all(|buffer| good[buffer])
 }
 
-/// Whether a segment has too few cells for its data even with those of any `room` parts that it
-/// lacks.
+/// Whether a segment has too few cells to compute its data, even with any `room` of the parts that
+/// it lacks.
 fn falls_short(geometry: &Geometry, good: &[bool], room: usize) -> bool {
     let cells = |buffers: &mut dyn Iterator<Item = usize>| geometry.cells(buffers).len();
     let gain = |part| cells(&mut geometry.part_buffers(part).filter(|&buffer| !good[buffer]));
@@ -118,7 +120,7 @@ fn falls_short(geometry: &Geometry, good: &[bool], room: usize) -> bool {
     had + gains.iter().take(room).sum::<usize>() < geometry.code().data_cells().len()
 }
 
-/// The good buffers, and those of some parts besides.
+/// Returns the good buffers together with those of `parts`.
 fn with_parts(geometry: &Geometry, good: &[bool], parts: &[usize]) -> Vec<bool> {
     let mut good = good.to_vec();
     let buffers = parts.iter().flat_map(|&part| geometry.part_buffers(part));

@@ -1,4 +1,4 @@
-//! Verifying: what is damaged, where, and how much more may be lost.
+//! Verifying: finding what is damaged, where, and how much more may be lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -21,18 +21,19 @@ use crate::shown::counted;
 /// The state of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Every shard is there and as it was written.
+    /// Every shard is there, and is as it was written.
     Intact,
-    /// Something is damaged or missing, and [`super::repair`] can put it right.
+    /// Something is damaged or missing, and [`super::repair`] can restore it.
     Repairable,
-    /// The object cannot be had any more, not all of it.
+    /// Some of the object's bytes are lost for ever.
     Lost,
-    /// It depends on files that could not be opened which of these it is: some contents of them
-    /// would give another status than what could be read. Or another process has replaced files
-    /// while they were read.
+    /// The status depends on files that could not be opened: with some content of these, it would
+    /// differ from what the readable files show. Or another process has replaced files while they
+    /// were read.
     Unknown,
-    /// The object can be had, but parity is not what its data give, although every block has its
-    /// checksum. No disk does that: the parity was written wrongly. Only [`verify_deep`] sees it.
+    /// The object can be read, but parity differs from what its data give, although every block has
+    /// its checksum. No disk does that: the parity was written wrongly. Only [`verify_deep`] finds
+    /// this.
     Inconsistent,
 }
 
@@ -41,25 +42,26 @@ pub enum Status {
 pub enum ShardState {
     /// There is a file that is as it was written.
     Intact,
-    /// There are files, all damaged.
+    /// There are files, and all are damaged.
     Damaged,
     /// There is no file.
     Missing,
-    /// There is a file that could not be opened, and none that is as it was written. A file that
-    /// the scan could not open counts by its name.
+    /// There is a file that could not be opened, and no intact one. A file that the scan could not
+    /// open counts by its name.
     Unreadable,
-    /// There is a file in which every block has its checksum, but some are not what the data give.
+    /// There is a file in which every block has its checksum, but some blocks differ from what the
+    /// data give.
     Inconsistent,
 }
 
 /// Whether an object has the digest that its shards state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DigestCheck {
-    /// It has.
+    /// The digest is right.
     Right,
-    /// It has not, although all blocks can be had.
+    /// The digest is wrong, although all blocks can be computed.
     Wrong,
-    /// Not all of its bytes can be had.
+    /// Not all of the object's bytes can be computed.
     Unchecked,
 }
 
@@ -78,14 +80,14 @@ pub struct ShardReport {
 }
 
 impl ShardReport {
-    /// The files that are as they were written, each with the number of the part.
+    /// Returns the files that are as they were written, each with the number of the part.
     pub(crate) fn intact_files(&self, part: usize) -> impl Iterator<Item = (usize, &Path)> {
         let intact = self.files.iter().filter(|file| file.is_intact());
         intact.map(move |file| (part, file.path.as_path()))
     }
 }
 
-/// A lane that is not what the data give, although it has its checksum wherever it differs.
+/// A lane that differs from what the data give, although its checksum is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrongLane {
@@ -93,64 +95,66 @@ pub struct WrongLane {
     pub shard: usize,
     /// The stage of the part.
     pub stage: u8,
-    /// The number of the lane in its block.
+    /// Number of the lane in its block.
     pub lane: u32,
-    /// The first segment in which it differs.
+    /// The first segment in which the lane differs.
     pub first_segment: u64,
-    /// The number of segments in which it differs.
+    /// Number of segments in which the lane differs.
     pub segments: u64,
 }
 
-/// What verifying found.
+/// The result of verifying.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct VerifyReport {
     /// The state of the object.
     pub status: Status,
-    /// Every part that the object has in its stage, in the order of [`Object::parts`]: without
-    /// stages all shards, by index.
+    /// Every part that the object has in its stage, in the order of [`Object::parts`]. Without
+    /// stages these are all shards, by index.
     pub shards: Vec<ShardReport>,
     /// Whether the digest is right.
     pub digest: DigestCheck,
-    /// Any so many more shards may be lost. 0 as well when too many are lost already. Of an LT
-    /// code's shards likely any so many: as far as trying out has shown.
+    /// Number of further shards that may be lost, whichever they are. 0 also means that too many
+    /// are lost already. For an LT code the number is only likely, because not all losses are
+    /// tried.
     pub tolerable: usize,
-    /// Which folders may be lost, with the shards that are intact now: damaged ones do not count
-    /// here, as they are to be repaired anyway.
+    /// The folders that may be lost, with the shards that are intact now. Damaged shards do not
+    /// count, because they are to be repaired anyway.
     pub placement: Placement,
     /// The fewest blocks of an LT code that are good in any segment.
     pub good_blocks: Option<usize>,
-    /// How many more blocks of an LT code are likely needed in the first segment that is lost.
-    /// Nothing where not even all blocks would do.
+    /// Number of further blocks of an LT code that are likely needed in the first segment that is
+    /// lost. `None` if even all blocks would not suffice.
     pub likely_needed: Option<usize>,
-    /// The number of segments.
+    /// Number of segments.
     pub segments: u64,
-    /// The number of segments that miss some lane, or have a wrong one.
+    /// Number of segments that miss some lane, or have a wrong one.
     pub damaged_segments: u64,
-    /// The number of segments whose parity was recomputed; nothing without [`verify_deep`].
+    /// Number of segments whose parity was recomputed. `None` without [`verify_deep`].
     pub recomputed_segments: Option<u64>,
-    /// The lanes that are not what the data give, by shard.
+    /// The lanes that differ from what the data give, by shard.
     pub wrong_lanes: Vec<WrongLane>,
     /// The byte ranges of the object that are beyond repair.
     pub lost: Vec<Range<u64>>,
-    /// Why the object is lost or inconsistent, or its status unknown, if it is.
+    /// The reason why the object is lost or inconsistent, or why its status is unknown.
     pub reason: Option<String>,
-    /// The bytes of blocks that were read.
+    /// Number of bytes of blocks that were read.
     pub read_bytes: u64,
 }
 
-/// Reads every block of every shard file. `progress` gets the object's bytes as they are done.
+/// Verifies an object by reading every block of every shard file. `progress` gets the number of the
+/// object's bytes as they are done.
 ///
 /// # Errors
-/// Only for what lies outside the shards, such as a codec that fails: damage is what the report is
-/// about.
+/// If something outside the shards fails, such as the codec. Damage is no error; the report
+/// describes it.
 pub fn verify(object: &Object, threads: usize, progress: Progress<'_>) -> Result<VerifyReport> {
     check(object, threads, false, progress)
 }
 
-/// Verifies as [`verify`] does, and besides computes parity from the data, in every segment whose
-/// data are intact, or of an LT code can be had, and compares it with the parity that is stored. So
-/// it finds what a wrong encoder did, which checksums do not show.
+/// Verifies as [`verify`] does. In addition it computes parity from the data and compares it with
+/// the stored parity, in every segment whose data are intact (for an LT code: can be computed). So
+/// it finds the mistakes of a wrong encoder, which checksums do not show.
 ///
 /// # Errors
 /// As [`verify`].
@@ -182,31 +186,32 @@ fn check(
     Ok(findings.report(&sources))
 }
 
-/// What has been found so far, in the order of the object.
+/// The findings so far, in the order of the object.
 #[derive(Default)]
 struct Findings {
-    /// As long as nothing is lost.
+    /// The hash of all bytes so far. `None` once some bytes are lost.
     hasher: Option<blake3::Hasher>,
     lost: Vec<Range<u64>>,
     reason: Option<String>,
     damaged_segments: u64,
-    /// Per stage from the first, the most shards of which a part is bad in one segment.
+    /// For each stage, the largest number of shards of which a part is bad in one segment.
     worst: Vec<usize>,
     /// The good blocks of an LT code in the segment with the fewest.
     fewest: Option<Vec<usize>>,
     /// The good blocks of an LT code in the first segment that is lost.
     short: Option<Vec<usize>>,
-    /// The buffers that are good in segments that are lost, each pattern once, and no more than
+    /// The patterns of good buffers in segments that are lost: each pattern once, and at most
     /// [`MOST_PATTERNS`].
     patterns: BTreeSet<Vec<bool>>,
-    /// How many segments' parity was computed anew, where it is to be.
+    /// Number of segments whose parity was recomputed, if it is to be.
     recomputed: Option<u64>,
-    /// The buffers that are not what the data give: the first segment, and how many there are.
+    /// The buffers that differ from what the data give, with the first such segment and the number
+    /// of these segments.
     wrong: BTreeMap<usize, (u64, u64)>,
 }
 
-/// How many patterns of good buffers are told apart. Where there are more, it is not tried whether
-/// unopened files could bring all of them, but only these.
+/// Number of patterns of good buffers that are kept. If there are more, only these are used to
+/// decide whether unopened files could complete the segments.
 const MOST_PATTERNS: usize = 64;
 
 /// The segments that are still to be read.
@@ -216,7 +221,7 @@ struct Queue {
     next: u64,
 }
 
-/// A segment to be read, after some that are out of reach.
+/// A segment to be read, and the segments before it that no file can hold.
 struct Task {
     turn: u64,
     skipped: Range<u64>,
@@ -277,8 +282,8 @@ fn work(
     Ok(())
 }
 
-/// Compares the parity of a segment with what its data give, where they are intact or the code is
-/// an LT code, which stores none. Returns the buffers that are wrong, which are good no more.
+/// Compares the parity of a segment with what its data give, if the data are intact or the code is
+/// an LT code, which stores none. Marks the buffers that differ as not good, and returns them.
 fn recompute<'g>(segment: &mut Segment<'g>, again: &mut Segment<'g>) -> Result<Option<Vec<usize>>> {
     if segment.stores_data() && !segment.has_data() {
         return Ok(None);
@@ -290,7 +295,7 @@ fn recompute<'g>(segment: &mut Segment<'g>, again: &mut Segment<'g>) -> Result<O
 }
 
 impl Task {
-    /// The first of the object's bytes that this task is about, skipped or not.
+    /// Returns the first byte of the object that this task covers, skipped or not.
     fn first_byte(&self, sources: &Sources<'_>) -> u64 {
         sources.extent.range(self.skipped.start).start
     }
@@ -304,7 +309,7 @@ impl Findings {
         self.worst.iter_mut().zip(bad).for_each(|(worst, bad)| *worst = bad.max(*worst));
     }
 
-    /// Notes which buffers of a segment are not what its data give, if that was looked at.
+    /// Notes which buffers of a segment differ from what its data give, if they were compared.
     fn note_wrong(&mut self, wrong: Option<Vec<usize>>, segment: u64) {
         let (Some(wrong), Some(recomputed)) = (wrong, &mut self.recomputed) else { return };
         *recomputed += 1;
@@ -324,7 +329,7 @@ impl Findings {
         }
     }
 
-    /// How many shards of an object that is not lost may be lost.
+    /// Returns how many shards may be lost, if the object is not lost.
     fn tolerable(&self, object: &Object) -> usize {
         let code = object.code();
         let tolerance = match (code.graph(), &self.fewest) {
@@ -336,20 +341,20 @@ impl Findings {
         tolerance.min(footers(object).saturating_sub(1))
     }
 
-    /// As many as may be lost of the parts up to that stage of which most may.
+    /// Returns the largest number of shards that may be lost, over the parts up to each stage.
     fn tolerable_by_stages(&self, object: &Object) -> usize {
         let worst = self.worst.iter().copied().chain(std::iter::repeat(0));
         let left = |(stage, bad)| object.geometry.tolerance(stage).saturating_sub(bad);
         (1..=object.stage()).zip(worst).map(left).max().unwrap_or(0)
     }
 
-    /// Notes segments that are in no file.
+    /// Notes segments that no file holds.
     fn skip(&mut self, task: &Task, bytes: Range<u64>, buffers: usize) {
         let Range { start, end } = task.skipped;
         if start < end {
             self.damaged_segments += end - start;
             self.note_pattern(vec![false; buffers]);
-            self.lose(bytes, format!("segments {start} to {end} are beyond the end of all files"));
+            self.lose(bytes, format!("segments {start} to {end} are beyond the ends of all files"));
         }
     }
 
@@ -388,7 +393,8 @@ impl Findings {
         self.wrong.iter().filter_map(lane).collect()
     }
 
-    /// Compares the digest, if all bytes were had; else or if it is another, says why.
+    /// Compares the digest, if all bytes were read. Otherwise, or if the digest is wrong, returns
+    /// the reason.
     fn check_digest(&mut self, object: &Object) -> (DigestCheck, Option<String>) {
         let Some(hasher) = self.hasher.take() else {
             return (DigestCheck::Unchecked, self.reason.clone());
@@ -399,7 +405,7 @@ impl Findings {
         }
     }
 
-    /// Why it is open whether an object has this status, if it is.
+    /// Returns why it is open whether an object has this status, if it is open.
     fn why_open(
         &self,
         sources: &Sources<'_>,
@@ -414,7 +420,9 @@ impl Findings {
             Status::Lost => object.could_be_had(&self.patterns, &sources.unreadable_parts()),
             _ => could_be_otherwise(sources, read, shards),
         };
-        let unread = || format!("it depends on what cannot be read: {}", sources.unread_files());
+        let unread = || {
+            format!("the status depends on files that cannot be read: {}", sources.unread_files())
+        };
         is_open.then(|| self.reason.clone().unwrap_or_else(unread))
     }
 
@@ -459,8 +467,8 @@ impl Findings {
         }
     }
 }
-/// Whether an object that can be had would have another status if all could be opened: it would be
-/// intact, if that is all that is lacking, or there are parts of a later stage.
+/// Whether an object that can be read would have another status if all files could be opened: it
+/// would be intact if nothing else is lacking, or promoted if there are parts of a later stage.
 fn could_be_otherwise(sources: &Sources<'_>, read: Status, shards: &[ShardReport]) -> bool {
     let (object, known) = (sources.object, sources.unreadable_parts());
     let room = object.unread_room();
@@ -472,25 +480,25 @@ fn could_be_otherwise(sources: &Sources<'_>, read: Status, shards: &[ShardReport
     others <= room
 }
 
-/// Which folders may be lost with what was found intact.
+/// Returns which folders may be lost, with the shards that were found intact.
 fn placement(object: &Object, shards: &[ShardReport]) -> Placement {
     let intact = shards.iter().enumerate().flat_map(|(part, shard)| shard.intact_files(part));
     object.placement_of(object.stage(), intact)
 }
 
-/// How many shards have a footer; one of them must stay.
+/// Returns how many shards have a footer; at least one of them must stay.
 fn footers(object: &Object) -> usize {
     let has_footer = |part: &usize| object.parts()[*part].iter().any(super::ShardFile::has_footer);
     let footers = (0..object.parts().len()).filter(has_footer);
     footers.map(|part| object.part(part).shard).collect::<BTreeSet<usize>>().len()
 }
 
-/// What is wrong where parity is not what the data give.
-const WRONG_PARITY: &str = "every block has its checksum, but parity is not what the data give: it \
-    was not a disk that did that, but a program that wrote it; the data have the right digest, so \
-    remove the files that are named, and repair writes them anew";
+/// The message for parity that differs from what the data give.
+const WRONG_PARITY: &str = "every block has its checksum, but parity differs from what the data \
+    give; no disk does that: a program wrote wrong parity. The data have the right digest, so \
+    remove the files that are named, and let repair write them anew";
 
-/// The files by their parts.
+/// Returns the reports on files, grouped by parts.
 fn shard_reports(
     object: &Object,
     files: Vec<(usize, FileReport)>,
@@ -523,7 +531,7 @@ fn shard_reports(
     shards
 }
 
-/// Adds to the report on a file that is otherwise intact what is wrong with its lanes.
+/// Adds wrong lanes to the report on a file that is otherwise intact.
 fn note_wrong_lanes<'w>(file: &mut FileReport, wrong: impl Iterator<Item = &'w WrongLane>) {
     if !file.is_intact() {
         return;
@@ -531,13 +539,13 @@ fn note_wrong_lanes<'w>(file: &mut FileReport, wrong: impl Iterator<Item = &'w W
     for WrongLane { lane, first_segment, segments, .. } in wrong {
         file.inconsistent = true;
         file.flaws.push(format!(
-            "lane {lane} is not what the data give, in {}, the first of them segment {first_segment}",
+            "lane {lane} differs from what the data give in {}, first in segment {first_segment}",
             counted(*segments, "segment")
         ));
     }
 }
 
-/// The report on an object of which nothing can be located.
+/// Returns the report on an object of unknown length, in which nothing can be located.
 fn unknown_length(object: &Object, error: &Error) -> VerifyReport {
     let parts = object.parts().iter().enumerate();
     let reports = parts.flat_map(|(part, files)| {

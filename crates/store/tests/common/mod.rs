@@ -1,4 +1,4 @@
-//! What the tests share: contents, small encodings, and decoding into memory.
+//! Shared parts of the tests: contents, small encodings, and decoding into memory.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use paritas_store::{
     scan, verify,
 };
 
-/// Bytes with a prime period, so that no two blocks are alike.
+/// Returns bytes with a prime period, so that no two blocks are alike.
 pub fn content(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i % 65_521 % 251) as u8 ^ (i / 251 % 239) as u8).collect()
 }
@@ -23,7 +23,8 @@ pub fn code(spec: &str) -> Code {
     Code::new(&spec.parse().unwrap()).unwrap()
 }
 
-/// A job with small packets and blocks of one stripe, so that small objects have several blocks.
+/// Returns a job with small packets and blocks of one stripe, so that small objects have several
+/// blocks.
 pub fn small_job(spec: &str, directory: &Path) -> EncodeJob {
     EncodeJob {
         packet: Some(8),
@@ -39,7 +40,7 @@ pub fn put(job: &EncodeJob, bytes: &[u8]) -> EncodeReport {
     encode(job, bytes, &|_| {}).unwrap()
 }
 
-/// The bytes of a segment of a small job.
+/// Returns the number of bytes of a segment of a small job.
 pub fn segment_bytes(spec: &str) -> usize {
     code(spec).data_cells().len() * 8
 }
@@ -48,7 +49,7 @@ pub fn look(directory: &Path) -> Inventory {
     scan(&[directory.to_owned()])
 }
 
-/// The only object of a directory.
+/// Returns the only object of a directory.
 pub fn only(directory: &Path) -> Object {
     let mut inventory = look(directory);
     assert_eq!(inventory.objects.len(), 1, "{:?}", inventory.ignored);
@@ -96,7 +97,7 @@ pub fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> ErrorKind {
     result.unwrap_err().kind()
 }
 
-/// All files of a directory.
+/// Returns all files of a directory.
 pub fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -118,7 +119,7 @@ pub fn edit(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     fs::write(path, bytes).unwrap();
 }
 
-/// The CRC of the format, bit by bit.
+/// Computes the CRC of the format, bit by bit.
 pub fn crc64_nvme(bytes: &[u8]) -> u64 {
     !bytes.iter().fold(u64::MAX, |crc, &byte| {
         (0..8).fold(crc ^ u64::from(byte), |crc, _| match crc & 1 {
@@ -128,18 +129,18 @@ pub fn crc64_nvme(bytes: &[u8]) -> u64 {
     })
 }
 
-/// The length of the front header of a shard file.
+/// Returns the length of the front header of a shard file.
 pub fn front_length(shard: &[u8]) -> usize {
     16 + u32::from_le_bytes(shard[12..16].try_into().unwrap()) as usize + 8
 }
 
-/// Where the footer begins.
+/// Returns the offset of the footer.
 pub fn footer_start(shard: &[u8]) -> usize {
     let trailer = shard.len() - 16;
     trailer - u32::from_le_bytes(shard[trailer..trailer + 4].try_into().unwrap()) as usize
 }
 
-/// Changes bytes of the record that begins at `start` and makes its checksum right again.
+/// Changes bytes of the record that begins at `start`, and corrects its checksum.
 pub fn forge(shard: &mut [u8], start: usize, change: impl FnOnce(&mut [u8])) {
     let length = front_length(&shard[start..]);
     let record = &mut shard[start..start + length];

@@ -1,9 +1,9 @@
-//! Files of Jerasure's encoder, of all techniques: what it made becomes shards, and comes back byte
-//! for byte.
+//! Files of Jerasure's encoder, with all techniques: its fragments become shards, and come back
+//! byte for byte.
 //!
 //! `vectors/jerasure.json` holds parity that the library computed. If `PARITAS_JERASURE` names the
-//! oracle program, which `lab/oracles/jerasure.py` builds, it makes fragments of whole files by the
-//! calls of the encoder.
+//! oracle program, which `lab/oracles/jerasure.py` builds, that program makes fragments of whole
+//! files with the calls of the encoder.
 
 use std::fs;
 use std::io::{BufReader, Read, Write};
@@ -16,7 +16,7 @@ use paritas_store::{DecodeTarget, EncodeJob, Error, ErrorKind, Preserve, decode,
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What the encoder is told.
+/// The arguments of the encoder.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     technique: &'static str,
@@ -30,7 +30,7 @@ const fn shape(technique: &'static str, k: usize, m: usize, w: usize, packet: us
     Shape { technique, k, m, w, packet }
 }
 
-/// With packets that are longer than ours, shorter, and no multiple of 8.
+/// Shapes with packets that are longer than ours, shorter, or no multiple of 8.
 const SHAPES: [Shape; 8] = [
     shape("reed_sol_van", 4, 2, 16, 0),
     shape("reed_sol_r6_op", 10, 2, 8, 0),
@@ -43,7 +43,7 @@ const SHAPES: [Shape; 8] = [
 ];
 
 impl Shape {
-    /// The bytes that a padded file is a multiple of.
+    /// Returns the number of bytes of which a padded file is a multiple.
     fn unit(&self) -> usize {
         self.k * self.w * 8 * self.packet.max(1)
     }
@@ -67,8 +67,8 @@ impl Shape {
         }
     }
 
-    /// The fragments of a padded file in one buffer, with our own parity, which
-    /// `crates/core/tests/jerasure.rs` holds to the library's.
+    /// Returns the fragments of a padded file in one buffer, with our own parity.
+    /// `crates/core/tests/jerasure.rs` checks that parity against the library's.
     fn fragments(&self, content: &[u8]) -> Vec<Vec<u8>> {
         let mut padded = content.to_vec();
         padded.resize(content.len().next_multiple_of(self.unit()), 0);
@@ -80,7 +80,7 @@ impl Shape {
         data.into_iter().chain(parity).collect()
     }
 
-    /// Writes fragments and their description as the encoder names them.
+    /// Writes fragments and their description under the encoder's names.
     fn write(&self, folder: &Path, fragments: &[Vec<u8>], length: usize, buffer: usize) {
         let Self { technique, k, m, w, packet } = self;
         let (buffer, buffers) = match buffer {
@@ -107,14 +107,14 @@ impl Shape {
         }
     }
 
-    /// The losses of m fragments that are tried: the first, the last, and some between.
+    /// Returns the losses of m fragments that are tried: the first, the last, and some between.
     fn losses(&self) -> [Vec<usize>; 4] {
         let n = self.k + self.m;
         let from = |first: usize| (0..self.m).map(|i| (first + i) % n).collect();
         [Vec::new(), from(0), from(self.k - 1), from(self.k)]
     }
 
-    /// Imports fragments without some of them; the folder of the shards.
+    /// Imports fragments without some of them, and returns the folder of the shards.
     fn import(&self, from: &Path, lost: &[usize]) -> Result<TempDir, Error> {
         let (kept, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let lost: Vec<String> = lost.iter().map(|&index| self.name(index)).collect();
@@ -149,7 +149,7 @@ impl Shape {
         }
     }
 
-    /// Imports, and exports all fragments again.
+    /// Imports fragments, and exports all of them again.
     fn expect_round_trip(&self, from: &Path) {
         let (shards, to) = (self.import(from, &[self.k]).unwrap(), tempfile::tempdir().unwrap());
         let inventory = scan(&[shards.path().to_owned()]);
@@ -174,7 +174,7 @@ fn job(to: &Path, packet: Option<usize>) -> ExportJob {
     }
 }
 
-/// Byte i of data shard j of `vectors/jerasure.json`, or of a file if j is 0.
+/// Returns byte i of data shard j of `vectors/jerasure.json`, or of a file if j is 0.
 fn fill(shard: usize, length: usize) -> Vec<u8> {
     let product = |i: u64| (i * (i + shard as u64)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (1..=length as u64).map(|i| (product(i) >> 56) as u8).collect()
@@ -210,7 +210,7 @@ fn unhex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(byte).collect()
 }
 
-/// With the packet that was imported, or another; over more than one chunk.
+/// Exports with the packet that was imported, or another, over more than one chunk.
 #[test]
 fn fragments_come_back_as_they_were() {
     for shape in SHAPES {
@@ -241,8 +241,7 @@ fn what_does_not_fit_is_refused() {
     shape.write(folder.path(), &cut, 999, 0);
     let error = shape.import(folder.path(), &[]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotRecognised);
-    assert!(error.to_string().contains("cells of 300 bytes"), "{error}");
-    assert!(error.to_string().contains("whole strips of 40"), "{error}");
+    assert!(error.to_string().contains("strips of 40 bytes; got 300 bytes"), "{error}");
     let (shards, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let code = Code::new(&shape.spec().parse().unwrap()).unwrap();
     let object = EncodeJob::new(code, "n", vec![shards.path().to_owned()]);
@@ -251,7 +250,7 @@ fn what_does_not_fit_is_refused() {
     for (packet, part) in [
         (0, "must be a multiple of 8 bytes; got 0"),
         (12, "must be a multiple of 8 bytes; got 12"),
-        (1 << 22, "67108864 are legal"),
+        (1 << 22, "at most 67108864 bytes"),
     ] {
         let refused = export(&job(to.path(), Some(packet)), &inventory.objects[0], &|_| {});
         let error = refused.unwrap_err();
@@ -281,8 +280,8 @@ impl Jerasure {
         Some(Self { program, requests, answers })
     }
 
-    /// The fragments that the encoder makes with a buffer of `buffer` bytes, or with one for the
-    /// whole file if that is 0.
+    /// Returns the fragments that the encoder makes with a buffer of `buffer` bytes, or with one
+    /// buffer for the whole file if that is 0.
     fn fragments(&mut self, shape: &Shape, content: &[u8], buffer: usize) -> Vec<Vec<u8>> {
         let Shape { technique, k, m, w, packet } = shape;
         let length = content.len();

@@ -1,9 +1,9 @@
-//! LT codes for the second reader, from the words of `generator.rs` and `soliton.rs`: the graph is
-//! drawn from the pin alone, and solved by plain elimination.
+//! LT codes for the second reader, written from the text of `generator.rs` and `soliton.rs`: the
+//! graph is drawn from the pin alone, and solved by plain elimination.
 
 use super::{Cbor, Shard, cases, content, spec};
 
-/// The cases, and how many blocks of which shards are looked at.
+/// The cases, and the number of blocks of each shard that are checked.
 const LT: [&str; 3] = ["lt-plain", "lt-originals", "lt-one"];
 
 fn mix(mut z: u64) -> u64 {
@@ -33,7 +33,7 @@ impl Words {
     }
 }
 
-/// What the header says of the code.
+/// The code as the header states it.
 struct Lt {
     k: u64,
     n: u64,
@@ -81,7 +81,7 @@ impl Lt {
         }
     }
 
-    /// What a degree weighs.
+    /// Returns the weight of a degree.
     fn degree_weight(&self, i: u64) -> u64 {
         let unit = 1_u64 << 44;
         let ideal = if i == 1 { unit / self.k } else { unit / (i * (i - 1)) };
@@ -93,7 +93,7 @@ impl Lt {
             }
     }
 
-    /// The data blocks that a block is the XOR of, ascending.
+    /// Returns the data blocks that a block is the XOR of, ascending.
     fn neighbours(&self, block: u64) -> Vec<u64> {
         if self.originals && block < self.k {
             return vec![block];
@@ -116,7 +116,8 @@ impl Lt {
         chosen
     }
 
-    /// BLAKE3 of the description: data cells, nodes, and for each node its cells' rows.
+    /// Computes the BLAKE3 digest of the description: data cells, nodes, and for each node its
+    /// cells' rows.
     fn description(&self) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
         let mut number = |n: u64| _ = hasher.update(&(n as u32).to_le_bytes());
@@ -134,8 +135,8 @@ impl Lt {
         hasher.finalize()
     }
 
-    /// The data blocks by elimination from all blocks, in falling order so that originals help
-    /// least.
+    /// Computes the data blocks by elimination from all blocks, in falling order, so that originals
+    /// help least.
     fn solve(&self, block: impl Fn(u64) -> Vec<u8>) -> Vec<u8> {
         type Row = (Vec<bool>, Vec<u8>);
         fn add((bits, bytes): &mut Row, (other, others): &Row) {

@@ -1,9 +1,9 @@
-//! LT codes: all blocks from the data, and the data from blocks received in random order, as files
-//! do it.
+//! LT codes: computing all blocks from the data, and the data from blocks received in random order,
+//! as for files.
 //!
-//! Blocks are buffers of their own and stored apart from the data. The graph is solved once, in the
-//! first run; what is measured is running the schedule down the blocks. A file asks so too: its
-//! segments mostly miss the same blocks.
+//! Blocks are buffers of their own, apart from the data. The graph is solved once, in the first
+//! run. The measured runs execute the schedule on the blocks. Files are decoded in the same way,
+//! because their segments mostly miss the same blocks.
 
 use std::time::Instant;
 
@@ -22,16 +22,16 @@ use crate::commands::bench::{LINE, STAGGER, Subject, measure, options, stage};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// How many blocks are received at least, as a multiple of k, unless it is said.
+/// Default number of blocks received, as a multiple of k, unless decoding takes more.
 const RECEPTION: f64 = 1.05;
 
-/// Which order blocks come in unless it is said.
+/// Default seed of the order in which blocks arrive.
 const SEED: u64 = 1;
 
-/// The bytes of a page.
+/// Number of bytes of a page.
 const PAGE: usize = 4096;
 
-/// Measures and reports.
+/// Measures an LT code, and reports.
 pub(super) fn run(code: Code, args: &Bench, output: &Output) -> Outcome {
     expect_suitable(&code, args)?;
     let Some(graph) = code.graph().cloned() else {
@@ -63,13 +63,13 @@ pub(super) fn run(code: Code, args: &Bench, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Refuses what an LT code cannot do, and what makes no difference to it.
+/// Refuses operations that an LT code does not have, and flags that make no difference to it.
 fn expect_suitable(code: &Code, args: &Bench) -> Result<(), Failure> {
     let spec = code.spec();
     stage(code, args)?;
     if args.op == Operation::Update {
         return Err(Failure::arguments(format!(
-            "--op update: {spec} stores no data that could change; measure encode"
+            "--op update: {spec} stores no data that could change; use --op encode"
         )));
     }
     if args.op == Operation::Encode && (args.reception.is_some() || args.seed.is_some()) {
@@ -85,14 +85,14 @@ fn expect_suitable(code: &Code, args: &Bench) -> Result<(), Failure> {
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
         Some((flag, _)) => Err(Failure::arguments(format!(
-            "{flag}: there is no choice with {spec}; schedules of LT codes are run down whole blocks"
+            "{flag} has no effect on {spec}; schedules of LT codes run over whole blocks"
         ))),
         None => Ok(()),
     }
 }
 
-/// The blocks that come, in their order: so many times k as is asked for, or else as many as it
-/// takes and 1.05 k at least, if there are as many.
+/// Returns the blocks that arrive, in their order. Their number is the requested multiple of k. By
+/// default it is as many as decoding takes, but at least 1.05 k, if the code has as many.
 fn received(graph: &Graph, args: &Bench) -> Result<Vec<usize>, Failure> {
     let (data, all) = (graph.data(), graph.blocks());
     let seed = args.seed.unwrap_or(SEED);
@@ -100,14 +100,14 @@ fn received(graph: &Graph, args: &Bench) -> Result<Vec<usize>, Failure> {
     let mut decoder = Decoder::new(graph, Method::Inactivation);
     let last = order.iter().position(|&block| matches!(decoder.push(block), Ok(true)));
     let Some(needed) = last.map(|place| place + 1) else {
-        return Err(Failure::arguments(format!("not even all {all} blocks determine the data")));
+        return Err(Failure::arguments(format!("even all {all} blocks do not determine the data")));
     };
     let blocks = |multiple: f64| (multiple * data as f64 + 1e-9) as usize;
     let count = args.reception.map_or_else(|| blocks(RECEPTION).clamp(needed, all), blocks);
     if !(needed..=all).contains(&count) {
         return Err(Failure::arguments(format!(
-            "--reception: {count} blocks; with seed {seed} it takes {needed}, which is {:.4} k, and there \
-             are {all}",
+            "--reception: with seed {seed} the number of blocks must be {needed} ({:.4} k) to {all}; \
+             got {count}",
             needed as f64 / data as f64
         )));
     }
@@ -115,17 +115,17 @@ fn received(graph: &Graph, args: &Bench) -> Result<Vec<usize>, Failure> {
     Ok(order)
 }
 
-/// Where blocks lie in memory.
+/// The places of blocks in memory.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// The bytes of a block: whole cache lines.
+    /// Number of bytes of a block, which are whole cache lines.
     bytes: usize,
-    /// From one to the next.
+    /// Number of bytes from the start of one block to the next.
     stride: usize,
 }
 
 impl Place {
-    /// For so many blocks.
+    /// Creates the places of `count` blocks.
     fn new(count: usize, args: &Bench) -> Self {
         let bytes = (args.set / count / LINE).max(1) * LINE;
         let stride = match args.align {
@@ -141,8 +141,8 @@ impl Place {
     }
 }
 
-/// What is to be measured, run once, with an answer that is right: blocks as the plainest kernel
-/// makes them, or the data that they were made from.
+/// Creates the operation to be measured, runs it once, and checks the result: blocks as the scalar
+/// kernel makes them, or the data that they were made from.
 fn checked(
     code: Code,
     options: CodecOptions,
@@ -171,7 +171,8 @@ fn checked(
     }
 }
 
-/// As many blocks written as the operation writes, of k that are read once each.
+/// Creates the roofline: it writes as many blocks as the operation, and reads each of k blocks
+/// once.
 fn roofline(
     code: &Code,
     graph: &Graph,
@@ -194,18 +195,19 @@ struct Blocks {
     operation: Operation,
     have: CellSet,
     want: CellSet,
-    /// The buffers of the data, and of the blocks that take part.
+    /// The buffers of the data.
     data_buffers: Vec<usize>,
+    /// The buffers of the blocks that take part.
     block_buffers: Vec<usize>,
     data: Shards,
     blocks: Shards,
     user_bytes: usize,
-    /// The time of the first run, in which the graph was solved.
+    /// Seconds of the first run, in which the graph was solved.
     first_seconds: f64,
 }
 
 impl Blocks {
-    /// Blocks of these numbers, made from data.
+    /// Creates the encoding of blocks `numbers` from data.
     fn encode(
         code: Code,
         options: CodecOptions,
@@ -218,7 +220,7 @@ impl Blocks {
         Self::new(code, options, Operation::Encode, numbers, (data, blocks), place)
     }
 
-    /// Data from blocks of these numbers.
+    /// Creates the decoding of the data from blocks `numbers`.
     fn decode(
         code: Code,
         options: CodecOptions,
@@ -270,7 +272,7 @@ impl Blocks {
     }
 }
 
-/// Per cell, the buffer that it is.
+/// Returns, for each cell, the number of its buffer.
 fn buffers_by_cell(codec: &LaneCodec) -> Vec<usize> {
     let mut buffers = vec![0; codec.code().cell_count()];
     for buffer in 0..codec.buffer_count() {
