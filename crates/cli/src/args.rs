@@ -288,13 +288,17 @@ pub struct Verify {
 Examples:
   paritas repair shards
   paritas repair /disk1 /disk2 /disk3 --to /disk4      what is missing goes to the new disk
-  paritas repair --recursive /backup                   all sets of a tree, folder by folder
   paritas repair /disk1 /disk2 /disk3                  the same if /disk3 is new and empty
+  paritas repair --recursive /backup                   all sets of a tree, folder by folder
+  paritas repair --recursive /disk1 /disk2 /disk3      all sets that are spread over these
   paritas repair /disk1 /disk2 /disk3 --rebalance      and shards that lie badly move
 
 A folder that is given is a disk or a machine: what is in it is lost together. What is missing \
 goes where as many whole folders as possible may be lost. An empty folder that is given is taken \
-for a disk that was replaced, and is filled: make sure that it is mounted. Where fewer folders may \
+for a disk that was replaced, and is filled: make sure that it is mounted. A PATH that does not \
+exist is refused (exit 3), since its disk may not be mounted. With --recursive and several \
+folders, these are disks: what is missing of a set in one folder may go to the same path below any \
+of them, where that folder is made. Where fewer folders may \
 be lost than shards, that is a warning.
 
 With --rebalance, shards move from the fullest folders to the emptiest until as many folders may \
@@ -321,7 +325,8 @@ pub struct Repair {
     #[command(flatten)]
     pub search: Search,
     /// Where repaired shards go [default: damaged ones are replaced in place, missing ones go to
-    /// the folder with the fewest, which may be an empty one that is given].
+    /// the folder with the fewest, which may be an empty one that is given]. Not with --recursive:
+    /// give DIR as one more PATH instead.
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
     /// Where one shard is missing and the others look whole: read only what it is computed from

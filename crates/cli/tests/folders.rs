@@ -176,3 +176,53 @@ fn what_was_in_the_way_is_kept_counted_and_removed() {
     assert_eq!(yard.json("verify", &[])["aside"], json!([]));
     assert_eq!(yard.counts(), [6]);
 }
+
+/// Encodes three bytes into the folder A or B below each of three disks.
+fn tree() -> Yard {
+    let folder = tempfile::tempdir().unwrap();
+    let disks: Vec<PathBuf> = (0..3).map(|at| folder.path().join(format!("disk{at}"))).collect();
+    let file = folder.path().join("object");
+    for (below, content) in [("A", "one"), ("B", "two")] {
+        fs::write(&file, content).unwrap();
+        let mut encode = args!["encode", &file, "--code", "4+2", "--no-sync"].to_vec();
+        for disk in &disks {
+            fs::create_dir_all(disk.join(below)).unwrap();
+            encode.extend(args!["--to", disk.join(below)]);
+        }
+        run(encode).expect(exit::DONE);
+    }
+    Yard { folder, disks }
+}
+
+#[test]
+fn a_tree_on_a_replaced_disk_is_made_anew() {
+    let yard = tree();
+    let whole = ["A", "B"].map(|below| snapshot(&yard.disks[2].join(below)));
+    yard.replace(2);
+    let to = yard.disks[2].to_str().unwrap();
+    let refused = yard.command("repair", &["-r", "--to", to]).expect(exit::ARGUMENTS);
+    assert!(refused.stderr.contains("as one more PATH"), "{refused}");
+    assert_eq!(yard.counts()[2], 0);
+    yard.command("verify", &["-r"]).expect(exit::REPAIRABLE);
+    assert_eq!(yard.counts()[2], 0, "verifying makes no folder");
+    yard.command("repair", &["-r"]).expect(exit::DONE);
+    assert_eq!(["A", "B"].map(|below| snapshot(&yard.disks[2].join(below))), whole);
+
+    // So it is where all other shards came to lie on two disks before.
+    fs::remove_dir_all(yard.disks[2].join("A")).unwrap();
+    run(args!["repair", "-r", &yard.disks[0], &yard.disks[1]]).expect(exit::DONE);
+    assert!(!yard.disks[2].join("A").exists());
+    yard.command("repair", &["-r", "--rebalance"]).expect(exit::DONE);
+    assert_eq!(names(&yard.disks[2].join("A")).len(), 2);
+}
+
+#[test]
+fn a_disk_that_is_not_there_is_not_repaired_without() {
+    let yard = Yard::new("4+2", 3, 3);
+    fs::remove_dir_all(&yard.disks[1]).unwrap();
+    let before = snapshot(&yard.disks[0]);
+    let refused = yard.command("repair", &[]).expect(exit::ARGUMENTS);
+    assert!(refused.stderr.contains("disk1: there is no such file or folder"), "{refused}");
+    assert_eq!((snapshot(&yard.disks[0]), yard.disks[1].exists()), (before, false));
+    run(args!["repair", &yard.disks[0], &yard.disks[2]]).expect(exit::DONE);
+}

@@ -1,5 +1,7 @@
 //! `paritas repair`: what is missing or damaged is written anew.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use paritas_store::{
@@ -17,10 +19,37 @@ use crate::output::{self, Output, Progress, counted, shown};
 /// Repairs all objects, as far as each can be; the exit code is that of the worst.
 pub fn run(args: &Repair, output: &Output) -> Outcome {
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
+    expect_one_folder(args)?;
+    args.search.paths.iter().try_for_each(|path| expect_there(path))?;
     let act = |object: &Object, label: &str| one(object, label, args, output);
     many::each_found(&args.search, output, act, |leftovers, whole| {
         if args.clean { leftovers::clean(leftovers, whole, output) } else { Ok(0) }
     })
+}
+
+/// Refuses one folder for the shards of several.
+fn expect_one_folder(args: &Repair) -> Result<(), Failure> {
+    match args.to.as_deref().filter(|_| args.search.recursive) {
+        None => Ok(()),
+        Some(to) => Err(Failure::arguments(format!(
+            "--to {to} with --recursive would put the shards of different folders into one: give \
+             {to} as one more PATH, and shards go to the same path below it",
+            to = shown(to)
+        ))),
+    }
+}
+
+/// Refuses a path that does not exist: its shards would be written to the other disks, although it
+/// may only have to be mounted.
+fn expect_there(path: &Path) -> Result<(), Failure> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::arguments(format!(
+            "{}: there is no such file or folder; if it is on a disk, that may not be mounted; to \
+             repair without it, leave it out",
+            shown(path)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<State, Failure> {
@@ -89,7 +118,8 @@ impl Tidied {
             return Ok(());
         }
         let paths: Vec<PathBuf> = object.folders().into_iter().chain(args.to.clone()).collect();
-        let inventory = scan_with(&paths, paritas_tune::codec_options);
+        let mut inventory = scan_with(&paths, paritas_tune::codec_options);
+        inventory.offer(&paths);
         let id = object.id().to_string();
         let object = inventory.choose(Some(id.as_ref()))?;
         if args.remove_moved_aside {

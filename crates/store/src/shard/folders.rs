@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use paritas::erasure::combinations;
 
 use crate::shard::geometry::Geometry;
-use crate::shard::object::Object;
+use crate::shard::object::{Inventory, Object};
 use crate::shard::place::directory_of;
 use crate::shard::rateless;
 use crate::shown::{counted, shown};
@@ -77,6 +77,11 @@ impl GivenFolder {
         let is_empty = names.into_iter().all(|name| name == LOST_AND_FOUND);
         Some(Self { path: path.to_owned(), canonical: fs::canonicalize(path).ok()?, is_empty })
     }
+
+    /// A folder that does not exist.
+    pub fn absent(path: &Path) -> Self {
+        Self { path: path.to_owned(), canonical: path.to_owned(), is_empty: true }
+    }
 }
 
 /// Tells domains apart and numbers them in the order in which they are met.
@@ -117,6 +122,21 @@ impl<'a> Domains<'a> {
     /// The folders that were met, by number.
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.known.iter().map(|(_, path)| path)
+    }
+}
+
+impl Inventory {
+    /// Counts those of some folders that do not exist as empty folders that were given to the scan.
+    /// They are made when a shard is to go there.
+    pub fn offer(&mut self, folders: &[PathBuf]) {
+        let absent = folders.iter().filter(|folder| folder.symlink_metadata().is_err());
+        let absent: Vec<GivenFolder> = absent.map(|folder| GivenFolder::absent(folder)).collect();
+        if absent.is_empty() {
+            return;
+        }
+        for object in &mut self.objects {
+            object.given = object.given.iter().chain(&absent).cloned().collect();
+        }
     }
 }
 

@@ -265,6 +265,7 @@ impl Rebuild {
             let access = replaced.map_or(siblings, |file| Access::like([file]));
             NewFile { target, replace, access }
         };
+        make_offered(object, &targets)?;
         let targets: Vec<NewFile> = targets.into_iter().zip(parts).map(new).collect();
         let begin = |(file, &part): (Pending, &usize)| {
             let (front, _) = object.records(part)?;
@@ -306,6 +307,16 @@ impl Rebuild {
         let nothing_old = || sources.object.expect_standing().map(|()| Vec::new());
         commit_over(&[], nothing_old, files, sync)
     }
+}
+
+/// Makes those of the folders for new files that were offered to the scan and do not exist.
+fn make_offered(object: &Object, targets: &[(PathBuf, Replace)]) -> Result<()> {
+    for folder in targets.iter().map(|(path, _)| directory_of(path)) {
+        if object.given.iter().any(|given| given.path == folder) {
+            fs::create_dir_all(folder).map_err(|error| Error::io("making", folder, &error))?;
+        }
+    }
+    Ok(())
 }
 
 fn work(
