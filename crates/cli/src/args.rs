@@ -264,7 +264,8 @@ seconds, shards [{index, stage, state (intact, damaged, missing, unreadable, inc
 bad_lanes, first_bad_offset, notes, misnamed}], folders [{path, shards}], folder_tolerance (any \
 this many folders may be lost), folder_tolerance_certain (false where only some losses were \
 tried), losable_folders (the largest sets that may be lost together, as indices into folders; null \
-where there are more than six), \
+where there are more than six), better_folder_tolerance (what repair --rebalance would \
+make of it; null where that is no more), \
 aside [{path, bytes}] (what repair has moved aside), lost_ranges [{start, end}], reason (null \
 unless lost, unknown or inconsistent), recomputed_segments (null without --deep), wrong_lanes \
 [{index, stage, lane, first_segment, segments}]. Of an LT code also blocks (of a segment), \
@@ -296,7 +297,7 @@ Examples:
 A folder that is given is a disk or a machine: what is in it is lost together. What is missing \
 goes where as many whole folders as possible may be lost. An empty folder that is given is taken \
 for a disk that was replaced, and is filled: make sure that it is mounted. A PATH that does not \
-exist is refused (exit 3), since its disk may not be mounted. With --recursive and several \
+exist, among several, is refused (exit 3), since its disk may not be mounted. With --recursive and several \
 folders, these are disks: what is missing of a set in one folder may go to the same path below any \
 of them, where that folder is made. Where fewer folders may \
 be lost than shards, that is a warning.
@@ -316,7 +317,8 @@ path}], unreadable [{index, stage}], moved_aside [{from, path}], removed [{path,
 folders [{path, shards}], folder_tolerance (any \
 this many folders may be lost), folder_tolerance_certain (false where only some losses were \
 tried), losable_folders (the largest sets that may be lost together, as indices into folders; null \
-where there are more than six), once \
+where there are more than six), better_folder_tolerance (what repair --rebalance would \
+make of it; null where that is no more), once \
 all is done, warnings. With --clean also type \"clean\", name, object (null if unknown), removed \
 [{path}]. Where there are several objects, a line of type \"summary\" \
 comes last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the \
@@ -394,7 +396,8 @@ encoded (null if unknown), shard_count (after the last stage), tolerance (in thi
 [{index, stage, files [{path, bytes, header, footer, notes}]}], missing, folders [{path, shards}], folder_tolerance (any \
 this many folders may be lost), folder_tolerance_certain (false where only some losses were \
 tried), losable_folders (the largest sets that may be lost together, as indices into folders; null \
-where there are more than six), \
+where there are more than six), better_folder_tolerance (what repair --rebalance would \
+make of it; null where that is no more), \
 aside [{path, bytes}] (what repair has moved aside). Of an LT code tolerance is null, and \
 reception says how many blocks of the shards that were found it takes, as multiples of k: blocks, \
 average, p999 (99.9th percentile; the most, where runs are fewer than a thousand), runs (2000, or \

@@ -78,7 +78,7 @@ fn folders_are_reported() {
     }
     let text = yard.command("verify", &[]).expect(exit::DONE).text();
     let [one, two] = [1, 2].map(|at: usize| yard.disks[at].to_str().unwrap().to_owned());
-    assert!(text.contains("none of 3 folders may be lost; also "), "{text}");
+    assert!(text.contains("not any folder may be lost, but "), "{text}");
     assert!(text.contains(&format!("{one} with {two}")), "{text}");
     // One folder is the user's choice.
     let yard = Yard::new("4+2", 1, 1);
@@ -104,8 +104,20 @@ fn a_bad_spread_is_mended() {
     let yard = Yard::new("4+2", 3, 2);
     let repair = yard.command("repair", &[]).expect(exit::DONE);
     assert_eq!((yard.counts(), repair.stderr.as_str()), (vec![3, 3, 0], ""));
+    let paths = yard.disks.iter().map(|disk| disk.to_str().unwrap()).collect::<Vec<_>>().join(" ");
+    let hint = format!("`paritas repair --rebalance {paths}` would let any 1 of 3 folders be lost");
+    for command in ["verify", "repair"] {
+        let text = yard.command(command, &[]).expect(exit::DONE).text();
+        assert!(text.contains(&hint), "{text}");
+        assert_eq!(yard.json(command, &[])["better_folder_tolerance"], 1);
+    }
     let report = yard.json("repair", &["--rebalance"]);
     assert_eq!((yard.counts(), &report["folder_tolerance"]), (vec![2, 2, 2], &json!(1)));
+    for command in ["verify", "repair"] {
+        let text = yard.command(command, &[]).expect(exit::DONE).text();
+        assert!(!text.contains("would let"), "{text}");
+        assert_eq!(yard.json(command, &[])["better_folder_tolerance"], Value::Null);
+    }
     let moved = report["moved"].as_array().unwrap();
     assert_eq!(moved.len(), 2, "{report}");
     for entry in moved {
@@ -225,4 +237,27 @@ fn a_disk_that_is_not_there_is_not_repaired_without() {
     assert!(refused.stderr.contains("disk1: there is no such file or folder"), "{refused}");
     assert_eq!((snapshot(&yard.disks[0]), yard.disks[1].exists()), (before, false));
     run(args!["repair", &yard.disks[0], &yard.disks[2]]).expect(exit::DONE);
+}
+
+/// A process was killed when it had written a shard in another folder, and had not named it.
+#[test]
+fn a_copy_without_a_name_is_no_place_of_its_shard() {
+    let yard = Yard::new("4+2", 3, 2);
+    let copies = [0, 1].map(|disk: usize| {
+        let name = names(&yard.disks[disk]).pop().unwrap();
+        let copy = yard.disks[2].join(format!(".{}.0123abcd.tmp", name.display()));
+        fs::copy(yard.disks[disk].join(&name), &copy).unwrap();
+        copy
+    });
+    let said = yard.command("verify", &[]).expect(exit::DONE);
+    assert!(
+        said.stderr.contains("2 temporary files in ") && said.text().contains("would let any 1")
+    );
+    let run = yard.command("repair", &["--rebalance"]).expect(exit::DONE);
+    assert!(run.text().contains("intact; 2 shards moved"), "{run}");
+    assert!(run.text().contains("any 1 of 3 folders may be lost"), "{run}");
+    assert!(copies.iter().all(|copy| copy.exists()));
+    let clean = yard.command("repair", &["--clean"]).expect(exit::DONE);
+    assert_eq!(yard.counts(), [2, 2, 2], "{clean}");
+    assert_eq!(yard.command("verify", &[]).expect(exit::DONE).stderr, "");
 }

@@ -20,7 +20,7 @@ use crate::output::{self, Output, Progress, counted, shown};
 pub fn run(args: &Repair, output: &Output) -> Outcome {
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
     expect_one_folder(args)?;
-    args.search.paths.iter().try_for_each(|path| expect_there(path))?;
+    expect_all_there(&args.search.paths)?;
     let act = |object: &Object, label: &str| one(object, label, args, output);
     many::each_found(&args.search, output, act, |leftovers, whole| {
         if args.clean { leftovers::clean(leftovers, whole, output) } else { Ok(0) }
@@ -39,8 +39,15 @@ fn expect_one_folder(args: &Repair) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a path that does not exist: its shards would be written to the other disks, although it
-/// may only have to be mounted.
+/// Refuses a path that does not exist among several: its shards would be written to the other disks,
+/// although it may only have to be mounted.
+fn expect_all_there(paths: &[PathBuf]) -> Result<(), Failure> {
+    match paths {
+        [_] => Ok(()),
+        several => several.iter().try_for_each(|path| expect_there(path)),
+    }
+}
+
 fn expect_there(path: &Path) -> Result<(), Failure> {
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::arguments(format!(
@@ -205,9 +212,10 @@ fn from_value(from: &Path, path: &Path) -> Value {
 
 fn text(label: &str, report: &RepairReport, tidied: &Tidied) -> String {
     let is_intact = report.repaired.is_empty() && unreadable(report).next().is_none();
-    let mut text = match is_intact {
-        true => format!("{label}: intact, nothing to repair"),
-        false => format!("{label}: {} written", counted(report.repaired.len(), "shard")),
+    let mut text = match (is_intact, tidied.moved().len()) {
+        (true, 0) => format!("{label}: intact, nothing to repair"),
+        (true, moved) => format!("{label}: intact; {} moved", counted(moved, "shard")),
+        (false, _) => format!("{label}: {} written", counted(report.repaired.len(), "shard")),
     };
     for shard in &report.repaired {
         let name = shards::shard_name(shard.shard, shard.stage);
@@ -229,5 +237,6 @@ fn text(label: &str, report: &RepairReport, tidied: &Tidied) -> String {
     }
     let placement = shards::placement_text(&report.placement).filter(|_| text.contains('\n'));
     text.extend(placement.map(|note| format!("\n  {note}")));
+    text.extend(shards::better_text(&report.placement).map(|note| format!("\n  {note}")));
     text
 }
