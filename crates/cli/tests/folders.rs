@@ -261,3 +261,15 @@ fn a_copy_without_a_name_is_no_place_of_its_shard() {
     assert_eq!(yard.counts(), [2, 2, 2], "{clean}");
     assert_eq!(yard.command("verify", &[]).expect(exit::DONE).stderr, "");
 }
+
+#[test]
+fn a_shard_that_was_set_aside_was_not_missing() {
+    let yard = Yard::new("4+2", 1, 1);
+    let path = yard.disks[0].join("object.5of6.paritas");
+    let rename = || fs::rename(&path, path.with_extension("paritas.0123abcd.old")).unwrap();
+    rename();
+    let text = yard.command("repair", &[]).expect(exit::DONE).text();
+    assert!(text.contains("shard 5 was not under its name") && path.exists(), "{text}");
+    rename();
+    assert_eq!(yard.json("repair", &[])["repaired"][0]["was"], "intact");
+}

@@ -219,7 +219,11 @@ fn text(label: &str, report: &RepairReport, tidied: &Tidied) -> String {
     };
     for shard in &report.repaired {
         let name = shards::shard_name(shard.shard, shard.stage);
-        let (was, path) = (shards::state(shard.was), shown(&shard.path));
+        let path = shown(&shard.path);
+        let was = match shard.was {
+            ShardState::Intact => "not under its name",
+            state => shards::state(state),
+        };
         text.push_str(&format!("\n  {name} was {was}: {path}"));
     }
     for moved in &report.moved_aside {

@@ -75,7 +75,7 @@ pub struct RepairedShard {
     pub stage: u8,
     /// The file.
     pub path: PathBuf,
-    /// What it was before: damaged or missing.
+    /// What it was before: damaged, missing, or intact under another name than its own.
     pub was: ShardState,
 }
 
@@ -179,7 +179,7 @@ fn name_unnamed(object: &Object, before: &VerifyReport, sync: bool) -> Result<Ve
         let damaged = shard.files.iter().filter(|file| !file.is_intact() && !file.unreadable);
         let damaged: Vec<&Path> = damaged.map(|file| file.path.as_path()).collect();
         if let Some(path) = name_one(object, part, &intact, &damaged)? {
-            named.push(RepairedShard::new(object, part, &path, ShardState::Missing));
+            named.push(RepairedShard::new(object, part, &path, ShardState::Intact));
         }
     }
     if sync {
