@@ -337,7 +337,8 @@ pub struct Repair {
     #[arg(long)]
     pub fewest_reads: bool,
     /// Remove what commands that were interrupted left behind: temporary files, and shards that
-    /// `encode --force` had replaced, once the object of that name is intact. No other command may
+    /// `encode --force` had replaced, once the object of that name is intact (which --fewest-reads
+    /// does not find out). No other command may
     /// be writing there.
     #[arg(long)]
     pub clean: bool,

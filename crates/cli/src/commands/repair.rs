@@ -1,5 +1,6 @@
 //! `paritas repair`: what is missing or damaged is written anew.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -22,8 +23,11 @@ pub fn run(args: &Repair, output: &Output) -> Outcome {
     expect_one_folder(args)?;
     expect_all_there(&args.search.paths)?;
     let act = |object: &Object, label: &str| one(object, label, args, output);
-    many::each_found(&args.search, output, act, |leftovers, whole| {
-        if args.clean { leftovers::clean(leftovers, whole, output) } else { Ok(0) }
+    many::each_found(&args.search, output, act, |leftovers, whole| match args.clean {
+        // Of what was not verified, a copy that was left behind may be the only good one.
+        true if args.fewest_reads => leftovers::clean(leftovers, &HashSet::new(), output),
+        true => leftovers::clean(leftovers, whole, output),
+        false => Ok(0),
     })
 }
 
