@@ -87,7 +87,8 @@ pub(super) fn better_spread<'p>(
     let layout = Layout::new(object, None, files);
     let (_, level) = layout.steps().last()?;
     let (better, is_certain) = layout.tolerance(&level);
-    let folders = layout.folders;
+    let mut folders = layout.folders;
+    folders.sort_by_key(|folder| object.given.iter().position(|given| given.path == *folder));
     (better > tolerance).then_some(BetterSpread { folders, tolerance: better, is_certain })
 }
 

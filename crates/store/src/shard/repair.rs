@@ -309,11 +309,14 @@ impl Rebuild {
     }
 }
 
-/// Makes those of the folders for new files that were offered to the scan and do not exist.
+/// Makes those of the folders for new files that were offered to the scan and do not exist, on the
+/// disk, since rebalancing removes the files that it has moved there.
 fn make_offered(object: &Object, targets: &[(PathBuf, Replace)]) -> Result<()> {
     for folder in targets.iter().map(|(path, _)| directory_of(path)) {
         if object.given.iter().any(|given| given.path == folder) {
+            let new: Vec<&Path> = folder.ancestors().take_while(|above| !above.exists()).collect();
             fs::create_dir_all(folder).map_err(|error| Error::io("making", folder, &error))?;
+            sync_directories_of(new.into_iter())?;
         }
     }
     Ok(())
