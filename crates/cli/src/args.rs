@@ -267,7 +267,7 @@ seconds, shards [{index, stage, state (intact, damaged, missing, unreadable, inc
 bad_lanes, first_bad_offset, notes, misnamed}], folders [{path, shards}], folder_tolerance (any \
 this many folders may be lost), folder_tolerance_certain (false if only some losses were tried), \
 losable_folders (the largest sets that may be lost together, as indices into folders; null if \
-there are more than six), \
+there are more than six), better_folder_tolerance (what repair --rebalance would make of it; null if that is no more), \
 aside [{path, bytes}] (files that repair has moved aside), lost_ranges [{start, end}], reason (null \
 unless lost, unknown or inconsistent), recomputed_segments (null without --deep), wrong_lanes \
 [{index, stage, lane, first_segment, segments}]. For an LT code also blocks (of a segment), \
@@ -294,11 +294,15 @@ Examples:
   paritas repair /disk1 /disk2 /disk3                  the same if /disk3 is new and empty
   paritas repair /disk1 /disk2 /disk3 --rebalance      also moves badly placed shards
   paritas repair --recursive /backup                   all sets of a tree, folder by folder
+  paritas repair --recursive /disk1 /disk2 /disk3      all sets that are spread over these
 
 Each folder that is given counts as a disk or a machine, whose shards are lost together. Missing \
 shards are written to the folders that let as many whole folders as possible be lost. An empty \
 folder that is given counts as a disk that was replaced, and is filled: make sure that it is \
-mounted. If fewer folders may be lost than shards, there is a warning.
+mounted. If several PATHS are given and one does not exist, nothing is written (exit 3), because \
+its disk may not be mounted. With --recursive, several folders are disks: a missing shard of a set \
+in one folder may go to the same path below any of them, where that folder is made. If fewer \
+folders may be lost than shards, there is a warning.
 
 With --rebalance, shards move from the fullest folders to the emptiest until as many folders as \
 possible may be lost. A shard's old file is removed when the new one is on the disk.
@@ -314,15 +318,17 @@ path}], unreadable [{index, stage}], moved_aside [{from, path}], removed [{path,
 --remove-moved-aside), moved [{index, stage, from, path}] (with --rebalance), \
 folders [{path, shards}], folder_tolerance (any this many folders may be lost once all is done), \
 folder_tolerance_certain (false if only some losses were tried), losable_folders (the largest sets \
-that may be lost together, as indices into folders; null if there are more than six), warnings. \
-With --clean also type \"clean\", name, object (null if unknown), removed [{path}]. If there are \
+that may be lost together, as indices into folders; null if there are more than six), \
+better_folder_tolerance (what repair --rebalance would make of it; null if that is no more), \
+warnings. With --clean also type \"clean\", name, object (null if unknown), removed [{path}]. If there are \
 several objects, a line of type \"summary\" comes last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the \
 objects), seconds, rate (bytes a second).")]
 pub struct Repair {
     #[command(flatten)]
     pub search: Search,
     /// The folder for repaired shards [default: damaged ones are replaced in place, missing ones go
-    /// to the folder with the fewest, which may be an empty one that is given].
+    /// to the folder with the fewest, which may be an empty one that is given]. Not with
+    /// --recursive: give DIR as one more PATH instead.
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
     /// If one shard is missing and the others look whole, read only the blocks that it is computed
@@ -331,8 +337,8 @@ pub struct Repair {
     #[arg(long)]
     pub fewest_reads: bool,
     /// Remove files that interrupted commands left behind: temporary files, and shards that `encode
-    /// --force` had replaced, once the object of that name is intact. No other command may be
-    /// writing there.
+    /// --force` had replaced, once the object of that name is intact (which --fewest-reads does not
+    /// find out). No other command may be writing there.
     #[arg(long)]
     pub clean: bool,
     /// Move shards between the given folders, and --to, if this lets more folders be lost together.
@@ -390,7 +396,7 @@ digest, mode (octal digits) and modified {seconds (since 1970), nanoseconds} of 
 shards}], folder_tolerance (any \
 this many folders may be lost), folder_tolerance_certain (false if only some losses were tried), \
 losable_folders (the largest sets that may be lost together, as indices into folders; null if \
-there are more than six), \
+there are more than six), better_folder_tolerance (what repair --rebalance would make of it; null if that is no more), \
 aside [{path, bytes}] (files that repair has moved aside). For an LT code \
 tolerance is null, and reception tells how many blocks of the shards found decoding takes: blocks \
 (how many there are), average and p999 (99.9th percentile, or the most if there are fewer than a \

@@ -78,7 +78,7 @@ fn folders_are_reported() {
     }
     let text = yard.command("verify", &[]).expect(exit::DONE).text();
     let [one, two] = [1, 2].map(|at: usize| yard.disks[at].to_str().unwrap().to_owned());
-    assert!(text.contains("none of 3 folders may be lost; also "), "{text}");
+    assert!(text.contains("not any folder may be lost, but "), "{text}");
     assert!(text.contains(&format!("{one} with {two}")), "{text}");
     // A single folder is the user's choice.
     let yard = Yard::new("4+2", 1, 1);
@@ -104,8 +104,20 @@ fn a_bad_spread_is_mended() {
     let yard = Yard::new("4+2", 3, 2);
     let repair = yard.command("repair", &[]).expect(exit::DONE);
     assert_eq!((yard.counts(), repair.stderr.as_str()), (vec![3, 3, 0], ""));
+    let paths = yard.disks.iter().map(|disk| disk.to_str().unwrap()).collect::<Vec<_>>().join(" ");
+    let hint = format!("`paritas repair --rebalance {paths}` would let any 1 of 3 folders be lost");
+    for command in ["verify", "repair"] {
+        let text = yard.command(command, &[]).expect(exit::DONE).text();
+        assert!(text.contains(&hint), "{text}");
+        assert_eq!(yard.json(command, &[])["better_folder_tolerance"], 1);
+    }
     let report = yard.json("repair", &["--rebalance"]);
     assert_eq!((yard.counts(), &report["folder_tolerance"]), (vec![2, 2, 2], &json!(1)));
+    for command in ["verify", "repair"] {
+        let text = yard.command(command, &[]).expect(exit::DONE).text();
+        assert!(!text.contains("would let"), "{text}");
+        assert_eq!(yard.json(command, &[])["better_folder_tolerance"], Value::Null);
+    }
     let moved = report["moved"].as_array().unwrap();
     assert_eq!(moved.len(), 2, "{report}");
     for entry in moved {
@@ -175,4 +187,90 @@ fn what_was_in_the_way_is_kept_counted_and_removed() {
     assert_eq!((&removed["removed"], aside.exists()), (&leftover, false));
     assert_eq!(yard.json("verify", &[])["aside"], json!([]));
     assert_eq!(yard.counts(), [6]);
+}
+
+/// Encodes three bytes into the folder A or B below each of three disks.
+fn tree() -> Yard {
+    let folder = tempfile::tempdir().unwrap();
+    let disks: Vec<PathBuf> = (0..3).map(|at| folder.path().join(format!("disk{at}"))).collect();
+    let file = folder.path().join("object");
+    for (below, content) in [("A", "one"), ("B", "two")] {
+        fs::write(&file, content).unwrap();
+        let mut encode = args!["encode", &file, "--code", "4+2", "--no-sync"].to_vec();
+        for disk in &disks {
+            fs::create_dir_all(disk.join(below)).unwrap();
+            encode.extend(args!["--to", disk.join(below)]);
+        }
+        run(encode).expect(exit::DONE);
+    }
+    Yard { folder, disks }
+}
+
+#[test]
+fn a_tree_on_a_replaced_disk_is_made_anew() {
+    let yard = tree();
+    let whole = ["A", "B"].map(|below| snapshot(&yard.disks[2].join(below)));
+    yard.replace(2);
+    let to = yard.disks[2].to_str().unwrap();
+    let refused = yard.command("repair", &["-r", "--to", to]).expect(exit::ARGUMENTS);
+    assert!(refused.stderr.contains("as one more PATH"), "{refused}");
+    assert_eq!(yard.counts()[2], 0);
+    yard.command("verify", &["-r"]).expect(exit::REPAIRABLE);
+    assert_eq!(yard.counts()[2], 0, "verifying makes no folder");
+    yard.command("repair", &["-r"]).expect(exit::DONE);
+    assert_eq!(["A", "B"].map(|below| snapshot(&yard.disks[2].join(below))), whole);
+
+    // So it is where all other shards came to lie on two disks before.
+    fs::remove_dir_all(yard.disks[2].join("A")).unwrap();
+    run(args!["repair", "-r", &yard.disks[0], &yard.disks[1]]).expect(exit::DONE);
+    assert!(!yard.disks[2].join("A").exists());
+    yard.command("repair", &["-r", "--rebalance"]).expect(exit::DONE);
+    assert_eq!(names(&yard.disks[2].join("A")).len(), 2);
+}
+
+#[test]
+fn a_disk_that_is_not_there_is_not_repaired_without() {
+    let yard = Yard::new("4+2", 3, 3);
+    fs::remove_dir_all(&yard.disks[1]).unwrap();
+    let before = snapshot(&yard.disks[0]);
+    let refused = yard.command("repair", &[]).expect(exit::ARGUMENTS);
+    assert!(refused.stderr.contains("disk1: there is no such file or folder"), "{refused}");
+    assert_eq!((snapshot(&yard.disks[0]), yard.disks[1].exists()), (before, false));
+    run(args!["repair", &yard.disks[0], &yard.disks[2]]).expect(exit::DONE);
+}
+
+/// A process was killed when it had written a shard in another folder, and had not named it.
+#[test]
+fn a_copy_without_a_name_is_no_place_of_its_shard() {
+    let yard = Yard::new("4+2", 3, 2);
+    let copies = [0, 1].map(|disk: usize| {
+        let name = names(&yard.disks[disk]).pop().unwrap();
+        let copy = yard.disks[2].join(format!(".{}.0123abcd.tmp", name.display()));
+        fs::copy(yard.disks[disk].join(&name), &copy).unwrap();
+        copy
+    });
+    let said = yard.command("verify", &[]).expect(exit::DONE);
+    assert!(
+        said.stderr.contains("2 temporary files in ") && said.text().contains("would let any 1")
+    );
+    let run = yard.command("repair", &["--rebalance"]).expect(exit::DONE);
+    assert!(run.text().contains("intact; 2 shards moved"), "{run}");
+    assert!(run.text().contains("any 1 of 3 folders may be lost"), "{run}");
+    yard.command("repair", &["--clean", "--fewest-reads"]).expect(exit::DONE);
+    assert!(copies.iter().all(|copy| copy.exists()), "nobody knows whether the shards are intact");
+    let clean = yard.command("repair", &["--clean"]).expect(exit::DONE);
+    assert_eq!(yard.counts(), [2, 2, 2], "{clean}");
+    assert_eq!(yard.command("verify", &[]).expect(exit::DONE).stderr, "");
+}
+
+#[test]
+fn a_shard_that_was_set_aside_was_not_missing() {
+    let yard = Yard::new("4+2", 1, 1);
+    let path = yard.disks[0].join("object.5of6.paritas");
+    let rename = || fs::rename(&path, path.with_extension("paritas.0123abcd.old")).unwrap();
+    rename();
+    let text = yard.command("repair", &[]).expect(exit::DONE).text();
+    assert!(text.contains("shard 5 was not under its name") && path.exists(), "{text}");
+    rename();
+    assert_eq!(yard.json("repair", &[])["repaired"][0]["was"], "intact");
 }

@@ -34,12 +34,13 @@ mod system;
 
 pub use error::{Error, ErrorKind, Result};
 pub use shard::{
-    AddedPart, AsideFile, Attributes, DEFAULT_BLOCK_BYTES, DecodeReport, DecodeTarget, Digest,
-    DigestCheck, EncodeJob, EncodeReport, Expectation, FileReport, FolderShards, Ignored,
-    Inventory, Leftover, LeftoverState, MovedAside, MovedShard, Object, ObjectId, Owner, Part,
-    Placement, Preparation, Preserve, Progress, PromoteJob, PromoteReport, RebalanceReport,
-    ReceptionReport, RepairJob, RepairReport, RepairedShard, ShardFile, ShardReport, ShardState,
-    Status, Timestamp, VerifyReport, WrongLane, decode, encode, leftovers_of, promote, rebalance,
-    reception, reception_key, repair, scan, scan_with, verify, verify_deep,
+    AddedPart, AsideFile, Attributes, BetterSpread, DEFAULT_BLOCK_BYTES, DecodeReport,
+    DecodeTarget, Digest, DigestCheck, EncodeJob, EncodeReport, Expectation, FileReport,
+    FolderShards, Ignored, Inventory, Leftover, LeftoverState, MovedAside, MovedShard, Object,
+    ObjectId, Owner, Part, Placement, Preparation, Preserve, Progress, PromoteJob, PromoteReport,
+    RebalanceReport, ReceptionReport, RepairJob, RepairReport, RepairedShard, ShardFile,
+    ShardReport, ShardState, Status, Timestamp, VerifyReport, WrongLane, decode, encode,
+    leftovers_of, promote, rebalance, reception, reception_key, repair, scan, scan_with, verify,
+    verify_deep,
 };
 pub use shown::{Shown, counted, shown};

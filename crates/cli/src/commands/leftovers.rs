@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use paritas_store::{Leftover, LeftoverState};
@@ -27,6 +28,11 @@ fn text(leftover: &Leftover) -> String {
         LeftoverState::Unfinished => format!(
             "{name}: {temporary} of {object} in {folder}, not a whole set: the command that wrote \
              them was interrupted or is still running; if it is not running, {clean} removes them"
+        ),
+        LeftoverState::Copies => format!(
+            "{name}: {temporary} in {folder}, copies of shards of {object} that are there under \
+             their own names: a command was interrupted, or still runs; if it does not, {clean} \
+             removes them if the object is intact"
         ),
         LeftoverState::Unnamed => format!(
             "{name}: {object} is whole, in {temporary} in {folder}: an `encode` was interrupted \
@@ -58,7 +64,7 @@ fn folders(leftover: &Leftover) -> String {
 }
 
 /// Returns a folder, quoted for a shell.
-fn quoted(folder: &Path) -> String {
+pub fn quoted(folder: &Path) -> String {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let text = shown(folder).to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@%".contains(c);
@@ -79,8 +85,12 @@ pub fn clean(
     let mut count = 0;
     for leftover in needless {
         for file in &leftover.files {
-            fs::remove_file(file)
-                .map_err(|error| Failure::io(format!("removing {}", shown(file)), &error))?;
+            match fs::remove_file(file) {
+                // Repair has given it its name.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                removed => removed
+                    .map_err(|error| Failure::io(format!("removing {}", shown(file)), &error))?,
+            }
         }
         report(leftover, output);
         count += 1;
@@ -91,7 +101,9 @@ pub fn clean(
 fn is_needless(leftover: &Leftover, whole: &HashSet<OsString>) -> bool {
     match leftover.state {
         LeftoverState::Unfinished => true,
-        LeftoverState::Unnamed | LeftoverState::Replaced { .. } => whole.contains(&leftover.name),
+        LeftoverState::Copies | LeftoverState::Unnamed | LeftoverState::Replaced { .. } => {
+            whole.contains(&leftover.name)
+        }
         LeftoverState::SetAside { .. } => false,
     }
 }

@@ -97,6 +97,7 @@ pub fn each_found(
     let mut cleaned = 0;
     for place in places(&search.paths, search.recursive) {
         let mut inventory = shards::look(&place.paths, output);
+        inventory.offer(&place.absent);
         let leftovers = std::mem::take(&mut inventory.leftovers);
         if inventory.objects.is_empty() {
             match clean(&leftovers, &HashSet::new()) {

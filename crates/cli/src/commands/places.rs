@@ -15,6 +15,9 @@ use crate::output::shown;
 pub struct Place {
     /// Shards, or folders of shards.
     pub paths: Vec<PathBuf>,
+    /// Folders that do not exist: where the place would lie below folders that were given and lack
+    /// it, as a replaced disk does.
+    pub absent: Vec<PathBuf>,
     /// The position of the place below the given paths; empty for these paths themselves.
     below: PathBuf,
 }
@@ -42,7 +45,8 @@ impl Place {
 
 /// Returns one place with all paths. In a `tree`, each folder below them is a place, too. Folders
 /// at the same path below several of `paths` are one place, because this is how a set whose shards
-/// were spread over disks lies.
+/// were spread over disks lies. A given folder that lacks the place is a disk that may get it,
+/// unless it lies inside another given folder, or holds one.
 pub fn places(paths: &[PathBuf], tree: bool) -> Vec<Place> {
     let mut places = BTreeMap::from([(PathBuf::new(), paths.to_vec())]);
     let given: HashSet<PathBuf> = paths.iter().flat_map(fs::canonicalize).collect();
@@ -51,7 +55,20 @@ pub fn places(paths: &[PathBuf], tree: bool) -> Vec<Place> {
             places.entry(below.clone()).or_insert_with(Vec::new).push(root.join(below));
         }
     }
-    places.into_iter().map(|(below, paths)| Place { paths, below }).collect()
+    let disks: Vec<&PathBuf> = paths.iter().filter(|root| tree && is_apart(root, &given)).collect();
+    let place = |(below, paths): (PathBuf, Vec<PathBuf>)| {
+        let wanted = disks.iter().map(|disk| disk.join(&below));
+        let absent = wanted.filter(|path| path.symlink_metadata().is_err()).collect();
+        Place { paths, absent, below }
+    };
+    places.into_iter().map(place).collect()
+}
+
+/// Whether a path is a folder that neither lies in any of the given ones nor holds one.
+fn is_apart(root: &Path, given: &HashSet<PathBuf>) -> bool {
+    let Ok(root) = fs::canonicalize(root) else { return false };
+    let mut others = given.iter().filter(|other| **other != root);
+    root.is_dir() && !others.any(|other| root.starts_with(other) || other.starts_with(&root))
 }
 
 /// Returns the folders below `root`, as paths relative to it, except for those in `given`. Links
@@ -92,11 +109,14 @@ mod tests {
         assert_eq!(below, ["", "a", "a/b", "c", "c/d"]);
         assert_eq!(found[0].paths, disks);
         assert_eq!(found[2].paths, [disks[0].join("a/b")]);
+        assert_eq!(found[2].absent, [disks[1].join("a/b")]);
+        assert!(found[0].absent.is_empty() && found[3].absent.is_empty());
         assert_eq!(found[3].paths, disks.each_ref().map(|disk| disk.join("c")));
         assert_eq!(places(&disks, false).len(), 1);
         // A folder that is given is not looked at once more as a part of another.
         let found = places(&[disks[0].clone(), disks[0].join("a")], true);
         let below: Vec<&str> = found.iter().map(|place| place.below.to_str().unwrap()).collect();
         assert_eq!(below, ["", "b", "c"]);
+        assert!(found.iter().all(|place| place.absent.is_empty()));
     }
 }

@@ -1,5 +1,8 @@
 //! `paritas repair`: writes missing and damaged shards anew.
 
+use std::collections::HashSet;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use paritas_store::{
@@ -17,10 +20,47 @@ use crate::output::{self, Output, Progress, counted, shown};
 /// Repairs all objects, each as far as possible. Returns the worst exit code.
 pub fn run(args: &Repair, output: &Output) -> Outcome {
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
+    expect_one_folder(args)?;
+    expect_all_there(&args.search.paths)?;
     let act = |object: &Object, label: &str| one(object, label, args, output);
-    many::each_found(&args.search, output, act, |leftovers, whole| {
-        if args.clean { leftovers::clean(leftovers, whole, output) } else { Ok(0) }
+    many::each_found(&args.search, output, act, |leftovers, whole| match args.clean {
+        // Of what was not verified, a copy that was left behind may be the only good one.
+        true if args.fewest_reads => leftovers::clean(leftovers, &HashSet::new(), output),
+        true => leftovers::clean(leftovers, whole, output),
+        false => Ok(0),
     })
+}
+
+/// Refuses one folder for the shards of several.
+fn expect_one_folder(args: &Repair) -> Result<(), Failure> {
+    match args.to.as_deref().filter(|_| args.search.recursive) {
+        None => Ok(()),
+        Some(to) => Err(Failure::arguments(format!(
+            "--to {to} with --recursive would put the shards of different folders into one: give \
+             {to} as one more PATH, and shards go to the same path below it",
+            to = shown(to)
+        ))),
+    }
+}
+
+/// Refuses a path that does not exist among several: its shards would be written to the other disks,
+/// although it may only have to be mounted.
+fn expect_all_there(paths: &[PathBuf]) -> Result<(), Failure> {
+    match paths {
+        [_] => Ok(()),
+        several => several.iter().try_for_each(|path| expect_there(path)),
+    }
+}
+
+fn expect_there(path: &Path) -> Result<(), Failure> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::arguments(format!(
+            "{}: there is no such file or folder; if it is on a disk, that may not be mounted; to \
+             repair without it, leave it out",
+            shown(path)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<State, Failure> {
@@ -89,7 +129,8 @@ impl Tidied {
             return Ok(());
         }
         let paths: Vec<PathBuf> = object.folders().into_iter().chain(args.to.clone()).collect();
-        let inventory = scan_with(&paths, paritas_tune::codec_options);
+        let mut inventory = scan_with(&paths, paritas_tune::codec_options);
+        inventory.offer(&paths);
         let id = object.id().to_string();
         let object = inventory.choose(Some(id.as_ref()))?;
         if args.remove_moved_aside {
@@ -178,13 +219,18 @@ fn from_value(from: &Path, path: &Path) -> Value {
 
 fn text(label: &str, report: &RepairReport, tidied: &Tidied) -> String {
     let is_intact = report.repaired.is_empty() && unreadable(report).next().is_none();
-    let mut text = match is_intact {
-        true => format!("{label}: intact, nothing to repair"),
-        false => format!("{label}: {} written", counted(report.repaired.len(), "shard")),
+    let mut text = match (is_intact, tidied.moved().len()) {
+        (true, 0) => format!("{label}: intact, nothing to repair"),
+        (true, moved) => format!("{label}: intact; {} moved", counted(moved, "shard")),
+        (false, _) => format!("{label}: {} written", counted(report.repaired.len(), "shard")),
     };
     for shard in &report.repaired {
         let name = shards::shard_name(shard.shard, shard.stage);
-        let (was, path) = (shards::state(shard.was), shown(&shard.path));
+        let path = shown(&shard.path);
+        let was = match shard.was {
+            ShardState::Intact => "not under its name",
+            state => shards::state(state),
+        };
         text.push_str(&format!("\n  {name} was {was}: {path}"));
     }
     for moved in &report.moved_aside {
@@ -202,5 +248,6 @@ fn text(label: &str, report: &RepairReport, tidied: &Tidied) -> String {
     }
     let placement = shards::placement_text(&report.placement).filter(|_| text.contains('\n'));
     text.extend(placement.map(|note| format!("\n  {note}")));
+    text.extend(shards::better_text(&report.placement).map(|note| format!("\n  {note}")));
     text
 }

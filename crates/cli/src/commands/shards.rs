@@ -202,6 +202,21 @@ pub fn insert_placement(value: &mut Value, placement: &Placement) {
     value["folder_tolerance"] = json!(placement.tolerance);
     value["folder_tolerance_certain"] = json!(placement.is_certain);
     value["losable_folders"] = json!(placement.losable);
+    value["better_folder_tolerance"] =
+        json!(placement.better.as_ref().map(|better| better.tolerance));
+}
+
+/// What would let more folders be lost, for people; nothing where nothing would.
+pub fn better_text(placement: &Placement) -> Option<String> {
+    let better = placement.better.as_ref()?;
+    let folders: Vec<String> = better.folders.iter().map(|f| leftovers::quoted(f)).collect();
+    // What was not there may be named only as a part of a tree.
+    let command = match better.folders.iter().all(|folder| folder.exists()) {
+        true => format!("`paritas repair --rebalance {}`", folders.join(" ")),
+        false => "`paritas repair --recursive --rebalance` over the same folders".to_owned(),
+    };
+    let tolerance = better.tolerance_text();
+    Some(format!("{command} would let {tolerance} of {} folders be lost", folders.len()))
 }
 
 /// Describes which folders may be lost. Returns `None` if all shards lie in one.
@@ -210,15 +225,23 @@ pub fn placement_text(placement: &Placement) -> Option<String> {
     if count < 2 {
         return None;
     }
-    let mut text = format!("{} of {count} folders may be lost", placement.tolerance_text());
     let path = |&index: &usize| shown(&placement.folders[index].path).to_string();
     let sets = placement.losable.iter().flatten().filter(|set| set.len() > placement.tolerance);
     let sets: Vec<String> =
-        sets.map(|set| set.iter().map(path).collect::<Vec<_>>().join(" with ")).collect();
-    if !sets.is_empty() {
-        text.push_str(&format!("; also {}", sets.join(", or ")));
+        sets.map(|set| set_text(&set.iter().map(path).collect::<Vec<_>>())).collect();
+    let any = format!("{} of {count} folders may be lost", placement.tolerance_text());
+    Some(match (placement.tolerance, sets.is_empty()) {
+        (_, true) => any,
+        (0, false) => format!("not any folder may be lost, but {}, may", sets.join(", or ")),
+        (_, false) => format!("{any}; also {}", sets.join(", or ")),
+    })
+}
+
+fn set_text(folders: &[String]) -> String {
+    match folders {
+        [alone] => format!("{alone} alone"),
+        several => several.join(" with "),
     }
-    Some(text)
 }
 
 /// Returns the word for a state.

@@ -82,6 +82,7 @@ fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
     }
     text.extend(shards::stage_note(object).map(|note| format!("\n  {note}")));
     text.extend(shards::placement_text(&report.placement).map(|note| format!("\n  {note}")));
+    text.extend(shards::better_text(&report.placement).map(|note| format!("\n  {note}")));
     text.extend(shards::aside_text(object).map(|note| format!("\n  {note}")));
     for shard in &report.shards {
         if shard.files.is_empty() {

@@ -18,9 +18,11 @@ use std::path::{Path, PathBuf};
 use paritas::erasure::combinations;
 
 use crate::shard::geometry::Geometry;
-use crate::shard::object::Object;
+use crate::shard::leftovers::without_copies;
+use crate::shard::object::{Inventory, Object};
 use crate::shard::place::directory_of;
 use crate::shard::rateless;
+use crate::shard::rebalance::better_spread;
 use crate::shown::{counted, shown};
 use crate::system::{FileId, file_id};
 
@@ -53,6 +55,21 @@ pub struct Placement {
     /// The largest sets of folders that may be lost together, as indices into [`Self::folders`].
     /// `None` if there are more than a few folders.
     pub losable: Option<Vec<Vec<usize>>>,
+    /// What rebalancing over the folders that the scan was given would make of it; nothing where no
+    /// more of them could be lost than now, and where a shard is missing, so that repair comes first.
+    pub better: Option<BetterSpread>,
+}
+
+/// A spread that is better than the present one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BetterSpread {
+    /// The folders that shards would be in.
+    pub folders: Vec<PathBuf>,
+    /// Any this many of the folders could be lost together.
+    pub tolerance: usize,
+    /// Whether [`Self::tolerance`] is certain.
+    pub is_certain: bool,
 }
 
 /// A folder and the shards of one object in it.
@@ -80,6 +97,11 @@ impl GivenFolder {
         let names = fs::read_dir(path).ok()?.filter_map(|entry| Some(entry.ok()?.file_name()));
         let is_empty = names.into_iter().all(|name| name == LOST_AND_FOUND);
         Some(Self { path: path.to_owned(), canonical: fs::canonicalize(path).ok()?, is_empty })
+    }
+
+    /// A folder that does not exist.
+    pub fn absent(path: &Path) -> Self {
+        Self { path: path.to_owned(), canonical: path.to_owned(), is_empty: true }
     }
 }
 
@@ -121,6 +143,21 @@ impl<'a> Domains<'a> {
     /// Returns the folders that were met, by number.
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.known.iter().map(|(_, path)| path)
+    }
+}
+
+impl Inventory {
+    /// Counts those of some folders that do not exist as empty folders that were given to the scan.
+    /// They are made when a shard is to go there.
+    pub fn offer(&mut self, folders: &[PathBuf]) {
+        let absent = folders.iter().filter(|folder| folder.symlink_metadata().is_err());
+        let absent: Vec<GivenFolder> = absent.map(|folder| GivenFolder::absent(folder)).collect();
+        if absent.is_empty() {
+            return;
+        }
+        for object in &mut self.objects {
+            object.given = object.given.iter().chain(&absent).cloned().collect();
+        }
     }
 }
 
@@ -166,9 +203,16 @@ impl Object {
         files: impl Iterator<Item = (usize, &'p Path)>,
     ) -> Placement {
         let mut domains = Domains::new(&self.given);
-        let files = files.map(|(part, file)| (part, domains.of_file(file))).collect::<Vec<_>>();
+        let files = without_copies(files);
+        let places = files.iter().map(|&(part, file)| (part, domains.of_file(file)));
+        let places = places.collect::<Vec<_>>();
         let is_empty = self.length() == Some(0);
-        Spread::new(&self.geometry, stage, is_empty, &files).placement(&domains)
+        let spread = Spread::new(&self.geometry, stage, is_empty, &places);
+        let mut placement = spread.placement(&domains);
+        if stage == self.stage() && spread.holders.iter().all(|holders| !holders.is_empty()) {
+            placement.better = better_spread(self, files.into_iter(), placement.tolerance);
+        }
+        placement
     }
 }
 
@@ -214,12 +258,23 @@ impl Placement {
 
     /// Returns how many folders may be lost, in words that precede "of 3 folders may be lost".
     pub fn tolerance_text(&self) -> String {
-        match (self.tolerance, self.is_certain) {
-            (0, true) => "none".to_owned(),
-            (0, false) => "likely none".to_owned(),
-            (count, true) => format!("any {count}"),
-            (count, false) => format!("likely any {count}"),
-        }
+        tolerance_text(self.tolerance, self.is_certain)
+    }
+}
+
+impl BetterSpread {
+    /// How many folders could be lost, as [`Placement::tolerance_text`] says it.
+    pub fn tolerance_text(&self) -> String {
+        tolerance_text(self.tolerance, self.is_certain)
+    }
+}
+
+fn tolerance_text(tolerance: usize, is_certain: bool) -> String {
+    match (tolerance, is_certain) {
+        (0, true) => "none".to_owned(),
+        (0, false) => "likely none".to_owned(),
+        (count, true) => format!("any {count}"),
+        (count, false) => format!("likely any {count}"),
     }
 }
 
@@ -269,7 +324,7 @@ impl<'a> Spread<'a> {
         });
         let (tolerance, is_certain) = self.tolerance();
         let losable = self.losable();
-        Placement { folders: folders.collect(), tolerance, is_certain, losable }
+        Placement { folders: folders.collect(), tolerance, is_certain, losable, better: None }
     }
 
     /// Returns how many domains may be lost, whichever they are, and whether that is certain.

@@ -49,6 +49,9 @@ pub enum LeftoverState {
     /// Temporary files that do not form a whole set. They can be removed, unless the command that
     /// writes them is still running.
     Unfinished,
+    /// Complete copies of shards that also exist under their own names, written by a command that
+    /// was interrupted before it gave the copies names.
+    Copies,
     /// A whole set of shards under temporary names. None has got its own name yet.
     Unnamed,
     /// Shards that an encoding set aside for the object `by`, all of whose shards are there,
@@ -120,6 +123,38 @@ pub(super) fn set_aside(objects: &mut Vec<Object>) -> Vec<Leftover> {
 
 fn all_paths(object: &Object) -> impl Iterator<Item = PathBuf> {
     object.parts().iter().flatten().map(|file| file.path().to_owned())
+}
+
+/// Says which shards have copies under temporary names beside files of their own names. Until the
+/// object is intact such a copy may be the only good one, so it counts as a file of the object.
+pub(super) fn copies(objects: &[Object]) -> impl Iterator<Item = Leftover> {
+    objects.iter().filter_map(|object| {
+        let copies = object.parts().iter().flat_map(|files| {
+            let (copies, named): (Vec<&Path>, Vec<&Path>) =
+                files.iter().map(|file| file.path()).partition(|path| has_temporary_name(path));
+            if named.is_empty() { Vec::new() } else { copies }
+        });
+        let files: Vec<PathBuf> = copies.map(Path::to_owned).collect();
+        let (name, id) = (object.name().to_owned(), Some(object.id()));
+        let copies = Leftover { name, object: id, state: LeftoverState::Copies, files };
+        (!copies.files.is_empty()).then_some(copies)
+    })
+}
+
+/// Files of parts without those that have temporary names although their part has another file:
+/// they are leftovers, and no place of the part.
+pub(super) fn without_copies<'p>(
+    files: impl Iterator<Item = (usize, &'p Path)>,
+) -> Vec<(usize, &'p Path)> {
+    let mut files: Vec<(usize, &Path)> = files.collect();
+    let own_names = files.iter().filter(|(_, path)| !has_temporary_name(path));
+    let named: BTreeSet<usize> = own_names.map(|&(part, _)| part).collect();
+    files.retain(|(part, path)| !named.contains(part) || !has_temporary_name(path));
+    files
+}
+
+fn has_temporary_name(path: &Path) -> bool {
+    path.file_name().is_some_and(names::is_temporary)
 }
 
 /// Whether a file has the name of a shard that was set aside.

@@ -38,7 +38,7 @@ pub use aside::AsideFile;
 pub use attributes::{Attributes, Owner, Timestamp};
 pub use decode::{DecodeReport, DecodeTarget, Preserve, decode};
 pub use encode::{EncodeJob, EncodeReport, Expectation, Preparation, encode};
-pub use folders::{FolderShards, Placement};
+pub use folders::{BetterSpread, FolderShards, Placement};
 pub use format::{Digest, ObjectId};
 pub use geometry::{DEFAULT_BLOCK_BYTES, Part};
 pub use leftovers::{Leftover, LeftoverState, leftovers_of};

@@ -490,6 +490,7 @@ impl Gathering {
         let parts = |identity: &Identity| Some(geometries.of(identity, None).ok()?.parts_until(1));
         let mut leftovers = leftovers::temporary(self.unfinished, parts);
         leftovers.extend(leftovers::set_aside(&mut objects));
+        leftovers.extend(leftovers::copies(&objects));
         tell_apart(&mut objects);
         Inventory { objects, ignored: self.ignored, leftovers }
     }

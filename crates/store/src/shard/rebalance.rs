@@ -6,15 +6,16 @@
 //! new one is on the disk and has its name. So a shard may exist twice for a moment, but it always
 //! exists.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::shard::Progress;
-use crate::shard::folders::{Placement, Spread};
+use crate::shard::folders::{BetterSpread, Placement, Spread};
 use crate::shard::geometry::Part;
+use crate::shard::leftovers::without_copies;
 use crate::shard::lock::FolderLocks;
 use crate::shard::object::Object;
 use crate::shard::place::{Replace, directory_of, sync_directories_of};
@@ -67,7 +68,7 @@ pub fn rebalance(
     progress: Progress<'_>,
 ) -> Result<RebalanceReport> {
     expect_whole(object)?;
-    let mut layout = Layout::new(object, to);
+    let mut layout = Layout::new(object, to, object.whole_files());
     let mut moved = Vec::new();
     for step in layout.plan() {
         moved.extend(layout.carry_out(&step, threads, progress)?);
@@ -76,6 +77,21 @@ pub fn rebalance(
     let placement = object.placement_of(object.stage(), files);
     let warning = placement.warning(&object.geometry, object.stage(), 0);
     Ok(RebalanceReport { moved, placement, warnings: warning.into_iter().collect() })
+}
+
+/// Tells how many folders could be lost if these files, of which each part has one, lay as level as
+/// can be in the folders that rebalancing would use; nothing if that is no more than `tolerance`.
+pub(super) fn better_spread<'p>(
+    object: &Object,
+    files: impl Iterator<Item = (usize, &'p Path)>,
+    tolerance: usize,
+) -> Option<BetterSpread> {
+    let layout = Layout::new(object, None, files);
+    let (_, level) = layout.steps().last()?;
+    let (better, is_certain) = layout.tolerance(&level);
+    let mut folders = layout.folders;
+    folders.sort_by_key(|folder| object.given.iter().position(|given| given.path == *folder));
+    (better > tolerance).then_some(BetterSpread { folders, tolerance: better, is_certain })
 }
 
 fn expect_whole(object: &Object) -> Result<()> {
@@ -99,6 +115,9 @@ struct Whole {
     path: PathBuf,
 }
 
+/// A part, and the number of a domain that it is in.
+type Place = (usize, usize);
+
 /// A shard that is to move from one domain to another.
 #[derive(Debug, Clone, Copy)]
 struct Step {
@@ -115,10 +134,14 @@ struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    fn new(object: &'a Object, to: Option<&Path>) -> Self {
+    fn new<'p>(
+        object: &'a Object,
+        to: Option<&Path>,
+        files: impl Iterator<Item = (usize, &'p Path)>,
+    ) -> Self {
         let mut targets = Targets::new(object, &[]);
         to.iter().for_each(|to| targets.add_folder(to));
-        let whole = object.whole_files().map(|(part, path)| {
+        let whole = without_copies(files).into_iter().map(|(part, path)| {
             let domain = targets.domain_of(path);
             Whole { part, domain, path: path.to_owned() }
         });
@@ -129,50 +152,59 @@ impl<'a> Layout<'a> {
     /// Returns the first steps towards a level spread: the fewest after which as many domains may
     /// be lost as after all steps. There are none if as many may be lost now.
     fn plan(&self) -> Vec<Step> {
-        let mut files = self.files.clone();
-        let mut tolerances = vec![self.tolerance(&files)];
-        let mut steps = Vec::new();
-        while let Some(step) = self.next_step(&files) {
-            steps.push(step);
-            let moves = |file: &&mut Whole| self.is_moved(file, &step);
-            files.iter_mut().filter(moves).for_each(|file| file.domain = step.to);
-            tolerances.push(self.tolerance(&files));
-        }
+        let (mut steps, spreads): (Vec<Step>, Vec<Vec<Place>>) = self.steps().unzip();
+        let spreads = std::iter::once(self.places()).chain(spreads);
+        let tolerances: Vec<usize> = spreads.map(|places| self.tolerance(&places).0).collect();
         let best = tolerances.iter().max().copied().unwrap_or(0);
         let needed = tolerances.iter().position(|&tolerance| tolerance == best).unwrap_or(0);
         steps.truncate(needed);
         steps
     }
 
-    fn tolerance(&self, files: &[Whole]) -> usize {
-        let files: Vec<_> = files.iter().map(|file| (file.part, file.domain)).collect();
-        let is_empty = self.object.length() == Some(0);
-        Spread::new(&self.object.geometry, self.object.stage(), is_empty, &files).tolerance().0
+    fn places(&self) -> Vec<Place> {
+        self.files.iter().map(|file| (file.part, file.domain)).collect()
     }
 
-    fn is_moved(&self, file: &Whole, step: &Step) -> bool {
-        file.domain == step.from && self.object.part(file.part).shard == step.shard
+    /// The steps to a level spread, each with where the files are after it.
+    fn steps(&self) -> impl Iterator<Item = (Step, Vec<Place>)> {
+        let mut places = self.places();
+        std::iter::from_fn(move || {
+            let step = self.next_step(&places)?;
+            let moves = |&&mut (part, domain): &&mut Place| self.is_moved(part, domain, &step);
+            places.iter_mut().filter(moves).for_each(|(_, domain)| *domain = step.to);
+            Some((step, places.clone()))
+        })
+    }
+
+    /// How many domains may be lost with the files there, and whether that is certain.
+    fn tolerance(&self, places: &[Place]) -> (usize, bool) {
+        let is_empty = self.object.length() == Some(0);
+        Spread::new(&self.object.geometry, self.object.stage(), is_empty, places).tolerance()
+    }
+
+    fn is_moved(&self, part: usize, domain: usize, step: &Step) -> bool {
+        domain == step.from && self.object.part(part).shard == step.shard
     }
 
     /// Returns the move of a shard from the fullest domain to the emptiest one, which lacks it,
     /// unless the two are level.
-    fn next_step(&self, files: &[Whole]) -> Option<Step> {
-        let shards = |domain: usize| -> BTreeSet<usize> {
-            let there = files.iter().filter(|file| file.domain == domain);
-            there.map(|file| self.object.part(file.part).shard).collect()
-        };
-        let held: Vec<BTreeSet<usize>> = (0..self.folders.len()).map(shards).collect();
+    fn next_step(&self, places: &[Place]) -> Option<Step> {
+        let mut held = vec![BTreeMap::<usize, Vec<usize>>::new(); self.folders.len()];
+        for &(part, domain) in places {
+            held[domain].entry(self.object.part(part).shard).or_default().push(part);
+        }
         let from = (0..held.len()).max_by_key(|&at| (held[at].len(), std::cmp::Reverse(at)))?;
         let to = (0..held.len()).min_by_key(|&at| held[at].len())?;
-        let movable = |shard: &&usize| {
-            let there = files.iter().filter(|file| file.domain == from);
-            let parts = there.filter(|file| self.object.part(file.part).shard == **shard);
-            let parts: Vec<usize> = parts.map(|file| file.part).collect();
-            // If a part is there twice, one copy would stay.
-            parts.iter().collect::<BTreeSet<_>>().len() == parts.len()
-        };
-        let shard = held[from].difference(&held[to]).filter(movable).max()?;
-        (held[from].len() > held[to].len() + 1).then_some(Step { shard: *shard, from, to })
+        if held[from].len() <= held[to].len() + 1 {
+            return None;
+        }
+        // If a part is there twice, one copy would stay.
+        let is_movable =
+            |parts: &[usize]| parts.iter().collect::<BTreeSet<_>>().len() == parts.len();
+        let mut shards = held[from].iter().rev();
+        let shard =
+            shards.find(|(shard, parts)| !held[to].contains_key(shard) && is_movable(parts));
+        shard.map(|(&shard, _)| Step { shard, from, to })
     }
 
     /// Writes the parts of a shard in the other folder, and then removes their old files.
@@ -182,8 +214,9 @@ impl<'a> Layout<'a> {
         threads: usize,
         progress: Progress<'_>,
     ) -> Result<Vec<MovedShard>> {
+        let is_moved = |file: &Whole| self.is_moved(file.part, file.domain, step);
         let moving: Vec<usize> =
-            (0..self.files.len()).filter(|&at| self.is_moved(&self.files[at], step)).collect();
+            (0..self.files.len()).filter(|&at| is_moved(&self.files[at])).collect();
         let parts: Vec<usize> = moving.iter().map(|&at| self.files[at].part).collect();
         let targets = Targets::new(self.object, &[]);
         let name = |&part: &usize| targets.free_name(&self.folders[step.to], part);

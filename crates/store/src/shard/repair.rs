@@ -78,7 +78,7 @@ pub struct RepairedShard {
     pub stage: u8,
     /// The file.
     pub path: PathBuf,
-    /// Its state before: damaged or missing.
+    /// Its state before: damaged, missing, or intact under another name than its own.
     pub was: ShardState,
 }
 
@@ -184,7 +184,7 @@ fn name_unnamed(object: &Object, before: &VerifyReport, sync: bool) -> Result<Ve
         let damaged = shard.files.iter().filter(|file| !file.is_intact() && !file.unreadable);
         let damaged: Vec<&Path> = damaged.map(|file| file.path.as_path()).collect();
         if let Some(path) = name_one(object, part, &intact, &damaged)? {
-            named.push(RepairedShard::new(object, part, &path, ShardState::Missing));
+            named.push(RepairedShard::new(object, part, &path, ShardState::Intact));
         }
     }
     if sync {
@@ -272,6 +272,7 @@ impl Rebuild {
             let access = replaced.map_or(siblings, |file| Access::like([file]));
             NewFile { target, replace, access }
         };
+        make_offered(object, &targets)?;
         let targets: Vec<NewFile> = targets.into_iter().zip(parts).map(new).collect();
         let begin = |(file, &part): (Pending, &usize)| {
             let (front, _) = object.records(part)?;
@@ -314,6 +315,19 @@ impl Rebuild {
         let nothing_old = || sources.object.expect_standing().map(|()| Vec::new());
         commit_over(&[], nothing_old, files, sync)
     }
+}
+
+/// Makes those of the folders for new files that were offered to the scan and do not exist, on the
+/// disk, since rebalancing removes the files that it has moved there.
+fn make_offered(object: &Object, targets: &[(PathBuf, Replace)]) -> Result<()> {
+    for folder in targets.iter().map(|(path, _)| directory_of(path)) {
+        if object.given.iter().any(|given| given.path == folder) {
+            let new: Vec<&Path> = folder.ancestors().take_while(|above| !above.exists()).collect();
+            fs::create_dir_all(folder).map_err(|error| Error::io("making", folder, &error))?;
+            sync_directories_of(new.into_iter())?;
+        }
+    }
+    Ok(())
 }
 
 fn work(
