@@ -252,7 +252,9 @@ several, a summary comes last. An object that has not been promoted is whole wit
 promoting would add; once any file of a later stage is there, all of them are expected. A file \
 that cannot be opened, for want of permission say, is not lost: its state is unreadable. Where \
 such files would change the status if they held the shards that are lacking, it is unknown, and \
-the exit code 6.
+the exit code 6; so it is where a path that was given cannot be read. Beside other objects, files \
+that have the names of an object's shards, and of which none can be read as one, are an object that \
+is lost.
 
 With --deep, parity is computed from the data of every segment whose data are intact (of an LT \
 code, of every segment that can be decoded) and compared with what is stored. Where it differs \
@@ -269,7 +271,8 @@ aside [{path, bytes}] (what repair has moved aside), lost_ranges [{start, end}],
 unless lost, unknown or inconsistent), recomputed_segments (null without --deep), wrong_lanes \
 [{index, stage, lane, first_segment, segments}]. Of an LT code also blocks (of a segment), \
 good_blocks (in the segment with the fewest), likely_needed (more blocks, where one is lost). \
-Where there are several objects, a line of type \"summary\" \
+Of an object of which no shard can be read, type \"unrecognised\", name, \
+status (lost), files [{path}]. Where there are several objects, a line of type \"summary\" \
 comes last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the \
 objects), seconds, rate (bytes a second).")]
 pub struct Verify {
@@ -314,7 +317,8 @@ this many folders may be lost), folder_tolerance_certain (false where only some 
 tried), losable_folders (the largest sets that may be lost together, as indices into folders; null \
 where there are more than six), once \
 all is done, warnings. With --clean also type \"clean\", name, object (null if unknown), removed \
-[{path}]. Where there are several objects, a line of type \"summary\" \
+[{path}]. Of an object of which no shard can be read, type \"unrecognised\", name, \
+status (lost), files [{path}]. Where there are several objects, a line of type \"summary\" \
 comes last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the \
 objects), seconds, rate (bytes a second).")]
 pub struct Repair {

@@ -1,10 +1,10 @@
 //! Places: what is looked at together for the shards of an object.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use paritas_store::Object;
 use walkdir::{DirEntry, WalkDir};
 
 use crate::exit::Failure;
@@ -20,11 +20,12 @@ pub struct Place {
 }
 
 impl Place {
-    /// What a report calls an object that was found here.
-    pub fn label(&self, object: &Object) -> String {
+    /// What a report calls an object that was found here and is called `label` among those that
+    /// were.
+    pub fn label(&self, label: impl Display) -> String {
         match self.below.as_os_str().is_empty() {
-            true => object.label(),
-            false => format!("{}/{}", shown(&self.below), object.label()),
+            true => label.to_string(),
+            false => format!("{}/{label}", shown(&self.below)),
         }
     }
 

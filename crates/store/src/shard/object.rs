@@ -77,6 +77,7 @@ pub fn scan(paths: &[PathBuf]) -> Inventory {
 /// Looks for shards as [`scan`] does. What reads the objects later runs their codes as `options`
 /// says (all but packet and threads), which is asked once for each code that is found.
 pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> Inventory {
+    let paths = &distinct(paths);
     let mut listed = names::list(paths);
     let mut gathering = gather(paths);
     for _ in 1..MOST_LOOKS {
@@ -87,6 +88,13 @@ pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> 
         (listed, gathering) = (now, gather(paths));
     }
     gathering.finish(&options)
+}
+
+/// Returns paths without those that were given before, spelled in whatever way.
+fn distinct(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut seen = HashSet::new();
+    let resolved = |path: &Path| fs::canonicalize(path).unwrap_or(path.components().collect());
+    paths.iter().filter(|path| seen.insert(resolved(path))).cloned().collect()
 }
 
 /// How often a scan looks at folders in which shards appear or vanish while it does: half of what
