@@ -30,7 +30,12 @@ fn text(leftover: &Leftover) -> String {
         ),
         LeftoverState::Unnamed => format!(
             "{name}: {object} is whole, in {temporary} in {folder}: an `encode` was interrupted \
-             before it gave them names; encode again, and {clean} removes them"
+             before it gave them names, and another object has these; {clean} removes the files if \
+             that is intact"
+        ),
+        LeftoverState::Nameless => format!(
+            "{name}: {shards} of {object} in {folder} still have temporary names: a command was \
+             interrupted before it gave them theirs; `paritas repair {folder}` gives them these"
         ),
         LeftoverState::Replaced { by } => format!(
             "{name}: {shards} of {object} in {folder}: an `encode --force` was interrupted when it \
@@ -92,7 +97,7 @@ fn is_needless(leftover: &Leftover, whole: &HashSet<OsString>) -> bool {
     match leftover.state {
         LeftoverState::Unfinished => true,
         LeftoverState::Unnamed | LeftoverState::Replaced { .. } => whole.contains(&leftover.name),
-        LeftoverState::SetAside { .. } => false,
+        LeftoverState::Nameless | LeftoverState::SetAside { .. } => false,
     }
 }
 

@@ -11,7 +11,9 @@
 //! | some of `N` has names | `O` set aside, `N` | `N`; [`LeftoverState::Replaced`] |
 //! | some of `O` is removed | the rest of `O` set aside, `N` | the same |
 //!
-//! So there is one object in every state, whole, and what is left of the other is no object.
+//! So there is one object in every state, whole, and what is left of the other is no object. Where
+//! nothing is replaced there is no `O`; a whole `N` under temporary names is an object then, and as
+//! long as any of its files has such a name, [`LeftoverState::Nameless`] says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -25,7 +27,7 @@ use crate::shard::format::{Identity, ObjectId};
 use crate::shard::geometry::Part;
 use crate::shard::names;
 use crate::shard::object::{Inventory, Object, scan_files};
-use crate::shard::recognise::Recognised;
+use crate::shard::recognise::{Recognised, ShardFile};
 use crate::system::name_of;
 
 /// Files of one object that a process left behind when it was killed.
@@ -47,8 +49,13 @@ pub enum LeftoverState {
     /// Temporary files that do not make a whole set. Nothing needs them, unless the command that
     /// writes them still runs.
     Unfinished,
-    /// A whole set of shards under temporary names, of which none has got its own.
+    /// A whole set of shards under temporary names, of which none has got its own, where there are
+    /// shards of another object of that name.
     Unnamed,
+    /// Shards that still have temporary names, since an encoding was killed before all of them got
+    /// their own. They count as shards of their object in the inventory, and [`super::repair`] gives
+    /// them their names.
+    Nameless,
     /// Shards that an encoding had set aside for the object `by`, which has all of its own, as far
     /// as headers and footers tell. A scan of these files alone finds their object.
     Replaced {
@@ -112,6 +119,24 @@ pub(super) fn set_aside(objects: &mut Vec<Object>) -> Vec<Leftover> {
         }
     }
     leftovers
+}
+
+/// Says of which parts all files have temporary names.
+pub(super) fn nameless(objects: &[Object]) -> Vec<Leftover> {
+    let leftover = |object: &Object| {
+        let nameless = |files: &&Vec<ShardFile>| files.iter().all(|file| is_temporary(file.path()));
+        let files = object.parts().iter().filter(nameless).flatten();
+        let mut files: Vec<PathBuf> = files.map(|file| file.path().to_owned()).collect();
+        files.sort_unstable();
+        let (name, object) = (object.name().to_owned(), Some(object.id()));
+        let state = LeftoverState::Nameless;
+        (!files.is_empty()).then_some(Leftover { name, object, state, files })
+    };
+    objects.iter().filter_map(leftover).collect()
+}
+
+fn is_temporary(path: &Path) -> bool {
+    path.file_name().is_some_and(names::is_temporary)
 }
 
 fn all_paths(object: &Object) -> impl Iterator<Item = PathBuf> {
