@@ -91,7 +91,7 @@ pub enum Command {
     /// Write man pages.
     #[command(hide = true)]
     Man {
-        /// The folder to write them to.
+        /// The folder to write them to, which is made if it does not exist.
         directory: PathBuf,
     },
 }

@@ -108,12 +108,16 @@ pub fn when_memory_is_out() {
     let _ = signal_hook::flag::register_conditional_shutdown(SIGABRT, exit, abort_means_memory);
 }
 
-/// Refuses a folder that does not exist: an unmounted disk is no place for shards.
+/// Refuses a path that is no folder, or does not exist: an unmounted disk is no place for shards.
 pub fn require_folder(flag: &str, folder: &Path) -> Result<(), Failure> {
     if folder.is_dir() {
         return Ok(());
     }
-    Err(Failure::arguments(format!("{flag} {}: there is no such folder", shown(folder))))
+    let (folder, exists) = (shown(folder), folder.exists());
+    Err(Failure::arguments(match exists {
+        true => format!("{flag} {folder} is not a folder"),
+        false => format!("{flag} {folder}: there is no such folder"),
+    }))
 }
 
 /// Makes a folder if it does not exist.

@@ -188,7 +188,7 @@ fn failing_input_and_output_exit_with_6() {
         (args!["decode", &shards, "--out", &nowhere].to_vec(), "nowhere"),
         (args!["decode", &shards, "--out", "/dev/full"].to_vec(), "space"),
         (args!["decode", &shards, "--out", "/proc/file"].to_vec(), "/proc/"),
-        (args!["man", &nowhere].to_vec(), "nowhere"),
+        (args!["man", object.join("pages")].to_vec(), "pages"),
     ];
     for (arguments, mention) in &cases {
         let message = fails(arguments, exit::IO, "io");

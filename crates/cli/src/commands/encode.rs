@@ -1,6 +1,6 @@
 //! `paritas encode`: a file or pipe becomes shards.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -175,6 +175,7 @@ impl Unchanging {
 
 fn name(args: &Encode) -> Result<OsString, Failure> {
     if let Some(name) = &args.name {
+        expect_name(name)?;
         return Ok(name.clone());
     }
     if args.file.as_os_str() == "-" {
@@ -182,6 +183,17 @@ fn name(args: &Encode) -> Result<OsString, Failure> {
     }
     let name = args.file.file_name().map(OsString::from);
     name.ok_or_else(|| Failure::arguments(format!("{} has no name", shown(&args.file))))
+}
+
+/// Refuses names that mean a folder, or nothing. The store refuses whatever else is no name.
+fn expect_name(name: &OsStr) -> Result<(), Failure> {
+    match ["", ".", ".."].iter().any(|other| name == *other) {
+        true => Err(Failure::arguments(format!(
+            "--name must not be empty, `.` or `..`; got '{}'",
+            shown(name)
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// `--out` is made if need be; each `--to` must exist.

@@ -184,6 +184,38 @@ fn paths_that_cannot_be_read_exit_with_6() {
     assert!(decode.stderr.contains("cannot be read"), "{decode}");
 }
 
+/// A refusal names the flag, and says what would do.
+#[test]
+fn refusals_are_sentences() {
+    let yard = Yard::new();
+    let (file, shards, out) = (yard.path("object"), yard.path("shards"), yard.path("out"));
+    fs::write(&file, "content").unwrap();
+    let encode = |more: &[&str]| {
+        let arguments = args!["encode", &file, "--out", &shards, "--no-sync"];
+        run(arguments.into_iter().chain(more.iter().map(OsString::from)))
+    };
+    encode(&[]).expect(exit::DONE);
+    let refused = |run: Run, code, text: &str| {
+        let refused = run.expect(code);
+        assert!(refused.stderr.contains(text), "{text}: {refused}");
+    };
+    refused(encode(&[]), exit::ARGUMENTS, "; --force replaces them");
+    for name in ["", ".", ".."] {
+        let text = format!("--name must not be empty, `.` or `..`; got '{name}'");
+        refused(encode(&["--name", name]), exit::ARGUMENTS, &text);
+    }
+    run(args!["decode", &shards, "--out", &out]).expect(exit::DONE);
+    let decode = run(args!["decode", &shards, "--out", &out]);
+    refused(decode, exit::ARGUMENTS, "out exists; --force replaces it");
+    let repair = run(args!["repair", &shards, "--to", &file]);
+    refused(repair, exit::ARGUMENTS, "object is not a folder");
+    fs::write(shards.join("object.0of6.paritas"), b"\x89PRTS\r\n\x1a").unwrap();
+    let verify = run(args!["verify", &shards]);
+    refused(verify, exit::REPAIRABLE, "0of6.paritas is not readable as a shard: its front header");
+    run(args!["man", yard.path("pages/man1")]).expect(exit::DONE);
+    assert!(yard.path("pages/man1/paritas-verify.1").is_file());
+}
+
 #[test]
 fn shards_in_folders_below_are_hinted_at() {
     let yard = Yard::new();

@@ -228,7 +228,7 @@ impl Target {
             }
             Ok(found) if !found.is_file() => Self::open_stream(&path),
             Ok(_) if !force => {
-                Err(Error::exists(format!("{} exists; force replaces it", shown(&path))))
+                Err(Error::exists(format!("{} exists; --force replaces it", shown(&path))))
             }
             // What a link leads to is replaced, not the link.
             Ok(_) => {

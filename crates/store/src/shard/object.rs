@@ -621,7 +621,8 @@ fn rebuild(
     length: Option<u64>,
     options: Options<'_>,
 ) -> Result<Geometry, String> {
-    let spec: Spec = identity.spec.parse().map_err(|error| format!("its code: {error}"))?;
+    let spec: Spec =
+        identity.spec.parse().map_err(|error| format!("states a code that is none: {error}"))?;
     let pin = identity
         .pin
         .iter()
