@@ -35,7 +35,8 @@ fn text(leftover: &Leftover) -> String {
         ),
         LeftoverState::Nameless => format!(
             "{name}: {shards} of {object} in {folder} still have temporary names: a command was \
-             interrupted before it gave them theirs; `paritas repair {folder}` gives them these"
+             interrupted before it gave them theirs; `paritas repair {folder}` does so where no \
+             other file has the name"
         ),
         LeftoverState::Replaced { by } => format!(
             "{name}: {shards} of {object} in {folder}: an `encode --force` was interrupted when it \
