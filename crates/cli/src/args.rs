@@ -94,7 +94,7 @@ pub enum Command {
     /// Write man pages.
     #[command(hide = true)]
     Man {
-        /// The folder to write them to.
+        /// The folder to write them to, which is made if it does not exist.
         directory: PathBuf,
     },
 }
@@ -255,7 +255,8 @@ several, a summary comes last. An object that has not been promoted is whole wit
 promotion would add; once there is any file of a later stage, all of its files are expected. A \
 file that cannot be opened, for lack of permission for example, is not lost: its state is \
 unreadable. If such files would change the status by holding the missing shards, the status is \
-unknown, and the exit code 6.
+unknown, and the exit code 6, as it is if a PATH cannot be read. Beside other objects, files that \
+have the names of an object's shards, none of which can be read as one, are an object that is lost.
 
 With --deep, parity is computed from the data of every segment whose data are intact (for an LT \
 code, of every segment that can be decoded), and compared with the stored parity. If they differ \
@@ -272,6 +273,7 @@ aside [{path, bytes}] (files that repair has moved aside), lost_ranges [{start, 
 unless lost, unknown or inconsistent), recomputed_segments (null without --deep), wrong_lanes \
 [{index, stage, lane, first_segment, segments}]. For an LT code also blocks (of a segment), \
 good_blocks (in the segment with the fewest), likely_needed (more blocks, if a segment is lost). \
+For an object of which no shard can be read, type \"unrecognised\", name, status (lost), files [{path}]. \
 If there are several objects, a line of type \"summary\" comes last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the \
 objects), seconds, rate (bytes a second).")]
 pub struct Verify {
@@ -320,7 +322,8 @@ folders [{path, shards}], folder_tolerance (any this many folders may be lost on
 folder_tolerance_certain (false if only some losses were tried), losable_folders (the largest sets \
 that may be lost together, as indices into folders; null if there are more than six), \
 better_folder_tolerance (what repair --rebalance would make of it; null if that is no more), \
-warnings. With --clean also type \"clean\", name, object (null if unknown), removed [{path}]. If there are \
+warnings. With --clean also type \"clean\", name, object (null if unknown), removed [{path}]. For an \
+object of which no shard can be read, type \"unrecognised\", name, status (lost), files [{path}]. If there are \
 several objects, a line of type \"summary\" comes last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the \
 objects), seconds, rate (bytes a second).")]
 pub struct Repair {

@@ -109,16 +109,19 @@ pub fn when_memory_is_out() {
     let _ = signal_hook::flag::register_conditional_shutdown(SIGABRT, exit, abort_means_memory);
 }
 
-/// Refuses a folder that does not exist. It may be on a disk that is not mounted, so it is not
-/// created.
+/// Refuses a path that is no folder, or does not exist. It may be on a disk that is not mounted, so
+/// it is not created.
 pub fn require_folder(flag: &str, folder: &Path) -> Result<(), Failure> {
     if folder.is_dir() {
         return Ok(());
     }
-    Err(Failure::arguments(format!(
-        "{flag} {}: the folder must exist; create it, or mount its disk",
-        shown(folder)
-    )))
+    let (folder, exists) = (shown(folder), folder.exists());
+    Err(Failure::arguments(match exists {
+        true => format!("{flag} {folder} is not a folder"),
+        false => {
+            format!("{flag} {folder}: the folder must exist; create it, or mount its disk")
+        }
+    }))
 }
 
 /// Creates a folder if it does not exist.

@@ -147,12 +147,15 @@ fn what_is_no_shard_set_exits_with_4() {
     fs::write(foreign.join("b.0of6.paritas"), b"\x89PRTS\r\n\x1a").unwrap();
     fs::write(foreign.join("c"), vec![0x89; 100_000]).unwrap();
     let kind = "not-recognised";
-    for path in [empty, foreign, yard.path("object"), yard.path("nowhere")] {
+    let none = (exit::NOT_RECOGNISED, kind);
+    let paths = [empty, foreign, yard.path("object")].map(|path| (path, none));
+    for (path, (code, kind)) in paths.into_iter().chain([(yard.path("nowhere"), (exit::IO, "io"))])
+    {
         let out = yard.path("out");
-        fails(&args!["decode", &path, "--out", &out], exit::NOT_RECOGNISED, kind);
+        fails(&args!["decode", &path, "--out", &out], code, kind);
         assert!(!out.exists());
         for command in ["verify", "repair", "info", "promote"] {
-            let message = fails(&args![command, &path], exit::NOT_RECOGNISED, kind);
+            let message = fails(&args![command, &path], code, kind);
             assert!(message.contains(path.to_str().unwrap()), "{message}");
         }
     }
@@ -188,7 +191,7 @@ fn failing_input_and_output_exit_with_6() {
         (args!["decode", &shards, "--out", &nowhere].to_vec(), "nowhere"),
         (args!["decode", &shards, "--out", "/dev/full"].to_vec(), "space"),
         (args!["decode", &shards, "--out", "/proc/file"].to_vec(), "/proc/"),
-        (args!["man", &nowhere].to_vec(), "nowhere"),
+        (args!["man", object.join("pages")].to_vec(), "pages"),
     ];
     for (arguments, mention) in &cases {
         let message = fails(arguments, exit::IO, "io");
@@ -321,8 +324,9 @@ fn a_folder_that_may_not_be_read_leaves_all_open() {
     let other = yard.path("other");
     fs::create_dir(&other).unwrap();
     lock(&other);
-    run_as_user(&args!["verify", yard.shards(), &other]).expect(exit::DONE);
-    // In a tree, the folder is searched separately, and its content is unknown.
+    let both = run_as_user(&args!["verify", yard.shards(), &other]).expect(exit::IO);
+    assert!(both.text().contains("object: intact") && both.stderr.contains("denied"), "{both}");
+    // In a tree it is a place of its own, of which nothing is known.
     let tree = run_as_user(&args!["verify", "-r", yard.folder.path()]).expect(exit::IO);
     assert!(
         tree.text().contains("shards/object: intact") && tree.stderr.contains("denied"),
@@ -556,6 +560,16 @@ fn an_existing_output_is_refused_unless_forced() {
     run([&decode(&link)[..], &args!["--force"]].concat()).expect(exit::DONE);
     assert_eq!(fs::read(&out).unwrap(), yard.content);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+
+    // The files that hold the object are no place for it.
+    let (shard, before) = (yard.shards().join("object.0of6.paritas"), snapshot(&yard.shards()));
+    symlink(&shard, yard.path("to a shard")).unwrap();
+    for to in [&shard, &yard.path("to a shard")] {
+        let decode = [&decode(to)[..], &args!["--force"]].concat();
+        let message = fails(&decode, exit::ARGUMENTS, "arguments");
+        assert!(message.contains("holds a shard of object"), "{message}");
+    }
+    assert_eq!(snapshot(&yard.shards()), before);
 
     fs::write(&out, "precious").unwrap();
     yard.lose(3);

@@ -225,6 +225,36 @@ fn nothing_is_removed_that_may_be_needed() {
     assert_eq!(snapshot(&yard.shards()), yard.new);
 }
 
+/// A kill within a first encoding, before any shard has its name or after some have.
+#[test]
+fn repair_gives_names_to_a_whole_set() {
+    let yard = Yard::new();
+    let shards = yard.shards();
+    for named in [0, 1, 5] {
+        yard.enter(2);
+        yard.new.keys().for_each(|name| fs::remove_file(shards.join(name)).unwrap());
+        let hidden = |name: &OsStr| shards.join(format!(".{}.0123abcd.tmp", name.display()));
+        for name in yard.new.keys().take(named) {
+            fs::rename(hidden(name), shards.join(name)).unwrap();
+        }
+        let note = format!("{} of object", counted(6 - named));
+        for command in ["verify", "info"] {
+            let told = yard.run(command, &["--json"]).expect(exit::DONE);
+            for part in [&note, "still have temporary names", "`paritas repair "] {
+                assert!(told.stderr.contains(part), "{part}: {told}");
+            }
+        }
+        let repair = yard.run("repair", &["--clean", "--no-sync", "--json"]).expect(exit::DONE);
+        assert_eq!(repair.result()["repaired"].as_array().unwrap().len(), 6 - named, "{repair}");
+        assert_eq!(snapshot(&shards), yard.new, "{named} had names");
+        assert_eq!(yard.run("verify", &[]).expect(exit::DONE).stderr, "");
+    }
+}
+
+fn counted(shards: usize) -> String {
+    if shards == 1 { "1 shard".to_owned() } else { format!("{shards} shards") }
+}
+
 /// Folders with nothing else, and with files of other programs.
 #[test]
 fn temporary_files_alone() {

@@ -194,9 +194,7 @@ fn exit_codes() {
     let staged = Yard::new(&spec("none"));
     let nowhere = args!["promote", staged.shards(), "--to", "/no/such/folder", "--json"];
     run(nowhere).expect(exit::ARGUMENTS).error();
-    run(args!["promote", staged.folder.path().join("nothing"), "--json"])
-        .expect(exit::NOT_RECOGNISED)
-        .error();
+    run(args!["promote", staged.folder.path().join("nothing"), "--json"]).expect(exit::IO).error();
     run(args!["promote", staged.shards(), "--object", "another"]).expect(exit::NOT_RECOGNISED);
     run(args!["promote"]).expect(exit::ARGUMENTS);
     // The other object is promoted, although one next to it has only one stage.

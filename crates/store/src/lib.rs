@@ -39,7 +39,7 @@ pub use shard::{
     FolderShards, Ignored, Inventory, Leftover, LeftoverState, MovedAside, MovedShard, Object,
     ObjectId, Owner, Part, Placement, Preparation, Preserve, Progress, PromoteJob, PromoteReport,
     RebalanceReport, ReceptionReport, RepairJob, RepairReport, RepairedShard, ShardFile,
-    ShardReport, ShardState, Status, Timestamp, VerifyReport, WrongLane, decode, encode,
+    ShardReport, ShardState, Status, Timestamp, VerifyReport, Wreck, WrongLane, decode, encode,
     leftovers_of, promote, rebalance, reception, reception_key, repair, scan, scan_with, verify,
     verify_deep,
 };

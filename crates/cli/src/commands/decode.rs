@@ -30,6 +30,7 @@ fn is_folder(out: &Path) -> bool {
 
 /// Decodes each object to a file of its name. Returns the worst exit code.
 fn into_folder(args: &Decode, inventory: Inventory, output: &Output) -> Outcome {
+    let wrecks = if args.object.is_none() { inventory.wrecks() } else { Vec::new() };
     let objects = shards::taken(inventory, args.object.as_deref())?;
     exit::make_folder(&args.out)?;
     let mut ids: BTreeMap<OsString, Vec<String>> = BTreeMap::new();
@@ -39,6 +40,10 @@ fn into_folder(args: &Decode, inventory: Inventory, output: &Output) -> Outcome 
     let (twins, ids): (BTreeMap<_, _>, BTreeMap<_, _>) =
         ids.into_iter().partition(|(_, ids)| ids.len() > 1);
     let mut worst = Worst::default();
+    for wreck in &wrecks {
+        let message = format!("{}: {}", shown(&wreck.name), shards::wreck_text(wreck));
+        worst.note(Err(Failure { exit: Exit::Lost, message }), output);
+    }
     twins.iter().for_each(|(name, ids)| worst.note(Err(same_name(name, ids)), output));
     for object in objects.into_iter().filter(|object| ids.contains_key(object.name())) {
         // A stored name is always a base name: shards with any other name are not recognised.

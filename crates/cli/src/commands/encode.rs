@@ -1,6 +1,6 @@
 //! `paritas encode`: turns a file or pipe into shards.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -176,6 +176,7 @@ impl Unchanging {
 
 fn name(args: &Encode) -> Result<OsString, Failure> {
     if let Some(name) = &args.name {
+        expect_name(name)?;
         return Ok(name.clone());
     }
     if args.file.as_os_str() == "-" {
@@ -185,6 +186,17 @@ fn name(args: &Encode) -> Result<OsString, Failure> {
     name.ok_or_else(|| {
         Failure::arguments(format!("{} has no file name; give one with --name", shown(&args.file)))
     })
+}
+
+/// Refuses names that mean a folder, or nothing. The store refuses whatever else is no name.
+fn expect_name(name: &OsStr) -> Result<(), Failure> {
+    match ["", ".", ".."].iter().any(|other| name == *other) {
+        true => Err(Failure::arguments(format!(
+            "--name must not be empty, `.` or `..`; got '{}'",
+            shown(name)
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Returns the folders for shards. `--out` is created if it does not exist; each `--to` must exist.

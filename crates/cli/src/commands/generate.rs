@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use crate::args::Args;
 use crate::commands::Outcome;
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::output::{self, shown};
 
 /// Prints completions for a shell.
@@ -21,8 +21,10 @@ pub fn completions(shell: Shell) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Writes a man page for the program and one for each command.
+/// Writes a man page for the program and one for each command, to a folder that is made if it does
+/// not exist.
 pub fn man(directory: &Path) -> Outcome {
+    exit::make_folder(directory)?;
     clap_mangen::generate_to(Args::command(), directory)
         .map_err(|error| Failure::io(shown(directory), &error))?;
     Ok(Exit::Done)

@@ -4,13 +4,18 @@ use paritas_store::{Object, Part, Placement, ReceptionReport, ShardFile, Timesta
 use serde_json::{Value, json};
 
 use crate::args::Info;
-use crate::commands::{Outcome, shards};
+use crate::commands::Outcome;
+use crate::commands::shards::{self, Below};
 use crate::exit::Exit;
 use crate::output::{self, Output, shown};
 
 /// Reports every object.
 pub fn run(args: &Info, output: &Output) -> Outcome {
-    let inventory = shards::find(&args.paths, output)?;
+    let inventory = shards::look(&args.paths, output);
+    if inventory.objects.is_empty() {
+        return Err(shards::nothing_found(&inventory, &args.paths, Below::ByName));
+    }
+    let unread = shards::unread_paths(&inventory);
     for object in &shards::taken(inventory, args.object.as_deref())? {
         let missing = object.missing();
         let found: Vec<usize> =
@@ -21,7 +26,7 @@ pub fn run(args: &Info, output: &Output) -> Outcome {
         reception.iter().for_each(|report| value["reception"] = shards::reception_value(report));
         output.result(value, || text(object, &placement, reception.as_ref()));
     }
-    Ok(Exit::Done)
+    unread.map_or(Ok(Exit::Done), Err)
 }
 
 fn value(object: &Object, placement: &Placement) -> Value {

@@ -36,7 +36,13 @@ fn text(leftover: &Leftover) -> String {
         ),
         LeftoverState::Unnamed => format!(
             "{name}: {object} is whole, in {temporary} in {folder}: an `encode` was interrupted \
-             before it gave them their names; encode again, and then {clean} removes them"
+             before it gave them their names, and another object has these; {clean} removes the \
+             files if that object is intact"
+        ),
+        LeftoverState::Nameless => format!(
+            "{name}: {shards} of {object} in {folder} still have temporary names: a command was \
+             interrupted before it gave them theirs; `paritas repair {folder}` does so where no \
+             other file has the name"
         ),
         LeftoverState::Replaced { by } => format!(
             "{name}: {shards} of {object} in {folder}: an `encode --force` was interrupted after it \
@@ -104,7 +110,7 @@ fn is_needless(leftover: &Leftover, whole: &HashSet<OsString>) -> bool {
         LeftoverState::Copies | LeftoverState::Unnamed | LeftoverState::Replaced { .. } => {
             whole.contains(&leftover.name)
         }
-        LeftoverState::SetAside { .. } => false,
+        LeftoverState::Nameless | LeftoverState::SetAside { .. } => false,
     }
 }
 

@@ -9,14 +9,15 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::time::Instant;
 
-use paritas_store::{Leftover, Object};
+use paritas_store::{Leftover, Object, Wreck};
 use serde_json::json;
 
 use crate::args::Search;
+use crate::commands::Outcome;
 use crate::commands::places::places;
-use crate::commands::{Outcome, shards};
+use crate::commands::shards::{self, Below};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output, counted};
+use crate::output::{self, Output, counted, shown};
 
 /// The state of an object after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,12 +82,18 @@ impl Search {
     pub fn reports(&self, state: State) -> bool {
         !self.only_bad || state != State::Intact
     }
+
+    /// Whether what is left of an object counts.
+    fn wants(&self, wreck: &Wreck) -> bool {
+        self.object.as_ref().is_none_or(|object| *object == wreck.name)
+    }
 }
 
 /// Runs `act` on each object that is searched for, and prints a summary if there are several. `act`
 /// gets the object and its name in reports. `clean` gets the leftovers of a place and the names of
-/// the objects there with which `act` succeeded, and returns how many leftovers it has removed.
-/// Returns the worst exit code.
+/// the objects there with which `act` succeeded, and returns how many leftovers it has removed. If
+/// any object is found, objects of which no shard can be read count as lost. Returns the worst exit
+/// code.
 pub fn each_found(
     search: &Search,
     output: &Output,
@@ -94,11 +101,13 @@ pub fn each_found(
     clean: impl Fn(&[Leftover], &HashSet<OsString>) -> Result<usize, Failure>,
 ) -> Outcome {
     let (mut summary, mut worst) = (Summary::new(), Worst::default());
-    let mut cleaned = 0;
+    let (mut cleaned, mut wrecks) = (0, Vec::new());
     for place in places(&search.paths, search.recursive) {
         let mut inventory = shards::look(&place.paths, output);
         inventory.offer(&place.absent);
         let leftovers = std::mem::take(&mut inventory.leftovers);
+        let wanted = inventory.wrecks().into_iter().filter(|wreck| search.wants(wreck));
+        wrecks.extend(wanted.map(|wreck| (place.label(shown(&wreck.name)), wreck)));
         if inventory.objects.is_empty() {
             match clean(&leftovers, &HashSet::new()) {
                 Ok(0) => {}
@@ -110,31 +119,41 @@ pub fn each_found(
             }
             // Most folders of a tree hold no shards, but a folder that cannot be read may hold
             // some.
-            let failure = shards::nothing_found(&inventory, &place.paths);
+            let failure = shards::nothing_found(&inventory, &place.paths, Below::Recursive);
             if !search.recursive || failure.exit == Exit::Io {
                 worst.note(Err(failure), output);
             }
             continue;
         }
+        let unread = shards::unread_paths(&inventory);
+        unread.into_iter().for_each(|failure| worst.note(Err(failure), output));
         let mut whole = HashSet::new();
         for object in shards::taken(inventory, search.object.as_deref())? {
-            let outcome = act(&object, &place.label(&object));
+            let outcome = act(&object, &place.label(object.label()));
             if outcome.is_ok() {
                 whole.insert(object.name().to_owned());
             }
-            summary.count(&object, outcome.as_ref().map_or_else(State::after, |&state| state));
+            let state = outcome.as_ref().map_or_else(State::after, |&state| state);
+            summary.count(state, object.length());
             let outcome = outcome.map(State::exit).map_err(|failure| place.locate(failure));
             worst.note(outcome, output);
         }
         let removed = clean(&leftovers, &whole).map(|count| cleaned += count);
         worst.note(removed.map(|()| Exit::Done), output);
     }
-    match summary.objects() {
-        0 if worst.failure.is_none() && cleaned == 0 => {
-            return Err(shards::no_shards(&search.paths));
-        }
-        0 | 1 => {}
-        _ => summary.report(output),
+    if summary.objects() == 0 {
+        return match worst.failure.is_none() && cleaned == 0 {
+            true => Err(shards::no_shards(&search.paths, Below::Unsaid)),
+            false => worst.end(output),
+        };
+    }
+    for (label, wreck) in &wrecks {
+        shards::report_wreck(label, wreck, output);
+        summary.count(State::Lost, None);
+        worst.note(Ok(State::Lost.exit()), output);
+    }
+    if summary.objects() > 1 {
+        summary.report(output);
     }
     worst.end(output)
 }
@@ -152,9 +171,10 @@ impl Summary {
         Self { counts: [0; State::ALL.len()], bytes: 0, start: Instant::now() }
     }
 
-    fn count(&mut self, object: &Object, state: State) {
+    /// Counts an object in this state, of this length where that is known.
+    fn count(&mut self, state: State, length: Option<u64>) {
         self.counts[state as usize] += 1;
-        self.bytes += object.length().unwrap_or(0);
+        self.bytes += length.unwrap_or(0);
     }
 
     fn objects(&self) -> u64 {

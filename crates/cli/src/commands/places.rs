@@ -1,10 +1,10 @@
 //! Places: paths that are searched together for the shards of an object.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use paritas_store::Object;
 use walkdir::{DirEntry, WalkDir};
 
 use crate::exit::Failure;
@@ -23,11 +23,11 @@ pub struct Place {
 }
 
 impl Place {
-    /// Returns the name of an object of this place in reports.
-    pub fn label(&self, object: &Object) -> String {
+    /// Returns the name in reports of an object of this place that is called `label` there.
+    pub fn label(&self, label: impl Display) -> String {
         match self.below.as_os_str().is_empty() {
-            true => object.label(),
-            false => format!("{}/{}", shown(&self.below), object.label()),
+            true => label.to_string(),
+            false => format!("{}/{label}", shown(&self.below)),
         }
     }
 

@@ -1,26 +1,29 @@
 //! The parts that commands which read shards share: finding objects and describing them.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use paritas::Code;
 use paritas_store::{
     AsideFile, ErrorKind, FileReport, Ignored, Inventory, Object, Placement, ReceptionReport,
-    ShardReport, ShardState, reception_key, scan_with,
+    ShardReport, ShardState, Wreck, reception_key, scan_with,
 };
 use paritas_tune::Memory;
 use serde_json::{Value, json};
+use walkdir::WalkDir;
 
 use crate::commands::leftovers;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
 /// Finds shards. Warns of leftovers, of given files that are not shards, and of files in folders
-/// that end like a shard but are none.
+/// that end like a shard but are none. Given paths that cannot be read are left to the caller (see
+/// [`unread_paths`]).
 pub fn look(paths: &[PathBuf], output: &Output) -> Inventory {
     let inventory = scan_with(paths, paritas_tune::codec_options);
     leftovers::warn(&inventory.leftovers, output);
-    for ignored in &inventory.ignored {
+    for ignored in inventory.ignored.iter().filter(|ignored| !is_unread_path(ignored)) {
         let looks_like_one = ignored.path.extension() == Some(OsStr::new("paritas"));
         if ignored.named || looks_like_one || ignored.unreadable {
             output.warn(&format!("{} {}", shown(&ignored.path), shown(&ignored.reason)));
@@ -29,47 +32,125 @@ pub fn look(paths: &[PathBuf], output: &Output) -> Inventory {
     inventory
 }
 
-/// Finds shards as [`look`] does, and fails if there is no object.
+/// Finds shards as [`look`] does, fails if there is no object, and warns of paths that cannot be
+/// read.
 pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
     let inventory = look(paths, output);
-    match inventory.objects.is_empty() {
-        true => Err(nothing_found(&inventory, paths)),
-        false => Ok(inventory),
+    if inventory.objects.is_empty() {
+        return Err(nothing_found(&inventory, paths, Below::ByName));
     }
+    unread_paths(&inventory).iter().for_each(|failure| output.warn(&failure.message));
+    Ok(inventory)
 }
 
 /// Returns the failure for paths without any object, which differs if files could not be opened.
-pub fn nothing_found(inventory: &Inventory, paths: &[PathBuf]) -> Failure {
-    match unread(inventory) {
+pub fn nothing_found(inventory: &Inventory, paths: &[PathBuf], below: Below) -> Failure {
+    let unread = |ignored: &Ignored| ignored.unreadable || is_unread_path(ignored);
+    match list(inventory, unread) {
         Some(unread) => {
-            let message = format!("no shards were found in {}: {unread}", listed(paths));
-            Failure { exit: Exit::Io, message }
+            Failure { exit: Exit::Io, message: format!("no shards were found: {unread}") }
         }
-        None => no_shards(paths),
+        None => no_shards(paths, below),
     }
 }
 
-/// Returns the failure for paths without any object.
-pub fn no_shards(paths: &[PathBuf]) -> Failure {
-    Failure::not_recognised(format!("there are no shards in {}", listed(paths)))
+/// What is said of shards that lie deeper than a command looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Below {
+    /// That `--recursive` finds them.
+    Recursive,
+    /// That their folder is to be named.
+    ByName,
+    /// Nothing, because the command has looked at all depths.
+    Unsaid,
 }
 
+/// Says that there is no object.
+pub fn no_shards(paths: &[PathBuf], below: Below) -> Failure {
+    let mut message = format!("there are no shards in {}", listed(paths));
+    let deeper = paths.iter().filter(|_| below != Below::Unsaid).find_map(|path| deeper(path));
+    if let Some(folder) = deeper {
+        message.push_str(&format!("; there are in {}: ", shown(&folder)));
+        message.push_str(match below {
+            Below::Recursive => "--recursive looks into all folders below",
+            _ => "name the folders that hold them",
+        });
+    }
+    Failure::not_recognised(message)
+}
+
+/// How many entries below a folder, and how many folders deep, are looked at for a hint.
+const HINT: (usize, usize) = (10_000, 4);
+
+/// A folder below this one in which a file has the ending of a shard, if one is soon found.
+fn deeper(path: &Path) -> Option<PathBuf> {
+    let (entries, depth) = HINT;
+    let below =
+        WalkDir::new(path).min_depth(2).max_depth(depth).into_iter().take(entries).flatten();
+    let mut shards = below.filter(|entry| entry.path().extension() == Some(OsStr::new("paritas")));
+    shards.next()?.path().parent().map(Path::to_owned)
+}
+
+/// The paths, each once.
 fn listed(paths: &[PathBuf]) -> String {
-    paths.iter().map(|path| shown(path).to_string()).collect::<Vec<_>>().join(", ")
+    let distinct: BTreeSet<PathBuf> =
+        paths.iter().map(|path| path.components().collect()).collect();
+    distinct.iter().map(|path| shown(path).to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Number of unreadable files that a message names; more are only counted.
 const NAMED: usize = 8;
 
+/// Returns the failure for given paths that cannot be read or do not exist, if there are any.
+pub fn unread_paths(inventory: &Inventory) -> Option<Failure> {
+    list(inventory, is_unread_path).map(|message| Failure { exit: Exit::Io, message })
+}
+
+fn is_unread_path(ignored: &Ignored) -> bool {
+    ignored.named && (ignored.unreadable || ignored.path.metadata().is_err())
+}
+
 /// Describes the files that could not be opened, if there are any.
 fn unread(inventory: &Inventory) -> Option<String> {
-    let unread = inventory.ignored.iter().filter(|ignored| ignored.unreadable);
-    let say = |ignored: &Ignored| format!("{} {}", shown(&ignored.path), shown(&ignored.reason));
-    let mut notes: Vec<String> = unread.clone().take(NAMED).map(say).collect();
-    if unread.clone().count() > NAMED {
-        notes.push(format!("and {} more", unread.count() - NAMED));
+    list(inventory, |ignored| ignored.unreadable)
+}
+
+/// Some of what is no shard, and why, if there is any.
+fn list(inventory: &Inventory, is_listed: impl Fn(&Ignored) -> bool) -> Option<String> {
+    let listed: Vec<&Ignored> = inventory.ignored.iter().filter(|it| is_listed(it)).collect();
+    let say = |ignored: &&Ignored| format!("{} {}", shown(&ignored.path), shown(&ignored.reason));
+    let mut notes: Vec<String> = listed.iter().take(NAMED).map(say).collect();
+    if listed.len() > NAMED {
+        notes.push(format!("and {} more", listed.len() - NAMED));
     }
     (!notes.is_empty()).then(|| notes.join(", "))
+}
+
+/// Reports an object of which no shard can be read.
+pub fn report_wreck(label: &str, wreck: &Wreck, output: &Output) {
+    let file = |path: &PathBuf| {
+        let mut value = json!({});
+        output::insert_name(&mut value, "path", path.as_os_str());
+        value
+    };
+    let files: Vec<Value> = wreck.files.iter().map(file).collect();
+    let mut value = json!({"type": "unrecognised", "status": "lost", "files": files});
+    output::insert_name(&mut value, "name", &wreck.name);
+    output.result(value, || {
+        let files = wreck.files.iter().map(|path| format!("\n  {}", shown(path)));
+        let head = format!("{label}: lost — beyond repair\n  {}", wreck_text(wreck));
+        files.fold(head, |text, line| text + &line)
+    });
+}
+
+/// Says what is left of an object of which no shard can be read.
+pub fn wreck_text(wreck: &Wreck) -> String {
+    match wreck.files.len() {
+        1 => {
+            "the only file that has the name of one of its shards cannot be read as one".to_owned()
+        }
+        count => format!("{count} files have the names of its shards, and none can be read as one"),
+    }
 }
 
 /// Returns the failure for something that was not found, which differs if files could not be

@@ -330,9 +330,9 @@ impl Arena {
 
         let folder = self.lay_out(specimen);
         fs::write(folder.join("notes.txt"), "no shard").unwrap();
-        fs::write(folder.join("alien.0of6.paritas"), [0x89; 500]).unwrap();
+        fs::write(folder.join("alien.paritas"), [0x89; 500]).unwrap();
         let mut paths: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
-        paths.extend([folder.join("notes.txt"), folder.join("no such file"), folder.clone()]);
+        paths.extend([folder.join("notes.txt"), folder.clone()]);
         let setting = Setting { paths, ..Setting::default() };
         self.trial(specimen, "named one by one, among others", intact, setting);
     }

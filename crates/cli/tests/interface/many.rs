@@ -125,6 +125,114 @@ fn trees_are_repaired() {
     assert!(again.text().starts_with("2 objects: 2 intact; "), "{again}");
 }
 
+/// Of some objects no shard can be read: their files' names tell of them.
+#[test]
+fn objects_without_a_readable_shard_are_lost() {
+    let yard = Yard::tree();
+    let tree = yard.path("tree");
+    fs::remove_dir_all(tree.join("b")).unwrap();
+    run(args!["repair", "-r", &tree, "--no-sync"]).expect(exit::DONE);
+    put(&tree.join("e"), "gone", b"soon");
+    for (index, length) in [(0, 0), (1, 10)] {
+        let file = fs::File::options().write(true).open(shard(&tree.join("e"), "gone", index));
+        file.unwrap().set_len(length).unwrap();
+    }
+    run(args!["verify", "-q", "-r", &tree]).expect(exit::LOST);
+    for command in ["verify", "repair"] {
+        let all = run(args![command, "-r", &tree, "--only-bad", "--json"]).expect(exit::LOST);
+        let (summary, lines) = summed(&all);
+        assert_eq!(counts(&summary), [3, 2, 0, 0, 1, 0], "{summary}");
+        let gone = &lines[0];
+        assert_eq!((&gone["type"], &gone["name"]), (&"unrecognised".into(), &"gone".into()));
+        assert_eq!((&gone["status"], gone["files"].as_array().unwrap().len()), (&"lost".into(), 2));
+    }
+    let text = run(args!["verify", "-r", &tree]).expect(exit::LOST).text();
+    assert!(text.contains("\ne/gone: lost") && text.contains("2 intact, 1 lost"), "{text}");
+    // Decoding what is there tells of it, too.
+    let both =
+        args!["decode", &tree, tree.join("e"), "--out", format!("{}/", yard.path("out").display())];
+    let decode = run(both).expect(exit::LOST);
+    assert!(decode.stderr.contains("gone: 2 files") && yard.path("out/top").is_file(), "{decode}");
+    // Beside shards of its name, such a file is a damaged shard, and no object.
+    put(&tree.join("e"), "whole", b"again");
+    fs::write(shard(&tree.join("e"), "gone", 0), fs::read(shard(&tree, "top", 0)).unwrap())
+        .unwrap();
+    fs::write(shard(&tree.join("e"), "whole", 1), b"").unwrap();
+    let alone = run(args!["verify", tree.join("e"), "--object", "whole", "--json"]);
+    assert_eq!(alone.expect(exit::REPAIRABLE).result()["status"], "repairable");
+    // Where nothing at all is recognised, there is no set.
+    fs::remove_file(shard(&tree, "top", 1)).unwrap();
+    fs::write(shard(&tree, "top", 0), b"").unwrap();
+    run(args!["verify", &tree]).expect(exit::NOT_RECOGNISED);
+}
+
+#[test]
+fn paths_that_cannot_be_read_exit_with_6() {
+    let yard = Yard::new();
+    let (shards, nowhere) = (yard.path("shards"), yard.path("nowhere"));
+    put(&shards, "object", b"content");
+    let slash = format!("{}/", nowhere.display());
+    let all = |command| args![command, &shards, &nowhere, &slash, &nowhere];
+    // Repair writes nothing where a disk may not be mounted.
+    run(all("repair")).expect(exit::ARGUMENTS);
+    for command in ["verify", "info"] {
+        let partly = run(all(command)).expect(exit::IO);
+        assert!(partly.text().contains("object"), "{partly}");
+        assert_eq!(partly.stderr.matches("cannot be read").count(), 1, "{partly}");
+    }
+    for command in ["verify", "repair", "info"] {
+        let none = run(args![command, &nowhere, &slash]).expect(exit::IO);
+        assert_eq!(none.stderr.matches("nowhere").count(), 1, "{none}");
+    }
+    let out = yard.path("out");
+    let decode = run(args!["decode", &shards, &nowhere, "--out", &out]).expect(exit::DONE);
+    assert!(decode.stderr.contains("cannot be read"), "{decode}");
+}
+
+/// A refusal names the flag, and says what would do.
+#[test]
+fn refusals_are_sentences() {
+    let yard = Yard::new();
+    let (file, shards, out) = (yard.path("object"), yard.path("shards"), yard.path("out"));
+    fs::write(&file, "content").unwrap();
+    let encode = |more: &[&str]| {
+        let arguments = args!["encode", &file, "--out", &shards, "--no-sync"];
+        run(arguments.into_iter().chain(more.iter().map(OsString::from)))
+    };
+    encode(&[]).expect(exit::DONE);
+    let refused = |run: Run, code, text: &str| {
+        let refused = run.expect(code);
+        assert!(refused.stderr.contains(text), "{text}: {refused}");
+    };
+    refused(encode(&[]), exit::ARGUMENTS, "; --force replaces them");
+    for name in ["", ".", ".."] {
+        let text = format!("--name must not be empty, `.` or `..`; got '{name}'");
+        refused(encode(&["--name", name]), exit::ARGUMENTS, &text);
+    }
+    run(args!["decode", &shards, "--out", &out]).expect(exit::DONE);
+    let decode = run(args!["decode", &shards, "--out", &out]);
+    refused(decode, exit::ARGUMENTS, "out exists; --force replaces it");
+    let repair = run(args!["repair", &shards, "--to", &file]);
+    refused(repair, exit::ARGUMENTS, "object is not a folder");
+    fs::write(shards.join("object.0of6.paritas"), b"\x89PRTS\r\n\x1a").unwrap();
+    let verify = run(args!["verify", &shards]);
+    refused(verify, exit::REPAIRABLE, "0of6.paritas is not readable as a shard: its front header");
+    run(args!["man", yard.path("pages/man1")]).expect(exit::DONE);
+    assert!(yard.path("pages/man1/paritas-verify.1").is_file());
+}
+
+#[test]
+fn shards_in_folders_below_are_hinted_at() {
+    let yard = Yard::new();
+    put(&yard.path("shards/below"), "object", b"content");
+    for (command, hint) in
+        [("verify", "--recursive"), ("repair", "--recursive"), ("info", "name the folders")]
+    {
+        let none = run(args![command, yard.path("shards")]).expect(exit::NOT_RECOGNISED);
+        assert!(none.stderr.contains("shards/below: ") && none.stderr.contains(hint), "{none}");
+    }
+}
+
 /// Creates the trees of two disks, over which each set is spread.
 #[test]
 fn folders_at_the_same_path_hold_one_set() {
@@ -149,8 +257,8 @@ fn links_are_not_followed_and_empty_trees_exit_with_4() {
     fs::create_dir_all(empty.join("below")).unwrap();
     symlink(yard.path("tree"), empty.join("below/link")).unwrap();
     symlink("..", empty.join("below/loop")).unwrap();
-    for path in [&empty, &yard.path("nowhere")] {
-        let none = run(args!["verify", "-r", path]).expect(exit::NOT_RECOGNISED);
+    for (path, code) in [(&empty, exit::NOT_RECOGNISED), (&yard.path("nowhere"), exit::IO)] {
+        let none = run(args!["verify", "-r", path]).expect(code);
         assert!(none.stderr.contains(path.to_str().unwrap()), "{none}");
     }
     let named = args!["verify", "-r", yard.path("tree"), "--object", "top"];

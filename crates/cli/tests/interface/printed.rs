@@ -224,7 +224,7 @@ fn names_forge_no_lines() {
         assert!(try_one(&args!["repair", out], exit::DONE).text().contains(forged));
     }
     // Refusals and failures.
-    try_one(&args!["verify", folder("nowhere")], exit::NOT_RECOGNISED);
+    try_one(&args!["verify", folder("nowhere")], exit::IO);
     try_one(&args!["verify", &packets, named("object"), named("forged")], exit::ARGUMENTS);
     try_one(&args!["verify", &packets, named("object=")], exit::NOT_RECOGNISED);
     try_one(&args!["encode", folder("nowhere"), "--out", &packets], exit::IO);

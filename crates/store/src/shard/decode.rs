@@ -196,6 +196,19 @@ pub(crate) fn check_digest(object: &Object, digest: Digest) -> Result<()> {
     }
 }
 
+/// Refuses a target, without links, that is one of the files which hold the object.
+fn expect_no_shard(target: &Path, object: &Object) -> Result<()> {
+    let mut files = object.parts.iter().flatten();
+    match files.any(|file| fs::canonicalize(file.path()).is_ok_and(|path| path == target)) {
+        true => Err(Error::exists(format!(
+            "{} holds a shard of {}; decode to another file",
+            shown(target),
+            object.label()
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// An open target.
 enum Target {
     File(Pending, bool),
@@ -219,12 +232,13 @@ impl Target {
             }
             Ok(found) if !found.is_file() => Self::open_stream(&path),
             Ok(_) if !force => {
-                Err(Error::exists(format!("{} exists; force replaces it", shown(&path))))
+                Err(Error::exists(format!("{} exists; --force replaces it", shown(&path))))
             }
             // The target of a link is replaced, not the link.
             Ok(_) => {
                 let path = fs::canonicalize(&path)
                     .map_err(|error| Error::io("resolving", &path, &error))?;
+                expect_no_shard(&path, object)?;
                 create(path)
             }
             Err(_) if path.file_name().is_none() => {

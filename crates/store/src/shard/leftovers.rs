@@ -12,7 +12,9 @@
 //! | some of `O` is removed | the rest of `O` set aside, `N` | `N`; [`LeftoverState::Replaced`] |
 //!
 //! So in every state exactly one object is reported, and it is whole. The files of the other are
-//! reported as leftovers.
+//! reported as leftovers. Where nothing is replaced there is no `O`; a whole `N` under temporary
+//! names is an object then, and as long as any of its files has such a name,
+//! [`LeftoverState::Nameless`] says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -26,7 +28,7 @@ use crate::shard::format::{Identity, ObjectId};
 use crate::shard::geometry::Part;
 use crate::shard::names;
 use crate::shard::object::{Inventory, Object, scan_files};
-use crate::shard::recognise::Recognised;
+use crate::shard::recognise::{Recognised, ShardFile};
 use crate::system::name_of;
 
 /// Files of one object that a process left behind when it was killed.
@@ -52,8 +54,13 @@ pub enum LeftoverState {
     /// Complete copies of shards that also exist under their own names, written by a command that
     /// was interrupted before it gave the copies names.
     Copies,
-    /// A whole set of shards under temporary names. None has got its own name yet.
+    /// A whole set of shards under temporary names, none of which has got its own yet, beside
+    /// shards of another object of that name.
     Unnamed,
+    /// Shards that still have temporary names, because an encoding was killed before all of them
+    /// got their own. They count as shards of their object in the inventory, and [`super::repair`]
+    /// gives them their names.
+    Nameless,
     /// Shards that an encoding set aside for the object `by`, all of whose shards are there,
     /// judging by their headers and footers. A scan of the set-aside files alone finds their
     /// object.
@@ -119,6 +126,21 @@ pub(super) fn set_aside(objects: &mut Vec<Object>) -> Vec<Leftover> {
         }
     }
     leftovers
+}
+
+/// Says of which parts all files have temporary names.
+pub(super) fn nameless(objects: &[Object]) -> Vec<Leftover> {
+    let leftover = |object: &Object| {
+        let nameless =
+            |files: &&Vec<ShardFile>| files.iter().all(|file| has_temporary_name(file.path()));
+        let files = object.parts().iter().filter(nameless).flatten();
+        let mut files: Vec<PathBuf> = files.map(|file| file.path().to_owned()).collect();
+        files.sort_unstable();
+        let (name, object) = (object.name().to_owned(), Some(object.id()));
+        let state = LeftoverState::Nameless;
+        (!files.is_empty()).then_some(Leftover { name, object, state, files })
+    };
+    objects.iter().filter_map(leftover).collect()
 }
 
 fn all_paths(object: &Object) -> impl Iterator<Item = PathBuf> {

@@ -33,6 +33,7 @@ mod segment;
 mod sources;
 mod unread;
 mod verify;
+mod wrecks;
 
 pub use aside::AsideFile;
 pub use attributes::{Attributes, Owner, Timestamp};
@@ -53,6 +54,7 @@ pub use sources::FileReport;
 pub use verify::{
     DigestCheck, ShardReport, ShardState, Status, VerifyReport, WrongLane, verify, verify_deep,
 };
+pub use wrecks::Wreck;
 
 /// A function that is told, from any thread, the number of bytes done since it was last called.
 pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);

@@ -17,7 +17,7 @@ use crate::shard::choose::tell_apart;
 use crate::shard::folders::GivenFolder;
 use crate::shard::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
 use crate::shard::geometry::{Extent, Geometry, Part, planned_bytes};
-use crate::shard::leftovers::{self, Leftover};
+use crate::shard::leftovers::{self, Leftover, LeftoverState};
 use crate::shard::names::{self, ShardName};
 use crate::shard::recognise::{NoShard, Recognised, ShardFile, recognise};
 use crate::shard::unread::Unread;
@@ -81,6 +81,7 @@ pub fn scan(paths: &[PathBuf]) -> Inventory {
 /// Finds shards as [`scan`] does. Codecs of the objects found are run with the options (except for
 /// packet and threads) that `options` returns, which is called once for each code.
 pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> Inventory {
+    let paths = &distinct(paths);
     let mut listed = names::list(paths);
     let mut gathering = gather(paths);
     for _ in 1..MOST_LOOKS {
@@ -91,6 +92,13 @@ pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> 
         (listed, gathering) = (now, gather(paths));
     }
     gathering.finish(&options)
+}
+
+/// Returns paths without those that were given before, spelled in whatever way.
+fn distinct(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut seen = HashSet::new();
+    let resolved = |path: &Path| fs::canonicalize(path).unwrap_or(path.components().collect());
+    paths.iter().filter(|path| seen.insert(resolved(path))).cloned().collect()
 }
 
 /// How often a scan looks at folders in which shards appear or vanish during the scan. When another
@@ -459,11 +467,24 @@ impl Gathering {
         }
     }
 
+    /// Takes a whole set that has temporary names for an object, unless one of its name is there.
+    fn adopt(&mut self, left: &Leftover) -> bool {
+        let is_taken = |(found, _): &(Recognised, bool)| found.identity.name() == left.name;
+        if left.state != LeftoverState::Unnamed || self.found.iter().any(is_taken) {
+            return false;
+        }
+        left.files.iter().for_each(|path| self.add_file(path, false));
+        true
+    }
+
     fn finish(mut self, options: Options<'_>) -> Inventory {
         self.add_unnamed();
+        let mut geometries = Geometries { options, known: HashMap::new() };
+        let parts = |identity: &Identity| Some(geometries.of(identity, None).ok()?.parts_until(1));
+        let mut leftovers = leftovers::temporary(std::mem::take(&mut self.unfinished), parts);
+        leftovers.retain(|left| !self.adopt(left));
         let mut objects: Vec<Object> = Vec::new();
         let mut by_identity: HashMap<Identity, Result<usize, String>> = HashMap::new();
-        let mut geometries = Geometries { options, known: HashMap::new() };
         for (recognised, named) in std::mem::take(&mut self.found) {
             let Recognised { file, identity, part } = recognised;
             let length = file.footer.map(|footer| footer.total.length);
@@ -487,10 +508,9 @@ impl Gathering {
             object.moved_aside = self.moved_aside.iter().filter(is_of).cloned().collect();
             object.settle();
         }
-        let parts = |identity: &Identity| Some(geometries.of(identity, None).ok()?.parts_until(1));
-        let mut leftovers = leftovers::temporary(self.unfinished, parts);
         leftovers.extend(leftovers::set_aside(&mut objects));
         leftovers.extend(leftovers::copies(&objects));
+        leftovers.extend(leftovers::nameless(&objects));
         tell_apart(&mut objects);
         Inventory { objects, ignored: self.ignored, leftovers }
     }
@@ -615,7 +635,8 @@ fn rebuild(
     length: Option<u64>,
     options: Options<'_>,
 ) -> Result<Geometry, String> {
-    let spec: Spec = identity.spec.parse().map_err(|error| format!("its code: {error}"))?;
+    let spec: Spec =
+        identity.spec.parse().map_err(|error| format!("states a code that is none: {error}"))?;
     let pin = identity
         .pin
         .iter()

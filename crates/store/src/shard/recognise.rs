@@ -128,9 +128,9 @@ pub(crate) fn recognise(path: &Path) -> Result<Recognised, NoShard> {
             Ok(Recognised::new(file, record))
         }
         (Err(Flaw::NoMagic), None) => Err(NoShard::is("is not a shard")),
-        (Err(flaw), None) => {
-            Err(NoShard::is(format!("its front header {flaw}, and it has no footer")))
-        }
+        (Err(flaw), None) => Err(NoShard::is(format!(
+            "is not readable as a shard: its front header {flaw}, and it has no footer"
+        ))),
     }
 }
 
