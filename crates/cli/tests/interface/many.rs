@@ -180,7 +180,7 @@ fn paths_that_cannot_be_read_exit_with_6() {
         assert!(partly.text().contains("object"), "{partly}");
         assert_eq!(partly.stderr.matches("cannot be read").count(), 1, "{partly}");
     }
-    for command in ["verify", "repair", "info"] {
+    for command in ["verify", "info"] {
         let none = run(args![command, &nowhere, &slash]).expect(exit::IO);
         assert_eq!(none.stderr.matches("nowhere").count(), 1, "{none}");
     }
