@@ -198,9 +198,9 @@ impl Codec {
 
     /// Computes all parity from all data. `data` are the shards of the nodes that hold data, and
     /// `parity` the shards of the other nodes, both in node order. All shards are equally long, a
-    /// multiple of [`Codec::shard_unit`]; what was in `parity` does not matter. In a code of several
-    /// stages only the first stage's parity is computed, and the nodes are those that stand in that
-    /// stage; [`Codec::promote`] does the rest.
+    /// multiple of [`Codec::shard_unit`]; what was in `parity` does not matter. In a code of
+    /// several stages only the first stage's parity is computed, and the nodes are those that stand
+    /// in that stage; [`Codec::promote`] does the rest.
     ///
     /// A shard may be encoded in parts, if each part begins at a multiple of [`Codec::strip`] and
     /// ends at one or with the shard. Codes over bytes, as `backblaze`, may be cut anywhere.

@@ -81,9 +81,9 @@ pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> 
     })
 }
 
-/// Finds which packets make encoding each of `codes` fastest here, over shards in the cache and over
-/// shards in memory. Nothing of this is remembered, because packets are part of what is stored:
-/// whoever wants other packets than [`DEFAULT_PACKET`] says so when an object is encoded.
+/// Finds which packets make encoding each of `codes` fastest here, over shards in the cache and
+/// over shards in memory. Nothing of this is remembered, because packets are part of what is
+/// stored: whoever wants other packets than [`DEFAULT_PACKET`] says so when an object is encoded.
 ///
 /// # Errors
 /// If a code is not legal, is in the word layout or an LT code, which have no packets to choose, or

@@ -43,8 +43,8 @@ fn expect_one_folder(args: &Repair) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a path that does not exist among several: its shards would be written to the other disks,
-/// although it may only have to be mounted.
+/// Refuses a path that does not exist among several: its shards would be written to the other
+/// disks, although it may only have to be mounted.
 fn expect_all_there(paths: &[PathBuf]) -> Result<(), Failure> {
     match paths {
         [_] => Ok(()),

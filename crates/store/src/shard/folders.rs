@@ -56,7 +56,8 @@ pub struct Placement {
     /// `None` if there are more than a few folders.
     pub losable: Option<Vec<Vec<usize>>>,
     /// What rebalancing over the folders that the scan was given would make of it; nothing where no
-    /// more of them could be lost than now, and where a shard is missing, so that repair comes first.
+    /// more of them could be lost than now, and where a shard is missing, so that repair comes
+    /// first.
     pub better: Option<BetterSpread>,
 }
 
