@@ -28,7 +28,7 @@ BEFORE, COUNTED = 30, 10
 
 
 def events(variant: str, k: int, m: int, shard: int, operations: int, args: argparse.Namespace) -> dict:
-    """What a whole run with so many operations takes."""
+    """Returns what a whole run with this many operations takes."""
     program, last = run.command(variant, k, m)
     words = [program[0], *map(str, program[1:]), str(k), str(m), str(shard), args.op, args.align, *last]
     with tempfile.NamedTemporaryFile() as out:

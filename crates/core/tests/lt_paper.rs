@@ -214,8 +214,8 @@ fn variants_need_the_blocks_of_the_paper() {
     variants(Effort { step: 2, runs: 20 }, (0.04, 0.07));
 }
 
-/// All cells of all tables with a hundred runs each, and little tolerance: with so many runs, the
-/// remaining noise is that of the evaluation's ten. Takes some minutes;
+/// Checks all cells of all tables with a hundred runs each, and little tolerance: the noise that
+/// remains is that of the evaluation's ten runs. Takes some minutes;
 /// `cargo test --release -p paritas --test lt_paper -- --ignored`.
 #[test]
 #[ignore = "takes some minutes"]

@@ -16,7 +16,7 @@ use crate::tuning::{Choice, CodeTuning, Finding, Tuning, processor};
 /// The code whose contests decide settings for all codes.
 const TYPICAL: &str = "10+4";
 
-/// A code with so many streams that a processor's prefetchers may lose track.
+/// A code with more streams than the prefetchers of some processors track.
 const WIDE: &str = "20+4";
 
 /// How many times as fast as the built-in default another choice must be, with 95 % confidence, to

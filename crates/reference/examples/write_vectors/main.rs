@@ -585,8 +585,8 @@ fn description(cells: usize, nodes: &[Vec<Vec<usize>>]) -> Vec<u8> {
     numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()).collect()
 }
 
-/// Its numbers: of so many data cells, and of every node's cells the data cells that they are the
-/// sums of.
+/// Returns the description's numbers: the count of data cells, and for each cell of each node the
+/// data cells that it is the sum of.
 fn description_numbers(cells: usize, nodes: &[Vec<Vec<usize>>]) -> Vec<usize> {
     let mut numbers = vec![cells, nodes.len()];
     for node in nodes {

@@ -14,7 +14,7 @@ use crate::system;
 pub(crate) const STORED_MODE: u32 = 0o7777;
 /// The bits that say who may read, write and execute.
 pub(crate) const PERMISSIONS: u32 = 0o777;
-/// The bits of these that a shard may have, which nobody executes.
+/// The permission bits that a shard may have: nobody executes shards.
 const SHARD_MODE: u32 = 0o666;
 /// The permissions that the writer of a file needs until it is complete.
 const WRITER: u32 = 0o600;
@@ -23,7 +23,7 @@ const GROUP: u32 = 0o070;
 const GROUP_SHIFT: u32 = 3;
 const NANOSECONDS: u32 = 1_000_000_000;
 
-/// What is known of a source as a file; of a pipe nothing is.
+/// What is known about a source that is a file; for a pipe, all fields are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// The permission bits, with set-user-ID, set-group-ID and sticky bit.

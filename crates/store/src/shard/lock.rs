@@ -16,11 +16,11 @@ use crate::error::{Error, Result};
 use crate::shown::shown;
 use crate::system::{FileId, file_id};
 
-/// How long to wait for another process. Naming files takes milliseconds, syncing a folder on a
+/// Time to wait for another process. Naming files takes milliseconds, syncing a folder on a
 /// busy disk a few seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long to wait between two attempts.
+/// Time to wait between two attempts.
 const INTERVAL: Duration = Duration::from_millis(2);
 
 /// Locks on some folders, until it is dropped.
@@ -33,7 +33,7 @@ impl FolderLocks {
     /// Locks folders, in an order that is the same in all processes.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Busy`] if another process has held one of the locks for half a minute.
+    /// If another process has held one of the locks for half a minute ([`crate::ErrorKind::Busy`]).
     pub fn acquire<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Result<Self> {
         Self::acquire_within(PATIENCE, folders)
     }

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::shown::shown;
 use crate::system::{entry_number, name_bytes, name_of, owned_name};
 
-/// The longest name of a file on any common file system.
+/// Number of bytes in the longest name of a file on common file systems.
 const MAX_FILE_NAME: usize = 255;
 const EXTENSION: &[u8] = b".paritas";
 const STAGE: &[u8] = b".stage";
@@ -42,11 +42,11 @@ pub(crate) struct ShardName<'a> {
 }
 
 impl<'a> ShardName<'a> {
-    /// The name of shard `index` of `count` of the object `name`; for a part that is added to a
-    /// shard, with its stage.
+    /// Returns the name of shard `index` of `count` of the object `name`; for a part that is added
+    /// to a shard, with its stage.
     ///
     /// # Errors
-    /// When the name is longer than file systems allow.
+    /// If the name is longer than file systems allow.
     pub fn new(name: &'a OsStr, index: usize, count: usize, added: Option<u8>) -> Result<Self> {
         let width = count.to_string().len();
         let middle = format!(".{index:0width$}of{count}");
@@ -64,13 +64,13 @@ impl<'a> ShardName<'a> {
         )))
     }
 
-    /// The final name.
+    /// Returns the final name.
     pub fn finished(&self) -> OsString {
         self.join("")
     }
 
-    /// The final name of a file beside another of the plain name. May be too long, which the
-    /// operating system tells.
+    /// Returns the final name for a file beside another that has the plain one. It may be too long,
+    /// which the operating system tells.
     pub fn numbered(&self, number: usize) -> OsString {
         self.join(&format!("-{number}"))
     }
@@ -81,26 +81,27 @@ impl<'a> ShardName<'a> {
     }
 }
 
-/// The name under which a file is written that will be called `name`.
+/// Returns the name under which a file is written that will be called `name`.
 pub(crate) fn temporary(name: &OsStr, random: u32) -> OsString {
     let suffix = format!(".{random:08x}");
     decorate(b".", name, &[suffix.as_bytes(), TEMPORARY].concat())
 }
 
-/// The name that a file called `name` has while it is replaced.
+/// Returns the name that a file called `name` has while it is replaced.
 pub(crate) fn old(name: &OsStr, random: u32) -> OsString {
     let suffix = format!(".{random:08x}");
     decorate(b"", name, &[suffix.as_bytes(), OLD].concat())
 }
 
-/// The name that a file called `name` has when it was moved aside, with the beginning of the
-/// object's id and a digest.
+/// Returns the name that a file called `name` gets when it is moved aside, with the beginning of
+/// the object's id and a digest.
 pub(crate) fn moved_aside(name: &OsStr, id: &str, digest: &str) -> OsString {
     let suffix = format!("{id}-{digest}");
     decorate(b"", name, &[DAMAGED, suffix.as_bytes()].concat())
 }
 
-/// The beginning of the object's id and the digest in the name of a file that was moved aside.
+/// Returns the beginning of the object's id and the digest from the name of a file that was moved
+/// aside.
 pub(crate) fn set_aside(file: &OsStr) -> Option<(&str, &str)> {
     let (id, digest) = ASIDE_DIGITS;
     let name = name_bytes(file);
@@ -121,7 +122,7 @@ fn decorate(prefix: &[u8], name: &OsStr, suffix: &[u8]) -> OsString {
     owned_name([prefix, &name[..kept], &name[object..], suffix].concat())
 }
 
-/// The names of finished and old shard files in some folders, with the number of each file.
+/// Returns the names of finished and old shard files in folders, with the number of each file.
 pub(crate) fn list(folders: &[PathBuf]) -> BTreeSet<(OsString, u64)> {
     let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
     let entries = entries.filter_map(|entry| entry.ok().map(|e| (e.file_name(), entry_number(&e))));
@@ -165,7 +166,7 @@ pub(crate) fn parse(file: &OsStr) -> Option<ParsedName<'_>> {
     [index, count, number].iter().all(|part| is_number(part)).then_some(ParsedName { name, old })
 }
 
-/// The stem of a file's name without the stage of a part that was added to a shard.
+/// Returns the stem of a file's name without the stage of a part that was added to a shard.
 fn without_stage(stem: &[u8]) -> &[u8] {
     let split = stem.iter().rposition(|&byte| byte == b'.').map(|dot| stem.split_at(dot));
     match split {
@@ -174,7 +175,7 @@ fn without_stage(stem: &[u8]) -> &[u8] {
     }
 }
 
-/// A file's name without the mark of being about to be replaced.
+/// Returns a file's name without the mark of being about to be replaced.
 pub(crate) fn without_old(file: &OsStr) -> &OsStr {
     strip_random(name_bytes(file), OLD).map_or(file, name_of)
 }
@@ -184,7 +185,7 @@ pub(crate) fn is_temporary(file: &OsStr) -> bool {
     of_temporary(file).is_some()
 }
 
-/// The name that a file is to have which is being written under this one.
+/// Returns the name that a file will have that is being written under this one.
 pub(crate) fn of_temporary(file: &OsStr) -> Option<&OsStr> {
     let name = name_bytes(file).strip_prefix(b".")?;
     strip_random(name, TEMPORARY).map(name_of)

@@ -1,5 +1,5 @@
-//! Files that are read or written by turns, of which only so many are open at a time as the system
-//! allows: an object may have more shards than a process may have descriptors.
+//! Files that are read or written by turns. No more of them are open at a time than the system
+//! allows, because an object may have more shards than a process may have descriptors.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};

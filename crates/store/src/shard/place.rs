@@ -45,9 +45,9 @@ pub(crate) enum Occupant {
     Nobody,
     /// A file of the same part.
     SamePart,
-    /// A file that is no shard: what is left of this one, it seems.
+    /// A file that is no shard. It may be what is left of this one.
     NoShard,
-    /// Another shard, or what cannot be read or is no file.
+    /// Another shard, a file that cannot be read, or something that is no file.
     Other,
 }
 
@@ -110,12 +110,12 @@ enum Published {
     Replacing,
 }
 
-/// How a file is at hand that is being written.
+/// How a file that is being written is accessed.
 #[derive(Debug)]
 enum Handle {
     /// It stays open.
     Open(File),
-    /// It is opened under its temporary name when it is its turn, as the file of this number.
+    /// It is opened under its temporary name when its turn comes, as the file of this number.
     ByTurns(Arc<OpenFiles>, usize),
 }
 
@@ -191,7 +191,7 @@ impl Pending {
             .map_err(|error| Error::io("reading back", &self.target, &error))
     }
 
-    /// Makes the file so many bytes long, with zeros where nothing was written.
+    /// Sets the length of the file to `length` bytes, with zeros where nothing was written.
     pub fn set_length(&self, length: u64) -> Result<()> {
         self.with_file(|file| file.set_len(length))
             .map_err(|error| Error::io("extending", &self.target, &error))
@@ -248,8 +248,8 @@ impl Pending {
     }
 }
 
-/// Whether a renaming failed because another process was faster: the name is taken, or the file has
-/// got its name already.
+/// Whether a renaming failed because another process was faster: the name is taken, or the file
+/// already has its name.
 fn is_race(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound)
 }
@@ -339,7 +339,7 @@ fn publish(files: &mut [Pending], sync: bool) -> Result<Vec<MovedAside>> {
     Ok(moved)
 }
 
-/// Renames old files, noting each as (name, name aside).
+/// Renames old files, and notes each as a pair of its name and its new name.
 fn set_aside_all(old: &[PathBuf], set_aside: &mut Vec<(PathBuf, PathBuf)>) -> Result<()> {
     for path in old {
         let aside = aside(path)?;
@@ -355,12 +355,12 @@ fn set_aside_all(old: &[PathBuf], set_aside: &mut Vec<(PathBuf, PathBuf)>) -> Re
     Ok(())
 }
 
-/// Another name for a file that is in the way.
+/// Returns another name for a file that is in the way.
 fn aside(path: &Path) -> Result<PathBuf> {
     Ok(path.with_file_name(names::old(finished_name(path), random()?)))
 }
 
-/// The name of a shard file without the mark of being set aside.
+/// Returns the name of a shard file without the mark of being set aside.
 fn finished_name(path: &Path) -> &OsStr {
     let name = path.file_name().unwrap_or_default();
     names::without_old(name)
@@ -408,7 +408,7 @@ pub(crate) fn sync_directories_of<'a>(files: impl Iterator<Item = &'a Path>) -> 
     })
 }
 
-/// The directory that a file is in.
+/// Returns the directory that a file is in.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -416,8 +416,9 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// The shard files in some directories that belong to an object of this name, in order: those that
-/// are named after it, and say so themselves. Another file with such a name is somebody's own.
+/// Returns the shard files in `directories` that belong to an object of this name, in order: those
+/// that are named after it and state its name themselves. Another file with such a name is the
+/// user's own.
 pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for directory in directories {

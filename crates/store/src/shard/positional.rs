@@ -5,13 +5,13 @@ use std::io::{self, IoSlice, IoSliceMut};
 
 use crate::system::{read_once, write_once};
 
-/// The most slices that one system call takes.
+/// Largest number of slices that one system call takes.
 const MAX_SLICES: usize = 1024;
 
-/// How many bytes of two files are compared at a time.
+/// Number of bytes of two files that are compared at a time.
 const COMPARED: usize = 1 << 20;
 
-/// Reads until the slices are full or the file ends; returns the bytes read.
+/// Reads until the slices are full or the file ends. Returns the number of bytes read.
 pub(crate) fn read_at(
     file: &File,
     slices: &mut [IoSliceMut<'_>],
@@ -35,7 +35,7 @@ pub(crate) fn read_at(
     Ok((offset - start) as usize)
 }
 
-/// Reads exactly this many bytes.
+/// Fills the buffer, or fails if the file ends before.
 pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     let wanted = buffer.len();
     match read_at(file, &mut [IoSliceMut::new(buffer)], offset)? {

@@ -148,8 +148,8 @@ impl Growth {
     }
 }
 
-/// For each output, a bit for each input in its sum. Returns `None` if there are so many inputs
-/// that the order would not pay.
+/// Returns, for each output, a bit for each input in its sum, or `None` if there are more inputs
+/// than this order pays for.
 fn short_supports(schedule: &Schedule) -> Option<BitMatrix> {
     let words = schedule.inputs().div_ceil(64);
     if schedule.ops().len() * words > MOST_WORDS {

@@ -45,8 +45,8 @@ pub(crate) fn extract_groups(rows: &mut Rows, budget: &mut Budget) -> bool {
     sufficed
 }
 
-/// Returns the end of the group that begins with row `first`. The group has so many rows that there
-/// are about an eighth as many patterns as columns.
+/// Returns the end of the group that begins with row `first`. Its number of rows makes the patterns
+/// about an eighth of the columns.
 fn group_end(rows: &Rows, first: usize, count: usize) -> usize {
     let columns = rows.row(first).len().max(1) * 2;
     let size = (columns.ilog2() as usize).saturating_sub(3).clamp(4, MOST_ROWS);

@@ -408,7 +408,7 @@ fn damage_to_code_over_packets_is_noticed() {
     }
 }
 
-/// Uses so many buffers that the function needs all registers for addresses.
+/// Uses enough buffers for the function to need all registers for addresses.
 #[test]
 fn damage_to_code_over_words_is_noticed() {
     for isa in OF_WORDS {
