@@ -147,7 +147,7 @@ fn blocks_of_any_length() {
         );
         assert_eq!(
             codec.compute(&data, &blocks, &mut nothing).unwrap_err().kind(),
-            ErrorKind::Length
+            ErrorKind::Buffers
         );
     }
 }

@@ -595,7 +595,7 @@ fn wrong_buffers_are_refused() {
     let (mut p, mut q) = (vec![0; 100], vec![0; 101]);
     let error = codec.encode(&[&shard, &shard], &mut [&mut p, &mut q]).unwrap_err();
     assert!(
-        error.to_string().contains("buffer 3 must have 100 bytes, as others do; got 101"),
+        error.to_string().contains("buffer 3 must have 100 bytes, as those before it; got 101"),
         "{error}"
     );
 }
