@@ -32,8 +32,8 @@ from typing import Callable, NamedTuple
 import pairs
 import records
 
-# The records that the tables are printed from: date and label of the peers', and the name of the one of whole commands
-# (none of the present form has been made yet).
+# The tables are printed from these records. RUN is the date and the label of the peers' records.
+# COMMANDS is the name of the record of whole commands, or None as long as there is no such record.
 RUN = "2026-11-22-final"
 COMMANDS: str | None = None
 

@@ -6,27 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{check, content, edit, get, mend, put, small_job};
-use paritas_store::{
-    EncodeJob, Object, Placement, PromoteJob, RepairReport, Status, promote, scan,
-};
-use tempfile::TempDir;
-
-/// Creates a folder with this many disks in it.
-fn disks(count: usize) -> (TempDir, Vec<PathBuf>) {
-    let root = tempfile::tempdir().unwrap();
-    let disks: Vec<PathBuf> = (0..count).map(|disk| root.path().join(format!("d{disk}"))).collect();
-    disks.iter().for_each(|disk| fs::create_dir(disk).unwrap());
-    (root, disks)
-}
-
-fn job_to(spec: &str, disks: &[PathBuf]) -> EncodeJob {
-    EncodeJob { directories: disks.to_vec(), ..small_job(spec, &disks[0]) }
-}
-
-fn object_in(disks: &[PathBuf]) -> Object {
-    scan(disks).objects.remove(0)
-}
+use common::{check, content, counts, disks, edit, get, job_to, mend, object_in, put};
+use paritas_store::{EncodeJob, Placement, PromoteJob, RepairReport, Status, promote, scan};
 
 /// Moves shards so that each disk has those that are listed for it.
 fn arrange(shards: &[PathBuf], disks: &[PathBuf], wanted: &[&[usize]]) {
@@ -34,11 +15,6 @@ fn arrange(shards: &[PathBuf], disks: &[PathBuf], wanted: &[&[usize]]) {
         let path = &shards[*shard];
         fs::rename(path, disk.join(path.file_name().unwrap())).unwrap();
     }
-}
-
-/// Returns the files of each disk.
-fn counts(disks: &[PathBuf]) -> Vec<usize> {
-    disks.iter().map(|disk| common::files(disk).len()).collect()
 }
 
 fn empty(disk: &Path) {

@@ -7,34 +7,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{check, content, files, get, kind, put, small_job};
+use common::{check, content, counts, disks, files, get, job_to, kind, object_in, put};
 use paritas_store::{
     EncodeJob, ErrorKind, Object, PromoteJob, RebalanceReport, Result, Status, promote, rebalance,
     scan,
 };
 use tempfile::TempDir;
 
-fn disks(count: usize) -> (TempDir, Vec<PathBuf>) {
-    let root = tempfile::tempdir().unwrap();
-    let disks: Vec<PathBuf> = (0..count).map(|disk| root.path().join(format!("d{disk}"))).collect();
-    disks.iter().for_each(|disk| fs::create_dir(disk).unwrap());
-    (root, disks)
-}
-
-fn job_to(spec: &str, disks: &[PathBuf]) -> EncodeJob {
-    EncodeJob { directories: disks.to_vec(), ..small_job(spec, &disks[0]) }
-}
-
-fn object_in(disks: &[PathBuf]) -> Object {
-    scan(disks).objects.remove(0)
-}
-
 fn level(disks: &[PathBuf]) -> Result<RebalanceReport> {
     rebalance(&object_in(disks), None, 2, &|_| {})
-}
-
-fn counts(disks: &[PathBuf]) -> Vec<usize> {
-    disks.iter().map(|disk| files(disk).len()).collect()
 }
 
 /// Returns all files by name, from all disks.

@@ -295,7 +295,7 @@ pub(crate) struct Spread<'a> {
     is_empty: bool,
     /// The domains that hold each part.
     holders: Vec<BTreeSet<usize>>,
-    /// The shards of which each domain holds a part.
+    /// For each domain, the shards that have a part in it.
     shards: Vec<BTreeSet<usize>>,
 }
 

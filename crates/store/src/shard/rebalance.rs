@@ -79,8 +79,9 @@ pub fn rebalance(
     Ok(RebalanceReport { moved, placement, warnings: warning.into_iter().collect() })
 }
 
-/// Tells how many folders could be lost if these files, of which each part has one, lay as level as
-/// can be in the folders that rebalancing would use; nothing if that is no more than `tolerance`.
+/// Returns the spread that rebalancing could reach, or `None` if it would not raise the number of
+/// folders that may be lost above `tolerance`. `files` has one file for each part. The result
+/// assumes that they are spread evenly over the folders that rebalancing would use.
 pub(super) fn better_spread<'p>(
     object: &Object,
     files: impl Iterator<Item = (usize, &'p Path)>,

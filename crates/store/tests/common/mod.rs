@@ -148,3 +148,26 @@ pub fn forge(shard: &mut [u8], start: usize, change: impl FnOnce(&mut [u8])) {
     let crc = crc64_nvme(&record[..length - 8]).to_le_bytes();
     record[length - 8..].copy_from_slice(&crc);
 }
+
+/// Creates a folder with `count` disks in it.
+pub fn disks(count: usize) -> (tempfile::TempDir, Vec<PathBuf>) {
+    let root = tempfile::tempdir().unwrap();
+    let disks: Vec<PathBuf> = (0..count).map(|disk| root.path().join(format!("d{disk}"))).collect();
+    disks.iter().for_each(|disk| fs::create_dir(disk).unwrap());
+    (root, disks)
+}
+
+/// Returns a job that spreads shards over disks.
+pub fn job_to(spec: &str, disks: &[PathBuf]) -> EncodeJob {
+    EncodeJob { directories: disks.to_vec(), ..small_job(spec, &disks[0]) }
+}
+
+/// Returns the first object found on disks.
+pub fn object_in(disks: &[PathBuf]) -> Object {
+    scan(disks).objects.remove(0)
+}
+
+/// Returns the number of files on each disk.
+pub fn counts(disks: &[PathBuf]) -> Vec<usize> {
+    disks.iter().map(|disk| files(disk).len()).collect()
+}
