@@ -8,11 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{check, content, counts, disks, files, get, job_to, kind, object_in, put};
-use paritas_store::{
-    EncodeJob, ErrorKind, Object, PromoteJob, RebalanceReport, Result, Status, promote, rebalance,
-    scan,
-};
-use tempfile::TempDir;
+use paritas_store::{ErrorKind, PromoteJob, RebalanceReport, Result, Status, promote, rebalance};
 
 fn level(disks: &[PathBuf]) -> Result<RebalanceReport> {
     rebalance(&object_in(disks), None, 2, &|_| {})
