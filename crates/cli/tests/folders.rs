@@ -78,7 +78,7 @@ fn folders_are_reported() {
     }
     let text = yard.command("verify", &[]).expect(exit::DONE).text();
     let [one, two] = [1, 2].map(|at: usize| yard.disks[at].to_str().unwrap().to_owned());
-    assert!(text.contains("not any folder may be lost, but "), "{text}");
+    assert!(text.contains("no folder may be lost, except "), "{text}");
     assert!(text.contains(&format!("{one} with {two}")), "{text}");
     // A single folder is the user's choice.
     let yard = Yard::new("4+2", 1, 1);

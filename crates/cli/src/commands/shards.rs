@@ -313,7 +313,7 @@ pub fn placement_text(placement: &Placement) -> Option<String> {
     let any = format!("{} of {count} folders may be lost", placement.tolerance_text());
     Some(match (placement.tolerance, sets.is_empty()) {
         (_, true) => any,
-        (0, false) => format!("not any folder may be lost, but {}, may", sets.join(", or ")),
+        (0, false) => format!("no folder may be lost, except {}", sets.join(", or ")),
         (_, false) => format!("{any}; also {}", sets.join(", or ")),
     })
 }

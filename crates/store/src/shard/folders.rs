@@ -245,14 +245,14 @@ impl Placement {
         (!is_one && self.tolerance < tolerance).then(|| {
             let likely = if code.graph().is_some() { "likely " } else { "" };
             format!(
-                "{} share the folder {}: {} of {} may be lost together, although {} tolerates the \
-                 loss of {likely}any {}",
-                counted(fullest.shards.len(), "shard"),
-                shown(&fullest.path),
+                "{} of {} may be lost, although {} tolerates the loss of {likely}any {}: the \
+                 fullest folder, {}, has {}",
                 self.tolerance_text(),
                 counted(self.folders.len(), "folder"),
                 code.spec(),
-                counted(tolerance, "shard")
+                counted(tolerance, "shard"),
+                shown(&fullest.path),
+                counted(fullest.shards.len(), "shard")
             )
         })
     }
