@@ -230,7 +230,7 @@ fn directories_are_filled_in_turn() {
     job.directories = directories.clone();
     let report = put(&job, &content(400));
     assert!(report.shards[4].starts_with(&directories[1]));
-    assert!(report.warnings[0].contains("2 shards share"), "{:?}", report.warnings);
+    assert!(report.warnings[0].contains("any 1 of 3 folders"), "{:?}", report.warnings);
 
     // A missing shard goes to the directory with the fewest shards.
     let original = fs::read(&report.shards[5]).unwrap();
