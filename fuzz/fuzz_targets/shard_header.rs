@@ -16,11 +16,11 @@ use std::sync::{Arc, LazyLock, Mutex};
 use crc_fast::{CrcAlgorithm, checksum};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use paritas::Code;
-use paritas_store::{
+use paritas_shards::{
     Attributes, DecodeTarget, DigestCheck, EncodeJob, Object, ObjectId, PromoteJob,
 };
 
-/// Magic number of the format, as in the essay `paritas_store::shard::format`.
+/// Magic number of the format, as in the essay `paritas_shards::shard::format`.
 const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";
 const END_MAGIC: [u8; 8] = *b"\x1a\n\rSTRP\x89";
 const PREFIX: usize = 16;
@@ -67,7 +67,7 @@ fn encoded(spec: &str, object: &[u8]) -> Vec<Vec<u8>> {
         threads: 1,
         ..EncodeJob::new(code, "a", vec![DIRECTORY.clone()])
     };
-    let report = paritas_store::encode(&job, object, &|_| {}).expect("a job that can be done");
+    let report = paritas_shards::encode(&job, object, &|_| {}).expect("a job that can be done");
     let added = promoted(&report.shards);
     let paths = [report.shards.first(), report.shards.last(), added.as_ref()];
     paths.into_iter().flatten().map(|path| fs::read(path).expect("is there")).collect()
@@ -75,10 +75,10 @@ fn encoded(spec: &str, object: &[u8]) -> Vec<Vec<u8>> {
 
 /// Promotes an object whose code has stages, and returns the first file that this adds.
 fn promoted(shards: &[PathBuf]) -> Option<PathBuf> {
-    let inventory = paritas_store::scan(shards);
+    let inventory = paritas_shards::scan(shards);
     let object = inventory.objects.first().filter(|object| object.stages() > 1)?;
     let job = PromoteJob { to: Vec::new(), sync: false, threads: 1 };
-    let report = paritas_store::promote(object, &job, &|_| {}).expect("a whole object");
+    let report = paritas_shards::promote(object, &job, &|_| {}).expect("a whole object");
     report.added.into_iter().next().map(|part| part.path)
 }
 
@@ -97,10 +97,10 @@ fn overwrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn check(path: &Path) {
-    let inventory = paritas_store::scan(&[path.to_owned()]);
+    let inventory = paritas_shards::scan(&[path.to_owned()]);
     assert_eq!(inventory.objects.len() + inventory.ignored.len(), 1);
     for object in &inventory.objects {
-        let verified = paritas_store::verify(object, 1, &|_| {}).expect("damage is no error");
+        let verified = paritas_shards::verify(object, 1, &|_| {}).expect("damage is no error");
         if let Some(bytes) = decoded(object) {
             assert_eq!(verified.digest, DigestCheck::Right);
             assert_eq!(object.length(), Some(bytes.len() as u64));
@@ -114,7 +114,7 @@ fn check(path: &Path) {
 fn decoded(object: &Object) -> Option<Vec<u8>> {
     let output = Output::default();
     let target = DecodeTarget::Writer(Box::new(output.clone()));
-    paritas_store::decode(object, target, 1, &|_| {}).ok()?;
+    paritas_shards::decode(object, target, 1, &|_| {}).ok()?;
     Some(output.0.lock().expect("no panic").clone())
 }
 

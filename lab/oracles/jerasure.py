@@ -6,7 +6,7 @@
 
 Without --write: vectors/jerasure.json must be what the library here makes, and crates/core/tests/jerasure.rs
 is run with the library, which then decodes what Paritas encoded and the other way round. So is
-crates/store/tests/foreign/jerasure.rs, which imports what Jerasure's encoder makes of files, and exports the
+crates/shards/tests/foreign/jerasure.rs, which imports what Jerasure's encoder makes of files, and exports the
 same. Without the library these tests still compare with the fixtures; they are part of `cargo test`.
 
 Installs the library with apt-get when run as root. Exits with 3, loudly, when it cannot be had.
@@ -131,7 +131,7 @@ def main() -> None:
     if json.loads(text)["cases"] != json.loads(FIXTURES.read_text())["cases"]:
         sys.exit(f"{FIXTURES} is not what this library makes; see `{sys.argv[0]} --write`")
     environment = {**os.environ, "PARITAS_JERASURE": str(PROGRAM)}
-    for tests in [["paritas", "--test", "jerasure"], ["paritas-store", "--test", "foreign", "jerasure::"]]:
+    for tests in [["paritas", "--test", "jerasure"], ["paritas-shards", "--test", "foreign", "jerasure::"]]:
         command = ["cargo", "test", "--quiet", "-p", *tests, "--", "--nocapture"]
         status = subprocess.run(command, cwd=ROOT, env=environment).returncode
         if status:

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use paritas::{KernelChoice, Machine, Objective, Order, Pass, Spec, Split};
-use paritas_store::foreign::Format;
+use paritas_shards::foreign::Format;
 
 const EXIT_CODES: &str = "\
 Exit codes:

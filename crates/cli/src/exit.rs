@@ -155,9 +155,9 @@ impl From<paritas_tune::Error> for Failure {
     }
 }
 
-impl From<paritas_store::Error> for Failure {
-    fn from(error: paritas_store::Error) -> Self {
-        use paritas_store::ErrorKind;
+impl From<paritas_shards::Error> for Failure {
+    fn from(error: paritas_shards::Error) -> Self {
+        use paritas_shards::ErrorKind;
         let exit = match error.kind() {
             ErrorKind::Parameters | ErrorKind::Exists | ErrorKind::Ambiguous => Exit::Arguments,
             ErrorKind::NotRecognised => Exit::NotRecognised,

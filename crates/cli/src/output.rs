@@ -11,7 +11,7 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
-pub use paritas_store::{counted, shown};
+pub use paritas_shards::{counted, shown};
 
 use crate::args::{Args, Command};
 use crate::exit::{Exit, Failure};

@@ -15,7 +15,7 @@ use std::thread;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use paritas::Code;
-use paritas_store::{EncodeJob, encode};
+use paritas_shards::{EncodeJob, encode};
 
 use common::{Chance, exit, finish, names as names_of, paritas, run, say, wait};
 

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! [`Codec`] does this for any code ([`FAMILIES`]), over the caller's memory, in calls from a
-//! kilobyte to a gigabyte. The crate `paritas-store` handles files with checksums. The library has
+//! kilobyte to a gigabyte. The crate `paritas-shards` handles files with checksums. The library has
 //! three concepts:
 //!
 //! - A **code** is a generator matrix over GF(2) and a placement of its cells on nodes ([`Code`]).

@@ -1,7 +1,7 @@
 //! `paritas codes`: lists the families, or describes one code.
 
 use paritas::{CellId, Code, FAMILIES, Family, Promotion, Role, Spec};
-use paritas_store::ReceptionReport;
+use paritas_shards::ReceptionReport;
 use serde_json::{Map, Value, json};
 
 use crate::args::Codes;

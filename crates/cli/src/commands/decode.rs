@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, is_separator};
 
-use paritas_store::{DecodeTarget, Inventory, Object, Preserve, ShardState, decode};
+use paritas_shards::{DecodeTarget, Inventory, Object, Preserve, ShardState, decode};
 use serde_json::json;
 
 use crate::args::Decode;

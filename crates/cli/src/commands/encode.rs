@@ -6,7 +6,7 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use paritas::Code;
-use paritas_store::{Attributes, EncodeJob, EncodeReport, Expectation, leftovers_of};
+use paritas_shards::{Attributes, EncodeJob, EncodeReport, Expectation, leftovers_of};
 use serde_json::{Value, json};
 
 use crate::args::Encode;
@@ -188,7 +188,7 @@ fn name(args: &Encode) -> Result<OsString, Failure> {
     })
 }
 
-/// Refuses names that mean a folder, or nothing. The store refuses whatever else is no name.
+/// Refuses names that mean a folder, or nothing. The library refuses whatever else is no name.
 fn expect_name(name: &OsStr) -> Result<(), Failure> {
     match ["", ".", ".."].iter().any(|other| name == *other) {
         true => Err(Failure::arguments(format!(

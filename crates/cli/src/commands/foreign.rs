@@ -2,8 +2,8 @@
 //! fragments.
 
 use paritas::Code;
-use paritas_store::foreign::{self, ExportJob, Hints};
-use paritas_store::{EncodeJob, Object};
+use paritas_shards::foreign::{self, ExportJob, Hints};
+use paritas_shards::{EncodeJob, Object};
 use serde_json::{Value, json};
 
 use crate::args::{Export, FormatName, Import};

@@ -1,6 +1,6 @@
 //! `paritas info`: shows what shards say about themselves.
 
-use paritas_store::{Object, Part, Placement, ReceptionReport, ShardFile, Timestamp};
+use paritas_shards::{Object, Part, Placement, ReceptionReport, ShardFile, Timestamp};
 use serde_json::{Value, json};
 
 use crate::args::Info;

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use paritas_store::{Leftover, LeftoverState};
+use paritas_shards::{Leftover, LeftoverState};
 use serde_json::json;
 
 use crate::exit::Failure;

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::time::Instant;
 
-use paritas_store::{Leftover, Object, Wreck};
+use paritas_shards::{Leftover, Object, Wreck};
 use serde_json::json;
 
 use crate::args::Search;

@@ -1,6 +1,6 @@
 //! `paritas promote`: adds the parity of a later stage, computed from part of what is stored.
 
-use paritas_store::{Object, PromoteJob, PromoteReport, promote};
+use paritas_shards::{Object, PromoteJob, PromoteReport, promote};
 use serde_json::{Value, json};
 
 use crate::args::Promote;

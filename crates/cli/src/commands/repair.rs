@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use paritas_store::{
+use paritas_shards::{
     AsideFile, DigestCheck, MovedShard, Object, RebalanceReport, RepairJob, RepairReport,
     ShardReport, ShardState, rebalance, repair, scan_with,
 };

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use paritas::Code;
-use paritas_store::{
+use paritas_shards::{
     AsideFile, ErrorKind, FileReport, Ignored, Inventory, Object, Placement, ReceptionReport,
     ShardReport, ShardState, Wreck, reception_key, scan_with,
 };
@@ -352,7 +352,7 @@ pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport
     if let Some(known) = memory.as_ref().and_then(|memory| memory.recall(&name)) {
         return Ok(Some(known));
     }
-    let report = paritas_store::reception(code, shards)?;
+    let report = paritas_shards::reception(code, shards)?;
     if let (Some(memory), Some(report)) = (memory, &report) {
         // If it cannot be remembered, it is simulated again next time.
         let _ = memory.remember(&name, report);

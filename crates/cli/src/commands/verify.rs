@@ -1,6 +1,6 @@
 //! `paritas verify`: reads and checks every block of every shard.
 
-use paritas_store::{DigestCheck, Object, Status, VerifyReport, WrongLane, verify, verify_deep};
+use paritas_shards::{DigestCheck, Object, Status, VerifyReport, WrongLane, verify, verify_deep};
 use serde_json::{Value, json};
 
 use crate::args::Verify;

@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use paritas::Code;
-use paritas_store::{EncodeJob, encode};
+use paritas_shards::{EncodeJob, encode};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -1,0 +1,256 @@
+//! Decoding: from shard files to the object, as a file or into a pipe.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, IoSlice, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Progress;
+use crate::attributes::{Access, PERMISSIONS};
+use crate::crew::Crew;
+use crate::error::{Error, Result};
+use crate::format::{Digest, ObjectId};
+use crate::object::Object;
+use crate::place::{NewFile, Pending, Replace, commit};
+use crate::segment::Segment;
+use crate::shown::shown;
+use crate::sources::{Depth, FileReport, Sources};
+
+/// The destination of a decoded object.
+pub enum DecodeTarget {
+    /// A file, which appears under its name once it is complete and has the right digest. If the
+    /// path is not a regular file, such as `/dev/null`, it is written to directly.
+    File {
+        /// The path.
+        path: PathBuf,
+        /// Whether an existing file is replaced.
+        force: bool,
+        /// Whether the file is synced to the disk before it gets its name.
+        sync: bool,
+        /// The part of the stored mode and time that the file gets.
+        preserve: Preserve,
+    },
+    /// A pipe or another stream. If the digest turns out wrong at the end, the bytes have been
+    /// written already.
+    Writer(Box<dyn Write + Send>),
+}
+
+impl DecodeTarget {
+    /// Creates a file target with the usual settings: existing files stay, the new one is synced,
+    /// and mode and time are restored.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        let preserve = Preserve::default();
+        Self::File { path: path.into(), force: false, sync: true, preserve }
+    }
+}
+
+/// The part of the source's mode and time that a decoded file gets, if these are stored. If it gets
+/// a mode, only its owner can open it until it is complete.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Preserve {
+    /// Neither: the file is like any new file.
+    Nothing,
+    /// The permissions and the time.
+    #[default]
+    Usual,
+    /// The permissions, the time, and the set-user-ID, set-group-ID and sticky bits.
+    Special,
+}
+
+impl Preserve {
+    fn access(self, object: &Object) -> Access {
+        match self {
+            Self::Nothing => Access::USUAL,
+            Self::Usual => {
+                let permissions = object.mode().map(|mode| mode & PERMISSIONS);
+                Access::of_decoded(permissions, object.modified())
+            }
+            Self::Special => Access::of_decoded(object.mode(), object.modified()),
+        }
+    }
+}
+
+impl std::fmt::Debug for DecodeTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File { path, .. } => write!(f, "File({})", shown(path)),
+            Self::Writer(_) => f.write_str("Writer"),
+        }
+    }
+}
+
+/// The result of decoding.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct DecodeReport {
+    /// The object's id.
+    pub object: ObjectId,
+    /// Its length in bytes.
+    pub length: u64,
+    /// Its digest, which the decoded bytes have.
+    pub digest: Digest,
+    /// The indices of shards without a file.
+    pub missing: Vec<usize>,
+    /// The files in which damage was found. Parts that were not needed have not been read.
+    pub damaged: Vec<FileReport>,
+}
+
+/// Decodes an object. `progress` gets the number of the object's bytes as they are done.
+///
+/// # Errors
+/// If more is lost than can be recovered ([`crate::ErrorKind::TooFewShards`]), if the bytes differ
+/// from those that were encoded ([`crate::ErrorKind::DigestMismatch`]), if the target exists and
+/// must not be replaced ([`crate::ErrorKind::Exists`]), or if reading or writing fails
+/// ([`crate::ErrorKind::Io`]). The last kind is also used if the missing bytes may be in files that
+/// could not be opened.
+pub fn decode(
+    object: &Object,
+    target: DecodeTarget,
+    threads: usize,
+    progress: Progress<'_>,
+) -> Result<DecodeReport> {
+    let sources = Sources::open(object, 1)?;
+    let target = Target::open(target, object)?;
+    let (file, stream, sync) = match target {
+        Target::File(file, sync) => (Some(file), None, sync),
+        Target::Stream(stream) => (None, Some(stream), false),
+    };
+    let ordered = Ordered { hasher: blake3::Hasher::new(), stream };
+    let next = AtomicU64::new(0);
+    let ordered = Crew::run(sources.threads(threads), ordered, |crew| {
+        work(crew, &sources, &next, file.as_ref(), progress)
+    })?;
+    let digest = ordered.finish()?;
+    check_digest(object, digest)?;
+    file.map_or(Ok(Vec::new()), |file| commit(vec![file], sync))?;
+    Ok(DecodeReport {
+        object: object.id(),
+        length: object.length().unwrap_or(0),
+        digest,
+        missing: object.missing(),
+        damaged: sources.damaged(),
+    })
+}
+
+/// The work that follows the order of the object: hashing, and writing to a stream.
+struct Ordered {
+    hasher: blake3::Hasher,
+    stream: Option<Box<dyn Write + Send>>,
+}
+
+impl Ordered {
+    fn take(&mut self, data: &[&[u8]]) -> Result<()> {
+        for lane in data {
+            self.hasher.update(lane);
+            self.stream.as_mut().map_or(Ok(()), |s| s.write_all(lane)).map_err(cannot_write)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Digest> {
+        self.stream.as_mut().map_or(Ok(()), |stream| stream.flush()).map_err(cannot_write)?;
+        Ok(Digest::new(self.hasher.finalize().into()))
+    }
+}
+
+fn cannot_write(error: io::Error) -> Error {
+    Error::stream("writing the output", error)
+}
+
+fn work(
+    crew: &Crew<Ordered>,
+    sources: &Sources<'_>,
+    next: &AtomicU64,
+    file: Option<&Pending>,
+    progress: Progress<'_>,
+) -> Result<()> {
+    let mut segment = Segment::new(sources.geometry)?;
+    while !crew.is_stopped() {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= sources.extent.count() {
+            break;
+        }
+        sources.load(&mut segment, number, Depth::Enough)?;
+        segment.compute_data()?;
+        let range = sources.extent.range(number);
+        let data = segment.data((range.end - range.start) as usize);
+        if let Some(file) = file {
+            let mut slices: Vec<_> = data.iter().map(|lane| IoSlice::new(lane)).collect();
+            file.write_at(&mut slices, range.start)?;
+        }
+        crew.in_turn(number, |ordered| ordered.take(&data))?;
+        progress(range.end - range.start);
+    }
+    Ok(())
+}
+
+/// Refuses a digest that differs from the one that the shards state.
+pub(crate) fn check_digest(object: &Object, digest: Digest) -> Result<()> {
+    match object.digest() {
+        Some(stated) if stated != digest => Err(Error::digest(format!(
+            "{}: all blocks that were read are intact, but the object's digest must be {stated}, as \
+             its shards state; got {digest}",
+            object.label()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a target, without links, that is one of the files which hold the object.
+fn expect_no_shard(target: &Path, object: &Object) -> Result<()> {
+    let mut files = object.parts.iter().flatten();
+    match files.any(|file| fs::canonicalize(file.path()).is_ok_and(|path| path == target)) {
+        true => Err(Error::exists(format!(
+            "{} holds a shard of {}; decode to another file",
+            shown(target),
+            object.label()
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// An open target.
+enum Target {
+    File(Pending, bool),
+    Stream(Box<dyn Write + Send>),
+}
+
+impl Target {
+    fn open(target: DecodeTarget, object: &Object) -> Result<Self> {
+        let (path, force, sync, preserve) = match target {
+            DecodeTarget::Writer(stream) => return Ok(Self::Stream(stream)),
+            DecodeTarget::File { path, force, sync, preserve } => (path, force, sync, preserve),
+        };
+        let create = |target| {
+            let replace = if force { Replace::Always } else { Replace::Never };
+            let access = preserve.access(object);
+            Ok(Self::File(Pending::create(NewFile { target, replace, access })?, sync))
+        };
+        match fs::metadata(&path) {
+            Ok(found) if found.is_dir() => {
+                Err(Error::exists(format!("{} is a directory", shown(&path))))
+            }
+            Ok(found) if !found.is_file() => Self::open_stream(&path),
+            Ok(_) if !force => {
+                Err(Error::exists(format!("{} exists; --force replaces it", shown(&path))))
+            }
+            // The target of a link is replaced, not the link.
+            Ok(_) => {
+                let path = fs::canonicalize(&path)
+                    .map_err(|error| Error::io("resolving", &path, &error))?;
+                expect_no_shard(&path, object)?;
+                create(path)
+            }
+            Err(_) if path.file_name().is_none() => {
+                Err(Error::parameters(format!("{} must be the name of a file", shown(&path))))
+            }
+            Err(_) => create(path),
+        }
+    }
+
+    fn open_stream(path: &Path) -> Result<Self> {
+        let file = OpenOptions::new().write(true).open(path);
+        file.map(|file| Self::Stream(Box::new(file)))
+            .map_err(|error| Error::io("opening", path, &error))
+    }
+}

@@ -1,0 +1,432 @@
+//! Folders as failure domains. A folder stands for a disk or a machine, whose content is lost
+//! together. The places of an object's shards decide which folders may be lost.
+//!
+//! If a folder was given to the scan, it is one domain together with everything below it. Any other
+//! file's domain is the folder that it is in. Two paths that lead to the same folder are one
+//! domain.
+//!
+//! Whether a set of folders may be lost is decided from the remaining shards. If few enough shards
+//! are gone, the code's tolerance gives the answer. Otherwise the equations of the remaining cells
+//! do, which is exact for every code, including the graph of an LT code. The fullest folders are
+//! tried first; if any k shards are enough, theirs is the only loss to try. For other codes there
+//! may be too many sets to try all. Then the answer is only likely, and is marked so.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use paritas::erasure::combinations;
+
+use crate::geometry::Geometry;
+use crate::leftovers::without_copies;
+use crate::object::{Inventory, Object};
+use crate::place::directory_of;
+use crate::rateless;
+use crate::rebalance::better_spread;
+use crate::shown::{counted, shown};
+use crate::system::{FileId, file_id};
+
+/// The largest number of folders for which all sets are tried, to list those that may be lost
+/// together: the list has at most 20 sets.
+const FEW_FOLDERS: usize = 6;
+
+/// Lower and upper limit of the number of sets of folders that are tried for each size.
+const TRIALS: (usize, usize) = (64, 4096);
+
+/// Number of cells that are examined in all trials of one size together, which takes a second at
+/// most.
+const TRIED_CELLS: usize = 1 << 19;
+
+/// The folder that a new file system contains.
+const LOST_AND_FOUND: &str = "lost+found";
+
+/// The folders that may be lost together, and the intact shards in each folder now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Placement {
+    /// The folders that hold intact shards, in the order of the shards.
+    pub folders: Vec<FolderShards>,
+    /// Number of folders that may be lost, whichever they are. 0 also means that too much is lost
+    /// already.
+    pub tolerance: usize,
+    /// Whether [`Self::tolerance`] is certain. If there are too many sets of folders to try all, it
+    /// is the result of trying some.
+    pub is_certain: bool,
+    /// The largest sets of folders that may be lost together, as indices into [`Self::folders`].
+    /// `None` if there are more than a few folders.
+    pub losable: Option<Vec<Vec<usize>>>,
+    /// What rebalancing over the folders that the scan was given would make of it; nothing where no
+    /// more of them could be lost than now, and where a shard is missing, so that repair comes
+    /// first.
+    pub better: Option<BetterSpread>,
+}
+
+/// A spread that is better than the present one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BetterSpread {
+    /// The folders that shards would be in.
+    pub folders: Vec<PathBuf>,
+    /// Any this many of the folders could be lost together.
+    pub tolerance: usize,
+    /// Whether [`Self::tolerance`] is certain.
+    pub is_certain: bool,
+}
+
+/// A folder and the shards of one object in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FolderShards {
+    /// The folder.
+    pub path: PathBuf,
+    /// The indices of the shards that have an intact part there, ascending.
+    pub shards: Vec<usize>,
+}
+
+/// A folder that a scan was given.
+#[derive(Debug, Clone)]
+pub(crate) struct GivenFolder {
+    pub path: PathBuf,
+    canonical: PathBuf,
+    /// Whether the folder is empty, like that of a disk that was replaced.
+    pub is_empty: bool,
+}
+
+impl GivenFolder {
+    /// Looks at a path. Returns `None` unless it is a folder that can be read.
+    pub fn look(path: &Path) -> Option<Self> {
+        let names = fs::read_dir(path).ok()?.filter_map(|entry| Some(entry.ok()?.file_name()));
+        let is_empty = names.into_iter().all(|name| name == LOST_AND_FOUND);
+        Some(Self { path: path.to_owned(), canonical: fs::canonicalize(path).ok()?, is_empty })
+    }
+
+    /// A folder that does not exist.
+    pub fn absent(path: &Path) -> Self {
+        Self { path: path.to_owned(), canonical: path.to_owned(), is_empty: true }
+    }
+}
+
+/// A numbering of domains, in the order in which they are met.
+#[derive(Debug)]
+pub(crate) struct Domains<'a> {
+    given: &'a [GivenFolder],
+    known: Vec<(Option<FileId>, PathBuf)>,
+}
+
+impl<'a> Domains<'a> {
+    pub fn new(given: &'a [GivenFolder]) -> Self {
+        Self { given, known: Vec::new() }
+    }
+
+    /// Returns the number of the domain that a file is in.
+    pub fn of_file(&mut self, file: &Path) -> usize {
+        let holds = |folder: &&GivenFolder| {
+            file.starts_with(&folder.path) || file.starts_with(&folder.canonical)
+        };
+        let given = self.given.iter().filter(holds);
+        let nearest = given.max_by_key(|folder| folder.canonical.components().count());
+        self.of_folder(nearest.map_or_else(|| directory_of(file), |folder| &folder.path))
+    }
+
+    /// Returns the number of a folder.
+    pub fn of_folder(&mut self, folder: &Path) -> usize {
+        let id = file_id(folder);
+        let is_same = |(known_id, known): &(Option<FileId>, PathBuf)| match id {
+            Some(_) => *known_id == id,
+            None => known == folder,
+        };
+        self.known.iter().position(is_same).unwrap_or_else(|| {
+            self.known.push((id, folder.to_owned()));
+            self.known.len() - 1
+        })
+    }
+
+    /// Returns the folders that were met, by number.
+    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.known.iter().map(|(_, path)| path)
+    }
+}
+
+impl Inventory {
+    /// Counts those of some folders that do not exist as empty folders that were given to the scan.
+    /// They are made when a shard is to go there.
+    pub fn offer(&mut self, folders: &[PathBuf]) {
+        let absent = folders.iter().filter(|folder| folder.symlink_metadata().is_err());
+        let absent: Vec<GivenFolder> = absent.map(|folder| GivenFolder::absent(folder)).collect();
+        if absent.is_empty() {
+            return;
+        }
+        for object in &mut self.objects {
+            object.given = object.given.iter().chain(&absent).cloned().collect();
+        }
+    }
+}
+
+impl Object {
+    /// Returns the folders that were searched, and those that hold files of the object. These are
+    /// the places in which to look for its files later.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let given = self.given.iter().map(|folder| folder.path.as_path());
+        let files = self.parts.iter().flatten();
+        let mut folders = Vec::new();
+        for folder in given.chain(files.map(|file| directory_of(file.path()))) {
+            if !folders.iter().any(|known| known == folder) {
+                folders.push(folder.to_owned());
+            }
+        }
+        folders
+    }
+
+    /// Returns which folders may be lost, judging by the files that look whole. Their blocks are
+    /// not read.
+    pub fn placement(&self) -> Placement {
+        self.placement_of(self.stage(), self.whole_files())
+    }
+
+    /// Returns [`Self::placement`] with part `part` in one more file.
+    pub(crate) fn placement_with(&self, part: usize, file: &Path) -> Placement {
+        self.placement_of(self.stage(), self.whole_files().chain([(part, file)]))
+    }
+
+    /// Returns the files that look whole, by part.
+    pub(crate) fn whole_files(&self) -> impl Iterator<Item = (usize, &Path)> {
+        self.parts().iter().enumerate().flat_map(move |(part, files)| {
+            let whole = files.iter().filter(move |file| self.flaws(part, file).is_empty());
+            whole.map(move |file| (part, file.path()))
+        })
+    }
+
+    /// Returns which folders may be lost in a stage, if `files` are the intact files, each with its
+    /// part.
+    pub(crate) fn placement_of<'p>(
+        &self,
+        stage: u8,
+        files: impl Iterator<Item = (usize, &'p Path)>,
+    ) -> Placement {
+        let mut domains = Domains::new(&self.given);
+        let files = without_copies(files);
+        let places = files.iter().map(|&(part, file)| (part, domains.of_file(file)));
+        let places = places.collect::<Vec<_>>();
+        let is_empty = self.length() == Some(0);
+        let spread = Spread::new(&self.geometry, stage, is_empty, &places);
+        let mut placement = spread.placement(&domains);
+        if stage == self.stage() && spread.holders.iter().all(|holders| !holders.is_empty()) {
+            placement.better = better_spread(self, files.into_iter(), placement.tolerance);
+        }
+        placement
+    }
+}
+
+/// Returns which folders may be lost of an object that was just encoded into `files`.
+pub(crate) fn encoded_placement(geometry: &Geometry, length: u64, files: &[PathBuf]) -> Placement {
+    let mut domains = Domains::new(&[]);
+    let place = |(part, file): (usize, &PathBuf)| (part, domains.of_file(file));
+    let files = files.iter().enumerate().map(place).collect::<Vec<_>>();
+    Spread::new(geometry, 1, length == 0, &files).placement(&domains)
+}
+
+impl Placement {
+    /// Returns a warning if fewer folders may be lost than shards (for an LT code, if no folder may
+    /// be lost). The object must lie in several folders, or in one although `wanted` asks for more.
+    pub(crate) fn warning(&self, geometry: &Geometry, stage: u8, wanted: usize) -> Option<String> {
+        let code = geometry.code();
+        let is_one = self.folders.len().max(wanted) < 2;
+        let fullest = self.folders.iter().max_by_key(|folder| folder.shards.len())?;
+        let tolerance = match code.graph() {
+            // The number of shards that may be lost takes trials, which are not worth it if a
+            // folder may be lost.
+            Some(graph) if !is_one && self.tolerance == 0 => {
+                let all: Vec<usize> = (0..graph.blocks()).collect();
+                rateless::tolerance(graph, code.node_count(), &all)
+            }
+            Some(_) => 0,
+            None => geometry.tolerance(stage),
+        };
+        (!is_one && self.tolerance < tolerance).then(|| {
+            let likely = if code.graph().is_some() { "likely " } else { "" };
+            format!(
+                "{} of {} may be lost, although {} tolerates the loss of {likely}any {}: the \
+                 fullest folder, {}, has {}",
+                self.tolerance_text(),
+                counted(self.folders.len(), "folder"),
+                code.spec(),
+                counted(tolerance, "shard"),
+                shown(&fullest.path),
+                counted(fullest.shards.len(), "shard")
+            )
+        })
+    }
+
+    /// Returns how many folders may be lost, in words that precede "of 3 folders may be lost".
+    pub fn tolerance_text(&self) -> String {
+        tolerance_text(self.tolerance, self.is_certain)
+    }
+}
+
+impl BetterSpread {
+    /// How many folders could be lost, as [`Placement::tolerance_text`] says it.
+    pub fn tolerance_text(&self) -> String {
+        tolerance_text(self.tolerance, self.is_certain)
+    }
+}
+
+fn tolerance_text(tolerance: usize, is_certain: bool) -> String {
+    match (tolerance, is_certain) {
+        (0, true) => "none".to_owned(),
+        (0, false) => "likely none".to_owned(),
+        (count, true) => format!("any {count}"),
+        (count, false) => format!("likely any {count}"),
+    }
+}
+
+/// The result of trying sets of folders.
+enum Trial {
+    AllSurvive,
+    /// All tried sets survive, but there are more sets.
+    TriedSurvive,
+    SomeFail,
+}
+
+/// The domains that hold the parts of an object, by number of the domain.
+pub(crate) struct Spread<'a> {
+    geometry: &'a Geometry,
+    stage: u8,
+    /// Whether the object has no bytes, so that any shard is enough.
+    is_empty: bool,
+    /// The domains that hold each part.
+    holders: Vec<BTreeSet<usize>>,
+    /// For each domain, the shards that have a part in it.
+    shards: Vec<BTreeSet<usize>>,
+}
+
+impl<'a> Spread<'a> {
+    /// Creates the spread of `files`: pairs of a part, and the domain of a file of it.
+    pub fn new(
+        geometry: &'a Geometry,
+        stage: u8,
+        is_empty: bool,
+        files: &[(usize, usize)],
+    ) -> Self {
+        let count = files.iter().map(|&(_, domain)| domain + 1).max().unwrap_or(0);
+        let mut shards = vec![BTreeSet::new(); count];
+        let mut holders = vec![BTreeSet::new(); geometry.parts_until(stage)];
+        for &(part, domain) in files {
+            shards[domain].insert(geometry.part(part).shard);
+            holders[part].insert(domain);
+        }
+        Self { geometry, stage, is_empty, holders, shards }
+    }
+
+    fn placement(&self, domains: &Domains<'_>) -> Placement {
+        let folders = domains.paths().zip(&self.shards);
+        let folders = folders.map(|(path, shards)| FolderShards {
+            path: path.clone(),
+            shards: shards.iter().copied().collect(),
+        });
+        let (tolerance, is_certain) = self.tolerance();
+        let losable = self.losable();
+        Placement { folders: folders.collect(), tolerance, is_certain, losable, better: None }
+    }
+
+    /// Returns how many domains may be lost, whichever they are, and whether that is certain.
+    pub fn tolerance(&self) -> (usize, bool) {
+        let mut is_certain = true;
+        for count in 1..=self.shards.len() {
+            match self.try_losses_of(count) {
+                Trial::AllSurvive => {}
+                Trial::TriedSurvive => is_certain = false,
+                Trial::SomeFail => return (count - 1, is_certain),
+            }
+        }
+        (0, is_certain)
+    }
+
+    /// Tries losses of `count` domains, the fullest first.
+    fn try_losses_of(&self, count: usize) -> Trial {
+        let fullest = self.fullest_first();
+        let worst = &fullest[..count];
+        if !self.survives(worst) {
+            return Trial::SomeFail;
+        }
+        // No other set of `count` domains holds more shards.
+        let most: usize = worst.iter().map(|&domain| self.shards[domain].len()).sum();
+        if self.is_within_tolerance(&self.holders_without(&[]), most) {
+            return Trial::AllSurvive;
+        }
+        let mut sets = combinations(fullest.len(), count);
+        let mut tried = sets.by_ref().take(self.trials());
+        if tried.any(|set| !self.survives(&set.iter().map(|&at| fullest[at]).collect::<Vec<_>>())) {
+            return Trial::SomeFail;
+        }
+        if sets.next().is_some() { Trial::TriedSurvive } else { Trial::AllSurvive }
+    }
+
+    fn fullest_first(&self) -> Vec<usize> {
+        let mut domains: Vec<usize> = (0..self.shards.len()).collect();
+        domains.sort_by_key(|&domain| std::cmp::Reverse(self.shards[domain].len()));
+        domains
+    }
+
+    fn trials(&self) -> usize {
+        match self.geometry.code().graph() {
+            Some(graph) => rateless::trials(graph),
+            None => (TRIED_CELLS / self.geometry.code().cell_count()).clamp(TRIALS.0, TRIALS.1),
+        }
+    }
+
+    /// Returns the largest sets of domains that may be lost, if there are few domains.
+    fn losable(&self) -> Option<Vec<Vec<usize>>> {
+        let count = self.shards.len();
+        if count > FEW_FOLDERS || 1 << count > self.trials() {
+            return None;
+        }
+        let mut largest: Vec<Vec<usize>> = Vec::new();
+        for set in (1..=count).rev().flat_map(|size| combinations(count, size)) {
+            let is_part = largest.iter().any(|known| set.iter().all(|at| known.contains(at)));
+            if !is_part && self.survives(&set) {
+                largest.push(set);
+            }
+        }
+        Some(largest)
+    }
+
+    /// Returns, for each part, whether it is still there without the domains in `lost`.
+    fn holders_without(&self, lost: &[usize]) -> Vec<bool> {
+        let is_left = |holders: &BTreeSet<usize>| holders.iter().any(|at| !lost.contains(at));
+        self.holders.iter().map(is_left).collect()
+    }
+
+    /// Whether the object survives the loss of these domains.
+    fn survives(&self, lost: &[usize]) -> bool {
+        let left = self.holders_without(lost);
+        if !left.contains(&true) {
+            return false;
+        }
+        self.is_empty || self.is_within_tolerance(&left, 0) || self.is_solvable(&left)
+    }
+
+    /// Whether, in any stage so far, the code tolerates the loss of `more` shards besides those
+    /// whose parts are not in `left`.
+    fn is_within_tolerance(&self, left: &[bool], more: usize) -> bool {
+        if self.geometry.code().graph().is_some() {
+            return false;
+        }
+        (1..=self.stage).any(|stage| {
+            let parts = 0..self.geometry.parts_until(stage);
+            let gone = parts.filter(|&part| !left[part]);
+            let gone: BTreeSet<usize> = gone.map(|part| self.geometry.part(part).shard).collect();
+            gone.len() + more <= self.geometry.tolerance(stage)
+        })
+    }
+
+    fn is_solvable(&self, left: &[bool]) -> bool {
+        let parts = (0..left.len()).filter(|&part| left[part]);
+        match self.geometry.code().graph() {
+            Some(graph) => {
+                let buffers = parts.flat_map(|part| self.geometry.part_buffers(part));
+                rateless::is_enough(graph, &self.geometry.lt_blocks(buffers))
+            }
+            None => self.geometry.is_solvable(&self.geometry.buffers_in(parts)),
+        }
+    }
+}

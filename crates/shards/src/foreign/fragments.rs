@@ -1,0 +1,296 @@
+//! Fragments on disk as one source: the file's bytes in order, with missing ones computed.
+//!
+//! Other tools' fragments carry no checksums, but they can be compared: k fragments determine all
+//! others. Among k + 1 fragments a contradiction shows that one is damaged ([`Fragments::check`]).
+//! Among k + 2 it also shows which one: the fragment without which all others agree.
+
+use std::fs::File;
+use std::io::{self, IoSliceMut, Read};
+use std::ops::Range;
+use std::path::PathBuf;
+
+use paritas::{Buffer, Codec, NodeId};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::foreign::layout::{Layout, Run};
+use crate::positional::read_at;
+use crate::shown::shown;
+
+/// Number of bytes of a fragment that are handled at once, unless a strip is longer: enough for a
+/// system call, and little enough for the cache.
+const CHUNK: usize = 64 << 10;
+
+/// Returns the number of bytes of a fragment that are handled at once: whole strips, as codecs
+/// require.
+pub(crate) fn chunk(codec: &Codec) -> usize {
+    CHUNK.next_multiple_of(codec.strip())
+}
+
+/// One fragment's file.
+#[derive(Debug)]
+pub(crate) struct Fragment {
+    pub path: PathBuf,
+    pub file: File,
+}
+
+/// The fragments of one file.
+#[derive(Debug)]
+pub(crate) struct Fragments {
+    codec: Codec,
+    layout: Layout,
+    /// Number of bytes before a fragment's payload.
+    header: u64,
+    /// The fragments at hand, by number.
+    files: Vec<Option<Fragment>>,
+    /// The numbers of k fragments at hand, from which the others are computed.
+    basis: Vec<usize>,
+}
+
+/// A place where fragments disagree.
+struct Contradiction {
+    /// The range of bytes of the strip that the contradiction is in.
+    strip: Range<u64>,
+    /// The fragment that differs from what the basis gives.
+    number: usize,
+    byte: u64,
+}
+
+impl Fragments {
+    /// Creates the source of a file whose fragments are `files`, by number.
+    ///
+    /// # Errors
+    /// If fewer than k fragments are at hand ([`ErrorKind::TooFewShards`]), or if one has a wrong
+    /// length ([`ErrorKind::Parameters`]).
+    pub fn new(
+        codec: Codec,
+        layout: Layout,
+        header: u64,
+        files: Vec<Option<Fragment>>,
+    ) -> Result<Self> {
+        let mut fragments = Self { codec, layout, header, files, basis: Vec::new() };
+        let at_hand = fragments.at_hand();
+        if at_hand.len() < layout.k {
+            return Err(Error::too_few(format!(
+                "{} of {} fragments are at hand; {} needs {}",
+                at_hand.len(),
+                fragments.files.len(),
+                fragments.codec.code().spec(),
+                layout.k
+            )));
+        }
+        at_hand.iter().try_for_each(|&number| fragments.expect_length(number))?;
+        fragments.basis = at_hand[..layout.k].to_vec();
+        Ok(fragments)
+    }
+
+    fn at_hand(&self) -> Vec<usize> {
+        (0..self.files.len()).filter(|&number| self.files[number].is_some()).collect()
+    }
+
+    /// Returns the numbers of the fragments that are missing.
+    pub fn missing(&self) -> Vec<usize> {
+        (0..self.files.len()).filter(|&number| self.files[number].is_none()).collect()
+    }
+
+    fn expect_length(&self, number: usize) -> Result<()> {
+        let Some(Fragment { path, file }) = &self.files[number] else { return Ok(()) };
+        let found = file.metadata().map_err(|error| Error::io("reading", path, &error))?.len();
+        let expected = self.header + self.layout.fragment_length(number);
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::parameters(format!(
+            "{} has {found} bytes, but fragment {number} of a file of {} bytes has {expected}; \
+             leave it out if it is damaged",
+            shown(path),
+            self.layout.length
+        )))
+    }
+
+    /// Computes all fragments at hand from k of them, and compares.
+    ///
+    /// # Errors
+    /// If they disagree ([`ErrorKind::DigestMismatch`]). The message names the damaged fragment, if
+    /// it is known.
+    pub fn check(&self) -> Result<()> {
+        match self.contradiction(None, self.whole()).map_err(|error| unread(&error))? {
+            None => Ok(()),
+            Some(found) => {
+                let verdict = self.verdict(&found).map_err(|error| unread(&error))?;
+                let (Contradiction { number, byte, .. }, basis) = (found, listed(&self.basis));
+                Err(Error::digest(format!(
+                    "byte {byte} of fragment {number} contradicts fragments {basis}: {verdict}"
+                )))
+            }
+        }
+    }
+
+    fn whole(&self) -> Range<u64> {
+        0..self.layout.parity_length()
+    }
+
+    /// Describes which fragment is to blame for the first contradiction, if that can be told.
+    fn verdict(&self, first: &Contradiction) -> io::Result<String> {
+        let (at_hand, enough) = (self.at_hand(), self.layout.k + 2);
+        if at_hand.len() < enough {
+            return Ok(format!(
+                "one of them is damaged; {enough} fragments would tell which, but {} are at hand; if \
+                 you know it, leave it out, and it will be computed",
+                at_hand.len()
+            ));
+        }
+        // At most one fragment can be left out so that all others agree. If there were two, each
+        // would agree with the remaining ones; these are at least k, and so determine both. All
+        // codes of fragments are MDS.
+        for number in at_hand {
+            if self.contradiction(Some(number), first.strip.clone())?.is_none() {
+                return self.blame(number);
+            }
+        }
+        Ok("more than one of them is damaged".to_owned())
+    }
+
+    /// Describes a damaged fragment, and whether it is the only one.
+    fn blame(&self, culprit: usize) -> io::Result<String> {
+        let path = self.files[culprit].as_ref().map(|file| shown(&file.path).to_string());
+        let damaged = format!("fragment {culprit} ({}) is damaged", path.unwrap_or_default());
+        Ok(match self.contradiction(Some(culprit), self.whole())? {
+            None => {
+                format!("{damaged}, since all others agree; leave it out, and it will be computed")
+            }
+            Some(Contradiction { byte, .. }) => format!(
+                "{damaged}, since all others agree there, but they disagree at byte {byte}: more \
+                 than one is damaged"
+            ),
+        })
+    }
+
+    fn contradiction_at(&self, number: usize, byte: u64) -> Contradiction {
+        let strip = self.codec.strip() as u64;
+        let start = byte - byte % strip;
+        Contradiction { strip: start..start + strip, number, byte }
+    }
+
+    /// Returns the first contradiction within `bytes` among the fragments at hand, leaving out
+    /// fragment `without`.
+    fn contradiction(
+        &self,
+        without: Option<usize>,
+        bytes: Range<u64>,
+    ) -> io::Result<Option<Contradiction>> {
+        let mut at_hand = self.at_hand();
+        at_hand.retain(|&number| Some(number) != without);
+        let (basis, others) = at_hand.split_at(self.layout.k);
+        let chunk = chunk(&self.codec);
+        let mut start = if others.is_empty() { bytes.end } else { bytes.start };
+        while start < bytes.end {
+            let length = self.whole_words((bytes.end - start).min(chunk as u64) as usize);
+            let computed = self.compute(basis, others, start, length)?;
+            for (&number, computed) in others.iter().zip(computed) {
+                let mut found = vec![0; length];
+                self.read(number, start, &mut found)?;
+                if let Some(byte) = computed.iter().zip(&found).position(|(a, b)| a != b) {
+                    return Ok(Some(self.contradiction_at(number, start + byte as u64)));
+                }
+            }
+            start += length as u64;
+        }
+        Ok(None)
+    }
+
+    /// Rounds a number of bytes up to whole strips, as codecs require. Beyond a fragment's end
+    /// there are zeros.
+    fn whole_words(&self, bytes: usize) -> usize {
+        bytes.next_multiple_of(self.codec.strip())
+    }
+
+    /// Reads a part of a fragment's payload, and zeros beyond its end.
+    fn read(&self, number: usize, start: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let Some(fragment) = &self.files[number] else { return Ok(()) };
+        let read = read_at(&fragment.file, &mut [IoSliceMut::new(bytes)], self.header + start)?;
+        bytes[read..].fill(0);
+        Ok(())
+    }
+
+    /// Computes `length` bytes of the fragments `wanted` from those of the k fragments `basis`.
+    fn compute(
+        &self,
+        basis: &[usize],
+        wanted: &[usize],
+        start: u64,
+        length: usize,
+    ) -> io::Result<Vec<Vec<u8>>> {
+        let mut sources = vec![vec![0; length]; basis.len()];
+        for (source, &number) in sources.iter_mut().zip(basis) {
+            self.read(number, start, source)?;
+        }
+        let mut made = vec![vec![0; length]; wanted.len()];
+        let mut buffers: Vec<Buffer<'_>> = self.files.iter().map(|_| Buffer::Absent).collect();
+        basis.iter().zip(&sources).for_each(|(&n, s)| buffers[n] = Buffer::Source(s));
+        wanted.iter().zip(&mut made).for_each(|(&n, m)| buffers[n] = Buffer::Target(m));
+        let code = self.codec.code();
+        let cells = |numbers: &[usize]| code.cells_of(numbers.iter().map(|&n| NodeId::new(n)));
+        self.codec
+            .compute(&cells(basis), &cells(wanted), &mut buffers)
+            .map_err(io::Error::other)?;
+        Ok(made)
+    }
+
+    /// Reads bytes of the file that lie together in a fragment, or computes them if the fragment is
+    /// missing.
+    fn read_run(&self, run: Run) -> io::Result<Vec<u8>> {
+        let length = self.whole_words(run.length as usize);
+        let mut bytes = vec![0; length];
+        match &self.files[run.fragment] {
+            Some(_) => self.read(run.fragment, run.start, &mut bytes)?,
+            None => {
+                bytes = self.compute(&self.basis, &[run.fragment], run.start, length)?.remove(0)
+            }
+        }
+        bytes.truncate(run.length as usize);
+        Ok(bytes)
+    }
+
+    /// Returns a reader of the file's bytes.
+    pub fn reader(&self) -> impl Read + Send {
+        let most = chunk(&self.codec);
+        let chunks = self.layout.runs().flat_map(move |run| {
+            let chunk = move |at: u64| Run {
+                start: run.start + at,
+                length: (run.length - at).min(most as u64),
+                ..run
+            };
+            (0..run.length).step_by(most).map(chunk)
+        });
+        Reader { fragments: self, chunks, bytes: Vec::new(), at: 0 }
+    }
+}
+
+fn unread(error: &io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("reading the fragments: {error}"))
+}
+
+fn listed(numbers: &[usize]) -> String {
+    numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The reader that [`Fragments::reader`] returns.
+struct Reader<'a, I> {
+    fragments: &'a Fragments,
+    chunks: I,
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl<I: Iterator<Item = Run>> Read for Reader<'_, I> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.bytes.len() {
+            let Some(run) = self.chunks.next() else { return Ok(0) };
+            (self.bytes, self.at) = (self.fragments.read_run(run)?, 0);
+        }
+        let length = target.len().min(self.bytes.len() - self.at);
+        target[..length].copy_from_slice(&self.bytes[self.at..][..length]);
+        self.at += length;
+        Ok(length)
+    }
+}

@@ -1,0 +1,330 @@
+//! Other tools' fragments, in and out.
+//!
+//! [`import`] turns the fragments that another tool wrote into a shard set of the same code, and
+//! [`export`] turns shards into fragments. What passes between the two is the file itself.
+//! Importing reads its bytes from the data fragments, computes the missing ones, and encodes them.
+//! Exporting decodes the file and lays it out as the tool does, with parity from the same matrix.
+//! So nothing here knows the shard format. A tool's format is no more than the names of fragments,
+//! the header before their payload, and the spread of a file over them (`layout`). Each format has
+//! one file, behind the trait `Foreign`.
+//!
+//! Neither changes the files that it reads. The memory used does not depend on the length of the
+//! file.
+
+mod fragments;
+mod hdfs;
+mod jerasure;
+mod layout;
+mod plain;
+mod spread;
+mod zfec;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::IoSlice;
+use std::path::{Path, PathBuf};
+
+use paritas::{Code, Codec, CodecOptions, Spec};
+
+use crate::attributes::{Access, Attributes};
+use crate::error::{Error, ErrorKind, Result};
+use crate::foreign::fragments::{Fragment, Fragments};
+use crate::foreign::layout::Layout;
+use crate::foreign::spread::Spread;
+use crate::place::{NewFile, Pending, Replace, commit};
+use crate::shown::shown;
+use crate::system::allow_open_files;
+use crate::{DecodeTarget, EncodeJob, EncodeReport, Object, Progress, decode, encode};
+
+/// A tool's way to store fragments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The share files of `zfec` and `zunfec`.
+    Zfec,
+    /// The files `NAME.0`, `NAME.1`, … of klauspost/reedsolomon's simple encoder.
+    Klauspost,
+    /// Files named as for [`Format::Klauspost`], with any code in the word layout.
+    Isal,
+    /// Files named as for [`Format::Klauspost`], with the cells of HDFS's erasure-coded blocks.
+    Hdfs,
+    /// The files of Jerasure's example `encoder`, with all of its techniques.
+    Jerasure,
+}
+
+impl Format {
+    fn foreign(self) -> &'static dyn Foreign {
+        match self {
+            Self::Zfec => &zfec::Zfec,
+            Self::Klauspost => &plain::Plain { family: Some("backblaze") },
+            Self::Isal => &plain::Plain { family: None },
+            Self::Hdfs => &hdfs::Hdfs,
+            Self::Jerasure => &jerasure::Jerasure,
+        }
+    }
+}
+
+/// Facts that fragments do not tell.
+#[derive(Debug, Clone, Default)]
+pub struct Hints {
+    /// The code.
+    pub code: Option<Spec>,
+    /// Number of bytes of the file.
+    pub length: Option<u64>,
+    /// Number of bytes of a cell.
+    pub cell: Option<u64>,
+    /// Number of bytes of a packet. Without it, exporting takes that of the object.
+    pub packet: Option<usize>,
+}
+
+impl Hints {
+    fn required_code(&self) -> Result<Code> {
+        let message = "these fragments do not tell which code made them; give the code, as in \
+                       backblaze:k=10,m=4";
+        let spec = self.code.as_ref().ok_or_else(|| Error::parameters(message))?;
+        Ok(Code::new(spec)?)
+    }
+}
+
+/// A format: recognises fragments, and lays out new ones.
+trait Foreign: Sync {
+    /// Finds out which fragments these files are.
+    fn survey(&self, files: &[PathBuf], hints: &Hints) -> Result<Survey>;
+
+    /// Plans how a file of that name and length is stored.
+    fn plan(&self, code: &Code, name: &str, length: u64, hints: &Hints) -> Result<Plan>;
+}
+
+/// Fragments that were found.
+struct Survey {
+    code: Code,
+    name: OsString,
+    layout: Layout,
+    /// Number of bytes before a fragment's payload.
+    header: u64,
+    /// Number of bytes of a packet, for a code in the packet layout.
+    packet: Option<usize>,
+    /// The fragments' files, by number.
+    files: Vec<Option<PathBuf>>,
+    /// A warning of what the fragments leave in doubt.
+    warning: Option<String>,
+}
+
+/// Fragments that are to be written.
+struct Plan {
+    layout: Layout,
+    /// Number of bytes of a packet, for a code in the packet layout.
+    packet: Option<usize>,
+    /// By number, the name of a fragment's file and the header before its payload. All headers have
+    /// the same length.
+    files: Vec<(String, Vec<u8>)>,
+    /// Files beside the fragments.
+    others: Vec<(String, Vec<u8>)>,
+}
+
+/// The result of importing.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ImportReport {
+    /// The result of encoding.
+    pub encoded: EncodeReport,
+    /// The numbers of the fragments that were missing.
+    pub missing: Vec<usize>,
+}
+
+/// Encodes the file that fragments hold. `paths` are fragments, or folders of them. `job` is called
+/// with the code and the name of the fragments, and returns the job of encoding, which says where
+/// shards go. The shards give no more access than all fragments do.
+///
+/// # Errors
+/// If the files are not fragments of the format ([`ErrorKind::NotRecognised`]), if fewer than k are
+/// at hand ([`ErrorKind::TooFewShards`]), if fragments contradict each other
+/// ([`ErrorKind::DigestMismatch`]), or as for [`encode`].
+pub fn import(
+    format: Format,
+    paths: &[PathBuf],
+    hints: &Hints,
+    job: impl FnOnce(Code, OsString) -> EncodeJob,
+    progress: Progress<'_>,
+) -> Result<ImportReport> {
+    let survey = format.foreign().survey(&regular_files(paths)?, hints)?;
+    allow_open_files(survey.files.len());
+    let open = |path: PathBuf| match File::open(&path) {
+        Ok(file) => Ok(Fragment { path, file }),
+        Err(error) => Err(Error::io("opening", &path, &error)),
+    };
+    let files = survey.files.into_iter().map(|path| path.map(open).transpose());
+    let files = files.collect::<Result<Vec<_>>>()?;
+    let metadata = files.iter().flatten().filter_map(|fragment| fragment.file.metadata().ok());
+    let attributes = Attributes::common(metadata);
+    let codec = codec(&survey.code, survey.packet)?;
+    let fragments = Fragments::new(codec, survey.layout, survey.header, files)?;
+    fragments.check()?;
+    let mut job = job(survey.code, survey.name);
+    job.length_hint = Some(survey.layout.length);
+    job.packet = survey.packet.or(job.packet);
+    job.attributes = attributes;
+    let mut encoded = encode(&job, fragments.reader(), progress)?;
+    encoded.warnings.extend(survey.warning);
+    Ok(ImportReport { encoded, missing: fragments.missing() })
+}
+
+/// Creates the codec that computes fragments of a code. `packet` is the number of bytes of a
+/// packet, for a code in the packet layout.
+fn codec(code: &Code, packet: Option<usize>) -> Result<Codec> {
+    let options = CodecOptions::default().threads(1);
+    let options = packet.map_or(options.clone(), |packet| options.packet(packet));
+    Ok(Codec::with_options(code.clone(), options)?)
+}
+
+/// Returns the files that `paths` name, and those in folders among `paths`, in order.
+fn regular_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        let failed = |error| Error::io("reading", path, &error);
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        for entry in fs::read_dir(path).map_err(failed)? {
+            files.push(entry.map_err(failed)?.path());
+        }
+    }
+    files.retain(|path| path.is_file());
+    files.sort_unstable();
+    files.dedup();
+    if files.is_empty() {
+        return Err(Error::new(ErrorKind::NotRecognised, "there are no files at the given paths"));
+    }
+    Ok(files)
+}
+
+/// The settings of an export.
+#[derive(Debug, Clone)]
+pub struct ExportJob {
+    /// The format.
+    pub format: Format,
+    /// The folder for the fragments.
+    pub directory: PathBuf,
+    /// Facts that the format leaves open.
+    pub hints: Hints,
+    /// Whether files of the same names are replaced.
+    pub force: bool,
+    /// Whether everything is synced to the disk before the files get their names.
+    pub sync: bool,
+    /// Number of threads; 0 means as many as the machine runs at once.
+    pub threads: usize,
+}
+
+/// Decodes an object into fragments of another tool, and returns their files. These give no more
+/// access than the file that was encoded. On an error, everything is as it was before.
+///
+/// # Errors
+/// If the format cannot hold the object or its code ([`ErrorKind::Parameters`]), if files exist
+/// that must not be replaced ([`ErrorKind::Exists`]), or as for [`decode`].
+pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Result<Vec<PathBuf>> {
+    let name = object.name().to_str().ok_or_else(|| {
+        Error::parameters(format!(
+            "{}: the name of an exported object must be UTF-8",
+            shown(object.name())
+        ))
+    })?;
+    let length = object.length().ok_or_else(|| {
+        Error::too_few(format!("{}: no readable shard states the object's length", shown(name)))
+    })?;
+    let packet = Some(job.hints.packet.unwrap_or(object.packet()));
+    let hints = Hints { packet, ..job.hints.clone() };
+    let plan = job.format.foreign().plan(object.code(), name, length, &hints)?;
+    let paths = |files: &[(String, Vec<u8>)]| -> Vec<PathBuf> {
+        files.iter().map(|(name, _)| job.directory.join(name)).collect()
+    };
+    let (fragments, others) = (paths(&plan.files), paths(&plan.others));
+    refuse_existing(job, fragments.iter().chain(&others))?;
+    let replace = if job.force { Replace::Always } else { Replace::Never };
+    let source = Attributes { mode: object.mode(), ..Attributes::default() };
+    let access = Access::of_shards(&source);
+    let begin = |paths: &[PathBuf], contents: &[(String, Vec<u8>)]| {
+        let new = |target: &PathBuf| {
+            let (target, replace) = (target.clone(), replace.clone());
+            NewFile { target, replace, access }
+        };
+        let files = Pending::create_all(paths.iter().map(new).collect(), 0)?;
+        for (file, (_, content)) in files.iter().zip(contents) {
+            file.write_at(&mut [IoSlice::new(content)], 0)?;
+        }
+        Ok::<_, Error>(files)
+    };
+    let begun = begin(&fragments, &plan.files)?;
+    let header = plan.files.first().map_or(0, |(_, header)| header.len() as u64);
+    let spread = Spread::new(begun, plan.layout, header);
+    let target = DecodeTarget::Writer(Box::new(spread.writer()));
+    decode(object, target, job.threads, progress)?;
+    let mut files = spread.finish(&codec(object.code(), plan.packet)?)?;
+    files.extend(begin(&others, &plan.others)?);
+    commit(files, job.sync)?;
+    Ok(fragments.into_iter().chain(others).collect())
+}
+
+/// Refuses before the work what [`commit`] would refuse after it.
+fn refuse_existing<'a>(
+    job: &ExportJob,
+    mut paths: impl Iterator<Item = &'a PathBuf>,
+) -> Result<()> {
+    match paths.find(|path| !job.force && fs::symlink_metadata(path).is_ok()) {
+        Some(path) => Err(Error::exists(format!("{} exists; --force replaces it", shown(path)))),
+        None => Ok(()),
+    }
+}
+
+/// Returns the name of a file as text. Fragments are told apart by the ends of their names, so a
+/// name that is not UTF-8 counts as empty.
+fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// Puts files in the order of their numbers, which must differ and be less than `count`.
+fn by_number(
+    count: usize,
+    numbered: impl IntoIterator<Item = (usize, PathBuf)>,
+) -> Result<Vec<Option<PathBuf>>> {
+    let mut files: Vec<Option<PathBuf>> = vec![None; count];
+    for (number, path) in numbered {
+        let place = files.get_mut(number).ok_or_else(|| {
+            Error::parameters(format!("{} is not one of {count} fragments", shown(&path)))
+        })?;
+        if let Some(first) = place.replace(path.clone()) {
+            return Err(Error::parameters(format!(
+                "{} and {} are both fragment {number}",
+                shown(&first),
+                shown(&path)
+            )));
+        }
+    }
+    Ok(files)
+}
+
+fn not_recognised(path: &Path, why: &str) -> Error {
+    Error::new(ErrorKind::NotRecognised, format!("{}: {why}", shown(path)))
+}
+
+/// Returns the number of data nodes of a code in the word layout.
+fn data_nodes(code: &Code) -> Result<usize> {
+    code.symbols().map(|symbols| symbols.data_nodes()).ok_or_else(|| {
+        Error::parameters(format!(
+            "{}: other tools' fragments are in words; use a code in the word layout",
+            code.spec()
+        ))
+    })
+}
+
+/// Refuses a code whose family is not in `families`.
+fn expect_family(code: &Code, families: &[&str]) -> Result<()> {
+    if families.contains(&code.spec().family()) {
+        return Ok(());
+    }
+    Err(Error::parameters(format!(
+        "a code of this format must be one of {}; got {}; to change the code, decode the object and \
+         encode it again",
+        families.join(", "),
+        code.spec()
+    )))
+}

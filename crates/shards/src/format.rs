@@ -1,0 +1,758 @@
+//! The shard file, to the byte.
+//!
+//! Numbers are little-endian. CRC-64/NVME is the CRC of that name in the usual catalogue
+//! (polynomial 0xAD93D23594C93659, reflected, all ones in and out; its check value for the digits
+//! `123456789` is 0xAE8B14860A799888). Texts are UTF-8.
+//!
+//! # Words
+//!
+//! A code has *cells*. Each cell is one *packet* of bytes in a stripe, and is placed as a row of
+//! one of the code's *nodes*. What one node stores of one object is a *shard*. `lane_rows` rows of
+//! a node form a *lane*. A *segment* is a part of the user's bytes that is encoded together: a
+//! whole number of stripes. What a shard holds of segment *b* is its *block* b.
+//!
+//! Some codes compute their cells in *stages*: those of stage 1 when an object is encoded, those of
+//! stage 2 when it is *promoted*. The lanes of a shard that are computed in one stage are a *part*
+//! of it, and a shard file holds one part. A code without stages has one part a shard. Promotion
+//! adds files and changes none. An object with at least one file of stage 2 has been promoted.
+//!
+//! # File
+//!
+//! ```text
+//! shard file = front header | block 0 | block 1 | ... | footer
+//! record     = magic (8 bytes): 89 50 52 54 53 0D 0A 1A, that is 0x89 "PRTS" CR LF 0x1A
+//!              version (2): 1 to 3, see below
+//!              kind (2): 1 for a front header, 2 for a footer
+//!              length of the body (4): at most 1048576
+//!              body
+//!              CRC-64/NVME (8) of all of the record before it
+//! front header = record of kind 1
+//! footer       = record of kind 2 | trailer
+//! trailer      = length of the footer's record (4) | 0 (4) | end magic (8), the magic reversed
+//! ```
+//!
+//! The magic reveals damage by mail gateways and text conversions. The trailer lets a reader find
+//! the footer from the end of the file.
+//!
+//! # Body
+//!
+//! The body is CBOR (RFC 8949) in its core deterministic encoding, so that equal contents are equal
+//! bytes. It is a map, and so are the identity and the total in it. Any key that is marked as
+//! optional may be absent.
+//!
+//! | key | version | value |
+//! | --- | --- | --- |
+//! | 0 | 1 | the identity of the object, a map, the same in all records of all its shards |
+//! | 1 | 1 | the index of this shard, from 0 |
+//! | 2 | 1 | in the footer only: the total, a map |
+//! | 3 | 2 | optional: the stage of this part, 2 to 255; absent for stage 1 |
+//!
+//! | identity | version | value |
+//! | --- | --- | --- |
+//! | 0 | 1 | text: the code's canonical spec, as `cauchy:k=4,m=2` |
+//! | 1 | 1 | the pin: an array of pairs (arrays of two) of a name and an array of unsigned numbers, which with the spec give the generator matrix for ever |
+//! | 2 | 1 | bytes (32): BLAKE3 of the description of generator and placement (below) |
+//! | 3 | 1 | text: `packets` or `words`, the layout of cells in lanes |
+//! | 4 | 1 | bytes in a packet, 1 to 1048576; with `words`, a lane's bytes are counted as if in packets |
+//! | 5 | 1 | stripes in a full segment; all cells of a full segment are at most 64 MiB |
+//! | 6 | 1 | bytes (16): the object's id, drawn at random |
+//! | 7 | 1 | bytes: the object's base name, 1 to 255 bytes without `/` and NUL, not `.` or `..` |
+//! | 8 | 1 | the number of shards that the object has after its last stage, equal to the nodes of the code |
+//! | 9 | 1 | optional: the length that the writer expected; absent when it could not know, as from a pipe |
+//! | 10 | 3 | optional: the mode of the source, below 4096: permissions, set-user-ID (2048), set-group-ID (1024) and sticky bit (512) |
+//! | 11 | 3 | optional: when the source last changed, an array of two numbers: seconds since 1970 in UTC, rounded down, which may be negative; and nanoseconds, below 1000000000 |
+//!
+//! | total | version | value |
+//! | --- | --- | --- |
+//! | 0 | 1 | the object's length in bytes, below 2^63 |
+//! | 1 | 1 | bytes (32): BLAKE3 of the object |
+//!
+//! The version column tells with which version of the record a key came. The version of a record is
+//! the highest version of its keys. A reader refuses a record that states another version than its
+//! keys make, and any key that is not listed here. So records that old readers can understand are
+//! written in a way that they accept: an object from a pipe has records of version 1, and in stage
+//! 2 of version 2; if the source had a mode and a time, the records are of version 3 in all stages.
+//! Records that are written later (by repair and promotion) repeat the identity key by key, and so
+//! keep its version.
+//!
+//! Mode and time are those of the source when it was opened. If a writer has read the source and
+//! finds another length or time, it gives up. Readers restore permissions and time; they set the
+//! other three bits only on request.
+//!
+//! The front header holds what is known before the first byte of the object is read. The footer
+//! repeats it and adds the total; the footer is authoritative. The description (see
+//! [`paritas::Code::describe`]) is a sequence of 32-bit numbers, in this order: the number of data
+//! cells; the number of nodes; for each node the number of its cells, and for each of its cells, by
+//! row, the number of ones in its generator row and their ascending positions among the data cells.
+//! A code of several stages adds the stages of the cells, node by node.
+//!
+//! # Blocks
+//!
+//! ```text
+//! block = lane 0 | lane 1 | ...
+//! lane  = payload (stripes * rows of the lane * packet bytes) | checksum (8)
+//! ```
+//!
+//! Lanes take a node's rows in order, `lane_rows` at a time, and are numbered in the node from 0. A
+//! block has the lanes of its file's stage, in order. `lane_rows` follows from the family: it is 1
+//! for `evenodd`, `lt`, `rdp`, `star` and `xcode`, the number of rows of a symbol of the base code
+//! for `dpg` and `bbdpg`, and all rows for the others. On every node the rows of a stage follow
+//! those of the stages before it, and no lane has rows of two stages. In a payload of layout
+//! `packets`, row r of the lane in stripe s is the packet at (s * rows + r) * packet. In layout
+//! `words`, a node has w rows for each symbol of w bits, and a payload is a sequence of
+//! little-endian words of w bits. Each word is a symbol; its bit r is the cell of row r.
+//!
+//! All segments have the number of stripes that the identity states, except the last, which has as
+//! many as the rest of the object needs: ceil(rest / (data cells * packet)). An empty object has no
+//! blocks. The user's bytes of a segment fill its data lanes one after the other, in the order of
+//! the data cells, so that each data lane holds consecutive bytes of the object. The remaining
+//! bytes are zero.
+//!
+//! An LT code (`lt:k=…,n=…,nodes=…`) does not store its k data cells, but only n cells that are
+//! XORs of them. Cell b is row b / nodes of node b modulo nodes, and a lane of its own. So a block
+//! of an LT code, as the term is used elsewhere, is a lane here. The user's bytes fill k lanes that
+//! no file contains. The pin of an LT code has these entries: `generator` (1: the one of
+//! `define/lt/generator.rs` in the core crate, specified to the bit there); `spike`, `ripple` and
+//! `weight` (whole numbers from which all probabilities follow, see `define/lt/soliton.rs`);
+//! `seed`; and `attempt`, the number of graphs of that seed that were drawn and rejected before.
+//! The rows follow from the pin and from the spec's k, n, `variant` and `coverage`. A reader
+//! expects at most 2^24 ones in them.
+//!
+//! The writer of an object that is too short to fill a stripe chooses shorter packets, down to one
+//! byte.
+//!
+//! The checksum is CRC-64/NVME over the object's id (16), the shard's index (4), the number of the
+//! block (8), the number of the lane in the node (4), and the payload. So a block that was moved to
+//! another shard, place or object counts as damaged.
+//!
+//! # Reading what is damaged
+//!
+//! A file belongs to the object that its front header names or, if that is unreadable, its footer.
+//! If the file does not end with a footer of that object, its last 16 MiB are searched backwards
+//! for one. If they have none, the place of the footer is computed from the length that other
+//! footers state, or that the front header expects. Whole files are searched only if the length is
+//! still unknown. Block b begins b full blocks after the front header. If a lane is not intact
+//! there, the reader tries the place counted back from the footer. So inserted or removed bytes
+//! cost only the blocks around them, and an extended or cut file loses nothing else. A lane that is
+//! intact in neither place is an erasure of its cells in that segment, and of nothing else. If
+//! footers disagree on the total, the majority is right. Without any footer an object cannot be
+//! read, because its length is unknown.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::str::FromStr;
+
+use crc_fast::{CrcAlgorithm, checksum};
+use minicbor::{Decode, Encode};
+
+use crate::attributes::{STORED_MODE, Timestamp};
+use crate::error::{Error, Result};
+use crate::geometry::MAX_PACKET;
+use crate::system::{name_bytes, name_of};
+
+const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";
+pub(crate) const END_MAGIC: [u8; 8] = *b"\x1a\n\rSTRP\x89";
+/// Version of records that have no keys of later versions.
+const VERSION: u16 = 1;
+/// Version of records that state a later stage.
+const STAGED_VERSION: u16 = 2;
+/// Version of records that state the mode of the source, or when it changed.
+const ATTRIBUTED_VERSION: u16 = 3;
+/// Length in bytes of magic, version, kind, and length of the body.
+pub(crate) const PREFIX: usize = 16;
+pub(crate) const TRAILER: usize = 16;
+const CRC: usize = 8;
+const MAX_BODY: usize = 1 << 20;
+/// Largest length, in bytes, of a record that is read.
+pub(crate) const MAX_RECORD: usize = PREFIX + MAX_BODY + CRC;
+const MAX_NAME: usize = 255;
+/// Names of the layouts of a lane's bytes.
+const LAYOUTS: [&str; 2] = ["packets", "words"];
+
+/// The name of one encoding of an object, drawn at random and written into all of its shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct ObjectId(#[cbor(n(0), with = "minicbor::bytes")] [u8; 16]);
+
+/// A BLAKE3 digest of 32 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct Digest(#[cbor(n(0), with = "minicbor::bytes")] [u8; 32]);
+
+impl ObjectId {
+    /// Draws a new id.
+    ///
+    /// # Errors
+    /// If the operating system has no random numbers.
+    pub fn random() -> Result<Self> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes)
+            .map_err(|error| Error::stream("drawing random numbers", error.into()))?;
+        Ok(Self(bytes))
+    }
+
+    /// Returns the id of these bytes.
+    pub fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the bytes.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl Digest {
+    /// Returns the digest of these bytes.
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for ObjectId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let digits = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        match u128::from_str_radix(text, 16) {
+            Ok(number) if digits => Ok(Self(number.to_be_bytes())),
+            _ => Err(Error::parameters("an object's id must be 32 hexadecimal digits")),
+        }
+    }
+}
+
+/// The part that all records of all shards of an object have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct Identity {
+    #[n(0)]
+    pub spec: String,
+    #[n(1)]
+    pub pin: Vec<(String, Vec<u64>)>,
+    #[n(2)]
+    pub description: Digest,
+    #[n(3)]
+    layout: String,
+    #[n(4)]
+    pub packet: u32,
+    #[n(5)]
+    pub stripes: u32,
+    #[n(6)]
+    pub object: ObjectId,
+    #[cbor(n(7), with = "minicbor::bytes")]
+    name: Vec<u8>,
+    #[n(8)]
+    pub shards: u32,
+    #[n(9)]
+    pub length_hint: Option<u64>,
+    #[n(10)]
+    pub mode: Option<u32>,
+    #[n(11)]
+    pub modified: Option<Timestamp>,
+}
+
+/// The facts about an object that are known once all of it has been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct Total {
+    #[n(0)]
+    pub length: u64,
+    #[n(1)]
+    pub digest: Digest,
+}
+
+/// A front header (without total) or a footer (with it).
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct Record {
+    #[n(0)]
+    pub identity: Identity,
+    #[n(1)]
+    pub shard: u32,
+    #[n(2)]
+    pub total: Option<Total>,
+    /// The stage of the part, if it is not the first.
+    #[n(3)]
+    later_stage: Option<u8>,
+}
+
+/// The position of a record in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Front = 1,
+    Footer = 2,
+}
+
+/// The reason why bytes are not a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// There is no magic, so the bytes may be those of any file.
+    NoMagic,
+    /// A record of a version that this reader does not know.
+    Version(u16),
+    /// A record that is damaged, cut, or states something impossible.
+    Damaged(String),
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMagic => f.write_str("has no magic number"),
+            Self::Version(version) => {
+                write!(
+                    f,
+                    "is of version {version}; this reader knows up to version {ATTRIBUTED_VERSION}"
+                )
+            }
+            Self::Damaged(how) => f.write_str(how),
+        }
+    }
+}
+
+impl Identity {
+    /// Returns the identity of a new object.
+    pub fn new(code: &paritas::Code, name: &OsStr, object: ObjectId) -> Self {
+        let pin = code.pin().entries().map(|(name, list)| (name.to_owned(), list.to_vec()));
+        Self {
+            spec: code.spec().to_string(),
+            pin: pin.collect(),
+            description: describe(code),
+            layout: layout_of(code).to_owned(),
+            packet: 0,
+            stripes: 0,
+            object,
+            name: name_bytes(name).to_vec(),
+            shards: u32::try_from(code.node_count()).unwrap_or(u32::MAX),
+            length_hint: None,
+            mode: None,
+            modified: None,
+        }
+    }
+
+    /// Returns the object's base name.
+    pub fn name(&self) -> &OsStr {
+        name_of(&self.name)
+    }
+
+    /// Returns the layout of the bytes of a lane: `packets` or `words`.
+    pub fn layout(&self) -> &str {
+        &self.layout
+    }
+
+    fn check(&self) -> Result<(), String> {
+        check_name(&self.name)?;
+        if !LAYOUTS.contains(&&*self.layout) {
+            return Err(format!("the layout `{}` is unknown", self.layout.escape_debug()));
+        }
+        if self.packet == 0 || self.packet as usize > MAX_PACKET {
+            return Err(format!("a packet of {} bytes; 1 to {MAX_PACKET} are legal", self.packet));
+        }
+        if self.stripes == 0 || self.shards == 0 {
+            return Err("an object without stripes or shards".to_owned());
+        }
+        if let Some(mode) = self.mode.filter(|mode| mode & !STORED_MODE != 0) {
+            return Err(format!("the mode {mode:o} (octal)"));
+        }
+        if let Some(time) = self.modified.filter(|time| !time.is_normal()) {
+            return Err(format!("a time with {} nanoseconds", time.nanoseconds));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a name that is not the base name of a file.
+pub(crate) fn check_name(name: &[u8]) -> Result<(), String> {
+    let length = name.len();
+    match name {
+        b"" | b"." | b".." => Err("a name that is empty, `.` or `..`".to_owned()),
+        _ if length > MAX_NAME => Err(format!("a name of {length} bytes; {MAX_NAME} are legal")),
+        _ if name.iter().any(|&b| b == b'/' || b == 0) => Err("a name with `/` or NUL".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the layout of a code.
+pub(crate) fn layout_of(code: &paritas::Code) -> &'static str {
+    if code.symbols().is_some() { LAYOUTS[1] } else { LAYOUTS[0] }
+}
+
+/// Returns the BLAKE3 digest of a code's description.
+pub(crate) fn describe(code: &paritas::Code) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    code.describe(|bytes| {
+        hasher.update(bytes);
+    });
+    Digest(hasher.finalize().into())
+}
+
+impl Record {
+    /// Returns the record of a part of a shard, made in stage `stage`, which is at least 1.
+    pub fn new(identity: Identity, shard: u32, stage: u8, total: Option<Total>) -> Self {
+        Self { identity, shard, total, later_stage: (stage > 1).then_some(stage) }
+    }
+
+    /// Returns the stage of the part, from 1.
+    pub fn stage(&self) -> u8 {
+        self.later_stage.unwrap_or(1)
+    }
+
+    /// Returns the lowest version that has all of the record's keys.
+    fn version(&self) -> u16 {
+        let Identity { mode, modified, .. } = &self.identity;
+        match self.later_stage {
+            _ if mode.is_some() || modified.is_some() => ATTRIBUTED_VERSION,
+            Some(_) => STAGED_VERSION,
+            None => VERSION,
+        }
+    }
+
+    /// Returns the record as bytes; a footer is followed by its trailer.
+    ///
+    /// # Errors
+    /// If the body would be longer than a reader accepts.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let body = self.body().unwrap_or_default();
+        if body.is_empty() || body.len() > MAX_BODY {
+            let (spec, length) = (&self.identity.spec, body.len());
+            return Err(Error::parameters(format!(
+                "the header of {spec} must have 1 to {MAX_BODY} bytes; got {length}"
+            )));
+        }
+        let kind = if self.total.is_some() { Kind::Footer } else { Kind::Front };
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(self.version().to_le_bytes());
+        bytes.extend((kind as u16).to_le_bytes());
+        bytes.extend((body.len() as u32).to_le_bytes());
+        bytes.extend(body);
+        bytes.extend(checksum(CrcAlgorithm::Crc64Nvme, &bytes).to_le_bytes());
+        if kind == Kind::Footer {
+            let length = bytes.len() as u32;
+            bytes.extend(length.to_le_bytes());
+            bytes.extend([0; 4]);
+            bytes.extend(END_MAGIC);
+        }
+        Ok(bytes)
+    }
+
+    fn body(&self) -> Option<Vec<u8>> {
+        minicbor::to_vec(self).ok()
+    }
+
+    /// Reads a record of exactly these bytes, without trailer.
+    pub fn parse(bytes: &[u8], kind: Kind) -> Result<Self, Flaw> {
+        let damaged = |how: &str| Flaw::Damaged(how.to_owned());
+        if record_length(bytes, kind)? != bytes.len() {
+            return Err(damaged("is cut short"));
+        }
+        let (content, crc) = bytes.split_at(bytes.len() - CRC);
+        if checksum(CrcAlgorithm::Crc64Nvme, content).to_le_bytes() != crc {
+            return Err(damaged("fails its checksum"));
+        }
+        let body = &content[PREFIX..];
+        let record: Self = minicbor::decode(body)
+            .map_err(|error| Flaw::Damaged(format!("cannot be understood: {error}")))?;
+        if record.body().as_deref() != Some(body) {
+            return Err(damaged("is not in the deterministic form"));
+        }
+        let version = u16_at(bytes, 8).unwrap_or(VERSION);
+        record.check(kind, version).map_err(|how| Flaw::Damaged(format!("states {how}")))?;
+        Ok(record)
+    }
+
+    fn check(&self, kind: Kind, version: u16) -> Result<(), String> {
+        self.identity.check()?;
+        if version != self.version() {
+            return Err(format!("keys of version {} in version {version}", self.version()));
+        }
+        if let Some(stage) = self.later_stage.filter(|&stage| stage < 2) {
+            return Err(format!("a later stage {stage} in version {version}"));
+        }
+        if self.shard >= self.identity.shards {
+            return Err(format!("shard {} of {}", self.shard, self.identity.shards));
+        }
+        match self.total {
+            Some(total) if total.length > i64::MAX as u64 => {
+                Err(format!("a length of {} bytes", total.length))
+            }
+            total if total.is_some() != (kind == Kind::Footer) => {
+                Err("a total at the wrong end of the file".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the length of the record that begins with `start`, which must have at least [`PREFIX`]
+/// bytes unless the file is shorter.
+pub(crate) fn record_length(start: &[u8], kind: Kind) -> Result<usize, Flaw> {
+    if !start.starts_with(&MAGIC) {
+        return Err(Flaw::NoMagic);
+    }
+    let (Some(version), Some(found), Some(body)) =
+        (u16_at(start, 8), u16_at(start, 10), u32_at(start, 12))
+    else {
+        return Err(Flaw::Damaged("is cut short".to_owned()));
+    };
+    if !(VERSION..=ATTRIBUTED_VERSION).contains(&version) {
+        return Err(Flaw::Version(version));
+    }
+    if found != kind as u16 {
+        return Err(Flaw::Damaged(format!("is of kind {found}, not {}", kind as u16)));
+    }
+    if body as usize > MAX_BODY {
+        return Err(Flaw::Damaged(format!("has a body of {body} bytes; {MAX_BODY} are legal")));
+    }
+    Ok(PREFIX + body as usize + CRC)
+}
+
+/// Returns the length of the footer's record that a trailer states.
+pub(crate) fn footer_length(trailer: &[u8; TRAILER]) -> Option<usize> {
+    let length = u32_at(trailer, 0)? as usize;
+    let legal = (PREFIX + CRC..=MAX_RECORD).contains(&length);
+    (legal && u32_at(trailer, 4) == Some(0) && trailer[8..] == END_MAGIC).then_some(length)
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// Returns the checksum of one lane of one block.
+pub(crate) fn lane_checksum(
+    object: ObjectId,
+    shard: u32,
+    block: u64,
+    lane: u32,
+    payload: &[u8],
+) -> [u8; CRC] {
+    let mut bound = [0; 32];
+    bound[..16].copy_from_slice(&object.0);
+    bound[16..20].copy_from_slice(&shard.to_le_bytes());
+    bound[20..28].copy_from_slice(&block.to_le_bytes());
+    bound[28..].copy_from_slice(&lane.to_le_bytes());
+    let mut crc = crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme);
+    crc.update(&bound);
+    crc.update(payload);
+    crc.finalize().to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn identity() -> Identity {
+        let code = paritas::Code::new(&"4+2".parse().unwrap()).unwrap();
+        let mut identity = Identity::new(&code, OsStr::new("name"), ObjectId([7; 16]));
+        (identity.packet, identity.stripes) = (64, 256);
+        identity
+    }
+
+    fn records() -> [Record; 8] {
+        let total = Total { length: 1 << 40, digest: Digest([9; 32]) };
+        let hinted = Identity { length_hint: Some(5), ..identity() };
+        let modified = Some(Timestamp { seconds: -86_401, nanoseconds: 999_999_999 });
+        let attributed = Identity { mode: Some(0o4750), modified, ..identity() };
+        [
+            Record::new(identity(), 0, 1, None),
+            Record::new(identity(), 5, 1, Some(total)),
+            Record::new(hinted, 5, 1, Some(total)),
+            Record::new(identity(), 0, 2, None),
+            Record::new(identity(), 5, 255, Some(total)),
+            Record::new(attributed.clone(), 5, 1, Some(total)),
+            Record::new(Identity { mode: None, ..attributed.clone() }, 0, 2, None),
+            Record::new(Identity { modified: None, ..attributed }, 0, 1, None),
+        ]
+    }
+
+    fn kind_of(record: &Record) -> Kind {
+        if record.total.is_some() { Kind::Footer } else { Kind::Front }
+    }
+
+    /// Returns the bytes of a record without trailer.
+    fn bytes_of(record: &Record) -> Vec<u8> {
+        let mut bytes = record.to_bytes().unwrap();
+        if record.total.is_some() {
+            bytes.truncate(bytes.len() - TRAILER);
+        }
+        bytes
+    }
+
+    #[test]
+    fn records_come_back() {
+        for record in records() {
+            let bytes = bytes_of(&record);
+            assert_eq!(record_length(&bytes[..PREFIX], kind_of(&record)), Ok(bytes.len()));
+            assert_eq!(Record::parse(&bytes, kind_of(&record)), Ok(record));
+        }
+    }
+
+    /// Records that old readers can understand are written in their version.
+    #[test]
+    fn versions_follow_from_the_keys() {
+        let versions = records().map(|record| u16_at(&bytes_of(&record), 8).unwrap());
+        assert_eq!(versions, [1, 1, 1, 2, 2, 3, 3, 3]);
+    }
+
+    #[test]
+    fn the_trailer_leads_to_the_footer() {
+        let bytes = records()[1].to_bytes().unwrap();
+        let trailer = bytes.last_chunk().unwrap();
+        assert_eq!(footer_length(trailer), Some(bytes.len() - TRAILER));
+        for at in 0..TRAILER {
+            let mut wrong = *trailer;
+            wrong[at] ^= 0x80;
+            assert_ne!(footer_length(&wrong), Some(bytes.len() - TRAILER));
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_seen() {
+        for record in records() {
+            let bytes = bytes_of(&record);
+            for bit in 0..8 * bytes.len() {
+                let mut wrong = bytes.clone();
+                wrong[bit / 8] ^= 1 << (bit % 8);
+                assert!(Record::parse(&wrong, kind_of(&record)).is_err(), "bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let change = |change: fn(&mut Record)| {
+            let mut record = records()[2].clone();
+            change(&mut record);
+            Record::parse(&bytes_of(&record), Kind::Footer).unwrap_err().to_string()
+        };
+        let total = |record: &mut Record| record.total.as_mut().unwrap().length = 1 << 63;
+        assert!(change(total).contains("a length of 9223372036854775808 bytes"));
+        assert!(change(|r| r.shard = 6).contains("shard 6 of 6"));
+        assert!(change(|r| r.identity.shards = 0).contains("without stripes or shards"));
+        assert!(change(|r| r.identity.stripes = 0).contains("without stripes or shards"));
+        assert!(change(|r| r.identity.packet = 0).contains("a packet of 0 bytes"));
+        assert!(change(|r| r.identity.packet = 1 << 21).contains("1 to 1048576 are legal"));
+        assert!(change(|r| r.identity.name = b"a/b".to_vec()).contains('/'));
+        assert!(change(|r| r.identity.name = vec![b'x'; 256]).contains("256 bytes"));
+        assert!(change(|r| r.identity.layout = "bits".to_owned()).contains("`bits`"));
+        for (stage, version) in [(Some(1), 2), (Some(0), 2)] {
+            let mut record = records()[0].clone();
+            record.later_stage = stage;
+            let body = record.body().unwrap();
+            let error = Record::parse(&sealed_as(version, &body, Kind::Front), Kind::Front);
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(&format!("in version {version}")), "{error}");
+        }
+        for (record, versions) in records().iter().zip([[2, 3], [2, 3], [2, 3], [1, 3], [1, 3]]) {
+            for version in versions {
+                let bytes = sealed_as(version, &record.body().unwrap(), kind_of(record));
+                let error = Record::parse(&bytes, kind_of(record)).unwrap_err().to_string();
+                assert!(error.contains(&format!("in version {version}")), "{error}");
+            }
+        }
+        assert!(change(|r| r.identity.mode = Some(0o10000)).contains("the mode 10000 (octal)"));
+        let time = Timestamp { seconds: 0, nanoseconds: 1_000_000_000 };
+        let mut record = records()[0].clone();
+        record.identity.modified = Some(time);
+        let error = Record::parse(&bytes_of(&record), Kind::Front).unwrap_err().to_string();
+        assert!(error.contains("1000000000 nanoseconds"), "{error}");
+        for version in [0, 4] {
+            let strange = Record::parse(&sealed_as(version, &[], Kind::Front), Kind::Front);
+            assert_eq!(strange, Err(Flaw::Version(version)));
+        }
+        let front = bytes_of(&records()[0]);
+        let kind = Record::parse(&front, Kind::Footer).unwrap_err().to_string();
+        assert!(kind.contains("kind 1, not 2"), "{kind}");
+    }
+
+    #[test]
+    fn checksums_are_those_of_the_catalogue() {
+        assert_eq!(checksum(CrcAlgorithm::Crc64Nvme, b"123456789"), 0xAE8B_1486_0A79_9888);
+        // The checksum depends on everything: each change changes it.
+        let sum = |id, shard, block, lane, payload: &[u8]| {
+            lane_checksum(ObjectId([id; 16]), shard, block, lane, payload)
+        };
+        let one = sum(1, 2, 3, 4, b"payload");
+        for other in [
+            sum(0, 2, 3, 4, b"payload"),
+            sum(1, 3, 3, 4, b"payload"),
+            sum(1, 2, 4, 4, b"payload"),
+            sum(1, 2, 3, 5, b"payload"),
+            sum(1, 2, 3, 4, b"Payload"),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
+
+    #[test]
+    fn ids_are_text() {
+        let id: ObjectId = "000102030405060708090a0b0c0d0e0F".parse().unwrap();
+        assert_eq!(id.to_string(), "000102030405060708090a0b0c0d0e0f");
+        assert!("+00102030405060708090a0b0c0d0e0F".parse::<ObjectId>().is_err());
+        assert!("00".parse::<ObjectId>().is_err());
+        assert_ne!(ObjectId::random().unwrap(), ObjectId::random().unwrap());
+    }
+
+    /// Returns a record with any body and a correct checksum, so that parsing reaches the body.
+    fn sealed_as(version: u16, body: &[u8], kind: Kind) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(version.to_le_bytes());
+        bytes.extend((kind as u16).to_le_bytes());
+        bytes.extend((body.len() as u32).to_le_bytes());
+        bytes.extend(body);
+        bytes.extend(checksum(CrcAlgorithm::Crc64Nvme, &bytes).to_le_bytes());
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            for kind in [Kind::Front, Kind::Footer] {
+                prop_assert!(Record::parse(&bytes, kind).is_err());
+                for version in 1..=3 {
+                    let _ = Record::parse(&sealed_as(version, &bytes, kind), kind);
+                }
+            }
+        }
+
+        #[test]
+        fn nothing_panics_on_changed_bodies(
+            at in any::<proptest::sample::Index>(),
+            with in proptest::collection::vec(any::<u8>(), 0..12),
+            removed in 0_usize..12,
+        ) {
+            for record in records() {
+                let mut body = record.body().unwrap();
+                let start = at.index(body.len());
+                let end = (start + removed).min(body.len());
+                body.splice(start..end, with.iter().copied());
+                // A record that parses would be written with the same bytes.
+                let kind = kind_of(&record);
+                let bytes = sealed_as(record.version(), &body, kind);
+                if let Ok(read) = Record::parse(&bytes, kind) {
+                    prop_assert_eq!(read.body().unwrap(), body);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Shard files: erasure-coded objects on disk.
+//!
+//! An *object* is a file or the bytes of a pipe. [`encode`] cuts it into *segments*, encodes each
+//! with a [`paritas::Code`], and writes one *shard file* for every node of the code. A shard file
+//! describes itself completely. So [`scan`] recognises shards by their content, whatever their
+//! names are, and gathers them into [`Object`]s. From there [`verify`] finds damage, [`decode`]
+//! gives the object back, and [`repair`] makes every shard whole again. [`foreign`] turns other
+//! tools' fragments into shards, and shards into such fragments.
+//!
+//! ```
+//! use paritas_shards::{DecodeTarget, EncodeJob, decode, encode, leftovers_of, scan};
+//! # let directory = tempfile::tempdir()?;
+//! # let shards = directory.path().to_path_buf();
+//! let job = EncodeJob::new(paritas::Code::new(&"4+2".parse()?)?, "hello", vec![shards.clone()]);
+//! let report = encode(&job, &b"hello, world"[..], &|_| {})?;
+//! std::fs::remove_file(&report.shards[0])?;
+//! std::fs::remove_file(&report.shards[3])?;
+//!
+//! let inventory = scan(&[shards.clone()]);
+//! let target = DecodeTarget::file(shards.join("hello"));
+//! decode(&inventory.objects[0], target, 0, &|_| {})?;
+//! assert_eq!(std::fs::read(shards.join("hello"))?, b"hello, world");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The crate is for Unix systems: names are bytes, and shards are read and written at positions
+//! from several threads at once.
+
+pub mod foreign;
+pub mod format;
+
+mod aside;
+mod attributes;
+mod choose;
+mod crew;
+mod decode;
+mod encode;
+mod error;
+mod folders;
+mod geometry;
+mod leftovers;
+mod lock;
+mod names;
+mod object;
+mod open_files;
+mod place;
+mod positional;
+mod promote;
+mod rateless;
+mod rebalance;
+mod rebuild;
+mod recognise;
+mod repair;
+mod segment;
+mod shown;
+mod sources;
+mod system;
+mod unread;
+mod verify;
+mod wrecks;
+
+pub use aside::AsideFile;
+pub use attributes::{Attributes, Owner, Timestamp};
+pub use decode::{DecodeReport, DecodeTarget, Preserve, decode};
+pub use encode::{EncodeJob, EncodeReport, Expectation, Preparation, encode};
+pub use error::{Error, ErrorKind, Result};
+pub use folders::{BetterSpread, FolderShards, Placement};
+pub use format::{Digest, ObjectId};
+pub use geometry::{DEFAULT_BLOCK_BYTES, Part};
+pub use leftovers::{Leftover, LeftoverState, leftovers_of};
+pub use object::{Ignored, Inventory, Object, scan, scan_with};
+pub use place::MovedAside;
+pub use promote::{AddedPart, PromoteJob, PromoteReport, promote};
+pub use rateless::{ReceptionReport, reception, reception_key};
+pub use rebalance::{MovedShard, RebalanceReport, rebalance};
+pub use recognise::ShardFile;
+pub use repair::{RepairJob, RepairReport, RepairedShard, repair};
+pub use shown::{Shown, counted, shown};
+pub use sources::FileReport;
+pub use verify::{
+    DigestCheck, ShardReport, ShardState, Status, VerifyReport, WrongLane, verify, verify_deep,
+};
+pub use wrecks::Wreck;
+
+/// A function that is told, from any thread, the number of bytes done since it was last called.
+pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);

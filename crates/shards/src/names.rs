@@ -1,0 +1,295 @@
+//! What shard files are called.
+//!
+//! | state | name |
+//! | --- | --- |
+//! | final | `NAME.<i>of<n>.paritas`, i from 0, with as many digits as n |
+//! | final, where that was taken by another file | `NAME.<i>of<n>-<number>.paritas` |
+//! | a part that a later stage adds to a shard | `NAME.<i>of<n>.stage<s>.paritas`, likewise with `-<number>` |
+//! | being written | `.NAME.<i>of<n>.paritas.<8 hex>.tmp` |
+//! | about to be replaced | `NAME.<i>of<n>.paritas.<8 hex>.old` |
+//! | no shard, moved aside by repair | `NAME.<i>of<n>.paritas.damaged-<8 hex>-<16 hex>` (see [`crate::aside`]) |
+//!
+//! Names are bytes. Shards are recognised by content; names only tell which files to leave
+//! alone (those being written) and which ones an encoding would replace. Where the last three
+//! would be longer than a file's name may be, NAME is cut.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::PathBuf;
+
+use crate::error::{Error, Result};
+use crate::shown::shown;
+use crate::system::{entry_number, name_bytes, name_of, owned_name};
+
+/// Number of bytes in the longest name of a file on common file systems.
+const MAX_FILE_NAME: usize = 255;
+const EXTENSION: &[u8] = b".paritas";
+const STAGE: &[u8] = b".stage";
+const TEMPORARY: &[u8] = b".tmp";
+const OLD: &[u8] = b".old";
+const DAMAGED: &[u8] = b".damaged-";
+/// The hexadecimal digits of an object's id and of a digest in the name of what is moved aside.
+const ASIDE_DIGITS: (usize, usize) = (8, 16);
+
+/// The name of one shard's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShardName<'a> {
+    name: &'a [u8],
+    middle: String,
+    /// `.stage2` or the like, or nothing.
+    stage: String,
+}
+
+impl<'a> ShardName<'a> {
+    /// Returns the name of shard `index` of `count` of the object `name`; for a part that is added
+    /// to a shard, with its stage.
+    ///
+    /// # Errors
+    /// If the name is longer than file systems allow.
+    pub fn new(name: &'a OsStr, index: usize, count: usize, added: Option<u8>) -> Result<Self> {
+        let width = count.to_string().len();
+        let middle = format!(".{index:0width$}of{count}");
+        let stage = added.map_or_else(String::new, |stage| format!(".stage{stage}"));
+        let name = Self { name: name_bytes(name), middle, stage };
+        let length = name.finished().len();
+        if length <= MAX_FILE_NAME {
+            return Ok(name);
+        }
+        Err(Error::parameters(format!(
+            "the shards of {} would have names of {length} bytes; file systems allow \
+             {MAX_FILE_NAME}: give a name of at most {} bytes",
+            shown(name_of(name.name)),
+            MAX_FILE_NAME - (length - name.name.len())
+        )))
+    }
+
+    /// Returns the final name.
+    pub fn finished(&self) -> OsString {
+        self.join("")
+    }
+
+    /// Returns the final name for a file beside another that has the plain one. It may be too long,
+    /// which the operating system tells.
+    pub fn numbered(&self, number: usize) -> OsString {
+        self.join(&format!("-{number}"))
+    }
+
+    fn join(&self, number: &str) -> OsString {
+        let [middle, stage] = [&self.middle, &self.stage].map(String::as_bytes);
+        owned_name([self.name, middle, number.as_bytes(), stage, EXTENSION].concat())
+    }
+}
+
+/// Returns the name under which a file is written that will be called `name`.
+pub(crate) fn temporary(name: &OsStr, random: u32) -> OsString {
+    let suffix = format!(".{random:08x}");
+    decorate(b".", name, &[suffix.as_bytes(), TEMPORARY].concat())
+}
+
+/// Returns the name that a file called `name` has while it is replaced.
+pub(crate) fn old(name: &OsStr, random: u32) -> OsString {
+    let suffix = format!(".{random:08x}");
+    decorate(b"", name, &[suffix.as_bytes(), OLD].concat())
+}
+
+/// Returns the name that a file called `name` gets when it is moved aside, with the beginning of
+/// the object's id and a digest.
+pub(crate) fn moved_aside(name: &OsStr, id: &str, digest: &str) -> OsString {
+    let suffix = format!("{id}-{digest}");
+    decorate(b"", name, &[DAMAGED, suffix.as_bytes()].concat())
+}
+
+/// Returns the beginning of the object's id and the digest from the name of a file that was moved
+/// aside.
+pub(crate) fn set_aside(file: &OsStr) -> Option<(&str, &str)> {
+    let (id, digest) = ASIDE_DIGITS;
+    let name = name_bytes(file);
+    let (rest, stated) = name.split_at_checked(name.len().checked_sub(id + 1 + digest)?)?;
+    parse(name_of(rest.strip_suffix(DAMAGED)?))?;
+    let (stated_id, stated_digest) = std::str::from_utf8(stated).ok()?.split_once('-')?;
+    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let fits = (stated_id.len(), stated_digest.len()) == ASIDE_DIGITS;
+    (fits && is_hex(stated_id) && is_hex(stated_digest)).then_some((stated_id, stated_digest))
+}
+
+/// Joins the three, cutting the object's name in the middle one if all were too long.
+fn decorate(prefix: &[u8], name: &OsStr, suffix: &[u8]) -> OsString {
+    let name = name_bytes(name);
+    let object = parse(name_of(name)).map_or(name.len(), |parsed| parsed.name.len());
+    let excess = (prefix.len() + name.len() + suffix.len()).saturating_sub(MAX_FILE_NAME);
+    let kept = object.saturating_sub(excess);
+    owned_name([prefix, &name[..kept], &name[object..], suffix].concat())
+}
+
+/// Returns the names of finished and old shard files in folders, with the number of each file.
+pub(crate) fn list(folders: &[PathBuf]) -> BTreeSet<(OsString, u64)> {
+    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+    let entries = entries.filter_map(|entry| entry.ok().map(|e| (e.file_name(), entry_number(&e))));
+    entries.filter(|(name, _)| parse(name).is_some()).collect()
+}
+
+/// What a file's name says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ParsedName<'a> {
+    /// The object's name; cut if `old` and very long.
+    pub name: &'a [u8],
+    /// Whether the file is about to be replaced.
+    pub old: bool,
+}
+
+impl ParsedName<'_> {
+    /// Whether this is a shard file of an object of that name.
+    pub fn belongs_to(&self, name: &OsStr) -> bool {
+        let name = name_bytes(name);
+        self.name == name
+            || self.old
+                && !self.name.is_empty()
+                && name.starts_with(self.name)
+                && name.len() + MAX_SUFFIX > MAX_FILE_NAME
+    }
+}
+
+/// More than any suffix adds to an object's name.
+const MAX_SUFFIX: usize = 64;
+
+/// Reads the name of a final or old shard file.
+pub(crate) fn parse(file: &OsStr) -> Option<ParsedName<'_>> {
+    let finished = without_old(file);
+    let old = finished != file;
+    let stem = without_stage(name_bytes(finished).strip_suffix(EXTENSION)?);
+    let dot = stem.iter().rposition(|&byte| byte == b'.')?;
+    let (name, middle) = (&stem[..dot], &stem[dot + 1..]);
+    let middle = std::str::from_utf8(middle).ok()?;
+    let (index, rest) = middle.split_once("of")?;
+    let (count, number) = rest.split_once('-').unwrap_or((rest, "2"));
+    [index, count, number].iter().all(|part| is_number(part)).then_some(ParsedName { name, old })
+}
+
+/// Returns the stem of a file's name without the stage of a part that was added to a shard.
+fn without_stage(stem: &[u8]) -> &[u8] {
+    let split = stem.iter().rposition(|&byte| byte == b'.').map(|dot| stem.split_at(dot));
+    match split {
+        Some((rest, end)) if end.strip_prefix(STAGE).is_some_and(is_digits) => rest,
+        _ => stem,
+    }
+}
+
+/// Returns a file's name without the mark of being about to be replaced.
+pub(crate) fn without_old(file: &OsStr) -> &OsStr {
+    strip_random(name_bytes(file), OLD).map_or(file, name_of)
+}
+
+/// Whether a file's name is that of one being written, by an encoding or anything else here.
+pub(crate) fn is_temporary(file: &OsStr) -> bool {
+    of_temporary(file).is_some()
+}
+
+/// Returns the name that a file will have that is being written under this one.
+pub(crate) fn of_temporary(file: &OsStr) -> Option<&OsStr> {
+    let name = name_bytes(file).strip_prefix(b".")?;
+    strip_random(name, TEMPORARY).map(name_of)
+}
+
+/// Removes `.<8 hex>` and a suffix.
+fn strip_random<'a>(name: &'a [u8], suffix: &[u8]) -> Option<&'a [u8]> {
+    let rest = name.strip_suffix(suffix)?;
+    let (rest, random) = rest.split_at_checked(rest.len().checked_sub(9)?)?;
+    (random[0] == b'.' && random[1..].iter().all(u8::is_ascii_hexdigit)).then_some(rest)
+}
+
+fn is_number(text: &str) -> bool {
+    is_digits(text.as_bytes())
+}
+
+fn is_digits(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn os(text: &str) -> &OsStr {
+        OsStr::new(text)
+    }
+
+    #[test]
+    fn indices_are_padded() {
+        let shard = |index, count, added| ShardName::new(os("a.tar"), index, count, added).unwrap();
+        let name = |index, count| shard(index, count, None).finished();
+        assert_eq!(name(3, 14), "a.tar.03of14.paritas");
+        assert_eq!(name(3, 6), "a.tar.3of6.paritas");
+        assert_eq!(name(9, 10), "a.tar.09of10.paritas");
+        assert_eq!(shard(3, 6, None).numbered(2), "a.tar.3of6-2.paritas");
+        assert_eq!(shard(3, 10, Some(2)).finished(), "a.tar.03of10.stage2.paritas");
+        assert_eq!(shard(3, 10, Some(2)).numbered(2), "a.tar.03of10-2.stage2.paritas");
+    }
+
+    #[test]
+    fn names_are_read_from_the_right() {
+        let parsed =
+            |file| parse(os(file)).map(|p| (String::from_utf8_lossy(p.name).into(), p.old));
+        let found = |name: &str, old| Some((name.to_owned(), old));
+        assert_eq!(parsed("a.3of6.paritas"), found("a", false));
+        assert_eq!(parsed("a.3of6-12.paritas"), found("a", false));
+        assert_eq!(parsed("a.3of6.paritas.0of4.paritas"), found("a.3of6.paritas", false));
+        assert_eq!(parsed("a.3of6.stage2.paritas"), found("a", false));
+        assert_eq!(parsed("a.3of6-2.stage2.paritas.0123abcd.old"), found("a", true));
+        assert_eq!(parsed("a.3of6.stage2.0of4.paritas"), found("a.3of6.stage2", false));
+        assert_eq!(parsed("a.3of6.paritas.0123abcd.old"), found("a", true));
+        for other in ["a.stage2.paritas", "a.3of6.stage.paritas", "a.3of6.stage2.stage2.paritas"] {
+            assert_eq!(parsed(other), None, "{other}");
+        }
+        for other in ["a", "a.paritas", "a.3of.paritas", "a.3of6-.paritas", "a.3of6.paritas.old"] {
+            assert_eq!(parsed(other), None::<(String, bool)>, "{other}");
+        }
+        let aside = moved_aside(os("a.3of6.paritas"), "0123abcd", "0123456789abcdef");
+        assert_eq!(aside, "a.3of6.paritas.damaged-0123abcd-0123456789abcdef");
+        assert_eq!(set_aside(&aside), Some(("0123abcd", "0123456789abcdef")));
+        assert_eq!(parse(&aside), None);
+        for other in ["a.3of6.paritas.damaged-0123abcd-0123456789abcdeg", "a.3of6.paritas.damaged"]
+        {
+            assert_eq!(set_aside(os(other)), None, "{other}");
+        }
+        assert_eq!(set_aside(os("letter.damaged-0123abcd-0123456789abcdef")), None);
+        assert!(is_temporary(os(".a.3of6.paritas.0123abcd.tmp")));
+        assert!(!is_temporary(os("a.3of6.paritas.0123abcd.tmp")));
+        assert!(!is_temporary(os(".tmp")));
+    }
+
+    #[test]
+    fn long_names_are_cut_or_refused() {
+        let longest = "x".repeat(255 - ".3of6.paritas".len());
+        let name = ShardName::new(os(&longest), 3, 6, None).unwrap().finished();
+        assert_eq!(name.len(), 255);
+        assert_eq!(temporary(&name, 1).len(), 255);
+        assert!(is_temporary(&temporary(&name, 1)));
+        let old = old(&name, 1);
+        assert_eq!(old.len(), 255);
+        assert!(parse(&old).unwrap().belongs_to(os(&longest)));
+        let aside = moved_aside(&name, "0123abcd", "0123456789abcdef");
+        assert!(aside.len() == 255 && set_aside(&aside).is_some());
+        let error = ShardName::new(os(&(longest + "x")), 3, 6, None).unwrap_err().to_string();
+        assert!(error.contains("at most 242 bytes"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_names(bytes in proptest::collection::vec(any::<u8>(), 1..260)) {
+            let name = name_of(&bytes);
+            let _ = parse(name);
+            let _ = is_temporary(name);
+            let _ = set_aside(name);
+            for added in [None, Some(2)] {
+                let Ok(shard) = ShardName::new(name, 0, 3, added) else { continue };
+                let file = shard.finished();
+                prop_assert!(parse(&file).unwrap().belongs_to(name));
+                prop_assert!(parse(&old(&file, 7)).unwrap().belongs_to(name));
+                prop_assert!(is_temporary(&temporary(&file, 7)));
+                prop_assert!(temporary(&file, 7).len() <= 255);
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Files that are read or written by turns. No more of them are open at a time than the system
+//! allows, because an object may have more shards than a process may have descriptors.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSliceMut};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::positional::read_at;
+use crate::system::is_scarcity;
+
+/// The files that are open.
+#[derive(Debug)]
+pub(crate) struct OpenFiles {
+    state: Mutex<State>,
+    /// Told when a file is no longer read and somebody waits for that.
+    returned: Condvar,
+    /// Whether files are opened for writing, too.
+    writable: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Files by number, the one that was opened first in front. Whoever uses one has a share in it.
+    open: VecDeque<(usize, Arc<File>)>,
+    /// The most files to have open.
+    most: usize,
+    /// The number of readers that wait for a descriptor.
+    waiting: usize,
+}
+
+impl OpenFiles {
+    /// Room for at most `most` files to be read, and for one at least.
+    pub fn reading(most: usize) -> Arc<Self> {
+        Self::new(most, false)
+    }
+
+    /// Room for at most `most` files to be written, and for one at least.
+    pub fn writing(most: usize) -> Arc<Self> {
+        Self::new(most, true)
+    }
+
+    fn new(most: usize, writable: bool) -> Arc<Self> {
+        let state = State { open: VecDeque::new(), most: most.max(1), waiting: 0 };
+        Arc::new(Self { state: Mutex::new(state), returned: Condvar::new(), writable })
+    }
+
+    /// Does something with a file.
+    ///
+    /// # Errors
+    /// When it cannot be opened, and those of `act`.
+    pub fn with<R>(
+        &self,
+        number: usize,
+        path: &Path,
+        act: impl FnOnce(&File) -> io::Result<R>,
+    ) -> io::Result<R> {
+        let file = self.lend(number, path)?;
+        let result = act(&file);
+        self.give_back(file);
+        result
+    }
+
+    /// Opens a file, or takes one that is open. Where the system has no more descriptors others are
+    /// closed, or waited for.
+    fn lend(&self, number: usize, path: &Path) -> io::Result<Arc<File>> {
+        let mut state = self.lock();
+        loop {
+            if let Some((_, file)) = state.open.iter().find(|(open, _)| *open == number) {
+                return Ok(Arc::clone(file));
+            }
+            if state.open.len() >= state.most {
+                state.close_one();
+            }
+            let opened = OpenOptions::new().read(true).write(self.writable).open(path);
+            let error = match opened {
+                Ok(file) => return Ok(state.add(number, file)),
+                Err(error) => error,
+            };
+            if !is_scarcity(&error) || state.open.is_empty() {
+                return Err(error);
+            }
+            state.most = state.open.len();
+            if !state.close_one() {
+                state.waiting += 1;
+                state = self.returned.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.waiting -= 1;
+            }
+        }
+    }
+
+    fn give_back(&self, file: Arc<File>) {
+        let state = self.lock();
+        drop(file);
+        if state.waiting > 0 {
+            self.returned.notify_all();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn add(&mut self, number: usize, file: File) -> Arc<File> {
+        let file = Arc::new(file);
+        self.open.push_back((number, Arc::clone(&file)));
+        file
+    }
+
+    /// Closes a file that nobody reads; returns whether there was one.
+    fn close_one(&mut self) -> bool {
+        let idle = self.open.iter().position(|(_, file)| Arc::strong_count(file) == 1);
+        idle.is_some_and(|idle| self.open.remove(idle).is_some())
+    }
+}
+
+/// Whether an error in opening a file leaves it unknown what the file holds. Where there is no
+/// file, that is known.
+pub(crate) fn is_unreadable(error: &io::Error) -> bool {
+    !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Why a file could not be opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Refusal {
+    /// The system's reason, in words.
+    pub reason: String,
+    /// Whether the file may be as good as new all the same.
+    pub is_unreadable: bool,
+}
+
+/// A file that counts the bytes read from it, and the slices that were filled with them.
+#[derive(Debug)]
+pub(crate) struct Input<'a> {
+    files: Arc<OpenFiles>,
+    /// The file's number among `files`.
+    number: usize,
+    path: &'a Path,
+    refusal: OnceLock<Refusal>,
+    read: AtomicU64,
+    slices: AtomicU64,
+}
+
+impl<'a> Input<'a> {
+    /// Opens a file, which is noted if it fails.
+    pub fn open(files: &Arc<OpenFiles>, number: usize, path: &'a Path) -> Self {
+        let input = Self {
+            files: Arc::clone(files),
+            number,
+            path,
+            refusal: OnceLock::new(),
+            read: AtomicU64::new(0),
+            slices: AtomicU64::new(0),
+        };
+        let _ = input.with_file(|_| Ok(0));
+        input
+    }
+
+    fn with_file(&self, act: impl FnOnce(&File) -> io::Result<usize>) -> io::Result<usize> {
+        let file = self.files.lend(self.number, self.path).inspect_err(|error| {
+            let is_unreadable = is_unreadable(error);
+            self.refusal.get_or_init(|| Refusal { reason: error.to_string(), is_unreadable });
+        })?;
+        let result = act(&file);
+        self.files.give_back(file);
+        result
+    }
+
+    /// Why the file could not be opened, if it was tried in vain.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        self.refusal.get()
+    }
+
+    /// As [`read_at`], where the file can be opened.
+    pub fn read_at(&self, slices: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        let ends = slices.iter().scan(0, |end, slice| {
+            *end += slice.len();
+            Some(*end)
+        });
+        let ends: Vec<usize> = ends.collect();
+        let read = self.with_file(|file| read_at(file, slices, offset))?;
+        let filled = ends.into_iter().filter(|&end| end <= read).count();
+        self.read.fetch_add(read as u64, Ordering::Relaxed);
+        self.slices.fetch_add(filled as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+
+    /// The bytes read so far.
+    pub fn read_bytes(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    /// The slices filled so far.
+    pub fn read_slices(&self) -> u64 {
+        self.slices.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::thread;
+
+    /// Threads that read more files than may be open, and one that is not there.
+    #[test]
+    fn more_files_than_descriptors() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths: Vec<_> = (0..20).map(|i| folder.path().join(i.to_string())).collect();
+        for (path, content) in paths.iter().zip(0_u8..) {
+            fs::write(path, [content; 10]).unwrap();
+        }
+        let files = OpenFiles::reading(3);
+        let open = |(number, path)| Input::open(&files, number, path);
+        let inputs: Vec<_> =
+            paths.iter().map(|path| path.as_path()).enumerate().map(open).collect();
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for (content, input) in (0_u8..).zip(&inputs).cycle().take(200) {
+                        let mut bytes = [99; 10];
+                        let read = input.read_at(&mut [IoSliceMut::new(&mut bytes)], 0).unwrap();
+                        assert_eq!((read, bytes), (10, [content; 10]));
+                    }
+                });
+            }
+        });
+        let open = files.lock().open.len();
+        assert!((1..=4).contains(&open), "{open}");
+        assert_eq!((inputs[0].read_bytes(), inputs[0].read_slices()), (400, 40));
+        let nowhere = folder.path().join("nowhere");
+        let input = Input::open(&files, 20, &nowhere);
+        assert!(!input.refusal().unwrap().is_unreadable);
+    }
+}

@@ -1,0 +1,536 @@
+//! Putting files in their places, so that a crash at any moment leaves the old whole or the new.
+//!
+//! A file is written under a temporary name beside its target ([`Pending`]), which goes when the
+//! job fails. [`commit`] publishes a set of them: everything is on the disk before the first
+//! name changes; what is to be replaced keeps another name until all new files have theirs.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::aside::move_aside;
+use crate::attributes::Access;
+use crate::error::{Error, Result};
+use crate::format::Identity;
+use crate::geometry::Part;
+use crate::lock::FolderLocks;
+use crate::open_files::OpenFiles;
+use crate::recognise::recognise;
+use crate::shown::shown;
+use crate::system::{
+    allow_open_files, create_new, create_unnamed, link_unnamed, rename_new, rename_over,
+    sync_directory,
+};
+use crate::{names, positional};
+
+/// What may become of a file that already has the name of a new one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Replace {
+    /// It stays, and the new one is refused.
+    Never,
+    /// The new one takes its place.
+    Always,
+    /// The new one is this part of this object, whole. A copy of the same part gives way to it, and
+    /// what is no shard is moved aside ([`crate::aside`]); anything else stays.
+    ForPart(Box<Identity>, Part),
+}
+
+/// What has the name that a part is to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Occupant {
+    Nobody,
+    /// A file of the same part.
+    SamePart,
+    /// A file that is no shard. It may be what is left of this one.
+    NoShard,
+    /// Another shard, a file that cannot be read, or something that is no file.
+    Other,
+}
+
+impl Occupant {
+    /// Looks at what a path leads to.
+    pub fn of(path: &Path, identity: &Identity, part: Part) -> Self {
+        if fs::symlink_metadata(path).is_err() {
+            return Self::Nobody;
+        }
+        match recognise(path) {
+            Ok(shard) if shard.part == part && shard.identity == *identity => Self::SamePart,
+            Err(why) if !why.is_unreadable && path.is_file() => Self::NoShard,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A file that was in the way of a shard, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MovedAside {
+    /// The path that it had.
+    pub from: PathBuf,
+    /// Where it is now.
+    pub to: PathBuf,
+}
+
+/// A file that is to be written.
+#[derive(Debug)]
+pub(crate) struct NewFile {
+    /// The name that it will have.
+    pub target: PathBuf,
+    /// What may become of a file that has that name.
+    pub replace: Replace,
+    /// Who may use it.
+    pub access: Access,
+}
+
+/// A file that is being written; dropped before it is committed, it is gone. Where the file system
+/// can make files without names it has none until it is complete, so that even a killed process
+/// leaves nothing behind.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    file: Handle,
+    /// The temporary name, once it has one.
+    temporary: Option<PathBuf>,
+    target: PathBuf,
+    replace: Replace,
+    access: Access,
+    /// How it has got its name, once it has.
+    published: Option<Published>,
+}
+
+/// How a file has got its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Published {
+    /// Nothing had the name, or not any more.
+    New,
+    /// The file that had it is gone.
+    Replacing,
+}
+
+/// How a file that is being written is accessed.
+#[derive(Debug)]
+enum Handle {
+    /// It stays open.
+    Open(File),
+    /// It is opened under its temporary name when its turn comes, as the file of this number.
+    ByTurns(Arc<OpenFiles>, usize),
+}
+
+impl Pending {
+    /// Begins these files. Where the system does not allow all of them to be open with `others`
+    /// beside them, they have temporary names from the beginning, and are opened by turns.
+    pub fn create_all(files: Vec<NewFile>, others: usize) -> Result<Vec<Self>> {
+        let count = files.len();
+        let most = allow_open_files(count + others).saturating_sub(others);
+        if most >= count {
+            return files.into_iter().map(Self::create).collect();
+        }
+        let pool = OpenFiles::writing(most);
+        let create = |(number, file)| {
+            Self::begin(file, |file| {
+                let (_, temporary) = create_named(file)?;
+                Ok((Handle::ByTurns(Arc::clone(&pool), number), Some(temporary)))
+            })
+        };
+        files.into_iter().enumerate().map(create).collect()
+    }
+
+    /// Begins one file.
+    pub fn create(file: NewFile) -> Result<Self> {
+        Self::begin(file, |file| match without_name(file) {
+            Some(unnamed) => Ok((Handle::Open(unnamed), None)),
+            None => create_named(file).map(|(named, path)| (Handle::Open(named), Some(path))),
+        })
+    }
+
+    /// Makes an empty file and sees to it that nobody can open it who may not read the whole one.
+    fn begin(
+        new: NewFile,
+        make: impl FnOnce(&NewFile) -> Result<(Handle, Option<PathBuf>)>,
+    ) -> Result<Self> {
+        let (file, temporary) = make(&new)?;
+        let NewFile { target, replace, access } = new;
+        let pending = Self { file, temporary, target, replace, access, published: None };
+        let begun = pending.with_file(|file| access.begin(file));
+        begun.map_err(|error| Error::io("creating", &pending.target, &error))?;
+        Ok(pending)
+    }
+
+    /// Gives the complete file a temporary name, if it has none yet.
+    fn name(&mut self) -> Result<()> {
+        if let (None, Handle::Open(file)) = (&self.temporary, &self.file) {
+            let link = |path: &Path| link_unnamed(file, path);
+            let ((), path) = under_temporary_name(&self.target, link)?;
+            self.temporary = Some(path);
+        }
+        Ok(())
+    }
+
+    fn with_file<R>(&self, act: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
+        match &self.file {
+            Handle::Open(file) => act(file),
+            Handle::ByTurns(files, number) => {
+                files.with(*number, self.temporary.as_deref().unwrap_or(&self.target), act)
+            }
+        }
+    }
+
+    /// Writes slices at a position.
+    pub fn write_at(&self, slices: &mut [IoSlice<'_>], offset: u64) -> Result<()> {
+        self.with_file(|file| positional::write_at(file, slices, offset))
+            .map_err(|error| Error::io("writing", &self.target, &error))
+    }
+
+    /// Reads what was written at a position, as many bytes as there are.
+    pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
+        self.with_file(|file| positional::read_at(file, &mut [IoSliceMut::new(bytes)], offset))
+            .map(|_| ())
+            .map_err(|error| Error::io("reading back", &self.target, &error))
+    }
+
+    /// Sets the length of the file to `length` bytes, with zeros where nothing was written.
+    pub fn set_length(&self, length: u64) -> Result<()> {
+        self.with_file(|file| file.set_len(length))
+            .map_err(|error| Error::io("extending", &self.target, &error))
+    }
+
+    /// Gives the complete file its mode and time, and waits until it is on the disk if `sync`.
+    fn finish(&self, sync: bool) -> Result<()> {
+        let finish = |file: &File| {
+            self.access.settle(file)?;
+            if sync { file.sync_all() } else { Ok(()) }
+        };
+        self.with_file(finish).map_err(|error| Error::io("finishing", &self.target, &error))
+    }
+
+    /// Gives the file its name, unless another process has given it to a file with the same bytes.
+    /// Returns what was moved aside for it.
+    fn publish(&mut self) -> Result<Option<MovedAside>> {
+        self.name()?;
+        let occupant = match &self.replace {
+            Replace::ForPart(identity, part) => Occupant::of(&self.target, identity, *part),
+            _ => Occupant::Other,
+        };
+        let moved = match (&self.replace, occupant) {
+            (Replace::ForPart(identity, _), Occupant::NoShard) => {
+                let (from, to) = (self.target.clone(), move_aside(&self.target, identity.object)?);
+                Some(MovedAside { from, to })
+            }
+            _ => None,
+        };
+        let replaces = self.replace == Replace::Always || occupant == Occupant::SamePart;
+        let rename = if replaces { rename_over } else { rename_new };
+        match rename(self.temporary.as_deref().unwrap_or(&self.target), &self.target) {
+            Ok(()) if replaces => self.published = Some(Published::Replacing),
+            Ok(()) => self.published = Some(Published::New),
+            Err(error) if is_race(&error) => self.expect_same()?,
+            Err(error) => {
+                return Err(Error::io("renaming a finished file to", &self.target, &error));
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Expects that the file under the final name has the same bytes as this one.
+    fn expect_same(&self) -> Result<()> {
+        let is_same = File::open(&self.target)
+            .and_then(|target| self.with_file(|file| positional::are_same(file, &target)));
+        match is_same {
+            Ok(true) => Ok(()),
+            _ => Err(Error::busy(format!(
+                "another process has changed {} meanwhile; run the command again",
+                shown(&self.target)
+            ))),
+        }
+    }
+}
+
+/// Whether a renaming failed because another process was faster: the name is taken, or the file
+/// already has its name.
+fn is_race(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound)
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let (None, Some(temporary)) = (self.published, &self.temporary) {
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}
+
+/// Makes a file under a temporary name.
+fn create_named(file: &NewFile) -> Result<(File, PathBuf)> {
+    under_temporary_name(&file.target, |path| create_new(path, file.access.at_creation()))
+}
+
+/// Makes a file without a name, where the system can do so and name it later.
+fn without_name(file: &NewFile) -> Option<File> {
+    create_unnamed(directory_of(&file.target), file.access.at_creation())
+}
+
+/// Makes something under a temporary name that is free.
+fn under_temporary_name<T>(
+    target: &Path,
+    make: impl Fn(&Path) -> io::Result<T>,
+) -> Result<(T, PathBuf)> {
+    let name = target.file_name().unwrap_or_default();
+    loop {
+        let temporary = target.with_file_name(names::temporary(name, random()?));
+        match make(&temporary) {
+            Ok(made) => return Ok((made, temporary)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Error::io("creating", target, &error)),
+        }
+    }
+}
+
+/// Gives all new files their names. On an error everything is as before, but for files that were
+/// replaced or moved aside one by one. Returns what was moved aside.
+pub(crate) fn commit(files: Vec<Pending>, sync: bool) -> Result<Vec<MovedAside>> {
+    commit_over(&[], || Ok(Vec::new()), files, sync)
+}
+
+/// Gives all new files their names, and then deletes the old ones, which are looked for in
+/// `folders` when no other process can change them. On an error everything is as [`commit`] says.
+pub(crate) fn commit_over(
+    folders: &[PathBuf],
+    find_old: impl FnOnce() -> Result<Vec<PathBuf>>,
+    mut files: Vec<Pending>,
+    sync: bool,
+) -> Result<Vec<MovedAside>> {
+    match sync {
+        true => sync_files(&files)?,
+        false => files.iter().try_for_each(|file| file.finish(false))?,
+    }
+    let targets = files.iter().map(|file| directory_of(&file.target));
+    let _locks = FolderLocks::acquire(targets.chain(folders.iter().map(PathBuf::as_path)))?;
+    let old = find_old()?;
+    // All files have temporary names before the first gets its own: a set that a crash leaves half
+    // named is still complete.
+    files.iter_mut().try_for_each(Pending::name)?;
+    if sync {
+        sync_directories(&files)?;
+    }
+    let mut set_aside = Vec::new();
+    let published = set_aside_all(&old, &mut set_aside).and_then(|()| publish(&mut files, sync));
+    if published.is_err() {
+        undo(&files, &set_aside);
+        return published;
+    }
+    for (_, aside) in &set_aside {
+        fs::remove_file(aside).map_err(|error| Error::io("removing the old", aside, &error))?;
+    }
+    if sync && !set_aside.is_empty() {
+        sync_directories(&files)?;
+    }
+    published
+}
+
+fn publish(files: &mut [Pending], sync: bool) -> Result<Vec<MovedAside>> {
+    let moved = files.iter_mut().filter_map(|file| file.publish().transpose());
+    let moved = moved.collect::<Result<_>>()?;
+    if sync {
+        sync_directories(files)?;
+    }
+    Ok(moved)
+}
+
+/// Renames old files, and notes each as a pair of its name and its new name.
+fn set_aside_all(old: &[PathBuf], set_aside: &mut Vec<(PathBuf, PathBuf)>) -> Result<()> {
+    for path in old {
+        let aside = aside(path)?;
+        rename_new(path, &aside).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::busy(format!(
+                "another process has replaced {} meanwhile; run the command again",
+                shown(path)
+            )),
+            _ => Error::io("setting aside", path, &error),
+        })?;
+        set_aside.push((path.clone(), aside));
+    }
+    Ok(())
+}
+
+/// Returns another name for a file that is in the way.
+fn aside(path: &Path) -> Result<PathBuf> {
+    Ok(path.with_file_name(names::old(finished_name(path), random()?)))
+}
+
+/// Returns the name of a shard file without the mark of being set aside.
+fn finished_name(path: &Path) -> &OsStr {
+    let name = path.file_name().unwrap_or_default();
+    names::without_old(name)
+}
+
+fn undo(files: &[Pending], set_aside: &[(PathBuf, PathBuf)]) {
+    for file in files.iter().filter(|file| file.published == Some(Published::New)) {
+        let _ = fs::remove_file(&file.target);
+    }
+    for (path, aside) in set_aside {
+        let _ = rename_new(aside, path);
+    }
+}
+
+/// Syncs the files of each directory in a thread of its own: directories tend to be disks.
+fn sync_files(files: &[Pending]) -> Result<()> {
+    let mut directories: BTreeMap<&Path, Vec<&Pending>> = BTreeMap::new();
+    for file in files {
+        directories.entry(directory_of(&file.target)).or_default().push(file);
+    }
+    if directories.len() < 2 {
+        return files.iter().try_for_each(|file| file.finish(true));
+    }
+    std::thread::scope(|scope| {
+        let sync = |files: Vec<&Pending>| files.into_iter().try_for_each(|file| file.finish(true));
+        let workers: Vec<_> =
+            directories.into_values().map(|files| scope.spawn(move || sync(files))).collect();
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
+fn sync_directories(files: &[Pending]) -> Result<()> {
+    sync_directories_of(files.iter().map(|file| file.target.as_path()))
+}
+
+/// Makes the names of these files last.
+pub(crate) fn sync_directories_of<'a>(files: impl Iterator<Item = &'a Path>) -> Result<()> {
+    let mut directories: Vec<&Path> = files.map(directory_of).collect();
+    directories.sort_unstable();
+    directories.dedup();
+    directories.into_iter().try_for_each(|directory| {
+        sync_directory(directory).map_err(|error| Error::io("syncing", directory, &error))
+    })
+}
+
+/// Returns the directory that a file is in.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Returns the shard files in `directories` that belong to an object of this name, in order: those
+/// that are named after it and state its name themselves. Another file with such a name is the
+/// user's own.
+pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for directory in directories {
+        let failed = |error| Error::io("reading the directory", directory, &error);
+        // One directory may be given in several ways.
+        let directory = fs::canonicalize(directory).map_err(failed)?;
+        for entry in fs::read_dir(&directory).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let file = entry.file_name();
+            let named_so = names::parse(&file).is_some_and(|parsed| parsed.belongs_to(name));
+            let path = directory.join(file);
+            if named_so && recognise(&path).is_ok_and(|shard| shard.identity.name() == name) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+fn random() -> Result<u32> {
+    getrandom::u32().map_err(|error| Error::stream("drawing random numbers", error.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::link_and_remove;
+
+    /// A directory with an old file and a way to look at it.
+    fn directory() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let (old, new) = (directory.path().join("a.0of2.paritas"), directory.path().join("b"));
+        fs::write(&old, "old").unwrap();
+        (directory, old, new)
+    }
+
+    fn pending(target: &Path, replace: Replace) -> Pending {
+        let target = target.to_owned();
+        let pending = Pending::create(NewFile { target, replace, access: Access::USUAL }).unwrap();
+        pending.write_at(&mut [IoSlice::new(b"new")], 0).unwrap();
+        pending
+    }
+
+    fn count(directory: &tempfile::TempDir) -> usize {
+        fs::read_dir(directory.path()).unwrap().count()
+    }
+
+    #[test]
+    fn what_is_not_committed_is_gone() {
+        let (directory, _, new) = directory();
+        let mut file = pending(&new, Replace::Never);
+        file.name().unwrap();
+        assert_eq!(count(&directory), 2);
+        drop(file);
+        assert_eq!(count(&directory), 1);
+    }
+
+    #[test]
+    fn nothing_is_replaced_unless_asked_for() {
+        for rename in [rename_new, link_and_remove] {
+            let (directory, old, new) = directory();
+            fs::write(&new, "new").unwrap();
+            let error = rename(&new, &old).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(
+                (fs::read(&old).unwrap(), fs::read(&new).unwrap()),
+                (b"old".into(), b"new".into())
+            );
+            rename(&new, &directory.path().join("c")).unwrap();
+            assert!(!new.exists());
+            assert_eq!(count(&directory), 2);
+        }
+        let (directory, old, _) = directory();
+        let error = commit(vec![pending(&old, Replace::Never)], true).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Busy);
+        assert_eq!(fs::read(&old).unwrap(), b"old");
+        commit(vec![pending(&old, Replace::Always)], true).unwrap();
+        assert_eq!(fs::read(&old).unwrap(), b"new");
+        assert_eq!(count(&directory), 1);
+    }
+
+    /// Another process has found the complete file under its temporary name, and named it.
+    #[test]
+    fn who_was_named_by_another_is_done() {
+        for (named, expected) in [("new", Ok(())), ("other", Err(crate::ErrorKind::Busy))] {
+            let (directory, _, new) = directory();
+            let mut file = pending(&new, Replace::Never);
+            file.name().unwrap();
+            fs::remove_file(file.temporary.as_ref().unwrap()).unwrap();
+            fs::write(&new, named).unwrap();
+            let published = commit(vec![file], false).map(|_| ()).map_err(|error| error.kind());
+            assert_eq!((published, count(&directory)), (expected, 2), "{named}");
+            assert_eq!(fs::read(&new).unwrap(), named.as_bytes());
+        }
+    }
+
+    #[test]
+    fn an_old_set_goes_last_or_comes_back() {
+        let (directory, old, new) = directory();
+        let taken = directory.path().join("taken");
+        fs::write(&taken, "other").unwrap();
+        let files = || [&old, &new].map(|path| pending(path, Replace::Never));
+        let failing = files().into_iter().chain([pending(&taken, Replace::Never)]).collect();
+        let old_set = || Ok(vec![old.clone()]);
+        let error = commit_over(&[], old_set, failing, false).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Busy);
+        assert_eq!((fs::read(&old).unwrap(), new.exists()), (b"old".to_vec(), false));
+        assert_eq!(count(&directory), 2);
+        commit_over(&[], old_set, files().into(), false).unwrap();
+        assert_eq!((fs::read(&old).unwrap(), new.exists()), (b"new".to_vec(), true));
+        assert_eq!(count(&directory), 3);
+    }
+}

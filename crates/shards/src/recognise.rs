@@ -1,0 +1,250 @@
+//! Recognising a shard file by its content: front header, footer, and their places.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::format::{
+    END_MAGIC, Flaw, Identity, Kind, MAX_RECORD, PREFIX, Record, TRAILER, Total, footer_length,
+    record_length,
+};
+use crate::geometry::Part;
+use crate::names;
+use crate::open_files::is_unreadable;
+use crate::positional::{read_at, read_exact_at};
+
+/// Number of bytes of a file that are searched for a footer at a time.
+const WINDOW: u64 = 1 << 20;
+
+/// Number of bytes at the end of a file that are searched for a footer: enough for what tools
+/// append, and read in milliseconds.
+const REACH: u64 = 16 << 20;
+
+/// Number of places that look like the end of a footer and are tried. It limits the time that a
+/// hostile file can take.
+const MAX_CANDIDATES: usize = 4096;
+
+/// A file that holds a shard, or the rest of one.
+#[derive(Debug, Clone)]
+pub struct ShardFile {
+    pub(crate) path: PathBuf,
+    pub(crate) length: u64,
+    /// The offset of the first block, or the flaw of the front header.
+    pub(crate) front: Result<u64, Flaw>,
+    pub(crate) footer: Option<Footer>,
+}
+
+/// A footer and its place in the file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Footer {
+    pub start: u64,
+    pub end: u64,
+    pub total: Total,
+}
+
+impl ShardFile {
+    /// Returns the path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the length of the file in bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Whether the front header is readable.
+    pub fn has_front(&self) -> bool {
+        self.front.is_ok()
+    }
+
+    /// Whether a footer was found.
+    pub fn has_footer(&self) -> bool {
+        self.footer.is_some()
+    }
+}
+
+/// A shard file with what it states about its object.
+#[derive(Debug)]
+pub(crate) struct Recognised {
+    pub file: ShardFile,
+    pub identity: Identity,
+    pub part: Part,
+}
+
+impl Recognised {
+    fn new(file: ShardFile, record: Record) -> Self {
+        let part = part_of(&record);
+        Self { file, identity: record.identity, part }
+    }
+}
+
+/// Returns the part that a record belongs to.
+fn part_of(record: &Record) -> Part {
+    Part { stage: record.stage(), shard: record.shard as usize }
+}
+
+/// The reason why a path contributes no shard.
+#[derive(Debug)]
+pub(crate) struct NoShard {
+    /// The reason in the form "is not a shard".
+    pub reason: String,
+    /// Whether the path could not be opened, so that it may be a shard all the same.
+    pub is_unreadable: bool,
+}
+
+impl NoShard {
+    fn is(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_unreadable: false }
+    }
+
+    /// Returns the reason for the system's refusal to open a path.
+    pub fn refused(error: &io::Error) -> Self {
+        Self { reason: format!("cannot be read: {error}"), is_unreadable: is_unreadable(error) }
+    }
+}
+
+/// Reads the headers of a file, or returns why it is not a shard.
+pub(crate) fn recognise(path: &Path) -> Result<Recognised, NoShard> {
+    let cannot = |error: io::Error| NoShard::refused(&error);
+    if !fs::metadata(path).map_err(cannot)?.is_file() {
+        return Err(NoShard::is("is not a regular file"));
+    }
+    let file = File::open(path).map_err(cannot)?;
+    let metadata = file.metadata().map_err(cannot)?;
+    let (length, front) = (metadata.len(), read_front(&file));
+    let record = front.as_ref().ok().map(|(record, _)| record);
+    let footer = find_footer(&file, length, path, record);
+    let path = path.to_owned();
+    match (front, footer) {
+        (Ok((record, blocks)), footer) => {
+            let footer = footer.map(|(_, footer)| footer);
+            let file = ShardFile { path, length, front: Ok(blocks), footer };
+            Ok(Recognised::new(file, record))
+        }
+        (Err(flaw), Some((record, footer))) => {
+            let file = ShardFile { path, length, front: Err(flaw), footer: Some(footer) };
+            Ok(Recognised::new(file, record))
+        }
+        (Err(Flaw::NoMagic), None) => Err(NoShard::is("is not a shard")),
+        (Err(flaw), None) => Err(NoShard::is(format!(
+            "is not readable as a shard: its front header {flaw}, and it has no footer"
+        ))),
+    }
+}
+
+fn unreadable(error: impl fmt::Display) -> Flaw {
+    Flaw::Damaged(format!("cannot be read: {error}"))
+}
+
+/// Reads the front header, and returns it with the offset of its end.
+fn read_front(file: &File) -> Result<(Record, u64), Flaw> {
+    let mut start = [0; PREFIX];
+    let read = read_at(file, &mut [io::IoSliceMut::new(&mut start)], 0).map_err(unreadable)?;
+    let length = record_length(&start[..read], Kind::Front)?;
+    Ok((read_record(file, 0, length, Kind::Front)?, length as u64))
+}
+
+fn read_record(file: &File, offset: u64, length: usize, kind: Kind) -> Result<Record, Flaw> {
+    let mut bytes = vec![0; length];
+    read_exact_at(file, &mut bytes, offset).map_err(unreadable)?;
+    Record::parse(&bytes, kind)
+}
+
+/// Returns the last footer near the end of the file that agrees with its front header. If there is
+/// no front header, and the footer does not stand at the end, it must belong to the object that the
+/// file is named after: it could also be a part of an object that is itself a shard file.
+fn find_footer(
+    file: &File,
+    length: u64,
+    path: &Path,
+    front: Option<&Record>,
+) -> Option<(Record, Footer)> {
+    let agrees = |(record, _): &(Record, Footer)| {
+        front.is_none_or(|front| is_of(record, &front.identity, part_of(front)))
+    };
+    if let Some(found) = footer_ending_at(file, length).filter(agrees) {
+        return Some(found);
+    }
+    let named = path.file_name().and_then(names::parse);
+    if front.is_none() && named.is_none() {
+        return None;
+    }
+    let ours = |found: &(Record, Footer)| match front {
+        Some(_) => agrees(found),
+        None => named.as_ref().is_some_and(|name| name.belongs_to(found.0.identity.name())),
+    };
+    search(file, length, REACH, ours)
+}
+
+/// Returns the last footer within `reach` bytes of the end of a file for which `is_right` holds.
+fn search(
+    file: &File,
+    length: u64,
+    reach: u64,
+    is_right: impl Fn(&(Record, Footer)) -> bool,
+) -> Option<(Record, Footer)> {
+    candidates(file, length, reach)
+        .take(MAX_CANDIDATES)
+        .filter_map(|end| footer_ending_at(file, end))
+        .find(is_right)
+}
+
+impl ShardFile {
+    /// Returns the footer that ends at offset `end` of the file, if it is the footer of `part` of
+    /// the object.
+    pub(crate) fn footer_at(&self, identity: &Identity, part: Part, end: u64) -> Option<Footer> {
+        let found = footer_ending_at(&File::open(&self.path).ok()?, end);
+        found.filter(|(record, _)| is_of(record, identity, part)).map(|(_, footer)| footer)
+    }
+
+    /// Returns the last footer of a part of an object, wherever it is: the whole file is read.
+    pub(crate) fn footer_anywhere(&self, identity: &Identity, part: Part) -> Option<Footer> {
+        let file = File::open(&self.path).ok()?;
+        let is_right = |(record, _): &(Record, Footer)| is_of(record, identity, part);
+        search(&file, self.length, self.length, is_right).map(|(_, footer)| footer)
+    }
+}
+
+fn is_of(record: &Record, identity: &Identity, part: Part) -> bool {
+    record.identity == *identity && part_of(record) == part
+}
+
+fn footer_ending_at(file: &File, end: u64) -> Option<(Record, Footer)> {
+    let trailer_start = end.checked_sub(TRAILER as u64)?;
+    let mut trailer = [0; TRAILER];
+    read_exact_at(file, &mut trailer, trailer_start).ok()?;
+    let length = footer_length(&trailer)?;
+    debug_assert!(length <= MAX_RECORD);
+    let start = trailer_start.checked_sub(length as u64)?;
+    let mut prefix = [0; PREFIX];
+    read_exact_at(file, &mut prefix, start).ok()?;
+    if record_length(&prefix, Kind::Footer) != Ok(length) {
+        return None;
+    }
+    let record = read_record(file, start, length, Kind::Footer).ok()?;
+    let total = record.total?;
+    Some((record, Footer { start, end, total }))
+}
+
+/// Returns the offsets at which an end magic ends in the last `reach` bytes of the file, from the
+/// last one backwards.
+fn candidates(file: &File, length: u64, reach: u64) -> impl Iterator<Item = u64> {
+    let overlap = END_MAGIC.len() as u64 - 1;
+    let first = length.saturating_sub(reach) / WINDOW;
+    let windows = (first..length.div_ceil(WINDOW)).rev().map(move |window| {
+        let start = window * WINDOW;
+        (start, (start + WINDOW + overlap).min(length))
+    });
+    windows.flat_map(move |(start, end)| {
+        let mut bytes = vec![0; (end - start) as usize];
+        let readable = read_exact_at(file, &mut bytes, start).is_ok();
+        let found = bytes.windows(END_MAGIC.len()).enumerate().rev();
+        let ends: Vec<u64> = found
+            .filter(|(_, bytes)| readable && *bytes == END_MAGIC)
+            .map(|(at, _)| start + (at + END_MAGIC.len()) as u64)
+            .collect();
+        ends
+    })
+}

@@ -1,0 +1,80 @@
+//! Names as people see them. Stored names and paths are data: they may contain any byte but NUL. A
+//! line break or a terminal's escape sequence in a name must not forge a line of a report.
+
+use std::ffi::OsStr;
+use std::fmt::{self, Write};
+
+/// Shows a name, a path or a stored text in a message. Control characters, line breaks of all kinds
+/// and marks that change the direction of writing are escaped as in Rust (`\n`, `\u{1b}`). Bytes
+/// that are not UTF-8 become U+FFFD.
+///
+/// ```
+/// assert_eq!(paritas_shards::shown("a\nb: intact\u{1b}[K").to_string(), r"a\nb: intact\u{1b}[K");
+/// ```
+pub fn shown<T: AsRef<OsStr> + ?Sized>(name: &T) -> Shown<'_> {
+    Shown(name.as_ref())
+}
+
+/// A name, a path or a stored text that is displayed as [`shown`] describes.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a>(&'a OsStr);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.0.to_string_lossy().chars() {
+            match is_harmful(character) {
+                true => write!(f, "{}", character.escape_default())?,
+                false => f.write_char(character)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns a number with what it counts, for a message: `1 shard`, `2 shards`.
+///
+/// ```
+/// assert_eq!(paritas_shards::counted(1_u64, "shard"), "1 shard");
+/// assert_eq!(paritas_shards::counted(0_u64, "byte"), "0 bytes");
+/// ```
+pub fn counted(count: impl TryInto<u64>, thing: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
+}
+
+/// Whether a character moves the cursor, ends a line, or reorders the characters beside it.
+fn is_harmful(character: char) -> bool {
+    let separates_lines = matches!(character, '\u{2028}' | '\u{2029}');
+    let reorders = matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    character.is_control() || separates_lines || reorders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_forges_lines_is_escaped() {
+        for (name, text) in [
+            ("plain name.tar", "plain name.tar"),
+            ("größe \u{1f600} back\\slash", "größe \u{1f600} back\\slash"),
+            ("a\r\n\tb", r"a\r\n\tb"),
+            ("\u{1b}[2K\u{7f}\u{9b}", r"\u{1b}[2K\u{7f}\u{9b}"),
+            ("\u{202e}x\u{2028}", r"\u{202e}x\u{2028}"),
+        ] {
+            assert_eq!(shown(name).to_string(), text);
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn what_is_not_utf8_is_replaced() {
+        use std::os::unix::ffi::OsStrExt;
+        let bytes = OsStr::from_bytes(b"caf\xe9\n");
+        assert_eq!(shown(bytes).to_string(), "caf\u{fffd}\\n");
+    }
+}

@@ -1,0 +1,40 @@
+//! Files that have the names of shards, and of which nothing is left that says so: an object of
+//! which every shard was cut to a few bytes is told by its names alone.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use crate::names;
+use crate::object::{Inventory, Object};
+use crate::system::name_of;
+
+/// Files that are named as the shards of one object and cannot be read as shards, where no shard
+/// of an object of that name was found: all that is left of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Wreck {
+    /// The object's name, as the files' names have it.
+    pub name: OsString,
+    /// The files, in order.
+    pub files: Vec<PathBuf>,
+}
+
+impl Inventory {
+    /// Returns what is left of objects of which no shard was found, by name. A file beside shards
+    /// of an object of its name counts as a damaged shard of that object instead, and one that
+    /// could not be opened may be anything.
+    pub fn wrecks(&self) -> Vec<Wreck> {
+        let found: HashSet<&OsStr> = self.objects.iter().map(Object::name).collect();
+        let mut wrecks: BTreeMap<OsString, Vec<PathBuf>> = BTreeMap::new();
+        for ignored in self.ignored.iter().filter(|ignored| !ignored.unreadable) {
+            let parsed = ignored.path.file_name().and_then(names::parse);
+            let Some(parsed) = parsed.filter(|parsed| !parsed.old) else { continue };
+            let name = name_of(parsed.name);
+            if !found.contains(name) && ignored.path.is_file() {
+                wrecks.entry(name.to_owned()).or_default().push(ignored.path.clone());
+            }
+        }
+        wrecks.into_iter().map(|(name, files)| Wreck { name, files }).collect()
+    }
+}
