@@ -1,0 +1,116 @@
+//! The one public error of the crate: an opaque struct over a public kind.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+/// An error of a volume.
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    node: Option<String>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// The sort of an error. A command line maps each to an exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A volume file, name, code or number that cannot be used.
+    Parameters,
+    /// There is no object of that name.
+    NotFound,
+    /// Something is there already, and must not be replaced.
+    Exists,
+    /// Too few nodes answered to be sure of the result.
+    TooFewNodes,
+    /// More shards are lost than the code tolerates.
+    TooFewShards,
+    /// The digest of the bytes differs from the one that the manifest states.
+    DigestMismatch,
+    /// A node refused: no permission, or wrong credentials.
+    Refused,
+    /// A node cannot do what was asked: such as writing to a web server.
+    Unsupported,
+    /// A node failed, did not answer in time, or has no space; or a local file could not be read or
+    /// written.
+    Io,
+    /// Another process changed the same object meanwhile.
+    Busy,
+    /// The work was cancelled.
+    Cancelled,
+    /// A defect of this program.
+    Internal,
+    /// The system lacks the memory.
+    Memory,
+}
+
+/// The crate's result type.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// Creates an error.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, message: message.into(), node: None, source: None }))
+    }
+
+    /// Creates an error about parameters.
+    pub fn parameters(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Parameters, message)
+    }
+
+    /// Adds the cause.
+    pub fn because(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// Adds the name of the node that the error is about.
+    pub fn at_node(mut self, node: impl Into<String>) -> Self {
+        self.0.node = Some(node.into());
+        self
+    }
+
+    /// Returns the sort of the error.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Returns the name of the node that the error is about, if it is about one.
+    pub fn node(&self) -> Option<&str> {
+        self.0.node.as_deref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0.node {
+            Some(node) => write!(f, "node {node}: {}", self.0.message),
+            None => f.write_str(&self.0.message),
+        }
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl From<paritas_shards::Error> for Error {
+    fn from(error: paritas_shards::Error) -> Self {
+        use paritas_shards::ErrorKind as Shards;
+        let kind = match error.kind() {
+            Shards::Parameters => ErrorKind::Parameters,
+            Shards::TooFewShards => ErrorKind::TooFewShards,
+            Shards::DigestMismatch => ErrorKind::DigestMismatch,
+            Shards::Memory => ErrorKind::Memory,
+            Shards::Io | Shards::NotRecognised => ErrorKind::Io,
+            _ => ErrorKind::Internal,
+        };
+        Self::new(kind, error.to_string()).because(error)
+    }
+}

@@ -1,0 +1,17 @@
+//! Volumes: erasure-coded objects over disks, hosts and buckets.
+//!
+//! A *volume* keeps objects on *nodes*. A node is any place that stores files under names: a
+//! directory, a bucket, a folder of another host. It runs no program of ours. An object is cut into
+//! the shards of an erasure code, each of which is a shard file like those of [`paritas_shards`],
+//! and every shard goes to a node of its own. A small *manifest*, written last, makes the object
+//! visible.
+//!
+//! Everything that decides whether data survive is in [`protocol`], as state machines without
+//! input and output, which a test explores exhaustively. [`node`] is the one door to storage.
+
+pub mod node;
+pub mod protocol;
+
+mod error;
+
+pub use error::{Error, ErrorKind, Result};
