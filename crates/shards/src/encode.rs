@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{IoSlice, Read};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use paritas::{Code, CodecOptions};
 
@@ -114,7 +114,7 @@ pub fn encode(
 #[derive(Debug)]
 pub struct Preparation<'a> {
     job: &'a EncodeJob,
-    geometry: Geometry,
+    geometry: Arc<Geometry>,
     identity: Identity,
     /// The shards' files.
     paths: Vec<PathBuf>,
@@ -210,7 +210,7 @@ impl Preparation<'_> {
     }
 }
 
-fn shape(job: &EncodeJob) -> Result<(Geometry, Identity)> {
+fn shape(job: &EncodeJob) -> Result<(Arc<Geometry>, Identity)> {
     check_name(name_bytes(&job.name))
         .map_err(|how| Error::parameters(format!("{}: {how}", shown(&job.name))))?;
     if job.directories.is_empty() {
@@ -236,7 +236,7 @@ fn shape(job: &EncodeJob) -> Result<(Geometry, Identity)> {
     identity.length_hint = job.length_hint;
     identity.mode = job.attributes.mode.map(|mode| mode & STORED_MODE);
     identity.modified = job.attributes.modified;
-    Ok((geometry, identity))
+    Ok((Arc::new(geometry), identity))
 }
 
 /// Refuses names that belong to files that encoding did not make: those are never replaced.
@@ -277,7 +277,7 @@ fn shard_paths(job: &EncodeJob, geometry: &Geometry, identity: &Identity) -> Res
 
 /// The data that all threads of an encoding share.
 struct Encoding<'a> {
-    geometry: &'a Geometry,
+    geometry: &'a Arc<Geometry>,
     identity: &'a Identity,
     /// The files of stage 1, by part.
     files: &'a [Pending],
@@ -294,7 +294,7 @@ struct Reading<R> {
 impl<R: Read> Reading<R> {
     /// Fills a segment, and returns its number and the number of bytes. Returns `None` if the
     /// source has ended.
-    fn next(&mut self, segment: &mut Segment<'_>) -> Result<Option<(u64, usize)>> {
+    fn next(&mut self, segment: &mut Segment) -> Result<Option<(u64, usize)>> {
         if self.ended {
             return Ok(None);
         }

@@ -26,6 +26,7 @@
 //! The crate is for Unix systems: names are bytes, and shards are read and written at positions
 //! from several threads at once.
 
+pub mod blocks;
 pub mod foreign;
 pub mod format;
 

@@ -630,7 +630,7 @@ impl Geometries<'_> {
 }
 
 /// Rebuilds the geometry that an identity pins, for an object of about `length` bytes.
-fn rebuild(
+pub(crate) fn rebuild(
     identity: &Identity,
     length: Option<u64>,
     options: Options<'_>,

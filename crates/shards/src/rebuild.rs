@@ -54,7 +54,7 @@ pub(super) fn rebuild_missing(
     let targets = Targets::new(object, job.to.as_slice()).choose(&[part])?;
     let path = targets.first().map(|(path, _)| path.clone()).unwrap_or_default();
     let rebuilds = Rebuild::create_all(object, targets, &[part])?;
-    let give_up = |_: &mut Segment<'_>, _| Ok(false);
+    let give_up = |_: &mut Segment, _| Ok(false);
     if !make_from(&sources, &needed, &rebuilds, job.threads, progress, give_up)? {
         return Ok(Attempt::GivenUp { read_bytes: sources.read_bytes() });
     }
@@ -96,7 +96,7 @@ pub(super) fn make_from(
     rebuilds: &[Rebuild],
     threads: usize,
     progress: Progress<'_>,
-    instead: impl Fn(&mut Segment<'_>, u64) -> Result<bool> + Sync,
+    instead: impl Fn(&mut Segment, u64) -> Result<bool> + Sync,
 ) -> Result<bool> {
     let wanted = Rebuild::wanted(rebuilds, sources);
     let (next, given_up) = (AtomicU64::new(0), AtomicBool::new(false));

@@ -288,12 +288,7 @@ impl Rebuild {
     }
 
     /// Writes the block of a segment.
-    pub fn write(
-        &self,
-        sources: &Sources<'_>,
-        segment: &mut Segment<'_>,
-        number: u64,
-    ) -> Result<()> {
+    pub fn write(&self, sources: &Sources<'_>, segment: &mut Segment, number: u64) -> Result<()> {
         let id = BlockId { object: sources.object.id(), part: self.part, segment: number };
         let start = sources.geometry.block_start(self.part, number).unwrap_or(0);
         self.file.write_at(&mut segment.seal(id), self.blocks + start)

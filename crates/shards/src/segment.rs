@@ -7,6 +7,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::ops::Range;
+use std::sync::Arc;
 
 use memmap2::MmapMut;
 use paritas::Buffer;
@@ -37,8 +38,8 @@ pub(crate) enum LaneFlaw {
 
 /// The memory of one segment.
 #[derive(Debug)]
-pub(crate) struct Segment<'g> {
-    geometry: &'g Geometry,
+pub(crate) struct Segment {
+    geometry: Arc<Geometry>,
     lanes: Lanes,
     /// The memory for lanes that are read only to be checked.
     spare: Lanes,
@@ -46,16 +47,17 @@ pub(crate) struct Segment<'g> {
     good: Vec<bool>,
 }
 
-impl<'g> Segment<'g> {
+impl Segment {
     /// Allocates memory for any segment of this shape, and for checking one block besides.
     ///
     /// # Errors
     /// If the system lacks the memory ([`crate::ErrorKind::Memory`]).
-    pub fn new(geometry: &'g Geometry) -> Result<Self> {
+    pub fn new(geometry: &Arc<Geometry>) -> Result<Self> {
         let lanes = Lanes::new(geometry.buffer_count(), geometry)?;
         let spare = Lanes::for_block(geometry)?;
         let good = vec![false; geometry.buffer_count()];
-        Ok(Self { geometry, lanes, spare, stripes: geometry.stripes(), good })
+        let geometry = Arc::clone(geometry);
+        Ok(Self { stripes: geometry.stripes(), geometry, lanes, spare, good })
     }
 
     /// Starts over with a segment of `stripes` stripes.
@@ -109,7 +111,7 @@ impl<'g> Segment<'g> {
 
     /// Computes all wanted buffers that are not good.
     pub fn compute(&mut self, wanted: impl Fn(usize) -> bool) -> Result<()> {
-        let (geometry, stripes, good) = (self.geometry, self.stripes, &self.good);
+        let (geometry, stripes, good) = (&*self.geometry, self.stripes, &self.good);
         let missing = |&buffer: &usize| wanted(buffer) && !good[buffer];
         let missing: Vec<usize> = (0..geometry.buffer_count()).filter(missing).collect();
         if missing.is_empty() {
@@ -135,14 +137,14 @@ impl<'g> Segment<'g> {
 
     /// Computes all of the user's bytes that are not good.
     pub fn compute_data(&mut self) -> Result<()> {
-        let geometry = self.geometry;
+        let geometry = Arc::clone(&self.geometry);
         self.compute(|buffer| geometry.is_data(buffer))
     }
 
     /// Returns the good buffers that differ from what the user's bytes give, ascending. All of the
     /// user's bytes must be good. The other buffers are computed anew in `again`.
     pub fn disagreements(&self, again: &mut Self) -> Result<Vec<usize>> {
-        let (geometry, stripes) = (self.geometry, self.stripes);
+        let (geometry, stripes) = (Arc::clone(&self.geometry), self.stripes);
         again.begin(stripes);
         for &buffer in geometry.data_buffers() {
             let payload = geometry.payload(buffer, stripes);
@@ -196,11 +198,11 @@ impl<'g> Segment<'g> {
 
     /// Writes checksums after a block's payloads, and returns the block as it stands in the file.
     pub fn seal(&mut self, id: BlockId) -> Vec<IoSlice<'_>> {
-        let (geometry, stripes) = (self.geometry, self.stripes);
+        let (geometry, stripes) = (Arc::clone(&self.geometry), self.stripes);
         let buffers = geometry.part_buffers(id.part);
         let sealed = self.lanes.run(buffers.clone()).zip(buffers).map(|(lane, buffer)| {
             let payload = geometry.payload(buffer, stripes);
-            let sum = id.checksum(geometry, buffer, &lane[..payload]);
+            let sum = id.checksum(&geometry, buffer, &lane[..payload]);
             lane[payload..payload + CHECKSUM].copy_from_slice(&sum);
             IoSlice::new(&lane[..payload + CHECKSUM])
         });
@@ -216,7 +218,7 @@ impl<'g> Segment<'g> {
         run: Range<usize>,
         id: BlockId,
     ) -> Vec<(usize, LaneFlaw)> {
-        let geometry = self.geometry;
+        let geometry = Arc::clone(&self.geometry);
         let mut lanes = self.landing(run.clone());
         let mut slices: Vec<_> = lanes.iter_mut().map(|lane| IoSliceMut::new(lane)).collect();
         let read = match file.read_at(&mut slices, offset) {
@@ -224,27 +226,43 @@ impl<'g> Segment<'g> {
             Err(error) if run.len() == 1 => return vec![(run.start, LaneFlaw::Unreadable(error))],
             Err(_) => return self.read_singly(file, offset, run, id),
         };
-        let mut end = 0;
-        let (mut intact, mut flaws) = (Vec::new(), Vec::new());
-        for (lane, buffer) in lanes.into_iter().zip(run) {
-            end += lane.len();
-            let (payload, sum) = lane.split_at(lane.len() - CHECKSUM);
-            if end > read {
-                flaws.push((buffer, LaneFlaw::EndOfFile));
-            } else if id.checksum(geometry, buffer, payload) != sum {
-                flaws.push((buffer, LaneFlaw::Checksum));
-            } else {
-                intact.push(buffer);
-            }
-        }
-        intact.into_iter().for_each(|buffer| self.good[buffer] = true);
+        let flaws = check(&geometry, &lanes, read, run.start, id);
+        self.trust(run, &flaws);
         flaws
+    }
+
+    /// Takes adjacent lanes of a block from memory, with their checksums. Intact lanes become good,
+    /// unless they were before. Returns the other lanes.
+    pub fn take(&mut self, bytes: &[u8], run: Range<usize>, id: BlockId) -> Vec<usize> {
+        let geometry = Arc::clone(&self.geometry);
+        let mut lanes = self.landing(run.clone());
+        let mut left = bytes;
+        for lane in &mut lanes {
+            let (now, later) = left.split_at(lane.len().min(left.len()));
+            lane[..now.len()].copy_from_slice(now);
+            left = later;
+        }
+        let flaws = check(&geometry, &lanes, bytes.len(), run.start, id);
+        self.trust(run, &flaws);
+        flaws.into_iter().map(|(buffer, _)| buffer).collect()
+    }
+
+    /// Marks the buffers of a run as good, except those with flaws.
+    fn trust(&mut self, run: Range<usize>, flaws: &[(usize, LaneFlaw)]) {
+        let is_flawed = |buffer: usize| flaws.iter().any(|(flawed, _)| *flawed == buffer);
+        run.filter(|&buffer| !is_flawed(buffer)).for_each(|buffer| self.good[buffer] = true);
+    }
+
+    /// Returns a sealed lane with its checksum.
+    pub fn sealed_lane(&self, buffer: usize) -> &[u8] {
+        let length = self.geometry.payload(buffer, self.stripes) + CHECKSUM;
+        &self.lanes.peek(buffer)[..length]
     }
 
     /// Returns the memory that lanes are read to: their own place, or a spare one for lanes that
     /// are good already and are only checked.
     fn landing(&mut self, run: Range<usize>) -> Vec<&mut [u8]> {
-        let (geometry, stripes, good) = (self.geometry, self.stripes, &self.good);
+        let (geometry, stripes, good) = (&*self.geometry, self.stripes, &self.good);
         let length = |buffer| geometry.payload(buffer, stripes) + CHECKSUM;
         let places = self.lanes.run(run.clone()).zip(run.clone());
         if !run.clone().any(|buffer| good[buffer]) {
@@ -279,6 +297,27 @@ impl<'g> Segment<'g> {
         let start = |buffer| self.geometry.lane_start(buffer, self.stripes);
         start(buffer) - start(first)
     }
+}
+
+/// Returns which of adjacent lanes, of which the first `read` bytes have been read, are not intact.
+fn check(
+    geometry: &Geometry,
+    lanes: &[&mut [u8]],
+    read: usize,
+    first: usize,
+    id: BlockId,
+) -> Vec<(usize, LaneFlaw)> {
+    let (mut end, mut flaws) = (0, Vec::new());
+    for (lane, buffer) in lanes.iter().zip(first..) {
+        end += lane.len();
+        let (payload, sum) = lane.split_at(lane.len() - CHECKSUM);
+        if end > read {
+            flaws.push((buffer, LaneFlaw::EndOfFile));
+        } else if id.checksum(geometry, buffer, payload) != sum {
+            flaws.push((buffer, LaneFlaw::Checksum));
+        }
+    }
+    flaws
 }
 
 impl BlockId {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::geometry::{CHECKSUM, Extent, Geometry, Part};
@@ -20,7 +20,7 @@ use crate::unread::Unread;
 #[derive(Debug)]
 pub(crate) struct Sources<'a> {
     pub object: &'a Object,
-    pub geometry: &'a Geometry,
+    pub geometry: &'a Arc<Geometry>,
     pub extent: Extent,
     /// The parts in the order in which they are read: those that hold data first.
     order: Vec<usize>,
@@ -144,7 +144,7 @@ impl<'a> Sources<'a> {
             files.iter().map(|file| open(part, file)).collect()
         };
         let files: Vec<Vec<_>> = object.parts().iter().enumerate().map(&mut open).collect();
-        let geometry = &*object.geometry;
+        let geometry = &object.geometry;
         let mut order = geometry.parts_data_first();
         order.retain(|&part| part < files.len());
         let has_file = |&buffer: &usize| {
@@ -161,7 +161,7 @@ impl<'a> Sources<'a> {
     ///
     /// # Errors
     /// If everything has been read and is not enough ([`crate::ErrorKind::TooFewShards`]).
-    pub fn load(&self, segment: &mut Segment<'_>, number: u64, depth: Depth) -> Result<()> {
+    pub fn load(&self, segment: &mut Segment, number: u64, depth: Depth) -> Result<()> {
         segment.begin(self.geometry.stripes_of(&self.extent, number));
         if let (Some(originals), Depth::Enough) = (&self.originals, depth)
             && self.load_buffers(segment, number, originals)
@@ -180,7 +180,7 @@ impl<'a> Sources<'a> {
 
     /// Reads only the lanes in `buffers` (ascending) of a segment, each from the first file of its
     /// part. Returns whether all are intact.
-    pub fn load_buffers(&self, segment: &mut Segment<'_>, number: u64, buffers: &[usize]) -> bool {
+    pub fn load_buffers(&self, segment: &mut Segment, number: u64, buffers: &[usize]) -> bool {
         segment.begin(self.geometry.stripes_of(&self.extent, number));
         (0..self.files.len()).all(|part| {
             let lanes = self.geometry.part_buffers(part);
@@ -193,13 +193,7 @@ impl<'a> Sources<'a> {
 
     /// Reads adjacent lanes of a block at the place that follows from the front header. Returns
     /// whether all are intact.
-    fn load_run(
-        &self,
-        segment: &mut Segment<'_>,
-        number: u64,
-        part: usize,
-        run: Range<usize>,
-    ) -> bool {
+    fn load_run(&self, segment: &mut Segment, number: u64, part: usize, run: Range<usize>) -> bool {
         let Some(source) = self.files[part].first() else { return false };
         let (file, Ok(front)) = (&source.input, &source.shard_file.front) else { return false };
         let Some(offset) = self.geometry.block_start(part, number) else { return false };
@@ -226,13 +220,13 @@ impl<'a> Sources<'a> {
     }
 
     /// Returns the shards of which some part is not good in a segment.
-    pub fn bad_shards(&self, segment: &Segment<'_>, stage: u8) -> BTreeSet<usize> {
+    pub fn bad_shards(&self, segment: &Segment, stage: u8) -> BTreeSet<usize> {
         let parts = 0..self.geometry.parts_until(stage).min(self.files.len());
         let bad = parts.filter(|&part| !segment.has_part(part));
         bad.map(|part| self.geometry.part(part).shard).collect()
     }
 
-    fn lost(&self, segment: &Segment<'_>, number: u64) -> Error {
+    fn lost(&self, segment: &Segment, number: u64) -> Error {
         let stage = self.object.stage();
         let bad = self.bad_shards(segment, stage);
         let mut reasons: Vec<String> =
@@ -271,7 +265,7 @@ impl<'a> Sources<'a> {
 
     /// Returns a message about the files that could not be opened, if they could complete the
     /// segment.
-    fn unread_note(&self, segment: &Segment<'_>) -> Option<String> {
+    fn unread_note(&self, segment: &Segment) -> Option<String> {
         let known = self.unreadable_parts();
         let segment = segment.good().to_vec();
         self.object.could_be_had([&segment], &known).then(|| self.unread_files())
@@ -317,7 +311,7 @@ impl<'a> Sources<'a> {
     }
 
     /// Reads a part's block of a segment from its files.
-    fn load_part(&self, segment: &mut Segment<'_>, number: u64, part: usize, depth: Depth) {
+    fn load_part(&self, segment: &mut Segment, number: u64, part: usize, depth: Depth) {
         for source in &self.files[part] {
             if depth == Depth::Enough && segment.has_part(part) {
                 return;
@@ -328,7 +322,7 @@ impl<'a> Sources<'a> {
 
     /// Reads the block at the place that follows from the front header. Each lane that is not
     /// intact there is read again at the place that follows from the footer.
-    fn load_file(&self, segment: &mut Segment<'_>, number: u64, source: &Source<'_>) {
+    fn load_file(&self, segment: &mut Segment, number: u64, source: &Source<'_>) {
         let part = source.part;
         let file = &source.input;
         let Some(offset) = self.geometry.block_start(part, number) else { return };

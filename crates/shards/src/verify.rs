@@ -284,7 +284,7 @@ fn work(
 
 /// Compares the parity of a segment with what its data give, if the data are intact or the code is
 /// an LT code, which stores none. Marks the buffers that differ as not good, and returns them.
-fn recompute<'g>(segment: &mut Segment<'g>, again: &mut Segment<'g>) -> Result<Option<Vec<usize>>> {
+fn recompute(segment: &mut Segment, again: &mut Segment) -> Result<Option<Vec<usize>>> {
     if segment.stores_data() && !segment.has_data() {
         return Ok(None);
     }

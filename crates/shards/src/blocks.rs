@@ -1,0 +1,451 @@
+//! Shards that are not files: the format and its arithmetic, for stores that keep shards elsewhere
+//! than in folders.
+//!
+//! A [`Layout`] says of one object how long its blocks are, where they stand in its shards, and what
+//! the headers around them are. A [`Segment`] is the memory of the blocks that are encoded together.
+//! Where the bytes come from and go to is the caller's. What is stored is byte for byte what
+//! [`crate::encode`] writes to files.
+//!
+//! ```
+//! use paritas_shards::blocks::{Layout, Segment, Shape};
+//! let code = paritas::Code::new(&"4+2".parse()?)?;
+//! let layout = Layout::new(code, "hello", Shape::default())?;
+//! let mut segment = Segment::new(&layout)?;
+//! let bytes = segment.fill(0, &mut &b"hello, world"[..])?;
+//! segment.make(0..6)?;
+//! (0..6).for_each(|part| segment.seal(part));
+//!
+//! // A reader has any four of the blocks.
+//! let mut again = Segment::new(&layout)?;
+//! again.begin(0, bytes as u64);
+//! for part in 2..6 {
+//!     assert!(again.accept(part, &segment.block(part).concat()).is_empty());
+//! }
+//! again.make_data()?;
+//! assert_eq!(again.data(bytes).concat(), b"hello, world");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::Arc;
+
+use paritas::{Code, CodecOptions, Spec};
+
+use crate::attributes::{Attributes, STORED_MODE, Timestamp};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{
+    Digest, Flaw, Identity, Kind, MAX_RECORD, ObjectId, PREFIX, Record, TRAILER, Total, check_name,
+    footer_length, record_length,
+};
+use crate::geometry::{CHECKSUM, DEFAULT_BLOCK_BYTES, Geometry, Part};
+use crate::object::rebuild;
+use crate::rebuild::needed_buffers;
+use crate::segment::{self, BlockId};
+use crate::shown::shown;
+use crate::system::name_bytes;
+
+/// The most bytes of a header at either end of a shard.
+pub const MOST_HEADER: usize = MAX_RECORD + TRAILER;
+
+/// The settings of a new object.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Shape {
+    /// Number of bytes of a packet; see [`crate::EncodeJob`].
+    pub packet: Option<usize>,
+    /// Wanted number of bytes of a shard's block, at least one stripe's.
+    pub block_bytes: usize,
+    /// The object's id. Without it, a random id is drawn.
+    pub object: Option<ObjectId>,
+    /// The length of the object, if it is known.
+    pub length: Option<u64>,
+    /// Mode and time of the source, which headers state.
+    pub attributes: Attributes,
+    /// The way the code is run on this machine. The stored bytes do not depend on it.
+    pub options: CodecOptions,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            packet: None,
+            block_bytes: DEFAULT_BLOCK_BYTES,
+            object: None,
+            length: None,
+            attributes: Attributes::default(),
+            options: CodecOptions::default(),
+        }
+    }
+}
+
+/// The shape of one object in shards: its code, the lengths of its blocks, and its headers.
+///
+/// A *part* is what a shard file holds: one shard, or, in codes of several stages, what one stage
+/// adds to it. Parts are numbered by stage and then by shard. A *lane* is what has a checksum of its
+/// own within a block. Lanes of all parts are numbered through ([`Layout::lanes`]).
+#[derive(Debug, Clone)]
+pub struct Layout {
+    geometry: Arc<Geometry>,
+    identity: Arc<Identity>,
+    /// The lengths of the front headers, by part.
+    fronts: Arc<[u64]>,
+}
+
+impl Layout {
+    /// Creates the shape of a new object with the base name `name`.
+    ///
+    /// # Errors
+    /// If the name, the packet or the block cannot be ([`ErrorKind::Parameters`]), or if the system
+    /// has no random numbers.
+    pub fn new(code: Code, name: impl AsRef<OsStr>, shape: Shape) -> Result<Self> {
+        let name = name.as_ref();
+        check_name(name_bytes(name))
+            .map_err(|how| Error::parameters(format!("{}: {how}", shown(name))))?;
+        let Shape { packet, block_bytes, object, length, attributes, options } = shape;
+        let (packet, stripes) = Geometry::choose(&code, packet, block_bytes, length);
+        let object = object.map_or_else(ObjectId::random, Ok)?;
+        let mut identity = Identity::new(&code, name, object);
+        identity.packet = packet as u32;
+        identity.stripes = stripes as u32;
+        identity.length_hint = length;
+        identity.mode = attributes.mode.map(|mode| mode & STORED_MODE);
+        identity.modified = attributes.modified;
+        let geometry = Geometry::new(code, packet, stripes, length, options)?;
+        geometry.expect_decodable()?;
+        Self::of(geometry, identity)
+    }
+
+    fn of(geometry: Geometry, identity: Identity) -> Result<Self> {
+        let front = |part| Ok(identity.record(geometry.part(part), None).to_bytes()?.len() as u64);
+        let fronts = (0..geometry.part_count()).map(front).collect::<Result<_>>()?;
+        Ok(Self { geometry: Arc::new(geometry), identity: Arc::new(identity), fronts })
+    }
+
+    /// Reads the front header at the beginning of a shard, of which `start` are the first bytes.
+    /// Returns the object's shape and the part that the shard holds. The code is run with the
+    /// options that `options` returns for it.
+    ///
+    /// # Errors
+    /// If the bytes are no such header, or too few of one ([`ErrorKind::NotRecognised`]); see
+    /// [`MOST_HEADER`].
+    pub fn read(start: &[u8], options: impl Fn(&Spec) -> CodecOptions) -> Result<(Self, usize)> {
+        let record = front_record(start).map_err(not_recognised)?;
+        let geometry = rebuild(&record.identity, None, &options)
+            .map_err(|how| Error::new(ErrorKind::NotRecognised, format!("the shard {how}")))?;
+        let part = Part { stage: record.stage(), shard: record.shard as usize };
+        let number = geometry.find_part(part).ok_or_else(|| {
+            let message = format!("the shard states a part that its code lacks: {part:?}");
+            Error::new(ErrorKind::NotRecognised, message)
+        })?;
+        Ok((Self::of(geometry, record.identity)?, number))
+    }
+
+    /// Returns which part of this object a front header belongs to, or `None` if it is none of this
+    /// object's. `start` are the first bytes of a shard.
+    pub fn part_of_front(&self, start: &[u8]) -> Option<usize> {
+        let record = front_record(start).ok()?;
+        self.part_of(&record)
+    }
+
+    /// Returns the part, length and digest that a footer states, or `None` if it is none of this
+    /// object's. `end` are the last bytes of a shard.
+    pub fn read_footer(&self, end: &[u8]) -> Option<(usize, u64, Digest)> {
+        let length = footer_length(end.last_chunk()?)?;
+        let start = end.len().checked_sub(TRAILER + length)?;
+        let record = Record::parse(&end[start..end.len() - TRAILER], Kind::Footer).ok()?;
+        let total = record.total?;
+        Some((self.part_of(&record)?, total.length, total.digest))
+    }
+
+    fn part_of(&self, record: &Record) -> Option<usize> {
+        let part = Part { stage: record.stage(), shard: record.shard as usize };
+        (record.identity == *self.identity).then(|| self.geometry.find_part(part))?
+    }
+
+    /// Returns the object's id.
+    pub fn object(&self) -> ObjectId {
+        self.identity.object
+    }
+
+    /// Returns the object's base name.
+    pub fn name(&self) -> &OsStr {
+        self.identity.name()
+    }
+
+    /// Returns the permissions of the source, if the headers state them.
+    pub fn mode(&self) -> Option<u32> {
+        self.identity.mode
+    }
+
+    /// Returns when the source last changed, if the headers state it.
+    pub fn modified(&self) -> Option<Timestamp> {
+        self.identity.modified
+    }
+
+    /// Returns the code.
+    pub fn code(&self) -> &Code {
+        self.geometry.code()
+    }
+
+    /// Returns the number of parts of all stages.
+    pub fn part_count(&self) -> usize {
+        self.geometry.part_count()
+    }
+
+    /// Returns which shard and stage a part is.
+    pub fn part(&self, part: usize) -> Part {
+        self.geometry.part(part)
+    }
+
+    /// Returns the parts that a stage makes. Stages count from 1.
+    pub fn parts_in(&self, stage: u8) -> Range<usize> {
+        self.geometry.parts_in(stage)
+    }
+
+    /// Whether a part holds bytes of the object as they are.
+    pub fn holds_data(&self, part: usize) -> bool {
+        self.geometry.holds_data(part)
+    }
+
+    /// Returns the number of shards that may be lost, whichever they are, in a stage.
+    pub fn tolerance(&self, stage: u8) -> usize {
+        self.geometry.tolerance(stage)
+    }
+
+    /// Returns the name of a part's file.
+    ///
+    /// # Errors
+    /// If the name would be longer than file systems allow.
+    pub fn file_name(&self, part: usize) -> Result<OsString> {
+        Ok(self.identity.part_name(&self.geometry, part)?.finished())
+    }
+
+    /// Returns the front header of a part.
+    ///
+    /// # Errors
+    /// If it would be longer than a reader accepts.
+    pub fn front(&self, part: usize) -> Result<Vec<u8>> {
+        self.identity.record(self.geometry.part(part), None).to_bytes()
+    }
+
+    /// Returns the footer of a part of an object with this length and digest.
+    ///
+    /// # Errors
+    /// If it would be longer than a reader accepts.
+    pub fn footer(&self, part: usize, length: u64, digest: Digest) -> Result<Vec<u8>> {
+        let total = Total { length, digest };
+        self.identity.record(self.geometry.part(part), Some(total)).to_bytes()
+    }
+
+    /// Returns the number of bytes of a part's file in an object of `length` bytes, or `None` if no
+    /// file can be that long.
+    pub fn file_bytes(&self, part: usize, length: u64) -> Option<u64> {
+        let footer = self.footer(part, length, Digest::new([0; 32])).ok()?.len() as u64;
+        let blocks = self.geometry.blocks(&self.geometry.extent(length), part)?;
+        self.fronts[part].checked_add(blocks)?.checked_add(footer)
+    }
+
+    /// Returns the number of the object's bytes in a full segment.
+    pub fn segment_bytes(&self) -> u64 {
+        self.geometry.segment_data()
+    }
+
+    /// Returns the number of segments of an object of `length` bytes.
+    pub fn segments(&self, length: u64) -> u64 {
+        self.geometry.extent(length).count()
+    }
+
+    /// Returns the range of the object's bytes that a segment holds.
+    pub fn segment_range(&self, length: u64, segment: u64) -> Range<u64> {
+        self.geometry.extent(length).range(segment)
+    }
+
+    /// Returns the bytes of memory that a [`Segment`] takes.
+    pub fn segment_memory(&self) -> usize {
+        self.geometry.buffer_count() * (self.geometry.widest_payload() + CHECKSUM)
+    }
+
+    /// Returns the place in a part's file of its blocks of some adjacent segments, of an object of
+    /// `length` bytes. Returns `None` if no file can be that long.
+    pub fn blocks(&self, part: usize, length: u64, segments: Range<u64>) -> Option<Range<u64>> {
+        let extent = self.geometry.extent(length);
+        let place = |segment| match segment < extent.count() {
+            true => self.geometry.block_start(part, segment),
+            false => self.geometry.blocks(&extent, part),
+        };
+        let front = self.fronts[part];
+        Some(front.checked_add(place(segments.start)?)?..front.checked_add(place(segments.end)?)?)
+    }
+
+    /// Returns the numbers of a part's lanes.
+    pub fn lanes(&self, part: usize) -> Range<usize> {
+        self.geometry.part_buffers(part)
+    }
+
+    /// Returns the place in a part's file of some of its adjacent lanes of one segment, of an
+    /// object of `length` bytes. Returns `None` if no file can be that long.
+    pub fn lanes_place(
+        &self,
+        part: usize,
+        length: u64,
+        segment: u64,
+        lanes: Range<usize>,
+    ) -> Option<Range<u64>> {
+        let extent = self.geometry.extent(length);
+        let stripes = self.geometry.stripes_of(&extent, segment);
+        let block = self.fronts[part].checked_add(self.geometry.block_start(part, segment)?)?;
+        let start = |lane| match lane < self.lanes(part).end {
+            true => self.geometry.lane_start(lane, stripes),
+            false => self.geometry.block(part, stripes),
+        };
+        Some(block + start(lanes.start)..block + start(lanes.end))
+    }
+
+    /// Returns the number of bytes of a lane in a full segment, without checksum.
+    pub fn lane_bytes(&self, lane: usize) -> usize {
+        self.geometry.payload(lane, self.geometry.stripes())
+    }
+
+    /// Returns the lanes that are read to make the parts `make` out of the parts `from`: those of
+    /// the cheapest plan that reads few bytes.
+    ///
+    /// # Errors
+    /// If the parts do not determine those ([`ErrorKind::TooFewShards`]).
+    pub fn lanes_to_make(&self, from: &[usize], make: &[usize]) -> Result<Vec<usize>> {
+        needed_buffers(&self.geometry, from.iter().copied(), make)
+    }
+
+    /// Returns the lanes from which the code makes a later stage if nothing is missing.
+    pub fn lanes_of_promotion(&self, stage: u8) -> Vec<usize> {
+        let promotion = self.code().promotion(stage);
+        let reads: Vec<_> = promotion.iter().flat_map(|promotion| promotion.reads.iter()).collect();
+        self.geometry.buffers_of(&reads)
+    }
+
+    /// Whether the object follows from these lanes.
+    pub fn is_solvable(&self, lanes: impl IntoIterator<Item = usize>) -> bool {
+        let mut good = vec![false; self.geometry.buffer_count()];
+        lanes.into_iter().for_each(|lane| good[lane] = true);
+        self.geometry.is_solvable(&good)
+    }
+
+    /// Whether the object follows from these parts.
+    pub fn is_solvable_from(&self, parts: impl IntoIterator<Item = usize>) -> bool {
+        self.is_solvable(parts.into_iter().flat_map(|part| self.lanes(part)))
+    }
+}
+
+fn front_record(start: &[u8]) -> Result<Record, Flaw> {
+    let length = record_length(&start[..start.len().min(PREFIX)], Kind::Front)?;
+    let record = start.get(..length).ok_or_else(|| Flaw::Damaged("is cut short".to_owned()))?;
+    Record::parse(record, Kind::Front)
+}
+
+fn not_recognised(flaw: Flaw) -> Error {
+    Error::new(ErrorKind::NotRecognised, format!("the front header {flaw}"))
+}
+
+/// The memory of all blocks of one segment, and which of their lanes are good.
+#[derive(Debug)]
+pub struct Segment {
+    layout: Layout,
+    inner: segment::Segment,
+    number: u64,
+}
+
+impl Segment {
+    /// Allocates memory for any one segment of an object.
+    ///
+    /// # Errors
+    /// If the system lacks the memory ([`ErrorKind::Memory`]).
+    pub fn new(layout: &Layout) -> Result<Self> {
+        let inner = segment::Segment::new(&layout.geometry)?;
+        Ok(Self { layout: layout.clone(), inner, number: 0 })
+    }
+
+    /// Returns the number of the segment.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Becomes segment `number` with bytes from `source`, as many as fit. Returns how many came
+    /// before the source ended.
+    ///
+    /// # Errors
+    /// If the source cannot be read.
+    pub fn fill(&mut self, number: u64, source: &mut impl Read) -> io::Result<usize> {
+        self.number = number;
+        self.inner.fill(source)
+    }
+
+    /// Becomes segment `number` of an object of `length` bytes. No lane is good yet.
+    pub fn begin(&mut self, number: u64, length: u64) {
+        let geometry = &self.layout.geometry;
+        self.number = number;
+        self.inner.begin(geometry.stripes_of(&geometry.extent(length), number));
+    }
+
+    /// Takes in a part's block as it stands in the shard. Lanes whose checksums are right become
+    /// good. Returns the other lanes.
+    pub fn accept(&mut self, part: usize, block: &[u8]) -> Vec<usize> {
+        self.accept_lanes(part, self.layout.lanes(part), block)
+    }
+
+    /// Takes in adjacent lanes of a part's block, like [`Segment::accept`]. Lanes for which `bytes`
+    /// are too few are not good.
+    pub fn accept_lanes(&mut self, part: usize, lanes: Range<usize>, bytes: &[u8]) -> Vec<usize> {
+        let id = BlockId { object: self.layout.object(), part, segment: self.number };
+        self.inner.take(bytes, lanes, id)
+    }
+
+    /// Computes all lanes of some parts that are not good, from the good ones.
+    ///
+    /// # Errors
+    /// If these do not determine them ([`ErrorKind::TooFewShards`]).
+    pub fn make(&mut self, parts: Range<usize>) -> Result<()> {
+        let wanted = self.layout.geometry.buffers_in(parts);
+        Ok(self.inner.compute(|lane| wanted[lane])?)
+    }
+
+    /// Computes all of the object's bytes that are not good.
+    ///
+    /// # Errors
+    /// If the good lanes do not determine them ([`ErrorKind::TooFewShards`]).
+    pub fn make_data(&mut self) -> Result<()> {
+        self.inner.compute_data()
+    }
+
+    /// Whether the object's bytes are good, or follow from the good lanes.
+    pub fn is_solvable(&self) -> bool {
+        self.inner.is_solvable()
+    }
+
+    /// Returns, for each lane, whether it is good.
+    pub fn good(&self) -> &[bool] {
+        self.inner.good()
+    }
+
+    /// Returns the first `bytes` of the object's bytes, lane by lane. They must be good.
+    pub fn data(&self, bytes: usize) -> Vec<&[u8]> {
+        self.inner.data(bytes)
+    }
+
+    /// Writes the checksums of a part's block behind its lanes, which must be good.
+    pub fn seal(&mut self, part: usize) {
+        let id = BlockId { object: self.layout.object(), part, segment: self.number };
+        self.inner.seal(id);
+    }
+
+    /// Returns a sealed block, lane by lane, each with its checksum. One after the other they are
+    /// the block as it stands in the shard.
+    pub fn block(&self, part: usize) -> Vec<&[u8]> {
+        self.layout.lanes(part).map(|lane| self.sealed_lane(lane)).collect()
+    }
+
+    /// Returns one lane of a sealed block with its checksum.
+    pub fn sealed_lane(&self, lane: usize) -> &[u8] {
+        self.inner.sealed_lane(lane)
+    }
+}
