@@ -29,11 +29,12 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use paritas::{Code, CodecOptions, Spec};
 
 use crate::attributes::{Attributes, STORED_MODE, Timestamp};
+use crate::crew::Crew;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     Digest, Flaw, Identity, Kind, MAX_RECORD, ObjectId, PREFIX, Record, TRAILER, Total, check_name,
@@ -303,6 +304,32 @@ impl Layout {
         Some(block + start(lanes.start)..block + start(lanes.end))
     }
 
+    /// Returns the lanes that hold the object's bytes, in the order of these.
+    pub fn data_lanes(&self) -> &[usize] {
+        self.geometry.data_buffers()
+    }
+
+    /// Checks a part's block of a segment where it is, of an object of `length` bytes. Returns the
+    /// lanes that are intact, each with the range of its bytes in the block, without checksum.
+    pub fn intact_lanes(
+        &self,
+        part: usize,
+        length: u64,
+        segment: u64,
+        block: &[u8],
+    ) -> Vec<(usize, Range<usize>)> {
+        let geometry = &self.geometry;
+        let stripes = geometry.stripes_of(&geometry.extent(length), segment);
+        let id = BlockId { object: self.object(), part, segment };
+        let lanes = self.lanes(part).filter_map(|lane| {
+            let start = geometry.lane_start(lane, stripes) as usize;
+            let end = start + geometry.payload(lane, stripes);
+            let (payload, sum) = (block.get(start..end)?, block.get(end..end + CHECKSUM)?);
+            (id.checksum(geometry, lane, payload) == sum).then_some((lane, start..end))
+        });
+        lanes.collect()
+    }
+
     /// Returns the number of bytes of a lane in a full segment, without checksum.
     pub fn lane_bytes(&self, lane: usize) -> usize {
         self.geometry.payload(lane, self.geometry.stripes())
@@ -406,7 +433,7 @@ impl Segment {
     /// If these do not determine them ([`ErrorKind::TooFewShards`]).
     pub fn make(&mut self, parts: Range<usize>) -> Result<()> {
         let wanted = self.layout.geometry.buffers_in(parts);
-        Ok(self.inner.compute(|lane| wanted[lane])?)
+        self.inner.compute(|lane| wanted[lane])
     }
 
     /// Computes all of the object's bytes that are not good.
@@ -447,5 +474,68 @@ impl Segment {
     /// Returns one lane of a sealed block with its checksum.
     pub fn sealed_lane(&self, lane: usize) -> &[u8] {
         self.inner.sealed_lane(lane)
+    }
+}
+
+/// Encodes all bytes of `source` on `threads` threads, and returns their number and digest.
+///
+/// Each thread takes the next segment from `next`, fills it, makes the parts in `parts`, seals them
+/// and hands the segment to `done`, with the number of the object's bytes in it. Segments are filled
+/// in order; those that several threads make at once may be done in another order.
+///
+/// # Errors
+/// If the source cannot be read ([`ErrorKind::Io`]), or if `next` or `done` fails. Then all threads
+/// stop.
+pub fn encode_segments(
+    source: impl Read + Send,
+    parts: Range<usize>,
+    threads: usize,
+    next: impl Fn() -> Result<Segment> + Sync,
+    done: impl Fn(Segment, usize) -> Result<()> + Sync,
+) -> Result<(u64, Digest)> {
+    let reading = Mutex::new(Reading { source, segments: 0, bytes: 0, ended: false });
+    let hasher = Crew::run(threads.max(1), blake3::Hasher::new(), |crew| {
+        while !crew.is_stopped() {
+            let mut segment = next()?;
+            let filled =
+                reading.lock().unwrap_or_else(PoisonError::into_inner).fill(&mut segment)?;
+            let Some(bytes) = filled else { break };
+            crew.in_turn(segment.number(), |hasher| {
+                segment.data(bytes).into_iter().for_each(|lane| _ = hasher.update(lane));
+                Ok(())
+            })?;
+            segment.make(parts.clone())?;
+            parts.clone().for_each(|part| segment.seal(part));
+            done(segment, bytes)?;
+        }
+        Ok(())
+    })?;
+    let reading = reading.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((reading.bytes, Digest::new(hasher.finalize().into())))
+}
+
+/// A source, and the position that has been read.
+struct Reading<R> {
+    source: R,
+    segments: u64,
+    bytes: u64,
+    ended: bool,
+}
+
+impl<R: Read> Reading<R> {
+    /// Fills the next segment. Returns the number of bytes in it, or `None` if the source has
+    /// ended.
+    fn fill(&mut self, segment: &mut Segment) -> Result<Option<usize>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let bytes = segment.fill(self.segments, &mut self.source).map_err(|error| {
+            let doing = format!("reading the source after {} bytes", self.bytes);
+            Error::stream(doing, error).at_byte(self.bytes)
+        })?;
+        self.ended = bytes == 0;
+        self.segments += 1;
+        self.bytes += bytes as u64;
+        Ok((bytes > 0).then_some(bytes))
     }
 }

@@ -179,7 +179,8 @@ impl Error {
         Self::new(ErrorKind::Memory, message).because(same(source))
     }
 
-    pub(crate) fn cancelled() -> Self {
+    /// Creates the error with which a thread stops because another one of the same job has failed.
+    pub fn cancelled() -> Self {
         Self::new(ErrorKind::Cancelled, "stopped because another thread failed")
     }
 }

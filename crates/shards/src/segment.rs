@@ -322,7 +322,7 @@ fn check(
 
 impl BlockId {
     /// Computes the checksum of the lane that a buffer holds.
-    fn checksum(&self, geometry: &Geometry, buffer: usize, payload: &[u8]) -> [u8; CHECKSUM] {
+    pub fn checksum(&self, geometry: &Geometry, buffer: usize, payload: &[u8]) -> [u8; CHECKSUM] {
         let (shard, lane) = (geometry.part(self.part).shard, geometry.lane(buffer));
         lane_checksum(self.object, shard as u32, self.segment, lane, payload)
     }

@@ -62,6 +62,17 @@ impl Error {
         Self::new(ErrorKind::Parameters, message)
     }
 
+    /// Creates the error for fewer nodes than are needed.
+    pub(crate) fn too_few_nodes(needed: usize, given: usize) -> Self {
+        let message = format!("{needed} nodes must take part; got {given}");
+        Self::new(ErrorKind::TooFewNodes, message)
+    }
+
+    /// Creates the error for a task that ended in a way that no task may.
+    pub(crate) fn internal(doing: &str, source: impl StdError + Send + Sync + 'static) -> Self {
+        Self::new(ErrorKind::Internal, format!("{doing}: {source}")).because(source)
+    }
+
     /// Adds the cause.
     pub fn because(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
@@ -109,6 +120,7 @@ impl From<paritas_shards::Error> for Error {
             Shards::DigestMismatch => ErrorKind::DigestMismatch,
             Shards::Memory => ErrorKind::Memory,
             Shards::Io | Shards::NotRecognised => ErrorKind::Io,
+            Shards::Cancelled => ErrorKind::Cancelled,
             _ => ErrorKind::Internal,
         };
         Self::new(kind, error.to_string()).because(error)

@@ -13,5 +13,6 @@ pub mod node;
 pub mod protocol;
 
 mod error;
+mod transfer;
 
 pub use error::{Error, ErrorKind, Result};

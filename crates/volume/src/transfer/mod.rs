@@ -1,0 +1,63 @@
+//! Moving the blocks of one object to nodes and back.
+//!
+//! [`send`] encodes on threads of its own while tasks write what is ready, one task for each shard.
+//! [`receive`] reads from as many nodes as are needed, asks others where one is late, and decodes.
+//! Blocks move in *transmission units*: as many adjacent blocks of one shard as make about
+//! [`Settings::unit`] bytes.
+
+mod pace;
+pub(crate) mod receive;
+pub(crate) mod send;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use pace::Pace;
+
+use std::sync::Arc;
+
+use crate::node::Node;
+
+/// A file on a node.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub node: Arc<dyn Node>,
+    pub path: String,
+}
+
+/// How blocks are moved.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// Wanted number of bytes of one request.
+    pub unit: usize,
+    /// Most bytes of memory for blocks that are on their way.
+    pub memory: usize,
+    /// Number of threads that encode or decode.
+    pub threads: usize,
+    /// When a second request is sent.
+    pub hedge: Hedge,
+}
+
+/// When another node is asked for what one is late with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Hedge {
+    /// Which part of a node's requests usually takes less time than it is given, from 0 to 1.
+    pub quantile: f64,
+    /// The least time that a node is given.
+    pub at_least: std::time::Duration,
+    /// The most bytes asked for in vain, as a part of those that are needed.
+    pub most: f64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { unit: 1 << 20, memory: 256 << 20, threads, hedge: Hedge::default() }
+    }
+}
+
+impl Default for Hedge {
+    fn default() -> Self {
+        let at_least = std::time::Duration::from_millis(20);
+        Self { quantile: 0.95, at_least, most: 0.15 }
+    }
+}

@@ -1,0 +1,73 @@
+//! How long a node usually takes, and when it is late.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::transfer::Hedge;
+
+/// Number of requests from which a node's usual time is taken. Before, it is given [`UNKNOWN`].
+const ENOUGH: u64 = 8;
+
+/// The time that a node is given of which little is known.
+const UNKNOWN: Duration = Duration::from_secs(1);
+
+/// Number of late answers in a row after which a node is asked last.
+const UNRELIABLE: u32 = 2;
+
+/// The times that one node took for requests, each as long as one transmission unit would have
+/// taken.
+#[derive(Debug)]
+pub(crate) struct Pace(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    /// Microseconds.
+    times: Histogram<u32>,
+    /// Number of requests in a row that were late or failed.
+    late: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        // From a microsecond to an hour, with two digits. These bounds are legal.
+        let times = Histogram::new_with_bounds(1, 3_600_000_000, 2);
+        let times = times.unwrap_or_else(|_| unreachable!("the bounds are legal"));
+        Self(Mutex::new(State { times, late: 0 }))
+    }
+}
+
+impl Pace {
+    /// Notes that a request was answered after `time`.
+    pub fn answered(&self, time: Duration) {
+        let mut state = self.lock();
+        state.times.saturating_record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+        state.late = 0;
+    }
+
+    /// Notes that a request failed, or took longer than it was given.
+    pub fn late(&self) {
+        let mut state = self.lock();
+        state.late = state.late.saturating_add(1);
+    }
+
+    /// Returns the time that the node is given for a request.
+    pub fn patience(&self, hedge: &Hedge) -> Duration {
+        let state = self.lock();
+        if state.times.len() < ENOUGH {
+            return UNKNOWN.max(hedge.at_least);
+        }
+        let usual = Duration::from_micros(state.times.value_at_quantile(hedge.quantile));
+        (usual + usual / 2).max(hedge.at_least)
+    }
+
+    /// Whether the node has been late too often to be asked first.
+    pub fn is_unreliable(&self) -> bool {
+        self.lock().late >= UNRELIABLE
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,365 @@
+//! Receiving: from the shards on their nodes to the object's bytes.
+//!
+//! A transmission unit is asked for from as many nodes as are needed to decode it, those that hold
+//! the object's bytes themselves first. Where one fails, or takes longer than it usually does,
+//! another is asked as well. As soon as what has come suffices, the rest is cancelled. Checksums are
+//! checked before a byte is used; a damaged block counts as one that has not come.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::{self, FuturesUnordered, Stream, StreamExt};
+use paritas_shards::blocks::{Layout, Segment};
+use tokio::time::Instant;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::transfer::{Pace, Place, Settings};
+
+/// One object, ready to be read.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    pub layout: Layout,
+    pub length: u64,
+    /// Where each part is, if it is anywhere.
+    pub places: Vec<Option<Place>>,
+    /// How fast the node of each part is.
+    pub paces: Vec<Arc<Pace>>,
+    pub settings: Settings,
+    notes: Notes,
+}
+
+/// What reading found.
+#[derive(Debug, Default)]
+struct Notes {
+    /// What is wrong with parts.
+    by_part: Mutex<BTreeMap<usize, String>>,
+    /// Number of requests, and of those that were sent because another was late.
+    requests: AtomicU64,
+    hedges: AtomicU64,
+}
+
+/// Number of requests to other nodes that are always allowed.
+const FREE_HEDGES: f64 = 4.0;
+
+/// A range of the object's bytes, in pieces.
+pub(crate) type Pieces = Vec<Bytes>;
+
+impl Receiver {
+    pub fn new(
+        layout: Layout,
+        length: u64,
+        places: Vec<Option<Place>>,
+        paces: Vec<Arc<Pace>>,
+        settings: Settings,
+    ) -> Arc<Self> {
+        Arc::new(Self { layout, length, places, paces, settings, notes: Notes::default() })
+    }
+
+    /// Returns the object's bytes in `range`, in order. After an error nothing follows.
+    pub fn bytes(self: Arc<Self>, range: Range<u64>) -> impl Stream<Item = Result<Pieces>> + Send {
+        let units = self.units(&range);
+        let ahead = self.ahead();
+        stream::iter(units)
+            .map(move |unit| Arc::clone(&self).unit(unit, range.clone()))
+            .buffered(ahead)
+    }
+
+    /// Returns the parts in which reading found something wrong, with what it was.
+    pub fn flaws(&self) -> Vec<(usize, String)> {
+        let flaws = self.notes.by_part.lock().unwrap_or_else(PoisonError::into_inner);
+        flaws.iter().map(|(part, flaw)| (*part, flaw.clone())).collect()
+    }
+
+    /// Returns the segments of each transmission unit that a range of bytes touches.
+    fn units(&self, range: &Range<u64>) -> Vec<Range<u64>> {
+        if range.is_empty() {
+            return Vec::new();
+        }
+        let bytes = self.layout.segment_bytes();
+        let (first, end) = (range.start / bytes, range.end.div_ceil(bytes));
+        let step = self.segments_per_unit();
+        (first..end).step_by(step as usize).map(|at| at..(at + step).min(end)).collect()
+    }
+
+    fn segments_per_unit(&self) -> u64 {
+        let block = (self.layout.segment_memory() / self.layout.part_count()).max(1);
+        (self.settings.unit / block).max(1) as u64
+    }
+
+    /// Returns the number of units that are fetched at once.
+    fn ahead(&self) -> usize {
+        let unit = self.layout.segment_memory() * self.segments_per_unit() as usize;
+        (self.settings.memory / 2 / unit.max(1)).clamp(1, 16)
+    }
+
+    /// Fetches and decodes one unit, as far as it is in `range`.
+    async fn unit(self: Arc<Self>, unit: Range<u64>, range: Range<u64>) -> Result<Pieces> {
+        let got = self.fetch(&unit, &[]).await?;
+        let this = Arc::clone(&self);
+        let (first, blocks) = (unit.clone(), got.clone());
+        let decode = move || first.map(|segment| this.decode(segment, &blocks)).collect();
+        let decoded: Vec<Result<Decoded>> = run_blocking(decode).await?;
+        let mut pieces = Vec::new();
+        for (segment, decoded) in unit.zip(decoded) {
+            let lanes = match decoded? {
+                Decoded::Lanes(lanes) => lanes,
+                Decoded::NotEnough => Arc::clone(&self).rescue(segment, &got).await?,
+            };
+            cut(&mut pieces, lanes, self.layout.segment_range(self.length, segment), &range);
+        }
+        Ok(pieces)
+    }
+
+    /// Reads blocks of adjacent segments from as many parts as suffice, without those in `tried`.
+    async fn fetch(&self, segments: &Range<u64>, tried: &[usize]) -> Result<Vec<Blocks>> {
+        let mut left = self.preference(tried).into_iter();
+        let (mut got, mut late): (Vec<Blocks>, Vec<usize>) = (Vec::new(), Vec::new());
+        let mut running = FuturesUnordered::new();
+        let mut waiting: BTreeMap<usize, Instant> = BTreeMap::new();
+        loop {
+            let expected = |part: &usize| !late.contains(part);
+            let in_time = waiting.keys().copied().filter(expected);
+            let hoped: Vec<usize> =
+                tried.iter().copied().chain(got.iter().map(|b| b.part)).chain(in_time).collect();
+            if !self.suffice(&hoped)
+                && let Some(part) = left.next()
+            {
+                let patience = self.paces[part].patience(&self.settings.hedge);
+                waiting.insert(part, Instant::now() + patience);
+                running.push(self.request(part, segments.clone()));
+                continue;
+            }
+            let next_late =
+                waiting.iter().filter(|(part, _)| !late.contains(part)).map(|(_, at)| *at).min();
+            let patience = next_late.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+            tokio::select! {
+                answer = running.next() => match answer {
+                    None => return Err(self.lost(segments, &hoped)),
+                    Some((part, Ok(bytes))) => {
+                        waiting.remove(&part);
+                        got.push(Blocks { part, first: segments.start, bytes });
+                        let have: Vec<usize> = tried.iter().copied().chain(got.iter().map(|b| b.part)).collect();
+                        if self.suffice(&have) {
+                            return Ok(got);
+                        }
+                    }
+                    Some((part, Err(error))) => {
+                        waiting.remove(&part);
+                        self.note(part, &error.to_string());
+                    }
+                },
+                () = tokio::time::sleep_until(patience), if next_late.is_some() => {
+                    let now = Instant::now();
+                    for (&part, _) in waiting.iter().filter(|(_, at)| **at <= now) {
+                        if !late.contains(&part) && self.may_hedge() {
+                            self.paces[part].late();
+                            self.notes.hedges.fetch_add(1, Ordering::Relaxed);
+                            late.push(part);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether another request may be sent for what one is late with.
+    fn may_hedge(&self) -> bool {
+        let requests = self.notes.requests.load(Ordering::Relaxed) as f64;
+        let hedges = self.notes.hedges.load(Ordering::Relaxed) as f64;
+        hedges < FREE_HEDGES + requests * self.settings.hedge.most
+    }
+
+    async fn request(&self, part: usize, segments: Range<u64>) -> (usize, Result<Bytes>) {
+        let begun = Instant::now();
+        let result = self.read(part, segments).await;
+        match &result {
+            Ok(_) => self.paces[part].answered(begun.elapsed()),
+            Err(_) => self.paces[part].late(),
+        }
+        (part, result)
+    }
+
+    async fn read(&self, part: usize, segments: Range<u64>) -> Result<Bytes> {
+        let place = self.places[part].as_ref().ok_or_else(|| gone(part))?;
+        let range = self.layout.blocks(part, self.length, segments).ok_or_else(too_long)?;
+        self.notes.requests.fetch_add(1, Ordering::Relaxed);
+        place.node.read(&place.path, Some(range)).await
+    }
+
+    /// Returns the parts that can be asked, best first: those that hold data, and within these and
+    /// the others those on nodes that answer in time.
+    fn preference(&self, tried: &[usize]) -> Vec<usize> {
+        let can = |part: &usize| self.places[*part].is_some() && !tried.contains(part);
+        let mut parts: Vec<usize> = (0..self.places.len()).filter(can).collect();
+        let rank = |part: usize| (self.paces[part].is_unreliable(), !self.layout.holds_data(part));
+        parts.sort_by_key(|&part| rank(part));
+        parts
+    }
+
+    /// Whether the object follows from these parts.
+    fn suffice(&self, parts: &[usize]) -> bool {
+        let first = self.layout.parts_in(1).len();
+        let early = parts.iter().filter(|part| **part < first).count();
+        if early + self.layout.tolerance(1) >= first {
+            return true;
+        }
+        self.layout.is_solvable_from(parts.iter().copied())
+    }
+
+    /// Decodes one segment from what has come.
+    fn decode(&self, segment: u64, blocks: &[Blocks]) -> Result<Decoded> {
+        let mut lanes: BTreeMap<usize, Bytes> = BTreeMap::new();
+        for blocks in blocks {
+            let block = self.block_of(blocks, segment);
+            let intact = self.layout.intact_lanes(blocks.part, self.length, segment, &block);
+            if intact.len() < self.layout.lanes(blocks.part).len() {
+                self.note(
+                    blocks.part,
+                    &format!("its block of segment {segment} fails its checksum"),
+                );
+            }
+            lanes.extend(intact.into_iter().map(|(lane, place)| (lane, block.slice(place))));
+        }
+        let wanted = self.layout.data_lanes();
+        let direct: Option<Pieces> = wanted.iter().map(|lane| lanes.get(lane).cloned()).collect();
+        if let Some(lanes) = direct {
+            return Ok(Decoded::Lanes(lanes));
+        }
+        let mut memory = Segment::new(&self.layout)?;
+        memory.begin(segment, self.length);
+        for blocks in blocks {
+            memory.accept(blocks.part, &self.block_of(blocks, segment));
+        }
+        if !memory.is_solvable() {
+            return Ok(Decoded::NotEnough);
+        }
+        memory.make_data()?;
+        let memory = Arc::new(memory);
+        let bytes = self.layout.segment_range(self.length, segment);
+        let lengths = memory.data((bytes.end - bytes.start) as usize);
+        let lanes = lengths.iter().enumerate().map(|(index, lane)| {
+            let (segment, bytes) = (Arc::clone(&memory), lane.len());
+            Bytes::from_owner(DataLane { segment, lane: wanted[index], bytes })
+        });
+        Ok(Decoded::Lanes(lanes.collect()))
+    }
+
+    fn block_of(&self, blocks: &Blocks, segment: u64) -> Bytes {
+        let place = |segments| self.layout.blocks(blocks.part, self.length, segments);
+        let (Some(all), Some(one)) = (place(blocks.first..segment), place(segment..segment + 1))
+        else {
+            return Bytes::new();
+        };
+        let start = (one.start - all.start) as usize;
+        let end = start + (one.end - one.start) as usize;
+        blocks.bytes.slice(start.min(blocks.bytes.len())..end.min(blocks.bytes.len()))
+    }
+
+    /// Decodes a segment of which some blocks are damaged, by asking for those of further parts.
+    async fn rescue(self: Arc<Self>, segment: u64, had: &[Blocks]) -> Result<Pieces> {
+        let mut blocks: Vec<Blocks> = had.to_vec();
+        for part in self.preference(&blocks.iter().map(|b| b.part).collect::<Vec<_>>()) {
+            match self.request(part, segment..segment + 1).await {
+                (_, Ok(bytes)) => blocks.push(Blocks { part, first: segment, bytes }),
+                (_, Err(error)) => {
+                    self.note(part, &error.to_string());
+                    continue;
+                }
+            }
+            let (this, all) = (Arc::clone(&self), blocks.clone());
+            if let Decoded::Lanes(lanes) =
+                run_blocking(move || this.decode(segment, &all)).await??
+            {
+                return Ok(lanes);
+            }
+        }
+        let parts: Vec<usize> = blocks.iter().map(|blocks| blocks.part).collect();
+        Err(self.lost(&(segment..segment + 1), &parts))
+    }
+
+    fn note(&self, part: usize, flaw: &str) {
+        let mut flaws = self.notes.by_part.lock().unwrap_or_else(PoisonError::into_inner);
+        flaws.entry(part).or_insert_with(|| flaw.to_owned());
+    }
+
+    fn lost(&self, segments: &Range<u64>, parts: &[usize]) -> Error {
+        let first = self.layout.segment_range(self.length, segments.start);
+        let (shards, tolerance) = (self.layout.parts_in(1).len(), self.layout.tolerance(1));
+        let flaws = self.flaws();
+        let flaws: Vec<String> = flaws
+            .iter()
+            .take(8)
+            .map(|(part, flaw)| format!("shard {}: {flaw}", self.layout.part(*part).shard))
+            .collect();
+        Error::new(
+            ErrorKind::TooFewShards,
+            format!(
+                "from byte {} on, {} of {shards} shards can be read, {} are enough; {}",
+                first.start,
+                parts.len(),
+                shards - tolerance,
+                flaws.join("; ")
+            ),
+        )
+    }
+}
+
+/// Adjacent blocks of one part.
+#[derive(Debug, Clone)]
+struct Blocks {
+    part: usize,
+    /// The first segment.
+    first: u64,
+    bytes: Bytes,
+}
+
+/// What became of one segment.
+enum Decoded {
+    /// Its data, lane by lane, perhaps with padding at the end.
+    Lanes(Pieces),
+    /// The intact blocks do not determine it.
+    NotEnough,
+}
+
+/// A lane of a segment's data, as shared memory.
+struct DataLane {
+    segment: Arc<Segment>,
+    lane: usize,
+    bytes: usize,
+}
+
+impl AsRef<[u8]> for DataLane {
+    fn as_ref(&self) -> &[u8] {
+        &self.segment.sealed_lane(self.lane)[..self.bytes]
+    }
+}
+
+/// Appends the bytes of `lanes`, which are those in `here`, as far as they are in `range`.
+fn cut(pieces: &mut Pieces, lanes: Pieces, here: Range<u64>, range: &Range<u64>) {
+    let mut start = here.start;
+    for lane in lanes {
+        let end = (start + lane.len() as u64).min(here.end);
+        let (from, to) = (start.max(range.start), end.min(range.end));
+        if from < to {
+            pieces.push(lane.slice((from - start) as usize..(to - start) as usize));
+        }
+        start = end;
+    }
+}
+
+async fn run_blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Error::internal("decoding", error))
+}
+
+fn gone(part: usize) -> Error {
+    Error::new(ErrorKind::NotFound, format!("part {part} is on no node"))
+}
+
+fn too_long() -> Error {
+    Error::parameters("the object is too long: a shard file would have 2^63 bytes or more")
+}

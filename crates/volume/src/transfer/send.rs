@@ -1,0 +1,277 @@
+//! Sending: from a source of bytes to the shards on their nodes.
+//!
+//! Threads read, hash and encode segments; a task for each part writes its blocks in order. A
+//! segment's memory is shared by all these tasks without copying, and comes back to the pool when
+//! the last of them is done with it. So the pool bounds the memory, and a slow node slows the source
+//! down instead of filling the memory.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use bytes::Bytes;
+use futures::future::join_all;
+use paritas_shards::Digest;
+use paritas_shards::blocks::{Layout, Segment, encode_segments};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::Writer;
+use crate::transfer::Settings;
+
+/// What was sent.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    /// Number of bytes of the object.
+    pub length: u64,
+    pub digest: Digest,
+    /// For each part, whether it is durable on its node, or why not.
+    pub parts: Vec<Result<()>>,
+}
+
+/// Encodes all bytes of `source` and writes part i to `writers[i]`. Parts without a writer are not
+/// written.
+///
+/// # Errors
+/// If the source cannot be read, or if fewer than `needed` writers are left. Then nothing appears
+/// on any node.
+pub(crate) async fn send(
+    layout: &Layout,
+    source: impl Read + Send + 'static,
+    writers: Vec<Option<Box<dyn Writer>>>,
+    needed: usize,
+    settings: &Settings,
+    progress: Arc<dyn Fn(u64) + Send + Sync>,
+) -> Result<Sent> {
+    let alive = Arc::new(AtomicUsize::new(writers.iter().flatten().count()));
+    let (mut lines, mut uploads) = (Vec::new(), Vec::new());
+    for (part, writer) in writers.into_iter().enumerate() {
+        let (line, blocks) = unbounded_channel();
+        lines.push(writer.is_some().then_some(line));
+        let upload = Upload { layout: layout.clone(), part, unit: settings.unit };
+        let alive = Arc::clone(&alive);
+        uploads.push(tokio::spawn(async move {
+            let result = upload.run(writer, blocks).await;
+            if result.is_err() {
+                alive.fetch_sub(1, Ordering::Relaxed);
+            }
+            result
+        }));
+    }
+    let coder = Coder { layout: layout.clone(), lines, alive, needed, progress };
+    let (threads, pool) = (settings.threads, Pool::new(layout, settings));
+    let coded = tokio::task::spawn_blocking(move || coder.run(source, threads, &pool));
+    let coded = coded.await.map_err(|error| Error::internal("encoding", error))?;
+    // The coder has dropped its ends of the lines: uploads without an end give up.
+    let parts = join_all(uploads).await.into_iter();
+    let parts = parts.map(|part| part.unwrap_or_else(|e| Err(Error::internal("uploading", e))));
+    let parts: Vec<Result<()>> = parts.collect();
+    let (length, digest) = coded.map_err(|error| first_cause(error, &parts))?;
+    Ok(Sent { length, digest, parts })
+}
+
+/// Returns the error of an upload if encoding was only stopped because uploads failed.
+fn first_cause(error: Error, parts: &[Result<()>]) -> Error {
+    let is_own = |error: &&Error| error.kind() != ErrorKind::Cancelled;
+    let failed: Vec<String> = parts
+        .iter()
+        .filter_map(|part| part.as_ref().err())
+        .filter(is_own)
+        .map(Error::to_string)
+        .collect();
+    match error.kind() {
+        ErrorKind::TooFewNodes if !failed.is_empty() => {
+            Error::new(ErrorKind::TooFewNodes, format!("{error}: {}", failed.join("; ")))
+        }
+        _ => error,
+    }
+}
+
+/// What a line to an upload carries.
+enum Item {
+    /// A segment, of which the upload takes its part's block.
+    Block(Arc<Sealed>),
+    /// The end of the object.
+    End { length: u64, digest: Digest },
+}
+
+/// The threads' side.
+struct Coder {
+    layout: Layout,
+    lines: Vec<Option<UnboundedSender<Item>>>,
+    alive: Arc<AtomicUsize>,
+    needed: usize,
+    progress: Arc<dyn Fn(u64) + Send + Sync>,
+}
+
+impl Coder {
+    fn run(self, source: impl Read + Send, threads: usize, pool: &Pool) -> Result<(u64, Digest)> {
+        let parts = 0..self.lines.len();
+        let done = |segment: Segment, bytes: usize| {
+            let sealed = Arc::new(Sealed { segment: Some(segment), home: pool.home.clone() });
+            for line in self.lines.iter().flatten() {
+                // An upload that has failed takes nothing more.
+                let _ = line.send(Item::Block(Arc::clone(&sealed)));
+            }
+            if self.alive.load(Ordering::Relaxed) < self.needed {
+                return Err(paritas_shards::Error::cancelled());
+            }
+            (self.progress)(bytes as u64);
+            Ok(())
+        };
+        let coded = encode_segments(source, parts, threads, || pool.take(&self.layout), done);
+        let alive = self.alive.load(Ordering::Relaxed);
+        if alive < self.needed {
+            return Err(Error::too_few_nodes(self.needed, alive));
+        }
+        let (length, digest) = coded?;
+        for line in self.lines.iter().flatten() {
+            let _ = line.send(Item::End { length, digest });
+        }
+        Ok((length, digest))
+    }
+}
+
+/// Segments that are used again and again.
+struct Pool {
+    home: mpsc::Sender<Segment>,
+    free: Mutex<mpsc::Receiver<Segment>>,
+    /// Number of segments that may still be made.
+    room: AtomicUsize,
+}
+
+impl Pool {
+    /// Makes room for segments of `memory` bytes together, but at least for what threads hold and
+    /// what uploads collect for one request.
+    fn new(layout: &Layout, settings: &Settings) -> Self {
+        let (home, free) = mpsc::channel();
+        let block = layout.segment_memory() / layout.part_count();
+        let least = settings.unit / block.max(1) + settings.threads + 2;
+        let room = (settings.memory / layout.segment_memory()).max(least);
+        Self { home, free: Mutex::new(free), room: AtomicUsize::new(room) }
+    }
+
+    /// Takes a free segment, makes a new one while there is room, and otherwise waits for one.
+    fn take(&self, layout: &Layout) -> paritas_shards::Result<Segment> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(segment) = free.try_recv() {
+            return Ok(segment);
+        }
+        let less = |room: usize| room.checked_sub(1);
+        match self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
+            Ok(_) => Segment::new(layout),
+            // The pool holds a sender itself, so the line never closes.
+            Err(_) => free.recv().map_err(|_| paritas_shards::Error::cancelled()),
+        }
+    }
+}
+
+/// A segment of which all blocks are ready. It goes back to its pool in the end.
+#[derive(Debug)]
+struct Sealed {
+    segment: Option<Segment>,
+    home: mpsc::Sender<Segment>,
+}
+
+impl Drop for Sealed {
+    fn drop(&mut self) {
+        self.segment.take().map(|segment| self.home.send(segment));
+    }
+}
+
+/// A lane of a sealed segment, as shared memory.
+struct SealedLane {
+    sealed: Arc<Sealed>,
+    lane: usize,
+}
+
+impl AsRef<[u8]> for SealedLane {
+    fn as_ref(&self) -> &[u8] {
+        self.sealed.segment.as_ref().map_or(&[], |segment| segment.sealed_lane(self.lane))
+    }
+}
+
+/// The task that writes one part.
+struct Upload {
+    layout: Layout,
+    part: usize,
+    unit: usize,
+}
+
+impl Upload {
+    async fn run(
+        self,
+        writer: Option<Box<dyn Writer>>,
+        blocks: UnboundedReceiver<Item>,
+    ) -> Result<()> {
+        let missing = || Error::new(ErrorKind::Cancelled, "no node takes this part");
+        let mut writer = writer.ok_or_else(missing)?;
+        match self.write(&mut *writer, blocks).await {
+            Ok(()) => writer.finish().await,
+            Err(error) => {
+                writer.abort().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes headers and blocks, and returns once the object has ended.
+    async fn write(
+        &self,
+        writer: &mut dyn Writer,
+        mut blocks: UnboundedReceiver<Item>,
+    ) -> Result<()> {
+        let mut unit = Unit::begin(self.unit, self.layout.front(self.part)?.into());
+        let (mut next, mut early) = (0, BTreeMap::new());
+        while let Some(item) = blocks.recv().await {
+            match item {
+                Item::Block(sealed) => _ = early.insert(sealed.number(), sealed),
+                Item::End { length, digest } => {
+                    unit.push(self.layout.footer(self.part, length, digest)?.into());
+                    return writer.write(unit.pieces).await;
+                }
+            }
+            while let Some(sealed) = early.remove(&next) {
+                next += 1;
+                for lane in self.layout.lanes(self.part) {
+                    let sealed = Arc::clone(&sealed);
+                    unit.push(Bytes::from_owner(SealedLane { sealed, lane }));
+                }
+                if unit.bytes >= unit.full {
+                    writer.write(unit.take()).await?;
+                }
+            }
+        }
+        Err(Error::new(ErrorKind::Cancelled, "the object did not come to its end"))
+    }
+}
+
+impl Sealed {
+    fn number(&self) -> u64 {
+        self.segment.as_ref().map_or(0, Segment::number)
+    }
+}
+
+/// Pieces that are written by one request.
+struct Unit {
+    pieces: Vec<Bytes>,
+    bytes: usize,
+    full: usize,
+}
+
+impl Unit {
+    fn begin(full: usize, first: Bytes) -> Self {
+        Self { bytes: first.len(), pieces: vec![first], full }
+    }
+
+    fn push(&mut self, piece: Bytes) {
+        self.bytes += piece.len();
+        self.pieces.push(piece);
+    }
+
+    fn take(&mut self) -> Vec<Bytes> {
+        self.bytes = 0;
+        std::mem::take(&mut self.pieces)
+    }
+}

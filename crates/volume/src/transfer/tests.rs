@@ -1,0 +1,235 @@
+//! Sending and receiving over nodes in memory that fail as they are told to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt};
+use paritas_shards::blocks::{Layout, Shape};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::{Abilities, Entry, Mode, Node, Stat, Writer};
+use crate::transfer::receive::Receiver;
+use crate::transfer::send::{Sent, send};
+use crate::transfer::{Pace, Place, Settings};
+
+#[derive(Debug, Default)]
+struct Files(Mutex<BTreeMap<String, Bytes>>);
+
+/// A node whose reads hang, fail, or are slow.
+#[derive(Debug, Clone, Default)]
+struct Memory {
+    files: Arc<Files>,
+    hangs: bool,
+    fails_writing_after: Option<usize>,
+}
+
+struct MemoryWriter {
+    node: Memory,
+    path: String,
+    content: Vec<u8>,
+}
+
+#[async_trait]
+impl Writer for MemoryWriter {
+    async fn write(&mut self, pieces: Vec<Bytes>) -> Result<()> {
+        pieces.iter().for_each(|piece| self.content.extend(piece));
+        match self.node.fails_writing_after {
+            Some(most) if self.content.len() > most => {
+                Err(Error::new(ErrorKind::Io, "the disk is full"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn finish(self: Box<Self>) -> Result<()> {
+        self.node.files.0.lock().unwrap().insert(self.path, self.content.into());
+        Ok(())
+    }
+
+    async fn abort(self: Box<Self>) {}
+}
+
+#[async_trait]
+impl Node for Memory {
+    fn name(&self) -> &str {
+        "memory"
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities { write: true, list: true, create: true, ranges: true, streams: true }
+    }
+
+    async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
+        if self.hangs {
+            std::future::pending::<()>().await;
+        }
+        let file = self.files.0.lock().unwrap().get(path).cloned();
+        let file = file.ok_or_else(|| Error::new(ErrorKind::NotFound, "there is no such file"))?;
+        let range = range.unwrap_or(0..file.len() as u64);
+        if range.end > file.len() as u64 {
+            return Err(Error::new(ErrorKind::Io, "the file ends early"));
+        }
+        Ok(file.slice(range.start as usize..range.end as usize))
+    }
+
+    async fn stat(&self, _: &str) -> Result<Option<Stat>> {
+        Ok(None)
+    }
+
+    fn list<'a>(&'a self, _: &'a str) -> BoxStream<'a, Result<Entry>> {
+        stream::empty().boxed()
+    }
+
+    async fn write(&self, _: &str, _: Bytes, _: Mode) -> Result<()> {
+        Ok(())
+    }
+
+    async fn writer(&self, path: &str) -> Result<Box<dyn Writer>> {
+        let (node, path) = (self.clone(), path.to_owned());
+        Ok(Box::new(MemoryWriter { node, path, content: Vec::new() }))
+    }
+
+    async fn delete(&self, _: &str) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn content(length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i * i % 251) as u8 ^ (i >> 8) as u8).collect()
+}
+
+fn layout(spec: &str, block: usize) -> Layout {
+    let code = paritas::Code::new(&spec.parse().unwrap()).unwrap();
+    let mut shape = Shape::default();
+    shape.block_bytes = block;
+    Layout::new(code, "object", shape).unwrap()
+}
+
+fn settings() -> Settings {
+    Settings { unit: 16 << 10, memory: 1 << 20, threads: 2, ..Settings::default() }
+}
+
+async fn put(layout: &Layout, nodes: &[Memory], content: &[u8], needed: usize) -> Result<Sent> {
+    let mut writers = Vec::new();
+    for (part, node) in nodes.iter().enumerate() {
+        writers.push(Some(node.writer(&part.to_string()).await?));
+    }
+    let source = std::io::Cursor::new(content.to_vec());
+    send(layout, source, writers, needed, &settings(), Arc::new(|_| {})).await
+}
+
+fn receiver(layout: &Layout, nodes: &[Memory], length: usize, gone: &[usize]) -> Arc<Receiver> {
+    let place = |(part, node): (usize, &Memory)| {
+        let node: Arc<dyn Node> = Arc::new(node.clone());
+        (!gone.contains(&part)).then(|| Place { node, path: part.to_string() })
+    };
+    let places = nodes.iter().enumerate().map(place).collect();
+    let paces = nodes.iter().map(|_| Arc::new(Pace::default())).collect();
+    Receiver::new(layout.clone(), length as u64, places, paces, settings())
+}
+
+async fn get(receiver: Arc<Receiver>, range: Range<u64>) -> Result<Vec<u8>> {
+    let mut all = Vec::new();
+    let mut bytes = std::pin::pin!(receiver.bytes(range));
+    while let Some(pieces) = bytes.next().await {
+        pieces?.iter().for_each(|piece| all.extend_from_slice(piece));
+    }
+    Ok(all)
+}
+
+#[tokio::test]
+async fn what_is_sent_comes_back() {
+    for (spec, length) in
+        [("4+2", 1_000_003), ("rdp:k=4", 300_000), ("xcode:n=5", 99_999), ("4+2", 1), ("4+2", 0)]
+    {
+        let layout = layout(spec, 4096);
+        let nodes = vec![Memory::default(); layout.part_count()];
+        let nodes: Vec<Memory> = nodes.iter().map(|_| Memory::default()).collect();
+        let content = content(length);
+        let sent = put(&layout, &nodes, &content, nodes.len()).await.unwrap();
+        assert_eq!(sent.length, length as u64);
+        assert_eq!(sent.digest.to_string(), blake3::hash(&content).to_hex().to_string());
+        for (part, node) in nodes.iter().enumerate() {
+            let file = node.files.0.lock().unwrap()[&part.to_string()].len() as u64;
+            assert_eq!(layout.file_bytes(part, length as u64), Some(file));
+        }
+        let end = length as u64;
+        for gone in [&[][..], &[0], &[1, 4]] {
+            let receiver = receiver(&layout, &nodes, length, gone);
+            assert!(get(receiver, 0..end).await.unwrap() == content, "{spec} without {gone:?}");
+        }
+        for range in [0..end.min(1), end / 3..end / 2, end - end.min(5)..end] {
+            let receiver = receiver(&layout, &nodes, length, &[2]);
+            let part = get(receiver, range.clone()).await.unwrap();
+            assert!(part == content[range.start as usize..range.end as usize]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn damage_is_read_around_and_noted() {
+    let layout = layout("4+2", 4096);
+    let nodes: Vec<Memory> = (0..6).map(|_| Memory::default()).collect();
+    let content = content(400_000);
+    put(&layout, &nodes, &content, 6).await.unwrap();
+    for part in [0, 3] {
+        let mut files = nodes[part].files.0.lock().unwrap();
+        let mut file = files[&part.to_string()].to_vec();
+        let middle = file.len() / 2;
+        file[middle] ^= 1;
+        files.insert(part.to_string(), file.into());
+    }
+    let receiver = receiver(&layout, &nodes, content.len(), &[]);
+    assert!(get(Arc::clone(&receiver), 0..400_000).await.unwrap() == content);
+    let flaws: BTreeSet<usize> = receiver.flaws().into_iter().map(|(part, _)| part).collect();
+    assert_eq!(flaws, BTreeSet::from([0, 3]));
+}
+
+#[tokio::test]
+async fn too_much_loss_is_told() {
+    let layout = layout("4+2", 4096);
+    let nodes: Vec<Memory> = (0..6).map(|_| Memory::default()).collect();
+    put(&layout, &nodes, &content(50_000), 6).await.unwrap();
+    let error = get(receiver(&layout, &nodes, 50_000, &[0, 1, 5]), 0..50_000).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooFewShards);
+    assert!(error.to_string().contains("3 of 6 shards can be read, 4 are enough"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hanging_nodes_do_not_hold_up_a_read() {
+    let layout = layout("4+2", 4096);
+    let mut nodes: Vec<Memory> = (0..6).map(|_| Memory::default()).collect();
+    let content = content(2_000_000);
+    put(&layout, &nodes, &content, 6).await.unwrap();
+    nodes[0].hangs = true;
+    nodes[2].hangs = true;
+    let receiver = receiver(&layout, &nodes, content.len(), &[]);
+    let read = tokio::time::timeout(Duration::from_secs(20), get(receiver, 0..2_000_000));
+    assert!(read.await.unwrap().unwrap() == content);
+}
+
+#[tokio::test]
+async fn a_node_that_fails_in_mid_put_is_told() {
+    let layout = layout("4+2", 4096);
+    let mut nodes: Vec<Memory> = (0..6).map(|_| Memory::default()).collect();
+    nodes[1].fails_writing_after = Some(20_000);
+    let content = content(500_000);
+    let sent = put(&layout, &nodes, &content, 5).await.unwrap();
+    let failed: Vec<usize> = (0..6).filter(|&part| sent.parts[part].is_err()).collect();
+    assert_eq!(failed, [1]);
+    assert!(
+        get(receiver(&layout, &nodes, content.len(), &[1]), 0..500_000).await.unwrap() == content
+    );
+
+    for node in &nodes {
+        node.files.0.lock().unwrap().clear();
+    }
+    let error = put(&layout, &nodes, &content, 6).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooFewNodes);
+    assert!(error.to_string().contains("the disk is full"), "{error}");
+    assert!(nodes.iter().all(|node| node.files.0.lock().unwrap().is_empty()));
+}
