@@ -309,6 +309,12 @@ impl Layout {
         self.geometry.data_buffers()
     }
 
+    /// Returns the number of the LT block that a lane holds, or `None` if the code is no LT code.
+    pub fn lt_block(&self, lane: usize) -> Option<usize> {
+        self.code().graph()?;
+        self.geometry.lt_blocks([lane]).first().copied()
+    }
+
     /// Checks a part's block of a segment where it is, of an object of `length` bytes. Returns the
     /// lanes that are intact, each with the range of its bytes in the block, without checksum.
     pub fn intact_lanes(

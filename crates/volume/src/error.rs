@@ -111,6 +111,12 @@ impl StdError for Error {
     }
 }
 
+impl From<paritas::Error> for Error {
+    fn from(error: paritas::Error) -> Self {
+        paritas_shards::Error::from(error).into()
+    }
+}
+
 impl From<paritas_shards::Error> for Error {
     fn from(error: paritas_shards::Error) -> Self {
         use paritas_shards::ErrorKind as Shards;

@@ -6,6 +6,7 @@
 //! [`Settings::unit`] bytes.
 
 mod pace;
+mod rateless;
 pub(crate) mod receive;
 pub(crate) mod send;
 #[cfg(test)]

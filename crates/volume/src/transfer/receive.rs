@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::stream::{self, FuturesUnordered, Stream, StreamExt};
+use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 use paritas_shards::blocks::{Layout, Segment};
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::transfer::{Pace, Place, Settings};
+use crate::transfer::{Pace, Place, Settings, rateless};
 
 /// One object, ready to be read.
 #[derive(Debug)]
@@ -60,12 +60,16 @@ impl Receiver {
     }
 
     /// Returns the object's bytes in `range`, in order. After an error nothing follows.
-    pub fn bytes(self: Arc<Self>, range: Range<u64>) -> impl Stream<Item = Result<Pieces>> + Send {
+    pub fn bytes(self: Arc<Self>, range: Range<u64>) -> BoxStream<'static, Result<Pieces>> {
+        if self.layout.code().graph().is_some() {
+            return rateless::bytes(self, range).boxed();
+        }
         let units = self.units(&range);
         let ahead = self.ahead();
         stream::iter(units)
             .map(move |unit| Arc::clone(&self).unit(unit, range.clone()))
             .buffered(ahead)
+            .boxed()
     }
 
     /// Returns the parts in which reading found something wrong, with what it was.
@@ -190,6 +194,19 @@ impl Receiver {
         place.node.read(&place.path, Some(range)).await
     }
 
+    /// Reads adjacent lanes of a part's block of a segment.
+    pub(super) async fn read_lanes(
+        &self,
+        part: usize,
+        segment: u64,
+        lanes: Range<usize>,
+    ) -> Result<Bytes> {
+        let place = self.places[part].as_ref().ok_or_else(|| gone(part))?;
+        let range = self.layout.lanes_place(part, self.length, segment, lanes);
+        self.notes.requests.fetch_add(1, Ordering::Relaxed);
+        place.node.read(&place.path, Some(range.ok_or_else(too_long)?)).await
+    }
+
     /// Returns the parts that can be asked, best first: those that hold data, and within these and
     /// the others those on nodes that answer in time.
     fn preference(&self, tried: &[usize]) -> Vec<usize> {
@@ -238,14 +255,8 @@ impl Receiver {
             return Ok(Decoded::NotEnough);
         }
         memory.make_data()?;
-        let memory = Arc::new(memory);
         let bytes = self.layout.segment_range(self.length, segment);
-        let lengths = memory.data((bytes.end - bytes.start) as usize);
-        let lanes = lengths.iter().enumerate().map(|(index, lane)| {
-            let (segment, bytes) = (Arc::clone(&memory), lane.len());
-            Bytes::from_owner(DataLane { segment, lane: wanted[index], bytes })
-        });
-        Ok(Decoded::Lanes(lanes.collect()))
+        Ok(Decoded::Lanes(data_of(&self.layout, memory, (bytes.end - bytes.start) as usize)))
     }
 
     fn block_of(&self, blocks: &Blocks, segment: u64) -> Bytes {
@@ -281,12 +292,12 @@ impl Receiver {
         Err(self.lost(&(segment..segment + 1), &parts))
     }
 
-    fn note(&self, part: usize, flaw: &str) {
+    pub(super) fn note(&self, part: usize, flaw: &str) {
         let mut flaws = self.notes.by_part.lock().unwrap_or_else(PoisonError::into_inner);
         flaws.entry(part).or_insert_with(|| flaw.to_owned());
     }
 
-    fn lost(&self, segments: &Range<u64>, parts: &[usize]) -> Error {
+    pub(super) fn lost(&self, segments: &Range<u64>, parts: &[usize]) -> Error {
         let first = self.layout.segment_range(self.length, segments.start);
         let (shards, tolerance) = (self.layout.parts_in(1).len(), self.layout.tolerance(1));
         let flaws = self.flaws();
@@ -338,8 +349,19 @@ impl AsRef<[u8]> for DataLane {
     }
 }
 
+/// Returns the first `bytes` of a segment's data, lane by lane.
+pub(super) fn data_of(layout: &Layout, segment: Segment, bytes: usize) -> Pieces {
+    let segment = Arc::new(segment);
+    let lanes = segment.data(bytes).into_iter().zip(layout.data_lanes());
+    let lanes = lanes.map(|(data, &lane)| {
+        let (segment, bytes) = (Arc::clone(&segment), data.len());
+        Bytes::from_owner(DataLane { segment, lane, bytes })
+    });
+    lanes.collect()
+}
+
 /// Appends the bytes of `lanes`, which are those in `here`, as far as they are in `range`.
-fn cut(pieces: &mut Pieces, lanes: Pieces, here: Range<u64>, range: &Range<u64>) {
+pub(super) fn cut(pieces: &mut Pieces, lanes: Pieces, here: Range<u64>, range: &Range<u64>) {
     let mut start = here.start;
     for lane in lanes {
         let end = (start + lane.len() as u64).min(here.end);
@@ -351,7 +373,9 @@ fn cut(pieces: &mut Pieces, lanes: Pieces, here: Range<u64>, range: &Range<u64>)
     }
 }
 
-async fn run_blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R> {
+pub(super) async fn run_blocking<R: Send + 'static>(
+    work: impl FnOnce() -> R + Send + 'static,
+) -> Result<R> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| Error::internal("decoding", error))
 }

@@ -170,6 +170,35 @@ async fn what_is_sent_comes_back() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn lt_objects_come_from_any_nodes() {
+    let layout = layout("lt:k=64,n=128,nodes=8,seed=3", 1024);
+    let mut nodes: Vec<Memory> = (0..8).map(|_| Memory::default()).collect();
+    let content = content(500_000);
+    put(&layout, &nodes, &content, 8).await.unwrap();
+    for part in [1, 6] {
+        let mut files = nodes[part].files.0.lock().unwrap();
+        let mut file = files[&part.to_string()].to_vec();
+        let middle = file.len() / 2;
+        file[middle] ^= 1;
+        files.insert(part.to_string(), file.into());
+    }
+    for (gone, hanging) in [(&[][..], &[][..]), (&[0, 5], &[]), (&[3], &[4, 7])] {
+        nodes.iter_mut().enumerate().for_each(|(i, node)| node.hangs = hanging.contains(&i));
+        for range in [0..500_000, 123..70_000] {
+            let receiver = receiver(&layout, &nodes, content.len(), gone);
+            let read = tokio::time::timeout(Duration::from_secs(60), get(receiver, range.clone()));
+            let part = read.await.unwrap().unwrap();
+            assert!(
+                part == content[range.start as usize..range.end as usize],
+                "{gone:?} {hanging:?}"
+            );
+        }
+    }
+    let error = get(receiver(&layout, &nodes, 500_000, &[0, 1, 2, 3, 4, 5]), 0..500_000).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::TooFewShards);
+}
+
 #[tokio::test]
 async fn damage_is_read_around_and_noted() {
     let layout = layout("4+2", 4096);

@@ -1,0 +1,310 @@
+//! Receiving objects of LT codes: every node is read at once, until what has come suffices.
+//!
+//! Any blocks serve, a few more than k of them. So each node is asked for its own blocks one after
+//! the other, at its own speed, and nobody waits for a slow one (Xia and Chien, RobuSTore). Which
+//! blocks suffice shows as they come; then the requests under way are cancelled. Only a few requests
+//! are under way to a node at a time, because these are what is read in vain.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::{AbortHandle, BoxFuture, abortable};
+use futures::stream::{FuturesUnordered, Stream, StreamExt, try_unfold};
+use paritas::graph::{Decoder, Method};
+use paritas_shards::blocks::Segment;
+use tokio::time::Instant;
+
+use crate::error::{Error, Result};
+use crate::transfer::receive::{Pieces, Receiver, cut, data_of, run_blocking};
+
+/// Number of requests under way to one node.
+const DEPTH: usize = 2;
+
+/// Bytes of one request, if lanes are not longer.
+const REQUEST: usize = 256 << 10;
+
+/// The number of blocks that are asked for at first, in hundredths of k.
+const FIRST_HUNDREDTHS: usize = 103;
+
+/// Reads the segments of one object side by side.
+struct Gathering {
+    receiver: Arc<Receiver>,
+    /// The segments still to be begun.
+    left: Range<u64>,
+    /// Those that are begun and do not have enough blocks, in order.
+    open: VecDeque<Open>,
+    decoding: FuturesUnordered<BoxFuture<'static, Result<(u64, Pieces)>>>,
+    /// Those that are decoded and not yet given away.
+    done: BTreeMap<u64, Pieces>,
+    /// The segment to be given away next.
+    first: u64,
+    requests: FuturesUnordered<BoxFuture<'static, Option<Answer>>>,
+    /// What is under way, by part.
+    under_way: Vec<Vec<Request>>,
+    /// Most segments in memory.
+    room: usize,
+    bytes_read: u64,
+}
+
+/// A segment that collects blocks.
+struct Open {
+    number: u64,
+    memory: Segment,
+    solver: Decoder,
+    /// The next lane to ask for, by part.
+    next: Vec<usize>,
+    /// Number of blocks that are hoped for: those that came, and those under way and not late.
+    hoped: usize,
+    /// Number of blocks to hope for.
+    target: usize,
+}
+
+/// Adjacent lanes of a segment that are under way.
+#[derive(Debug)]
+struct Request {
+    segment: u64,
+    lanes: Range<usize>,
+    /// When the answer is late.
+    due: Instant,
+    is_late: bool,
+    abort: AbortHandle,
+}
+
+struct Answer {
+    part: usize,
+    segment: u64,
+    lanes: Range<usize>,
+    bytes: Result<Bytes>,
+}
+
+/// Returns the bytes of an object of an LT code in `range`, in order.
+pub(crate) fn bytes(
+    receiver: Arc<Receiver>,
+    range: Range<u64>,
+) -> impl Stream<Item = Result<Pieces>> + Send {
+    let segment = receiver.layout.segment_bytes();
+    let left = match range.is_empty() {
+        true => 0..0,
+        false => range.start / segment..range.end.div_ceil(segment),
+    };
+    try_unfold(Gathering::new(receiver, left), move |mut gathering| {
+        let range = range.clone();
+        async move {
+            let Some((segment, lanes)) = gathering.next().await? else { return Ok(None) };
+            let receiver = &gathering.receiver;
+            let here = receiver.layout.segment_range(receiver.length, segment);
+            let mut pieces = Vec::new();
+            cut(&mut pieces, lanes, here, &range);
+            Ok(Some((pieces, gathering)))
+        }
+    })
+}
+
+impl Gathering {
+    fn new(receiver: Arc<Receiver>, left: Range<u64>) -> Self {
+        let room = receiver.settings.memory / receiver.layout.segment_memory().max(1);
+        Self {
+            first: left.start,
+            left,
+            open: VecDeque::new(),
+            decoding: FuturesUnordered::new(),
+            done: BTreeMap::new(),
+            requests: FuturesUnordered::new(),
+            under_way: receiver.places.iter().map(|_| Vec::new()).collect(),
+            room: room.clamp(2, 8),
+            bytes_read: 0,
+            receiver,
+        }
+    }
+
+    /// Returns the next segment in order and its data, or `None` at the end.
+    async fn next(&mut self) -> Result<Option<(u64, Pieces)>> {
+        loop {
+            self.ask()?;
+            if let Some(lanes) = self.done.remove(&self.first) {
+                self.first += 1;
+                return Ok(Some((self.first - 1, lanes)));
+            }
+            if self.open.is_empty() && self.decoding.is_empty() {
+                return Ok(None);
+            }
+            if self.requests.is_empty() && self.decoding.is_empty() {
+                return Err(self.lost());
+            }
+            let due = self.next_due();
+            tokio::select! {
+                Some(decoded) = self.decoding.next(), if !self.decoding.is_empty() => {
+                    let (segment, lanes) = decoded?;
+                    self.done.insert(segment, lanes);
+                }
+                Some(answer) = self.requests.next(), if !self.requests.is_empty() => {
+                    answer.map_or(Ok(()), |answer| self.take(answer))?;
+                }
+                () = tokio::time::sleep_until(due.unwrap_or_else(far)), if due.is_some() => self.give_up_waiting(),
+            }
+        }
+    }
+
+    /// Asks every node that has little to do for more.
+    fn ask(&mut self) -> Result<()> {
+        for part in 0..self.receiver.places.len() {
+            if self.receiver.places[part].is_none() {
+                continue;
+            }
+            while self.under_way[part].len() < DEPTH {
+                let Some((segment, lanes)) = self.choose(part)? else { break };
+                self.request(part, segment, lanes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Chooses lanes of a part for the next request: of the first open segment that needs more
+    /// blocks than are hoped for, or of a new one.
+    fn choose(&mut self, part: usize) -> Result<Option<(u64, Range<usize>)>> {
+        let layout = &self.receiver.layout;
+        let lanes = layout.lanes(part);
+        let count = (REQUEST / layout.lane_bytes(lanes.start).max(1)).max(1);
+        let wants = |open: &&mut Open| open.hoped < open.target && open.next[part] < lanes.end;
+        if let Some(open) = self.open.iter_mut().find(wants) {
+            let first = open.next[part];
+            open.next[part] = (first + count).min(lanes.end);
+            open.hoped += open.next[part] - first;
+            return Ok(Some((open.number, first..open.next[part])));
+        }
+        if self.open.len() + self.decoding.len() + self.done.len() >= self.room
+            || self.open.iter().any(|o| o.hoped < o.target)
+        {
+            return Ok(None);
+        }
+        let Some(number) = self.left.next() else { return Ok(None) };
+        self.open.push_back(Open::new(&self.receiver, number)?);
+        self.choose(part)
+    }
+
+    fn request(&mut self, part: usize, segment: u64, lanes: Range<usize>) {
+        let receiver = Arc::clone(&self.receiver);
+        let patience = receiver.paces[part].patience(&receiver.settings.hedge);
+        let due = Instant::now() + patience;
+        let asked = lanes.clone();
+        let (answer, abort) = abortable(async move {
+            let begun = Instant::now();
+            let bytes = receiver.read_lanes(part, segment, asked.clone()).await;
+            match &bytes {
+                Ok(_) => receiver.paces[part].answered(begun.elapsed()),
+                Err(_) => receiver.paces[part].late(),
+            }
+            Answer { part, segment, lanes: asked, bytes }
+        });
+        self.requests.push(answer.map(Result::ok).boxed());
+        self.under_way[part].push(Request { segment, lanes, due, is_late: false, abort });
+    }
+
+    /// Takes an answer in. When a segment has enough blocks, it is decoded.
+    fn take(&mut self, answer: Answer) -> Result<()> {
+        let Answer { part, segment, lanes, bytes } = answer;
+        let is_it = |request: &Request| request.segment == segment && request.lanes == lanes;
+        let place = self.under_way[part].iter().position(is_it);
+        let was_late = place.is_some_and(|place| self.under_way[part].swap_remove(place).is_late);
+        let Some(open) = self.open.iter_mut().find(|open| open.number == segment) else {
+            return Ok(());
+        };
+        // What was late was hoped for no longer.
+        if was_late {
+            open.hoped += lanes.len();
+        }
+        let bad = match bytes {
+            Ok(bytes) => {
+                self.bytes_read += bytes.len() as u64;
+                open.memory.accept_lanes(part, lanes.clone(), &bytes)
+            }
+            Err(error) => {
+                self.receiver.note(part, &error.to_string());
+                lanes.clone().collect()
+            }
+        };
+        if let Some(lane) = bad.first() {
+            self.receiver
+                .note(part, &format!("lane {lane} of segment {segment} fails its checksum"));
+        }
+        open.hoped -= bad.len();
+        let layout = &self.receiver.layout;
+        for block in lanes.filter(|l| !bad.contains(l)).filter_map(|lane| layout.lt_block(lane)) {
+            open.solver.push(block)?;
+        }
+        if open.solver.is_ready() {
+            self.decode(segment);
+        } else if open.solver.received() >= open.target {
+            open.target = open.solver.received() + open.target.div_ceil(100);
+        }
+        Ok(())
+    }
+
+    /// Cancels what is under way for a segment, and decodes it.
+    fn decode(&mut self, segment: u64) {
+        let Some(place) = self.open.iter().position(|open| open.number == segment) else { return };
+        let Some(open) = self.open.remove(place) else { return };
+        for requests in &mut self.under_way {
+            let (over, rest) = requests.drain(..).partition(|r: &Request| r.segment == segment);
+            *requests = rest;
+            Vec::into_iter(over).for_each(|request: Request| request.abort.abort());
+        }
+        let receiver = Arc::clone(&self.receiver);
+        let bytes = receiver.layout.segment_range(receiver.length, segment);
+        let mut memory = open.memory;
+        let work = move || {
+            memory.make_data()?;
+            Ok::<_, Error>(data_of(&receiver.layout, memory, (bytes.end - bytes.start) as usize))
+        };
+        let decoded = async move { Ok((segment, run_blocking(work).await??)) };
+        self.decoding.push(decoded.boxed());
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        let requests = self.under_way.iter().flatten().filter(|request| !request.is_late);
+        requests.map(|request| request.due).min()
+    }
+
+    /// Hopes no longer for what is late, so that other nodes are asked for more.
+    fn give_up_waiting(&mut self) {
+        let now = Instant::now();
+        for (part, requests) in self.under_way.iter_mut().enumerate() {
+            for request in requests.iter_mut().filter(|r| !r.is_late && r.due <= now) {
+                request.is_late = true;
+                self.receiver.paces[part].late();
+                let open = self.open.iter_mut().find(|open| open.number == request.segment);
+                open.into_iter().for_each(|open| open.hoped -= request.lanes.len());
+            }
+        }
+    }
+
+    fn lost(&self) -> Error {
+        let Some(open) = self.open.front() else { return self.receiver.lost(&(0..1), &[]) };
+        let parts: Vec<usize> = (0..self.receiver.places.len())
+            .filter(|&p| self.receiver.places[p].is_some())
+            .collect();
+        self.receiver.lost(&(open.number..open.number + 1), &parts)
+    }
+}
+
+impl Open {
+    fn new(receiver: &Receiver, number: u64) -> Result<Self> {
+        let layout = &receiver.layout;
+        let mut memory = Segment::new(layout)?;
+        memory.begin(number, receiver.length);
+        let graph =
+            layout.code().graph().ok_or_else(|| Error::parameters("the code is no LT code"))?;
+        let solver = Decoder::new(graph, Method::Inactivation);
+        let next = (0..receiver.places.len()).map(|part| layout.lanes(part).start).collect();
+        let target = (graph.data() * FIRST_HUNDREDTHS).div_ceil(100) + 2;
+        Ok(Self { number, memory, solver, next, hoped: 0, target })
+    }
+}
+
+fn far() -> Instant {
+    Instant::now() + Duration::from_secs(3600)
+}
