@@ -1,0 +1,206 @@
+//! Which node each shard of an object belongs to: its *home*.
+//!
+//! Homes follow from the object's id and the list of nodes, so they are never stored. Shards are
+//! given out in order, each to the failure domain that has the fewest so far, there to the node
+//! that has the fewest, and among equals to the node whose hash with object and shard is greatest
+//! (rendezvous hashing). Then the fullest domain has as few shards as possible, and of all ways to
+//! achieve that, this one has the fewest on the fullest node.
+//!
+//! The hash is BLAKE3, in its mode for keys with the context `paritas volume placement 1`, of the
+//! object's id and the node's name. Bytes 8i to 8i + 7 of its output, least byte first, are the
+//! weight of the node for shard i.
+//!
+//! A drained node keeps its place in the list but gets nothing: the shards that it would have are
+//! given out after all others, so draining moves the node's own shards alone. Repair fills in lost
+//! shards the same way, beside those that are left ([`Members::complete`]).
+
+use paritas_shards::ObjectId;
+
+use crate::protocol::NodeIndex;
+use crate::{Error, Result};
+
+/// A node as placement sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// The node's name. Homes depend on it, so a node that replaces a lost one takes its name.
+    pub name: String,
+    /// The failure domain: nodes with equal domains are lost together.
+    pub domain: String,
+    /// Whether the node gets no shards any more.
+    pub is_drained: bool,
+}
+
+/// The nodes that shards are spread over.
+#[derive(Debug, Clone)]
+pub struct Members {
+    members: Vec<Member>,
+    /// The number of each node's failure domain.
+    domains: Vec<usize>,
+    domain_count: usize,
+}
+
+impl Members {
+    /// Creates the list of a volume's nodes, in its order.
+    ///
+    /// # Errors
+    /// If two nodes have one name, or if all nodes are drained.
+    pub fn new(members: Vec<Member>) -> Result<Self> {
+        for (at, member) in members.iter().enumerate() {
+            if let Some(other) = members[..at].iter().position(|other| other.name == member.name) {
+                let name = &member.name;
+                return Err(Error::parameters(format!(
+                    "nodes {other} and {at} are both called {name:?}"
+                )));
+            }
+        }
+        if members.iter().all(|member| member.is_drained) {
+            let count = members.len();
+            return Err(Error::parameters(format!("none of {count} nodes takes shards")));
+        }
+        let mut known: Vec<&str> = members.iter().map(|member| member.domain.as_str()).collect();
+        known.sort_unstable();
+        known.dedup();
+        let number = |member: &Member| known.binary_search(&member.domain.as_str()).unwrap_or(0);
+        let (domains, domain_count) = (members.iter().map(number).collect(), known.len());
+        Ok(Self { members, domains, domain_count })
+    }
+
+    /// Returns the nodes.
+    pub fn as_slice(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Returns the home of each of an object's `shards` shards.
+    pub fn homes(&self, object: ObjectId, shards: usize) -> Vec<NodeIndex> {
+        let all = self.complete_among(object, vec![None; shards], |_| true);
+        let kept = all.into_iter().map(|home| Some(home).filter(|&home| self.takes(home)));
+        self.complete(object, kept.collect(), |_| true)
+    }
+
+    /// Returns the nodes of all shards, of which some have a place and others (`None`) are given one
+    /// among the nodes that are not drained and that `serves` is true of. If there is no such node,
+    /// all nodes that are not drained are taken.
+    pub fn complete(
+        &self,
+        object: ObjectId,
+        places: Vec<Option<NodeIndex>>,
+        serves: impl Fn(NodeIndex) -> bool,
+    ) -> Vec<NodeIndex> {
+        let any = self.indices().any(|node| self.takes(node) && serves(node));
+        self.complete_among(object, places, |node| self.takes(node) && (!any || serves(node)))
+    }
+
+    /// Returns the nodes that may take a shard instead of its home, the best first: those with the
+    /// fewest shards of the object in their domain, then by themselves. `places` are the nodes of
+    /// the object's other shards.
+    pub fn substitutes(
+        &self,
+        object: ObjectId,
+        shard: usize,
+        places: &[NodeIndex],
+    ) -> Vec<NodeIndex> {
+        let mut loads = Loads::new(self);
+        places.iter().for_each(|&node| loads.add(node));
+        let mut nodes: Vec<NodeIndex> = self.indices().filter(|&node| self.takes(node)).collect();
+        nodes.sort_by_cached_key(|&node| {
+            (loads.of(node), std::cmp::Reverse(self.weights(object, node, shard + 1)[shard]))
+        });
+        nodes
+    }
+
+    /// Returns the number of nodes that may be lost, whichever they are, if the shards of an object
+    /// are in `places` and the loss of any `tolerance` shards is tolerable.
+    pub fn losable_nodes(&self, places: &[NodeIndex], tolerance: usize) -> usize {
+        losable(places.iter().map(|node| node.0), self.members.len(), tolerance)
+    }
+
+    /// Returns the number of failure domains that may be lost, whichever they are, like
+    /// [`Self::losable_nodes`].
+    pub fn losable_domains(&self, places: &[NodeIndex], tolerance: usize) -> usize {
+        losable(places.iter().map(|node| self.domains[node.0]), self.domain_count, tolerance)
+    }
+
+    fn indices(&self) -> impl Iterator<Item = NodeIndex> + use<> {
+        (0..self.members.len()).map(NodeIndex)
+    }
+
+    /// Whether a node gets shards.
+    fn takes(&self, node: NodeIndex) -> bool {
+        !self.members[node.0].is_drained
+    }
+
+    fn complete_among(
+        &self,
+        object: ObjectId,
+        places: Vec<Option<NodeIndex>>,
+        allowed: impl Fn(NodeIndex) -> bool,
+    ) -> Vec<NodeIndex> {
+        let nodes: Vec<NodeIndex> = self.indices().filter(|&node| allowed(node)).collect();
+        let weights: Vec<_> =
+            nodes.iter().map(|&node| self.weights(object, node, places.len())).collect();
+        let mut loads = Loads::new(self);
+        places.iter().flatten().for_each(|&node| loads.add(node));
+        let mut choose = |shard: usize| {
+            let key = |&at: &usize| (loads.of(nodes[at]), std::cmp::Reverse(weights[at][shard]));
+            let node = nodes[(0..nodes.len()).min_by_key(key).unwrap_or(0)];
+            loads.add(node);
+            node
+        };
+        let place = |(shard, place): (usize, Option<_>)| place.unwrap_or_else(|| choose(shard));
+        places.into_iter().enumerate().map(place).collect()
+    }
+
+    /// Returns the weights of a node for the first `shards` shards of an object.
+    fn weights(&self, object: ObjectId, node: NodeIndex, shards: usize) -> Vec<u64> {
+        let mut hasher = blake3::Hasher::new_derive_key("paritas volume placement 1");
+        hasher.update(object.as_bytes()).update(self.members[node.0].name.as_bytes());
+        let mut stream = hasher.finalize_xof();
+        let mut weight = || {
+            let mut bytes = [0; 8];
+            stream.fill(&mut bytes);
+            u64::from_le_bytes(bytes)
+        };
+        (0..shards).map(|_| weight()).collect()
+    }
+}
+
+/// Number of an object's shards in each domain and on each node.
+struct Loads<'a> {
+    members: &'a Members,
+    domains: Vec<usize>,
+    nodes: Vec<usize>,
+}
+
+impl<'a> Loads<'a> {
+    fn new(members: &'a Members) -> Self {
+        let (domains, nodes) = (vec![0; members.domain_count], vec![0; members.members.len()]);
+        Self { members, domains, nodes }
+    }
+
+    fn add(&mut self, node: NodeIndex) {
+        self.domains[self.members.domains[node.0]] += 1;
+        self.nodes[node.0] += 1;
+    }
+
+    /// Returns how full a node's domain is, and how full the node.
+    fn of(&self, node: NodeIndex) -> (usize, usize) {
+        (self.domains[self.members.domains[node.0]], self.nodes[node.0])
+    }
+}
+
+/// Returns how many of `count` groups may be lost, whichever they are, if `groups` are the groups
+/// of all shards and the loss of any `tolerance` shards is tolerable.
+fn losable(groups: impl Iterator<Item = usize>, count: usize, tolerance: usize) -> usize {
+    let mut sizes = vec![0; count];
+    groups.for_each(|group| sizes[group] += 1);
+    sizes.sort_unstable_by_key(|&size| std::cmp::Reverse(size));
+    let lost = sizes.iter().scan(0, |lost, size| {
+        *lost += size;
+        Some(*lost)
+    });
+    // The last group must stay, even if nothing is in the others.
+    lost.take_while(|&lost| lost <= tolerance).count().min(count.saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests;

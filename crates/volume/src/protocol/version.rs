@@ -1,0 +1,58 @@
+//! Versions of an object, and what the name of a manifest's file says about one.
+
+use std::fmt;
+
+use paritas_shards::ObjectId;
+
+/// One version of what a name means. Of two versions, the greater one counts: the one with the
+/// higher generation, or, of equal generations, with the greater object id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    /// One more than the greatest generation that the writer found before.
+    pub generation: u64,
+    /// The object that the version consists of. It is drawn at random, so no two versions have the
+    /// same.
+    pub object: ObjectId,
+}
+
+/// What a version makes of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// The name means an object.
+    Put,
+    /// The name means nothing any more.
+    Removed,
+}
+
+/// What a listing tells about a manifest: everything that its file's name says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Listed {
+    /// The version.
+    pub version: Version,
+    /// What the version makes of the name.
+    pub kind: Kind,
+    /// The object's length in bytes, 0 if it was removed.
+    pub length: u64,
+}
+
+impl Kind {
+    /// Returns the kind as it stands in file names and manifests.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Put => "put",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "version {} ({})", self.generation, self.object)
+    }
+}

@@ -1,0 +1,184 @@
+//! What is known about a name: the versions that each node showed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::protocol::{Kind, Listed, NodeIndex, Quorum, Version};
+
+/// The answers of nodes that were asked for the versions of one name, and the manifests that were
+/// written or deleted since.
+///
+/// A node that did not answer is unknown. So is a node that is empty because it replaced a lost
+/// one and has not received its manifests yet: its answer would count as proof that there is
+/// nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct View {
+    quorum: Quorum,
+    answered: BTreeSet<NodeIndex>,
+    holders: BTreeMap<Listed, BTreeSet<NodeIndex>>,
+}
+
+impl View {
+    /// Creates the view of someone who asked no node yet.
+    pub fn new(quorum: Quorum) -> Self {
+        Self { quorum, answered: BTreeSet::new(), holders: BTreeMap::new() }
+    }
+
+    /// Takes in the answer of a node: all versions that it has.
+    pub fn answer(&mut self, node: NodeIndex, versions: impl IntoIterator<Item = Listed>) {
+        self.answered.insert(node);
+        self.holders.values_mut().for_each(|nodes| _ = nodes.remove(&node));
+        versions.into_iter().for_each(|listed| self.written(node, listed));
+        self.forget_unheld();
+    }
+
+    /// Takes in that a node has a version, because it confirmed the write.
+    pub fn written(&mut self, node: NodeIndex, listed: Listed) {
+        self.holders.entry(listed).or_default().insert(node);
+    }
+
+    /// Takes in that a node has a version no longer.
+    pub fn deleted(&mut self, node: NodeIndex, version: Version) {
+        let of_version = self.holders.iter_mut().filter(|(listed, _)| listed.version == version);
+        of_version.for_each(|(_, nodes)| _ = nodes.remove(&node));
+        self.forget_unheld();
+    }
+
+    fn forget_unheld(&mut self) {
+        self.holders.retain(|_, nodes| !nodes.is_empty());
+    }
+
+    /// Returns the sizes of sets of nodes that this view goes by.
+    pub fn quorum(&self) -> Quorum {
+        self.quorum
+    }
+
+    /// Whether enough nodes answered to be sure of what they show.
+    pub fn is_sure(&self) -> bool {
+        self.answered.len() >= self.quorum.to_read()
+    }
+
+    /// Whether every node of the volume answered.
+    pub fn is_complete(&self) -> bool {
+        self.answered.len() == self.quorum.nodes()
+    }
+
+    /// Returns the nodes that answered.
+    pub fn answered(&self) -> &BTreeSet<NodeIndex> {
+        &self.answered
+    }
+
+    /// Returns all versions that any node has, from the least to the greatest.
+    pub fn versions(&self) -> impl DoubleEndedIterator<Item = Listed> + '_ {
+        self.holders.keys().copied()
+    }
+
+    /// Returns the greatest version.
+    pub fn latest(&self) -> Option<Listed> {
+        self.versions().next_back()
+    }
+
+    /// Returns the greatest version, if the name means an object by it.
+    pub fn object(&self) -> Option<Listed> {
+        self.latest().filter(|latest| latest.kind == Kind::Put)
+    }
+
+    /// Returns the generation of a version that is written next.
+    pub fn next_generation(&self) -> u64 {
+        self.latest().map_or(1, |latest| latest.version.generation.saturating_add(1))
+    }
+
+    /// Returns the nodes that are known to have a version.
+    pub fn holders(&self, version: Version) -> BTreeSet<NodeIndex> {
+        let of_version = self.holders.iter().filter(|(listed, _)| listed.version == version);
+        of_version.flat_map(|(_, nodes)| nodes.iter().copied()).collect()
+    }
+
+    /// Whether a version is known to be on so many nodes that every sure reader sees it.
+    pub fn is_settled(&self, version: Version) -> bool {
+        self.holders(version).len() >= self.quorum.to_write()
+    }
+
+    /// Returns the versions that may be removed: those that are less than a settled one.
+    pub fn removable(&self) -> Vec<Version> {
+        let settled = self.versions().rev().find(|listed| self.is_settled(listed.version));
+        let older = |listed: &Listed| settled.is_some_and(|by| listed.version < by.version);
+        self.versions().filter(older).map(|listed| listed.version).collect()
+    }
+
+    /// Returns the mark of a removed name, if the mark itself may be collected: every node
+    /// answered, and none has any other version. Whether the mark is old enough is for the caller
+    /// to say.
+    pub fn collectable(&self) -> Option<Version> {
+        let mut versions = self.versions();
+        let only = versions.next().filter(|_| self.is_complete() && versions.next().is_none());
+        only.filter(|only| only.kind == Kind::Removed).map(|only| only.version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paritas_shards::ObjectId;
+
+    fn put(generation: u64, id: u8) -> Listed {
+        let version = Version { generation, object: ObjectId::new([id; 16]) };
+        Listed { version, kind: Kind::Put, length: 1 }
+    }
+
+    fn removed(generation: u64) -> Listed {
+        Listed { kind: Kind::Removed, length: 0, ..put(generation, 9) }
+    }
+
+    /// Returns the view of four nodes, of which one may be lost, with these answers.
+    fn view(answers: &[&[Listed]]) -> View {
+        let mut view = View::new(Quorum::new(4, 1).unwrap());
+        for (node, versions) in answers.iter().enumerate() {
+            view.answer(NodeIndex(node), versions.iter().copied());
+        }
+        view
+    }
+
+    #[test]
+    fn the_greatest_generation_counts_and_then_the_greatest_id() {
+        let seen = view(&[&[put(1, 9)], &[put(2, 1)], &[put(2, 3), put(2, 2)]]);
+        assert_eq!(seen.latest(), Some(put(2, 3)));
+        assert_eq!(seen.next_generation(), 3);
+        assert_eq!(view(&[&[put(1, 1)], &[removed(2)]]).object(), None);
+        assert_eq!(view(&[]).next_generation(), 1);
+    }
+
+    #[test]
+    fn three_answers_of_four_are_sure_and_none_twice() {
+        let mut seen = view(&[&[], &[]]);
+        assert!(!seen.is_sure());
+        seen.answer(NodeIndex(1), []);
+        assert!(!seen.is_sure());
+        seen.answer(NodeIndex(2), []);
+        assert!(seen.is_sure() && !seen.is_complete());
+    }
+
+    #[test]
+    fn only_versions_before_a_settled_one_may_go() {
+        let mut seen = view(&[&[put(1, 1), put(2, 2)], &[put(1, 1)], &[put(3, 3)]]);
+        assert_eq!(
+            seen.removable(),
+            [],
+            "version 1 is the least, versions 2 and 3 are on one node"
+        );
+        seen.written(NodeIndex(3), put(2, 2));
+        assert_eq!(seen.removable(), [put(1, 1).version]);
+        seen.written(NodeIndex(3), put(3, 3));
+        assert_eq!(seen.removable(), [put(1, 1).version, put(2, 2).version]);
+        seen.answer(NodeIndex(3), []);
+        assert_eq!(seen.removable(), [], "the node lost what it had");
+    }
+
+    #[test]
+    fn a_mark_goes_if_all_nodes_show_nothing_else() {
+        let mark = removed(5);
+        assert_eq!(view(&[&[mark], &[], &[mark], &[]]).collectable(), Some(mark.version));
+        assert_eq!(view(&[&[mark], &[], &[mark]]).collectable(), None);
+        assert_eq!(view(&[&[mark], &[put(4, 1)], &[], &[]]).collectable(), None);
+        assert_eq!(view(&[&[put(4, 1)], &[], &[], &[]]).collectable(), None);
+    }
+}
