@@ -4,6 +4,7 @@
 //! Parser, help, man pages and completions are derived from it.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -168,15 +169,29 @@ pub struct Work {
     /// Do not wait: faster, but a power failure may lose the newest files.
     #[arg(long, overrides_with = "sync")]
     pub no_sync: bool,
-    /// The most threads to use [default: one for each processor].
-    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
-    pub threads: usize,
+    #[command(flatten)]
+    pub threads: Threads,
 }
 
 impl Work {
     /// Whether to wait for the disk.
     pub fn is_synced(self) -> bool {
         self.sync || !self.no_sync
+    }
+}
+
+/// The option that limits threads.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Threads {
+    /// The most threads to use [default: one for each processor].
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
+    threads: usize,
+}
+
+impl Threads {
+    /// The largest number of threads, or `None` for one for each processor.
+    pub fn most(self) -> Option<NonZeroUsize> {
+        NonZeroUsize::new(self.threads)
     }
 }
 
@@ -283,9 +298,8 @@ pub struct Verify {
     /// mistakes of a wrong encoder.
     #[arg(long)]
     pub deep: bool,
-    /// The most threads to use [default: one for each processor].
-    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
-    pub threads: usize,
+    #[command(flatten)]
+    pub threads: Threads,
 }
 
 #[derive(Debug, clap::Args)]
