@@ -214,9 +214,8 @@ pub struct Decode {
     /// Shards, or folders of shards.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// The file to write, or a folder for all objects (an existing folder, or a path that ends with
-    /// /); - writes standard output.
-    /// - writes standard output.
+    /// The file to write, - for standard output, or a folder for all objects (an existing one, or a
+    /// path that ends with /).
     #[arg(long, short, value_name = "FILE|DIR/")]
     pub out: PathBuf,
     /// The object, by its name or the first digits of its id (at least four), if there are several.
