@@ -33,9 +33,9 @@ import pairs
 import records
 
 # The tables are printed from these records. RUN is the date and the label of the peers' records.
-# COMMANDS is the name of the record of whole commands, or None as long as there is no such record.
+# COMMANDS is the name of the record of whole commands.
 RUN = "2026-11-22-final"
-COMMANDS: str | None = None
+COMMANDS = "files-4+2-shm-2026-11-22"
 
 README = records.ROOT / "README.md"
 PLACE = re.compile(r"(?<=<!-- table: )(\S+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -116,7 +116,7 @@ COMMAND_ROWS = [
     ("`paritas encode --no-sync`", "encode", "paritas"),
     ("`cp` of as many bytes as it writes", "encode", "cp of the bytes written"),
     ("`zfec` 1.6 (one thread)", "encode", "zfec"),
-    ("`par2 create`, as much redundancy", "encode", "par2"),
+    ("`par2 create` 0.8.1, as much redundancy", "encode", "par2"),
     ("`paritas decode --no-sync`, 2 data shards lost", "decode, 2 data shards lost", "paritas"),
     ("`zunfec`, the same", "decode, 2 data shards lost", "zfec"),
     ("`cp` of the file", "decode, 2 data shards lost", "cp"),
@@ -141,11 +141,13 @@ def seconds(record: records.Record, what: str, command: str) -> pairs.Pairs:
 
 
 def times(taken: pairs.Pairs, command: str) -> tuple[str, str]:
-    """Seconds, and how many times those of paritas; empty where no pairs were taken."""
+    """Seconds, and how many times those of paritas; empty where no pairs were taken. A single sample has no spread."""
     if not taken.pairs:
         return "", ""
     ours = command == "paritas"
     spread = taken.subject() if ours else taken.base()
+    if len(taken.pairs) == 1:
+        return f"{spread.median:.0f} (one run)", f"{taken.median():.0f}"
     return f"{spread.median:.2f} ({spread.least:.2f} to {spread.most:.2f})", f"{1 if ours else taken.median():.1f}"
 
 
@@ -157,9 +159,8 @@ TABLES = {
         "peers' bytes": f"peers-encode-cache-staggered-{RUN}-words",
         "1 KiB": f"peers-encode-1k-staggered-{RUN}-1k",
     }, ratios),
+    "commands": Table({"whole commands": COMMANDS}, commands),
 }
-if COMMANDS:
-    TABLES["commands"] = Table({"whole commands": COMMANDS}, commands)
 
 
 def markdown(name: str, mixed: bool) -> str:

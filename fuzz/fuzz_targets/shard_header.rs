@@ -10,6 +10,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -20,7 +21,7 @@ use paritas_shards::{
     Attributes, DecodeTarget, DigestCheck, EncodeJob, Object, ObjectId, PromoteJob,
 };
 
-/// Magic number of the format, as in the essay `paritas_shards::shard::format`.
+/// Magic number of the format, as in the essay `paritas_shards::format`.
 const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";
 const END_MAGIC: [u8; 8] = *b"\x1a\n\rSTRP\x89";
 const PREFIX: usize = 16;
@@ -53,20 +54,16 @@ static SEEDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
 
 fn encoded(spec: &str, object: &[u8]) -> Vec<Vec<u8>> {
     let code = Code::new(&spec.parse().expect("a legal spec")).expect("a legal code");
-    let job = EncodeJob {
-        packet: Some(8),
-        block_bytes: 128,
-        object: Some(ObjectId::new([7; 16])),
-        // Some records have keys of version 3, the others do not.
-        attributes: Attributes {
-            mode: (object == OBJECTS[1]).then_some(0o640),
-            ..Attributes::default()
-        },
-        force: true,
-        sync: false,
-        threads: 1,
-        ..EncodeJob::new(code, "a", vec![DIRECTORY.clone()])
-    };
+    // Some records have keys of version 3, the others do not.
+    let mode = (object == OBJECTS[1]).then_some(0o640);
+    let job = EncodeJob::new(code, "a", vec![DIRECTORY.clone()])
+        .packet(8)
+        .block_bytes(128)
+        .object(ObjectId::new([7; 16]))
+        .attributes(Attributes { mode, ..Attributes::default() })
+        .force(true)
+        .sync(false)
+        .threads(NonZeroUsize::new(1));
     let report = paritas_shards::encode(&job, object, &|_| {}).expect("a job that can be done");
     let added = promoted(&report.shards);
     let paths = [report.shards.first(), report.shards.last(), added.as_ref()];
@@ -77,7 +74,7 @@ fn encoded(spec: &str, object: &[u8]) -> Vec<Vec<u8>> {
 fn promoted(shards: &[PathBuf]) -> Option<PathBuf> {
     let inventory = paritas_shards::scan(shards);
     let object = inventory.objects.first().filter(|object| object.stages() > 1)?;
-    let job = PromoteJob { to: Vec::new(), sync: false, threads: 1 };
+    let job = PromoteJob::default().sync(false).threads(NonZeroUsize::new(1));
     let report = paritas_shards::promote(object, &job, &|_| {}).expect("a whole object");
     report.added.into_iter().next().map(|part| part.path)
 }
@@ -100,7 +97,8 @@ fn check(path: &Path) {
     let inventory = paritas_shards::scan(&[path.to_owned()]);
     assert_eq!(inventory.objects.len() + inventory.ignored.len(), 1);
     for object in &inventory.objects {
-        let verified = paritas_shards::verify(object, 1, &|_| {}).expect("damage is no error");
+        let verified = paritas_shards::verify(object, NonZeroUsize::new(1), &|_| {})
+            .expect("damage is no error");
         if let Some(bytes) = decoded(object) {
             assert_eq!(verified.digest, DigestCheck::Right);
             assert_eq!(object.length(), Some(bytes.len() as u64));
@@ -114,7 +112,7 @@ fn check(path: &Path) {
 fn decoded(object: &Object) -> Option<Vec<u8>> {
     let output = Output::default();
     let target = DecodeTarget::Writer(Box::new(output.clone()));
-    paritas_shards::decode(object, target, 1, &|_| {}).ok()?;
+    paritas_shards::decode(object, target, NonZeroUsize::new(1), &|_| {}).ok()?;
     Some(output.0.lock().expect("no panic").clone())
 }
 

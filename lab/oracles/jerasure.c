@@ -1,17 +1,18 @@
-/* Jerasure as an oracle: encodes and decodes what it is given on standard input.
- *
- * A request is a line
+/* Serves Jerasure as an oracle, on standard input and output. A request is one of the lines
  *
  *     encode TECHNIQUE K M W PACKET LENGTH
  *     decode TECHNIQUE K M W PACKET LENGTH LOST...
  *     files TECHNIQUE K M W PACKET LENGTH BUFFER
  *
- * followed by shards of LENGTH bytes: K data shards to encode, all K + M to decode, those of the nodes
- * LOST with anything in them. The answer is bytes too: the M parity shards, or all K + M.
+ * and bytes. The answer is bytes, too:
  *
- * `files` is followed by a file of LENGTH bytes, and answered by the K + M fragments that Jerasure's example
- * program `encoder` makes of it, all of one length: it calls the library as that does. BUFFER is what it
- * encodes at a time, a multiple of K W PACKET 8, or 0 for the whole file. A request that Jerasure refuses ends the program with a message on standard error. */
+ *   encode  takes K data shards of LENGTH bytes, and gives M parity shards.
+ *   decode  takes K + M shards of LENGTH bytes, and gives all of them restored. The bytes of the nodes LOST are ignored.
+ *   files   takes a file of LENGTH bytes, and gives the K + M fragments that Jerasure's example program `encoder` makes
+ *           of it, all of one length. It calls the library as `encoder` does: BUFFER bytes of the file at a time, a
+ *           multiple of K W PACKET 8, or the whole file if BUFFER is 0.
+ *
+ * A request that Jerasure refuses ends the program with a message on standard error. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ static size_t whole(size_t length, size_t unit) {
     return (length + unit - 1) / unit * unit;
 }
 
-/* Parity of cells, computed as `encoder` does. */
+/* Computes the parity of cells as `encoder` does. Returns 0 if Jerasure refuses. */
 static int encode_cells(const char *technique, int k, int m, int w, int packet, char **data, char **parity, int cell) {
     if (!strcmp(technique, "reed_sol_r6_op")) return reed_sol_r6_encode(k, w, data, parity, cell);
     if (!strcmp(technique, "reed_sol_van")) {
@@ -61,7 +62,8 @@ static int encode_cells(const char *technique, int k, int m, int w, int packet, 
     return schedule != 0;
 }
 
-/* Encodes a file in parts of BUFFER bytes, each cut into k cells. Digits 0 pad the last of several parts. */
+/* Encodes a file in parts of `buffer` bytes, each cut into k cells. The last of several parts is padded with the digit
+ * 0, a single part with zero bytes. Returns 0 if Jerasure refuses. */
 static int serve_file(const char *technique, int k, int m, int w, int packet, size_t length, size_t buffer) {
     size_t padded = whole(length, (size_t)k * w * (packet ? packet : 1) * sizeof(long));
     if (buffer) padded = whole(padded, buffer);

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Holds Paritas's codes to the bytes of the real libjerasure (Debian's libjerasure-dev).
+"""Compares the bytes of Paritas's codes with those of libjerasure (Debian's libjerasure-dev).
 
-    lab/oracles/jerasure.py            compare: the fixtures, and both libraries with each other
+    lab/oracles/jerasure.py            compare the fixtures, and both libraries
     lab/oracles/jerasure.py --write    write vectors/jerasure.json anew
 
-Without --write: vectors/jerasure.json must be what the library here makes, and crates/core/tests/jerasure.rs
-is run with the library, which then decodes what Paritas encoded and the other way round. So is
-crates/shards/tests/foreign/jerasure.rs, which imports what Jerasure's encoder makes of files, and exports the
-same. Without the library these tests still compare with the fixtures; they are part of `cargo test`.
+Without --write, vectors/jerasure.json must be what the library makes. Then two tests run with the library:
+crates/core/tests/jerasure.rs, in which each side decodes what the other encoded, and
+crates/shards/tests/foreign/jerasure.rs, which imports the files of Jerasure's encoder and exports the same bytes.
+`cargo test` runs these tests, too: there they compare with the fixtures alone.
 
-Installs the library with apt-get when run as root. Exits with 3, loudly, when it cannot be had.
+Installs the library with apt-get if run as root. If the library cannot be installed, says so and exits with 3.
 """
 
 import argparse
@@ -33,7 +33,7 @@ BLAUM_ROTH_WIDTHS = [2, 4, 6, 10, 12, 16, 22]
 
 
 def grid():
-    """(technique, k, m, w) of all cases."""
+    """Yields (technique, k, m, w) for every case."""
     for technique in ["cauchy_orig", "cauchy_good"]:
         for m in [1, 2, 3, 4, 6]:
             for k in [1, 2, 3, 5, 6, 10, 14, 20]:
@@ -44,7 +44,7 @@ def grid():
             yield technique, 2, 2, w
             yield technique, 4 if w > 2 else 1, 3, w
     for w in range(2, 11):
-        # The Q row with every element but 0: one node more than the field has elements.
+        # The row of Q has every element except 0. k + m is one more than the number of elements.
         if 2**w - 1 <= 31:
             yield "cauchy_good", 2**w - 1, 2, w
     yield "cauchy_good", 60, 2, 11
@@ -57,24 +57,25 @@ def grid():
 
 
 def cases():
-    """The grid with sizes: packets of 8 to 72 bytes (Jerasure wants multiples of 8), one to three strips."""
+    """Yields the grid with sizes: packets of 8 to 72 bytes (Jerasure needs multiples of 8), and one to three strips."""
     for number, (technique, k, m, w) in enumerate(grid()):
         packet = 8 * (1 + number % 9)
         yield technique, k, m, w, packet, packet * w * (1 + number % 3)
 
 
 def fill(shard: int, length: int) -> bytes:
-    """Byte i of a data shard; tests/jerasure.rs makes the same."""
+    """Returns the content of a data shard; crates/core/tests/jerasure.rs makes the same."""
     return bytes((i + 1) * (i + 1 + shard) * MULTIPLIER % 2**64 >> 56 for i in range(length))
 
 
 class Library:
-    """The C program."""
+    """The program of jerasure.c, in a process of its own."""
 
     def __init__(self):
         self.process = subprocess.Popen([PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def encode(self, technique, k, m, w, packet, length) -> list[bytes]:
+        """Returns the parity shards of the data shards that `fill` makes."""
         request = f"encode {technique} {k} {m} {w} {packet} {length}\n".encode()
         self.process.stdin.write(request + b"".join(fill(j, length) for j in range(k)))
         self.process.stdin.flush()
@@ -85,7 +86,8 @@ class Library:
 
 
 def fixtures(version: str) -> str:
-    """The text of vectors/jerasure.json: a line a case; of every technique the first are in full."""
+    """Returns the text of vectors/jerasure.json, a line for each case. The first three small cases of each technique
+    state their parity in full, all others its checksums."""
     library, lines, full = Library(), [], {}
     for technique, k, m, w, packet, length in cases():
         parity = library.encode(technique, k, m, w, packet, length)
@@ -101,7 +103,7 @@ def fixtures(version: str) -> str:
 
 
 def install() -> str:
-    """Builds the C program; the version of the library. Exits when there is none."""
+    """Builds the C program, and returns the version of the library. Ends the program if there is no library."""
     header = pathlib.Path("/usr/include/jerasure/liberation.h")
     if not header.exists() and os.geteuid() == 0:
         subprocess.run(["apt-get", "update", "-qq"], check=False)
@@ -122,7 +124,7 @@ def install() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--write", action="store_true", help="write vectors/jerasure.json anew")
     args = parser.parse_args()
     text = fixtures(install())
     if args.write:

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Counts what Paritas and its peers execute: instructions, loads, stores, cache misses.
+"""Counts the instructions, loads, stores and cache misses of Paritas and its peers.
 
     lab/peers/counts.py [--shapes 6+3,10+4] [--op encode|decode] [--set cache] [--align staggered|page]
                         [--variants isal,paritas:jit-avx2]
 
-Every peer of run.py runs under valgrind's cachegrind, which counts exactly and models the caches: a
-first level of 32 KiB in 8 ways and, as its last level, 1 MiB in 16 ways, lines of 64 bytes. Two runs that differ
-by ten operations are subtracted, so that neither the start nor compiling is in the figures. Valgrind
-shows programs a processor with AVX2, so everything is counted on AVX2.
+Each peer of run.py runs under valgrind's cachegrind, which counts exactly and simulates two caches with lines of
+64 bytes: a first level of 32 KiB with 8 ways, and a last level of 1 MiB with 16 ways. Each peer runs twice, the second
+time with ten more operations. The difference is reported, so that starting and compiling do not count. Valgrind
+emulates a processor with AVX2, so no wider instructions are counted.
 
-Figures are per KiB of user data. `least` is what there is to touch at all: every line of the k sources and m
-targets once. Installs valgrind with apt-get if it is missing.
+Figures are per KiB of user data. `least` is the number of lines that the k sources and m targets have: each must be
+touched once. Installs valgrind with apt-get if it is missing.
 """
 
 import argparse
@@ -23,13 +23,13 @@ import tempfile
 import run
 
 CACHES = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64"]
-# Enough operations before the first that counts for everything to be compiled.
+# Operations of the first run, by the end of which everything is compiled, and further operations of the second run.
 BEFORE, COUNTED = 30, 10
 
 
 def events(variant: str, k: int, m: int, shard: int, operations: int, args: argparse.Namespace) -> dict:
-    """Returns what a whole run with this many operations takes."""
-    program, last = run.command(variant, k, m)
+    """Returns the events of a whole run of `operations` operations, and the length of a shard."""
+    program, last = run.command(variant, k, m, None)
     words = [program[0], *map(str, program[1:]), str(k), str(m), str(shard), args.op, args.align, *last]
     with tempfile.NamedTemporaryFile() as out:
         tool = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", *CACHES, f"--cachegrind-out-file={out.name}"]
@@ -57,11 +57,11 @@ def count(shape: str, variant: str, args: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shapes", default=run.DEFAULT_SHAPES)
+    parser.add_argument("--shapes", default=run.DEFAULT_SHAPES, help="K+M,…")
     parser.add_argument("--op", choices=["encode", "decode"], default="encode")
     parser.add_argument("--set", choices=[*run.SETS, *run.SHARDS], default="cache")
     parser.add_argument("--align", choices=["staggered", "page"], default="staggered")
-    parser.add_argument("--variants", default="isal,paritas:jit-avx2")
+    parser.add_argument("--variants", default="isal,paritas:jit-avx2", help="those that are counted; see run.py")
     args = parser.parse_args()
     run.install()
     if not shutil.which("valgrind"):

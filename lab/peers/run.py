@@ -1,28 +1,30 @@
 #!/usr/bin/env python3
-"""Measures Paritas side by side with its peers, in memory, on one core, in pairs.
+"""Measures Paritas and its peers in pairs, in memory, on one core.
 
     lab/peers/run.py [--shapes 10+4,6+3] [--op encode|decode] [--set cache|dram|1k|4k] [--rounds 40]
                      [--align staggered|page] [--words | --pairs paritas/isal,paritas:jit-avx2/isal:avx2,…]
                      [--before PROGRAM] [--label NAME]
 
 Peers: ISA-L and Jerasure (Debian's packages), klauspost/reedsolomon (Go), reed-solomon-simd and
-reed-solomon-erasure (Rust). Each is a process of its own (see c/peer.h for the protocol) that first proves
-that it decodes what it encodes; variants that are to have the same bytes prove that they have. Sets: `cache` is
-512 KiB for all shards together, `dram` 256 MiB, `1k` and `4k` are shards of 1 and 4 KiB; lengths are
-the nearest whole number of strips of Paritas, for every peer that needs no strips of its own. GB/s is k x shard bytes / seconds / 10^9.
+reed-solomon-erasure (Rust). Each is a process of its own (c/peer.h describes the protocol). Before it is measured, it
+must prove that it decodes what it encodes, and variants that should have the same bytes must have the same.
 
-A variant is a library, perhaps with a detail: `klauspost:avx2` and `isal:avx2` may use no wider instructions;
-`paritas:KERNEL`, `paritas:FAMILY@KERNEL` or `paritas:SPEC@KERNEL` say which kernel and code run. Without --pairs the
-default code is compared with ISA-L and klauspost/reedsolomon, on AVX2 and on the best that the processor has; with
---words it is the codes that have the peers' bytes (`isal-cauchy`, `backblaze`).
+--set gives the length of shards: `cache` is 512 KiB for all shards together, `dram` 256 MiB, `1k` and `4k` are shards
+of 1 and 4 KiB. The length is rounded to whole strips of Paritas; a peer that needs strips of its own rounds it again.
+GB/s is k x shard bytes / seconds / 10^9.
 
-`before:…` is Paritas as it was: the program that `cargo build --release` in `rust/` made of an earlier tree, which
---before names.
+A variant is a library, perhaps with a detail. `klauspost:avx2` and `isal:avx2` use no wider instructions than AVX2.
+`paritas:KERNEL`, `paritas:FAMILY@KERNEL` and `paritas:SPEC@KERNEL` name the kernel and the code. Without --pairs, the
+default code is compared with ISA-L and klauspost/reedsolomon, on AVX2 and on the best instructions of the processor.
+With --words, the codes that have the peers' bytes (`isal-cauchy`, `backblaze`) are compared instead.
 
-Machines like these alternate between a fast and a slow speed by the millisecond. So every sample of ours stands back to
-back with one of the peer's on the same core, all within a millisecond unless one operation takes longer (how long a
-pair takes is reported), in alternating order, and what counts is the ratio of each pair: see lab/pairs.py.
-Speeds are the median and the 90th percentile of all samples. Raw samples go to lab/records/ (see lab/records.py).
+`before:…` is an earlier Paritas: the program that `cargo build --release` in `rust/` made of an earlier tree. --before
+gives its path.
+
+The speed of a shared machine changes within milliseconds. So each sample of ours is taken back to back with one of the
+peer's, on the same core and in alternating order, and the ratio of each pair counts (see lab/pairs.py). A pair takes
+about a millisecond, unless one operation takes longer; the median is reported. Speeds are the median and the 90th
+percentile of all samples. Raw samples go to lab/records/ (see lab/records.py).
 
 Installs what is missing with apt-get, cargo and go.
 """
@@ -44,7 +46,7 @@ import pairs  # noqa: E402
 import records  # noqa: E402
 
 BUILD = ROOT / "target" / "peers"
-# Bytes of all shards together, and of one.
+# Bytes of all shards together, and bytes of one shard, by the name of a set.
 SETS = {"cache": 512 << 10, "dram": 256 << 20}
 SHARDS = {"1k": 1 << 10, "4k": 4 << 10}
 DEFAULT_SHAPES = "6+3,8+3,10+4,12+4,10+6,17+3,20+4"
@@ -52,17 +54,17 @@ DEFAULT_PAIRS = "paritas:jit-avx2/isal:avx2,paritas:jit-avx2/klauspost:avx2,pari
 WORD_PAIRS = ("paritas:isal-cauchy@jit-avx2/isal:avx2,paritas:isal-cauchy@jit-avx2/klauspost:avx2,"
               "paritas:backblaze@jit-avx2/klauspost:avx2,"
               "paritas:isal-cauchy@auto/isal,paritas:isal-cauchy@auto/klauspost,paritas:backblaze@auto/klauspost")
-# Whose bytes a library's are.
+# The family that has the same bytes as a library.
 BYTES = {"isal": "isal-cauchy", "klauspost": "backblaze", "erasure": "backblaze"}
-# Variants whose detail is a code and a kernel.
+# Libraries whose detail names a code and a kernel.
 OURS = ("paritas", "before")
 COLUMNS = ["shape", "op", "set", "align", "subject", "base", "subject_bytes", "base_bytes", "subject_ns", "base_ns"]
-# A sample is at least as long as this, in nanoseconds, or one operation.
+# Nanoseconds: a sample has as many operations as take this long, and at least one.
 SAMPLE = 250_000
 
 
 def install() -> None:
-    """Builds the peers, and what they need from the registries."""
+    """Builds the peers, and installs what they need."""
     BUILD.mkdir(parents=True, exist_ok=True)
     missing = [
         package
@@ -83,14 +85,14 @@ def install() -> None:
 
 
 def parts(variant: str) -> tuple[str, str, str]:
-    """The library of a variant, the code (for Paritas), and what else is said."""
+    """Splits a variant into its library, its code (for Paritas), and the rest of its detail."""
     name, _, detail = variant.partition(":")
     code, _, detail = detail.rpartition("@") if name in OURS else ("", "", detail)
     return name, code, detail
 
 
 def command(variant: str, k: int, m: int, before: str | None) -> tuple[list, list]:
-    """The program of a variant, and its last argument."""
+    """Returns the program of a variant, and its last argument if there is one."""
     name, code, detail = parts(variant)
     rust = BUILD / "rust" / "release" / "peers"
     if name in OURS:
@@ -104,12 +106,12 @@ def command(variant: str, k: int, m: int, before: str | None) -> tuple[list, lis
 
 
 def shard_bytes(size: str, k: int, m: int) -> int:
-    """The bytes of a shard, before anybody's strips are considered."""
+    """Returns the number of bytes of a shard before it is rounded to strips."""
     return SHARDS[size] if size in SHARDS else SETS[size] // (k + m) // 64 * 64
 
 
 class Peer:
-    """One library at one shape, in a process of its own."""
+    """A library at one shape, in a process of its own."""
 
     def __init__(self, variant: str, k: int, m: int, shard: int, args: argparse.Namespace):
         self.variant, self.k, self.shard, self.parity, self.runs = variant, k, shard, "", 1
@@ -125,6 +127,7 @@ class Peer:
             self.choose_runs()
 
     def wait_until_ready(self) -> bool:
+        """Reads what the peer says of itself; returns whether it can serve this shape."""
         for line in self.process.stdout:
             word, _, value = line.strip().partition(" ")
             if word == "bytes":
@@ -138,7 +141,7 @@ class Peer:
         return False
 
     def choose_runs(self) -> None:
-        """As many as a sample holds: doubled until they take that long."""
+        """Raises the number of operations of a sample until they take `SAMPLE`."""
         for _ in range(30):
             nanoseconds = min(self.sample() for _ in range(3))
             if nanoseconds * self.runs >= SAMPLE:
@@ -146,20 +149,20 @@ class Peer:
             self.runs = max(self.runs + 1, min(8 * self.runs, int(SAMPLE / nanoseconds)))
 
     def sample(self) -> float:
-        """Nanoseconds of one operation."""
+        """Takes a sample, and returns the nanoseconds of one operation."""
         self.process.stdin.write(f"sample {self.runs}\n")
         self.process.stdin.flush()
         return int(self.process.stdout.readline()) / self.runs
 
     @property
     def bytes(self) -> tuple[str, int] | None:
-        """Whose bytes the parity has, and its length, if there may be others with the same."""
+        """Returns the family whose bytes the parity has, and its length; None if no other peer can have the same bytes."""
         name, code, _ = parts(self.variant)
         whose = code.partition(":")[0] if name in OURS else BYTES.get(name)
         return (whose, self.shard) if whose in BYTES.values() else None
 
     def speeds(self, spread: pairs.Spread) -> str:
-        """GB/s, median and 90th percentile."""
+        """Returns the median and the 90th percentile in GB/s."""
         return f"{self.k * self.shard / spread.median:.2f} ({self.k * self.shard / spread.p10:.2f})"
 
     def close(self) -> None:
@@ -168,7 +171,7 @@ class Peer:
 
 
 def start(k: int, m: int, variants: list[str], args: argparse.Namespace) -> dict[str, Peer]:
-    """All that serve this shape; those of Paritas first, whose strips decide the length for all."""
+    """Starts the peers. Those of Paritas come first, because their strips determine the length for all."""
     length, peers = shard_bytes(args.set, k, m), {}
     for variant in sorted(variants, key=lambda variant: not variant.startswith(OURS)):
         peers[variant] = Peer(variant, k, m, length, args)
@@ -179,6 +182,7 @@ def start(k: int, m: int, variants: list[str], args: argparse.Namespace) -> dict
 
 
 def expect_same_bytes(peers: dict[str, Peer]) -> None:
+    """Ends the program if peers that should have the same parity differ."""
     by_bytes = collections.defaultdict(set)
     for peer in peers.values():
         if peer.ready and peer.bytes:
@@ -189,7 +193,7 @@ def expect_same_bytes(peers: dict[str, Peer]) -> None:
 
 
 def measure(shape: str, comparisons: list[tuple[str, str]], args: argparse.Namespace, writer) -> list[float]:
-    """Prints a line for each comparison; returns how long the pairs took, in milliseconds."""
+    """Measures a shape, and prints a line for each comparison. Returns the milliseconds that each pair took."""
     k, m = map(int, shape.split("+"))
     peers = start(k, m, list(dict.fromkeys(name for names in comparisons for name in names)), args)
     absent = [variant for variant, peer in peers.items() if not peer.ready]
@@ -203,7 +207,7 @@ def measure(shape: str, comparisons: list[tuple[str, str]], args: argparse.Names
             writer.writerow([shape, args.op, args.set, args.align, subject, base, peers[subject].shard, peers[base].shard,
                              *(f"{nanoseconds:.1f}" for nanoseconds in pair)])
     for (subject, base), samples in taken.items():
-        # Lengths may differ where a peer has strips of its own: what is compared are bytes a second.
+        # A peer with strips of its own may have another length, so bytes a second are compared.
         scale = peers[subject].shard / peers[base].shard
         ratio = pairs.Pairs([(a / scale, b) for a, b in samples.pairs]).ratio()
         print(f"| {shape} | {peers[subject].shard} | {subject} | {peers[subject].speeds(samples.subject())} | {base} "
@@ -217,16 +221,16 @@ def measure(shape: str, comparisons: list[tuple[str, str]], args: argparse.Names
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shapes", default=DEFAULT_SHAPES)
+    parser.add_argument("--shapes", default=DEFAULT_SHAPES, help="K+M,…")
     parser.add_argument("--op", choices=["encode", "decode"], default="encode")
-    parser.add_argument("--set", choices=[*SETS, *SHARDS], default="cache")
-    parser.add_argument("--align", choices=["staggered", "page"], default="staggered")
+    parser.add_argument("--set", choices=[*SETS, *SHARDS], default="cache", help="the length of shards")
+    parser.add_argument("--align", choices=["staggered", "page"], default="staggered", help="where shards begin")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--pairs", default=DEFAULT_PAIRS, help="OURS/PEER,…")
-    which.add_argument("--words", dest="pairs", action="store_const", const=WORD_PAIRS, help="codes with the peers' bytes")
-    parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--before", metavar="PROGRAM", help="what runs as `before`")
-    parser.add_argument("--label", default="", help="ends the name of the record")
+    which.add_argument("--pairs", default=DEFAULT_PAIRS, help="the variants to compare, as OURS/PEER,…")
+    which.add_argument("--words", dest="pairs", action="store_const", const=WORD_PAIRS, help="codes that have the peers' bytes")
+    parser.add_argument("--rounds", type=int, default=40, help="the fewest pairs of a comparison")
+    parser.add_argument("--before", metavar="PROGRAM", help="the program of the variants `before`")
+    parser.add_argument("--label", default="", help="the end of the record's name")
     return parser.parse_args()
 
 

@@ -4,6 +4,7 @@
 //! Parser, help, man pages and completions are derived from it.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -168,15 +169,29 @@ pub struct Work {
     /// Do not wait: faster, but a power failure may lose the newest files.
     #[arg(long, overrides_with = "sync")]
     pub no_sync: bool,
-    /// The most threads to use [default: one for each processor].
-    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
-    pub threads: usize,
+    #[command(flatten)]
+    pub threads: Threads,
 }
 
 impl Work {
     /// Whether to wait for the disk.
     pub fn is_synced(self) -> bool {
         self.sync || !self.no_sync
+    }
+}
+
+/// The option that limits threads.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Threads {
+    /// The most threads to use [default: one for each processor].
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
+    threads: usize,
+}
+
+impl Threads {
+    /// The largest number of threads, or `None` for one for each processor.
+    pub fn most(self) -> Option<NonZeroUsize> {
+        NonZeroUsize::new(self.threads)
     }
 }
 
@@ -199,9 +214,8 @@ pub struct Decode {
     /// Shards, or folders of shards.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// The file to write, or a folder for all objects (an existing folder, or a path that ends with
-    /// /); - writes standard output.
-    /// - writes standard output.
+    /// The file to write, - for standard output, or a folder for all objects (an existing one, or a
+    /// path that ends with /).
     #[arg(long, short, value_name = "FILE|DIR/")]
     pub out: PathBuf,
     /// The object, by its name or the first digits of its id (at least four), if there are several.
@@ -283,9 +297,8 @@ pub struct Verify {
     /// mistakes of a wrong encoder.
     #[arg(long)]
     pub deep: bool,
-    /// The most threads to use [default: one for each processor].
-    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
-    pub threads: usize,
+    #[command(flatten)]
+    pub threads: Threads,
 }
 
 #[derive(Debug, clap::Args)]

@@ -9,6 +9,7 @@ mod common;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{Read, Write};
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -77,7 +78,7 @@ fn put(folder: &Path, name: &str) {
     fs::create_dir_all(folder).unwrap();
     let code = Code::new(&"1+1".parse().unwrap()).unwrap();
     let mut job = EncodeJob::new(code, name, vec![folder.to_owned()]);
-    (job.sync, job.threads) = (false, 1);
+    (job.sync, job.threads) = (false, NonZeroUsize::new(1));
     encode(&job, name.as_bytes(), &|_| {}).unwrap();
 }
 

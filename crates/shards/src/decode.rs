@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, IoSlice, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,36 +14,58 @@ use crate::format::{Digest, ObjectId};
 use crate::object::Object;
 use crate::place::{NewFile, Pending, Replace, commit};
 use crate::segment::Segment;
+use crate::setters::setters;
 use crate::shown::shown;
 use crate::sources::{Depth, FileReport, Sources};
 
 /// The destination of a decoded object.
+#[non_exhaustive]
 pub enum DecodeTarget {
     /// A file, which appears under its name once it is complete and has the right digest. If the
     /// path is not a regular file, such as `/dev/null`, it is written to directly.
-    File {
-        /// The path.
-        path: PathBuf,
-        /// Whether an existing file is replaced.
-        force: bool,
-        /// Whether the file is synced to the disk before it gets its name.
-        sync: bool,
-        /// The part of the stored mode and time that the file gets.
-        preserve: Preserve,
-    },
+    File(FileTarget),
     /// A pipe or another stream. If the digest turns out wrong at the end, the bytes have been
     /// written already.
     Writer(Box<dyn Write + Send>),
 }
 
-impl DecodeTarget {
-    /// Creates a file target with the usual settings: existing files stay, the new one is synced,
-    /// and mode and time are restored.
-    pub fn file(path: impl Into<PathBuf>) -> Self {
-        let preserve = Preserve::default();
-        Self::File { path: path.into(), force: false, sync: true, preserve }
+impl From<FileTarget> for DecodeTarget {
+    fn from(file: FileTarget) -> Self {
+        Self::File(file)
     }
 }
+
+/// The file that an object is decoded into, with the settings of [`FileTarget::new`], changed by
+/// setters of the same names.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FileTarget {
+    /// The path.
+    pub path: PathBuf,
+    /// Whether an existing file is replaced.
+    pub force: bool,
+    /// Whether the file is synced to the disk before it gets its name.
+    pub sync: bool,
+    /// The part of the stored mode and time that the file gets.
+    pub preserve: Preserve,
+}
+
+impl FileTarget {
+    /// Creates a target with the usual settings: an existing file stays, the new one is synced, and
+    /// mode and time are restored.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), force: false, sync: true, preserve: Preserve::default() }
+    }
+}
+
+setters! { FileTarget {
+    /// Replaces an existing file, or refuses to.
+    force: bool,
+    /// Turns syncing on or off.
+    sync: bool,
+    /// Restores as much of the stored mode and time as `preserve` says.
+    preserve: Preserve,
+} }
 
 /// The part of the source's mode and time that a decoded file gets, if these are stored. If it gets
 /// a mode, only its owner can open it until it is complete.
@@ -73,7 +96,7 @@ impl Preserve {
 impl std::fmt::Debug for DecodeTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::File { path, .. } => write!(f, "File({})", shown(path)),
+            Self::File(file) => write!(f, "File({})", shown(&file.path)),
             Self::Writer(_) => f.write_str("Writer"),
         }
     }
@@ -95,7 +118,8 @@ pub struct DecodeReport {
     pub damaged: Vec<FileReport>,
 }
 
-/// Decodes an object. `progress` gets the number of the object's bytes as they are done.
+/// Decodes an object with at most `threads` threads (`None`: as many as the machine runs at once).
+/// `progress` gets the number of the object's bytes as they are done.
 ///
 /// # Errors
 /// If more is lost than can be recovered ([`crate::ErrorKind::TooFewShards`]), if the bytes differ
@@ -105,12 +129,12 @@ pub struct DecodeReport {
 /// could not be opened.
 pub fn decode(
     object: &Object,
-    target: DecodeTarget,
-    threads: usize,
+    target: impl Into<DecodeTarget>,
+    threads: Option<NonZeroUsize>,
     progress: Progress<'_>,
 ) -> Result<DecodeReport> {
     let sources = Sources::open(object, 1)?;
-    let target = Target::open(target, object)?;
+    let target = Target::open(target.into(), object)?;
     let (file, stream, sync) = match target {
         Target::File(file, sync) => (Some(file), None, sync),
         Target::Stream(stream) => (None, Some(stream), false),
@@ -217,9 +241,9 @@ enum Target {
 
 impl Target {
     fn open(target: DecodeTarget, object: &Object) -> Result<Self> {
-        let (path, force, sync, preserve) = match target {
+        let FileTarget { path, force, sync, preserve } = match target {
             DecodeTarget::Writer(stream) => return Ok(Self::Stream(stream)),
-            DecodeTarget::File { path, force, sync, preserve } => (path, force, sync, preserve),
+            DecodeTarget::File(file) => file,
         };
         let create = |target| {
             let replace = if force { Replace::Always } else { Replace::Never };

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{IoSlice, Read};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,11 +18,20 @@ use crate::format::{Digest, Identity, ObjectId, Total, check_name};
 use crate::geometry::{DEFAULT_BLOCK_BYTES, Geometry};
 use crate::place::{NewFile, Pending, Replace, commit_over, existing};
 use crate::segment::{BlockId, Segment};
+use crate::setters::setters;
 use crate::shown::{counted, shown};
 use crate::system::name_bytes;
 
-/// The settings of an encoding.
+/// The settings of an encoding: those of [`EncodeJob::new`], changed by setters of the same names.
+///
+/// ```
+/// use paritas_shards::EncodeJob;
+/// let code = paritas::Code::new(&"4+2".parse()?)?;
+/// let job = EncodeJob::new(code, "photos.tar", vec!["shards".into()]).force(true).packet(4096);
+/// # Ok::<(), paritas::Error>(())
+/// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct EncodeJob {
     /// The code.
     pub code: Code,
@@ -49,8 +59,8 @@ pub struct EncodeJob {
     pub force: bool,
     /// Whether everything is synced to the disk before the shards get their names.
     pub sync: bool,
-    /// Number of threads; 0 means as many as the machine runs at once.
-    pub threads: usize,
+    /// Largest number of threads; by default as many as the machine runs at once.
+    pub threads: Option<NonZeroUsize>,
     /// The way the code is run on this machine. The stored bytes do not depend on it. Packet and
     /// threads are taken from the job instead.
     pub options: CodecOptions,
@@ -70,11 +80,32 @@ impl EncodeJob {
             attributes: Attributes::default(),
             force: false,
             sync: true,
-            threads: 0,
+            threads: None,
             options: CodecOptions::default(),
         }
     }
 }
+
+setters! { EncodeJob {
+    /// Sets the packet size to `packet` bytes.
+    packet: impl Into<Option<usize>>,
+    /// Cuts shards into blocks of about `block_bytes` bytes.
+    block_bytes: usize,
+    /// Gives the object the id `object`.
+    object: impl Into<Option<ObjectId>>,
+    /// States the length of the source.
+    length_hint: impl Into<Option<u64>>,
+    /// States mode, time and owner of the source.
+    attributes: Attributes,
+    /// Replaces existing shards of the same name, or refuses to.
+    force: bool,
+    /// Turns syncing on or off.
+    sync: bool,
+    /// Uses at most `threads` threads.
+    threads: impl Into<Option<NonZeroUsize>>,
+    /// Runs the code as `options` says.
+    options: CodecOptions,
+} }
 
 /// The result of encoding.
 #[derive(Debug, Clone)]

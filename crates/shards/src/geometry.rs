@@ -10,6 +10,7 @@
 //! here once, so later sums cannot overflow.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 
 use paritas::erasure::Losses;
@@ -419,13 +420,12 @@ impl Geometry {
         (0..self.buffer_count()).filter(holds).collect()
     }
 
-    /// Returns the number of threads to use if `wanted` are wanted (0: as many as the machine runs
-    /// at once). It is limited so that all segments together take at most 128 MiB of memory.
-    pub fn threads(&self, wanted: usize) -> usize {
+    /// Returns the number of threads to use: at most `most` (`None`: as many as the machine runs at
+    /// once), and no more than have room for their segments in 128 MiB of memory.
+    pub fn threads(&self, most: Option<NonZeroUsize>) -> usize {
         let machine = || std::thread::available_parallelism().map_or(1, usize::from);
         let segment = self.buffer_count() * (self.widest_payload() + CHECKSUM);
-        let wanted = if wanted == 0 { machine() } else { wanted };
-        wanted.min((128 << 20) / segment).max(1)
+        most.map_or_else(machine, usize::from).min((128 << 20) / segment).max(1)
     }
 }
 

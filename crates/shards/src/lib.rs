@@ -8,7 +8,7 @@
 //! tools' fragments into shards, and shards into such fragments.
 //!
 //! ```
-//! use paritas_shards::{DecodeTarget, EncodeJob, decode, encode, leftovers_of, scan};
+//! use paritas_shards::{EncodeJob, FileTarget, decode, encode, scan};
 //! # let directory = tempfile::tempdir()?;
 //! # let shards = directory.path().to_path_buf();
 //! let job = EncodeJob::new(paritas::Code::new(&"4+2".parse()?)?, "hello", vec![shards.clone()]);
@@ -17,8 +17,8 @@
 //! std::fs::remove_file(&report.shards[3])?;
 //!
 //! let inventory = scan(&[shards.clone()]);
-//! let target = DecodeTarget::file(shards.join("hello"));
-//! decode(&inventory.objects[0], target, 0, &|_| {})?;
+//! let target = FileTarget::new(shards.join("hello"));
+//! decode(&inventory.objects[0], target, None, &|_| {})?;
 //! assert_eq!(std::fs::read(shards.join("hello"))?, b"hello, world");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -53,6 +53,7 @@ mod rebuild;
 mod recognise;
 mod repair;
 mod segment;
+mod setters;
 mod shown;
 mod sources;
 mod system;
@@ -62,7 +63,7 @@ mod wrecks;
 
 pub use aside::AsideFile;
 pub use attributes::{Attributes, Owner, Timestamp};
-pub use decode::{DecodeReport, DecodeTarget, Preserve, decode};
+pub use decode::{DecodeReport, DecodeTarget, FileTarget, Preserve, decode};
 pub use encode::{EncodeJob, EncodeReport, Expectation, Preparation, encode};
 pub use error::{Error, ErrorKind, Result};
 pub use folders::{BetterSpread, FolderShards, Placement};

@@ -10,6 +10,7 @@
 //! them perhaps under temporary names. The next run names these, and computes the parts that are
 //! still missing.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,19 +21,37 @@ use crate::object::Object;
 use crate::place::sync_directories_of;
 use crate::rebuild::{make_from, needed_buffers};
 use crate::repair::{Rebuild, Targets, name_one};
+use crate::setters::setters;
 use crate::sources::{Depth, Sources};
 
-/// The settings of a promotion.
+/// The settings of a promotion: a default, changed by setters of the same names.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PromoteJob {
     /// The directories that take new files in turn. Without any, a new part goes beside the other
     /// parts of its shard, and a new shard goes to the directory with the fewest shards.
     pub to: Vec<PathBuf>,
     /// Whether everything is synced to the disk before the files get their names.
     pub sync: bool,
-    /// Number of threads; 0 means as many as the machine runs at once.
-    pub threads: usize,
+    /// Largest number of threads; by default as many as the machine runs at once.
+    pub threads: Option<NonZeroUsize>,
 }
+
+impl Default for PromoteJob {
+    /// Returns the usual settings: new files lie beside the old ones, and are synced.
+    fn default() -> Self {
+        Self { to: Vec::new(), sync: true, threads: None }
+    }
+}
+
+setters! { PromoteJob {
+    /// Writes new files to the directories `to` in turn.
+    to: Vec<PathBuf>,
+    /// Turns syncing on or off.
+    sync: bool,
+    /// Uses at most `threads` threads.
+    threads: impl Into<Option<NonZeroUsize>>,
+} }
 
 /// The result of promoting.
 #[derive(Debug, Clone)]

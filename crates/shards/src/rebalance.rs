@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use crate::Progress;
@@ -54,7 +55,8 @@ pub struct MovedShard {
 /// Moves shards from the fullest folders to the emptiest. It moves no more than is needed to
 /// tolerate the loss of as many folders as a level spread could. The folders are those that repair
 /// would use (the ones given to the scan), and `to`. Every new file is on the disk before an old
-/// one is removed. `progress` gets the number of the object's bytes for each shard that moves.
+/// one is removed. At most `threads` threads are used (`None`: as many as the machine runs at
+/// once). `progress` gets the number of the object's bytes for each shard that moves.
 ///
 /// # Errors
 /// If a shard is missing or damaged, judging by what shows without reading blocks
@@ -64,7 +66,7 @@ pub struct MovedShard {
 pub fn rebalance(
     object: &Object,
     to: Option<&Path>,
-    threads: usize,
+    threads: Option<NonZeroUsize>,
     progress: Progress<'_>,
 ) -> Result<RebalanceReport> {
     expect_whole(object)?;
@@ -212,7 +214,7 @@ impl<'a> Layout<'a> {
     fn carry_out(
         &mut self,
         step: &Step,
-        threads: usize,
+        threads: Option<NonZeroUsize>,
         progress: Progress<'_>,
     ) -> Result<Vec<MovedShard>> {
         let is_moved = |file: &Whole| self.is_moved(file.part, file.domain, step);
@@ -242,7 +244,7 @@ fn write_anew(
     object: &Object,
     parts: &[usize],
     targets: Vec<(PathBuf, Replace)>,
-    threads: usize,
+    threads: Option<NonZeroUsize>,
     progress: Progress<'_>,
 ) -> Result<()> {
     let sources = Sources::open(object, parts.len())?;

@@ -10,6 +10,7 @@
 //! lanes stays unseen until the next [`crate::verify`]. If a needed lane is not intact, this gives
 //! up, and repair verifies everything first as usual.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use paritas::{Pass, PlanOptions, Reads};
@@ -94,7 +95,7 @@ pub(super) fn make_from(
     sources: &Sources<'_>,
     needed: &[usize],
     rebuilds: &[Rebuild],
-    threads: usize,
+    threads: Option<NonZeroUsize>,
     progress: Progress<'_>,
     instead: impl Fn(&mut Segment, u64) -> Result<bool> + Sync,
 ) -> Result<bool> {

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{self, IoSlice};
 use std::iter::Cycle;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,25 +27,45 @@ use crate::place::{
 use crate::rebuild::{Attempt, rebuild_missing};
 use crate::recognise::ShardFile;
 use crate::segment::{BlockId, Segment};
+use crate::setters::setters;
 use crate::shown::shown;
 use crate::sources::{Depth, Sources};
 use crate::system::{rename_new, rename_over};
 use crate::verify::{DigestCheck, ShardState, Status, VerifyReport, verify};
 
-/// The settings of a repair.
+/// The settings of a repair: a default, changed by setters of the same names.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RepairJob {
     /// The directory for all shards that are written. Without it, a damaged shard is replaced in
     /// its place, and a missing one goes to the directory with the fewest shards of the object.
     pub to: Option<PathBuf>,
     /// Whether everything is synced to the disk before the shards get their names.
     pub sync: bool,
-    /// Number of threads; 0 means as many as the machine runs at once.
-    pub threads: usize,
+    /// Largest number of threads; by default as many as the machine runs at once.
+    pub threads: Option<NonZeroUsize>,
     /// Whether a single missing shard is computed at once, from as few bytes as possible, if all
     /// others look whole. Otherwise everything is verified first. Damage elsewhere may go unseen.
     pub fewest_reads: bool,
 }
+
+impl Default for RepairJob {
+    /// Returns the usual settings: everything is verified, and new shards are synced.
+    fn default() -> Self {
+        Self { to: None, sync: true, threads: None, fewest_reads: false }
+    }
+}
+
+setters! { RepairJob {
+    /// Writes all shards to the directory `to`.
+    to: impl Into<Option<PathBuf>>,
+    /// Turns syncing on or off.
+    sync: bool,
+    /// Uses at most `threads` threads.
+    threads: impl Into<Option<NonZeroUsize>>,
+    /// Computes a single missing shard from as few bytes as possible, or verifies everything first.
+    fewest_reads: bool,
+} }
 
 /// The result of repairing.
 #[derive(Debug, Clone)]

@@ -1,6 +1,7 @@
 //! The shard files of an object, open for reading, and the flaws that reading finds.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -214,9 +215,10 @@ impl<'a> Sources<'a> {
         inputs.map(|input| input.read_bytes() - input.read_slices() * CHECKSUM as u64).sum()
     }
 
-    /// Returns the number of threads to use if `wanted` are wanted: at most one per segment.
-    pub fn threads(&self, wanted: usize) -> usize {
-        self.geometry.threads(wanted).min(usize::try_from(self.extent.count()).unwrap_or(1)).max(1)
+    /// Returns the number of threads to use: at most `most` (see [`Geometry::threads`]), and at most
+    /// one per segment.
+    pub fn threads(&self, most: Option<NonZeroUsize>) -> usize {
+        self.geometry.threads(most).min(usize::try_from(self.extent.count()).unwrap_or(1)).max(1)
     }
 
     /// Returns the shards of which some part is not good in a segment.

@@ -1,6 +1,7 @@
 //! Verifying: finding what is damaged, where, and how much more may be lost.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -142,13 +143,18 @@ pub struct VerifyReport {
     pub read_bytes: u64,
 }
 
-/// Verifies an object by reading every block of every shard file. `progress` gets the number of the
-/// object's bytes as they are done.
+/// Verifies an object by reading every block of every shard file, with at most `threads` threads
+/// (`None`: as many as the machine runs at once). `progress` gets the number of the object's bytes
+/// as they are done.
 ///
 /// # Errors
 /// If something outside the shards fails, such as the codec. Damage is no error; the report
 /// describes it.
-pub fn verify(object: &Object, threads: usize, progress: Progress<'_>) -> Result<VerifyReport> {
+pub fn verify(
+    object: &Object,
+    threads: Option<NonZeroUsize>,
+    progress: Progress<'_>,
+) -> Result<VerifyReport> {
     check(object, threads, false, progress)
 }
 
@@ -160,7 +166,7 @@ pub fn verify(object: &Object, threads: usize, progress: Progress<'_>) -> Result
 /// As [`verify`].
 pub fn verify_deep(
     object: &Object,
-    threads: usize,
+    threads: Option<NonZeroUsize>,
     progress: Progress<'_>,
 ) -> Result<VerifyReport> {
     check(object, threads, true, progress)
@@ -168,7 +174,7 @@ pub fn verify_deep(
 
 fn check(
     object: &Object,
-    threads: usize,
+    threads: Option<NonZeroUsize>,
     is_deep: bool,
     progress: Progress<'_>,
 ) -> Result<VerifyReport> {

@@ -4,6 +4,7 @@
 mod common;
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use common::{
@@ -12,7 +13,7 @@ use common::{
 use paritas_shards::{DigestCheck, ShardState, Status, VerifyReport, WrongLane, verify_deep};
 
 fn check_deep(directory: &Path) -> VerifyReport {
-    verify_deep(&only(directory), 2, &|_| {}).unwrap()
+    verify_deep(&only(directory), NonZeroUsize::new(2), &|_| {}).unwrap()
 }
 
 /// A lane of `payload` bytes, and its place among the blocks of a shard file.

@@ -3,12 +3,13 @@
 mod common;
 
 use std::fs;
+use std::num::NonZeroUsize;
 
 use common::{check, content, only, put, segment_bytes, small_job};
 use paritas_shards::{DigestCheck, Object, RepairJob, RepairReport, Status, repair};
 
 fn mend_by_few_reads(object: &Object) -> RepairReport {
-    let job = RepairJob { to: None, sync: false, threads: 2, fewest_reads: true };
+    let job = RepairJob::default().sync(false).threads(NonZeroUsize::new(2)).fewest_reads(true);
     repair(object, &job, &|_| {}).unwrap()
 }
 
@@ -59,7 +60,7 @@ fn others_read_no_more_than_k_shards() {
 #[test]
 fn damage_on_the_way_is_repaired_too() {
     let plain: fn(&Object) -> RepairReport = |object| {
-        let job = RepairJob { to: None, sync: false, threads: 2, fewest_reads: false };
+        let job = RepairJob::default().sync(false).threads(NonZeroUsize::new(2));
         repair(object, &job, &|_| {}).unwrap()
     };
     let [plain, in_vain] =

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{check, content, counts, disks, edit, get, job_to, mend, object_in, put};
-use paritas_shards::{EncodeJob, Placement, PromoteJob, RepairReport, Status, promote, scan};
+use paritas_shards::{Placement, PromoteJob, RepairReport, Status, promote, scan};
 
 /// Moves shards so that each disk has those that are listed for it.
 fn arrange(shards: &[PathBuf], disks: &[PathBuf], wanted: &[&[usize]]) {
@@ -92,7 +92,7 @@ fn parts_of_shards_lie_in_other_folders() {
     let bytes = content(3000);
     put(&job_to("bbdpg:k=4,m=2,m2=3,interleave=all", &disks[..3]), &bytes);
     check_by_losing(&object_in(&disks[..3]).placement(), &disks[..3], &bytes);
-    let job = PromoteJob { to: disks[3..].to_vec(), sync: false, threads: 1 };
+    let job = PromoteJob::default().to(disks[3..].to_vec()).sync(false);
     promote(&object_in(&disks[..3]), &job, &|_| {}).unwrap();
     let object = object_in(&disks);
     assert_eq!(object.stage(), 2);
@@ -140,7 +140,7 @@ fn two_paths_to_one_folder_are_one_domain() {
 fn encoding_warns_of_several_folders_only() {
     let (_root, disks) = disks(6);
     let warnings = |spec: &str, disks: &[PathBuf]| {
-        put(&EncodeJob { force: true, ..job_to(spec, disks) }, &content(100)).warnings
+        put(&job_to(spec, disks).force(true), &content(100)).warnings
     };
     assert_eq!(warnings("4+2", &disks), Vec::<String>::new());
     assert_eq!(warnings("4+2", &disks[..1]), Vec::<String>::new());
@@ -196,7 +196,9 @@ fn repair_uses_no_folder_that_has_nothing_to_do_with_the_object() {
 fn a_new_disk_serves_every_object() {
     let (_root, disks) = disks(3);
     for name in ["one", "two"] {
-        put(&EncodeJob { name: name.into(), object: None, ..job_to("4+2", &disks) }, &content(500));
+        let mut job = job_to("4+2", &disks).object(None);
+        job.name = name.into();
+        put(&job, &content(500));
     }
     empty(&disks[0]);
     for name in ["one", "two"] {

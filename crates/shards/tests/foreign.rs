@@ -7,13 +7,14 @@
 mod jerasure;
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use paritas::erasure::combinations;
 use paritas::{Code, Spec};
 use paritas_reference::{families, words};
 use paritas_shards::foreign::{ExportJob, Format, Hints, ImportReport, export, import};
-use paritas_shards::{DecodeTarget, EncodeJob, Error, ErrorKind, decode, encode, scan};
+use paritas_shards::{EncodeJob, Error, ErrorKind, FileTarget, decode, encode, scan};
 use tempfile::TempDir;
 
 /// Returns data shard 0 of `vectors/README.md`.
@@ -70,10 +71,7 @@ impl Set {
     }
 
     fn import(&self, from: &Path, to: &Path) -> Result<ImportReport, Error> {
-        let job = |code: Code, name| EncodeJob {
-            sync: false,
-            ..EncodeJob::new(code, name, vec![to.to_owned()])
-        };
+        let job = |code: Code, name| EncodeJob::new(code, name, vec![to.to_owned()]).sync(false);
         import(self.format, &[from.to_owned()], &self.hints, job, &|_| {})
     }
 
@@ -87,21 +85,16 @@ impl Set {
         let object = &inventory.objects[0];
         assert_eq!(object.name().to_str(), Some(&*self.name));
         let path = from.path().join("decoded");
-        let target = DecodeTarget::file(&path);
-        decode(object, target, 1, &|_| {}).unwrap();
+        decode(object, FileTarget::new(&path), NonZeroUsize::new(1), &|_| {}).unwrap();
         assert!(fs::read(path).unwrap() == self.content, "{} without {lost:?}", self.name);
         to
     }
 
     fn export(&self, from: &Path, to: &Path) -> Result<Vec<PathBuf>, Error> {
-        let job = ExportJob {
-            format: self.format,
-            directory: to.to_owned(),
-            hints: self.hints.clone(),
-            force: false,
-            sync: false,
-            threads: 1,
-        };
+        let job = ExportJob::new(self.format, to)
+            .hints(self.hints.clone())
+            .sync(false)
+            .threads(NonZeroUsize::new(1));
         export(&job, &scan(&[from.to_owned()]).objects[0], &|_| {})
     }
 
@@ -131,7 +124,7 @@ fn zfec(folder: &str, length: usize, k: usize) -> Set {
 
 fn klauspost(folder: &str, length: usize, k: usize, m: usize) -> Set {
     let code = Some(spec(&format!("backblaze:k={k},m={m}")));
-    let hints = Hints { code, length: Some(length as u64), cell: None, packet: None };
+    let hints = Hints::default().code(code).length(length as u64);
     Set::fixture(Format::Klauspost, &format!("klauspost/{folder}"), length, k, hints)
 }
 
@@ -153,12 +146,8 @@ fn hdfs(length: usize) -> Set {
     let fragments = with_parity(&data, 8, &families::isal_cauchy(3, 2));
     let name = |i| format!("block.{i}");
     let fragments = fragments.into_iter().enumerate().map(|(i, bytes)| (name(i), bytes)).collect();
-    let hints = Hints {
-        code: Some(spec("isal-cauchy:k=3,m=2")),
-        length: Some(length as u64),
-        cell: Some(8),
-        packet: None,
-    };
+    let code = spec("isal-cauchy:k=3,m=2");
+    let hints = Hints::default().code(code).length(length as u64).cell(8);
     let (format, others, name) = (Format::Hdfs, Vec::new(), "block".to_owned());
     Set { format, hints, fragments, others, content, name, k: 3 }
 }
@@ -374,8 +363,7 @@ fn plain_fragments_of_any_code() {
         let job = EncodeJob::new(Code::new(&spec(code)).unwrap(), "n", vec![shards.path().into()]);
         encode(&job, &content(length)[..], &|_| {}).unwrap();
         let k = job.code.symbols().unwrap().data_nodes();
-        let hints =
-            Hints { code: Some(spec(code)), length: Some(length as u64), cell: None, packet: None };
+        let hints = Hints::default().code(spec(code)).length(length as u64);
         let mut set = Set {
             format: Format::Isal,
             hints,

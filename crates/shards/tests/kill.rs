@@ -6,6 +6,7 @@
 mod common;
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -17,8 +18,10 @@ const DIRECTORY: &str = "PARITAS_KILL_DIRECTORY";
 const KILLS: u64 = 50;
 
 fn job(directory: &Path) -> EncodeJob {
-    let job = EncodeJob::new(code("4+2"), "object", vec![directory.to_owned()]);
-    EncodeJob { force: true, sync: false, threads: 2, ..job }
+    EncodeJob::new(code("4+2"), "object", vec![directory.to_owned()])
+        .force(true)
+        .sync(false)
+        .threads(NonZeroUsize::new(2))
 }
 
 /// Contents of different lengths, each marked by its first byte.

@@ -4,6 +4,7 @@
 mod common;
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use common::{
@@ -223,7 +224,7 @@ fn a_missing_shard_from_the_fewest_blocks() {
     let report = put(&small_job(spec, directory.path()), &content(3000));
     let whole = files(directory.path());
     fs::remove_file(&report.shards[5]).unwrap();
-    let job = RepairJob { to: None, sync: false, threads: 2, fewest_reads: true };
+    let job = RepairJob::default().sync(false).threads(NonZeroUsize::new(2)).fewest_reads(true);
     let repaired = repair(&only(directory.path()), &job, &|_| {}).unwrap();
     assert!(files(directory.path()) == whole);
     let stored: u64 = whole.values().map(|bytes| bytes.len() as u64).sum();

@@ -4,6 +4,7 @@ mod common;
 
 use std::ffi::OsStr;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -278,7 +279,7 @@ fn repair_into_a_directory() {
     edit(&shards[1], |bytes| bytes[150] ^= 1);
     let damaged = fs::read(&shards[1]).unwrap();
     fs::remove_file(&shards[4]).unwrap();
-    let job = RepairJob { to: Some(to.clone()), sync: true, threads: 1, fewest_reads: false };
+    let job = RepairJob::default().to(to.clone()).threads(NonZeroUsize::new(1));
     let report = repair(&only(root.path()), &job, &|_| {}).unwrap();
     assert_eq!(report.repaired[0].was, ShardState::Damaged);
     assert_eq!(report.repaired[1].was, ShardState::Missing);

@@ -7,6 +7,7 @@ mod common;
 
 use std::fs;
 use std::io::{self, Read};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
@@ -20,7 +21,7 @@ use paritas_shards::{
 /// the first are written.
 fn repair_and(directory: &Path, late: bool, other: impl Fn() + Sync) -> Result<RepairReport> {
     let object = &look(directory).objects[0];
-    let job = RepairJob { to: None, sync: false, threads: 1, fewest_reads: false };
+    let job = RepairJob::default().sync(false).threads(NonZeroUsize::new(1));
     let (once, length) = (Once::new(), object.length().unwrap());
     let done = std::sync::atomic::AtomicU64::new(0);
     repair(object, &job, &|bytes| {
@@ -32,7 +33,8 @@ fn repair_and(directory: &Path, late: bool, other: impl Fn() + Sync) -> Result<R
 }
 
 fn lift(directory: &Path, other: impl Fn() + Sync) -> Result<PromoteReport> {
-    let (job, once) = (PromoteJob { to: vec![], sync: false, threads: 1 }, Once::new());
+    let (job, once) =
+        (PromoteJob::default().sync(false).threads(NonZeroUsize::new(1)), Once::new());
     promote(&look(directory).objects[0], &job, &|_| once.call_once(&other))
 }
 
@@ -53,8 +55,7 @@ fn encode_and(job: &EncodeJob, bytes: &[u8], other: impl FnOnce() + Send) -> Res
 }
 
 fn other_job(directory: &Path, spec: &str) -> EncodeJob {
-    let object = Some(ObjectId::new([7; 16]));
-    EncodeJob { object, force: true, ..small_job(spec, directory) }
+    small_job(spec, directory).object(ObjectId::new([7; 16])).force(true)
 }
 
 /// An object with one shard missing, one damaged, and one overwritten.
@@ -112,7 +113,7 @@ fn verify_while_another_object_takes_the_place() {
     put(&small_job("4+2", directory.path()), &content(3000));
     let object = only(directory.path());
     put(&other_job(directory.path(), "4+2"), b"new");
-    let report = verify(&object, 1, &|_| {}).unwrap();
+    let report = verify(&object, NonZeroUsize::new(1), &|_| {}).unwrap();
     assert_eq!((report.status, report.lost.len()), (Status::Unknown, 0));
     assert!(report.reason.unwrap().contains("another process"));
     assert_eq!(kind(get(&object)), ErrorKind::Busy);
@@ -123,7 +124,7 @@ fn two_encodings_over_an_old_set() {
     for (outer, inner) in [("4+2", "4+2"), ("4+2", "2+1"), ("2+1", "4+2")] {
         let directory = tempfile::tempdir().unwrap();
         put(&small_job("4+2", directory.path()), b"old");
-        let job = EncodeJob { force: true, ..small_job(outer, directory.path()) };
+        let job = small_job(outer, directory.path()).force(true);
         let other = || drop(put(&other_job(directory.path(), inner), b"other"));
         encode_and(&job, b"last", other).unwrap();
         // The result is the same as if one process had begun after the other.
@@ -177,12 +178,13 @@ fn promotions_and_repairs() {
 #[test]
 fn force_replaces_shards_only() {
     let directory = tempfile::tempdir().unwrap();
-    let job = EncodeJob { force: true, ..small_job("2+1", directory.path()) };
+    let mut job = small_job("2+1", directory.path()).force(true);
     let own = directory.path().join("object.4of9.paritas");
     fs::write(&own, "somebody's own").unwrap();
     // A shard of another object, under a matching name.
     let elsewhere = tempfile::tempdir().unwrap();
-    let other = EncodeJob { name: "other".into(), ..small_job("2+1", elsewhere.path()) };
+    let mut other = small_job("2+1", elsewhere.path());
+    other.name = "other".into();
     let foreign = directory.path().join("object.5of9.paritas");
     fs::copy(&put(&other, b"other").shards[0], &foreign).unwrap();
     let kept = files(directory.path());
@@ -195,7 +197,7 @@ fn force_replaces_shards_only() {
     let taken = directory.path().join("object.0of6.paritas");
     fs::copy(&own, &taken).unwrap();
     let before = files(directory.path());
-    let job = EncodeJob { code: code("4+2"), ..job };
+    job.code = code("4+2");
     let error = encode_and(&job, b"three", || panic!("it is read")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Exists);
     assert!(error.to_string().contains("object.0of6.paritas exists"), "{error}");

@@ -5,13 +5,14 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use common::{check, content, counts, disks, files, get, job_to, kind, object_in, put};
 use paritas_shards::{ErrorKind, PromoteJob, RebalanceReport, Result, Status, promote, rebalance};
 
 fn level(disks: &[PathBuf]) -> Result<RebalanceReport> {
-    rebalance(&object_in(disks), None, 2, &|_| {})
+    rebalance(&object_in(disks), None, NonZeroUsize::new(2), &|_| {})
 }
 
 /// Returns all files by name, from all disks.
@@ -74,7 +75,7 @@ fn folders_are_named() {
     put(&job_to("4+2", &disks[..2]), &content(500));
     fs::write(disks[2].join("letter.txt"), "somebody's own").unwrap();
     let object = object_in(&disks[..2]);
-    let report = rebalance(&object, Some(&disks[2]), 1, &|_| {}).unwrap();
+    let report = rebalance(&object, Some(&disks[2]), NonZeroUsize::new(1), &|_| {}).unwrap();
     assert_eq!((report.moved.len(), counts(&disks)), (2, vec![2, 2, 3]));
 }
 
@@ -82,7 +83,7 @@ fn folders_are_named() {
 fn parts_of_later_stages_move_with_their_shards() {
     let (_root, disks) = disks(4);
     put(&job_to("bbdpg:k=4,m=2,m2=3,interleave=all", &disks[..1]), &content(2000));
-    let job = PromoteJob { to: vec![], sync: false, threads: 1 };
+    let job = PromoteJob::default().sync(false).threads(NonZeroUsize::new(1));
     promote(&object_in(&disks[..1]), &job, &|_| {}).unwrap();
     let whole = by_name(&disks);
     let report = level(&disks).unwrap();
@@ -127,7 +128,7 @@ fn every_shard_is_always_there() {
         looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         assert!(object_in(&disks).missing().is_empty());
     };
-    rebalance(&object_in(&disks), None, 1, &look).unwrap();
+    rebalance(&object_in(&disks), None, NonZeroUsize::new(1), &look).unwrap();
     assert!(looks.into_inner() > 4);
 }
 
@@ -139,7 +140,7 @@ fn two_at_once() {
     let whole = by_name(&disks);
     let once = std::sync::Once::new();
     let other = |_| once.call_once(|| assert_eq!(level(&disks).unwrap().moved.len(), 4));
-    let report = rebalance(&object_in(&disks), None, 1, &other);
+    let report = rebalance(&object_in(&disks), None, NonZeroUsize::new(1), &other);
     assert!(report.is_ok() || report.is_err_and(|e| e.to_string().contains("another process")));
     assert!(by_name(&disks) == whole);
     assert_eq!(object_in(&disks).placement().tolerance, 1);

@@ -4,14 +4,19 @@ mod common;
 
 use std::cell::RefCell;
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
+use std::num::NonZeroUsize;
+use std::thread;
 
 use common::{
     check, code, content, get, get_file, kind, look, only, put, segment_bytes, small_job,
 };
 use paritas::erasure::combinations;
 use paritas::{CodecOptions, Kernel, KernelChoice};
-use paritas_shards::{DigestCheck, EncodeJob, ErrorKind, Status, encode, scan, scan_with};
+use paritas_shards::{
+    DecodeTarget, DigestCheck, EncodeJob, ErrorKind, RepairJob, Status, decode, encode, repair,
+    scan, scan_with, verify,
+};
 
 const SPECS: [&str; 11] = [
     "4+2",
@@ -84,7 +89,7 @@ fn default_blocks_come_back() {
         [("4+2", 1), ("5+2", 5), ("rdp:k=6", 3), ("cauchy:k=2,m=1,w=3", 0), ("xcode:n=7", 3)]
     {
         let mut job = EncodeJob::new(code(spec), spec, vec![directory.path().to_owned()]);
-        job.threads = threads;
+        job.threads = NonZeroUsize::new(threads);
         let report = put(&job, &bytes);
         report.shards[..code(spec).tolerance()].iter().for_each(|s| fs::remove_file(s).unwrap());
         let inventory = look(directory.path());
@@ -109,11 +114,10 @@ fn codes_run_as_asked() {
     let job = small_job("4+2", directory.path());
     let kernel = KernelChoice::Only(Kernel::Scalar);
     let scalar = CodecOptions::default().kernel(kernel);
-    let refused =
-        encode(&EncodeJob { options: impossible(), ..job.clone() }, &content(1000)[..], &|_| {});
+    let refused = encode(&job.clone().options(impossible()), &content(1000)[..], &|_| {});
     assert_eq!(kind(refused), ErrorKind::Core);
     let shards = |options| {
-        let report = put(&EncodeJob { options, force: true, ..job.clone() }, &content(1000));
+        let report = put(&job.clone().options(options).force(true), &content(1000));
         report.shards.iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(shards(scalar.clone()), shards(CodecOptions::default()));
@@ -167,7 +171,7 @@ fn any_losses_within_the_tolerance() {
 struct Dribble<'a>(&'a [u8], usize);
 
 impl Read for Dribble<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.1 = self.1 % 97 + 1;
         let count = self.1.min(buffer.len()).min(self.0.len());
         buffer[..count].copy_from_slice(&self.0[..count]);
@@ -192,8 +196,8 @@ fn pipes_make_the_same_shards() {
 fn a_source_that_fails_leaves_nothing() {
     struct Fails(usize);
     impl Read for Fails {
-        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-            self.0 = self.0.checked_sub(1).ok_or(std::io::ErrorKind::ConnectionReset)?;
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(1).ok_or(io::ErrorKind::ConnectionReset)?;
             Ok(buffer.len())
         }
     }
@@ -217,6 +221,25 @@ fn refused_writes_are_errors() {
     get_file(&object, "/dev/null".as_ref(), false).unwrap();
 }
 
+/// With one thread, all work is done by the caller. `progress` tells who works.
+#[test]
+fn one_thread_is_the_callers() {
+    let (directory, caller) = (tempfile::tempdir().unwrap(), thread::current().id());
+    let note = |_| assert_eq!(thread::current().id(), caller);
+    let one = NonZeroUsize::new(1);
+    let job = small_job("4+2", directory.path()).threads(one);
+    let report = encode(&job, &content(9999)[..], &note).unwrap();
+    verify(&only(directory.path()), one, &note).unwrap();
+    fs::remove_file(&report.shards[1]).unwrap();
+    let object = only(directory.path());
+    decode(&object, DecodeTarget::Writer(Box::new(io::sink())), one, &note).unwrap();
+    for fewest_reads in [true, false] {
+        let job = RepairJob::default().sync(false).threads(one).fewest_reads(fewest_reads);
+        assert_eq!(repair(&only(directory.path()), &job, &note).unwrap().repaired.len(), 1);
+        fs::remove_file(&report.shards[1]).unwrap();
+    }
+}
+
 #[test]
 fn progress_adds_up() {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -228,15 +251,14 @@ fn progress_adds_up() {
     encode(&job, &content(9999)[..], &note).unwrap();
     assert_eq!(taken(), 9999);
     let object = only(directory.path());
-    paritas_shards::verify(&object, 3, &note).unwrap();
+    verify(&object, NonZeroUsize::new(3), &note).unwrap();
     assert_eq!(taken(), 9999);
     fs::remove_file(object.parts()[1][0].path()).unwrap();
     let object = only(directory.path());
-    let target = paritas_shards::DecodeTarget::Writer(Box::new(std::io::sink()));
-    paritas_shards::decode(&object, target, 0, &note).unwrap();
+    let target = DecodeTarget::Writer(Box::new(io::sink()));
+    decode(&object, target, None, &note).unwrap();
     assert_eq!(taken(), 9999);
-    let job = paritas_shards::RepairJob { to: None, sync: true, threads: 0, fewest_reads: false };
-    paritas_shards::repair(&object, &job, &note).unwrap();
+    repair(&object, &RepairJob::default(), &note).unwrap();
     assert_eq!(taken(), 2 * 9999);
 }
 

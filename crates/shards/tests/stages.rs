@@ -5,6 +5,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use common::{
@@ -14,8 +15,8 @@ use common::{
 use paritas::NodeId;
 use paritas::erasure::combinations;
 use paritas_shards::{
-    EncodeJob, ErrorKind, Object, Part, PromoteJob, PromoteReport, RepairJob, Result, ShardState,
-    Status, promote, repair,
+    ErrorKind, Object, Part, PromoteJob, PromoteReport, RepairJob, Result, ShardState, Status,
+    promote, repair,
 };
 use tempfile::TempDir;
 
@@ -79,7 +80,11 @@ fn lift(object: &Object) -> Result<PromoteReport> {
 
 fn lift_to(object: &Object, to: &[&Path]) -> Result<PromoteReport> {
     let to = to.iter().map(|path| path.to_path_buf()).collect();
-    promote(object, &PromoteJob { to, sync: false, threads: 2 }, &|_| {})
+    promote(
+        object,
+        &PromoteJob::default().to(to).sync(false).threads(NonZeroUsize::new(2)),
+        &|_| {},
+    )
 }
 
 fn tell(directory: &Path, losses: usize) {
@@ -202,10 +207,7 @@ fn objects_of_every_size() {
         let segment = 4 * segment_bytes(&shape.spec());
         for length in [0, 1, PACKET, segment - 1, segment, segment + 1, 5 * segment + 77] {
             let directory = tempfile::tempdir().unwrap();
-            let job = EncodeJob {
-                block_bytes: 4 * 16 * PACKET,
-                ..small_job(&shape.spec(), directory.path())
-            };
+            let job = small_job(&shape.spec(), directory.path()).block_bytes(4 * 16 * PACKET);
             let bytes = content(length);
             put(&job, &bytes);
             assert_eq!(only(directory.path()).stripes(), 4);
@@ -346,7 +348,10 @@ fn repairs_keep_the_stage() {
                         .filter(|&part| object.part(part).shard == lost)
                         .flat_map(|part| &object.parts()[part]);
                     parts.for_each(|file| fs::remove_file(file.path()).unwrap());
-                    let job = RepairJob { to: None, sync: false, threads: 2, fewest_reads };
+                    let job = RepairJob::default()
+                        .sync(false)
+                        .threads(NonZeroUsize::new(2))
+                        .fewest_reads(fewest_reads);
                     repair(&only(directory.path()), &job, &|_| {}).unwrap();
                     assert!(files(directory.path()) == whole, "{shape:?} {promoted} {lost}");
                 }
@@ -362,8 +367,8 @@ fn parts_of_a_shard_stay_together() {
     let directories: Vec<PathBuf> = (0..10).map(|i| yard.path().join(format!("{i}"))).collect();
     directories.iter().for_each(|directory| fs::create_dir(directory).unwrap());
     let shape = Shape { interleave: "all", ..SIX };
-    let job =
-        EncodeJob { directories: directories.clone(), ..small_job(&shape.spec(), yard.path()) };
+    let mut job = small_job(&shape.spec(), yard.path());
+    job.directories = directories.clone();
     put(&job, &content(3000));
     let object = || paritas_shards::scan(&directories).objects.remove(0);
     let report = lift(&object()).unwrap();
@@ -425,7 +430,7 @@ fn encoding_anew_replaces_both_stages() {
     for shape in placements(SIX) {
         let (directory, _) = encoded(shape, 1);
         lift(&only(directory.path())).unwrap();
-        let job = EncodeJob { force: true, ..small_job(&shape.spec(), directory.path()) };
+        let job = small_job(&shape.spec(), directory.path()).force(true);
         put(&job, b"something else");
         assert_eq!(files(directory.path()).len(), shape.first());
         assert_eq!(get(&only(directory.path())).unwrap().0, b"something else");

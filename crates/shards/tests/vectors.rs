@@ -9,6 +9,7 @@
 mod common;
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use common::{
@@ -379,7 +380,7 @@ const BBDPG_ALL: &str = "bbdpg:k=3,m=2,m2=3,interleave=all";
 
 /// Promotes an object to stage 2.
 fn promoted(paths: &[PathBuf]) {
-    let job = PromoteJob { to: Vec::new(), sync: false, threads: 1 };
+    let job = PromoteJob::default().sync(false).threads(NonZeroUsize::new(1));
     promote(&only(paths[0].parent().unwrap()), &job, &|_| {}).unwrap();
 }
 

@@ -1,14 +1,14 @@
-//! Throughput, on one thread, from memory to memory, answers checked.
+//! Measures throughput on one thread, from memory to memory, and checks every answer.
 //!
-//! MB/s is bytes of the object / seconds / 10^6. A decoder's time is all it does from the first block on:
-//! drawing the graph, solving it, and the bytes; checksums are switched off, since raptorq has none.
-//! The object is 1024 blocks. raptorq's symbols have at most 65,535 bytes, so that a larger
-//! block is two of its symbols, in two of its source blocks of 1024.
+//! MB/s is bytes of the object / seconds / 10^6. The object has 1024 blocks. The time of a decoder
+//! includes drawing the graph and solving it. Checksums are switched off, because raptorq has none.
+//! raptorq's symbols have at most 65,535 bytes, so a larger block becomes two symbols, in two of
+//! its source blocks of 1024.
 //!
-//! raptorq allocates what it returns, and so do [`LtEncoder::encode`] (with checksums, which it always makes) and
-//! [`LtDecoder::reconstruct`]: these are the samples "into new memory". The samples "at hand" leave out what the system takes
-//! to give memory: ours write to memory that was used before, and raptorq runs in a process of its own whose
-//! allocator keeps all it ever had.
+//! raptorq allocates what it returns. So do [`LtEncoder::encode`] (which always makes checksums)
+//! and [`LtDecoder::reconstruct`]; these are the samples "into new memory". The samples "at hand"
+//! leave out the time that the system takes to give memory: ours write to memory that was used
+//! before, and raptorq runs in a process of its own, whose allocator gives no memory back.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -29,13 +29,14 @@ use raptorq::{
 };
 
 const DATA: usize = 1024;
-/// How many blocks of the 1.2 k are lost: what remains is 1.05 k.
+/// Number of blocks that a decoder gets: 1.05 k of the 1.2 k that were made.
 const KEPT: usize = DATA * 105 / 100;
 
-/// Seconds on the wall, and of the processor.
+/// Seconds that passed, and seconds of the processor.
 #[derive(Clone, Copy)]
 struct Seconds(f64, f64);
 
+/// A watch of both.
 struct Watch(Instant, ThreadTime);
 
 impl Watch {
@@ -48,9 +49,10 @@ impl Watch {
     }
 }
 
-/// What is measured: runs once, and checks its answer.
+/// A function that runs the measured operation once, and checks its answer.
 type Sample = Box<dyn FnMut() -> Seconds>;
 
+/// Returns pseudorandom content of `bytes` bytes.
 fn object(bytes: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let mut next = || {
@@ -62,7 +64,7 @@ fn object(bytes: usize) -> Vec<u8> {
     (0..bytes.div_ceil(8)).flat_map(|_| next().to_le_bytes()).take(bytes).collect()
 }
 
-/// The numbers below `count` in a random order.
+/// Returns the numbers below `count` in a random order.
 pub fn order(count: usize, seed: usize) -> Vec<usize> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed as u64 + 1);
     let mut order: Vec<usize> = (0..count).collect();
@@ -83,7 +85,7 @@ fn code(spec: &str) -> LtCode {
     LtCode::new(&spec.parse().expect("a spec")).expect("a code")
 }
 
-/// Encoding, into memory that is at hand.
+/// Returns the sample of encoding into memory that was used before.
 fn paritas_encode(spec: &str, object: Vec<u8>) -> Sample {
     let code = code(spec);
     let bytes = object.len() / DATA;
@@ -99,7 +101,7 @@ fn paritas_encode(spec: &str, object: Vec<u8>) -> Sample {
     })
 }
 
-/// Encoding by the call that returns the blocks.
+/// Returns the sample of encoding by the call that returns the blocks.
 fn paritas_encode_new(spec: &str, object: Vec<u8>) -> Sample {
     let code = code(spec);
     Box::new(move || {
@@ -112,16 +114,17 @@ fn paritas_encode_new(spec: &str, object: Vec<u8>) -> Sample {
     })
 }
 
-/// Where a decoder's blocks and its result are.
+/// The places of a decoder's blocks and of its result.
 #[derive(Clone, Copy)]
 struct Places {
-    /// Each block in an allocation of its own, as they may come from a network; else as the encoder returned them.
+    /// Whether each block is in an allocation of its own, as if it came from a network. Otherwise
+    /// blocks stay where the encoder put them.
     apart: bool,
-    /// The object goes into memory that was used before.
+    /// Whether the object goes into memory that was used before.
     at_hand: bool,
 }
 
-/// Decoding in a new order each time, from 1.05 k of the code's blocks.
+/// Returns the sample of decoding from 1.05 k of the code's blocks, in a new order each time.
 fn paritas_decode(spec: &str, object: Vec<u8>, places: Places) -> Sample {
     let encoder = LtEncoder::new(code(spec), options()).expect("an encoder");
     let (_, made) = encoder.encode(&object).expect("blocks");
@@ -150,10 +153,10 @@ fn paritas_decode(spec: &str, object: Vec<u8>, places: Places) -> Sample {
     })
 }
 
-/// raptorq's source blocks of an object.
+/// The source blocks into which raptorq cuts an object.
 struct Parts {
     config: ObjectTransmissionInformation,
-    /// The bytes of a part.
+    /// Number of bytes of a source block.
     bytes: usize,
 }
 
@@ -194,7 +197,8 @@ fn raptorq_encode(object: Vec<u8>) -> Sample {
     })
 }
 
-/// Decoding in a new order each time, from 1.05 k of the 1.2 k symbols.
+/// Returns the sample of raptorq's decoding from 1.05 k of the 1.2 k symbols, in a new order each
+/// time.
 fn raptorq_decode(object: Vec<u8>) -> Sample {
     let parts = Parts::new(object.len());
     let packets = parts.encode(&object);
@@ -219,7 +223,7 @@ fn raptorq_decode(object: Vec<u8>) -> Sample {
     })
 }
 
-/// raptorq's sample of a kind.
+/// Returns raptorq's sample of encoding or decoding, as `kind` says.
 fn raptorq(kind: &str, block: usize) -> Sample {
     match kind {
         "encode" => raptorq_encode(object(DATA * block)),
@@ -228,7 +232,8 @@ fn raptorq(kind: &str, block: usize) -> Sample {
     }
 }
 
-/// Takes raptorq's sample whenever a line comes, and prints its seconds: the other side of [`elsewhere`].
+/// Takes raptorq's sample for every line of input, and prints its seconds. [`elsewhere`] starts a
+/// process that does this.
 pub fn serve(kind: &str, block: usize) {
     let mut sample = raptorq(kind, block);
     for line in std::io::stdin().lines() {
@@ -238,8 +243,8 @@ pub fn serve(kind: &str, block: usize) {
     }
 }
 
-/// raptorq's sample in a process whose allocator (that of glibc) takes all memory from one heap and gives none back, so
-/// that after the first sample there are no page faults.
+/// Returns raptorq's sample, taken in another process. The allocator there (glibc's) takes all
+/// memory from one heap and gives none back, so there are no page faults after the first sample.
 fn elsewhere(kind: &str, block: usize) -> Sample {
     let mut child = Command::new(std::env::current_exe().expect("this program"))
         .args(["raptorq", kind, &(block >> 10).to_string()])
@@ -260,8 +265,8 @@ fn elsewhere(kind: &str, block: usize) -> Sample {
     })
 }
 
-/// Takes pairs of two samples, back to back, in alternating order: at least `rounds`, and up to four times as many
-/// while the ratio on the wall is uncertain.
+/// Takes pairs of two samples, back to back, in alternating order: at least `rounds` pairs, and up
+/// to four times as many while the ratio of the seconds that passed is uncertain.
 fn pairs(
     rounds: usize,
     mut sample: impl FnMut(Side) -> Seconds,
@@ -283,8 +288,8 @@ fn pairs(
     subject.into_iter().zip(base)
 }
 
-/// Ours beside raptorq's, each by the same call and from the same memory; and ours into memory at hand beside raptorq's
-/// into new memory, which is what it has a call for.
+/// The comparisons. Both sides use the same kind of memory, except in the last three: there ours
+/// uses memory at hand, and raptorq new memory, because it has no other call.
 const BESIDE: [(&str, &str); 9] = [
     ("encode paritas into new memory", "encode raptorq into new memory"),
     ("encode paritas at hand", "encode raptorq at hand"),
@@ -297,6 +302,7 @@ const BESIDE: [(&str, &str); 9] = [
     ("decode paritas at hand (blocks apart)", "decode raptorq into new memory"),
 ];
 
+/// Measures all comparisons, and prints every pair.
 pub fn peers(spec: &str, rounds: usize, block: usize) {
     let object = object(DATA * block);
     let decode = |apart, at_hand| {
@@ -333,9 +339,9 @@ pub fn peers(spec: &str, rounds: usize, block: usize) {
     }
 }
 
-/// What one of the evaluation's tables of throughput measured in one of its cells, or something beside it.
+/// A setup to measure: that of a cell of one of the evaluation's tables of throughput, or another.
 struct Setup {
-    /// The table's number, or what it is instead.
+    /// The number of the table, or the name of another setup.
     table: String,
     variant: String,
     c: String,
@@ -363,9 +369,10 @@ impl Setup {
     }
 }
 
-/// Decoding of 5 k blocks in random order, with just as many as it takes: every variant in every cell, the
-/// extremes that section X tells of, and inactivation. In a cell every table is measured in pairs with table 7, the
-/// plain code with the lazy decoder; beside the cells, with the first.
+/// Measures decoding of codes with 5 k blocks, which come in random order until they suffice: every
+/// variant in every cell, the extremes of section X, and inactivation. In a cell, every table is
+/// measured in pairs with table 7, which is the plain code with the lazy decoder. The others are
+/// measured in pairs with the first of them.
 pub fn variants(c: &str, delta: &str, rounds: usize, block: usize) {
     let object = Rc::new(object(DATA * block));
     println!(
@@ -379,7 +386,7 @@ pub fn variants(c: &str, delta: &str, rounds: usize, block: usize) {
     compare(beside(), &object, rounds);
 }
 
-/// All tables of throughput in one cell.
+/// Returns the setups of all tables of throughput in one cell.
 fn cell(c: &str, delta: &str) -> Vec<Setup> {
     let scalar = KernelChoice::Only(Kernel::Scalar);
     let paper = |table: &str, variant| Setup::new(table, variant, 5 * DATA, (c, delta));
@@ -393,7 +400,8 @@ fn cell(c: &str, delta: &str) -> Vec<Setup> {
     setups
 }
 
-/// The extremes: C that makes for few XORs, and for few blocks. And inactivation.
+/// Returns the setups without a cell: values of C that give few XORs, or need few blocks, and
+/// inactivation.
 fn beside() -> Vec<Setup> {
     let extremes = [("100", "0.1"), ("30", "0.5"), ("0.1", "1"), ("0.5", "1")];
     let mut setups: Vec<Setup> =
@@ -408,7 +416,8 @@ fn beside() -> Vec<Setup> {
     setups
 }
 
-/// Measures each in pairs with the one that is table 7, or else the first, and prints every pair.
+/// Measures each setup in pairs with that of table 7, or else with the first, and prints every
+/// pair.
 fn compare(setups: Vec<Setup>, object: &Rc<Vec<u8>>, rounds: usize) {
     let mut samples: Vec<(&Setup, usize, Sample)> = Vec::new();
     for setup in &setups {
@@ -440,10 +449,11 @@ fn compare(setups: Vec<Setup>, object: &Rc<Vec<u8>>, rounds: usize) {
     }
 }
 
-/// How many random orders are tried: the one is measured that takes the median number of blocks.
+/// Number of random orders that are tried. The one that takes the median number of blocks is
+/// measured.
 const TRIED_ORDERS: usize = 9;
 
-/// The blocks that come until the data is determined, if they ever do.
+/// Returns the blocks that come until the data is determined. Returns `None` if all are too few.
 fn sufficient(setup: &Setup, seed: usize) -> Option<Vec<usize>> {
     let code = code(&setup.spec);
     let mut order = order(code.blocks(), seed);
@@ -453,6 +463,7 @@ fn sufficient(setup: &Setup, seed: usize) -> Option<Vec<usize>> {
     Some(order)
 }
 
+/// Returns the sample of decoding the blocks `order`.
 fn decode_until_ready(setup: &Setup, order: Vec<usize>, object: Rc<Vec<u8>>) -> Sample {
     let code = code(&setup.spec);
     let encoder = LtEncoder::new(code.clone(), options()).expect("an encoder");

@@ -1,18 +1,17 @@
-//! LT codes in the lab: throughput side by side with the `raptorq` crate, and the figures of the 2004
-//! evaluation. `lab/lt.py` runs it and prints tables.
+//! Measures LT codes: their throughput beside that of the `raptorq` crate, and the figures of the
+//! 2004 evaluation. `lab/lt.py` runs this program and prints tables of its output, which is CSV.
 //!
 //! ```text
-//! fountain bench SPEC ROUNDS KIB       encode and decode, in pairs with raptorq's
-//! fountain raptorq encode|decode KIB   raptorq's sample for every line of input (bench runs this)
-//! fountain variants C,C,… DELTA,DELTA,… ROUNDS KIB   throughput of every variant of the evaluation, in pairs with table 7
-//! fountain tables RUNS                 averages of the evaluation's tables, by simulation of graphs
-//! fountain curve RUNS                  blocks needed against XORs, of many distributions
-//! fountain defaults RUNS K,K,…         what distributions need over many k and n
-//! fountain freedom RUNS                how robust the variants are
-//! fountain system RUNS                 network against computation (section VIII)
+//! fountain bench SPEC ROUNDS KIB        encode and decode blocks of KIB KiB, in pairs with raptorq
+//! fountain raptorq encode|decode KIB    run raptorq for every line of input (`bench` starts this)
+//! fountain variants C,… DELTA,… ROUNDS KIB
+//!                                       decode the evaluation's variants, in pairs with table 7
+//! fountain tables RUNS                  averages of the evaluation's tables, by simulating graphs
+//! fountain curve RUNS                   blocks needed against XORs, for many distributions
+//! fountain defaults RUNS K,K,…          blocks that distributions need, for many k and n
+//! fountain freedom RUNS                 robustness of the variants
+//! fountain system RUNS                  network against computation (section VIII)
 //! ```
-//!
-//! Everything printed is CSV.
 
 mod bench;
 #[path = "../../../crates/core/tests/common/printed.rs"]
@@ -37,6 +36,6 @@ fn main() {
         }
         ["freedom", runs] => simulate::freedom(number(runs)),
         ["system", runs] => simulate::system(number(runs)),
-        _ => panic!("see the top of lab/fountain/src/main.rs for what it takes"),
+        _ => panic!("unknown arguments; the head of lab/fountain/src/main.rs lists the commands"),
     }
 }

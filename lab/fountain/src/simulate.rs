@@ -1,4 +1,4 @@
-//! The evaluation's figures by simulation, which looks at graphs and touches no byte.
+//! Computes the evaluation's figures by simulation: of graphs, without any bytes.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ const TABLE_1_DELTA: [f64; 13] =
 const C: [f64; 7] = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.7];
 const DELTA: [f64; 5] = [0.1, 0.2, 0.5, 0.7, 1.0];
 
-/// Those of table 18, and others between and beyond.
+/// The ratios of table 18, and others between and beyond them.
 const RATIOS: [f64; 19] = [
     0.02, 0.04, 0.06, 0.07, 0.08, 0.09, 0.1, 0.12, 0.14, 0.16, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8,
     0.9, 1.0,
@@ -29,7 +29,8 @@ const RATIOS: [f64; 19] = [
 pub const PLAIN: Variant =
     Variant { originals: Originals::None, selection: Selection::Random, decodable: false };
 
-/// The variants, with the tables of their throughput and of the blocks needed.
+/// Returns the variants: a name, and the numbers of the tables of its throughput and of the blocks
+/// that it needs.
 pub fn variants() -> [(&'static str, Variant, u32, Option<u32>); 6] {
     let originals = Originals::Only;
     let selection = Selection::Coverage(3);
@@ -59,8 +60,9 @@ fn graph(c: f64, delta: f64, blocks: usize, seed: usize, variant: Variant) -> Gr
     Graph::new(&Parameters { soliton, blocks, seed: seed as u64, variant }).expect("a graph")
 }
 
-/// Average blocks needed (as a multiple of k) and XORs, a graph and an order a run; and in how many
-/// runs all 5 k blocks were too few, which count for neither.
+/// Returns the average number of blocks needed (as a multiple of k), the average number of XORs,
+/// and the number of runs in which all 5 k blocks were too few. Those runs do not count for the
+/// averages. Each run has a graph and an order of its own.
 fn averages(
     c: f64,
     delta: f64,
@@ -83,7 +85,7 @@ fn averages(
     (received as f64 / (decoded * DATA as f64), xors as f64 / decoded, failed)
 }
 
-/// Tables 1, 2, 5, 6, 9, 11, 13, 15 and 17.
+/// Prints tables 1, 2, 5, 6, 9, 11, 13, 15 and 17.
 pub fn tables(runs: usize) {
     println!("table,c,delta,value,failed");
     for (c, delta) in pairs(&TABLE_1_C, &TABLE_1_DELTA) {
@@ -107,7 +109,7 @@ pub fn tables(runs: usize) {
     }
 }
 
-/// The XORs of the decoder as printed.
+/// Returns the average number of XORs of the decoder as the evaluation prints it.
 fn printed(c: f64, delta: f64, runs: usize) -> f64 {
     let count = |seed| {
         let graph = graph(c, delta, BLOCKS, seed, PLAIN);
@@ -117,11 +119,13 @@ fn printed(c: f64, delta: f64, runs: usize) -> f64 {
     counts.iter().sum::<usize>() as f64 / counts.len() as f64
 }
 
+/// Returns all pairs of values.
 fn pairs(c: &[f64], delta: &[f64]) -> Vec<(f64, f64)> {
     delta.iter().flat_map(|&delta| c.iter().map(move |&c| (c, delta))).collect()
 }
 
-/// Blocks needed against XORs of decoding, for many distributions; inactivation also with 1.05 k blocks.
+/// Prints the blocks needed against the XORs of decoding, for many distributions. For inactivation,
+/// it also prints the XORs with 1.05 k blocks.
 pub fn curve(runs: usize) {
     println!(
         "variant,method,c,delta,mean_degree,average,q999,failure_at_1.05,xors_a_block,xors_at_1.05"
@@ -160,8 +164,8 @@ fn point(name: &str, variant: Variant, blocks: usize, c: f64, delta: f64, runs: 
     }
 }
 
-/// What a spec that says no more than k and n should stand for: blocks needed and XORs of some distributions,
-/// over many k and n, of graphs of several seeds.
+/// Prints the blocks that some distributions need, and their XORs, for many k and n, over graphs of
+/// several seeds. The default distribution, of specs that give k and n alone, was chosen by this.
 pub fn defaults(runs: usize, data: &[usize]) {
     println!(
         "k,n,variant,c,delta,mean_degree,runs,average,q999,most,failed,xors_a_block,xors_at_1.05,seconds"
@@ -171,7 +175,7 @@ pub fn defaults(runs: usize, data: &[usize]) {
         for blocks in [(6 * k).div_ceil(5), 2 * k, 5 * k] {
             let entrants = DEFAULTS.map(|(c, delta)| (uniform, c, delta));
             for (variant, c, delta) in [(PLAIN, 0.1, 0.5)].into_iter().chain(entrants) {
-                // As many data blocks in all, whatever k is.
+                // The runs of every k have about the same number of data blocks together.
                 let runs = (runs << 10).div_ceil(k).clamp(4, 10 * runs);
                 let soliton = Soliton::robust(k, c, delta).expect("a distribution");
                 Candidate { soliton, blocks, variant }.print(c, delta, runs);
@@ -180,16 +184,19 @@ pub fn defaults(runs: usize, data: &[usize]) {
     }
 }
 
-/// The default for k of 256 and more, that for fewer, and others between few XORs and few blocks.
+/// The default for k of at least 256, the default for smaller k, and others between few XORs and
+/// few blocks.
 const DEFAULTS: [(f64, f64); 5] = [(0.03, 0.1), (0.1, 0.5), (0.01, 1.0), (0.02, 0.1), (0.02, 0.01)];
 
+/// A distribution to try.
 struct Candidate {
     soliton: Soliton,
     blocks: usize,
     variant: Variant,
 }
 
-/// One reception: blocks that it took, and XORs a block with those, and with 1.05 k if there are as many.
+/// A reception: the blocks that it took, the XORs a block with these, and the XORs a block with
+/// 1.05 k blocks (or with all, if these are fewer).
 type Received = (usize, f64, f64);
 
 impl Candidate {
@@ -201,7 +208,7 @@ impl Candidate {
         let mut received: Vec<Received> = received.into_iter().flatten().collect();
         received.sort_by_key(|&(needed, ..)| needed);
         let k = self.soliton.data() as f64;
-        // Runs in which all blocks are too few count as more than any other.
+        // A run in which all blocks are too few counts as needing more than any other.
         let rank = (0.999 * runs as f64).ceil() as usize - 1;
         let of_k = |one: Option<&Received>| one.map_or(f64::NAN, |&(needed, ..)| needed as f64 / k);
         let mean = |value: fn(&Received) -> f64| {
@@ -239,7 +246,8 @@ impl Candidate {
     }
 }
 
-/// The XORs with the blocks that suffice, and as many as are asked for at least.
+/// Returns the XORs with the first blocks that suffice, at least `least` of them. Returns `None` if
+/// all are too few.
 fn xors_with(graph: &Graph, method: Method, least: usize, seed: usize) -> Option<usize> {
     let mut decoder = Decoder::new(graph, method);
     for &block in &order(graph.blocks(), seed) {
@@ -251,8 +259,8 @@ fn xors_with(graph: &Graph, method: Method, least: usize, seed: usize) -> Option
     decoder.is_ready().then(|| Cost::of(decoder.plan().expect("enough").schedule()).xors)
 }
 
-/// The degree of freedom of every variant, with c = 1.4 and delta = 0.2 as in the evaluation's summary, and
-/// of inactivation with the distribution that suits it.
+/// Prints the degree of freedom of every variant, with c = 1.4 and delta = 0.2 as in the
+/// evaluation's summary, and of inactivation with the distribution that suits it.
 pub fn freedom(runs: usize) {
     println!(
         "variant,method,c,delta,n,received,decodable,indispensable,most,average,halving_blocks"
@@ -295,7 +303,8 @@ fn free(
     );
 }
 
-/// Table 18, and the throughput of a system by bandwidth of network and computation.
+/// Prints table 18: the throughput of a system by the ratio of its network's bandwidth and its
+/// computing.
 pub fn system(runs: usize) {
     println!("ratio,c,delta,mean_degree,received,done");
     let uniform = variants()[5].1;

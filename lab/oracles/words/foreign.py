@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes vectors/foreign/: fragments made by other people's tools, for the tests of import and export.
+"""Writes vectors/foreign/, the fragments of other tools that the tests of import and export read.
 
     lab/oracles/words/foreign.py
 
-zfec's own command (PyPI), and klauspost/reedsolomon's Split and Encode, which is what its simple encoder
-calls. (Jerasure's example encoder is in no package.) The files' content is data shard 0 of
+zfec's fragments are made by its own command (PyPI), klauspost/reedsolomon's by Split and Encode, which its
+simple encoder calls. (No package has Jerasure's example encoder.) The content of the files is data shard 0 of
 vectors/README.md.
 """
 
@@ -23,7 +23,7 @@ KLAUSPOST = [("split.bin", 1001, 5, 3), ("even", 400, 4, 2)]
 
 
 def content(length: int) -> bytes:
-    """Data shard 0."""
+    """Returns the first `length` bytes of data shard 0."""
     def byte(i: int) -> int:
         z = (256 * i + 1) * C & MASK
         return ((z ^ z >> 32) * C & MASK) >> 56

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Compares Paritas's word codes with the libraries that define them, byte by byte and both ways.
+"""Compares Paritas's word codes with the libraries that define them, byte by byte and in both directions.
 
     lab/oracles/words/run.py [--write] [--only isal,jerasure,zfec,klauspost]
 
-ISA-L and Jerasure (Debian's libisal-dev and libjerasure-dev), zfec (PyPI) and klauspost/reedsolomon (Go)
-are installed if they are missing, and each is wrapped in a small program (c/serve.h has the protocol).
-crates/core/examples/words_oracle asks them to encode over a grid of k, m, w and lengths, compares, and has each side decode what the
-other made. Prints what was compared. `--write` writes vectors/oracles/words.json instead, which tests on
-machines without these libraries read.
+ISA-L and Jerasure (Debian's libisal-dev and libjerasure-dev), zfec (PyPI) and klauspost/reedsolomon (Go) are installed
+if they are missing. A small program serves each library (c/serve.h describes the protocol). For a grid of k, m, w and
+lengths, crates/core/examples/words_oracle has both sides encode, compares the bytes, has each side decode what the
+other encoded, and prints what it compared. With --write, vectors/oracles/words.json is written instead, for the tests
+on machines without these libraries.
 
-Exits 1 when bytes differ, and 2 when nothing differs but a library was skipped.
+Exits with 1 if bytes differ, and with 2 if none differ but a library was skipped.
 """
 
 import argparse
@@ -28,13 +28,13 @@ BYTES_A_JERASURE_LONG = 8
 
 
 def run(*command, **options) -> str:
-    """Runs a command that must succeed; what it prints."""
+    """Runs a command, which must succeed, and returns what it prints."""
     done = subprocess.run([*map(str, command)], check=True, stdout=subprocess.PIPE, text=True, **options)
     return done.stdout
 
 
 def debian(package: str, header: str) -> str:
-    """Installs a package if its header is missing; its version."""
+    """Installs a package if its header is missing, and returns its version."""
     if not pathlib.Path("/usr/include", header).exists():
         run("apt-get", "update", "-qq")
         run("apt-get", "install", "-y", "-qq", package)
@@ -81,8 +81,8 @@ ORACLES = {"isal": isal, "jerasure": jerasure, "zfec": zfec, "klauspost": klausp
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write the fixture")
-    parser.add_argument("--only", default=",".join(ORACLES), help="libraries, separated by commas")
+    parser.add_argument("--write", action="store_true", help="write vectors/oracles/words.json instead")
+    parser.add_argument("--only", default=",".join(ORACLES), help="the libraries, separated by commas")
     args = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
     run("cargo", "build", "--quiet", "-p", "paritas", "--example", "words_oracle", cwd=ROOT)

@@ -1,4 +1,4 @@
-"""zfec with the protocol of c/serve.h."""
+"""Serves zfec, with the protocol of c/serve.h."""
 
 import sys
 
@@ -15,7 +15,7 @@ while line := source.readline().decode().split():
     else:
         lost = {int(number) for number in line[6].split(",")}
         left = [number for number in range(k + m) if number not in lost][:k]
-        # Decoders want a data block that is at hand at its own place.
+        # The decoder needs every data block that is there at the position of its number.
         order = [number if number in left else None for number in range(k)]
         others = (number for number in left if number >= k)
         order = [next(others) if number is None else number for number in order]

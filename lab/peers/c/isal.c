@@ -1,5 +1,5 @@
-/* ISA-L: ec_encode_data with its Cauchy matrix; raid6_pq_gen where m is 2 and the variant says so. The variants
- * avx2 and avx512 call the function for that instruction set, instead of the best one that ISA-L chooses. */
+/* Measures ISA-L's ec_encode_data with its Cauchy matrix or, for the variant raid6 (m must be 2), its pq_gen. The
+ * variants avx2 and avx512 call ec_encode_data for that instruction set; otherwise ISA-L chooses the best one. */
 #include <isa-l.h>
 
 #include "peer.h"
@@ -19,7 +19,7 @@ static void decode(void) { encode_data(p.bytes, p.k, p.m, decode_tables, sources
 
 static void raid6(void) { pq_gen(p.k + 2, p.bytes, pq); }
 
-/* The first m data shards are lost; the other data and all parity make them. */
+/* Prepares the tables that compute the first m data shards from the other data shards and all parity. */
 static void plan_decode(void) {
     unsigned char rows[MAX * MAX], inverse[MAX * MAX];
     for (int i = 0; i < p.k; i++) {
@@ -30,7 +30,7 @@ static void plan_decode(void) {
     ec_init_tables(p.k, p.m, inverse, decode_tables);
 }
 
-/* Leaves where the processor lacks what the variant asks for. */
+/* Selects the function that the variant names. Exits with 3 if the processor lacks its instructions. */
 static void choose(const char *variant) {
     if (!strcmp(variant, "avx2")) {
         if (!__builtin_cpu_supports("avx2")) exit(3);

@@ -1,4 +1,5 @@
-/* Jerasure: the technique that the variant names, with its default schedules and packets of 2 KiB. */
+/* Measures the technique of Jerasure that the variant names (cauchy_good by default), with its default schedules and
+ * packets of 2 KiB. */
 #include <jerasure.h>
 #include <jerasure/cauchy.h>
 #include <jerasure/liberation.h>
@@ -44,7 +45,7 @@ int main(int argc, char **argv) {
         bits = jerasure_matrix_to_bitmatrix(p.k, p.m, w, matrix);
     }
     if (bits) schedule = jerasure_smart_bitmatrix_to_schedule(p.k, p.m, w, bits);
-    /* Jerasure wants whole strips; what is left over is left out, and not counted. */
+    /* Jerasure needs whole strips, so shards are shortened to whole strips, and only those bytes are counted. */
     if (bits) p.bytes = p.bytes / ((size_t)w * PACKET) * ((size_t)w * PACKET);
     if (!p.bytes) exit(3);
     int lost = p.m < p.k ? p.m : p.k;

@@ -1,11 +1,15 @@
-/* What the C peers share: shards in memory and the protocol with run.py.
+/* Shards in memory and the protocol with run.py, for all C peers.
  *
- * A peer is started with K M SHARD_BYTES OP ALIGN (OP encode or decode, ALIGN staggered or page) and perhaps a
- * detail. It makes shards, prints "bytes N" (their length, if it needs another one), checks that decoding what it
- * encoded gives the data back, and prints "parity H" (a checksum of its parity, so that run.py can compare codes that
- * are to have the same bytes) and "ready". Then each line "sample N" makes it run the operation N times and print the
- * time of all N in nanoseconds. Unless N is 1, one run before them is not timed, because other peers have had
- * the caches since its last sample. */
+ * A peer is started with the arguments K M SHARD_BYTES OP ALIGN and perhaps DETAIL. OP is encode or decode, ALIGN is
+ * staggered or page. The peer
+ *
+ *   1. makes shards, and prints "bytes N" if it needs shards of another length, N,
+ *   2. encodes, checks that decoding gives the data back, and prints "parity H", a checksum of its parity, which run.py
+ *      compares among codes that should have the same bytes,
+ *   3. prints "ready".
+ *
+ * From then on each line "sample N" makes it run the operation N times, and print the nanoseconds of all N together. If
+ * N is greater than 1, an untimed run comes first, because other peers have used the caches since the last sample. */
 #ifndef PEER_H
 #define PEER_H
 #include <stdint.h>
@@ -41,7 +45,7 @@ static struct peer peer_start(char **argv) {
     return p;
 }
 
-/* FNV-1a over all parity. */
+/* Returns the FNV-1a hash of all parity. */
 static uint64_t peer_parity(const struct peer *p) {
     uint64_t hash = 0xcbf29ce484222325u;
     for (int i = p->k; i < p->k + p->m; i++)
@@ -49,7 +53,7 @@ static uint64_t peer_parity(const struct peer *p) {
     return hash;
 }
 
-/* After encoding and losing the first m data shards, `decode` must bring them back. */
+/* Encodes, overwrites the first m data shards, and checks that `decode` restores them. Exits with 1 if it does not. */
 static void peer_check(struct peer *p, void (*encode)(void), void (*decode)(void)) {
     encode();
     unsigned char *copy[MAX];

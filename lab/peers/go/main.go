@@ -1,5 +1,5 @@
-// klauspost/reedsolomon on one goroutine, with the protocol of c/peer.h. The variant "avx2" keeps it
-// from using AVX-512 and GFNI.
+// Measures klauspost/reedsolomon on one goroutine, with the protocol of c/peer.h. The variant "avx2"
+// forbids it AVX-512 and GFNI.
 package main
 
 import (
@@ -30,7 +30,7 @@ func shard(index, length int, aligned bool) []byte {
 	return made
 }
 
-// parity is FNV-1a over all parity.
+// parity returns the FNV-1a hash of all parity.
 func parity(shards [][]byte) uint64 {
 	hash := uint64(0xcbf29ce484222325)
 	for _, shard := range shards {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, is_separator};
 
-use paritas_shards::{DecodeTarget, Inventory, Object, Preserve, ShardState, decode};
+use paritas_shards::{DecodeTarget, FileTarget, Inventory, Object, Preserve, ShardState, decode};
 use serde_json::json;
 
 use crate::args::Decode;
@@ -74,15 +74,15 @@ fn expect_free(path: &Path, force: bool) -> Result<(), Failure> {
 fn one(object: &Object, out: &Path, args: &Decode, output: &Output) -> Outcome {
     let target = match out.as_os_str() == "-" {
         true => DecodeTarget::Writer(Box::new(std::io::stdout())),
-        false => DecodeTarget::File {
-            path: out.to_owned(),
-            force: args.force,
-            sync: args.work.is_synced(),
-            preserve: preserve(args),
-        },
+        false => FileTarget::new(out)
+            .force(args.force)
+            .sync(args.work.is_synced())
+            .preserve(preserve(args))
+            .into(),
     };
     let progress = output.progress(object.length());
-    let report = decode(object, target, args.work.threads, &|bytes| progress.advance(bytes))?;
+    let threads = args.work.threads.most();
+    let report = decode(object, target, threads, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
     let unreadable = object.unreadable();
     let state = |shard: &usize| match unreadable.contains(shard) {

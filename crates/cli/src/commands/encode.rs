@@ -20,14 +20,14 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     let (spec, stages) = (code.spec().to_string(), code.stages());
     let options = paritas_tune::codec_options(code.spec());
     let Source { stream, length, attributes } = open(&args.file)?.peek()?;
-    let mut job = EncodeJob::new(code, name(args)?, directories(args)?);
-    job.length_hint = length;
-    job.packet = args.packet;
-    job.attributes = attributes;
-    job.force = args.force;
-    job.sync = args.work.is_synced();
-    job.threads = args.work.threads;
-    job.options = options;
+    let job = EncodeJob::new(code, name(args)?, directories(args)?)
+        .length_hint(length)
+        .packet(args.packet)
+        .attributes(attributes)
+        .force(args.force)
+        .sync(args.work.is_synced())
+        .threads(args.work.threads.most())
+        .options(options);
     let prepared = job.prepare().inspect_err(|_| warn_of_leftovers(&job, output))?;
     let expected = prepared.expectation();
     expected.and_then(|it| cost(&job, it)).iter().for_each(|note| output.warn(note));

@@ -14,21 +14,17 @@ use crate::output::{self, Output, counted, shown};
 /// Imports fragments, and reports.
 pub fn import(args: &Import, output: &Output) -> Outcome {
     exit::make_folder(&args.out)?;
-    let hints = Hints {
-        code: args.code.clone(),
-        length: args.length,
-        cell: args.foreign.cell,
-        packet: None,
-    };
+    let hints =
+        Hints::default().code(args.code.clone()).length(args.length).cell(args.foreign.cell);
     let mut made: Option<EncodeJob> = None;
     let job = |code: Code, name| {
         let name = args.name.clone().unwrap_or(name);
         let options = paritas_tune::codec_options(code.spec());
-        let mut job = EncodeJob::new(code, name, vec![args.out.clone()]);
-        job.options = options;
-        job.force = args.force;
-        job.sync = args.work.is_synced();
-        job.threads = args.work.threads;
+        let job = EncodeJob::new(code, name, vec![args.out.clone()])
+            .options(options)
+            .force(args.force)
+            .sync(args.work.is_synced())
+            .threads(args.work.threads.most());
         made.insert(job).clone()
     };
     let progress = output.progress(args.length);
@@ -63,14 +59,11 @@ pub fn export(args: &Export, output: &Output) -> Outcome {
     let inventory = shards::find(&args.paths, output)?;
     let object = shards::choose(&inventory, args.object.as_deref())?;
     exit::make_folder(&args.out)?;
-    let job = ExportJob {
-        format: args.foreign.format.into(),
-        directory: args.out.clone(),
-        hints: Hints { cell: args.foreign.cell, packet: args.packet, ..Hints::default() },
-        force: args.force,
-        sync: args.work.is_synced(),
-        threads: args.work.threads,
-    };
+    let job = ExportJob::new(args.foreign.format.into(), &args.out)
+        .hints(Hints::default().cell(args.foreign.cell).packet(args.packet))
+        .force(args.force)
+        .sync(args.work.is_synced())
+        .threads(args.work.threads.most());
     let progress = output.progress(object.length());
     let files = foreign::export(&job, object, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();

@@ -21,8 +21,10 @@ pub fn run(args: &Promote, output: &Output) -> Outcome {
 }
 
 fn one(object: &Object, args: &Promote, output: &Output) -> Result<(), Failure> {
-    let job =
-        PromoteJob { to: args.to.clone(), sync: args.work.is_synced(), threads: args.work.threads };
+    let job = PromoteJob::default()
+        .to(args.to.clone())
+        .sync(args.work.is_synced())
+        .threads(args.work.threads.most());
     let progress = output.progress(object.length());
     let report = promote(object, &job, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();

@@ -64,12 +64,11 @@ fn expect_there(path: &Path) -> Result<(), Failure> {
 }
 
 fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<State, Failure> {
-    let job = RepairJob {
-        to: args.to.clone(),
-        sync: args.work.is_synced(),
-        threads: args.work.threads,
-        fewest_reads: args.fewest_reads,
-    };
+    let job = RepairJob::default()
+        .to(args.to.clone())
+        .sync(args.work.is_synced())
+        .threads(args.work.threads.most())
+        .fewest_reads(args.fewest_reads);
     // Every byte is verified, and read again to write shards.
     let progress = output.progress(object.length().map(|length| 2 * length));
     let mut report = repair(object, &job, &|bytes| progress.advance(bytes))?;
@@ -139,8 +138,8 @@ impl Tidied {
         }
         if args.rebalance {
             let advance = |bytes| progress.advance(bytes);
-            let to = args.to.as_deref();
-            self.balanced = Some(rebalance(object, to, args.work.threads, &advance)?);
+            let (to, threads) = (args.to.as_deref(), args.work.threads.most());
+            self.balanced = Some(rebalance(object, to, threads, &advance)?);
         }
         Ok(())
     }

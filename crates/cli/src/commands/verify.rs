@@ -18,7 +18,7 @@ pub fn run(args: &Verify, output: &Output) -> Outcome {
 fn one(object: &Object, label: &str, args: &Verify, output: &Output) -> Result<State, Failure> {
     let progress = output.progress(object.length());
     let verify = if args.deep { verify_deep } else { verify };
-    let report = verify(object, args.threads, &|bytes| progress.advance(bytes))?;
+    let report = verify(object, args.threads.most(), &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
     let state = state(report.status);
     if args.search.reports(state) {

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ fn put(folder: &Path, name: impl AsRef<OsStr>, content: &[u8]) -> String {
     fs::create_dir_all(folder).unwrap();
     let code = Code::new(&"1+1".parse().unwrap()).unwrap();
     let mut job = EncodeJob::new(code, name.as_ref(), vec![folder.to_owned()]);
-    (job.sync, job.threads) = (false, 1);
+    (job.sync, job.threads) = (false, NonZeroUsize::new(1));
     encode(&job, content, &|_| {}).unwrap().object.to_string()
 }
 

@@ -22,6 +22,7 @@ mod zfec;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::IoSlice;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use paritas::{Code, Codec, CodecOptions, Spec};
@@ -32,6 +33,7 @@ use crate::foreign::fragments::{Fragment, Fragments};
 use crate::foreign::layout::Layout;
 use crate::foreign::spread::Spread;
 use crate::place::{NewFile, Pending, Replace, commit};
+use crate::setters::setters;
 use crate::shown::shown;
 use crate::system::allow_open_files;
 use crate::{DecodeTarget, EncodeJob, EncodeReport, Object, Progress, decode, encode};
@@ -63,8 +65,9 @@ impl Format {
     }
 }
 
-/// Facts that fragments do not tell.
+/// Facts that fragments do not tell: none, or those that setters of the same names give.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Hints {
     /// The code.
     pub code: Option<Spec>,
@@ -75,6 +78,17 @@ pub struct Hints {
     /// Number of bytes of a packet. Without it, exporting takes that of the object.
     pub packet: Option<usize>,
 }
+
+setters! { Hints {
+    /// States the code.
+    code: impl Into<Option<Spec>>,
+    /// States the number of bytes of the file.
+    length: impl Into<Option<u64>>,
+    /// States the number of bytes of a cell.
+    cell: impl Into<Option<u64>>,
+    /// States the number of bytes of a packet.
+    packet: impl Into<Option<usize>>,
+} }
 
 impl Hints {
     fn required_code(&self) -> Result<Code> {
@@ -198,8 +212,9 @@ fn regular_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The settings of an export.
+/// The settings of an export: those of [`ExportJob::new`], changed by setters of the same names.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ExportJob {
     /// The format.
     pub format: Format,
@@ -211,9 +226,34 @@ pub struct ExportJob {
     pub force: bool,
     /// Whether everything is synced to the disk before the files get their names.
     pub sync: bool,
-    /// Number of threads; 0 means as many as the machine runs at once.
-    pub threads: usize,
+    /// Largest number of threads; by default as many as the machine runs at once.
+    pub threads: Option<NonZeroUsize>,
 }
+
+impl ExportJob {
+    /// Creates a job with the usual settings: files are synced, and existing ones stay.
+    pub fn new(format: Format, directory: impl Into<PathBuf>) -> Self {
+        Self {
+            format,
+            directory: directory.into(),
+            hints: Hints::default(),
+            force: false,
+            sync: true,
+            threads: None,
+        }
+    }
+}
+
+setters! { ExportJob {
+    /// States facts that the format leaves open.
+    hints: Hints,
+    /// Replaces existing files of the same names, or refuses to.
+    force: bool,
+    /// Turns syncing on or off.
+    sync: bool,
+    /// Uses at most `threads` threads.
+    threads: impl Into<Option<NonZeroUsize>>,
+} }
 
 /// Decodes an object into fragments of another tool, and returns their files. These give no more
 /// access than the file that was encoded. On an error, everything is as it was before.
@@ -231,8 +271,7 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     let length = object.length().ok_or_else(|| {
         Error::too_few(format!("{}: no readable shard states the object's length", shown(name)))
     })?;
-    let packet = Some(job.hints.packet.unwrap_or(object.packet()));
-    let hints = Hints { packet, ..job.hints.clone() };
+    let hints = job.hints.clone().packet(job.hints.packet.unwrap_or(object.packet()));
     let plan = job.format.foreign().plan(object.code(), name, length, &hints)?;
     let paths = |files: &[(String, Vec<u8>)]| -> Vec<PathBuf> {
         files.iter().map(|(name, _)| job.directory.join(name)).collect()

@@ -4,14 +4,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use paritas::Code;
 use paritas_shards::{
-    DecodeReport, DecodeTarget, EncodeJob, EncodeReport, Error, ErrorKind, Inventory, Object,
-    ObjectId, Preserve, RepairJob, RepairReport, Result, VerifyReport, decode, encode, repair,
-    scan, verify,
+    DecodeReport, DecodeTarget, EncodeJob, EncodeReport, Error, ErrorKind, FileTarget, Inventory,
+    Object, ObjectId, RepairJob, RepairReport, Result, VerifyReport, decode, encode, repair, scan,
+    verify,
 };
 
 /// Returns bytes with a prime period, so that no two blocks are alike.
@@ -26,14 +27,12 @@ pub fn code(spec: &str) -> Code {
 /// Returns a job with small packets and blocks of one stripe, so that small objects have several
 /// blocks.
 pub fn small_job(spec: &str, directory: &Path) -> EncodeJob {
-    EncodeJob {
-        packet: Some(8),
-        block_bytes: 1,
-        object: Some(ObjectId::new(*b"0123456789abcdef")),
-        sync: false,
-        threads: 2,
-        ..EncodeJob::new(code(spec), "object", vec![directory.to_owned()])
-    }
+    EncodeJob::new(code(spec), "object", vec![directory.to_owned()])
+        .packet(8)
+        .block_bytes(1)
+        .object(ObjectId::new(*b"0123456789abcdef"))
+        .sync(false)
+        .threads(NonZeroUsize::new(2))
 }
 
 pub fn put(job: &EncodeJob, bytes: &[u8]) -> EncodeReport {
@@ -73,24 +72,24 @@ impl Write for Memory {
 /// Decodes into memory.
 pub fn get(object: &Object) -> Result<(Vec<u8>, DecodeReport)> {
     let memory = Memory::default();
-    let report = decode(object, DecodeTarget::Writer(Box::new(memory.clone())), 2, &|_| {})?;
+    let target = DecodeTarget::Writer(Box::new(memory.clone()));
+    let report = decode(object, target, NonZeroUsize::new(2), &|_| {})?;
     let bytes = memory.0.lock().unwrap().clone();
     Ok((bytes, report))
 }
 
 /// Decodes into a file.
 pub fn get_file(object: &Object, path: &Path, force: bool) -> Result<DecodeReport> {
-    let preserve = Preserve::default();
-    let target = DecodeTarget::File { path: path.to_owned(), force, sync: false, preserve };
-    decode(object, target, 2, &|_| {})
+    let target = FileTarget::new(path).force(force).sync(false);
+    decode(object, target, NonZeroUsize::new(2), &|_| {})
 }
 
 pub fn check(object: &Object) -> VerifyReport {
-    verify(object, 2, &|_| {}).unwrap()
+    verify(object, NonZeroUsize::new(2), &|_| {}).unwrap()
 }
 
 pub fn mend(object: &Object) -> Result<RepairReport> {
-    repair(object, &RepairJob { to: None, sync: false, threads: 2, fewest_reads: false }, &|_| {})
+    repair(object, &RepairJob::default().sync(false).threads(NonZeroUsize::new(2)), &|_| {})
 }
 
 pub fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> ErrorKind {
@@ -159,7 +158,9 @@ pub fn disks(count: usize) -> (tempfile::TempDir, Vec<PathBuf>) {
 
 /// Returns a job that spreads shards over disks.
 pub fn job_to(spec: &str, disks: &[PathBuf]) -> EncodeJob {
-    EncodeJob { directories: disks.to_vec(), ..small_job(spec, &disks[0]) }
+    let mut job = small_job(spec, &disks[0]);
+    job.directories = disks.to_vec();
+    job
 }
 
 /// Returns the first object found on disks.

@@ -7,12 +7,13 @@
 
 use std::fs;
 use std::io::{BufReader, Read, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use paritas::{Code, Codec, CodecOptions};
 use paritas_shards::foreign::{ExportJob, Format, Hints, export, import};
-use paritas_shards::{DecodeTarget, EncodeJob, Error, ErrorKind, Preserve, decode, encode, scan};
+use paritas_shards::{EncodeJob, Error, ErrorKind, FileTarget, decode, encode, scan};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -123,10 +124,8 @@ impl Shape {
                 fs::copy(entry.path(), kept.path().join(entry.file_name())).unwrap();
             }
         }
-        let job = |code: Code, name| EncodeJob {
-            sync: false,
-            ..EncodeJob::new(code, name, vec![to.path().to_owned()])
-        };
+        let job =
+            |code: Code, name| EncodeJob::new(code, name, vec![to.path().to_owned()]).sync(false);
         let paths = [kept.path().to_owned()];
         import(Format::Jerasure, &paths, &Hints::default(), job, &|_| {})?;
         Ok(to)
@@ -138,13 +137,8 @@ impl Shape {
             let shards = self.import(from, &lost).unwrap();
             let inventory = scan(&[shards.path().to_owned()]);
             let path = shards.path().join("decoded");
-            let target = DecodeTarget::File {
-                path: path.clone(),
-                force: false,
-                sync: false,
-                preserve: Preserve::Usual,
-            };
-            decode(&inventory.objects[0], target, 1, &|_| {}).unwrap();
+            let target = FileTarget::new(&path).sync(false);
+            decode(&inventory.objects[0], target, NonZeroUsize::new(1), &|_| {}).unwrap();
             assert!(fs::read(path).unwrap() == content, "{self:?}, {lost:?} lost");
         }
     }
@@ -164,14 +158,10 @@ impl Shape {
 }
 
 fn job(to: &Path, packet: Option<usize>) -> ExportJob {
-    ExportJob {
-        format: Format::Jerasure,
-        directory: to.to_owned(),
-        hints: Hints { packet, ..Hints::default() },
-        force: false,
-        sync: false,
-        threads: 1,
-    }
+    ExportJob::new(Format::Jerasure, to)
+        .hints(Hints::default().packet(packet))
+        .sync(false)
+        .threads(NonZeroUsize::new(1))
 }
 
 /// Returns byte i of data shard j of `vectors/jerasure.json`, or of a file if j is 0.

@@ -1,5 +1,5 @@
-/* ISA-L's ec_encode_data with gf_gen_cauchy1_matrix (family isal-cauchy) or gf_gen_rs_matrix (isal-rs),
- * and pq_gen (raid6), which decodes as isal-rs. */
+/* Serves ISA-L: ec_encode_data with gf_gen_cauchy1_matrix (family isal-cauchy) or gf_gen_rs_matrix (isal-rs), and pq_gen
+ * (raid6). raid6 is decoded with the matrix of isal-rs. */
 #include <isa-l.h>
 
 #include "serve.h"
@@ -7,7 +7,7 @@
 static unsigned char matrix[MAX * MAX], rows[MAX * MAX], inverse[MAX * MAX], coefficients[MAX * MAX];
 static unsigned char tables[32 * MAX * MAX], *sources[MAX], *targets[MAX];
 
-/* Rows over the first k shards that are left, which give the lost ones. */
+/* Computes the lost shards from the first k shards that are left. */
 static void decode(struct request *r) {
     char lost[MAX] = {0};
     for (int i = 0; i < r->lost; i++) lost[r->erasures[i]] = 1;
@@ -35,7 +35,7 @@ int main(void) {
         else gf_gen_rs_matrix(matrix, r.k + r.m, r.k);
         if (!r.encodes) {
             decode(&r);
-        } else if (!strcmp(r.family, "raid6") && r.k > 1) { /* pq_gen takes two sources and more */
+        } else if (!strcmp(r.family, "raid6") && r.k > 1) { /* pq_gen needs two sources or more */
             if (pq_gen(r.k + 2, (int)r.length, (void **)r.shards)) refuse("pq_gen fails");
         } else {
             ec_init_tables(r.k, r.m, matrix + r.k * r.k, tables);

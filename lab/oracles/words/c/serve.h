@@ -3,8 +3,8 @@
  *     encode FAMILY K M W LENGTH              and k shards  ->  m shards
  *     decode FAMILY K M W LENGTH I,J,…        and k + m shards, the lost ones zero  ->  k + m shards
  *
- * A request is a line; shards are LENGTH bytes each, one after the other. The number of lost shards is
- * at most m. What an oracle cannot do ends it with a message. */
+ * A request is a line, followed by shards of LENGTH bytes each, one after the other. I,J,… are the numbers of the lost
+ * shards, at most m. A request that the oracle cannot answer ends it with a message and exit code 1. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +30,13 @@ static void read_erasures(struct request *r, char *list) {
     r->erasures[r->lost] = -1;
 }
 
-/* Whether there is another request. Shards are aligned as the most exacting library wants them. */
+/* Reads a request; returns 0 if there is none. Shards are aligned to 64 bytes, which is enough for all libraries. */
 static int next_request(struct request *r) {
     char line[4096], verb[16], list[4096] = "";
     if (!fgets(line, sizeof line, stdin)) return 0;
     if (sscanf(line, "%15s %31s %d %d %d %zu %4095s", verb, r->family, &r->k, &r->m, &r->w, &r->length, list) < 6)
-        refuse("a request is VERB FAMILY K M W LENGTH");
-    if (r->k < 1 || r->m < 1 || r->k + r->m > MAX) refuse("k + m is from 2 to 256");
+        refuse("a request must be VERB FAMILY K M W LENGTH");
+    if (r->k < 1 || r->m < 1 || r->k + r->m > MAX) refuse("k + m must be from 2 to 256");
     r->encodes = !strcmp(verb, "encode");
     read_erasures(r, list);
     int given = r->encodes ? r->k : r->k + r->m;

@@ -1,5 +1,5 @@
-// klauspost/reedsolomon without options, with the protocol of c/serve.h; or, with the arguments
-// `split FILE OUT K M`, what its simple encoder makes of a file: OUT.0, OUT.1, ….
+// Serves klauspost/reedsolomon without options, with the protocol of c/serve.h. With the arguments
+// `split FILE OUT K M`, writes instead what its simple encoder makes of FILE: OUT.0, OUT.1, ….
 package main
 
 import (

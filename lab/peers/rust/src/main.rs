@@ -1,6 +1,7 @@
-//! Paritas and the Rust peers, with the protocol of c/peer.h. The variant names the library and, for
-//! Paritas, the code and kernel: `paritas@CODE@KERNEL` (an empty CODE is K+M), `simd`, `erasure`.
-//! Shards of Paritas are whole strips, as many as come nearest to the length asked for.
+//! Measures Paritas and the Rust peers, with the protocol of c/peer.h. The variant names the
+//! library: `simd`, `erasure`, or `paritas@CODE@KERNEL` (an empty CODE means K+M). The length of
+//! shards is rounded to a multiple of what the library needs: whole strips for Paritas, 64 bytes
+//! for `simd`.
 
 use std::io::{BufRead, Write};
 use std::time::Instant;
@@ -41,12 +42,14 @@ impl AsMut<[u8]> for Shard {
     }
 }
 
-/// One run of what is measured. What a caller can keep from one call to the next is made before.
+/// A function that runs the measured operation once. Whatever a caller can reuse for several calls
+/// has been made before.
 type Operation<'a> = Box<dyn FnMut() + 'a>;
 
 trait Peer {
+    /// Returns the operation that computes the parity of `shards`.
     fn encoding<'a>(&'a self, shards: &'a mut [Shard]) -> Operation<'a>;
-    /// Brings back the first `lost` shards.
+    /// Returns the operation that restores the first `lost` shards.
     fn decoding<'a>(&'a self, shards: &'a mut [Shard], lost: usize) -> Operation<'a>;
 }
 
@@ -55,7 +58,8 @@ struct Paritas {
     k: usize,
 }
 
-/// What an embedder does for each stripe: the only place that says how Paritas is called to encode.
+/// Returns the call that an embedder makes for each stripe. No other function calls Paritas to
+/// encode.
 fn encoding<'a>(
     codec: &'a Codec,
     data: Vec<&'a [u8]>,
@@ -120,7 +124,8 @@ impl Peer for Simd {
     }
 }
 
-/// The library that a variant names, and the bytes that a shard is to be a multiple of.
+/// Returns the library that `variant` names, and the number of bytes that divides the length of its
+/// shards.
 fn peer(variant: &str, k: usize, m: usize) -> (Box<dyn Peer>, usize) {
     let mut parts = variant.split('@');
     match parts.next() {
@@ -138,14 +143,14 @@ fn peer(variant: &str, k: usize, m: usize) -> (Box<dyn Peer>, usize) {
     }
 }
 
-/// FNV-1a over all parity.
+/// Returns the FNV-1a hash of all parity.
 fn checksum(parity: &[Shard]) -> u64 {
     let bytes = parity.iter().flat_map(|shard| shard.as_ref());
     let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     bytes.fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// Encodes, and checks that the first `lost` shards come back.
+/// Encodes, overwrites the first `lost` shards, and checks that decoding restores them.
 fn check(peer: &dyn Peer, shards: &mut [Shard], lost: usize) {
     peer.encoding(shards)();
     let kept: Vec<Vec<u8>> = shards[..lost].iter().map(|shard| shard.as_ref().to_vec()).collect();
