@@ -34,8 +34,8 @@ pub(crate) struct Sent {
 /// written.
 ///
 /// # Errors
-/// If the source cannot be read, or if fewer than `needed` writers are left. Then nothing appears
-/// on any node.
+/// If the source cannot be read, or if fewer than `needed` parts could be written. Then nothing
+/// appears on any node. (Making them appear can still fail for some; [`Sent::parts`] tells.)
 pub(crate) async fn send(
     layout: &Layout,
     source: impl Read + Send + 'static,
@@ -64,28 +64,35 @@ pub(crate) async fn send(
     let coded = tokio::task::spawn_blocking(move || coder.run(source, threads, &pool));
     let coded = coded.await.map_err(|error| Error::internal("encoding", error))?;
     // The coder has dropped its ends of the lines: uploads without an end give up.
-    let parts = join_all(uploads).await.into_iter();
-    let parts = parts.map(|part| part.unwrap_or_else(|e| Err(Error::internal("uploading", e))));
-    let parts: Vec<Result<()>> = parts.collect();
-    let (length, digest) = coded.map_err(|error| first_cause(error, &parts))?;
-    Ok(Sent { length, digest, parts })
+    let written = join_all(uploads).await.into_iter();
+    let written = written.map(|part| part.unwrap_or_else(|e| Err(Error::internal("uploading", e))));
+    let written: Vec<Result<Box<dyn Writer>>> = written.collect();
+    let enough = written.iter().flatten().count() >= needed;
+    match coded {
+        Ok((length, digest)) if enough => {
+            let parts = join_all(written.into_iter().map(finish)).await;
+            Ok(Sent { length, digest, parts })
+        }
+        coded => {
+            let error = coded.map_or_else(|error| error, |_| too_few(needed, &written));
+            join_all(written.into_iter().flatten().map(|writer| writer.abort())).await;
+            Err(error)
+        }
+    }
 }
 
-/// Returns the error of an upload if encoding was only stopped because uploads failed.
-fn first_cause(error: Error, parts: &[Result<()>]) -> Error {
-    let is_own = |error: &&Error| error.kind() != ErrorKind::Cancelled;
-    let failed: Vec<String> = parts
-        .iter()
-        .filter_map(|part| part.as_ref().err())
-        .filter(is_own)
-        .map(Error::to_string)
-        .collect();
-    match error.kind() {
-        ErrorKind::TooFewNodes if !failed.is_empty() => {
-            Error::new(ErrorKind::TooFewNodes, format!("{error}: {}", failed.join("; ")))
-        }
-        _ => error,
-    }
+/// Makes a part appear that has been written.
+async fn finish(written: Result<Box<dyn Writer>>) -> Result<()> {
+    written?.finish().await
+}
+
+/// Returns the error for too few parts that could be written, with the reasons of the others.
+fn too_few(needed: usize, written: &[Result<Box<dyn Writer>>]) -> Error {
+    let failed = written.iter().filter_map(|part| part.as_ref().err());
+    let failed = failed.filter(|error| error.kind() != ErrorKind::Cancelled);
+    let reasons: Vec<String> = failed.map(Error::to_string).collect();
+    let error = Error::too_few_nodes(needed, written.iter().flatten().count());
+    Error::new(error.kind(), format!("{error}: {}", reasons.join("; ")))
 }
 
 /// What a line to an upload carries.
@@ -121,11 +128,14 @@ impl Coder {
             Ok(())
         };
         let coded = encode_segments(source, parts, threads, || pool.take(&self.layout), done);
-        let alive = self.alive.load(Ordering::Relaxed);
-        if alive < self.needed {
-            return Err(Error::too_few_nodes(self.needed, alive));
-        }
-        let (length, digest) = coded?;
+        let (length, digest) = match coded {
+            Ok(coded) => coded,
+            // Stopped by failed uploads, which tell why.
+            Err(error) if error.kind() == paritas_shards::ErrorKind::Cancelled => {
+                return Ok((0, Digest::new([0; 32])));
+            }
+            Err(error) => return Err(error.into()),
+        };
         for line in self.lines.iter().flatten() {
             let _ = line.send(Item::End { length, digest });
         }
@@ -200,15 +210,16 @@ struct Upload {
 }
 
 impl Upload {
+    /// Returns the writer once everything is written and only has to appear.
     async fn run(
         self,
         writer: Option<Box<dyn Writer>>,
         blocks: UnboundedReceiver<Item>,
-    ) -> Result<()> {
+    ) -> Result<Box<dyn Writer>> {
         let missing = || Error::new(ErrorKind::Cancelled, "no node takes this part");
         let mut writer = writer.ok_or_else(missing)?;
         match self.write(&mut *writer, blocks).await {
-            Ok(()) => writer.finish().await,
+            Ok(()) => Ok(writer),
             Err(error) => {
                 writer.abort().await;
                 Err(error)
