@@ -2,8 +2,8 @@
 //!
 //! | path | file |
 //! | --- | --- |
-//! | `objects/<2 hex>/<id>/<base name>.<i>of<n>.paritas` | a part of an object, named as [`paritas_shards`] names it |
-//! | `manifests/<escaped name>/@<generation>-<id>-<length>.<kind>` | a version of what a name means |
+//! | `objects/<2 hex>/<id>/<escaped base name>.<i>of<n>.paritas` | a part of an object, otherwise named as [`paritas_shards`] names it |
+//! | `manifests/<escaped name>@/<generation>-<id>-<length>.<kind>` | a version of what a name means |
 //! | `running/<id>` | the heartbeat of the process that writes an object |
 //! | `owed/<id>` | a hint: some of the object is not where it belongs |
 //! | `backlog/<id>` | a hint: the object waits for its next stage |
@@ -13,9 +13,10 @@
 //! 16 hexadecimal digits, so that listings sort by it; the length in bytes is hexadecimal.
 //!
 //! A name is escaped for every node alike: bytes other than ASCII letters, digits, `.`, `_`, `-` and
-//! `/` become `%XX`, and so do a `.` at either end of a component. So no component begins with `@`,
-//! which marks manifests, or with the `.` of temporary files. A file in these folders whose path
-//! does not read as one of the table's, to the letter, belongs to somebody else.
+//! `/` become `%XX`, and so do a `.` at either end of a component. So no component contains the `@`
+//! that ends the folder of a name's manifests, or begins with the `.` of temporary files, and a name
+//! can be the folder of others. A file in these folders whose path does not read as one of the
+//! table's, to the letter, belongs to somebody else.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -102,13 +103,13 @@ impl ObjectName {
 
     /// Returns the folder of the name's manifests, with the separator.
     pub fn folder(&self) -> String {
-        format!("{MANIFESTS}{}/", self.escaped())
+        format!("{MANIFESTS}{}@/", self.escaped())
     }
 
     /// Returns the path of a version's manifest.
     pub fn manifest(&self, listed: &Listed) -> String {
         let Listed { version: Version { generation, object }, kind, length } = listed;
-        format!("{}@{generation:016x}-{object}-{length:x}.{kind}", self.folder())
+        format!("{}{generation:016x}-{object}-{length:x}.{kind}", self.folder())
     }
 }
 
@@ -198,14 +199,21 @@ fn hex(digits: &str) -> Option<u64> {
 
 /// Reads the path of a manifest. Returns `None` if it is no manifest's.
 pub fn parse_manifest(path: &str) -> Option<(ObjectName, Listed)> {
-    let (escaped, file) = path.strip_prefix(MANIFESTS)?.rsplit_once('/')?;
+    let (escaped, file) = path.strip_prefix(MANIFESTS)?.rsplit_once("@/")?;
     let name = ObjectName::from_escaped(escaped)?;
-    let (numbers, kind) = file.strip_prefix('@')?.split_once('.')?;
+    let (numbers, kind) = file.split_once('.')?;
     let [generation, object, length] = numbers.split('-').collect::<Vec<_>>().try_into().ok()?;
     let kind = [Kind::Put, Kind::Removed].into_iter().find(|known| known.as_str() == kind)?;
     let version = Version { generation: hex(generation)?, object: object.parse().ok()? };
     let listed = Listed { version, kind, length: hex(length)? };
     (name.manifest(&listed) == path).then_some((name, listed))
+}
+
+/// Returns the path of a part's file, given the name that [`paritas_shards`] gives it: the object's
+/// base name, with a suffix.
+pub fn part(object: ObjectId, base: &str, file: &str) -> Option<String> {
+    let suffix = file.strip_prefix(base)?;
+    Some(format!("{}{}{suffix}", object_folder(object), escaped_component(base)))
 }
 
 /// Returns the folder of an object's parts, with the separator.
@@ -296,7 +304,7 @@ mod tests {
     #[test]
     fn only_exact_paths_are_manifests() {
         let object = "000102030405060708090a0b0c0d0e0f";
-        let path = format!("manifests/a/b/@000000000000002a-{object}-1f.put");
+        let path = format!("manifests/a/b@/000000000000002a-{object}-1f.put");
         let (name, listed) = parse_manifest(&path).unwrap();
         assert_eq!((name.as_str(), listed.length, listed.kind), ("a/b", 31, Kind::Put));
         assert_eq!(listed.version.generation, 42);
@@ -305,13 +313,15 @@ mod tests {
             path.replace("1f", "1F"),
             path.replace("1f", "+1f"),
             path.replace(".put", ".tmp"),
-            path.replace("/@", "/.@"),
+            path.replace("@/", "@/."),
             path.replace("a/b", "a%2Fb"),
             path.replace("a/b", "%61/b"),
             path.replace("a/b", ""),
+            path.replace("b@", "b"),
+            path.replace("b@", "b@@"),
             path.replace("manifests", "Manifests"),
             path.replace("0f-", "0F-"),
-            path.replace("@00", "@"),
+            path.replace("@/00", "@/"),
         ] {
             assert_eq!(parse_manifest(&other), None, "{other}");
         }
