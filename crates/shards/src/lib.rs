@@ -79,6 +79,7 @@ pub use recognise::ShardFile;
 pub use repair::{RepairJob, RepairReport, RepairedShard, repair};
 pub use shown::{Shown, counted, shown};
 pub use sources::FileReport;
+pub use system::sync_directory;
 pub use verify::{
     DigestCheck, ShardReport, ShardState, Status, VerifyReport, WrongLane, verify, verify_deep,
 };

@@ -9,6 +9,7 @@
 //! Everything that decides whether data survive is in [`protocol`], as state machines without
 //! input and output, which a test explores exhaustively. [`node`] is the one door to storage.
 
+pub mod config;
 pub mod manifest;
 pub mod names;
 pub mod node;

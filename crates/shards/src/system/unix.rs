@@ -71,8 +71,12 @@ pub(crate) fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Makes the names in a directory last. Some network file systems cannot sync a directory.
-pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
+/// Makes the names in a directory durable. Does nothing on network file systems that cannot sync a
+/// directory.
+///
+/// # Errors
+/// If the directory cannot be opened or synced.
+pub fn sync_directory(directory: &Path) -> io::Result<()> {
     match File::open(directory).and_then(|opened| opened.sync_all()) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         done => done,

@@ -1,18 +1,56 @@
 //! Nodes: the places that store a volume's files, behind one trait.
 //!
 //! A node stores files under paths: names separated by `/`, in UTF-8, relative to the node's root,
-//! without `.`, `..`, empty names, or control characters. A file appears whole or not at all. A node
-//! need not have folders: a path is one key.
+//! without `.`, `..`, empty names, or control characters, and without white space at either end of
+//! the path ([`check_path`]). A file appears whole or not at all. A node need not have folders: a
+//! path is one key. No path may be another path followed by `/` and more, because where there are
+//! folders, one name cannot be a file and a folder.
+//!
+//! [`open`] makes a node from its entry in the volume file. There are two kinds: a [`Folder`], and
+//! an [`Endpoint`] of a service. Whatever else a node does is a decorator over any node: limits
+//! ([`Limited`]), counters ([`Counted`]), slowness ([`Delayed`]), faults ([`Faulty`]).
+//! [`conformance`] checks what the trait promises, [`probe`] finds out what an endpoint can do.
+
+pub mod conformance;
+
+mod counted;
+mod delayed;
+mod endpoint;
+mod faulty;
+mod folder;
+mod limited;
+mod location;
+mod metered;
+mod open;
+mod probe;
+mod redact;
+mod service;
 
 use std::fmt;
 use std::ops::Range;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
-use crate::Result;
+use crate::{Error, Result};
+
+pub use counted::{Counted, Counters, Tally};
+pub use delayed::{Delay, Delayed};
+pub use endpoint::Endpoint;
+pub use faulty::{Fault, Faulty, Trigger};
+pub use folder::Folder;
+pub use limited::{Limit, Limited};
+pub use location::{KnownHosts, Location};
+pub use metered::{Call, Meter, Metered};
+pub use open::open;
+pub use probe::{Probe, probe};
+pub use redact::Secret;
+
+/// Name of the folder at a node's root in which files are until they are whole. No path begins with
+/// it, and no listing shows it.
+pub const STAGING: &str = ".paritas-new";
 
 /// A place that stores files.
 ///
@@ -46,7 +84,8 @@ pub trait Node: fmt::Debug + Send + Sync {
     /// Writes a small file at once. When this returns, the file is durable.
     ///
     /// # Errors
-    /// If the file exists and `mode` is [`Mode::Create`] ([`crate::ErrorKind::Exists`]), or if it
+    /// If the file exists and `mode` is [`Mode::Create`] ([`crate::ErrorKind::Exists`]; if the answer
+    /// to a request was lost and the request repeated, the existing file may be this one), or if it
     /// cannot be written. Then it has its old content, or, where the connection was lost, its old or
     /// new one.
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()>;
@@ -63,6 +102,65 @@ pub trait Node: fmt::Debug + Send + Sync {
     /// # Errors
     /// If it cannot be deleted.
     async fn delete(&self, path: &str) -> Result<()>;
+
+    /// Removes what writers that were killed have left behind, if nothing was written to it for
+    /// `age`. Returns the number of files removed.
+    ///
+    /// # Errors
+    /// If the node cannot be listed, or a file not be removed.
+    async fn sweep(&self, age: Duration) -> Result<u64> {
+        let _ = age;
+        Ok(0)
+    }
+}
+
+/// Checks that a path is one that every node can store.
+///
+/// # Errors
+/// If a name in it is empty, `.` or `..`, if it contains a control character, begins or ends with
+/// white space, or begins with [`STAGING`].
+pub fn check_path(path: &str) -> Result<()> {
+    let refused = |why: &str| Err(Error::parameters(format!("the path {path:?} {why}")));
+    if path.split('/').any(|name| matches!(name, "" | "." | "..")) {
+        return refused("contains an empty name, `.` or `..`");
+    }
+    if path.chars().any(char::is_control) {
+        return refused("contains a control character");
+    }
+    if path.trim() != path {
+        return refused("begins or ends with white space");
+    }
+    if path.split('/').next() == Some(STAGING) {
+        return refused("is inside the folder of unfinished files");
+    }
+    Ok(())
+}
+
+/// Checks a prefix of a listing: a path that ends in `/`, or nothing.
+fn check_prefix(prefix: &str) -> Result<()> {
+    match prefix.strip_suffix('/') {
+        Some(path) => check_path(path),
+        None if prefix.is_empty() => Ok(()),
+        None => Err(Error::parameters(format!("the prefix {prefix:?} does not end in `/`"))),
+    }
+}
+
+/// Checks that a range does not end before it begins; returns its length.
+fn range_length(path: &str, range: &Range<u64>) -> Result<u64> {
+    range.end.checked_sub(range.start).ok_or_else(|| {
+        Error::parameters(format!(
+            "the range {} to {} of {path} ends before it begins",
+            range.start, range.end
+        ))
+    })
+}
+
+/// Returns a new name in the folder of unfinished files.
+fn staging_path() -> Result<String> {
+    let number = getrandom::u64().map_err(|error| {
+        Error::new(crate::ErrorKind::Io, "cannot draw a random number").because(error)
+    })?;
+    Ok(format!("{STAGING}/{number:016x}"))
 }
 
 /// A file that is being written.
@@ -80,13 +178,14 @@ pub trait Writer: Send {
     /// If the node fails. Then there is no new file, or, where the connection was lost, a whole one.
     async fn finish(self: Box<Self>) -> Result<()>;
 
-    /// Gives up. Nothing appears, and what was sent is removed as far as the node answers.
+    /// Gives up. Nothing appears, and what was sent is removed as far as the node answers. A writer
+    /// that is dropped does the same later.
     async fn abort(self: Box<Self>);
 }
 
 /// What a node can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Abilities {
     /// Whether files can be written and deleted.
     pub write: bool,

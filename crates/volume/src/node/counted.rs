@@ -1,0 +1,70 @@
+//! Counting what goes to a node and comes from it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use super::{Call, Meter, Metered, Node};
+
+/// A node whose calls are counted.
+pub type Counted = Metered<Counters>;
+
+/// Counts calls by kind. Several nodes may share one.
+#[derive(Debug, Default)]
+pub struct Counters(Mutex<BTreeMap<Call, Tally>>);
+
+/// How often something was called, and how many bytes went or came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Number of calls.
+    pub calls: u64,
+    /// Number of bytes of files. Names and what protocols add are not counted.
+    pub bytes: u64,
+}
+
+impl Metered<Counters> {
+    /// Counts the calls of a node with counters of its own.
+    pub fn of(inner: Arc<dyn Node>) -> Self {
+        Self::new(inner, Arc::default())
+    }
+}
+
+impl Counters {
+    /// Returns what was counted of one kind of call.
+    pub fn of(&self, call: Call) -> Tally {
+        self.lock().get(&call).copied().unwrap_or_default()
+    }
+
+    /// Returns the number of bytes that were read.
+    pub fn bytes_read(&self) -> u64 {
+        self.of(Call::Read).bytes
+    }
+
+    /// Returns the number of bytes that were written.
+    pub fn bytes_written(&self) -> u64 {
+        self.of(Call::Write).bytes + self.of(Call::Piece).bytes
+    }
+
+    /// Sets all counts to zero and returns what they were.
+    pub fn take(&self) -> BTreeMap<Call, Tally> {
+        std::mem::take(&mut self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Call, Tally>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Meter for Counters {
+    type Guard = ();
+
+    async fn begin(&self, call: Call) {
+        self.lock().entry(call).or_default().calls += 1;
+    }
+
+    async fn carry(&self, call: Call, bytes: u64) {
+        self.lock().entry(call).or_default().bytes += bytes;
+    }
+}

@@ -1,0 +1,517 @@
+//! A node at a service: a bucket, a WebDAV server, an SSH server, a web server, or memory, by
+//! OpenDAL.
+//!
+//! Requests that can be repeated are, with a time limit for each attempt; a writer that failed is
+//! aborted, never continued. Where a service shows a file before it is whole (WebDAV, SFTP), it is
+//! written in the folder [`STAGING`] and renamed.
+//!
+//! What a service cannot do: WebDAV and SFTP have no condition under which a file is created only if
+//! there is none, so the node looks first; SFTP's server syncs files when it likes; a bucket keeps
+//! the parts of an upload whose program was killed, unseen, until a rule of the bucket removes them.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::future::{self, Future};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use opendal::layers::{RetryLayer, TimeoutLayer};
+use opendal::{Buffer, Metadata, Operator};
+
+use super::service::Service;
+use super::{
+    Abilities, Entry, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix, range_length,
+    staging_path,
+};
+use crate::{Error, ErrorKind, Result};
+
+/// Bytes that a bucket's writer sends at a time. A bucket takes 10,000 parts, so 80 GiB.
+const PART: usize = 8 << 20;
+
+/// Bytes a second below which a node is as good as dead: what is sent may take the time limit and
+/// the time that this rate needs.
+const SLOWEST: u64 = 128 << 10;
+
+/// Bytes of an error's text that are shown.
+const ERROR_BYTES: usize = 400;
+
+/// How long a node is waited for, and how often it is asked again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    pub timeout: Duration,
+    pub retries: usize,
+}
+
+/// A node at a service.
+#[derive(Clone)]
+pub struct Endpoint {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    name: String,
+    service: Service,
+    /// Asks again where an attempt fails or takes too long.
+    steady: Operator,
+    patience: Patience,
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("name", &self.inner.name).finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// Creates a node at a service.
+    pub(super) fn new(name: impl Into<String>, service: Service, patience: Patience) -> Self {
+        let part = Duration::from_secs(PART as u64 / SLOWEST);
+        let timeout = TimeoutLayer::new()
+            .with_timeout(patience.timeout)
+            .with_io_timeout(patience.timeout + part);
+        let retry = RetryLayer::new().with_max_times(patience.retries).with_jitter();
+        let steady = service.operator.clone().layer(timeout).layer(retry);
+        Self { inner: Arc::new(Inner { name: name.into(), service, steady, patience }) }
+    }
+
+    /// Creates a node in the memory of this process, which is gone with it.
+    ///
+    /// # Errors
+    /// Never, unless OpenDAL changes.
+    pub fn memory(name: impl Into<String>) -> Result<Self> {
+        let service = Service::at(&super::Location::Memory, &Default::default())?;
+        Ok(Self::new(name, service, Patience { timeout: Duration::from_secs(1), retries: 0 }))
+    }
+}
+
+#[async_trait]
+impl Node for Endpoint {
+    fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    fn abilities(&self) -> Abilities {
+        let service = &self.inner.service;
+        let ranges = service.abilities.ranges && service.ranges.load(Ordering::Relaxed);
+        Abilities { ranges, ..service.abilities }
+    }
+
+    async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
+        self.inner.check(path)?;
+        match range {
+            None => self.inner.read_all(path).await,
+            Some(range) if range_length(path, &range)? == 0 => self.read_nothing(path, range).await,
+            Some(range) if self.abilities().ranges => match self.inner.read(path, &range).await {
+                Err(_) if !self.abilities().ranges => self.inner.read_and_cut(path, &range).await,
+                result => result,
+            },
+            Some(range) => self.inner.read_and_cut(path, &range).await,
+        }
+    }
+
+    async fn stat(&self, path: &str) -> Result<Option<Stat>> {
+        self.inner.check(path)?;
+        self.inner.stat(path).await
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
+        stream::once(self.inner.list(prefix)).try_flatten().boxed()
+    }
+
+    async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
+        self.inner.check(path)?;
+        let inner = &self.inner;
+        if mode == Mode::Create && inner.service.abilities.create {
+            return inner.create(path, content).await;
+        }
+        if mode == Mode::Create && inner.stat(path).await?.is_some() {
+            return Err(inner.exists(path));
+        }
+        if !inner.service.staged {
+            let written = inner.steady.write(path, content).await;
+            return written.map(drop).map_err(|error| inner.error("write", path, error));
+        }
+        let mut attempt = 0;
+        loop {
+            match self.write_staged(path, content.clone()).await {
+                Err(error) if attempt < inner.patience.retries && error.kind() == ErrorKind::Io => {
+                    attempt += 1;
+                    tokio::time::sleep(Duration::from_millis(100) * (1 << attempt.min(6))).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    async fn writer(&self, path: &str) -> Result<Box<dyn Writer>> {
+        self.inner.check(path)?;
+        Ok(Box::new(self.open_writer(path).await?))
+    }
+
+    async fn delete(&self, path: &str) -> Result<()> {
+        self.inner.check(path)?;
+        match self.inner.steady.delete(path).await {
+            Err(error) if error.kind() == opendal::ErrorKind::NotFound => Ok(()),
+            result => result.map_err(|error| self.inner.error("delete", path, error)),
+        }
+    }
+
+    async fn sweep(&self, age: Duration) -> Result<u64> {
+        if !self.inner.service.staged {
+            return Ok(0);
+        }
+        let prefix = format!("{STAGING}/");
+        let files: Vec<_> = self.inner.list_all(&prefix).await?.try_collect().await?;
+        let is_old = |entry: &Entry| {
+            let modified = entry.modified.unwrap_or(SystemTime::UNIX_EPOCH);
+            SystemTime::now().duration_since(modified).unwrap_or_default() >= age
+        };
+        let mut removed = 0;
+        for file in files.iter().filter(|file| is_old(file)) {
+            let deleted = self.inner.steady.delete(&file.path).await;
+            deleted.map_err(|error| self.inner.error("delete", &file.path, error))?;
+            removed += 1;
+        }
+        Ok(removed)
+    }
+}
+
+impl Endpoint {
+    /// Reads an empty range, for which there are no requests: it must still be inside the file.
+    async fn read_nothing(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
+        match self.inner.stat(path).await? {
+            Some(found) if range.end <= found.length => Ok(Bytes::new()),
+            Some(found) => Err(self.inner.too_short(path, found.length, &range)),
+            None => Err(self.inner.missing(path)),
+        }
+    }
+
+    async fn write_staged(&self, path: &str, content: Bytes) -> Result<()> {
+        let mut writer = Box::new(self.open_writer(path).await?);
+        match writer.write(vec![content]).await {
+            Ok(()) => writer.finish().await,
+            Err(error) => {
+                writer.abort().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn open_writer(&self, path: &str) -> Result<EndpointWriter> {
+        let service = &self.inner.service;
+        let stage = service.staged.then(staging_path).transpose()?;
+        let operator = if service.resends { &self.inner.steady } else { &service.operator };
+        let target = stage.as_deref().unwrap_or(path);
+        let mut opening = operator.writer_with(target);
+        if operator.info().capability().write_multi_max_size.is_some() {
+            opening = opening.chunk(PART);
+        }
+        let writer = opening.await.map_err(|error| self.inner.error("write", path, error))?;
+        Ok(EndpointWriter {
+            endpoint: self.clone(),
+            path: path.to_owned(),
+            stage,
+            kept: Vec::new(),
+            writer: Some(writer),
+            failed: false,
+        })
+    }
+}
+
+impl Inner {
+    fn check(&self, path: &str) -> Result<()> {
+        check_path(path).map_err(|error| error.at_node(&self.name))
+    }
+
+    fn missing(&self, path: &str) -> Error {
+        Error::new(ErrorKind::NotFound, format!("there is no file {path}")).at_node(&self.name)
+    }
+
+    fn exists(&self, path: &str) -> Error {
+        Error::new(ErrorKind::Exists, format!("{path} exists already")).at_node(&self.name)
+    }
+
+    fn too_short(&self, path: &str, length: u64, range: &Range<u64>) -> Error {
+        let (start, end) = (range.start, range.end);
+        let message =
+            format!("{path} has {length} bytes, so bytes {start} to {end} cannot be read");
+        Error::new(ErrorKind::Io, message).at_node(&self.name)
+    }
+
+    /// Makes an error of OpenDAL's, without what must not be shown. OpenDAL's own error is not kept,
+    /// because it holds the server's answer.
+    fn error(&self, doing: &str, path: &str, error: opendal::Error) -> Error {
+        use opendal::ErrorKind as Reason;
+        let kind = match error.kind() {
+            Reason::NotFound => ErrorKind::NotFound,
+            Reason::AlreadyExists | Reason::ConditionNotMatch => ErrorKind::Exists,
+            Reason::PermissionDenied => ErrorKind::Refused,
+            Reason::Unsupported => ErrorKind::Unsupported,
+            _ => ErrorKind::Io,
+        };
+        let why = self.shown(&error);
+        Error::new(kind, format!("cannot {doing} {path}: {why}")).at_node(&self.name)
+    }
+
+    /// Returns what an error says, in a line that is not too long.
+    fn shown(&self, error: &opendal::Error) -> String {
+        let mut text = error.message().to_owned();
+        if text.is_empty() {
+            text = error.kind().to_string();
+        }
+        let mut source = error.source();
+        while let Some(cause) = source {
+            text += &format!(": {cause}");
+            source = cause.source();
+        }
+        let text = self.service.secrets.iter().fold(text, |text, secret| secret.redact(&text));
+        let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let end = line.char_indices().map(|(at, _)| at).take_while(|at| *at <= ERROR_BYTES).last();
+        match end {
+            Some(end) if line.len() > ERROR_BYTES => format!("{}…", &line[..end]),
+            _ => line,
+        }
+    }
+
+    /// Waits for something that sends `bytes`, not longer than a node may take for it.
+    async fn in_time<T>(
+        &self,
+        bytes: u64,
+        doing: &str,
+        path: &str,
+        work: impl Future<Output = opendal::Result<T>>,
+    ) -> Result<T> {
+        let limit = self.patience.timeout + Duration::from_secs(bytes / SLOWEST);
+        match tokio::time::timeout(limit, work).await {
+            Ok(result) => result.map_err(|error| self.error(doing, path, error)),
+            Err(_) => {
+                let seconds = limit.as_secs_f64();
+                let message = format!("cannot {doing} {path}: no answer for {seconds:.0} seconds");
+                Err(Error::new(ErrorKind::Io, message).at_node(&self.name))
+            }
+        }
+    }
+
+    async fn read_all(&self, path: &str) -> Result<Bytes> {
+        let content = self.steady.read(path).await;
+        Ok(content.map_err(|error| self.error("read", path, error))?.to_bytes())
+    }
+
+    async fn read(&self, path: &str, range: &Range<u64>) -> Result<Bytes> {
+        let reading = self.steady.read_with(path).range(range.clone());
+        let content = reading.await.map_err(|error| self.error("read", path, error))?;
+        if content.len() as u64 != range.end - range.start {
+            return Err(self.too_short(path, range.start + content.len() as u64, range));
+        }
+        Ok(content.to_bytes())
+    }
+
+    /// Reads a range by reading everything, where the service cannot do it better.
+    async fn read_and_cut(&self, path: &str, range: &Range<u64>) -> Result<Bytes> {
+        let content = self.read_all(path).await?;
+        if range.end > content.len() as u64 {
+            return Err(self.too_short(path, content.len() as u64, range));
+        }
+        // Both are within the content, so within memory.
+        Ok(content.slice(range.start as usize..range.end as usize))
+    }
+
+    async fn stat(&self, path: &str) -> Result<Option<Stat>> {
+        match self.steady.stat(path).await {
+            Ok(found) if found.is_dir() => Ok(None),
+            Ok(found) => {
+                Ok(Some(Stat { length: found.content_length(), modified: modified(&found) }))
+            }
+            Err(error) if error.kind() == opendal::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.error("look at", path, error)),
+        }
+    }
+
+    /// Creates a file by the service's own condition. A service may also answer that two creators
+    /// are in each other's way; then there is a file when the other one is done.
+    async fn create(&self, path: &str, content: Bytes) -> Result<()> {
+        let mut attempt = 0;
+        loop {
+            let writing = self.steady.write_with(path, content.clone()).if_not_exists(true);
+            match writing.await {
+                Ok(_) => return Ok(()),
+                Err(error)
+                    if error.kind() == opendal::ErrorKind::Conflict
+                        && attempt < self.patience.retries =>
+                {
+                    attempt += 1;
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                Err(error) => {
+                    return Err(match self.error("create", path, error) {
+                        error if error.kind() == ErrorKind::Exists => self.exists(path),
+                        error => error,
+                    });
+                }
+            }
+        }
+    }
+
+    async fn list<'a>(&'a self, prefix: &'a str) -> Result<BoxStream<'a, Result<Entry>>> {
+        check_prefix(prefix).map_err(|error| error.at_node(&self.name))?;
+        if !self.service.abilities.list {
+            let message = "a web server does not list its files";
+            return Err(Error::new(ErrorKind::Unsupported, message).at_node(&self.name));
+        }
+        let entries = self.list_all(prefix).await?;
+        let unfinished = |entry: &Entry| entry.path.split('/').next() == Some(STAGING);
+        Ok(entries.try_filter(move |entry| future::ready(!unfinished(entry))).boxed())
+    }
+
+    /// Lists what is below a prefix, unfinished files too.
+    async fn list_all<'a>(&'a self, prefix: &'a str) -> Result<BoxStream<'a, Result<Entry>>> {
+        let lister = self.steady.lister_with(prefix).recursive(true).await;
+        let lister = lister.map_err(|error| self.error("list", prefix, error))?;
+        let files = lister.try_filter(|entry| {
+            future::ready(!entry.metadata().is_dir() && !entry.path().ends_with('/'))
+        });
+        let entries = files.map_ok(|entry| Entry {
+            path: entry.path().to_owned(),
+            length: entry.metadata().is_file().then(|| entry.metadata().content_length()),
+            modified: modified(entry.metadata()),
+        });
+        Ok(entries.map_err(|error| self.error("list", prefix, error)).boxed())
+    }
+}
+
+fn modified(about: &Metadata) -> Option<SystemTime> {
+    about.last_modified().map(SystemTime::from)
+}
+
+/// A file of a service that is being written.
+struct EndpointWriter {
+    endpoint: Endpoint,
+    path: String,
+    /// The name that the file has until it is whole, if that is another one.
+    stage: Option<String>,
+    /// What was written, if the service takes it only at once.
+    kept: Vec<Bytes>,
+    /// Nothing after the writer is finished or aborted.
+    writer: Option<opendal::Writer>,
+    failed: bool,
+}
+
+impl EndpointWriter {
+    /// Sends bytes to the service.
+    async fn send(&mut self, mut pieces: Vec<Bytes>) -> Result<()> {
+        // OpenDAL's buffers go round in a circle at an empty piece.
+        pieces.retain(|piece| !piece.is_empty());
+        let content = Buffer::from(pieces);
+        let (inner, bytes) = (&self.endpoint.inner, content.len() as u64);
+        let Some(writer) = self.writer.as_mut().filter(|_| !self.failed) else {
+            let message = format!("{} cannot be continued after an error", self.path);
+            return Err(Error::new(ErrorKind::Io, message).at_node(&inner.name));
+        };
+        // What is dropped or fails in between has failed for good.
+        self.failed = true;
+        match inner.service.resends {
+            true => {
+                let sent = writer.write(content).await;
+                sent.map_err(|error| inner.error("write", &self.path, error))?;
+            }
+            false => inner.in_time(bytes, "write", &self.path, writer.write(content)).await?,
+        }
+        self.failed = false;
+        Ok(())
+    }
+
+    /// Completes the file under the name that it has now. `bytes` are sent only now.
+    async fn close(&mut self, bytes: u64) -> Result<()> {
+        let inner = &self.endpoint.inner;
+        let Some(writer) = self.writer.as_mut() else {
+            return Ok(());
+        };
+        match inner.service.resends {
+            true => {
+                let closed = writer.close().await;
+                closed.map_err(|error| inner.error("write", &self.path, error))?;
+            }
+            false => drop(inner.in_time(bytes, "write", &self.path, writer.close()).await?),
+        }
+        self.writer = None;
+        Ok(())
+    }
+
+    /// Gives the file its name.
+    async fn rename(&mut self) -> Result<()> {
+        let inner = &self.endpoint.inner;
+        if let Some(stage) = &self.stage {
+            let renaming = inner.service.operator.rename(stage, &self.path);
+            inner.in_time(0, "rename", &self.path, renaming).await?;
+            self.stage = None;
+        }
+        Ok(())
+    }
+
+    async fn complete(&mut self) -> Result<()> {
+        let bytes = self.kept.iter().map(|piece| piece.len() as u64).sum();
+        let kept = std::mem::take(&mut self.kept);
+        self.send(kept).await?;
+        self.close(bytes).await?;
+        self.rename().await
+    }
+
+    /// Returns what removes everything that was sent, if something was.
+    fn clean_up(&mut self) -> Option<impl Future<Output = ()> + Send + 'static> {
+        let (writer, stage) = (self.writer.take(), self.stage.take());
+        if writer.is_none() && stage.is_none() {
+            return None;
+        }
+        let endpoint = self.endpoint.clone();
+        Some(async move {
+            if let Some(mut writer) = writer {
+                // Fails where the service knows no such thing: then there is a file under the other
+                // name.
+                let abort = writer.abort();
+                let _ = tokio::time::timeout(endpoint.inner.patience.timeout, abort).await;
+            }
+            if let Some(stage) = stage {
+                let _ = endpoint.inner.steady.delete(&stage).await;
+            }
+        })
+    }
+}
+
+#[async_trait]
+impl Writer for EndpointWriter {
+    async fn write(&mut self, pieces: Vec<Bytes>) -> Result<()> {
+        if self.endpoint.inner.service.abilities.streams {
+            return self.send(pieces).await;
+        }
+        self.kept.extend(pieces);
+        Ok(())
+    }
+
+    async fn finish(mut self: Box<Self>) -> Result<()> {
+        let result = self.complete().await;
+        if result.is_err() {
+            self.abort().await;
+        }
+        result
+    }
+
+    async fn abort(mut self: Box<Self>) {
+        if let Some(work) = self.clean_up() {
+            work.await;
+        }
+    }
+}
+
+impl Drop for EndpointWriter {
+    fn drop(&mut self) {
+        if let (Some(work), Ok(runtime)) = (self.clean_up(), tokio::runtime::Handle::try_current())
+        {
+            runtime.spawn(work);
+        }
+    }
+}

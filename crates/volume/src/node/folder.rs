@@ -1,0 +1,502 @@
+//! A node in a directory of this machine.
+//!
+//! A file is written in the folder [`STAGING`] of the same directory, synced, and renamed; so a kill
+//! leaves files there and nowhere else. Nothing leads out of the directory: names are checked, and
+//! symbolic links below the root are refused, be they folders or files (the root itself may be one).
+//!
+//! If the root is missing, every call fails, and none says that a file does not exist: a disk that
+//! is not mounted has not lost its files.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind as IoErrorKind, IoSlice, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt};
+use paritas_shards::sync_directory;
+use tempfile::{NamedTempFile, PersistError};
+use tokio::sync::mpsc::{self, Sender};
+use walkdir::{DirEntry, WalkDir};
+
+use super::{
+    Abilities, Entry, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix, range_length,
+};
+use crate::{Error, ErrorKind, Result};
+
+/// Number of entries of a listing that are handed over at a time.
+const BATCH: usize = 1000;
+
+/// Number of attempts at giving a file its name. Each but the last fails because another task has
+/// removed the folder, which was empty.
+const NAMING_ATTEMPTS: usize = 64;
+
+/// A directory of this machine that stores files.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    name: String,
+    root: PathBuf,
+    sync: bool,
+}
+
+impl Folder {
+    /// Creates a node in an existing directory. With `sync`, files are durable when they have their
+    /// names; otherwise the system writes them when it likes.
+    pub fn new(name: impl Into<String>, root: impl Into<PathBuf>, sync: bool) -> Self {
+        Self { inner: Arc::new(Inner { name: name.into(), root: root.into(), sync }) }
+    }
+
+    /// Returns the directory.
+    pub fn root(&self) -> &Path {
+        &self.inner.root
+    }
+
+    /// Runs what blocks on a thread for it.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let inner = self.inner.clone();
+        match tokio::task::spawn_blocking(move || work(&inner)).await {
+            Ok(result) => result,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(error) => Err(self.inner.error(ErrorKind::Cancelled, "the program ends", error)),
+        }
+    }
+}
+
+#[async_trait]
+impl Node for Folder {
+    fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities { write: true, list: true, create: true, ranges: true, streams: true }
+    }
+
+    async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
+        let path = path.to_owned();
+        self.blocking(move |inner| inner.read(&path, range)).await
+    }
+
+    async fn stat(&self, path: &str) -> Result<Option<Stat>> {
+        let path = path.to_owned();
+        self.blocking(move |inner| inner.stat(&path)).await
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
+        let (sender, receiver) = mpsc::channel(2);
+        let (inner, prefix) = (self.inner.clone(), prefix.to_owned());
+        tokio::task::spawn_blocking(move || inner.list(&prefix, &sender));
+        stream::unfold(receiver, |mut receiver| async move {
+            receiver.recv().await.map(|batch| (stream::iter(batch), receiver))
+        })
+        .flatten()
+        .boxed()
+    }
+
+    async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
+        let path = path.to_owned();
+        self.blocking(move |inner| {
+            let target = inner.target(&path)?;
+            let mut file = inner.stage()?;
+            let written = file.write_all(&content);
+            written.map_err(|error| inner.trouble("write", &path, error))?;
+            inner.publish(file, &path, &target, mode)
+        })
+        .await
+    }
+
+    async fn writer(&self, path: &str) -> Result<Box<dyn Writer>> {
+        let owned = path.to_owned();
+        let (target, file) =
+            self.blocking(move |inner| Ok((inner.target(&owned)?, inner.stage()?))).await?;
+        Ok(Box::new(FolderWriter {
+            folder: self.clone(),
+            path: path.to_owned(),
+            target,
+            file: Some(file),
+        }))
+    }
+
+    async fn delete(&self, path: &str) -> Result<()> {
+        let path = path.to_owned();
+        self.blocking(move |inner| inner.delete(&path)).await
+    }
+
+    async fn sweep(&self, age: Duration) -> Result<u64> {
+        self.blocking(move |inner| inner.sweep(age)).await
+    }
+}
+
+impl Inner {
+    fn error(
+        &self,
+        kind: ErrorKind,
+        message: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Error {
+        Error::new(kind, message).because(source).at_node(&self.name)
+    }
+
+    /// Makes an error of what the system said about a path.
+    fn trouble(&self, doing: &str, path: &str, error: io::Error) -> Error {
+        let kind = match error.kind() {
+            IoErrorKind::NotFound if self.root.is_dir() => ErrorKind::NotFound,
+            IoErrorKind::NotFound => return self.missing_root(),
+            IoErrorKind::AlreadyExists => ErrorKind::Exists,
+            IoErrorKind::PermissionDenied | IoErrorKind::ReadOnlyFilesystem => ErrorKind::Refused,
+            IoErrorKind::OutOfMemory => ErrorKind::Memory,
+            _ => ErrorKind::Io,
+        };
+        self.error(kind, format!("cannot {doing} {path}: {error}"), error)
+    }
+
+    fn missing_root(&self) -> Error {
+        let root = self.root.display();
+        Error::new(ErrorKind::Io, format!("there is no folder {root}; is its disk mounted?"))
+            .at_node(&self.name)
+    }
+
+    fn refused(&self, path: &str, why: &str) -> Error {
+        Error::new(ErrorKind::Refused, format!("{path} {why}")).at_node(&self.name)
+    }
+
+    /// Returns where the file of a path is, if nothing on the way is a symbolic link.
+    fn target(&self, path: &str) -> Result<PathBuf> {
+        check_path(path).map_err(|error| error.at_node(&self.name))?;
+        if !Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) {
+            return Err(self.refused(path, "leads out of the node's folder"));
+        }
+        let mut target = self.root.clone();
+        for name in path.split('/') {
+            target.push(name);
+            match fs::symlink_metadata(&target) {
+                Ok(found) if found.is_symlink() => {
+                    return Err(self.refused(path, "leads through a symbolic link"));
+                }
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        Ok(self.root.join(path))
+    }
+
+    fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
+        let target = self.target(path)?;
+        let trouble = |error| self.trouble("read", path, error);
+        let found = fs::metadata(&target).map_err(trouble)?;
+        if !found.is_file() {
+            return Err(self.trouble("read", path, IoErrorKind::NotFound.into()));
+        }
+        let range = range.unwrap_or(0..found.len());
+        let length = range_length(path, &range)?;
+        if range.end > found.len() {
+            return Err(self.too_short(path, found.len(), &range));
+        }
+        let mut file = File::open(&target).map_err(trouble)?;
+        let mut content = Vec::new();
+        content
+            .try_reserve_exact(length as usize)
+            .map_err(|error| self.error(ErrorKind::Memory, format!("{path}: {error}"), error))?;
+        file.seek(SeekFrom::Start(range.start)).map_err(trouble)?;
+        let read = file.take(length).read_to_end(&mut content).map_err(trouble)?;
+        if (read as u64) < length {
+            return Err(self.too_short(path, range.start + read as u64, &range));
+        }
+        Ok(content.into())
+    }
+
+    fn too_short(&self, path: &str, length: u64, range: &Range<u64>) -> Error {
+        let (start, end) = (range.start, range.end);
+        let message =
+            format!("{path} has {length} bytes, so bytes {start} to {end} cannot be read");
+        Error::new(ErrorKind::Io, message).at_node(&self.name)
+    }
+
+    fn stat(&self, path: &str) -> Result<Option<Stat>> {
+        match fs::metadata(self.target(path)?) {
+            Ok(found) if found.is_file() => {
+                Ok(Some(Stat { length: found.len(), modified: found.modified().ok() }))
+            }
+            Ok(_) => Ok(None),
+            Err(error) if is_absence(&error) && self.root.is_dir() => Ok(None),
+            Err(error) => Err(self.trouble("look at", path, error)),
+        }
+    }
+
+    /// Sends all files below a prefix, in batches, until nobody receives them any more.
+    fn list(&self, prefix: &str, sender: &Sender<Vec<Result<Entry>>>) {
+        let top = match self.top(prefix) {
+            Ok(top) => top,
+            Err(error) => return drop(sender.blocking_send(vec![Err(error)])),
+        };
+        let is_shown = |entry: &DirEntry| entry.path() != self.root.join(STAGING);
+        let walk = WalkDir::new(&top).into_iter().filter_entry(is_shown);
+        let mut batch = Vec::new();
+        for entry in walk.filter_map(|entry| self.entry(entry).transpose()) {
+            batch.push(entry);
+            if batch.len() == BATCH && sender.blocking_send(std::mem::take(&mut batch)).is_err() {
+                return;
+            }
+        }
+        if !batch.is_empty() {
+            let _ = sender.blocking_send(batch);
+        }
+    }
+
+    /// Returns the folder of a prefix.
+    fn top(&self, prefix: &str) -> Result<PathBuf> {
+        check_prefix(prefix).map_err(|error| error.at_node(&self.name))?;
+        if !self.root.is_dir() {
+            return Err(self.missing_root());
+        }
+        match prefix.strip_suffix('/') {
+            Some(path) => self.target(path),
+            None => Ok(self.root.clone()),
+        }
+    }
+
+    /// Returns what a listing shows of something that was found, if it is a file and still there.
+    fn entry(&self, found: walkdir::Result<DirEntry>) -> Result<Option<Entry>> {
+        let failed = |error: walkdir::Error| match error.io_error() {
+            Some(reason) if is_absence(reason) => Ok(None),
+            _ => Err(self.trouble("list", "the folder", error.into())),
+        };
+        let found = match found {
+            Ok(found) if found.file_type().is_file() => found,
+            Ok(_) => return Ok(None),
+            Err(error) => return failed(error),
+        };
+        let about = match found.metadata() {
+            Ok(about) => about,
+            Err(error) => return failed(error),
+        };
+        Ok(self.path_of(found.path()).map(|path| Entry {
+            path,
+            length: Some(about.len()),
+            modified: about.modified().ok(),
+        }))
+    }
+
+    /// Returns the path of a file from the root, unless its name is not UTF-8, so not ours.
+    fn path_of(&self, file: &Path) -> Option<String> {
+        let names = file.strip_prefix(&self.root).ok()?.components();
+        let names: Option<Vec<_>> = names.map(|name| name.as_os_str().to_str()).collect();
+        Some(names?.join("/"))
+    }
+
+    /// Makes an empty file in the folder of unfinished files.
+    fn stage(&self) -> Result<NamedTempFile> {
+        let folder = self.root.join(STAGING);
+        let make = || match new_file(&folder) {
+            Err(error) if error.kind() == IoErrorKind::NotFound => {
+                create_folder(&folder)?;
+                new_file(&folder)
+            }
+            made => made,
+        };
+        make().map_err(|error| self.trouble("write in", STAGING, error))
+    }
+
+    /// Gives a complete file its name.
+    fn publish(
+        &self,
+        mut file: NamedTempFile,
+        path: &str,
+        target: &Path,
+        mode: Mode,
+    ) -> Result<()> {
+        let trouble = |error| match self.trouble("write", path, error) {
+            // The folder that was missing is not the file that was asked for.
+            error if error.kind() == ErrorKind::NotFound => {
+                Error::new(ErrorKind::Io, error.to_string()).because(error)
+            }
+            error => error,
+        };
+        if self.sync {
+            file.as_file().sync_all().map_err(trouble)?;
+        }
+        let mut attempts = NAMING_ATTEMPTS;
+        loop {
+            attempts -= 1;
+            let error = match self.name(file, path, target, mode) {
+                Ok(()) => break,
+                Err(failed) => {
+                    file = failed.file;
+                    failed.error
+                }
+            };
+            if error.kind() != IoErrorKind::NotFound || attempts == 0 {
+                return Err(trouble(error));
+            }
+        }
+        if self.sync { self.sync_folders(path).map_err(trouble) } else { Ok(()) }
+    }
+
+    /// Gives a complete file its name once. If that fails, the file is still there.
+    fn name(
+        &self,
+        file: NamedTempFile,
+        path: &str,
+        target: &Path,
+        mode: Mode,
+    ) -> Result<(), PersistError> {
+        if let Err(error) = self.create_folders(path) {
+            return Err(PersistError { error, file });
+        }
+        match mode {
+            Mode::Replace => file.persist(target).map(drop),
+            Mode::Create => file.persist_noclobber(target).map(drop),
+        }
+    }
+
+    /// Makes the folders that a path needs below the root.
+    fn create_folders(&self, path: &str) -> io::Result<()> {
+        self.folders(path).into_iter().try_for_each(|folder| create_folder(&folder))
+    }
+
+    /// Makes a file's name durable, and those of all folders on its way, which another task may
+    /// have created but not synced yet. Syncing a folder in which nothing is new costs little.
+    fn sync_folders(&self, path: &str) -> io::Result<()> {
+        let mut folders = self.folders(path);
+        folders.insert(0, self.root.clone());
+        folders.iter().rev().try_for_each(|folder| match sync_directory(folder) {
+            // Another task has deleted the file already, and the folder with it.
+            Err(error) if is_absence(&error) => Ok(()),
+            done => done,
+        })
+    }
+
+    /// Returns the folders below the root that a path leads through, the outermost first.
+    fn folders(&self, path: &str) -> Vec<PathBuf> {
+        let ends = path.match_indices('/').map(|(end, _)| end);
+        ends.map(|end| self.root.join(&path[..end])).collect()
+    }
+
+    /// Deletes a file, and the folders that are empty without it.
+    fn delete(&self, path: &str) -> Result<()> {
+        match fs::remove_file(self.target(path)?) {
+            Err(error) if is_absence(&error) && self.root.is_dir() => return Ok(()),
+            result => result.map_err(|error| self.trouble("delete", path, error))?,
+        }
+        let emptied = self.folders(path).into_iter().rev();
+        let _ = emptied.map(fs::remove_dir).find(Result::is_err);
+        Ok(())
+    }
+
+    fn sweep(&self, age: Duration) -> Result<u64> {
+        let trouble = |error| self.trouble("clear", STAGING, error);
+        let entries = match fs::read_dir(self.root.join(STAGING)) {
+            Err(error) if is_absence(&error) && self.root.is_dir() => return Ok(0),
+            entries => entries.map_err(trouble)?,
+        };
+        let mut removed = 0;
+        for entry in entries {
+            let entry = entry.map_err(trouble)?;
+            if is_older(&entry, age) {
+                fs::remove_file(entry.path()).map_err(trouble)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// Whether nothing was written to a file for `age`. A file that has just gone is not old.
+fn is_older(file: &fs::DirEntry, age: Duration) -> bool {
+    let modified = file.metadata().and_then(|found| found.modified());
+    let elapsed = modified.map(|then| SystemTime::now().duration_since(then).unwrap_or_default());
+    elapsed.is_ok_and(|elapsed| elapsed >= age)
+}
+
+/// Whether an error says that there is no such file. A file where a folder should be says so too.
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), IoErrorKind::NotFound | IoErrorKind::NotADirectory)
+}
+
+fn create_folder(folder: &Path) -> io::Result<()> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == IoErrorKind::AlreadyExists => match fs::metadata(folder)? {
+            found if found.is_dir() => Ok(()),
+            _ => Err(IoErrorKind::NotADirectory.into()),
+        },
+        done => done,
+    }
+}
+
+/// Makes a file with a name of its own, which goes when it is dropped. Who may use it follows from
+/// the process's mask, as for other files.
+fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
+}
+
+/// A file of a folder that is being written.
+struct FolderWriter {
+    folder: Folder,
+    path: String,
+    target: PathBuf,
+    /// Nothing after an error: a writer that failed cannot go on.
+    file: Option<NamedTempFile>,
+}
+
+impl FolderWriter {
+    fn take(&mut self) -> Result<NamedTempFile> {
+        self.file.take().ok_or_else(|| {
+            let message = format!("{} cannot be continued after an error", self.path);
+            Error::new(ErrorKind::Io, message).at_node(self.folder.name())
+        })
+    }
+}
+
+#[async_trait]
+impl Writer for FolderWriter {
+    async fn write(&mut self, pieces: Vec<Bytes>) -> Result<()> {
+        let mut file = self.take()?;
+        let path = self.path.clone();
+        let write = move |inner: &Inner| match write_pieces(file.as_file_mut(), &pieces) {
+            Ok(()) => Ok(file),
+            Err(error) => Err(inner.trouble("write", &path, error)),
+        };
+        self.file = Some(self.folder.blocking(write).await?);
+        Ok(())
+    }
+
+    async fn finish(mut self: Box<Self>) -> Result<()> {
+        let file = self.take()?;
+        let Self { folder, path, target, .. } = *self;
+        let publish = move |inner: &Inner| inner.publish(file, &path, &target, Mode::Replace);
+        folder.blocking(publish).await
+    }
+
+    async fn abort(self: Box<Self>) {}
+}
+
+/// Writes pieces one after the other, by one call of the system where it takes them all.
+fn write_pieces(file: &mut File, pieces: &[Bytes]) -> io::Result<()> {
+    let mut slices: Vec<_> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+    let mut rest = &mut slices[..];
+    IoSlice::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        match file.write_vectored(rest) {
+            Ok(0) => return Err(IoErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut rest, written),
+            Err(error) if error.kind() == IoErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Sparing a node: only some requests at a time, and only some bytes a second.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::{Call, Meter, Metered, Node};
+
+/// A node that is spared.
+pub type Limited = Metered<Limit>;
+
+/// How much is asked of a node at a time.
+///
+/// A writer counts as a request only while it sends bytes, not from beginning to end. So any number
+/// of writers can be open, and writers that wait for each other do not wait for ever.
+#[derive(Debug)]
+pub struct Limit {
+    requests: Arc<Semaphore>,
+    rate: Option<Rate>,
+}
+
+#[derive(Debug)]
+struct Rate {
+    limiter: DefaultDirectRateLimiter,
+    /// Bytes that may go at once: those of one second.
+    burst: NonZeroU32,
+}
+
+impl Metered<Limit> {
+    /// Allows a node `requests` requests at a time, and `rate` bytes a second if it is given. At
+    /// least one of each is allowed.
+    pub fn to(inner: Arc<dyn Node>, requests: usize, rate: Option<u64>) -> Self {
+        let requests = requests.clamp(1, Semaphore::MAX_PERMITS);
+        let limit =
+            Limit { requests: Arc::new(Semaphore::new(requests)), rate: rate.map(Rate::new) };
+        Self::new(inner, Arc::new(limit))
+    }
+}
+
+impl Rate {
+    fn new(rate: u64) -> Self {
+        let rate = u32::try_from(rate).unwrap_or(u32::MAX);
+        let burst = NonZeroU32::new(rate).unwrap_or(NonZeroU32::MIN);
+        Self { limiter: RateLimiter::direct(Quota::per_second(burst)), burst }
+    }
+
+    async fn wait(&self, bytes: u64) {
+        let mut left = bytes;
+        while left > 0 {
+            let now =
+                u32::try_from(left).map_or(self.burst.get(), |left| left.min(self.burst.get()));
+            if let Some(now) = NonZeroU32::new(now) {
+                // Fails only for more than a burst.
+                let _ = self.limiter.until_n_ready(now).await;
+            }
+            left -= u64::from(now);
+        }
+    }
+}
+
+#[async_trait]
+impl Meter for Limit {
+    type Guard = Option<OwnedSemaphorePermit>;
+
+    /// Waits until fewer requests are under way. The semaphore is never closed.
+    async fn begin(&self, _call: Call) -> Self::Guard {
+        self.requests.clone().acquire_owned().await.ok()
+    }
+
+    async fn carry(&self, _call: Call, bytes: u64) {
+        if let Some(rate) = &self.rate {
+            rate.wait(bytes).await;
+        }
+    }
+}

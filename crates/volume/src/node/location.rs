@@ -1,0 +1,327 @@
+//! Where a node is: the URI of the volume file, taken apart.
+//!
+//! | URI | place |
+//! | --- | --- |
+//! | `/mnt/a`, `../b`, `~/c`, `fs:/mnt/a` | a folder; relative ones are relative to the volume file |
+//! | `s3://bucket/prefix?endpoint=http://host:port&region=name` | a bucket, or a part of it |
+//! | `webdav://host/path`, `webdav+http://host:port/path` | a folder of a WebDAV server |
+//! | `sftp://user@host:port/path?known_hosts=strict` | a folder of a host with an SSH server |
+//! | `https://host/path`, `http://host:port/path` | a folder of a web server, to read from |
+//! | `memory:` | nowhere: gone with the process |
+//!
+//! No error repeats a URI that may contain a password.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+use crate::{Error, Result};
+
+/// Where a node is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Location {
+    /// A directory of this machine.
+    Folder(PathBuf),
+    /// The memory of this process.
+    Memory,
+    /// A bucket.
+    S3 {
+        /// Name of the bucket.
+        bucket: String,
+        /// What all keys begin with.
+        prefix: String,
+        /// URL of the server, if it is not Amazon's.
+        endpoint: Option<String>,
+        /// Region, if the environment does not name it.
+        region: Option<String>,
+    },
+    /// A folder of a WebDAV server.
+    Webdav {
+        /// Scheme, host and port.
+        endpoint: String,
+        /// Path of the folder.
+        root: String,
+    },
+    /// A folder of a host with an SSH server.
+    Sftp {
+        /// `ssh://user@host:port`.
+        endpoint: String,
+        /// Path of the folder.
+        root: String,
+        /// Which hosts are trusted.
+        known_hosts: KnownHosts,
+    },
+    /// A folder of a web server.
+    Http {
+        /// Scheme, host and port.
+        endpoint: String,
+        /// Path of the folder.
+        root: String,
+    },
+}
+
+/// Which hosts are trusted by their keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KnownHosts {
+    /// Those in the user's file of known hosts.
+    #[default]
+    Strict,
+    /// Those, and unknown ones, which are added to the file.
+    Add,
+    /// All.
+    Accept,
+}
+
+impl KnownHosts {
+    const NAMES: [(&'static str, Self); 3] =
+        [("strict", Self::Strict), ("add", Self::Add), ("accept", Self::Accept)];
+
+    /// Returns the word that means this in a URI.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, which)| *which == self).map_or("strict", |(name, _)| name)
+    }
+
+    fn parse(word: &str) -> Result<Self> {
+        let found = Self::NAMES.iter().find(|(name, _)| *name == word);
+        found.map(|(_, which)| *which).ok_or_else(|| {
+            Error::parameters("`known_hosts` of a URI must be strict, add or accept")
+        })
+    }
+}
+
+impl Location {
+    /// Takes a URI apart. `~`, `$VAR` and `${VAR}` are replaced, where `variable` returns the value
+    /// of a variable; relative folders are relative to `base`.
+    ///
+    /// # Errors
+    /// If the URI has an unknown scheme or option, lacks a part, or contains a password.
+    pub fn parse(
+        uri: &str,
+        base: &Path,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self> {
+        let uri = expand(uri, variable)?;
+        match scheme(&uri) {
+            None => Ok(Self::Folder(base.join(uri))),
+            Some("fs") => {
+                let path = &uri["fs:".len()..];
+                Ok(Self::Folder(base.join(path.strip_prefix("//").unwrap_or(path))))
+            }
+            Some("memory") => Ok(Self::Memory),
+            Some(scheme) => Self::remote(scheme, &uri),
+        }
+    }
+
+    fn remote(scheme: &str, uri: &str) -> Result<Self> {
+        let mut parts = Parts::of(uri)?;
+        let location = match scheme {
+            "s3" => Self::S3 {
+                bucket: parts.host()?,
+                prefix: parts.path()?.trim_start_matches('/').to_owned(),
+                endpoint: parts.endpoint_option()?,
+                region: parts.options.remove("region"),
+            },
+            "webdav" | "webdav+https" => parts.webdav("https")?,
+            "webdav+http" => parts.webdav("http")?,
+            "http" | "https" => {
+                Self::Http { endpoint: parts.endpoint(scheme)?, root: parts.path()? }
+            }
+            "sftp" => {
+                let known_hosts = parts.options.remove("known_hosts");
+                Self::Sftp {
+                    endpoint: parts.ssh_endpoint()?,
+                    root: parts.path()?,
+                    known_hosts: known_hosts
+                        .map_or(Ok(KnownHosts::default()), |word| KnownHosts::parse(&word))?,
+                }
+            }
+            _ => {
+                return Err(Error::parameters(format!(
+                    "the scheme {scheme}: is unknown; a node is a folder, or fs:, s3:, webdav:, \
+                     webdav+http:, sftp:, https:, http: or memory:"
+                )));
+            }
+        };
+        parts.all_used().map(|()| location)
+    }
+}
+
+/// Returns the scheme of a URI, or `None` if it is a path. A single letter is a drive.
+fn scheme(uri: &str) -> Option<&str> {
+    let (scheme, _) = uri.split_once(':')?;
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    (scheme.len() > 1 && scheme.chars().all(is_letter)).then_some(scheme)
+}
+
+fn expand(uri: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String> {
+    let home = || variable("HOME").or_else(|| variable("USERPROFILE"));
+    let value = |name: &str| {
+        variable(name).map(Some).ok_or_else(|| {
+            Error::parameters(format!("a URI uses the environment variable {name}, which is unset"))
+        })
+    };
+    let expanded = shellexpand::full_with_context(uri, home, value);
+    expanded.map(Into::into).map_err(|error| error.cause)
+}
+
+/// The parts of a URI with a host.
+struct Parts {
+    url: Url,
+    options: BTreeMap<String, String>,
+}
+
+impl Parts {
+    fn of(uri: &str) -> Result<Self> {
+        let url = Url::parse(uri)
+            .map_err(|error| Error::parameters(format!("a node's URI cannot be read: {error}")))?;
+        if url.password().is_some() || (!url.username().is_empty() && url.scheme() != "sftp") {
+            return Err(Error::parameters(
+                "a URI must not contain a user's password; name the environment variables or the \
+                 file that have it by `credentials`",
+            ));
+        }
+        let options = url.query_pairs().into_owned().collect();
+        Ok(Self { url, options })
+    }
+
+    fn host(&self) -> Result<String> {
+        let host = self.url.host_str().filter(|host| !host.is_empty());
+        host.map(str::to_owned).ok_or_else(|| {
+            let scheme = self.url.scheme();
+            let what = if scheme == "s3" { "bucket" } else { "host" };
+            Error::parameters(format!("a URI of {scheme}: lacks the {what}"))
+        })
+    }
+
+    /// Returns the path without escapes.
+    fn path(&self) -> Result<String> {
+        let path = percent_decode_str(self.url.path()).decode_utf8();
+        let path = path.map_err(|_| Error::parameters("the path of a URI is not UTF-8"))?;
+        Ok(if path.is_empty() { "/".to_owned() } else { path.into_owned() })
+    }
+
+    fn endpoint(&self, scheme: &str) -> Result<String> {
+        let port = self.url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        Ok(format!("{scheme}://{}{port}", self.host()?))
+    }
+
+    fn ssh_endpoint(&self) -> Result<String> {
+        let endpoint = self.endpoint("ssh")?;
+        match self.url.username() {
+            "" => Ok(endpoint),
+            user => Ok(endpoint.replacen("ssh://", &format!("ssh://{user}@"), 1)),
+        }
+    }
+
+    fn webdav(&self, scheme: &str) -> Result<Location> {
+        Ok(Location::Webdav { endpoint: self.endpoint(scheme)?, root: self.path()? })
+    }
+
+    /// Returns the option `endpoint`, a URL that must not contain a password either.
+    fn endpoint_option(&mut self) -> Result<Option<String>> {
+        let Some(endpoint) = self.options.remove("endpoint") else {
+            return Ok(None);
+        };
+        let inner = Self::of(&endpoint)?;
+        match inner.url.scheme() {
+            scheme @ ("http" | "https") => inner.endpoint(scheme).map(Some),
+            _ => Err(Error::parameters("the `endpoint` of a URI must begin with http: or https:")),
+        }
+    }
+
+    fn all_used(&self) -> Result<()> {
+        match self.options.keys().next() {
+            None => Ok(()),
+            Some(key) => Err(Error::parameters(format!(
+                "a URI has the unknown option {key:?}; known ones are endpoint and region for s3:, \
+                 known_hosts for sftp:"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(uri: &str) -> Result<Location> {
+        let variable = |name: &str| match name {
+            "HOME" => Some("/home/me".to_owned()),
+            "DISK" => Some("d1".to_owned()),
+            _ => None,
+        };
+        Location::parse(uri, Path::new("/volumes"), &variable)
+    }
+
+    #[test]
+    fn folders_are_relative_to_the_volume_file() {
+        let folders = [
+            ("/mnt/a", "/mnt/a"),
+            ("b", "/volumes/b"),
+            ("fs:b", "/volumes/b"),
+            ("fs:///mnt/c", "/mnt/c"),
+            ("~/d", "/home/me/d"),
+            ("/mnt/${DISK}/x", "/mnt/d1/x"),
+        ];
+        for (uri, folder) in folders {
+            assert_eq!(parse(uri).unwrap(), Location::Folder(folder.into()), "{uri}");
+        }
+    }
+
+    #[test]
+    fn services_have_hosts_and_options() {
+        let text = |text: &str| text.to_owned();
+        let bucket = "s3://bucket/a/b?endpoint=http://127.0.0.1:9000&region=eu-1";
+        assert_eq!(
+            parse(bucket).unwrap(),
+            Location::S3 {
+                bucket: text("bucket"),
+                prefix: text("a/b"),
+                endpoint: Some(text("http://127.0.0.1:9000")),
+                region: Some(text("eu-1")),
+            }
+        );
+        let webdav =
+            |endpoint, root| Location::Webdav { endpoint: text(endpoint), root: text(root) };
+        assert_eq!(parse("webdav://h/a%20b").unwrap(), webdav("https://h", "/a b"));
+        assert_eq!(parse("webdav+http://h:81").unwrap(), webdav("http://h:81", "/"));
+        assert_eq!(
+            parse("sftp://me@h:2222/data?known_hosts=add").unwrap(),
+            Location::Sftp {
+                endpoint: text("ssh://me@h:2222"),
+                root: text("/data"),
+                known_hosts: KnownHosts::Add,
+            }
+        );
+        assert_eq!(
+            parse("http://h:8080/x").unwrap(),
+            Location::Http { endpoint: text("http://h:8080"), root: text("/x") }
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_but_no_password() {
+        let wrong = [
+            ("ftp://h/x", "ftp:"),
+            ("s3:///x", "lacks the bucket"),
+            ("/mnt/${NOWHERE}", "NOWHERE"),
+            ("sftp://h/x?known_hosts=perhaps", "strict, add or accept"),
+            ("s3://b?region=x&secret=Sentinel", "\"secret\""),
+            ("webdav://me:Sentinel@h/x", "`credentials`"),
+            ("sftp://me:Sentinel@h/x", "`credentials`"),
+            ("http://Sentinel@h/x", "`credentials`"),
+            ("s3://b?endpoint=http://me:Sentinel@h", "`credentials`"),
+            ("webdav://me:Sentinel@h:port/x", "cannot be read"),
+        ];
+        for (uri, part) in wrong {
+            let error = parse(uri).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Parameters, "{uri}");
+            let shown = format!("{error} {error:?}");
+            assert!(shown.contains(part), "{uri}: {shown}");
+            assert!(!shown.contains("Sentinel"), "{uri}: {shown}");
+        }
+    }
+}

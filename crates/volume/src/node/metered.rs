@@ -1,0 +1,143 @@
+//! The common part of decorators that watch or slow down requests without changing them.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt};
+
+use super::{Abilities, Entry, Mode, Node, Stat, Writer};
+use crate::Result;
+
+/// What is asked of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Call {
+    /// A file is read, or a part of it.
+    Read,
+    /// The length of a file is asked for.
+    Stat,
+    /// Files are listed.
+    List,
+    /// A file is written at once, or a writer is made.
+    Write,
+    /// A writer takes bytes. This is part of a request, not one of its own.
+    Piece,
+    /// A writer is finished.
+    Finish,
+    /// A file is deleted.
+    Delete,
+}
+
+/// What happens around the calls of a node: implemented by what counts, limits or delays them.
+#[async_trait]
+pub trait Meter: fmt::Debug + Send + Sync + 'static {
+    /// What is held while the node works on a call.
+    type Guard: Send;
+
+    /// Called before the node.
+    async fn begin(&self, call: Call) -> Self::Guard;
+
+    /// Called before bytes go to the node, and after bytes have come from it.
+    async fn carry(&self, call: Call, bytes: u64);
+}
+
+/// A node and what happens around its calls. [`super::Counted`], [`super::Limited`] and
+/// [`super::Delayed`] are such nodes.
+#[derive(Debug)]
+pub struct Metered<M> {
+    inner: Arc<dyn Node>,
+    meter: Arc<M>,
+}
+
+impl<M: Meter> Metered<M> {
+    /// Puts a meter around a node. Several nodes may share one.
+    pub fn new(inner: Arc<dyn Node>, meter: Arc<M>) -> Self {
+        Self { inner, meter }
+    }
+
+    /// Returns the meter.
+    pub fn meter(&self) -> &Arc<M> {
+        &self.meter
+    }
+}
+
+#[async_trait]
+impl<M: Meter> Node for Metered<M> {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn abilities(&self) -> Abilities {
+        self.inner.abilities()
+    }
+
+    async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
+        let _guard = self.meter.begin(Call::Read).await;
+        let content = self.inner.read(path, range).await?;
+        self.meter.carry(Call::Read, content.len() as u64).await;
+        Ok(content)
+    }
+
+    async fn stat(&self, path: &str) -> Result<Option<Stat>> {
+        let _guard = self.meter.begin(Call::Stat).await;
+        self.inner.stat(path).await
+    }
+
+    /// Nothing is held while entries come: who receives them may ask the same node for files.
+    fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
+        let begin = async move {
+            drop(self.meter.begin(Call::List).await);
+            self.inner.list(prefix)
+        };
+        stream::once(begin).flatten().boxed()
+    }
+
+    async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
+        let _guard = self.meter.begin(Call::Write).await;
+        self.meter.carry(Call::Write, content.len() as u64).await;
+        self.inner.write(path, content, mode).await
+    }
+
+    async fn writer(&self, path: &str) -> Result<Box<dyn Writer>> {
+        let _guard = self.meter.begin(Call::Write).await;
+        let inner = self.inner.writer(path).await?;
+        Ok(Box::new(MeteredWriter { inner, meter: self.meter.clone() }))
+    }
+
+    async fn delete(&self, path: &str) -> Result<()> {
+        let _guard = self.meter.begin(Call::Delete).await;
+        self.inner.delete(path).await
+    }
+
+    async fn sweep(&self, age: Duration) -> Result<u64> {
+        self.inner.sweep(age).await
+    }
+}
+
+struct MeteredWriter<M> {
+    inner: Box<dyn Writer>,
+    meter: Arc<M>,
+}
+
+#[async_trait]
+impl<M: Meter> Writer for MeteredWriter<M> {
+    async fn write(&mut self, pieces: Vec<Bytes>) -> Result<()> {
+        let _guard = self.meter.begin(Call::Piece).await;
+        let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+        self.meter.carry(Call::Piece, bytes).await;
+        self.inner.write(pieces).await
+    }
+
+    async fn finish(self: Box<Self>) -> Result<()> {
+        let _guard = self.meter.begin(Call::Finish).await;
+        self.inner.finish().await
+    }
+
+    async fn abort(self: Box<Self>) {
+        self.inner.abort().await;
+    }
+}

@@ -1,0 +1,158 @@
+//! A node from its entry in the volume file.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::endpoint::Patience;
+use super::service::{Credentials, Service};
+use super::{Endpoint, Folder, Limited, Location, Node, Secret};
+use crate::config::{Config, NodeEntry};
+use crate::{Error, ErrorKind, Result};
+
+/// Opens a node of a volume: makes what asks it, within the volume's limits. Nothing is asked yet.
+///
+/// `base` is the folder of the volume file, and `variable` returns the value of an environment
+/// variable.
+///
+/// # Errors
+/// If the URI or the credentials cannot be used. The error names the node and shows no secret.
+pub fn open(
+    entry: &NodeEntry,
+    config: &Config,
+    base: &Path,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Arc<dyn Node>> {
+    let node = open_unlimited(entry, config, base, variable);
+    let node = node.map_err(|error| error.at_node(&entry.name))?;
+    let rate = config.limits.rate.map(|rate| rate.as_u64());
+    Ok(Arc::new(Limited::to(node, config.limits.requests.get(), rate)))
+}
+
+fn open_unlimited(
+    entry: &NodeEntry,
+    config: &Config,
+    base: &Path,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Arc<dyn Node>> {
+    let location = Location::parse(&entry.uri, base, variable)?;
+    if let Location::Folder(root) = location {
+        return Ok(Arc::new(Folder::new(&entry.name, root, config.write.sync)));
+    }
+    let source = entry.credentials.as_deref().map(|named| Source::of(named, base));
+    let credentials = Credentials::find(&location, source.as_ref(), variable)?;
+    let service = Service::at(&location, &credentials)?.with_known(entry.abilities);
+    let patience = Patience { timeout: config.limits.timeout(), retries: config.limits.retries };
+    Ok(Arc::new(Endpoint::new(&entry.name, service, patience)))
+}
+
+/// Where credentials are.
+enum Source {
+    /// In environment variables whose names begin with this.
+    Variables(String),
+    /// In a file.
+    File(PathBuf),
+}
+
+impl Source {
+    /// Capital letters, digits and `_` are the beginning of variables' names; all else is a file.
+    fn of(named: &str, base: &Path) -> Self {
+        let is_variable = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        match named.chars().all(is_variable) {
+            true => Self::Variables(named.to_owned()),
+            false => Self::File(base.join(shellexpand::tilde(named).as_ref())),
+        }
+    }
+}
+
+/// The file of credentials, in TOML.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CredentialsFile {
+    access_key_id: Option<String>,
+    secret_access_key: Option<String>,
+    session_token: Option<String>,
+    user: Option<String>,
+    password: Option<String>,
+}
+
+impl Credentials {
+    /// Finds who one is at a place: in the environment or a file, never in the URI.
+    fn find(
+        location: &Location,
+        source: Option<&Source>,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self> {
+        let secret =
+            |prefix: &str, name: &str| variable(&format!("{prefix}_{name}")).map(Secret::new);
+        match (location, source) {
+            (Location::Sftp { .. }, Some(Source::File(key))) => match key.is_file() {
+                true => Ok(Self { key: Some(key.clone()), ..Self::default() }),
+                false => Err(Error::parameters(format!("there is no key file {}", key.display()))),
+            },
+            (_, Some(Source::File(file))) => Self::read(file),
+            (Location::Sftp { .. }, Some(Source::Variables(prefix))) => {
+                let key = variable(&format!("{prefix}_KEY_FILE")).map(PathBuf::from);
+                let key = key.ok_or_else(|| unset(prefix, "KEY_FILE"))?;
+                Ok(Self { key: Some(key), ..Self::default() })
+            }
+            (Location::S3 { .. }, source) => {
+                let prefix = match source {
+                    Some(Source::Variables(prefix)) => prefix,
+                    _ => "AWS",
+                };
+                let found = Self {
+                    user: secret(prefix, "ACCESS_KEY_ID"),
+                    password: secret(prefix, "SECRET_ACCESS_KEY"),
+                    token: secret(prefix, "SESSION_TOKEN"),
+                    key: None,
+                };
+                match (&found.user, &found.password) {
+                    (None, _) => Err(unset(prefix, "ACCESS_KEY_ID")),
+                    (_, None) => Err(unset(prefix, "SECRET_ACCESS_KEY")),
+                    _ => Ok(found),
+                }
+            }
+            (_, Some(Source::Variables(prefix))) => {
+                let user = secret(prefix, "USER").ok_or_else(|| unset(prefix, "USER"))?;
+                let password =
+                    secret(prefix, "PASSWORD").ok_or_else(|| unset(prefix, "PASSWORD"))?;
+                Ok(Self { user: Some(user), password: Some(password), ..Self::default() })
+            }
+            (_, None) => Ok(Self::default()),
+        }
+    }
+
+    /// Reads a file of credentials. The parser's error would show a line of it, so only the number
+    /// of the line is told.
+    fn read(file: &Path) -> Result<Self> {
+        let shown = file.display();
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            Error::new(
+                ErrorKind::Parameters,
+                format!("cannot read credentials from {shown}: {error}"),
+            )
+        })?;
+        let read: CredentialsFile = toml::from_str(&text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or("");
+            let line = before.matches('\n').count() + 1;
+            Error::parameters(format!(
+                "line {line} of the credentials in {shown} cannot be read; it takes \
+                 access_key_id, secret_access_key and session_token, or user and password, each as \
+                 NAME = \"VALUE\""
+            ))
+        })?;
+        let secret = |text: Option<String>| text.map(Secret::new);
+        Ok(Self {
+            user: secret(read.access_key_id.or(read.user)),
+            password: secret(read.secret_access_key.or(read.password)),
+            token: secret(read.session_token),
+            key: None,
+        })
+    }
+}
+
+fn unset(prefix: &str, name: &str) -> Error {
+    Error::parameters(format!("the environment variable {prefix}_{name} is unset"))
+}

@@ -1,0 +1,146 @@
+//! Finding out what is true of an endpoint. What services claim to do, some servers do not.
+
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::future::join_all;
+
+use super::{Abilities, Mode, Node};
+use crate::{Error, ErrorKind, Result};
+
+/// Number of files that are created by several at once.
+const ROUNDS: usize = 4;
+
+/// Number of those who create a file at once.
+const RACERS: u8 = 8;
+
+/// What was found out about a node.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Probe {
+    /// What the node can do.
+    pub abilities: Abilities,
+    /// Seconds by which the node's clock is ahead of this machine's, if a file tells it. Files have
+    /// times in whole seconds at many nodes.
+    pub clock_ahead: Option<f64>,
+}
+
+/// Tries out what a node can do, with files of its own below a folder `probe-…`, which it removes.
+///
+/// # Errors
+/// If the node does not answer, or if it loses or changes what was written.
+pub async fn probe(node: &dyn Node) -> Result<Probe> {
+    let number = getrandom::u64()
+        .map_err(|error| Error::new(ErrorKind::Io, "cannot draw a random number").because(error))?;
+    let prober = Prober { node, folder: format!("probe-{number:016x}") };
+    let claims = node.abilities();
+    let lists = claims.list && prober.lists("").await?;
+    if !claims.write || !prober.writes().await? {
+        let abilities = Abilities { write: false, list: lists, create: false, ..claims };
+        return Ok(Probe { abilities, clock_ahead: None });
+    }
+    let result = prober.try_out(Abilities { list: lists, ..claims }).await;
+    prober.clean_up().await;
+    result
+}
+
+struct Prober<'a> {
+    node: &'a dyn Node,
+    folder: String,
+}
+
+impl Prober<'_> {
+    fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.folder)
+    }
+
+    fn content() -> Bytes {
+        Bytes::from_static(b"what a node stores")
+    }
+
+    /// Whether files can be listed.
+    async fn lists(&self, prefix: &str) -> Result<bool> {
+        match self.node.list(prefix).next().await.transpose() {
+            Ok(_) => Ok(true),
+            Err(error) if is_refusal(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether files can be written.
+    async fn writes(&self) -> Result<bool> {
+        match self.node.write(&self.path("file"), Self::content(), Mode::Replace).await {
+            Ok(()) => Ok(true),
+            Err(error) if is_refusal(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn try_out(&self, mut abilities: Abilities) -> Result<Probe> {
+        let clock_ahead = self.clock_ahead().await?;
+        let path = self.path("file");
+        let whole = self.node.read(&path, None).await?;
+        let part = self.node.read(&path, Some(5..11)).await?;
+        if whole != Self::content() || part != whole.slice(5..11) {
+            let message = "a file that was just written has another content";
+            return Err(Error::new(ErrorKind::Io, message).at_node(self.node.name()));
+        }
+        // A node notices by itself if it got the whole file for a range.
+        abilities.ranges &= self.node.abilities().ranges;
+        abilities.create = abilities.create && self.creates_once().await?;
+        Ok(Probe { abilities, clock_ahead })
+    }
+
+    /// Whether the node refuses to create a file that exists, also for several at once.
+    async fn creates_once(&self) -> Result<bool> {
+        if self.creators("file", 1).await? > 0 {
+            return Ok(false);
+        }
+        for round in 0..ROUNDS {
+            if self.creators(&format!("race-{round}"), RACERS).await? != 1 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns how many of those who create a file at once succeed.
+    async fn creators(&self, name: &str, racers: u8) -> Result<usize> {
+        let path = self.path(name);
+        let create = |racer| self.node.write(&path, Bytes::from(vec![racer]), Mode::Create);
+        let mut created = 0;
+        for result in join_all((0..racers).map(create)).await {
+            match result {
+                Ok(()) => created += 1,
+                Err(error) if error.kind() == ErrorKind::Exists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(created)
+    }
+
+    async fn clock_ahead(&self) -> Result<Option<f64>> {
+        let before = SystemTime::now();
+        self.node.write(&self.path("clock"), Self::content(), Mode::Replace).await?;
+        let after = SystemTime::now();
+        let written = self.node.stat(&self.path("clock")).await?.and_then(|found| found.modified);
+        let middle = before + after.duration_since(before).unwrap_or_default() / 2;
+        Ok(written.map(|written| match written.duration_since(middle) {
+            Ok(ahead) => ahead.as_secs_f64(),
+            Err(behind) => -behind.duration().as_secs_f64(),
+        }))
+    }
+
+    /// Removes all files. What cannot be removed now, cannot be removed later either.
+    async fn clean_up(&self) {
+        let races = (0..ROUNDS).map(|round| format!("race-{round}"));
+        for name in races.chain(["file".to_owned(), "clock".to_owned()]) {
+            let _ = self.node.delete(&self.path(&name)).await;
+        }
+    }
+}
+
+fn is_refusal(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Refused | ErrorKind::Unsupported)
+}

@@ -1,0 +1,33 @@
+//! Keeping secrets out of what people see.
+
+use std::fmt;
+
+/// What stands where a secret was.
+const REDACTED: &str = "***";
+
+/// A password or key. It is shown nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes a secret.
+    pub fn new(secret: impl Into<String>) -> Self {
+        Self(secret.into())
+    }
+
+    /// Returns the secret, for whoever it is for.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Removes the secret from a text.
+    pub(super) fn redact(&self, text: &str) -> String {
+        if self.0.is_empty() { text.to_owned() } else { text.replace(&self.0, REDACTED) }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}

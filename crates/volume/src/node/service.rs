@@ -1,0 +1,206 @@
+//! OpenDAL's operators for services, and what OpenDAL does not say about them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::{Request, Response, StatusCode, header};
+use opendal::{
+    Buffer, HttpBody, HttpTransport, HttpTransporter, OperationContext, Operator, services,
+};
+
+use super::redact::Secret;
+use super::{Abilities, Location};
+use crate::{Error, ErrorKind, Result};
+
+/// An operator without layers, and how it is used.
+pub(super) struct Service {
+    pub operator: Operator,
+    pub abilities: Abilities,
+    /// Whether files are written under another name and renamed, because the service shows what has
+    /// arrived of a file before it is whole.
+    pub staged: bool,
+    /// Whether a part that failed can be sent again by the same writer.
+    pub resends: bool,
+    /// Whether the server reads ranges, as far as it was seen: a server may send the whole file.
+    pub ranges: Arc<AtomicBool>,
+    /// What must not be shown.
+    pub secrets: Vec<Secret>,
+}
+
+/// Who one is for a service.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub(super) struct Credentials {
+    /// The name of the user, or of the key.
+    pub user: Option<Secret>,
+    /// The password, or the secret key.
+    pub password: Option<Secret>,
+    /// The token of a session with temporary keys.
+    pub token: Option<Secret>,
+    /// The file of an SSH key.
+    pub key: Option<PathBuf>,
+}
+
+impl Credentials {
+    /// Returns what must not be shown: a bucket's key by all its parts, because servers repeat them
+    /// in what they answer; a user's name is no secret, and may be part of any word.
+    fn secrets(&self, location: &Location) -> Vec<Secret> {
+        let key = matches!(location, Location::S3 { .. }).then_some(&self.user);
+        let all = [Some(&self.password), Some(&self.token), key];
+        all.into_iter().flatten().flatten().cloned().collect()
+    }
+}
+
+impl Service {
+    /// Makes the operator of a place that is not a folder.
+    pub fn at(location: &Location, credentials: &Credentials) -> Result<Self> {
+        opendal::install_default();
+        let all = Abilities { write: true, list: true, create: true, ranges: true, streams: true };
+        let (operator, abilities, staged) = match location {
+            Location::Folder(_) => {
+                return Err(Error::new(ErrorKind::Internal, "a folder is not a service"));
+            }
+            Location::Memory => (
+                Operator::new(services::Memory::default()),
+                Abilities { streams: false, ..all },
+                false,
+            ),
+            #[cfg(feature = "s3")]
+            Location::S3 { bucket, prefix, endpoint, region } => {
+                let builder = bucket_builder(bucket, prefix, endpoint, region, credentials)?;
+                (Operator::new(builder), all, false)
+            }
+            #[cfg(feature = "webdav")]
+            Location::Webdav { endpoint, root } => {
+                let (user, password) = user_and_password(credentials);
+                let builder = services::Webdav::default().endpoint(endpoint).root(root);
+                let abilities = Abilities { create: false, streams: false, ..all };
+                (Operator::new(builder.username(user).password(password)), abilities, true)
+            }
+            #[cfg(feature = "sftp")]
+            Location::Sftp { endpoint, root, known_hosts } => {
+                let mut builder = services::Sftp::default()
+                    .endpoint(endpoint)
+                    .root(root)
+                    .known_hosts_strategy(known_hosts.name());
+                if let Some(key) = &credentials.key {
+                    builder = builder.key(&key.to_string_lossy());
+                }
+                (Operator::new(builder), Abilities { create: false, ..all }, true)
+            }
+            #[cfg(feature = "http")]
+            Location::Http { endpoint, root } => {
+                let (user, password) = user_and_password(credentials);
+                let builder = services::Http::default().endpoint(endpoint).root(root);
+                let abilities =
+                    Abilities { write: false, list: false, create: false, streams: false, ..all };
+                (Operator::new(builder.username(user).password(password)), abilities, false)
+            }
+            #[cfg(not(all(
+                feature = "s3",
+                feature = "webdav",
+                feature = "sftp",
+                feature = "http"
+            )))]
+            _ => {
+                return Err(Error::new(
+                    ErrorKind::Unsupported,
+                    "this program was built without the service of the URI",
+                ));
+            }
+        };
+        let secrets = credentials.secrets(location);
+        let operator = operator.map_err(|error| {
+            let message =
+                secrets.iter().fold(error.to_string(), |text, secret| secret.redact(&text));
+            Error::parameters(message)
+        })?;
+        let ranges = Arc::new(AtomicBool::new(true));
+        let transport = Transport { inner: HttpTransporter::default(), ranges: ranges.clone() };
+        let context = OperationContext::new().with_http_transport(HttpTransporter::new(transport));
+        let operator = operator.with_context(context);
+        Ok(Self { operator, abilities, staged, resends: !staged, ranges, secrets })
+    }
+
+    /// Takes what was found out about the service earlier. What the service cannot do by its nature
+    /// stays impossible.
+    pub fn with_known(mut self, known: Option<Abilities>) -> Self {
+        if let Some(known) = known {
+            let all = self.abilities;
+            self.abilities = Abilities {
+                write: all.write && known.write,
+                list: all.list && known.list,
+                create: all.create && known.create,
+                ranges: all.ranges && known.ranges,
+                streams: all.streams && known.streams,
+            };
+        }
+        self
+    }
+}
+
+#[cfg(any(feature = "webdav", feature = "http"))]
+fn user_and_password(credentials: &Credentials) -> (&str, &str) {
+    (
+        credentials.user.as_ref().map_or("", Secret::reveal),
+        credentials.password.as_ref().map_or("", Secret::reveal),
+    )
+}
+
+#[cfg(feature = "s3")]
+fn bucket_builder(
+    bucket: &str,
+    prefix: &str,
+    endpoint: &Option<String>,
+    region: &Option<String>,
+    credentials: &Credentials,
+) -> Result<services::S3> {
+    let (Some(user), Some(password)) = (&credentials.user, &credentials.password) else {
+        return Err(Error::parameters(
+            "a bucket needs an access key: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or \
+             name other variables or a file by `credentials`",
+        ));
+    };
+    let mut builder = services::S3::default()
+        .bucket(bucket)
+        .root(prefix)
+        .region(region.as_deref().unwrap_or("us-east-1"))
+        .access_key_id(user.reveal())
+        .secret_access_key(password.reveal())
+        .disable_config_load()
+        .disable_ec2_metadata();
+    if let Some(endpoint) = endpoint {
+        builder = builder.endpoint(endpoint);
+    }
+    if let Some(token) = &credentials.token {
+        builder = builder.session_token(token.reveal());
+    }
+    Ok(builder)
+}
+
+/// A transport that notices what OpenDAL does not: a server that sends the whole file where a range
+/// was asked for, and one that wants other credentials.
+struct Transport {
+    inner: HttpTransporter,
+    ranges: Arc<AtomicBool>,
+}
+
+impl HttpTransport for Transport {
+    async fn fetch(&self, request: Request<Buffer>) -> opendal::Result<Response<HttpBody>> {
+        let range = request.headers().contains_key(header::RANGE);
+        let response = self.inner.fetch(request).await?;
+        match response.status() {
+            StatusCode::OK if range => {
+                self.ranges.store(false, Ordering::Relaxed);
+                let message = "the server does not read ranges";
+                Err(opendal::Error::new(opendal::ErrorKind::Unsupported, message))
+            }
+            StatusCode::UNAUTHORIZED => {
+                let message = "the server does not accept the user and password";
+                Err(opendal::Error::new(opendal::ErrorKind::PermissionDenied, message))
+            }
+            _ => Ok(response),
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! Nodes of this machine: folders and memory keep the trait's promises, and decorators do what they
+//! are for. Services have tests of their own (`services.rs`).
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::TryStreamExt;
+use futures::future::join_all;
+use paritas_volume::config::{Config, NodeEntry};
+use paritas_volume::node::{
+    Call, Counted, Delayed, Endpoint, Fault, Faulty, Folder, Limited, Mode, Node, STAGING, Trigger,
+    conformance, open, probe,
+};
+use paritas_volume::{ErrorKind, Result};
+use tempfile::TempDir;
+
+fn folder(sync: bool) -> (TempDir, Arc<dyn Node>) {
+    let root = TempDir::new().unwrap();
+    let node = Arc::new(Folder::new("disk", root.path(), sync));
+    (root, node)
+}
+
+fn memory() -> Arc<dyn Node> {
+    Arc::new(Endpoint::memory("memory").unwrap())
+}
+
+async fn write(node: &dyn Node, path: &str, content: &'static str) -> Result<()> {
+    node.write(path, content.into(), Mode::Replace).await
+}
+
+async fn read(node: &dyn Node, path: &str) -> Result<Bytes> {
+    node.read(path, None).await
+}
+
+async fn paths(node: &dyn Node, prefix: &str) -> Result<Vec<String>> {
+    let mut paths: Vec<_> = node.list(prefix).map_ok(|entry| entry.path).try_collect().await?;
+    paths.sort();
+    Ok(paths)
+}
+
+async fn conforms(node: &dyn Node) {
+    let report = conformance::check(node).await;
+    assert!(report.passed(), "{report}");
+    assert_eq!(report.outcomes.len(), 19, "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_conforms_and_is_empty_again() {
+    let (root, node) = folder(false);
+    conforms(&*node).await;
+    let left: Vec<_> = std::fs::read_dir(root.path()).unwrap().map(Result::unwrap).collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(std::fs::read_dir(root.path().join(STAGING)).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn memory_conforms() {
+    conforms(&*memory()).await;
+}
+
+#[tokio::test]
+async fn decorated_nodes_conform() {
+    let counted = Arc::new(Counted::of(memory()));
+    let limited = Arc::new(Limited::to(counted.clone(), 1, Some(4 << 30)));
+    let delayed = Arc::new(Delayed::by(limited, Duration::ZERO, None));
+    conforms(&Faulty::new(delayed, 1)).await;
+    assert!(counted.meter().bytes_written() > 20 << 20);
+    assert!(counted.meter().bytes_read() > 20 << 20);
+}
+
+#[tokio::test]
+async fn the_suite_notices_every_fault() {
+    let faults = [
+        (Call::Read, Fault::Refuse),
+        (Call::Read, Fault::Flip),
+        (Call::Read, Fault::Short),
+        (Call::Read, Fault::Stale),
+        (Call::Stat, Fault::Short),
+        (Call::Stat, Fault::Stale),
+        (Call::List, Fault::Short),
+        (Call::List, Fault::Stale),
+        (Call::Write, Fault::Short),
+        (Call::Piece, Fault::Short),
+        (Call::Piece, Fault::Flip),
+        (Call::Finish, Fault::Cut),
+        (Call::Delete, Fault::Forbidden),
+    ];
+    for (call, fault) in faults {
+        let node = Faulty::new(memory(), 2).with(call, fault, Trigger::From(3));
+        let report = conformance::check(&node).await;
+        assert!(!report.passed(), "{call:?} {fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_synced_folder_stores_files() {
+    let (_root, node) = folder(true);
+    write(&*node, "a/b/c", "content").await.unwrap();
+    let mut writer = node.writer("a/d").await.unwrap();
+    writer.write(vec![Bytes::from_static(b"more")]).await.unwrap();
+    writer.finish().await.unwrap();
+    assert_eq!(read(&*node, "a/b/c").await.unwrap(), "content");
+    assert_eq!(paths(&*node, "").await.unwrap(), ["a/b/c", "a/d"]);
+}
+
+#[tokio::test]
+async fn a_missing_root_is_no_absent_file() {
+    let (root, node) = folder(false);
+    drop(root);
+    let results = [
+        read(&*node, "a").await.map(drop),
+        node.stat("a").await.map(drop),
+        paths(&*node, "").await.map(drop),
+        write(&*node, "a", "x").await,
+        node.delete("a").await,
+        node.writer("a").await.map(drop),
+        node.sweep(Duration::ZERO).await.map(drop),
+    ];
+    for result in results {
+        let error = result.unwrap_err();
+        assert_eq!((error.kind(), error.node()), (ErrorKind::Io, Some("disk")), "{error}");
+        assert!(error.to_string().contains("is its disk mounted?"), "{error}");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn no_path_leaves_a_folder() {
+    let (root, node) = folder(false);
+    let outside = TempDir::new().unwrap();
+    std::fs::write(outside.path().join("secret"), "x").unwrap();
+    std::os::unix::fs::symlink(outside.path(), root.path().join("link")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("secret"), root.path().join("file")).unwrap();
+    for path in ["link/secret", "link/new/x", "file"] {
+        let results = [
+            read(&*node, path).await.map(drop),
+            node.stat(path).await.map(drop),
+            write(&*node, path, "y").await,
+            node.delete(path).await,
+        ];
+        for result in results {
+            assert_eq!(result.unwrap_err().kind(), ErrorKind::Refused, "{path}");
+        }
+    }
+    assert_eq!(paths(&*node, "link/").await.unwrap_err().kind(), ErrorKind::Refused);
+    assert_eq!(paths(&*node, "").await.unwrap(), Vec::<String>::new());
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+    assert_eq!(std::fs::read(outside.path().join("secret")).unwrap(), b"x");
+}
+
+#[tokio::test]
+async fn what_a_kill_leaves_is_not_listed_and_can_be_swept() {
+    let (root, node) = folder(false);
+    write(&*node, "a", "x").await.unwrap();
+    std::fs::write(root.path().join(STAGING).join("left"), "half").unwrap();
+    assert_eq!(paths(&*node, "").await.unwrap(), ["a"]);
+    assert_eq!(node.sweep(Duration::from_secs(3600)).await.unwrap(), 0);
+    assert_eq!(node.sweep(Duration::ZERO).await.unwrap(), 1);
+    assert_eq!(std::fs::read_dir(root.path().join(STAGING)).unwrap().count(), 0);
+    let inside = format!("{STAGING}/x");
+    assert_eq!(write(&*node, &inside, "y").await.unwrap_err().kind(), ErrorKind::Parameters);
+}
+
+/// Deleting the last file of a folder removes the folder, in which another task may be about to
+/// create a file.
+#[tokio::test(flavor = "multi_thread")]
+async fn folders_come_and_go_under_writers() {
+    let (_root, node) = folder(false);
+    let work = (0..4).map(|task| {
+        let node = node.clone();
+        tokio::spawn(async move {
+            let path = format!("shared/deep/{task}");
+            for _ in 0..100 {
+                write(&*node, &path, "x").await.unwrap();
+                node.delete(&path).await.unwrap();
+            }
+        })
+    });
+    for done in join_all(work).await {
+        done.unwrap();
+    }
+    assert_eq!(paths(&*node, "").await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_file_is_no_folder() {
+    let (_root, node) = folder(false);
+    write(&*node, "a", "x").await.unwrap();
+    assert_eq!(write(&*node, "a/b", "y").await.unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(node.stat("a/b").await.unwrap(), None);
+    write(&*node, "c/d", "x").await.unwrap();
+    assert_eq!(node.stat("c").await.unwrap(), None);
+    assert_eq!(read(&*node, "c").await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(write(&*node, "c", "y").await.unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(paths(&*node, "").await.unwrap(), ["a", "c/d"]);
+}
+
+#[tokio::test]
+async fn counters_count() {
+    let node = Counted::of(memory());
+    write(&node, "a", "12345").await.unwrap();
+    let mut writer = node.writer("b").await.unwrap();
+    writer.write(vec!["123".into(), "45".into()]).await.unwrap();
+    writer.write(vec!["6".into()]).await.unwrap();
+    writer.finish().await.unwrap();
+    node.read("a", Some(1..3)).await.unwrap();
+    read(&node, "absent").await.unwrap_err();
+    paths(&node, "").await.unwrap();
+    let counters = node.meter();
+    let tally = |call| (counters.of(call).calls, counters.of(call).bytes);
+    assert_eq!(tally(Call::Write), (2, 5));
+    assert_eq!(tally(Call::Piece), (2, 6));
+    assert_eq!(tally(Call::Finish), (1, 0));
+    assert_eq!(tally(Call::Read), (2, 2));
+    assert_eq!(tally(Call::List), (1, 0));
+    assert_eq!((counters.bytes_written(), counters.bytes_read()), (11, 2));
+    assert_eq!(counters.take().len(), 5);
+    assert_eq!(tally(Call::Read), (0, 0));
+}
+
+#[tokio::test]
+async fn delays_take_time() {
+    let node = Delayed::by(memory(), Duration::from_millis(50), Some(1_000_000));
+    let start = Instant::now();
+    node.write("a", vec![0; 200_000].into(), Mode::Replace).await.unwrap();
+    let wrote = start.elapsed();
+    assert!(wrote >= Duration::from_millis(245), "{wrote:?}");
+    let start = Instant::now();
+    let stats = join_all((0..20).map(|_| node.stat("a"))).await;
+    assert!(stats.iter().all(|found| found.is_ok()));
+    let together = start.elapsed();
+    assert!((50..800).contains(&together.as_millis()), "{together:?}");
+}
+
+#[tokio::test]
+async fn limits_hold() {
+    let slow = Arc::new(Delayed::by(memory(), Duration::from_millis(40), None));
+    let node = Limited::to(slow, 2, None);
+    let start = Instant::now();
+    join_all((0..10).map(|_| node.stat("a"))).await;
+    assert!(start.elapsed() >= Duration::from_millis(195), "{:?}", start.elapsed());
+
+    let node = Limited::to(memory(), 4, Some(1_000_000));
+    let start = Instant::now();
+    // The first second's bytes may go at once.
+    node.write("a", vec![0; 1_300_000].into(), Mode::Replace).await.unwrap();
+    assert!(start.elapsed() >= Duration::from_millis(290), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn faults_come_when_they_are_due() {
+    let node = Faulty::new(memory(), 3)
+        .with(Call::Read, Fault::Refuse, Trigger::At(2))
+        .with(Call::Write, Fault::Full, Trigger::From(2))
+        .with(Call::Stat, Fault::Hang, Trigger::At(1));
+    write(&node, "a", "x").await.unwrap();
+    assert_eq!(write(&node, "a", "y").await.unwrap_err().kind(), ErrorKind::Io);
+    let kinds = [
+        read(&node, "a").await.map_err(|error| error.kind()),
+        read(&node, "a").await.map_err(|error| error.kind()),
+        read(&node, "a").await.map_err(|error| error.kind()),
+    ];
+    assert_eq!(kinds, [Ok("x".into()), Err(ErrorKind::Io), Ok("x".into())]);
+    let hung = tokio::time::timeout(Duration::from_millis(20), node.stat("a")).await;
+    assert!(hung.is_err());
+    assert_eq!(node.happened(), 3);
+}
+
+#[tokio::test]
+async fn the_same_seed_has_the_same_faults() {
+    let run = async |seed| {
+        let node = Faulty::new(memory(), seed).with(Call::Read, Fault::Cut, Trigger::Chance(0.5));
+        write(&node, "a", "x").await.unwrap();
+        let mut failed = Vec::new();
+        for _ in 0..64 {
+            failed.push(read(&node, "a").await.is_err());
+        }
+        failed
+    };
+    assert_eq!(run(7).await, run(7).await);
+    assert_ne!(run(7).await, run(8).await);
+}
+
+#[tokio::test]
+async fn a_stale_node_shows_what_was() {
+    let node = Faulty::new(memory(), 4)
+        .with(Call::Read, Fault::Stale, Trigger::At(3))
+        .with(Call::List, Fault::Stale, Trigger::From(1))
+        .with(Call::Stat, Fault::Stale, Trigger::From(1));
+    write(&node, "a", "old").await.unwrap();
+    write(&node, "a", "new content").await.unwrap();
+    write(&node, "b", "x").await.unwrap();
+    assert_eq!(read(&node, "a").await.unwrap(), "new content");
+    assert_eq!(read(&node, "a").await.unwrap(), "new content");
+    assert_eq!(read(&node, "a").await.unwrap(), "old");
+    assert_eq!(paths(&node, "").await.unwrap(), ["a"]);
+    assert_eq!(node.stat("a").await.unwrap().unwrap().length, 3);
+    assert_eq!(node.stat("b").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_cut_writer_leaves_no_part_of_a_file() {
+    for call in [Call::Piece, Call::Finish] {
+        for seed in 0..8 {
+            let node = Faulty::new(memory(), seed).with(call, Fault::Cut, Trigger::At(1));
+            let mut writer = node.writer("a").await.unwrap();
+            let written = writer.write(vec!["12345678".into()]).await;
+            let finished = writer.finish().await;
+            assert!(finished.is_err());
+            match (call, node.stat("a").await.unwrap()) {
+                (Call::Piece, found) => assert!(written.is_err() && found.is_none()),
+                (_, found) => assert!(found.is_none_or(|found| found.length == 8)),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn probes_tell_what_is_true() {
+    let (_root, node) = folder(false);
+    let found = probe(&*node).await.unwrap();
+    assert_eq!(found.abilities, node.abilities());
+    assert!(found.clock_ahead.unwrap().abs() < 2.0, "{found:?}");
+    assert_eq!(paths(&*node, "").await.unwrap(), Vec::<String>::new());
+
+    let forbidden = Faulty::new(memory(), 5).with(Call::Write, Fault::Forbidden, Trigger::From(1));
+    let found = probe(&forbidden).await.unwrap();
+    assert!(!found.abilities.write && !found.abilities.create && found.abilities.list);
+
+    // To lose what was written is no lack of an ability.
+    let forgetful = Faulty::new(memory(), 6).with(Call::Read, Fault::Short, Trigger::From(1));
+    assert_eq!(probe(&forgetful).await.unwrap_err().kind(), ErrorKind::Io);
+}
+
+fn config(text: &str) -> Config {
+    let head = "name = \"v\"\nid = \"00112233445566778899aabbccddeeff\"\ncode = \"4+2\"\n";
+    Config::parse(&format!("{head}{text}")).unwrap()
+}
+
+#[tokio::test]
+async fn a_volume_file_opens_nodes() {
+    let base = TempDir::new().unwrap();
+    std::fs::create_dir(base.path().join("disk")).unwrap();
+    let config = config(
+        "[limits]\nrequests = 1\n\
+         [[node]]\nname = \"a\"\nuri = \"disk\"\n[[node]]\nname = \"b\"\nuri = \"memory:\"\n",
+    );
+    for entry in &config.nodes {
+        let node = open(entry, &config, base.path(), &|_| None).unwrap();
+        assert_eq!(node.name(), entry.name);
+        write(&*node, "x/y", "content").await.unwrap();
+        assert_eq!(read(&*node, "x/y").await.unwrap(), "content");
+    }
+    assert_eq!(std::fs::read(base.path().join("disk/x/y")).unwrap(), b"content");
+}
+
+/// The server of these nodes is a port on which nobody listens.
+const DEAD: &str = "127.0.0.1:9";
+
+fn sentinel(name: &str) -> Option<String> {
+    (name != "HOME").then(|| "Sentinel-secret".to_owned())
+}
+
+/// Returns everything that one can see of an error.
+fn shown(error: &paritas_volume::Error) -> String {
+    let mut text = format!("{error} {error:?} {error:#?}");
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text += &format!(" {cause} {cause:?}");
+        source = cause.source();
+    }
+    text
+}
+
+fn entry(uri: &str, credentials: Option<&str>) -> (Config, NodeEntry) {
+    let credentials =
+        credentials.map(|from| format!("credentials = {from:?}\n")).unwrap_or_default();
+    let config = config(&format!(
+        "[limits]\ntimeout = 1\nretries = 0\n[[node]]\nname = \"n\"\nuri = {uri:?}\n{credentials}"
+    ));
+    let entry = config.nodes[0].clone();
+    (config, entry)
+}
+
+#[cfg(all(feature = "s3", feature = "webdav", feature = "http"))]
+#[tokio::test]
+async fn no_error_shows_a_secret() {
+    let uris = [
+        format!("s3://bucket/x?endpoint=http://{DEAD}&region=r"),
+        format!("webdav+http://{DEAD}/x"),
+        format!("http://{DEAD}/x"),
+    ];
+    for uri in uris {
+        let (config, entry) = entry(&uri, Some("SENTINEL_X"));
+        let node = open(&entry, &config, Path::new("/"), &sentinel).unwrap();
+        assert!(!format!("{node:?} {entry:?} {config:?}").contains("Sentinel-secret"));
+        let mut errors = vec![
+            read(&*node, "a").await.unwrap_err(),
+            node.read("a", Some(0..1)).await.unwrap_err(),
+            node.stat("a").await.unwrap_err(),
+            paths(&*node, "").await.unwrap_err(),
+            write(&*node, "a", "x").await.unwrap_err(),
+            node.write("a", "x".into(), Mode::Create).await.unwrap_err(),
+            node.delete("a").await.unwrap_err(),
+        ];
+        errors.extend(probe(&*node).await.err());
+        if let Ok(mut writer) = node.writer("a").await {
+            errors.extend(writer.write(vec![vec![0; 20 << 20].into()]).await.err());
+            errors.extend(writer.finish().await.err());
+        }
+        for error in errors {
+            assert_eq!(error.node(), Some("n"), "{error}");
+            assert!(!shown(&error).contains("Sentinel"), "{uri}: {}", shown(&error));
+        }
+    }
+}
+
+#[test]
+fn credentials_that_cannot_be_used_are_named_but_not_shown() {
+    let folder = TempDir::new().unwrap();
+    let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    file("bad.toml", "user = \"me\"\npassword = Sentinel-secret\n");
+    file("odd.toml", "passwort = \"Sentinel-secret\"\n");
+    let cases = [
+        ("s3://bucket", None, "AWS_ACCESS_KEY_ID"),
+        ("s3://bucket", Some("MINE"), "MINE_ACCESS_KEY_ID"),
+        ("webdav://h/x", Some("MINE"), "MINE_USER"),
+        ("webdav://h/x", Some("bad.toml"), "line 2"),
+        ("webdav://h/x", Some("odd.toml"), "line 1"),
+        ("webdav://h/x", Some("none.toml"), "none.toml"),
+        ("webdav://me:Sentinel-secret@h/x", None, "`credentials`"),
+    ];
+    for (uri, credentials, part) in cases {
+        let (config, entry) = entry(uri, credentials);
+        let error = open(&entry, &config, folder.path(), &|_| None).unwrap_err();
+        assert_eq!((error.kind(), error.node()), (ErrorKind::Parameters, Some("n")), "{uri}");
+        assert!(shown(&error).contains(part), "{uri}: {error}");
+        assert!(!shown(&error).contains("Sentinel"), "{uri}: {}", shown(&error));
+    }
+}
