@@ -90,6 +90,11 @@ impl Error {
         self.0.kind
     }
 
+    /// Returns the message without the node's name.
+    pub(crate) fn message(&self) -> &str {
+        &self.0.message
+    }
+
     /// Returns the name of the node that the error is about, if it is about one.
     pub fn node(&self) -> Option<&str> {
         self.0.node.as_deref()

@@ -16,7 +16,21 @@ pub mod node;
 pub mod placement;
 pub mod protocol;
 
+mod driver;
 mod error;
+mod get;
+mod hands;
+mod listing;
+mod open;
+mod put;
 mod transfer;
+mod upkeep;
+mod volume;
 
 pub use error::{Error, ErrorKind, Result};
+pub use get::{GetOptions, Object};
+pub use hands::Flaw;
+pub use listing::{Listing, NodeStatus, VolumeStatus, Waiting};
+pub use put::{PutOptions, PutReport};
+pub use upkeep::{Health, Repaired, Verdict};
+pub use volume::{INLINE_BYTES, Setup, Volume};

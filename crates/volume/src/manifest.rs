@@ -70,6 +70,8 @@ pub enum Body {
     Shards {
         /// The spec of the code.
         code: String,
+        /// The front header of part 0, so that a reader need not ask a shard for it.
+        header: Vec<u8>,
         /// The names of the nodes that the parts were written to, by part: a hint.
         placement: Vec<String>,
     },
@@ -98,6 +100,8 @@ struct Fields {
     modified: Option<(i64, u32)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     code: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    header: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     placement: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,14 +153,17 @@ impl Manifest {
         let Listed { version, kind, length } = self.listed;
         let content = self.content.as_ref();
         let shards = content.and_then(|content| match &content.body {
-            Body::Shards { code, placement } => Some((code.clone(), placement.clone())),
+            Body::Shards { code, header, placement } => {
+                Some((code.clone(), (STANDARD.encode(header), placement.clone())))
+            }
             Body::Inline(_) => None,
         });
         let inline = content.and_then(|content| match &content.body {
             Body::Shards { .. } => None,
             Body::Inline(bytes) => Some(STANDARD.encode(bytes)),
         });
-        let (code, placement) = shards.unzip();
+        let (code, others) = shards.unzip();
+        let (header, placement) = others.unzip();
         Fields {
             format: FORMAT,
             volume: self.volume.clone(),
@@ -172,6 +179,7 @@ impl Manifest {
                 .and_then(|content| content.modified)
                 .map(|time| (time.seconds, time.nanoseconds)),
             code,
+            header,
             placement,
             content: inline,
         }
@@ -220,9 +228,14 @@ fn manifest_of(fields: Fields) -> Result<Manifest, Flaw> {
 }
 
 fn expect_no_content(fields: &Fields) -> Result<Option<Content>, Flaw> {
-    let Fields { digest, mode, modified, code, placement, content, .. } = fields;
+    let Fields { digest, mode, modified, code, header, placement, content, .. } = fields;
     let is_empty = digest.is_none() && mode.is_none() && modified.is_none() && code.is_none();
-    match is_empty && placement.is_none() && content.is_none() && fields.length == 0 {
+    match is_empty
+        && header.is_none()
+        && placement.is_none()
+        && content.is_none()
+        && fields.length == 0
+    {
         true => Ok(None),
         false => Err("it removes the name, but describes an object".to_owned()),
     }
@@ -241,10 +254,10 @@ fn content_of(fields: &Fields) -> Result<Content, Flaw> {
         return Err(format!("its modification time has {nanoseconds} nanoseconds"));
     }
     let modified = modified.map(|(seconds, nanoseconds)| Timestamp { seconds, nanoseconds });
-    let body = match (&fields.content, &fields.code, &fields.placement) {
-        (Some(text), None, None) => inline_of(text, fields.length, digest)?,
-        (None, Some(code), Some(placement)) => shards_of(code, placement)?,
-        _ => return Err("it must have either content, or code and placement".to_owned()),
+    let body = match (&fields.content, &fields.code, &fields.header, &fields.placement) {
+        (Some(text), None, None, None) => inline_of(text, fields.length, digest)?,
+        (None, Some(code), Some(header), Some(placement)) => shards_of(code, header, placement)?,
+        _ => return Err("it must have either content, or code, header and placement".to_owned()),
     };
     Ok(Content { digest, body, mode: fields.mode, modified })
 }
@@ -263,14 +276,15 @@ fn inline_of(text: &str, length: u64, digest: Digest) -> Result<Body, Flaw> {
     }
 }
 
-fn shards_of(code: &str, placement: &[String]) -> Result<Body, Flaw> {
+fn shards_of(code: &str, header: &str, placement: &[String]) -> Result<Body, Flaw> {
     check_text("code", code)?;
+    let header = STANDARD.decode(header).map_err(|error| format!("header: {error}"))?;
     let count = placement.len();
     if count > MOST_PLACES {
         return Err(format!("its placement names {count} nodes; the most is {MOST_PLACES}"));
     }
     placement.iter().try_for_each(|node| check_text("placement", node))?;
-    Ok(Body::Shards { code: code.to_owned(), placement: placement.to_vec() })
+    Ok(Body::Shards { code: code.to_owned(), header, placement: placement.to_vec() })
 }
 
 fn check_text(field: &str, text: &str) -> Result<(), Flaw> {

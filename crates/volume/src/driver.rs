@@ -1,0 +1,80 @@
+//! Runs a machine of the protocol: executes its actions side by side, and hands in the answers.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::time::Instant;
+
+use crate::protocol::{Action, Answer, Event, Machine, Procedure, Request};
+
+/// How long slow nodes are waited for once a survey has enough answers.
+const SURVEY_GRACE: Duration = Duration::from_millis(10);
+
+/// How long slow nodes are waited for once enough of them have written or deleted something.
+const WRITE_GRACE: Duration = Duration::from_secs(5);
+
+/// Executes actions.
+#[async_trait]
+pub(crate) trait Hands: Sync {
+    /// Executes one action that is about one node alone.
+    async fn act(&self, action: Action) -> Answer;
+
+    /// Stores parts of one object, all of them at once.
+    async fn store(&self, actions: Vec<Action>) -> Vec<Event>;
+}
+
+/// Runs a procedure to its end, and returns its outcome and what it knows.
+pub(crate) async fn drive<P>(procedure: P, hands: &impl Hands) -> (P::Outcome, P)
+where
+    P: Procedure + Clone,
+    P::Outcome: Clone,
+{
+    let mut machine = Machine::new(procedure);
+    let mut actions = machine.start();
+    loop {
+        if let Some(outcome) = machine.outcome() {
+            return (outcome.clone(), machine.procedure().clone());
+        }
+        actions = step(&mut machine, actions, hands).await;
+    }
+}
+
+/// Executes one batch of actions, and returns the next one.
+async fn step<P: Procedure>(
+    machine: &mut Machine<P>,
+    actions: Vec<Action>,
+    hands: &impl Hands,
+) -> Vec<Action> {
+    let is_store = |action: &Action| matches!(action.request, Request::StorePart { .. });
+    let (parts, others): (Vec<Action>, Vec<Action>) = actions.into_iter().partition(is_store);
+    let mut next = Vec::new();
+    if !parts.is_empty() {
+        for event in hands.store(parts).await {
+            next.extend(machine.handle(&event));
+        }
+    }
+    let is_survey = others.iter().all(|action| action.request == Request::ListVersions);
+    let grace = if is_survey { SURVEY_GRACE } else { WRITE_GRACE };
+    let run = |action: Action| async move { Event { action, answer: hands.act(action).await } };
+    let mut running: FuturesUnordered<_> = others.into_iter().map(run).collect();
+    let mut end: Option<Instant> = None;
+    while !running.is_empty() {
+        let patience = end.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+        tokio::select! {
+            Some(event) = running.next() => next.extend(machine.handle(&event)),
+            () = tokio::time::sleep_until(patience), if end.is_some() => break,
+        }
+        if end.is_none() && machine.is_enough() {
+            end = Some(Instant::now() + grace);
+        }
+    }
+    drop(running);
+    for action in machine.waiting().iter().copied().collect::<Vec<_>>() {
+        if next.contains(&action) {
+            continue;
+        }
+        next.extend(machine.handle(&Event { action, answer: Answer::Failed }));
+    }
+    next
+}

@@ -1,0 +1,362 @@
+//! Reading objects.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use paritas_shards::blocks::Layout;
+use paritas_shards::{Digest, Timestamp};
+
+use crate::driver::{Hands, drive};
+use crate::error::{Error, ErrorKind, Result};
+use crate::hands::{Flaw, NameHands};
+use crate::manifest::{Body, Manifest};
+use crate::names::ObjectName;
+use crate::protocol::{Action, Answer, Get, GetOutcome, Kind, Listed, NodeIndex, Request};
+use crate::transfer::receive::{Pieces, Receiver};
+use crate::transfer::{Pace, Place};
+use crate::volume::{Volume, parts_of};
+
+/// An object that was found and can be read.
+#[derive(Debug)]
+pub struct Object {
+    manifest: Manifest,
+    digest: Digest,
+    content: Content,
+    flaws: Vec<Flaw>,
+    is_sure: bool,
+}
+
+/// Where an object's bytes come from.
+#[derive(Debug)]
+enum Content {
+    Inline(Bytes),
+    Shards { receiver: Arc<Receiver>, nodes: Vec<Option<String>> },
+}
+
+/// The settings of a get.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct GetOptions {
+    /// Takes the newest version that was found, even if too few nodes answered to be sure that it
+    /// is the newest.
+    pub allow_stale: bool,
+}
+
+impl GetOptions {
+    /// Takes the newest version that was found, or only one that is surely the newest.
+    pub fn allow_stale(self, allow_stale: bool) -> Self {
+        Self { allow_stale }
+    }
+}
+
+impl Volume {
+    /// Finds an object.
+    ///
+    /// # Errors
+    /// If there is no such object ([`ErrorKind::NotFound`]), or if too few nodes answered to be
+    /// sure which version is the newest ([`ErrorKind::TooFewNodes`]).
+    pub async fn find(&self, name: &ObjectName, options: GetOptions) -> Result<Object> {
+        let hands = NameHands::new(self, name);
+        let (listed, holders, is_sure) = self.survey(name, &hands, options).await?;
+        let manifest = read_manifest(&hands, listed, holders).await?;
+        let missing = || Error::new(ErrorKind::Internal, "the manifest describes no object");
+        let content = manifest.content.as_ref().ok_or_else(missing)?;
+        let digest = content.digest;
+        let content = match &content.body {
+            Body::Inline(bytes) => Content::Inline(bytes.clone().into()),
+            Body::Shards { placement, .. } => self.receiver(&hands, &manifest, placement).await?,
+        };
+        Ok(Object { digest, content, flaws: hands.flaws(), is_sure, manifest })
+    }
+
+    async fn survey(
+        &self,
+        name: &ObjectName,
+        hands: &NameHands<'_>,
+        options: GetOptions,
+    ) -> Result<(Listed, BTreeSet<NodeIndex>, bool)> {
+        let (outcome, _) = drive(Get::new(self.quorum), hands).await;
+        match outcome {
+            GetOutcome::Found(listed, holders) => Ok((listed, holders, true)),
+            GetOutcome::NotFound(_) => {
+                Err(Error::new(ErrorKind::NotFound, format!("there is no object {name}")))
+            }
+            GetOutcome::Unsure(Some(listed)) if options.allow_stale && listed.kind == Kind::Put => {
+                Ok((listed, hands.holders(listed.version), false))
+            }
+            GetOutcome::Unsure(_) | GetOutcome::Lost(_) => {
+                let flaws: Vec<String> =
+                    hands.flaws().iter().take(8).map(Flaw::to_string).collect();
+                Err(Error::new(
+                    ErrorKind::TooFewNodes,
+                    format!(
+                        "{name}: too few nodes answered to be sure of the newest version; {} of {} \
+                         must: {}",
+                        self.quorum.to_read(),
+                        self.node_count(),
+                        flaws.join("; ")
+                    ),
+                ))
+            }
+        }
+    }
+
+    /// Prepares to read an object from its shards. They are where the manifest says, or else on
+    /// their homes; if too few are found there, all nodes are asked.
+    async fn receiver(
+        &self,
+        hands: &NameHands<'_>,
+        manifest: &Manifest,
+        placement: &[String],
+    ) -> Result<Content> {
+        let object = manifest.listed.version.object;
+        let missing = || Error::new(ErrorKind::Internal, "no manifest was read");
+        let layout = hands.layout().ok_or_else(missing)?;
+        let homes = self.spread(object, layout.code()).homes;
+        let hinted = |part: usize| placement.get(part).and_then(|node| self.find_node(node));
+        let first = layout.parts_in(1).len();
+        let mut nodes: Vec<Option<NodeIndex>> = (0..layout.part_count())
+            .map(|part| hinted(part).or_else(|| homes.get(part).copied()))
+            .collect();
+        // What a later stage adds is not needed, and may not be there yet.
+        nodes.iter_mut().skip(first).for_each(|node| *node = None);
+        let (mut places, mut paces) = (Vec::new(), Vec::new());
+        for (part, node) in nodes.iter().enumerate() {
+            let path = self.part_path(&layout, object, part)?;
+            places.push(node.map(|node| Place { node: Arc::clone(self.node(node)), path }));
+            paces.push(match node {
+                Some(node) => Arc::clone(&self.paces[node.0]),
+                None => Arc::new(Pace::default()),
+            });
+        }
+        let length = manifest.listed.length;
+        let settings = self.setup.settings.clone();
+        let receiver = Receiver::new(layout, length, places, paces, settings);
+        let name = |node: NodeIndex| self.node_name(node).to_owned();
+        let nodes = nodes.into_iter().map(|node| node.map(name)).collect();
+        Ok(Content::Shards { receiver, nodes })
+    }
+
+    /// Looks on all nodes for the shards of an object, because too few were where they should be.
+    pub(crate) async fn look_everywhere(
+        &self,
+        name: &ObjectName,
+        object: Object,
+    ) -> Result<Object> {
+        let Content::Shards { receiver, .. } = &object.content else { return Ok(object) };
+        let hands = NameHands::new(self, name);
+        hands.keep_layout(receiver.layout.clone());
+        hands.keep_total(receiver.length, object.digest);
+        let id = object.manifest.listed.version.object;
+        let find = |node| hands.act(Action { node, request: Request::FindParts(id) });
+        futures::future::join_all(self.nodes().map(find)).await;
+        let files = hands.files();
+        let (mut places, mut paces, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
+        for part in 0..parts_of(receiver.layout.code()).len() {
+            let found = files.get(&part).and_then(|files| files.first_key_value());
+            places.push(found.map(|(&node, path)| Place {
+                node: Arc::clone(self.node(node)),
+                path: path.clone(),
+            }));
+            paces.push(match found {
+                Some((&node, _)) => Arc::clone(&self.paces[node.0]),
+                None => Arc::new(Pace::default()),
+            });
+            nodes.push(found.map(|(&node, _)| self.node_name(node).to_owned()));
+        }
+        let (layout, settings) = (receiver.layout.clone(), self.setup.settings.clone());
+        let receiver = Receiver::new(layout, receiver.length, places, paces, settings);
+        Ok(Object { content: Content::Shards { receiver, nodes }, ..object })
+    }
+
+    /// Writes an object's bytes in `range` to `sink`, all of them if `range` is `None`. Of the whole
+    /// object the digest is checked in the end. Returns what was read.
+    ///
+    /// # Errors
+    /// As [`Volume::find`]; if too many shards are lost ([`ErrorKind::TooFewShards`]), if the bytes
+    /// differ from those that were written ([`ErrorKind::DigestMismatch`]), if the range is beyond
+    /// the object ([`ErrorKind::Parameters`]), or if `sink` refuses bytes ([`ErrorKind::Io`]).
+    pub async fn get(
+        &self,
+        name: &ObjectName,
+        range: Option<Range<u64>>,
+        sink: &mut (dyn Write + Send),
+        options: GetOptions,
+        progress: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<Object> {
+        let mut object = self.find(name, options).await?;
+        let whole = 0..object.length();
+        let range = range.unwrap_or_else(|| whole.clone());
+        if range.start > range.end || range.end > whole.end {
+            return Err(Error::parameters(format!(
+                "the range {} to {} is not within the {} bytes of {name}",
+                range.start, range.end, whole.end
+            )));
+        }
+        let mut done = 0;
+        let mut copy = Copy { sink, hasher: blake3::Hasher::new(), done: &mut done, progress };
+        match copy.run(&object, range.clone()).await {
+            // Nothing was written yet, so another place can be tried.
+            Err(error) if error.kind() == ErrorKind::TooFewShards && *copy.done == 0 => {
+                object = self.look_everywhere(name, object).await?;
+                copy.run(&object, range.clone()).await?;
+            }
+            result => result?,
+        }
+        let digest = Digest::new(copy.hasher.finalize().into());
+        if range == whole && digest != object.digest {
+            return Err(Error::new(
+                ErrorKind::DigestMismatch,
+                format!("{name}: the digest must be {}; got {digest}", object.digest),
+            ));
+        }
+        object.note_flaws();
+        Ok(object)
+    }
+}
+
+/// Reads a manifest from one of the nodes that have it.
+async fn read_manifest(
+    hands: &NameHands<'_>,
+    listed: Listed,
+    holders: BTreeSet<NodeIndex>,
+) -> Result<Manifest> {
+    for node in holders {
+        let request = Request::ReadManifest(listed);
+        if let Answer::Manifest(_) = hands.act(Action { node, request }).await
+            && let Some(manifest) = hands.manifest(listed.version)
+        {
+            return Ok(manifest);
+        }
+    }
+    let flaws: Vec<String> = hands.flaws().iter().map(Flaw::to_string).collect();
+    Err(Error::new(ErrorKind::Io, format!("no manifest can be read: {}", flaws.join("; "))))
+}
+
+/// Copies an object's bytes in order.
+struct Copy<'a> {
+    sink: &'a mut (dyn Write + Send),
+    hasher: blake3::Hasher,
+    done: &'a mut u64,
+    progress: &'a (dyn Fn(u64) + Send + Sync),
+}
+
+impl Copy<'_> {
+    async fn run(&mut self, object: &Object, range: Range<u64>) -> Result<()> {
+        let mut bytes = object.bytes(range);
+        while let Some(pieces) = bytes.next().await {
+            let pieces = pieces?;
+            for piece in &pieces {
+                self.hasher.update(piece);
+                self.sink.write_all(piece).map_err(|error| {
+                    Error::new(ErrorKind::Io, format!("writing the output: {error}")).because(error)
+                })?;
+                *self.done += piece.len() as u64;
+                (self.progress)(piece.len() as u64);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Object {
+    /// Returns the object's bytes in a range that is within it, in order.
+    pub(crate) fn bytes(
+        &self,
+        range: Range<u64>,
+    ) -> futures::stream::BoxStream<'static, Result<Pieces>> {
+        match &self.content {
+            Content::Inline(bytes) => {
+                let piece = bytes.slice(range.start as usize..range.end as usize);
+                futures::stream::iter([Ok(vec![piece])]).boxed()
+            }
+            Content::Shards { receiver, .. } => Arc::clone(receiver).bytes(range),
+        }
+    }
+
+    /// Takes in what reading found wrong.
+    fn note_flaws(&mut self) {
+        let Content::Shards { receiver, nodes } = &self.content else { return };
+        for (part, message) in receiver.flaws() {
+            let node = nodes.get(part).cloned().flatten().unwrap_or_default();
+            let shard = Some(receiver.layout.part(part).shard);
+            self.flaws.push(Flaw { node, shard, message });
+        }
+    }
+
+    /// Returns how the object is cut into shards, if it is.
+    pub(crate) fn layout(&self) -> Option<Layout> {
+        match &self.content {
+            Content::Inline(_) => None,
+            Content::Shards { receiver, .. } => Some(receiver.layout.clone()),
+        }
+    }
+
+    /// Returns the object's length in bytes.
+    pub fn length(&self) -> u64 {
+        self.manifest.listed.length
+    }
+
+    /// Returns the version.
+    pub fn listed(&self) -> Listed {
+        self.manifest.listed
+    }
+
+    /// Returns the BLAKE3 of the object's bytes.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Returns when the object was written, in seconds since the beginning of 1970.
+    pub fn created(&self) -> u64 {
+        self.manifest.created
+    }
+
+    /// Returns the permissions of the source, if they are known.
+    pub fn mode(&self) -> Option<u32> {
+        self.manifest.content.as_ref().and_then(|content| content.mode)
+    }
+
+    /// Returns when the source last changed, if that is known.
+    pub fn modified(&self) -> Option<Timestamp> {
+        self.manifest.content.as_ref().and_then(|content| content.modified)
+    }
+
+    /// Returns the spec of the object's code, or `None` if it is kept in its manifests.
+    pub fn code(&self) -> Option<String> {
+        match &self.content {
+            Content::Inline(_) => None,
+            Content::Shards { receiver, .. } => Some(receiver.layout.code().spec().to_string()),
+        }
+    }
+
+    /// Returns the node of each part of the first stage, as far as they are known.
+    pub fn nodes(&self) -> Vec<Option<String>> {
+        match &self.content {
+            Content::Inline(_) => Vec::new(),
+            Content::Shards { nodes, .. } => nodes.clone(),
+        }
+    }
+
+    /// Returns what went wrong on nodes.
+    pub fn flaws(&self) -> &[Flaw] {
+        &self.flaws
+    }
+
+    /// Whether enough nodes answered to be sure that this is the newest version.
+    pub fn is_sure(&self) -> bool {
+        self.is_sure
+    }
+
+    /// Returns the number of bytes of blocks that nodes were asked for.
+    pub fn read_bytes(&self) -> u64 {
+        match &self.content {
+            Content::Inline(_) => 0,
+            Content::Shards { receiver, .. } => receiver.read_bytes(),
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! Executes the actions of the protocol's machines on the nodes of a volume, for one name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::future::join_all;
+use paritas_shards::blocks::Layout;
+use paritas_shards::{Digest, ObjectId};
+
+use crate::driver::Hands;
+use crate::error::{Error, ErrorKind, Result};
+use crate::manifest::{Body, Manifest};
+use crate::names::{self, ObjectName};
+use crate::node::Mode;
+use crate::protocol::{
+    Action, Answer, Event, Listed, NodeIndex, PartIndex, Request, Shape, Version,
+};
+use crate::transfer::rebuild::{Rebuild, Target};
+use crate::transfer::{Pace, Place};
+use crate::volume::{Volume, stage_ends};
+
+/// Executes actions about one name.
+#[derive(Debug)]
+pub(crate) struct NameHands<'a> {
+    pub volume: &'a Volume,
+    pub name: &'a ObjectName,
+    /// Whether parts are read completely before they count as whole.
+    pub is_deep: bool,
+    state: Mutex<State>,
+}
+
+/// What was learnt on the way.
+#[derive(Debug, Default)]
+struct State {
+    manifests: BTreeMap<Version, (Manifest, Bytes)>,
+    /// The files of parts that were found or stored, with their nodes.
+    files: BTreeMap<usize, BTreeMap<NodeIndex, String>>,
+    layout: Option<Layout>,
+    /// The length and digest of the object, once they are known.
+    total: Option<(u64, Digest)>,
+    /// What was wrong with nodes and parts.
+    flaws: Vec<Flaw>,
+    /// The nodes that showed or took a manifest of each version.
+    holders: BTreeMap<Version, BTreeSet<NodeIndex>>,
+    /// Number of parts that were made of others and stored.
+    stored: usize,
+    read_bytes: u64,
+}
+
+/// Something that was wrong on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Flaw {
+    /// The node's name.
+    pub node: String,
+    /// The shard, if it is about one.
+    pub shard: Option<usize>,
+    /// What was wrong.
+    pub message: String,
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.shard {
+            Some(shard) => write!(f, "{}: shard {shard}: {}", self.node, self.message),
+            None => write!(f, "{}: {}", self.node, self.message),
+        }
+    }
+}
+
+impl<'a> NameHands<'a> {
+    pub fn new(volume: &'a Volume, name: &'a ObjectName) -> Self {
+        Self { volume, name, is_deep: false, state: Mutex::default() }
+    }
+
+    /// Takes in the manifest of a version that is about to be written.
+    pub fn keep_manifest(&self, manifest: Manifest) -> Result<()> {
+        let bytes = Bytes::from(manifest.to_bytes()?);
+        self.lock().manifests.insert(manifest.listed.version, (manifest, bytes));
+        Ok(())
+    }
+
+    /// Returns the manifest of a version, if it was read or kept.
+    pub fn manifest(&self, version: Version) -> Option<Manifest> {
+        self.lock().manifests.get(&version).map(|(manifest, _)| manifest.clone())
+    }
+
+    /// Takes in the layout of a new object.
+    pub fn keep_layout(&self, layout: Layout) {
+        self.lock().layout = Some(layout);
+    }
+
+    /// Returns the layout of the object, if any part was found.
+    pub fn layout(&self) -> Option<Layout> {
+        self.lock().layout.clone()
+    }
+
+    /// Takes in the length and the digest of a new object.
+    pub fn keep_total(&self, length: u64, digest: Digest) {
+        self.lock().total = Some((length, digest));
+    }
+
+    /// Returns the length and the digest of the object, if they are known.
+    pub fn total(&self) -> Option<(u64, Digest)> {
+        self.lock().total
+    }
+
+    /// Takes in that a part is on a node.
+    pub fn add_file(&self, part: usize, node: NodeIndex, path: String) {
+        self.lock().files.entry(part).or_default().insert(node, path);
+    }
+
+    /// Returns the files of each part.
+    pub fn files(&self) -> BTreeMap<usize, BTreeMap<NodeIndex, String>> {
+        self.lock().files.clone()
+    }
+
+    pub fn flaws(&self) -> Vec<Flaw> {
+        self.lock().flaws.clone()
+    }
+
+    /// Returns the nodes that showed or took a manifest of a version.
+    pub fn holders(&self, version: Version) -> BTreeSet<NodeIndex> {
+        self.lock().holders.get(&version).cloned().unwrap_or_default()
+    }
+
+    fn add_holder(&self, version: Version, node: NodeIndex) {
+        self.lock().holders.entry(version).or_default().insert(node);
+    }
+
+    /// Returns the number of parts that were made of others and stored.
+    pub fn stored(&self) -> usize {
+        self.lock().stored
+    }
+
+    pub fn read_bytes(&self) -> u64 {
+        self.lock().read_bytes
+    }
+
+    pub fn note(&self, node: NodeIndex, shard: Option<usize>, message: impl Into<String>) {
+        let node = self.volume.node_name(node).to_owned();
+        self.lock().flaws.push(Flaw { node, shard, message: message.into() });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn list_versions(&self, node: NodeIndex) -> Result<Answer> {
+        self.volume.expect_ready(node).await?;
+        let folder = self.name.folder();
+        let mut entries = self.volume.node(node).list(&folder);
+        let mut versions = Vec::new();
+        while let Some(entry) = entries.next().await {
+            let found = names::parse_manifest(&entry?.path).filter(|(name, _)| name == self.name);
+            versions.extend(found.map(|(_, listed)| listed));
+        }
+        versions.iter().for_each(|listed| self.add_holder(listed.version, node));
+        Ok(Answer::Versions(versions))
+    }
+
+    async fn read_manifest(&self, node: NodeIndex, listed: Listed) -> Result<Answer> {
+        let path = self.name.manifest(&listed);
+        let bytes = self.volume.node(node).read(&path, None).await?;
+        let manifest = Manifest::from_bytes(&path, &bytes)?;
+        let shape = self.shape(&manifest)?;
+        if let Some(content) = &manifest.content {
+            self.keep_total(listed.length, content.digest);
+        }
+        if let Some(Body::Shards { header, .. }) =
+            manifest.content.as_ref().map(|content| &content.body)
+        {
+            self.keep_layout(self.volume.layout_of(header)?);
+        }
+        self.lock().manifests.insert(listed.version, (manifest, bytes));
+        Ok(Answer::Manifest(shape))
+    }
+
+    fn shape(&self, manifest: &Manifest) -> Result<Shape> {
+        let object = manifest.listed.version.object;
+        match manifest.content.as_ref().map(|content| &content.body) {
+            None => Ok(Shape::Removed),
+            Some(Body::Inline(_)) => Ok(Shape::Inline { order: self.volume.inline_order(object) }),
+            Some(Body::Shards { code, .. }) => {
+                let code = self.volume.code_of(code)?;
+                let (spread, stages) = (self.volume.spread(object, &code), stage_ends(&code));
+                Ok(Shape::Shards { spread, stages })
+            }
+        }
+    }
+
+    async fn write_manifest(&self, node: NodeIndex, listed: Listed) -> Result<Answer> {
+        let bytes = self.lock().manifests.get(&listed.version).map(|(_, bytes)| bytes.clone());
+        let bytes = bytes.ok_or_else(|| Error::new(ErrorKind::Internal, "no such manifest"))?;
+        let path = self.name.manifest(&listed);
+        self.volume.node(node).write(&path, bytes, Mode::Replace).await?;
+        self.add_holder(listed.version, node);
+        Ok(Answer::Done)
+    }
+
+    async fn delete_manifest(&self, node: NodeIndex, listed: Listed) -> Result<Answer> {
+        self.volume.node(node).delete(&self.name.manifest(&listed)).await?;
+        Ok(Answer::Done)
+    }
+
+    /// Lists the parts of an object on a node, and returns those that look whole.
+    async fn find_parts(&self, node: NodeIndex, object: ObjectId) -> Result<Answer> {
+        self.volume.expect_ready(node).await?;
+        let (Some(layout), Some((total, _))) = (self.layout(), self.total()) else {
+            return Err(Error::new(ErrorKind::Internal, "no manifest was read"));
+        };
+        let storage = self.volume.node(node);
+        let folder = names::object_folder(object);
+        let (mut entries, mut files) = (storage.list(&folder), Vec::new());
+        while let Some(entry) = entries.next().await {
+            let entry = entry?;
+            if let Some(part) = names::parse_part(&entry.path) {
+                let length = match entry.length {
+                    Some(length) => Some(length),
+                    None => storage.stat(&entry.path).await?.map(|stat| stat.length),
+                };
+                files.push((part, entry.path, length));
+            }
+        }
+        let mut parts = Vec::new();
+        for (found, path, length) in files {
+            let is_it = |&part: &usize| {
+                self.volume.part_path(&layout, object, part).is_ok_and(|its| its == path)
+            };
+            let Some(part) = (0..layout.part_count()).find(is_it) else { continue };
+            let whole = layout.file_bytes(part, total);
+            if length != whole {
+                let message = format!(
+                    "must have {} bytes; got {}",
+                    whole.unwrap_or_default(),
+                    length.unwrap_or_default()
+                );
+                self.note(node, Some(found.shard), message);
+                continue;
+            }
+            if self.is_deep && !self.is_intact(&layout, part, node, &path).await {
+                continue;
+            }
+            self.add_file(part, node, path);
+            parts.push(PartIndex(part));
+        }
+        Ok(Answer::Parts(parts))
+    }
+
+    /// Reads a part completely, and returns whether all of it is as it was written.
+    async fn is_intact(&self, layout: &Layout, part: usize, node: NodeIndex, path: &str) -> bool {
+        let Some((length, digest)) = self.total() else { return false };
+        let place = Place { node: Arc::clone(self.volume.node(node)), path: path.to_owned() };
+        let check = crate::transfer::check::check(layout, length, digest, part, &place);
+        match check.await {
+            Ok(read) => {
+                self.lock().read_bytes += read;
+                true
+            }
+            Err(error) => {
+                self.note(node, Some(layout.part(part).shard), error.message());
+                false
+            }
+        }
+    }
+
+    async fn check_part(&self, node: NodeIndex, part: PartIndex) -> Result<Answer> {
+        let path = self.lock().files.get(&part.0).and_then(|files| files.get(&node)).cloned();
+        let (Some(layout), Some(path)) = (self.layout(), path) else { return Ok(Answer::Failed) };
+        match self.is_intact(&layout, part.0, node, &path).await {
+            true => Ok(Answer::Done),
+            false => Ok(Answer::Failed),
+        }
+    }
+
+    async fn delete_part(
+        &self,
+        node: NodeIndex,
+        object: ObjectId,
+        part: PartIndex,
+    ) -> Result<Answer> {
+        let Some(layout) = self.layout() else { return Ok(Answer::Failed) };
+        let path = self.volume.part_path(&layout, object, part.0)?;
+        self.volume.node(node).delete(&path).await?;
+        if let Some(files) = self.lock().files.get_mut(&part.0) {
+            files.remove(&node);
+        }
+        Ok(Answer::Done)
+    }
+
+    async fn delete_object(&self, node: NodeIndex, object: ObjectId) -> Result<Answer> {
+        self.volume.delete_object(node, object).await?;
+        Ok(Answer::Done)
+    }
+
+    /// Makes parts of other parts, and stores them.
+    async fn rebuild(&self, object: ObjectId, wanted: &[(usize, NodeIndex)]) -> Vec<Answer> {
+        match self.try_rebuild(object, wanted).await {
+            Ok(answers) => answers,
+            Err(error) => {
+                let answer = match error.kind() {
+                    ErrorKind::TooFewShards => Answer::Impossible,
+                    _ => Answer::Failed,
+                };
+                if let Some(&(_, node)) = wanted.first() {
+                    self.note(node, None, error.message());
+                }
+                vec![answer; wanted.len()]
+            }
+        }
+    }
+
+    async fn try_rebuild(
+        &self,
+        object: ObjectId,
+        wanted: &[(usize, NodeIndex)],
+    ) -> Result<Vec<Answer>> {
+        let nothing = || Error::new(ErrorKind::TooFewShards, "no shard of the object is found");
+        let layout = self.layout().ok_or_else(nothing)?;
+        let (length, digest) = self.total().ok_or_else(nothing)?;
+        let mut targets = Vec::new();
+        for &(part, node) in wanted {
+            let path = self.volume.part_path(&layout, object, part)?;
+            let node = Arc::clone(self.volume.node(node));
+            targets.push(Target { part, place: Place { node, path } });
+        }
+        let files = self.files();
+        let (mut places, mut paces) = (Vec::new(), Vec::new());
+        for part in 0..layout.part_count() {
+            let first = files.get(&part).and_then(|files| files.first_key_value());
+            places.push(first.map(|(&node, path)| Place {
+                node: Arc::clone(self.volume.node(node)),
+                path: path.clone(),
+            }));
+            paces.push(first.map_or_else(
+                || Arc::new(Pace::default()),
+                |(&node, _)| Arc::clone(&self.volume.paces[node.0]),
+            ));
+        }
+        let settings = self.volume.setup.settings.clone();
+        let rebuild = Rebuild { layout, length, digest, places, paces, settings };
+        let done = rebuild.run(targets).await?;
+        self.lock().read_bytes += done.read_bytes;
+        let mut answers = Vec::new();
+        for (&(part, node), stored) in wanted.iter().zip(done.parts) {
+            match stored {
+                Ok(path) => {
+                    self.add_file(part, node, path);
+                    self.lock().stored += 1;
+                    answers.push(Answer::Stored { length });
+                }
+                Err(error) => {
+                    self.note(node, None, error.message());
+                    answers.push(Answer::Failed);
+                }
+            }
+        }
+        Ok(answers)
+    }
+}
+
+#[async_trait]
+impl Hands for NameHands<'_> {
+    async fn act(&self, action: Action) -> Answer {
+        let node = action.node;
+        let answer = match action.request {
+            Request::ListVersions => self.list_versions(node).await,
+            Request::ReadManifest(listed) => self.read_manifest(node, listed).await,
+            Request::WriteManifest(listed) => self.write_manifest(node, listed).await,
+            Request::DeleteManifest(listed) => self.delete_manifest(node, listed).await,
+            Request::FindParts(object) => self.find_parts(node, object).await,
+            Request::CheckPart { part, .. } => self.check_part(node, part).await,
+            Request::DeletePart { object, part } => self.delete_part(node, object, part).await,
+            Request::DeleteObject(object) => self.delete_object(node, object).await,
+            Request::StorePart { .. } => Ok(Answer::Failed),
+        };
+        answer.unwrap_or_else(|error| {
+            self.note(node, None, error.message());
+            Answer::Failed
+        })
+    }
+
+    async fn store(&self, actions: Vec<Action>) -> Vec<Event> {
+        let wanted = actions.iter().filter_map(|action| match action.request {
+            Request::StorePart { object, part } => Some((object, (part.0, action.node))),
+            _ => None,
+        });
+        let (objects, wanted): (BTreeSet<ObjectId>, Vec<(usize, NodeIndex)>) = wanted.unzip();
+        let Some(&object) = objects.first() else { return Vec::new() };
+        let answers = self.rebuild(object, &wanted).await;
+        let events = actions.into_iter().zip(answers);
+        events.map(|(action, answer)| Event { action, answer }).collect()
+    }
+}
+
+impl Volume {
+    /// Returns the code of a spec.
+    pub(crate) fn code_of(&self, spec: &str) -> Result<paritas::Code> {
+        if self.setup.code.spec().to_string() == spec {
+            return Ok(self.setup.code.clone());
+        }
+        Ok(paritas::Code::new(&spec.parse::<paritas::Spec>().map_err(paritas::Error::from)?)?)
+    }
+
+    /// Returns the path of a part's file.
+    pub(crate) fn part_path(
+        &self,
+        layout: &Layout,
+        object: ObjectId,
+        part: usize,
+    ) -> Result<String> {
+        let (base, file) = (layout.name().to_str(), layout.file_name(part)?);
+        let path = base.zip(file.to_str()).and_then(|(base, file)| names::part(object, base, file));
+        path.ok_or_else(|| Error::new(ErrorKind::Internal, "the object's name is not UTF-8"))
+    }
+
+    /// Deletes everything that a node has of an object.
+    pub(crate) async fn delete_object(&self, node: NodeIndex, object: ObjectId) -> Result<()> {
+        let storage = self.node(node);
+        let folder = names::object_folder(object);
+        let mut entries = storage.list(&folder);
+        let mut paths: Vec<String> = vec![
+            names::mark(names::RUNNING, object),
+            names::mark(names::OWED, object),
+            names::mark(names::BACKLOG, object),
+        ];
+        while let Some(entry) = entries.next().await {
+            paths.push(entry?.path);
+        }
+        join_all(paths.iter().map(|path| storage.delete(path))).await.into_iter().collect()
+    }
+}
+
+/// Returns the seconds since the beginning of 1970.
+pub(crate) fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,280 @@
+//! What a volume has: names, and what waits to be done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::SystemTime;
+
+use futures::StreamExt;
+use futures::future::join_all;
+use paritas_shards::ObjectId;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::hands::Flaw;
+use crate::names::{self, BACKLOG, MANIFESTS, OWED, ObjectName};
+use crate::protocol::{Kind, Listed, NodeIndex};
+use crate::volume::Volume;
+
+/// All objects of a volume, or those whose names begin with a prefix.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The objects by name, each with its newest version.
+    pub objects: BTreeMap<ObjectName, Listed>,
+    /// The nodes that did not answer.
+    pub flaws: Vec<Flaw>,
+}
+
+/// What is known of a volume at a glance.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct VolumeStatus {
+    /// The nodes, in the order of the volume file.
+    pub nodes: Vec<NodeStatus>,
+    /// Number of nodes that may be lost, whichever they are.
+    pub tolerance: usize,
+    /// The objects of which something is not where it belongs.
+    pub owed: Waiting,
+    /// The objects that wait for a later stage of their code.
+    pub backlog: Waiting,
+}
+
+/// The state of a node.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct NodeStatus {
+    /// The name.
+    pub name: String,
+    /// The failure domain.
+    pub domain: String,
+    /// Whether nothing new is put there.
+    pub is_drained: bool,
+    /// Why the node is of no use now, if it is of none.
+    pub problem: Option<String>,
+}
+
+/// Objects that wait for something.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Waiting {
+    /// Number of objects.
+    pub objects: usize,
+    /// Seconds that the oldest of them has waited.
+    pub oldest_seconds: Option<u64>,
+    /// Their names, the oldest first.
+    pub names: Vec<ObjectName>,
+}
+
+impl Volume {
+    /// Lists the objects whose names begin with `prefix`, all of them if it is empty.
+    ///
+    /// # Errors
+    /// If too few nodes answered to be sure of what there is ([`ErrorKind::TooFewNodes`]).
+    pub async fn list(&self, prefix: &str) -> Result<Listing> {
+        let found = self.versions(prefix).await?;
+        let newest = found.names.into_iter().filter_map(|(name, versions)| {
+            let newest = versions.into_iter().next_back()?;
+            (newest.kind == Kind::Put).then_some((name, newest))
+        });
+        Ok(Listing { objects: newest.collect(), flaws: found.flaws })
+    }
+
+    /// Lists all versions of all names that begin with `prefix`.
+    pub(crate) async fn versions(&self, prefix: &str) -> Result<Versions> {
+        let folder = folder_of(prefix);
+        let lists = join_all(self.nodes().map(|node| self.list_node(node, &folder))).await;
+        let mut found = Versions::default();
+        for (node, list) in self.nodes().zip(lists) {
+            match list {
+                Ok(manifests) => {
+                    found.answered += 1;
+                    for (name, listed) in manifests {
+                        if name.as_str().starts_with(prefix) {
+                            found.names.entry(name).or_default().insert(listed);
+                        }
+                    }
+                }
+                Err(error) => found.flaws.push(self.flaw(node, &error)),
+            }
+        }
+        if found.answered < self.quorum.to_read() {
+            let flaws: Vec<String> = found.flaws.iter().take(8).map(Flaw::to_string).collect();
+            return Err(Error::new(
+                ErrorKind::TooFewNodes,
+                format!(
+                    "{} of {} nodes answered, {} must to be sure of what there is: {}",
+                    found.answered,
+                    self.node_count(),
+                    self.quorum.to_read(),
+                    flaws.join("; ")
+                ),
+            ));
+        }
+        Ok(found)
+    }
+
+    async fn list_node(&self, node: NodeIndex, folder: &str) -> Result<Vec<(ObjectName, Listed)>> {
+        self.expect_ready(node).await?;
+        let mut entries = self.node(node).list(folder);
+        let mut manifests = Vec::new();
+        while let Some(entry) = entries.next().await {
+            manifests.extend(names::parse_manifest(&entry?.path));
+        }
+        Ok(manifests)
+    }
+
+    pub(crate) fn flaw(&self, node: NodeIndex, error: &Error) -> Flaw {
+        Flaw {
+            node: self.node_name(node).to_owned(),
+            shard: None,
+            message: error.message().to_owned(),
+        }
+    }
+
+    /// Returns the state of the nodes, and what waits to be done.
+    ///
+    /// # Errors
+    /// If no node can be read.
+    pub async fn status(&self) -> Result<VolumeStatus> {
+        let checks = join_all(self.nodes().map(|node| self.expect_ready(node))).await;
+        let members = self.members.as_slice().iter().zip(checks);
+        let nodes: Vec<NodeStatus> = members
+            .map(|(member, check)| NodeStatus {
+                name: member.name.clone(),
+                domain: member.domain.clone(),
+                is_drained: member.is_drained,
+                problem: check.err().map(|error| error.message().to_owned()),
+            })
+            .collect();
+        if nodes.iter().all(|node| node.problem.is_some()) {
+            let problems: Vec<String> = nodes
+                .iter()
+                .map(|node| {
+                    format!("{}: {}", node.name, node.problem.as_deref().unwrap_or_default())
+                })
+                .collect();
+            return Err(Error::new(
+                ErrorKind::TooFewNodes,
+                format!("no node can be read: {}", problems.join("; ")),
+            ));
+        }
+        let (owed, backlog) = (self.waiting(OWED).await, self.waiting(BACKLOG).await);
+        Ok(VolumeStatus { nodes, tolerance: self.tolerance(), owed, backlog })
+    }
+
+    /// Collects the hints in a folder of all nodes.
+    pub(crate) async fn waiting(&self, folder: &str) -> Waiting {
+        let lists = join_all(self.nodes().map(|node| self.hints(node, folder))).await;
+        let mut hints: BTreeMap<ObjectId, (u64, ObjectName)> = BTreeMap::new();
+        lists.into_iter().flatten().for_each(|list| hints.extend(list));
+        let mut hints: Vec<(u64, ObjectName)> = hints.into_values().collect();
+        hints.sort();
+        let now = crate::hands::now();
+        Waiting {
+            objects: hints.len(),
+            oldest_seconds: hints.first().map(|(since, _)| now.saturating_sub(*since)),
+            names: hints.into_iter().map(|(_, name)| name).collect(),
+        }
+    }
+
+    /// Reads the hints in a folder of a node: the object, since when, and its name.
+    async fn hints(
+        &self,
+        node: NodeIndex,
+        folder: &str,
+    ) -> Result<Vec<(ObjectId, (u64, ObjectName))>> {
+        let storage = self.node(node);
+        let mut entries = storage.list(folder);
+        let mut hints = Vec::new();
+        while let Some(entry) = entries.next().await {
+            let path = entry?.path;
+            let Some(object) = names::parse_mark(folder, &path) else { continue };
+            let text = storage.read(&path, None).await?;
+            let text = String::from_utf8_lossy(&text);
+            let fields = text.trim_end().split_once(' ');
+            let hint = fields
+                .and_then(|(since, name)| Some((since.parse().ok()?, ObjectName::new(name).ok()?)));
+            hints.extend(hint.map(|hint| (object, hint)));
+        }
+        Ok(hints)
+    }
+
+    /// Removes the objects that no manifest speaks of and that are older than a day: what
+    /// interrupted puts left behind. Returns their number.
+    ///
+    /// # Errors
+    /// If too few nodes answered to be sure ([`ErrorKind::TooFewNodes`]).
+    pub async fn collect(&self) -> Result<usize> {
+        let versions = self.versions("").await?;
+        let known: BTreeSet<ObjectId> =
+            versions.names.values().flatten().map(|listed| listed.version.object).collect();
+        let collected = join_all(self.nodes().map(|node| self.collect_on(node, &known))).await;
+        let collected: BTreeSet<ObjectId> = collected.into_iter().flatten().flatten().collect();
+        Ok(collected.len())
+    }
+
+    async fn collect_on(
+        &self,
+        node: NodeIndex,
+        known: &BTreeSet<ObjectId>,
+    ) -> Result<Vec<ObjectId>> {
+        self.expect_ready(node).await?;
+        let storage = self.node(node);
+        storage.sweep(ORPHAN_AGE).await?;
+        let mut newest: BTreeMap<ObjectId, Option<SystemTime>> = BTreeMap::new();
+        for folder in [names::OBJECTS, names::RUNNING, OWED, BACKLOG] {
+            let mut entries = storage.list(folder);
+            while let Some(entry) = entries.next().await {
+                let entry = entry?;
+                let object = names::parse_mark(folder, &entry.path)
+                    .or_else(|| names::parse_part(&entry.path).map(|part| part.object));
+                let Some(object) = object.filter(|object| !known.contains(object)) else {
+                    continue;
+                };
+                let modified = match entry.modified {
+                    Some(modified) => Some(modified),
+                    None => storage.stat(&entry.path).await?.and_then(|stat| stat.modified),
+                };
+                let latest = newest.entry(object).or_insert(modified);
+                // What has no age is taken for new.
+                *latest = latest.zip(modified).map(|(a, b)| a.max(b));
+            }
+        }
+        let Some(now) = self.clock_of(node).await? else { return Ok(Vec::new()) };
+        let is_old = |time: Option<SystemTime>| {
+            time.and_then(|time| now.duration_since(time).ok()).is_some_and(|age| age > ORPHAN_AGE)
+        };
+        let old = newest.into_iter().filter(|(_, time)| is_old(*time)).map(|(object, _)| object);
+        let mut collected = Vec::new();
+        for object in old {
+            self.delete_object(node, object).await?;
+            collected.push(object);
+        }
+        Ok(collected)
+    }
+
+    /// Returns the time of a node's own clock, which its files' ages are told by.
+    async fn clock_of(&self, node: NodeIndex) -> Result<Option<SystemTime>> {
+        let storage = self.node(node);
+        let path = names::mark(names::RUNNING, ObjectId::random()?);
+        storage.write(&path, "clock\n".into(), crate::node::Mode::Replace).await?;
+        let stat = storage.stat(&path).await;
+        storage.delete(&path).await?;
+        Ok(stat?.and_then(|stat| stat.modified))
+    }
+}
+
+/// The age from which an object without manifest is collected.
+const ORPHAN_AGE: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
+
+/// All versions that any node has.
+#[derive(Debug, Default)]
+pub(crate) struct Versions {
+    pub names: BTreeMap<ObjectName, BTreeSet<Listed>>,
+    pub answered: usize,
+    pub flaws: Vec<Flaw>,
+}
+
+/// Returns the folder of manifests that has all names which begin with a prefix.
+fn folder_of(prefix: &str) -> String {
+    let folder = prefix.rsplit_once('/').and_then(|(folder, _)| ObjectName::new(folder).ok());
+    folder.map_or(MANIFESTS.to_owned(), |folder| format!("{MANIFESTS}{}/", folder.escaped()))
+}

@@ -1,0 +1,64 @@
+//! From a volume file to a volume in use.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use paritas::{Code, CodecOptions, Spec};
+
+use crate::config::Config;
+use crate::error::Result;
+use crate::node::{self, Node};
+use crate::placement::Member;
+use crate::transfer::{Hedge, Settings};
+use crate::volume::{Setup, Volume};
+
+impl Volume {
+    /// Opens the volume that a volume file describes. The code is run with the options that
+    /// `options` returns for it. No node is asked for anything yet.
+    ///
+    /// # Errors
+    /// If the file cannot be read or says something impossible, or if a node's URI or credentials
+    /// cannot be used.
+    pub fn open(path: &Path, options: impl Fn(&Spec) -> CodecOptions) -> Result<Self> {
+        let config = Config::read(path)?;
+        let base = path.parent().unwrap_or(Path::new(""));
+        let variable = |name: &str| std::env::var(name).ok();
+        let nodes = config.nodes.iter().map(|entry| {
+            let member = Member {
+                name: entry.name.clone(),
+                domain: entry.domain().to_owned(),
+                is_drained: entry.drained,
+            };
+            Ok((member, node::open(entry, &config, base, &variable)?))
+        });
+        let nodes: Vec<(Member, Arc<dyn Node>)> = nodes.collect::<Result<_>>()?;
+        Self::new(config.setup(nodes, options)?)
+    }
+}
+
+impl Config {
+    fn setup(
+        &self,
+        nodes: Vec<(Member, Arc<dyn Node>)>,
+        options: impl Fn(&Spec) -> CodecOptions,
+    ) -> Result<Setup> {
+        let spec: Spec = self.code.parse().map_err(paritas::Error::from)?;
+        let code = Code::new(&spec)?;
+        let hedge = Hedge {
+            quantile: self.hedge.quantile,
+            at_least: Duration::from_millis(self.hedge.at_least),
+            most: self.hedge.most / 100.0,
+        };
+        let memory = usize::try_from(self.limits.memory.as_u64()).unwrap_or(usize::MAX);
+        let settings = Settings { memory, hedge, ..Settings::default() };
+        let options = options(code.spec());
+        Ok(Setup {
+            block_bytes: usize::try_from(self.block.as_u64()).unwrap_or(usize::MAX),
+            missing: self.write.missing,
+            settings,
+            options,
+            ..Setup::new(self.id.clone(), code, nodes)
+        })
+    }
+}

@@ -1,0 +1,424 @@
+//! Writing objects.
+
+use std::io::{Cursor, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::join_all;
+use paritas_shards::blocks::{Layout, Shape};
+use paritas_shards::{Attributes, Digest, ObjectId};
+
+use crate::driver::{Hands, drive};
+use crate::error::{Error, ErrorKind, Result};
+use crate::hands::{Flaw, NameHands, now};
+use crate::manifest::{Body, Content, Manifest};
+use crate::names::{self, ObjectName};
+use crate::node::Mode;
+use crate::protocol::{
+    self, Action, Answer, Event, Kind, Listed, NodeIndex, Put, PutOutcome, Request,
+};
+use crate::transfer::send::send;
+use crate::volume::Volume;
+
+/// How often the heartbeat of a long put is renewed.
+const HEARTBEAT: Duration = Duration::from_secs(3600);
+
+/// How long a put whose heartbeat cannot be renewed goes on.
+const PULSELESS: Duration = Duration::from_secs(12 * 3600);
+
+/// The settings of a put.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct PutOptions {
+    /// Mode and time of the source, which are kept.
+    pub attributes: Attributes,
+    /// The length of the source, if it is known.
+    pub length: Option<u64>,
+    /// Is told the number of bytes done since it was last called.
+    pub progress: Option<Arc<dyn Fn(u64) + Send + Sync>>,
+}
+
+/// The result of a put.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PutReport {
+    /// The version that was written.
+    pub listed: Listed,
+    /// The digest of the object.
+    pub digest: Digest,
+    /// The nodes of the object's parts, or, if it is kept in its manifests, of these.
+    pub nodes: Vec<String>,
+    /// Whether the object is kept in its manifests.
+    pub is_inline: bool,
+    /// Whether something is left for repair: parts or manifests that are not where they belong, or
+    /// older versions.
+    pub is_owed: bool,
+    /// What went wrong on nodes.
+    pub flaws: Vec<Flaw>,
+}
+
+impl Volume {
+    /// Writes an object. When this returns, the object is durable, and every reader finds it.
+    ///
+    /// # Errors
+    /// If too few nodes take part ([`ErrorKind::TooFewNodes`]): then nothing is visible, unless the
+    /// message says that the outcome is open. If the source cannot be read ([`ErrorKind::Io`]).
+    pub async fn put(
+        &self,
+        name: &ObjectName,
+        source: impl Read + Send + 'static,
+        options: PutOptions,
+    ) -> Result<PutReport> {
+        let object = ObjectId::random()?;
+        match peek(source, self.setup.inline_bytes).await? {
+            Source::Short(bytes) => self.put_inline(name, object, bytes, options).await,
+            Source::Long(source) => self.put_shards(name, object, source, options).await,
+        }
+    }
+
+    async fn put_inline(
+        &self,
+        name: &ObjectName,
+        object: ObjectId,
+        bytes: Vec<u8>,
+        options: PutOptions,
+    ) -> Result<PutReport> {
+        let order = self.inline_order(object);
+        let content = protocol::Content::Inline { length: bytes.len() as u64, order };
+        options.progress.iter().for_each(|progress| progress(bytes.len() as u64));
+        let digest = Digest::new(blake3::hash(&bytes).into());
+        let make = move |_: &NameHands<'_>| Some((digest, Body::Inline(bytes.clone())));
+        let hands = PutHands::new(self, name, options, Box::new(make));
+        self.finish_put(object, content, hands).await
+    }
+
+    async fn put_shards(
+        &self,
+        name: &ObjectName,
+        object: ObjectId,
+        source: Box<dyn Read + Send>,
+        options: PutOptions,
+    ) -> Result<PutReport> {
+        let layout = self.new_layout(name, object, &options)?;
+        let spread = self.spread(object, layout.code());
+        let first = layout.parts_in(1).len();
+        let spread = protocol::Spread { homes: spread.homes[..first].to_vec(), ..spread };
+        let needed = first - self.setup.missing.min(layout.tolerance(1));
+        let content = protocol::Content::Shards { spread, needed };
+        let (code, header) = (layout.code().spec().to_string(), layout.front(0)?);
+        let make = move |hands: &NameHands<'_>| {
+            let (_, digest) = hands.total()?;
+            let files = hands.files();
+            let node = |part: usize| files.get(&part)?.keys().next().copied();
+            let name = |node| hands.volume.node_name(node).to_owned();
+            let placement = (0..first).map(|part| node(part).map_or("-".to_owned(), name));
+            let (code, header, placement) = (code.clone(), header.clone(), placement.collect());
+            Some((digest, Body::Shards { code, header, placement }))
+        };
+        let mut hands = PutHands::new(self, name, options, Box::new(make));
+        hands.name.keep_layout(layout);
+        hands.source = Mutex::new(Some(source));
+        tokio::select! {
+            done = self.finish_put(object, content, hands) => done,
+            error = self.beat(object) => Err(error),
+        }
+    }
+
+    fn new_layout(
+        &self,
+        name: &ObjectName,
+        object: ObjectId,
+        options: &PutOptions,
+    ) -> Result<Layout> {
+        let mut shape = Shape::default();
+        shape.block_bytes = self.setup.block_bytes;
+        shape.object = Some(object);
+        shape.length = options.length;
+        shape.attributes = options.attributes.clone();
+        shape.options = self.setup.options.clone();
+        Ok(Layout::new(self.setup.code.clone(), name.base(), shape)?)
+    }
+
+    async fn finish_put(
+        &self,
+        object: ObjectId,
+        content: protocol::Content,
+        hands: PutHands<'_>,
+    ) -> Result<PutReport> {
+        let is_inline = matches!(content, protocol::Content::Inline { .. });
+        let (outcome, put) = drive(Put::new(self.quorum, object, content, now()), &hands).await;
+        let flaws = hands.name.flaws();
+        let (listed, is_owed) = match outcome {
+            PutOutcome::Committed { listed, is_owed } => (listed, is_owed),
+            outcome => return Err(hands.failure(&outcome, &flaws)),
+        };
+        if is_owed {
+            self.mark_object(names::OWED, object, hands.name.name).await;
+        }
+        let holders = match is_inline {
+            true => hands.name.holders(listed.version),
+            false => put.stored().iter().map(|(_, node)| node).collect(),
+        };
+        let nodes = holders.into_iter().map(|node| self.node_name(node).to_owned()).collect();
+        let content = hands.name.manifest(listed.version).and_then(|manifest| manifest.content);
+        let digest = content.map_or(Digest::new([0; 32]), |content| content.digest);
+        Ok(PutReport { listed, digest, nodes, is_inline, is_owed, flaws })
+    }
+
+    /// Leaves a hint about an object on all nodes that answer.
+    pub(crate) async fn mark_object(&self, folder: &str, object: ObjectId, name: &ObjectName) {
+        let path = names::mark(folder, object);
+        let write = |node| {
+            let text = format!("{} {name}\n", now());
+            let path = &path;
+            async move { self.node(node).write(path, text.into(), Mode::Replace).await }
+        };
+        join_all(self.nodes().map(write)).await;
+    }
+
+    /// Removes a hint about an object from all nodes that answer.
+    pub(crate) async fn unmark_object(&self, folder: &str, object: ObjectId) {
+        let path = names::mark(folder, object);
+        join_all(self.nodes().map(|node| self.node(node).delete(&path))).await;
+    }
+
+    /// Renews the heartbeat of a put that takes long, so that nobody collects what it has stored.
+    /// Returns when that was impossible for too long.
+    async fn beat(&self, object: ObjectId) -> Error {
+        let path = names::mark(names::RUNNING, object);
+        let mut last = tokio::time::Instant::now();
+        while last.elapsed() < PULSELESS {
+            tokio::time::sleep(HEARTBEAT).await;
+            let write = |node| {
+                let text = format!("{}\n", now());
+                let path = &path;
+                async move { self.node(node).write(path, text.into(), Mode::Replace).await }
+            };
+            let written = join_all(self.nodes().map(write)).await;
+            if written.iter().flatten().count() >= self.quorum.to_read() {
+                last = tokio::time::Instant::now();
+            }
+        }
+        Error::new(ErrorKind::TooFewNodes, "too few nodes took the heartbeat for 12 hours")
+    }
+
+    /// Removes an object: its name means nothing from then on.
+    ///
+    /// # Errors
+    /// If there is no such object ([`ErrorKind::NotFound`]), or if too few nodes take part
+    /// ([`ErrorKind::TooFewNodes`]).
+    pub async fn remove(&self, name: &ObjectName) -> Result<Listed> {
+        let object = ObjectId::random()?;
+        let hands = PutHands::new(self, name, PutOptions::default(), Box::new(|_| None));
+        let put = Put::new(self.quorum, object, protocol::Content::Removed, now());
+        let (outcome, _) = drive(put, &hands).await;
+        match outcome {
+            PutOutcome::Committed { listed, is_owed } => {
+                if is_owed {
+                    self.mark_object(names::OWED, object, name).await;
+                }
+                Ok(listed)
+            }
+            outcome => Err(hands.failure(&outcome, &hands.name.flaws())),
+        }
+    }
+}
+
+/// A source of which the beginning was read.
+enum Source {
+    /// All of it.
+    Short(Vec<u8>),
+    /// It is longer than what is kept in manifests.
+    Long(Box<dyn Read + Send>),
+}
+
+/// Reads the beginning of a source, to see whether there is more than `most` bytes.
+async fn peek(source: impl Read + Send + 'static, most: usize) -> Result<Source> {
+    let read = move || {
+        let mut source = source;
+        let mut bytes = Vec::new();
+        let read = source.by_ref().take(most as u64 + 1).read_to_end(&mut bytes);
+        read.map(|_| match bytes.len() <= most {
+            true => Source::Short(bytes),
+            false => Source::Long(Box::new(Cursor::new(bytes).chain(source))),
+        })
+    };
+    let read = tokio::task::spawn_blocking(read).await;
+    let read = read.map_err(|error| Error::internal("reading the source", error))?;
+    read.map_err(|error| {
+        Error::new(ErrorKind::Io, format!("reading the source: {error}")).because(error)
+    })
+}
+
+/// What makes the body of a manifest once the object is stored.
+type MakeBody = Box<dyn Fn(&NameHands<'_>) -> Option<(Digest, Body)> + Send + Sync>;
+
+/// Executes the actions of a put.
+struct PutHands<'a> {
+    name: NameHands<'a>,
+    options: PutOptions,
+    make_body: MakeBody,
+    source: Mutex<Option<Box<dyn Read + Send>>>,
+    /// Why the source could not be sent.
+    error: Mutex<Option<Error>>,
+}
+
+impl<'a> PutHands<'a> {
+    fn new(
+        volume: &'a Volume,
+        name: &'a ObjectName,
+        options: PutOptions,
+        make_body: MakeBody,
+    ) -> Self {
+        Self {
+            name: NameHands::new(volume, name),
+            options,
+            make_body,
+            source: Mutex::new(None),
+            error: Mutex::new(None),
+        }
+    }
+
+    /// Returns the error of a put that was not committed.
+    fn failure(&self, outcome: &PutOutcome, flaws: &[Flaw]) -> Error {
+        if let Some(error) = self.error.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return error;
+        }
+        let flaws: Vec<String> = flaws.iter().take(8).map(Flaw::to_string).collect();
+        let flaws = flaws.join("; ");
+        let (needed, name) = (self.name.volume.quorum.to_write(), self.name.name);
+        match outcome {
+            PutOutcome::NotFound => {
+                Error::new(ErrorKind::NotFound, format!("there is no object {name}"))
+            }
+            PutOutcome::Open { written, .. } => Error::new(
+                ErrorKind::TooFewNodes,
+                format!(
+                    "{written} nodes confirmed the manifest of {name}; {needed} must. Whether the \
+                     new version counts is open: `repair` carries it through. {flaws}"
+                ),
+            ),
+            PutOutcome::Refused { answered, stored } => Error::new(
+                ErrorKind::TooFewNodes,
+                format!(
+                    "{name} is not written: {answered} of {} nodes answered, {} must, and {stored} \
+                     shards could be stored. {flaws}",
+                    self.name.volume.node_count(),
+                    self.name.volume.quorum.to_read()
+                ),
+            ),
+            PutOutcome::Committed { .. } => Error::new(ErrorKind::Internal, "the put succeeded"),
+        }
+    }
+
+    /// Makes the manifest of the version that is about to be written.
+    fn keep_manifest(&self, listed: Listed) -> Result<()> {
+        if self.name.manifest(listed.version).is_some() {
+            return Ok(());
+        }
+        let missing = || Error::new(ErrorKind::Internal, "the object is not stored");
+        let content = match listed.kind {
+            Kind::Removed => None,
+            Kind::Put => {
+                let (digest, body) = (self.make_body)(&self.name).ok_or_else(missing)?;
+                let Attributes { mode, modified, .. } = self.options.attributes;
+                Some(Content { digest, body, mode, modified })
+            }
+        };
+        let volume = self.name.volume.setup.id.clone();
+        let name = self.name.name.clone();
+        self.name.keep_manifest(Manifest { volume, name, listed, content, created: now() })
+    }
+
+    /// Sends the source to the nodes.
+    async fn send(&self, source: Box<dyn Read + Send>, actions: &[Action]) -> Result<Vec<Answer>> {
+        let volume = self.name.volume;
+        let layout =
+            self.name.layout().ok_or_else(|| Error::new(ErrorKind::Internal, "no layout"))?;
+        let (mut writers, mut places) = (Vec::new(), Vec::new());
+        writers.resize_with(layout.parts_in(1).len(), || None);
+        let open = |&action: &Action| {
+            let layout = &layout;
+            async move {
+                let Request::StorePart { object, part } = action.request else { return None };
+                let path = volume.part_path(layout, object, part.0).ok()?;
+                let writer = volume.node(action.node).writer(&path).await;
+                Some((part.0, action.node, path, writer))
+            }
+        };
+        for (part, node, path, writer) in
+            join_all(actions.iter().map(open)).await.into_iter().flatten()
+        {
+            match writer {
+                Ok(writer) => writers[part] = Some(writer),
+                Err(error) => self.name.note(node, Some(layout.part(part).shard), error.message()),
+            }
+            places.push((part, node, path));
+        }
+        let progress = self.options.progress.clone().unwrap_or_else(|| Arc::new(|_| {}));
+        let needed = enough_parts(&layout);
+        let settings = &volume.setup.settings;
+        let sent = send(&layout, source, writers, needed, settings, progress).await?;
+        self.name.keep_total(sent.length, sent.digest);
+        let answer = |(part, node, path): (usize, NodeIndex, String)| match &sent.parts[part] {
+            Ok(()) => {
+                self.name.add_file(part, node, path);
+                Answer::Stored { length: sent.length }
+            }
+            Err(error) => {
+                if error.kind() != ErrorKind::Cancelled {
+                    self.name.note(node, Some(layout.part(part).shard), error.message());
+                }
+                Answer::Failed
+            }
+        };
+        Ok(places.into_iter().map(answer).collect())
+    }
+}
+
+/// Returns the number of parts of stage 1 from which the object surely follows.
+fn enough_parts(layout: &Layout) -> usize {
+    let parts = layout.parts_in(1).len();
+    match layout.code().graph() {
+        None => parts - layout.tolerance(1),
+        // Of an LT code, the least number of parts, taken from the last, from which it follows.
+        Some(_) => {
+            (1..parts).find(|&count| layout.is_solvable_from(parts - count..parts)).unwrap_or(parts)
+        }
+    }
+}
+
+#[async_trait]
+impl Hands for PutHands<'_> {
+    async fn act(&self, action: Action) -> Answer {
+        if let Request::WriteManifest(listed) = action.request {
+            if let Err(error) = self.keep_manifest(listed) {
+                self.name.note(action.node, None, error.message());
+                return Answer::Failed;
+            }
+            let stages = self.name.layout().map_or(1, |layout| layout.code().stages());
+            if stages > 1 {
+                let (path, text) = (
+                    names::mark(names::BACKLOG, listed.version.object),
+                    format!("{} {}\n", now(), self.name.name),
+                );
+                // A hint; without it, repair finds the object.
+                let node = self.name.volume.node(action.node);
+                let _ = node.write(&path, text.into(), Mode::Replace).await;
+            }
+        }
+        self.name.act(action).await
+    }
+
+    async fn store(&self, actions: Vec<Action>) -> Vec<Event> {
+        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(source) = source else { return self.name.store(actions).await };
+        let answers = self.send(source, &actions).await.unwrap_or_else(|error| {
+            *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            vec![Answer::Failed; actions.len()]
+        });
+        let events = actions.into_iter().zip(answers);
+        events.map(|(action, answer)| Event { action, answer }).collect()
+    }
+}

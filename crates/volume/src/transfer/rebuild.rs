@@ -1,0 +1,262 @@
+//! Making parts of an object out of other parts of it: for repair, and for a later stage.
+//!
+//! Only the lanes are read that the plan needs: of one lost shard in many codes fewer than k whole
+//! shards, of a later stage of delayed parity just the symbols that the code names. A segment in
+//! which one of these is damaged or out of reach is read in whole blocks, as many as suffice.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::{join_all, try_join_all};
+use futures::stream::{self, StreamExt};
+use paritas_shards::Digest;
+use paritas_shards::blocks::{Layout, Segment};
+
+use crate::error::{Error, Result};
+use crate::node::Writer;
+use crate::transfer::receive::{Receiver, run_blocking};
+use crate::transfer::{Pace, Place, Settings};
+
+/// A part to be made, and the file that it goes to.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub part: usize,
+    pub place: Place,
+}
+
+/// An object, some parts of which are to be made.
+#[derive(Debug)]
+pub(crate) struct Rebuild {
+    pub layout: Layout,
+    pub length: u64,
+    pub digest: Digest,
+    /// Where each part is, if it is anywhere.
+    pub places: Vec<Option<Place>>,
+    pub paces: Vec<Arc<Pace>>,
+    pub settings: Settings,
+}
+
+/// What was done.
+#[derive(Debug)]
+pub(crate) struct Rebuilt {
+    /// For each target, the path of its file, or why it could not be stored.
+    pub parts: Vec<Result<String>>,
+    /// Number of bytes of blocks that were read.
+    pub read_bytes: u64,
+}
+
+/// A target that is being written.
+struct Writing {
+    part: usize,
+    path: String,
+    writer: Result<Box<dyn Writer>>,
+}
+
+impl Rebuild {
+    /// Makes all targets.
+    ///
+    /// # Errors
+    /// If the parts that can be read do not determine them ([`crate::ErrorKind::TooFewShards`]). Then
+    /// nothing appears.
+    pub async fn run(self, targets: Vec<Target>) -> Result<Rebuilt> {
+        let parts: Vec<usize> = targets.iter().map(|target| target.part).collect();
+        let needed = Arc::new(self.needed(&parts)?);
+        let receiver =
+            Receiver::new(self.layout.clone(), self.length, self.places, self.paces, self.settings);
+        let mut writings = join_all(targets.into_iter().map(begin)).await;
+        for writing in &mut writings {
+            let front = self.layout.front(writing.part)?;
+            writing.write(vec![front.into()]).await;
+        }
+        let (mut segments, mut failed) = (made(&receiver, &needed, &parts), None);
+        while let Some(made) = segments.next().await {
+            match made {
+                Ok(segment) => {
+                    let segment = Arc::new(segment);
+                    join_all(writings.iter_mut().map(|w| w.write_block(&self.layout, &segment)))
+                        .await;
+                }
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        drop(segments);
+        if let Some(error) = failed {
+            let writers = writings.into_iter().filter_map(|writing| writing.writer.ok());
+            join_all(writers.map(|writer| writer.abort())).await;
+            return Err(error);
+        }
+        for writing in &mut writings {
+            let footer = self.layout.footer(writing.part, self.length, self.digest)?;
+            writing.write(vec![footer.into()]).await;
+        }
+        let parts = join_all(writings.into_iter().map(Writing::finish)).await;
+        Ok(Rebuilt { parts, read_bytes: receiver.read_bytes() })
+    }
+
+    /// Returns the lanes that are read to make parts: those that the code names for a stage, if no
+    /// other part is missing, or those that a plan needs.
+    fn needed(&self, make: &[usize]) -> Result<Vec<usize>> {
+        let there: Vec<usize> =
+            (0..self.places.len()).filter(|&part| self.places[part].is_some()).collect();
+        let stage = make.iter().map(|&part| self.layout.part(part).stage).max().unwrap_or(1);
+        let is_promotion = stage > 1 && make.len() == self.layout.parts_in(stage).len();
+        if is_promotion {
+            let lanes = self.layout.lanes_of_promotion(stage);
+            let has =
+                |lane: &usize| there.iter().any(|&part| self.layout.lanes(part).contains(lane));
+            if lanes.iter().all(has) {
+                return Ok(lanes);
+            }
+        }
+        Ok(self.layout.lanes_to_make(&there, make)?)
+    }
+}
+
+/// Returns the segments of an object in order, with all parts in `parts` made and sealed.
+fn made<'a>(
+    receiver: &'a Arc<Receiver>,
+    needed: &'a Arc<Vec<usize>>,
+    parts: &'a [usize],
+) -> stream::BoxStream<'a, Result<Segment>> {
+    let count = receiver.layout.segments(receiver.length);
+    let ahead =
+        (receiver.settings.memory / 2 / receiver.layout.segment_memory().max(1)).clamp(1, 16);
+    stream::iter(0..count)
+        .map(move |number| make(Arc::clone(receiver), number, Arc::clone(needed), parts.to_vec()))
+        .buffered(ahead)
+        .boxed()
+}
+
+/// Makes the blocks of some parts of one segment.
+async fn make(
+    receiver: Arc<Receiver>,
+    number: u64,
+    needed: Arc<Vec<usize>>,
+    parts: Vec<usize>,
+) -> Result<Segment> {
+    let lanes = match read_lanes(&receiver, number, &needed).await {
+        Ok(lanes) => lanes,
+        Err(_) => Vec::new(),
+    };
+    let (this, for_make) = (Arc::clone(&receiver), parts.clone());
+    let (segment, is_made) = run_blocking(move || {
+        let mut segment = Segment::new(&this.layout)?;
+        segment.begin(number, this.length);
+        for (part, lanes, bytes) in lanes {
+            for lane in segment.accept_lanes(part, lanes, &bytes) {
+                this.note(part, &format!("lane {lane} of segment {number} fails its checksum"));
+            }
+        }
+        let is_made = seal(&mut segment, &for_make).is_ok();
+        Ok::<_, Error>((segment, is_made))
+    })
+    .await??;
+    match is_made {
+        true => Ok(segment),
+        false => make_from_blocks(receiver, segment, parts).await,
+    }
+}
+
+/// Makes the blocks of some parts of a segment from whole blocks of others.
+async fn make_from_blocks(
+    receiver: Arc<Receiver>,
+    mut segment: Segment,
+    parts: Vec<usize>,
+) -> Result<Segment> {
+    segment.begin(segment.number(), receiver.length);
+    for part in receiver.preference(&[]) {
+        let number = segment.number();
+        match receiver.read(part, number..number + 1).await {
+            Ok(block) => {
+                let bad = segment.accept(part, &block);
+                if !bad.is_empty() {
+                    receiver
+                        .note(part, &format!("its block of segment {number} fails its checksum"));
+                }
+            }
+            Err(error) => receiver.note(part, &error.to_string()),
+        }
+        if segment.is_solvable() {
+            return run_blocking(move || {
+                seal(&mut segment, &parts)?;
+                Ok::<_, Error>(segment)
+            })
+            .await?;
+        }
+    }
+    Err(receiver.lost(&(segment.number()..segment.number() + 1), &[]))
+}
+
+fn seal(segment: &mut Segment, parts: &[usize]) -> Result<()> {
+    for &part in parts {
+        segment.make(part..part + 1)?;
+        segment.seal(part);
+    }
+    Ok(())
+}
+
+/// Reads the lanes in `needed` (ascending) of one segment, adjacent ones together.
+async fn read_lanes(
+    receiver: &Receiver,
+    number: u64,
+    needed: &[usize],
+) -> Result<Vec<(usize, Range<usize>, Bytes)>> {
+    let layout = &receiver.layout;
+    let mut runs = Vec::new();
+    for part in 0..layout.part_count() {
+        let lanes = layout.lanes(part);
+        let own: Vec<usize> = needed.iter().copied().filter(|lane| lanes.contains(lane)).collect();
+        let adjacent = own.chunk_by(|a, b| a + 1 == *b);
+        runs.extend(adjacent.map(|run| (part, run[0]..run[0] + run.len())));
+    }
+    let read = |(part, lanes): (usize, Range<usize>)| async move {
+        let bytes = receiver.read_lanes(part, number, lanes.clone()).await?;
+        Ok::<_, Error>((part, lanes, bytes))
+    };
+    try_join_all(runs.into_iter().map(read)).await
+}
+
+async fn begin(target: Target) -> Writing {
+    let Target { part, place } = target;
+    Writing { part, writer: place.node.writer(&place.path).await, path: place.path }
+}
+
+impl Writing {
+    async fn write_block(&mut self, layout: &Layout, segment: &Arc<Segment>) {
+        let lanes = layout.lanes(self.part);
+        let pieces =
+            lanes.map(|lane| Bytes::from_owner(Lane { segment: Arc::clone(segment), lane }));
+        self.write(pieces.collect()).await;
+    }
+
+    /// Appends bytes, unless writing has failed.
+    async fn write(&mut self, pieces: Vec<Bytes>) {
+        let Ok(writer) = &mut self.writer else { return };
+        if let Err(error) = writer.write(pieces).await
+            && let Ok(writer) = std::mem::replace(&mut self.writer, Err(error))
+        {
+            writer.abort().await;
+        }
+    }
+
+    async fn finish(self) -> Result<String> {
+        self.writer?.finish().await?;
+        Ok(self.path)
+    }
+}
+
+/// A sealed lane, as shared memory.
+struct Lane {
+    segment: Arc<Segment>,
+    lane: usize,
+}
+
+impl AsRef<[u8]> for Lane {
+    fn as_ref(&self) -> &[u8] {
+        self.segment.sealed_lane(self.lane)
+    }
+}

@@ -1,0 +1,276 @@
+//! Keeping objects whole: verifying, repairing, promoting.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+
+use crate::driver::{Hands, drive};
+use crate::error::{Error, ErrorKind, Result};
+use crate::get::GetOptions;
+use crate::hands::{Flaw, NameHands, now};
+use crate::names::{BACKLOG, OWED, ObjectName};
+use crate::protocol::{
+    Action, Answer, Kind, Listed, Promote, PromoteOutcome, Repair, RepairOutcome, Request,
+};
+use crate::volume::{Volume, stage_ends};
+
+/// How often a repair begins anew when the object is replaced meanwhile.
+const MOST_ATTEMPTS: usize = 5;
+
+/// The state of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Health {
+    /// Every part and every manifest is where it belongs, and whole.
+    Intact,
+    /// Something is missing, damaged, or not where it belongs; repair restores it.
+    Repairable,
+    /// Too little is left, as far as nodes answered, but nodes that did not answer may have more.
+    Unknown,
+    /// Too little is left.
+    Lost,
+}
+
+/// What is wrong with an object.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// The name.
+    pub name: ObjectName,
+    /// The version that counts.
+    pub listed: Listed,
+    /// The state.
+    pub health: Health,
+    /// The stage that the object has reached, from 1; 0 if it is kept in its manifests.
+    pub stage: u8,
+    /// Number of stages of its code.
+    pub stages: u8,
+    /// The shards that are whole on no node.
+    pub missing: Vec<usize>,
+    /// Number of further shards that may be lost, whichever they are.
+    pub spare: usize,
+    /// What was wrong on nodes.
+    pub flaws: Vec<Flaw>,
+    /// Number of bytes that were read.
+    pub read_bytes: u64,
+}
+
+/// What a repair did.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Repaired {
+    /// The name.
+    pub name: ObjectName,
+    /// Number of parts that were made or copied.
+    pub stored: usize,
+    /// Whether something is left to repair.
+    pub is_owed: bool,
+    /// What was wrong on nodes.
+    pub flaws: Vec<Flaw>,
+    /// Number of bytes of blocks that were read.
+    pub read_bytes: u64,
+}
+
+impl Volume {
+    /// Looks for all parts of an object. If `is_deep`, every block of them is read and checked;
+    /// otherwise only their lengths are looked at.
+    ///
+    /// # Errors
+    /// As [`Volume::find`].
+    pub async fn verify(&self, name: &ObjectName, is_deep: bool) -> Result<Verdict> {
+        let object = self.find(name, GetOptions::default()).await?;
+        let listed = object.listed();
+        let id = listed.version.object;
+        let mut hands = NameHands::new(self, name);
+        hands.is_deep = is_deep;
+        let ask = |node, request| hands.act(Action { node, request });
+        let lists = join_all(self.nodes().map(|node| ask(node, Request::ListVersions))).await;
+        let has_manifest = |answer: &Answer| match answer {
+            Answer::Versions(versions) => versions.contains(&listed),
+            _ => false,
+        };
+        let holders = lists.iter().filter(|answer| has_manifest(answer)).count();
+        let answered = lists.iter().filter(|answer| **answer != Answer::Failed).count();
+        let is_settled = holders >= self.quorum.to_write();
+        let Some(layout) = object.layout() else {
+            let health = if is_settled { Health::Intact } else { Health::Repairable };
+            let spare = holders.saturating_sub(1);
+            let (missing, flaws) = (Vec::new(), hands.flaws());
+            return Ok(Verdict {
+                name: name.clone(),
+                listed,
+                health,
+                stage: 0,
+                stages: 0,
+                missing,
+                spare,
+                flaws,
+                read_bytes: 0,
+            });
+        };
+        hands.keep_layout(layout.clone());
+        hands.keep_total(object.length(), object.digest());
+        join_all(self.nodes().map(|node| ask(node, Request::FindParts(id)))).await;
+        let files = hands.files();
+        let has = |part: usize| files.get(&part).is_some_and(|files| !files.is_empty());
+        let ends = stage_ends(layout.code());
+        let last = (0..layout.part_count()).rev().find(|&part| has(part)).unwrap_or(0);
+        let stage = ends.iter().position(|&end| last < end).unwrap_or(0) + 1;
+        let missing: Vec<usize> = (0..ends[stage - 1]).filter(|&part| !has(part)).collect();
+        let homes = self.spread(id, layout.code()).homes;
+        let is_home = |part: usize| files.get(&part).is_some_and(|f| f.contains_key(&homes[part]));
+        let is_placed = (0..ends[stage - 1]).all(is_home);
+        let solvable = layout.is_solvable_from((0..layout.part_count()).filter(|&part| has(part)));
+        let everywhere = holders == self.node_count();
+        let health = match solvable {
+            true if missing.is_empty() && is_placed && everywhere && hands.flaws().is_empty() => {
+                Health::Intact
+            }
+            true => Health::Repairable,
+            false if answered < self.node_count() => Health::Unknown,
+            false if self.is_readable(name).await => Health::Repairable,
+            false => Health::Lost,
+        };
+        let spare = layout.tolerance(stage as u8).saturating_sub(missing.len());
+        let shards = missing.iter().map(|&part| layout.part(part).shard).collect();
+        Ok(Verdict {
+            name: name.clone(),
+            listed,
+            health,
+            stage: stage as u8,
+            stages: layout.code().stages(),
+            missing: shards,
+            spare: spare.min(holders.saturating_sub(1)),
+            flaws: hands.flaws(),
+            read_bytes: hands.read_bytes(),
+        })
+    }
+
+    /// Whether an object can be read block by block although too few of its shards are whole.
+    async fn is_readable(&self, name: &ObjectName) -> bool {
+        let nothing = |_| {};
+        self.get(name, None, &mut std::io::sink(), GetOptions::default(), &nothing).await.is_ok()
+    }
+
+    /// Brings one object into order: every part and every manifest on the nodes where they belong,
+    /// older versions removed. If `is_deep`, all blocks are read first to find damage.
+    ///
+    /// # Errors
+    /// If too few nodes answered ([`ErrorKind::TooFewNodes`]), if too many shards are lost
+    /// ([`ErrorKind::TooFewShards`]), if there is no such object ([`ErrorKind::NotFound`]), or if
+    /// others keep replacing it ([`ErrorKind::Busy`]).
+    pub async fn repair(&self, name: &ObjectName, is_deep: bool) -> Result<Repaired> {
+        for _ in 0..MOST_ATTEMPTS {
+            let mut hands = NameHands::new(self, name);
+            hands.is_deep = is_deep;
+            let (outcome, _) = drive(Repair::new(self.quorum, now()), &hands).await;
+            let flaws = hands.flaws();
+            let told = |flaws: &[Flaw]| {
+                flaws.iter().take(8).map(Flaw::to_string).collect::<Vec<_>>().join("; ")
+            };
+            match outcome {
+                RepairOutcome::Repaired { listed, stored, is_owed, .. } => {
+                    if !is_owed {
+                        self.unmark_object(OWED, listed.version.object).await;
+                    }
+                    let (name, read_bytes) = (name.clone(), hands.read_bytes());
+                    return Ok(Repaired { name, stored, is_owed, flaws, read_bytes });
+                }
+                RepairOutcome::Collected => {
+                    let name = name.clone();
+                    return Ok(Repaired { name, stored: 0, is_owed: false, flaws, read_bytes: 0 });
+                }
+                RepairOutcome::Superseded => {}
+                RepairOutcome::Nothing => {
+                    return Err(Error::new(
+                        ErrorKind::NotFound,
+                        format!("there is no object {name}"),
+                    ));
+                }
+                RepairOutcome::Unsure => {
+                    return Err(Error::new(
+                        ErrorKind::TooFewNodes,
+                        format!("{name}: too few nodes answered: {}", told(&flaws)),
+                    ));
+                }
+                RepairOutcome::TooFewParts(_) => {
+                    return Err(Error::new(
+                        ErrorKind::TooFewShards,
+                        format!("{name}: too few shards are whole: {}", told(&flaws)),
+                    ));
+                }
+                RepairOutcome::Unreadable(_) => {
+                    return Err(Error::new(
+                        ErrorKind::Io,
+                        format!("{name}: no manifest can be read: {}", told(&flaws)),
+                    ));
+                }
+            }
+        }
+        Err(Error::new(ErrorKind::Busy, format!("{name}: other processes keep replacing it")))
+    }
+
+    /// Returns names in the order in which they are repaired: the objects that can lose the fewest
+    /// further shards first.
+    ///
+    /// # Errors
+    /// As [`Volume::list`].
+    pub async fn most_urgent_first(&self, prefix: &str) -> Result<Vec<ObjectName>> {
+        let found = self.versions(prefix).await?;
+        let mut urgency: BTreeMap<(usize, ObjectName), ()> = BTreeMap::new();
+        for (name, versions) in found.names {
+            let is_put = versions.last().is_some_and(|listed| listed.kind == Kind::Put);
+            let spare = match is_put {
+                true => self.verify(&name, false).await.map_or(0, |verdict| verdict.spare),
+                false => usize::MAX,
+            };
+            urgency.insert((spare, name), ());
+        }
+        Ok(urgency.into_keys().map(|(_, name)| name).collect())
+    }
+
+    /// Adds the parts of the next stage of an object's code.
+    ///
+    /// # Errors
+    /// As [`Volume::find`]; if the object has no later stage ([`ErrorKind::Parameters`]), or if the
+    /// parts cannot be made or stored.
+    pub async fn promote(&self, name: &ObjectName) -> Result<Repaired> {
+        let object = self.find(name, GetOptions::default()).await?;
+        let layout = object.layout().filter(|layout| layout.code().stages() > 1);
+        let Some(layout) = layout else {
+            return Err(Error::parameters(format!("{name} has a code of one stage")));
+        };
+        let id = object.listed().version.object;
+        let hands = NameHands::new(self, name);
+        hands.keep_layout(layout.clone());
+        hands.keep_total(object.length(), object.digest());
+        let ends = stage_ends(layout.code());
+        let made = ends[ends.len() - 2]..ends[ends.len() - 1];
+        let spread = self.spread(id, layout.code());
+        let (outcome, _) = drive(Promote::new(self.quorum, id, spread, made), &hands).await;
+        let flaws = hands.flaws();
+        let told = flaws.iter().take(8).map(Flaw::to_string).collect::<Vec<_>>().join("; ");
+        let refused = |kind, what: &str| Error::new(kind, format!("{name}: {what}: {told}"));
+        match outcome {
+            PromoteOutcome::Promoted { is_owed } => {
+                self.unmark_object(BACKLOG, id).await;
+                let stored = hands.stored();
+                let (name, read_bytes) = (name.clone(), hands.read_bytes());
+                Ok(Repaired { name, stored, is_owed, flaws, read_bytes })
+            }
+            PromoteOutcome::Incomplete { .. } => {
+                Err(refused(ErrorKind::TooFewNodes, "some parts could not be made or stored"))
+            }
+            PromoteOutcome::Superseded => {
+                Err(refused(ErrorKind::Busy, "the object was replaced meanwhile"))
+            }
+            PromoteOutcome::Unsure => {
+                Err(refused(ErrorKind::TooFewNodes, "too few nodes answered"))
+            }
+        }
+    }
+
+    /// Returns the objects that wait for a later stage, the oldest first.
+    pub async fn backlog(&self) -> Vec<ObjectName> {
+        self.waiting(BACKLOG).await.names
+    }
+}

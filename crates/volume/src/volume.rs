@@ -1,0 +1,239 @@
+//! A volume in use: its nodes, its code, and what every operation needs.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use paritas::{Code, CodecOptions, NodeId, Spec};
+use paritas_shards::blocks::Layout;
+use paritas_shards::{ObjectId, Part};
+use tokio::sync::OnceCell;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::READY;
+use crate::node::{Mode, Node};
+use crate::placement::{Member, Members};
+use crate::protocol::{NodeIndex, Quorum, Spread};
+use crate::transfer::{Pace, Settings};
+
+/// The most bytes of an object that is kept in its manifests, if the volume file does not say.
+///
+/// Such an object is on t + 1 nodes, where t nodes may be lost. In shards it would take the same
+/// number of bytes from about this length on, because every shard has headers and every node a file
+/// more; and it would be read with two requests instead of one.
+pub const INLINE_BYTES: usize = 4096;
+
+/// The blocks of an LT code, in hundredths of k, with which nearly every graph can be decoded. It
+/// decides for how many lost nodes the manifests of an LT volume are prepared.
+const LT_HUNDREDTHS: usize = 130;
+
+/// What a volume consists of.
+#[derive(Debug)]
+pub struct Setup {
+    /// The volume's id: 32 hexadecimal digits.
+    pub id: String,
+    /// The code.
+    pub code: Code,
+    /// Bytes of a shard's block.
+    pub block_bytes: usize,
+    /// Number of shards that may be missing when a put commits.
+    pub missing: usize,
+    /// The most bytes of an object that is kept in its manifests.
+    pub inline_bytes: usize,
+    /// The nodes, each with its name and failure domain.
+    pub nodes: Vec<(Member, Arc<dyn Node>)>,
+    /// How blocks are moved.
+    pub(crate) settings: Settings,
+    /// How codes are run on this machine.
+    pub options: CodecOptions,
+}
+
+impl Setup {
+    /// Creates the setup of a volume with the usual settings.
+    pub fn new(id: impl Into<String>, code: Code, nodes: Vec<(Member, Arc<dyn Node>)>) -> Self {
+        Self {
+            id: id.into(),
+            code,
+            block_bytes: 256 << 10,
+            missing: 0,
+            inline_bytes: INLINE_BYTES,
+            nodes,
+            settings: Settings::default(),
+            options: CodecOptions::default(),
+        }
+    }
+}
+
+/// A volume in use.
+#[derive(Debug)]
+pub struct Volume {
+    pub(crate) setup: Setup,
+    pub(crate) members: Members,
+    pub(crate) quorum: Quorum,
+    pub(crate) paces: Vec<Arc<Pace>>,
+    /// For each node, whether it bears the mark of this volume.
+    ready: Vec<OnceCell<()>>,
+}
+
+impl Volume {
+    /// Prepares a volume.
+    ///
+    /// # Errors
+    /// If the code or the nodes cannot be ([`ErrorKind::Parameters`]).
+    pub fn new(setup: Setup) -> Result<Self> {
+        let members: Vec<Member> = setup.nodes.iter().map(|(member, _)| member.clone()).collect();
+        let members = Members::new(members)?;
+        let quorum = quorum(&setup.code, &members)?;
+        let count = setup.nodes.len();
+        let paces = (0..count).map(|_| Arc::new(Pace::default())).collect();
+        let ready = (0..count).map(|_| OnceCell::new()).collect();
+        Ok(Self { setup, members, quorum, paces, ready })
+    }
+
+    /// Marks all nodes as nodes of this volume. Nodes that bear the mark already stay as they are.
+    ///
+    /// # Errors
+    /// If a node cannot be written to, belongs to another volume, or is not empty.
+    pub async fn mark_nodes(&self) -> Result<()> {
+        futures::future::try_join_all(self.nodes().map(|node| self.mark(node))).await.map(|_| ())
+    }
+
+    async fn mark(&self, node: NodeIndex) -> Result<()> {
+        let storage = self.node(node);
+        match storage.read(READY, None).await {
+            Ok(found) if *found == *self.mark_of(node).as_bytes() => return Ok(()),
+            Ok(_) => return Err(foreign(storage)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        if let Some(entry) = storage.list("").next().await {
+            let message = format!("the node must be empty; it has {}", entry?.path);
+            return Err(Error::new(ErrorKind::Exists, message).at_node(storage.name()));
+        }
+        storage.write(READY, self.mark_of(node).into(), Mode::Replace).await
+    }
+
+    /// Checks, once, that a node bears the mark of this volume. A node that lost its files bears
+    /// none, and must not count as one on which there is nothing.
+    pub(crate) async fn expect_ready(&self, node: NodeIndex) -> Result<()> {
+        let check = async || {
+            let storage = self.node(node);
+            match storage.read(READY, None).await {
+                Ok(found) if *found == *self.mark_of(node).as_bytes() => Ok(()),
+                Ok(_) => Err(foreign(storage)),
+                Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::new(
+                    ErrorKind::NotFound,
+                    "the node does not bear the volume's mark: it is empty or another place; \
+                     `volume replace` fills a new one",
+                )
+                .at_node(storage.name())),
+                Err(error) => Err(error),
+            }
+        };
+        self.ready[node.0].get_or_try_init(check).await.map(|_| ())
+    }
+
+    fn mark_of(&self, node: NodeIndex) -> String {
+        format!("{} {}\n", self.setup.id, self.members.as_slice()[node.0].name)
+    }
+
+    /// Returns the number of nodes.
+    pub fn node_count(&self) -> usize {
+        self.setup.nodes.len()
+    }
+
+    /// Returns the number of nodes that may be lost, whichever they are.
+    pub fn tolerance(&self) -> usize {
+        self.quorum.to_write() - 1
+    }
+
+    /// Returns the code.
+    pub fn code(&self) -> &Code {
+        &self.setup.code
+    }
+
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeIndex> + use<> {
+        (0..self.setup.nodes.len()).map(NodeIndex)
+    }
+
+    pub(crate) fn node(&self, node: NodeIndex) -> &Arc<dyn Node> {
+        &self.setup.nodes[node.0].1
+    }
+
+    /// Returns the name of a node.
+    pub fn node_name(&self, node: NodeIndex) -> &str {
+        &self.members.as_slice()[node.0].name
+    }
+
+    pub(crate) fn find_node(&self, name: &str) -> Option<NodeIndex> {
+        let mut members = self.members.as_slice().iter();
+        members.position(|member| member.name == name).map(NodeIndex)
+    }
+
+    /// Returns where the parts of an object belong. A part that a later stage adds to a shard
+    /// belongs on the shard's node.
+    pub(crate) fn spread(&self, object: ObjectId, code: &Code) -> Spread {
+        let shards = self.members.homes(object, code.node_count());
+        let parts = parts_of(code);
+        let homes: Vec<NodeIndex> = parts.iter().map(|part| shards[part.shard]).collect();
+        let substitutes = self.members.substitutes(object, 0, &shards);
+        Spread { homes, substitutes }
+    }
+
+    /// Returns the nodes for a manifest with content, the best first.
+    pub(crate) fn inline_order(&self, object: ObjectId) -> Vec<NodeIndex> {
+        let copies = self.members.homes(object, self.quorum.to_write());
+        let others = self.members.substitutes(object, 0, &copies);
+        let mut order: Vec<NodeIndex> = Vec::new();
+        for node in copies.into_iter().chain(others) {
+            if !order.contains(&node) {
+                order.push(node);
+            }
+        }
+        order
+    }
+
+    /// Returns the layout that a front header states.
+    pub(crate) fn layout_of(&self, header: &[u8]) -> Result<Layout> {
+        Ok(Layout::read(header, |_: &Spec| self.setup.options.clone())?.0)
+    }
+}
+
+fn foreign(storage: &Arc<dyn Node>) -> Error {
+    let message = "the node bears the mark of another volume, or of another node of this one";
+    Error::new(ErrorKind::Exists, message).at_node(storage.name())
+}
+
+/// Returns the parts of a code, by stage and then by shard.
+pub(crate) fn parts_of(code: &Code) -> Vec<Part> {
+    let has_any = |node: NodeId, stage: u8| {
+        code.node_cells(node).iter().any(|&cell| code.cell(cell).stage == stage)
+    };
+    let of_stage = |stage| {
+        let nodes = code.nodes().filter(move |&node| has_any(node, stage));
+        nodes.map(move |node| Part { stage, shard: node.index() })
+    };
+    (1..=code.stages()).flat_map(of_stage).collect()
+}
+
+/// Returns the number of parts up to the end of each stage of a code.
+pub(crate) fn stage_ends(code: &Code) -> Vec<usize> {
+    let parts = parts_of(code);
+    (1..=code.stages()).map(|stage| parts.partition_point(|part| part.stage <= stage)).collect()
+}
+
+/// Returns how many nodes must answer: any t of them may be lost, at the code's last stage.
+fn quorum(code: &Code, members: &Members) -> Result<Quorum> {
+    let nodes = members.as_slice().len();
+    let serving = members.as_slice().iter().filter(|member| !member.is_drained).count().max(1);
+    let shards = code.node_count();
+    let most_on_one = shards.div_ceil(serving);
+    let losses = match code.graph() {
+        None => code.tolerance_at(code.stages()) / most_on_one,
+        Some(graph) => {
+            let enough = graph.data() * LT_HUNDREDTHS / 100;
+            let lost = graph.blocks().saturating_sub(enough) * shards / graph.blocks();
+            lost / most_on_one
+        }
+    };
+    Quorum::new(nodes, losses.min(nodes - 1))
+}

@@ -1,0 +1,76 @@
+//! Volumes over folders in a temporary place.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use paritas_volume::names::ObjectName;
+use paritas_volume::node::{Folder, Node};
+use paritas_volume::placement::Member;
+use paritas_volume::{Setup, Volume};
+use tempfile::TempDir;
+
+/// Folders that stand for disks.
+pub struct Disks {
+    root: TempDir,
+    count: usize,
+}
+
+impl Disks {
+    pub fn new(count: usize) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        (0..count)
+            .for_each(|disk| std::fs::create_dir(root.path().join(disk.to_string())).unwrap());
+        Self { root, count }
+    }
+
+    pub fn path(&self, disk: usize) -> PathBuf {
+        self.root.path().join(disk.to_string())
+    }
+
+    /// Opens the volume over all disks, without asking any.
+    pub fn open(&self, code: &str) -> Volume {
+        let code = paritas::Code::new(&code.parse().unwrap()).unwrap();
+        let node = |disk: usize| {
+            let name = format!("disk{disk}");
+            let folder: Arc<dyn Node> = Arc::new(Folder::new(&name, self.path(disk), false));
+            (Member { domain: name.clone(), name, is_drained: false }, folder)
+        };
+        let mut setup = Setup::new("0".repeat(32), code, (0..self.count).map(node).collect());
+        setup.block_bytes = 64 << 10;
+        Volume::new(setup).unwrap()
+    }
+
+    /// Opens the volume, and marks its disks.
+    pub async fn volume(&self, code: &str) -> Volume {
+        let volume = self.open(code);
+        volume.mark_nodes().await.unwrap();
+        volume
+    }
+
+    /// Returns all files below a folder of every disk.
+    pub fn files(&self, folder: &str) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        (0..self.count).for_each(|disk| walk(&self.path(disk).join(folder), &mut found));
+        found
+    }
+}
+
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => walk(&path, found),
+            false => found.push(path),
+        }
+    }
+}
+
+/// Returns bytes that do not repeat soon.
+pub fn content(length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i * i % 251) as u8 ^ (i >> 8) as u8).collect()
+}
+
+/// Returns the name of an object.
+pub fn name(text: &str) -> ObjectName {
+    ObjectName::new(text).unwrap()
+}

@@ -1,0 +1,239 @@
+//! Objects of volumes over folders: written, read, lost in part, repaired, promoted.
+
+mod common;
+
+use common::{Disks, content, name};
+use paritas_volume::{ErrorKind, GetOptions, Health, PutOptions, Volume};
+
+async fn put(volume: &Volume, object: &str, bytes: &[u8]) -> paritas_volume::PutReport {
+    let source = std::io::Cursor::new(bytes.to_vec());
+    volume.put(&name(object), source, PutOptions::default()).await.unwrap()
+}
+
+async fn get(volume: &Volume, object: &str) -> paritas_volume::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    volume.get(&name(object), None, &mut bytes, GetOptions::default(), &|_| {}).await?;
+    Ok(bytes)
+}
+
+#[tokio::test]
+async fn objects_of_all_lengths_come_back() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    for length in [0, 1, 4096, 4097, 300_000, 3_000_000] {
+        let object = format!("folder/of {length} bytes");
+        let bytes = content(length);
+        let report = put(&volume, &object, &bytes).await;
+        assert_eq!(report.is_inline, length <= 4096, "{length}");
+        assert!(!report.is_owed, "{:?}", report.flaws);
+        assert_eq!(report.nodes.len(), if report.is_inline { 3 } else { 6 });
+        assert!(get(&volume, &object).await.unwrap() == bytes);
+    }
+    let listing = volume.list("").await.unwrap();
+    let lengths: Vec<u64> = listing.objects.values().map(|listed| listed.length).collect();
+    assert_eq!(lengths.iter().sum::<u64>(), 3_308_194);
+    assert_eq!(volume.list("folder/of 4").await.unwrap().objects.len(), 2);
+    assert_eq!(volume.list("other/").await.unwrap().objects.len(), 0);
+    let error = get(&volume, "folder").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_range_reads_one_block() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    let bytes = content(5_000_000);
+    put(&volume, "object", &bytes).await;
+    let mut part = Vec::new();
+    let range = 2_000_000..2_004_096;
+    let object = volume
+        .get(&name("object"), Some(range.clone()), &mut part, GetOptions::default(), &|_| {})
+        .await
+        .unwrap();
+    assert!(part == bytes[range.start as usize..range.end as usize]);
+    assert_eq!(object.read_bytes(), 64 * 1024 + 8);
+}
+
+#[tokio::test]
+async fn versions_replace_each_other_whole() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    for length in [100_000, 50, 200_000, 0] {
+        let bytes = content(length);
+        put(&volume, "object", &bytes).await;
+        assert!(get(&volume, "object").await.unwrap() == bytes);
+    }
+    // Nothing is left of older versions.
+    assert_eq!(disks.files("objects").len(), 0);
+    assert_eq!(disks.files("manifests").len(), 3);
+    volume.remove(&name("object")).await.unwrap();
+    assert_eq!(get(&volume, "object").await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(volume.remove(&name("object")).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(volume.list("").await.unwrap().objects.len(), 0);
+    put(&volume, "object", b"again").await;
+    assert!(get(&volume, "object").await.unwrap() == b"again");
+}
+
+#[tokio::test]
+async fn lost_disks_are_survived_and_filled_again() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    let (large, small) = (content(400_000), content(100));
+    put(&volume, "large", &large).await;
+    put(&volume, "small", &small).await;
+    let verdict = volume.verify(&name("large"), true).await.unwrap();
+    assert_eq!((verdict.health, verdict.spare), (Health::Intact, 2), "{verdict:?}");
+
+    // Two disks lose all they have, but their marks.
+    let lost = |disk: usize| {
+        for folder in ["objects", "manifests"] {
+            let _ = std::fs::remove_dir_all(disks.path(disk).join(folder));
+        }
+    };
+    lost(1);
+    lost(4);
+    assert!(get(&volume, "large").await.unwrap() == large);
+    assert!(get(&volume, "small").await.unwrap() == small);
+    let verdict = volume.verify(&name("large"), false).await.unwrap();
+    assert_eq!((verdict.health, verdict.spare, verdict.missing.len()), (Health::Repairable, 0, 2));
+    for object in volume.most_urgent_first("").await.unwrap() {
+        assert!(!volume.repair(&object, false).await.unwrap().is_owed);
+    }
+    for object in ["large", "small"] {
+        let verdict = volume.verify(&name(object), true).await.unwrap();
+        assert_eq!((verdict.health, verdict.spare), (Health::Intact, 2), "{verdict:?}");
+    }
+    lost(0);
+    lost(2);
+    assert!(get(&volume, "large").await.unwrap() == large);
+    lost(3);
+    let error = get(&volume, "large").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooFewShards, "{error}");
+}
+
+#[tokio::test]
+async fn a_disk_that_lost_its_mark_counts_as_none() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    let bytes = content(10_000);
+    put(&volume, "object", &bytes).await;
+    for disk in [0, 3] {
+        std::fs::remove_dir_all(disks.path(disk)).unwrap();
+        std::fs::create_dir(disks.path(disk)).unwrap();
+    }
+    let volume = disks.open("4+2");
+    assert!(get(&volume, "object").await.unwrap() == bytes);
+    std::fs::remove_dir_all(disks.path(1)).unwrap();
+    std::fs::create_dir(disks.path(1)).unwrap();
+    let volume = disks.open("4+2");
+    let error = get(&volume, "object").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooFewNodes);
+    assert!(error.to_string().contains("does not bear the volume's mark"), "{error}");
+}
+
+#[tokio::test]
+async fn damage_is_found_by_deep_verification_and_repaired() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    let bytes = content(1_000_000);
+    put(&volume, "object", &bytes).await;
+    let shard =
+        disks.files("objects").into_iter().find(|path| path.to_string_lossy().contains("2of6"));
+    let shard = shard.unwrap();
+    let mut content = std::fs::read(&shard).unwrap();
+    content[100_000] ^= 4;
+    std::fs::write(&shard, &content).unwrap();
+    assert!(get(&volume, "object").await.unwrap() == bytes);
+    assert_eq!(volume.verify(&name("object"), false).await.unwrap().health, Health::Intact);
+    let verdict = volume.verify(&name("object"), true).await.unwrap();
+    assert_eq!((verdict.health, &verdict.missing[..]), (Health::Repairable, &[2][..]));
+    let repaired = volume.repair(&name("object"), true).await.unwrap();
+    assert_eq!((repaired.stored, repaired.is_owed), (1, false), "{:?}", repaired.flaws);
+    content[100_000] ^= 4;
+    assert!(std::fs::read(&shard).unwrap() == content);
+}
+
+#[tokio::test]
+async fn delayed_parity_is_added_later() {
+    let disks = Disks::new(12);
+    let spec = "bbdpg:k=8,m=2,m2=4,base=cauchy";
+    let volume = disks.volume(spec).await;
+    let bytes = content(2_000_000);
+    put(&volume, "object", &bytes).await;
+    assert_eq!(volume.status().await.unwrap().backlog.objects, 1);
+    let verdict = volume.verify(&name("object"), true).await.unwrap();
+    assert_eq!(
+        (verdict.health, verdict.stage, verdict.spare),
+        (Health::Intact, 1, 2),
+        "{verdict:?}"
+    );
+    let promoted = volume.promote(&name("object")).await.unwrap();
+    assert_eq!(promoted.is_owed, false);
+    // (m2 - m)(k + m) packets of a group instead of k m2.
+    let group = promoted.read_bytes as f64 / bytes.len() as f64 * 8.0;
+    println!("read {group} of 8 shards");
+    let verdict = volume.verify(&name("object"), true).await.unwrap();
+    assert_eq!(
+        (verdict.health, verdict.stage, verdict.spare),
+        (Health::Intact, 2, 4),
+        "{verdict:?}"
+    );
+    assert_eq!(volume.status().await.unwrap().backlog.objects, 0);
+    for disk in [0, 3, 7, 9] {
+        let _ = std::fs::remove_dir_all(disks.path(disk).join("objects"));
+    }
+    assert!(get(&volume, "object").await.unwrap() == bytes);
+}
+
+#[tokio::test]
+async fn lt_objects_survive_lost_disks() {
+    let disks = Disks::new(8);
+    let volume = disks.volume("lt:k=64,n=128,nodes=8,seed=3").await;
+    let bytes = content(1_000_000);
+    put(&volume, "object", &bytes).await;
+    for disk in [2, 5] {
+        let _ = std::fs::remove_dir_all(disks.path(disk).join("objects"));
+    }
+    assert!(get(&volume, "object").await.unwrap() == bytes);
+    let repaired = volume.repair(&name("object"), false).await.unwrap();
+    assert_eq!((repaired.stored, repaired.is_owed), (2, false));
+    assert_eq!(volume.verify(&name("object"), true).await.unwrap().health, Health::Intact);
+}
+
+#[tokio::test]
+async fn node_folders_are_shard_folders() {
+    let disks = Disks::new(3);
+    let volume = disks.volume("2+1").await;
+    let bytes = content(100_000);
+    put(&volume, "photos/one", &bytes).await;
+    let shards = disks.files("objects");
+    let inventory = paritas_shards::scan(&shards);
+    assert_eq!((inventory.objects.len(), inventory.ignored.len()), (1, 0));
+    let report = paritas_shards::verify(&inventory.objects[0], None, &|_| {}).unwrap();
+    assert_eq!(report.status, paritas_shards::Status::Intact);
+    assert_eq!(inventory.objects[0].name(), "one");
+}
+
+#[tokio::test]
+async fn what_an_interrupted_put_leaves_is_invisible() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    struct Broken(usize);
+    impl std::io::Read for Broken {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            if self.0 == 0 {
+                return Err(std::io::Error::other("the cable was pulled"));
+            }
+            let bytes = buffer.len().min(self.0);
+            self.0 -= bytes;
+            buffer[..bytes].fill(7);
+            Ok(bytes)
+        }
+    }
+    let error =
+        volume.put(&name("object"), Broken(500_000), PutOptions::default()).await.unwrap_err();
+    assert!(error.to_string().contains("the cable was pulled"), "{error}");
+    assert_eq!(disks.files("").len(), 6, "{:?}", disks.files(""));
+    assert_eq!(get(&volume, "object").await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(volume.collect().await.unwrap(), 0);
+}
