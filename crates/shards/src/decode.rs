@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Progress;
-use crate::attributes::{Access, PERMISSIONS};
+use crate::attributes::{Access, PERMISSIONS, Timestamp};
 use crate::crew::Crew;
 use crate::error::{Error, Result};
 use crate::format::{Digest, ObjectId};
@@ -81,14 +81,11 @@ pub enum Preserve {
 }
 
 impl Preserve {
-    fn access(self, object: &Object) -> Access {
+    fn access(self, mode: Option<u32>, modified: Option<Timestamp>) -> Access {
         match self {
             Self::Nothing => Access::USUAL,
-            Self::Usual => {
-                let permissions = object.mode().map(|mode| mode & PERMISSIONS);
-                Access::of_decoded(permissions, object.modified())
-            }
-            Self::Special => Access::of_decoded(object.mode(), object.modified()),
+            Self::Usual => Access::of_decoded(mode.map(|mode| mode & PERMISSIONS), modified),
+            Self::Special => Access::of_decoded(mode, modified),
         }
     }
 }
@@ -241,13 +238,24 @@ enum Target {
 
 impl Target {
     fn open(target: DecodeTarget, object: &Object) -> Result<Self> {
-        let FileTarget { path, force, sync, preserve } = match target {
-            DecodeTarget::Writer(stream) => return Ok(Self::Stream(stream)),
-            DecodeTarget::File(file) => file,
-        };
+        match target {
+            DecodeTarget::Writer(stream) => Ok(Self::Stream(stream)),
+            DecodeTarget::File(file) => {
+                let access = file.preserve.access(object.mode(), object.modified());
+                Self::open_file(file, access, |path| expect_no_shard(path, object))
+            }
+        }
+    }
+
+    /// Opens a file. `check` may refuse an existing one that would be replaced.
+    fn open_file(
+        target: FileTarget,
+        access: Access,
+        check: impl Fn(&Path) -> Result<()>,
+    ) -> Result<Self> {
+        let FileTarget { path, force, sync, .. } = target;
         let create = |target| {
             let replace = if force { Replace::Always } else { Replace::Never };
-            let access = preserve.access(object);
             Ok(Self::File(Pending::create(NewFile { target, replace, access })?, sync))
         };
         match fs::metadata(&path) {
@@ -262,7 +270,7 @@ impl Target {
             Ok(_) => {
                 let path = fs::canonicalize(&path)
                     .map_err(|error| Error::io("resolving", &path, &error))?;
-                expect_no_shard(&path, object)?;
+                check(&path)?;
                 create(path)
             }
             Err(_) if path.file_name().is_none() => {
@@ -276,5 +284,66 @@ impl Target {
         let file = OpenOptions::new().write(true).open(path);
         file.map(|file| Self::Stream(Box::new(file)))
             .map_err(|error| Error::io("opening", path, &error))
+    }
+}
+
+/// A file that gets its name once it is complete, or a device or pipe that is written to directly.
+pub struct Output {
+    target: Target,
+    written: u64,
+}
+
+impl Output {
+    /// Opens a file, which gets as much of `mode` and `modified` as its settings say.
+    ///
+    /// # Errors
+    /// If the file exists and must not be replaced ([`crate::ErrorKind::Exists`]), or if it cannot be
+    /// written ([`crate::ErrorKind::Io`]).
+    pub fn create(
+        file: FileTarget,
+        mode: Option<u32>,
+        modified: Option<Timestamp>,
+    ) -> Result<Self> {
+        let access = file.preserve.access(mode, modified);
+        Ok(Self { target: Target::open_file(file, access, |_| Ok(()))?, written: 0 })
+    }
+
+    /// Gives the file its name. Without this, nothing is left of it.
+    ///
+    /// # Errors
+    /// If the name was taken meanwhile ([`crate::ErrorKind::Exists`]), or if writing fails
+    /// ([`crate::ErrorKind::Io`]).
+    pub fn commit(self) -> Result<()> {
+        match self.target {
+            Target::File(file, sync) => commit(vec![file], sync).map(|_| ()),
+            Target::Stream(mut stream) => stream.flush().map_err(cannot_write),
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.target {
+            Target::File(file, _) => {
+                file.write_at(&mut [IoSlice::new(bytes)], self.written)
+                    .map_err(io::Error::other)?;
+            }
+            Target::Stream(stream) => stream.write_all(bytes)?,
+        }
+        self.written += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.target {
+            Target::File(..) => Ok(()),
+            Target::Stream(stream) => stream.flush(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Output").field("written", &self.written).finish_non_exhaustive()
     }
 }

@@ -63,7 +63,7 @@ mod wrecks;
 
 pub use aside::AsideFile;
 pub use attributes::{Attributes, Owner, Timestamp};
-pub use decode::{DecodeReport, DecodeTarget, FileTarget, Preserve, decode};
+pub use decode::{DecodeReport, DecodeTarget, FileTarget, Output, Preserve, decode};
 pub use encode::{EncodeJob, EncodeReport, Expectation, Preparation, encode};
 pub use error::{Error, ErrorKind, Result};
 pub use folders::{BetterSpread, FolderShards, Placement};
