@@ -336,6 +336,36 @@ impl Layout {
         lanes.collect()
     }
 
+    /// Returns the lanes that hold the object's bytes in a segment, each with the range of these
+    /// bytes in the object, of `length` bytes.
+    pub fn data_places(&self, length: u64, segment: u64) -> Vec<(usize, Range<u64>)> {
+        let geometry = &self.geometry;
+        let extent = geometry.extent(length);
+        let (stripes, all) = (geometry.stripes_of(&extent, segment), extent.range(segment));
+        let mut start = all.start;
+        let places = geometry.data_buffers().iter().map(|&lane| {
+            let end = (start + geometry.payload(lane, stripes) as u64).min(all.end);
+            let place = start..end;
+            start = end;
+            (lane, place)
+        });
+        places.filter(|(_, place)| !place.is_empty()).collect()
+    }
+
+    /// Returns the bytes of one lane of a segment without its checksum, or `None` if it is not
+    /// intact. `sealed` is the lane as it stands in the shard.
+    pub fn open_lane<'b>(
+        &self,
+        part: usize,
+        segment: u64,
+        lane: usize,
+        sealed: &'b [u8],
+    ) -> Option<&'b [u8]> {
+        let (payload, sum) = sealed.split_at_checked(sealed.len().checked_sub(CHECKSUM)?)?;
+        let id = BlockId { object: self.object(), part, segment };
+        (id.checksum(&self.geometry, lane, payload) == sum).then_some(payload)
+    }
+
     /// Returns the number of bytes of a lane in a full segment, without checksum.
     pub fn lane_bytes(&self, lane: usize) -> usize {
         self.geometry.payload(lane, self.geometry.stripes())

@@ -51,7 +51,8 @@ async fn a_range_reads_one_block() {
         .await
         .unwrap();
     assert!(part == bytes[range.start as usize..range.end as usize]);
-    assert_eq!(object.read_bytes(), 64 * 1024 + 8);
+    // One block: as many whole stripes of three rows of 64 bytes as fit into 64 KiB, by powers of two.
+    assert_eq!(object.read_bytes(), 256 * 3 * 64 + 8);
 }
 
 #[tokio::test]

@@ -103,6 +103,9 @@ impl Receiver {
 
     /// Fetches and decodes one unit, as far as it is in `range`.
     async fn unit(self: Arc<Self>, unit: Range<u64>, range: Range<u64>) -> Result<Pieces> {
+        if let Some(pieces) = self.direct(&unit, &range).await {
+            return Ok(pieces);
+        }
         let got = self.fetch(&unit, &[]).await?;
         let this = Arc::clone(&self);
         let (first, blocks) = (unit.clone(), got.clone());
@@ -117,6 +120,51 @@ impl Receiver {
             cut(&mut pieces, lanes, self.layout.segment_range(self.length, segment), &range);
         }
         Ok(pieces)
+    }
+
+    /// Reads just the lanes that hold `range`, if these are few, all nodes that have them answer in
+    /// time, and they are intact.
+    async fn direct(&self, unit: &Range<u64>, range: &Range<u64>) -> Option<Pieces> {
+        let overlaps = |place: &Range<u64>| place.start < range.end && range.start < place.end;
+        let places = unit.clone().flat_map(|segment| {
+            let places = self.layout.data_places(self.length, segment).into_iter();
+            places.map(move |(lane, place)| (segment, lane, place))
+        });
+        let places: Vec<_> = places.filter(|(_, _, place)| overlaps(place)).collect();
+        let read = places.iter().map(|(segment, lane, place)| self.lane(*segment, *lane, place));
+        if places.len() >= self.layout.data_lanes().len() {
+            return None;
+        }
+        let lanes =
+            futures::future::join_all(read).await.into_iter().collect::<Option<Pieces>>()?;
+        let mut pieces = Vec::new();
+        for ((_, _, place), lane) in places.into_iter().zip(lanes) {
+            cut(&mut pieces, vec![lane], place, range);
+        }
+        Some(pieces)
+    }
+
+    /// Reads one lane, which holds the object's bytes in `place`, if its node answers in time.
+    async fn lane(&self, segment: u64, lane: usize, place: &Range<u64>) -> Option<Bytes> {
+        let part = (0..self.places.len()).find(|&part| self.layout.lanes(part).contains(&lane))?;
+        if self.places[part].is_none() || self.paces[part].is_unreliable() {
+            return None;
+        }
+        let patience = self.paces[part].patience(&self.settings.hedge);
+        let read = self.read_lanes(part, segment, lane..lane + 1);
+        let sealed = match tokio::time::timeout(patience, read).await {
+            Ok(Ok(sealed)) => sealed,
+            Ok(Err(error)) => {
+                self.note(part, &error.to_string());
+                return None;
+            }
+            Err(_) => return None,
+        };
+        let Some(payload) = self.layout.open_lane(part, segment, lane, &sealed) else {
+            self.note(part, &format!("lane {lane} of segment {segment} fails its checksum"));
+            return None;
+        };
+        Some(sealed.slice(..payload.len().min((place.end - place.start) as usize)))
     }
 
     /// Reads blocks of adjacent segments from as many parts as suffice, without those in `tried`.
