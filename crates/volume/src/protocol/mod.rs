@@ -1,17 +1,37 @@
 //! The protocol of volumes: which version of an object counts, and what may be written and removed
 //! when.
 //!
-//! Everything here is pure: no input, no output, no clock. `docs/volumes.md` tells the protocol and
-//! why each of its rules is there.
+//! Everything here is pure: no input, no output, no clock. A [`Machine`] says what to ask which
+//! node, and is told the answers; data do not pass through it. `docs/volumes.md` tells the protocol
+//! and why each of its rules is there.
+//!
+//! - [`Put`] stores a new version of a name, or the mark of its removal.
+//! - [`Get`] finds the version that counts.
+//! - [`Promote`] adds the parts of a later stage to an object.
+//! - [`Repair`] brings one name into order.
 
+mod action;
+#[cfg(test)]
+mod explore;
+mod get;
+mod machine;
+mod promote;
+mod put;
 mod quorum;
+mod removal;
+mod repair;
+mod settling;
+mod spread;
 mod version;
 mod view;
 
+pub use action::{Action, Answer, Event, NodeIndex, PartIndex, Request, Shape};
+pub use get::{Get, GetOutcome};
+pub use machine::{Machine, Procedure, Step};
+pub use promote::{Promote, PromoteOutcome};
+pub use put::{Content, Put, PutOutcome};
 pub use quorum::Quorum;
+pub use repair::{Repair, RepairOutcome};
+pub use spread::{Places, Spread};
 pub use version::{Kind, Listed, Version};
 pub use view::View;
-
-/// The number of a node in the list of a volume's nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeIndex(pub usize);

@@ -8,7 +8,8 @@ use paritas_shards::ObjectId;
 /// higher generation, or, of equal generations, with the greater object id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// One more than the greatest generation that the writer found before.
+    /// One more than the greatest generation that the writer found before, or the seconds since
+    /// 1970, whichever is greater.
     pub generation: u64,
     /// The object that the version consists of. It is drawn at random, so no two versions have the
     /// same.

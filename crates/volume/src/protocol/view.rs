@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::protocol::{Kind, Listed, NodeIndex, Quorum, Version};
+use crate::protocol::{Answer, Event, Kind, Listed, NodeIndex, Quorum, Request, Version};
+
+/// The seconds of a day, for which the mark of a removed name is kept.
+pub(crate) const DAY: u64 = 86_400;
 
 /// The answers of nodes that were asked for the versions of one name, and the manifests that were
 /// written or deleted since.
@@ -82,9 +85,12 @@ impl View {
         self.latest().filter(|latest| latest.kind == Kind::Put)
     }
 
-    /// Returns the generation of a version that is written next.
-    pub fn next_generation(&self) -> u64 {
-        self.latest().map_or(1, |latest| latest.version.generation.saturating_add(1))
+    /// Returns the generation of a version that is written next: one more than the greatest, but at
+    /// least `now`, the seconds since 1970. So it is also greater than that of a mark which was
+    /// collected, and may be left on a node that did not answer.
+    pub fn next_generation(&self, now: u64) -> u64 {
+        let next = self.latest().map_or(1, |latest| latest.version.generation.saturating_add(1));
+        next.max(now)
     }
 
     /// Returns the nodes that are known to have a version.
@@ -99,19 +105,38 @@ impl View {
     }
 
     /// Returns the versions that may be removed: those that are less than a settled one.
-    pub fn removable(&self) -> Vec<Version> {
+    pub fn removable(&self) -> Vec<Listed> {
         let settled = self.versions().rev().find(|listed| self.is_settled(listed.version));
         let older = |listed: &Listed| settled.is_some_and(|by| listed.version < by.version);
-        self.versions().filter(older).map(|listed| listed.version).collect()
+        self.versions().filter(older).collect()
     }
 
-    /// Returns the mark of a removed name, if the mark itself may be collected: every node
-    /// answered, and none has any other version. Whether the mark is old enough is for the caller
-    /// to say.
-    pub fn collectable(&self) -> Option<Version> {
-        let mut versions = self.versions();
-        let only = versions.next().filter(|_| self.is_complete() && versions.next().is_none());
-        only.filter(|only| only.kind == Kind::Removed).map(|only| only.version)
+    /// Whether a version can only be of no use any more: it may be removed, or somebody did so.
+    pub fn is_gone(&self, version: Version) -> bool {
+        let is_removable = self.removable().iter().any(|listed| listed.version == version);
+        is_removable || self.holders(version).is_empty()
+    }
+
+    /// Takes in the answer to an action.
+    pub fn note(&mut self, event: &Event) {
+        let node = event.action.node;
+        match (event.action.request, &event.answer) {
+            (Request::ListVersions, Answer::Versions(versions)) => {
+                self.answer(node, versions.iter().copied());
+            }
+            (Request::WriteManifest(listed), Answer::Done) => self.written(node, listed),
+            (Request::DeleteManifest(listed), Answer::Done) => self.deleted(node, listed.version),
+            _ => {}
+        }
+    }
+
+    /// Whether all that is left of the name is the mark that it was removed, and the mark may be
+    /// collected: every node answered, none has any other version, and the mark was made more than
+    /// a day before `now`, the seconds since 1970.
+    pub fn is_collectable(&self, now: u64) -> bool {
+        let is_old = |mark: Listed| mark.version.generation.saturating_add(DAY) < now;
+        let is_mark = |mark: &Listed| mark.kind == Kind::Removed && is_old(*mark);
+        self.is_complete() && self.holders.len() == 1 && self.latest().as_ref().is_some_and(is_mark)
     }
 }
 
@@ -142,9 +167,9 @@ mod tests {
     fn the_greatest_generation_counts_and_then_the_greatest_id() {
         let seen = view(&[&[put(1, 9)], &[put(2, 1)], &[put(2, 3), put(2, 2)]]);
         assert_eq!(seen.latest(), Some(put(2, 3)));
-        assert_eq!(seen.next_generation(), 3);
+        assert_eq!([0, 3, 7].map(|now| seen.next_generation(now)), [3, 3, 7]);
         assert_eq!(view(&[&[put(1, 1)], &[removed(2)]]).object(), None);
-        assert_eq!(view(&[]).next_generation(), 1);
+        assert_eq!(view(&[]).next_generation(0), 1);
     }
 
     #[test]
@@ -166,9 +191,9 @@ mod tests {
             "version 1 is the least, versions 2 and 3 are on one node"
         );
         seen.written(NodeIndex(3), put(2, 2));
-        assert_eq!(seen.removable(), [put(1, 1).version]);
+        assert_eq!(seen.removable(), [put(1, 1)]);
         seen.written(NodeIndex(3), put(3, 3));
-        assert_eq!(seen.removable(), [put(1, 1).version, put(2, 2).version]);
+        assert_eq!(seen.removable(), [put(1, 1), put(2, 2)]);
         seen.answer(NodeIndex(3), []);
         assert_eq!(seen.removable(), [], "the node lost what it had");
     }
@@ -176,9 +201,11 @@ mod tests {
     #[test]
     fn a_mark_goes_if_all_nodes_show_nothing_else() {
         let mark = removed(5);
-        assert_eq!(view(&[&[mark], &[], &[mark], &[]]).collectable(), Some(mark.version));
-        assert_eq!(view(&[&[mark], &[], &[mark]]).collectable(), None);
-        assert_eq!(view(&[&[mark], &[put(4, 1)], &[], &[]]).collectable(), None);
-        assert_eq!(view(&[&[put(4, 1)], &[], &[], &[]]).collectable(), None);
+        let later = 5 + DAY + 1;
+        assert!(view(&[&[mark], &[], &[mark], &[]]).is_collectable(later));
+        assert!(!view(&[&[mark], &[], &[mark], &[]]).is_collectable(later - 1), "too young");
+        assert!(!view(&[&[mark], &[], &[mark]]).is_collectable(later), "a node is silent");
+        assert!(!view(&[&[mark], &[put(4, 1)], &[], &[]]).is_collectable(later));
+        assert!(!view(&[&[put(4, 1)], &[], &[], &[]]).is_collectable(later));
     }
 }

@@ -1,0 +1,74 @@
+//! Finding the version of a name that counts.
+
+use std::collections::BTreeSet;
+
+use crate::protocol::action::ask;
+use crate::protocol::{
+    Event, Kind, Listed, NodeIndex, Procedure, Quorum, Request, Step, Version, View,
+};
+
+/// Surveys the nodes and takes the greatest version.
+///
+/// Reading the object comes after it. If its shards turn out to be gone, a newer version may have
+/// replaced it in the meantime: then another survey ([`Self::again`]) finds that one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Get {
+    view: View,
+    unreadable: Option<Version>,
+    began: bool,
+}
+
+/// What [`Get`] comes to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum GetOutcome {
+    /// The name means this object. The nodes have its manifest.
+    Found(Listed, BTreeSet<NodeIndex>),
+    /// There is no object of that name; the mark of its removal may still be there.
+    NotFound(Option<Listed>),
+    /// The object that the name means was unreadable before: too much of it is lost.
+    Lost(Listed),
+    /// Too few nodes answered to be sure. This is the greatest version among their answers.
+    Unsure(Option<Listed>),
+}
+
+impl Get {
+    /// Prepares the first survey.
+    pub fn new(quorum: Quorum) -> Self {
+        Self { view: View::new(quorum), unreadable: None, began: false }
+    }
+
+    /// Prepares another survey, because the shards of `unreadable` were gone.
+    pub fn again(quorum: Quorum, unreadable: Version) -> Self {
+        Self { unreadable: Some(unreadable), ..Self::new(quorum) }
+    }
+
+    fn outcome(&self) -> GetOutcome {
+        match self.view.latest() {
+            latest if !self.view.is_sure() => GetOutcome::Unsure(latest),
+            Some(latest) if latest.kind == Kind::Removed => GetOutcome::NotFound(Some(latest)),
+            None => GetOutcome::NotFound(None),
+            Some(latest) if self.unreadable == Some(latest.version) => GetOutcome::Lost(latest),
+            Some(latest) => GetOutcome::Found(latest, self.view.holders(latest.version)),
+        }
+    }
+}
+
+impl Procedure for Get {
+    type Outcome = GetOutcome;
+
+    fn note(&mut self, event: &Event) {
+        self.view.note(event);
+    }
+
+    fn next(&mut self) -> Step<GetOutcome> {
+        if self.began {
+            return Step::Done(self.outcome());
+        }
+        self.began = true;
+        Step::Act(ask(self.view.quorum().indices(), Request::ListVersions))
+    }
+
+    fn is_enough(&self) -> bool {
+        self.view.is_sure()
+    }
+}

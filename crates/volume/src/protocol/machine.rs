@@ -1,0 +1,101 @@
+//! The engine of all machines: a procedure takes one step after the other, and a step is a batch of
+//! actions that may run side by side.
+
+use std::collections::BTreeSet;
+
+use crate::protocol::{Action, Event};
+
+/// A row of steps, each decided by what is known after the one before it.
+pub trait Procedure {
+    /// What the procedure comes to.
+    type Outcome;
+
+    /// Takes in an answer.
+    fn note(&mut self, event: &Event);
+
+    /// Decides the next step, when every action of the last one is answered.
+    fn next(&mut self) -> Step<Self::Outcome>;
+
+    /// Whether the step has what it needs, so that whatever is not answered yet may be given up
+    /// ([`crate::protocol::Answer::Failed`]).
+    fn is_enough(&self) -> bool;
+}
+
+/// What a procedure does next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step<Outcome> {
+    /// Asks nodes. There may be nothing to ask; then the next step follows at once.
+    Act(Vec<Action>),
+    /// Ends.
+    Done(Outcome),
+}
+
+/// A procedure that is running.
+///
+/// Whoever drives it executes the actions that [`Self::start`] and [`Self::handle`] return, side by
+/// side, and hands in the answer of each. A machine that is abandoned in any state does no harm.
+/// No step may rest on a survey that is older than 12 hours; a machine that takes longer is
+/// abandoned.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Machine<P: Procedure> {
+    procedure: P,
+    waiting: BTreeSet<Action>,
+    outcome: Option<P::Outcome>,
+}
+
+impl<P: Procedure> Machine<P> {
+    /// Creates a machine that has not begun.
+    pub fn new(procedure: P) -> Self {
+        Self { procedure, waiting: BTreeSet::new(), outcome: None }
+    }
+
+    /// Begins. Returns the first actions.
+    pub fn start(&mut self) -> Vec<Action> {
+        self.advance()
+    }
+
+    /// Takes in the answer to an action, and returns the actions that follow from it. An answer
+    /// that is not waited for changes nothing.
+    pub fn handle(&mut self, event: &Event) -> Vec<Action> {
+        if !self.waiting.remove(&event.action) {
+            return Vec::new();
+        }
+        self.procedure.note(event);
+        self.advance()
+    }
+
+    fn advance(&mut self) -> Vec<Action> {
+        while self.waiting.is_empty() && self.outcome.is_none() {
+            match self.procedure.next() {
+                Step::Act(actions) if actions.is_empty() => {}
+                Step::Act(actions) => {
+                    self.waiting = actions.iter().copied().collect();
+                    return actions;
+                }
+                Step::Done(outcome) => self.outcome = Some(outcome),
+            }
+        }
+        Vec::new()
+    }
+
+    /// Returns the outcome, if the machine has ended.
+    pub fn outcome(&self) -> Option<&P::Outcome> {
+        self.outcome.as_ref()
+    }
+
+    /// Returns the actions that are not answered yet.
+    pub fn waiting(&self) -> &BTreeSet<Action> {
+        &self.waiting
+    }
+
+    /// Whether the actions that are not answered yet may be given up, to wait no longer for slow
+    /// nodes.
+    pub fn is_enough(&self) -> bool {
+        self.procedure.is_enough()
+    }
+
+    /// Returns the procedure, with what it knows.
+    pub fn procedure(&self) -> &P {
+        &self.procedure
+    }
+}

@@ -1,0 +1,192 @@
+//! Adding the parts of a later stage to an object.
+//!
+//! | state | what is awaited | then |
+//! | --- | --- | --- |
+//! | surveying | versions, from all nodes | too few answers: unsure. Another version counts: superseded. Else parts are looked for |
+//! | finding | parts, from all nodes | what is missing of the stage is stored |
+//! | storing | parts | what failed goes to substitutes. If anything was stored, another survey |
+//! | checking | versions, from all nodes | too few answers: unsure. The object was replaced: what was stored is discarded. Else done |
+//! | discarding | deletions of what was stored | superseded |
+//!
+//! Nothing of an earlier stage is touched, so protection never falls. Two promoters write equal
+//! bytes. Parts that are stored for an object that has just been removed would be in nobody's way,
+//! but nobody would look for them soon either: so the last survey comes after the last part.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use paritas_shards::ObjectId;
+
+use crate::protocol::action::ask;
+use crate::protocol::{
+    Action, Answer, Event, NodeIndex, PartIndex, Places, Procedure, Quorum, Request, Spread, Step,
+    Version, View,
+};
+
+/// Adds the parts of a stage to an object.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Promote {
+    object: ObjectId,
+    spread: Spread,
+    made: Range<usize>,
+    phase: Phase,
+    view: View,
+    version: Option<Version>,
+    places: Places,
+    stored: Places,
+    failed: BTreeSet<NodeIndex>,
+    is_impossible: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Phase {
+    Beginning,
+    Surveying,
+    Finding,
+    Storing,
+    Checking,
+    Discarding,
+}
+
+/// What [`Promote`] comes to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum PromoteOutcome {
+    /// The object has all parts of the stage.
+    Promoted {
+        /// Whether a part is not on its home.
+        is_owed: bool,
+    },
+    /// Some parts of the stage could not be made or stored; what was stored stays.
+    Incomplete {
+        /// Number of missing parts.
+        missing: usize,
+    },
+    /// The name means another version by now, or nothing.
+    Superseded,
+    /// Too few nodes answered. What was stored stays.
+    Unsure,
+}
+
+impl Promote {
+    /// Prepares to add the parts `made` to an object. `spread` is about the parts of all stages.
+    pub fn new(quorum: Quorum, object: ObjectId, spread: Spread, made: Range<usize>) -> Self {
+        Self {
+            object,
+            spread,
+            made,
+            phase: Phase::Beginning,
+            view: View::new(quorum),
+            version: None,
+            places: Places::default(),
+            stored: Places::default(),
+            failed: BTreeSet::new(),
+            is_impossible: false,
+        }
+    }
+
+    /// Returns where the object's parts were found or stored.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    fn survey(&mut self, phase: Phase) -> Step<PromoteOutcome> {
+        self.phase = phase;
+        self.view = View::new(self.view.quorum());
+        Step::Act(ask(self.view.quorum().indices(), Request::ListVersions))
+    }
+
+    fn find(&mut self) -> Step<PromoteOutcome> {
+        self.phase = Phase::Finding;
+        let version = self.view.object().map(|listed| listed.version);
+        self.version = version.filter(|version| version.object == self.object);
+        match self.version {
+            None => Step::Done(PromoteOutcome::Superseded),
+            Some(_) => {
+                Step::Act(ask(self.view.quorum().indices(), Request::FindParts(self.object)))
+            }
+        }
+    }
+
+    fn missing(&self) -> impl Iterator<Item = PartIndex> + '_ {
+        self.made.clone().map(PartIndex).filter(|&part| !self.places.has(part))
+    }
+
+    fn store(&mut self) -> Step<PromoteOutcome> {
+        self.phase = Phase::Storing;
+        let chosen = match self.is_impossible {
+            true => Vec::new(),
+            false => self.spread.choose(self.missing(), &self.failed, &self.places),
+        };
+        let object = self.object;
+        let store = |(part, node)| Action { node, request: Request::StorePart { object, part } };
+        match (chosen.is_empty(), self.stored.is_empty()) {
+            (false, _) => Step::Act(chosen.into_iter().map(store).collect()),
+            (true, false) => self.survey(Phase::Checking),
+            (true, true) => self.finish(),
+        }
+    }
+
+    fn check(&mut self) -> Step<PromoteOutcome> {
+        match self.version.is_some_and(|version| self.view.is_gone(version)) {
+            true => {
+                self.phase = Phase::Discarding;
+                Step::Act(self.stored.deletions(self.object))
+            }
+            false => self.finish(),
+        }
+    }
+
+    fn finish(&self) -> Step<PromoteOutcome> {
+        let missing = self.missing().count();
+        let mut parts = self.made.clone().map(PartIndex);
+        let is_owed = parts.any(|part| !self.spread.is_home(part, &self.places));
+        Step::Done(match missing {
+            0 => PromoteOutcome::Promoted { is_owed },
+            _ => PromoteOutcome::Incomplete { missing },
+        })
+    }
+}
+
+impl Procedure for Promote {
+    type Outcome = PromoteOutcome;
+
+    fn note(&mut self, event: &Event) {
+        self.view.note(event);
+        let node = event.action.node;
+        match (event.action.request, &event.answer) {
+            (Request::FindParts(_), Answer::Parts(parts)) => {
+                parts.iter().for_each(|&part| self.places.add(part, node));
+            }
+            (Request::StorePart { part, .. }, Answer::Stored { .. }) => {
+                self.stored.add(part, node);
+                self.places.add(part, node);
+            }
+            (Request::StorePart { .. }, Answer::Impossible) => self.is_impossible = true,
+            (Request::FindParts(_) | Request::StorePart { .. }, _) => {
+                self.failed.insert(node);
+            }
+            _ => {}
+        }
+    }
+
+    fn next(&mut self) -> Step<PromoteOutcome> {
+        match self.phase {
+            Phase::Beginning => self.survey(Phase::Surveying),
+            Phase::Surveying | Phase::Checking if !self.view.is_sure() => {
+                Step::Done(PromoteOutcome::Unsure)
+            }
+            Phase::Surveying => self.find(),
+            Phase::Finding | Phase::Storing => self.store(),
+            Phase::Checking => self.check(),
+            Phase::Discarding => Step::Done(PromoteOutcome::Superseded),
+        }
+    }
+
+    fn is_enough(&self) -> bool {
+        match self.phase {
+            Phase::Beginning | Phase::Finding | Phase::Storing => false,
+            Phase::Surveying | Phase::Checking => self.view.is_sure(),
+            Phase::Discarding => true,
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Writing a new version of a name.
+//!
+//! | state | what is awaited | then |
+//! | --- | --- | --- |
+//! | surveying | versions, from all nodes | too few answers: refused. Else parts are stored on their homes |
+//! | storing | parts | too few are durable: missing ones go to substitutes, or, if there are none, all is discarded. Else another survey |
+//! | numbering | versions, from all nodes | too few answers: all is discarded. Else the new version has the next generation, and manifests are written |
+//! | writing | manifests | t + 1 are written: committed, older versions are removed. Fewer: other nodes are tried; if there are none, the outcome is open |
+//! | deleting | deletions of older shards, then of their manifests | done |
+//! | discarding | deletions of what was stored | refused |
+//!
+//! The second survey makes the version that was stored last the greatest, however long storing
+//! took.
+//! From the first manifest on nothing is taken back: somebody may have read the new version, and
+//! somebody may have removed an older one because of it. If the outcome is open, repair carries it
+//! through.
+
+use std::collections::BTreeSet;
+
+use paritas_shards::ObjectId;
+
+use crate::protocol::action::ask;
+use crate::protocol::removal::Removal;
+use crate::protocol::settling::Settling;
+use crate::protocol::{
+    Action, Answer, Event, Kind, Listed, NodeIndex, PartIndex, Places, Procedure, Quorum, Request,
+    Spread, Step, Version, View,
+};
+
+/// What the new version consists of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Content {
+    /// Shards.
+    Shards {
+        /// Where the parts of the first stage belong.
+        spread: Spread,
+        /// Number of parts that must be durable.
+        needed: usize,
+    },
+    /// Bytes in the manifest, which t + 1 nodes get.
+    Inline {
+        /// Number of bytes.
+        length: u64,
+        /// The nodes that may get the manifest, the best first.
+        order: Vec<NodeIndex>,
+    },
+    /// Nothing: the name is removed.
+    Removed,
+}
+
+/// Writes a new version of a name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Put {
+    object: ObjectId,
+    content: Content,
+    phase: Phase,
+    view: View,
+    length: u64,
+    stored: Places,
+    failed: BTreeSet<NodeIndex>,
+    settling: Settling,
+    listed: Option<Listed>,
+    removal: Option<Removal>,
+    now: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Phase {
+    Beginning,
+    Surveying,
+    Storing,
+    Numbering,
+    Writing,
+    DeletingObjects,
+    DeletingManifests,
+    Discarding,
+}
+
+/// What [`Put`] comes to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum PutOutcome {
+    /// The version counts for every sure reader from now on.
+    Committed {
+        /// The version.
+        listed: Listed,
+        /// Whether something is left to repair: parts or manifests that are not where they belong,
+        /// or older versions.
+        is_owed: bool,
+    },
+    /// There is no object to remove.
+    NotFound,
+    /// Nothing was made visible: too few nodes answered, or too few parts could be stored.
+    Refused {
+        /// Number of nodes that answered the last survey.
+        answered: usize,
+        /// Number of parts that were stored.
+        stored: usize,
+    },
+    /// Too few nodes confirmed the manifest. Readers may find the new version or the one before.
+    Open {
+        /// The version.
+        listed: Listed,
+        /// Number of nodes that confirmed the manifest.
+        written: usize,
+    },
+}
+
+impl Put {
+    /// Prepares a new version that consists of `object`, an id that nobody else uses. `now` are the
+    /// seconds since 1970.
+    pub fn new(quorum: Quorum, object: ObjectId, content: Content, now: u64) -> Self {
+        let (length, settling) = match &content {
+            Content::Inline { length, order } => (*length, Settling::on_few(order.clone())),
+            Content::Shards { .. } | Content::Removed => (0, Settling::everywhere()),
+        };
+        Self {
+            object,
+            content,
+            phase: Phase::Beginning,
+            view: View::new(quorum),
+            length,
+            stored: Places::default(),
+            failed: BTreeSet::new(),
+            settling,
+            listed: None,
+            removal: None,
+            now,
+        }
+    }
+
+    /// Returns where parts were stored.
+    pub fn stored(&self) -> &Places {
+        &self.stored
+    }
+
+    /// Returns the new version, once it has a number. From then on it may be visible.
+    pub fn listed(&self) -> Option<Listed> {
+        self.listed
+    }
+
+    /// Whether nothing depends on the survey but whether enough nodes answer.
+    #[cfg(test)]
+    pub(crate) fn is_surveying_first(&self) -> bool {
+        self.phase == Phase::Surveying
+    }
+
+    fn survey(&mut self, phase: Phase) -> Step<PutOutcome> {
+        self.phase = phase;
+        self.view = View::new(self.view.quorum());
+        Step::Act(ask(self.view.quorum().indices(), Request::ListVersions))
+    }
+
+    fn store(&mut self) -> Step<PutOutcome> {
+        self.phase = Phase::Storing;
+        let Content::Shards { spread, needed } = &self.content else {
+            return self.survey(Phase::Numbering);
+        };
+        if self.stored.parts().count() >= *needed {
+            return self.survey(Phase::Numbering);
+        }
+        let missing = (0..spread.homes.len()).map(PartIndex).filter(|&part| !self.stored.has(part));
+        let chosen = spread.choose(missing, &self.failed, &self.stored);
+        let object = self.object;
+        let store = |(part, node)| Action { node, request: Request::StorePart { object, part } };
+        match chosen.is_empty() {
+            true => self.discard(),
+            false => Step::Act(chosen.into_iter().map(store).collect()),
+        }
+    }
+
+    /// Deletes what was stored. Nothing is visible of it yet.
+    fn discard(&mut self) -> Step<PutOutcome> {
+        self.phase = Phase::Discarding;
+        match self.content {
+            Content::Shards { .. } => {
+                let nodes = self.view.quorum().indices();
+                Step::Act(ask(nodes, Request::DeleteObject(self.object)))
+            }
+            Content::Inline { .. } | Content::Removed => Step::Act(Vec::new()),
+        }
+    }
+
+    fn number(&mut self) -> Step<PutOutcome> {
+        let kind = match self.content {
+            Content::Removed if self.view.object().is_none() => {
+                return Step::Done(PutOutcome::NotFound);
+            }
+            Content::Removed => Kind::Removed,
+            Content::Shards { .. } | Content::Inline { .. } => Kind::Put,
+        };
+        let generation = self.view.next_generation(self.now);
+        let version = Version { generation, object: self.object };
+        self.write(Listed { version, kind, length: self.length })
+    }
+
+    /// Writes manifests, until enough nodes have one or all were asked.
+    fn write(&mut self, listed: Listed) -> Step<PutOutcome> {
+        (self.phase, self.listed) = (Phase::Writing, Some(listed));
+        let actions = self.settling.next(&self.view, listed);
+        let is_settled = self.view.is_settled(listed.version);
+        match actions.is_empty() {
+            false => Step::Act(actions),
+            true if is_settled => self.delete_objects(),
+            true => {
+                let written = self.view.holders(listed.version).len();
+                Step::Done(PutOutcome::Open { listed, written })
+            }
+        }
+    }
+
+    fn delete_objects(&mut self) -> Step<PutOutcome> {
+        self.phase = Phase::DeletingObjects;
+        let removal = self.removal.insert(Removal::new(&self.view));
+        Step::Act(removal.of_objects(self.view.quorum()))
+    }
+
+    fn delete_manifests(&mut self) -> Step<PutOutcome> {
+        self.phase = Phase::DeletingManifests;
+        let removal = self.removal.as_ref();
+        Step::Act(removal.map_or_else(Vec::new, |removal| removal.of_manifests(&self.view)))
+    }
+
+    fn finish(&self) -> Step<PutOutcome> {
+        match self.listed {
+            Some(listed) => {
+                let is_owed = self.owes(listed);
+                Step::Done(PutOutcome::Committed { listed, is_owed })
+            }
+            None => self.refuse(),
+        }
+    }
+
+    fn owes(&self, listed: Listed) -> bool {
+        let is_home = match &self.content {
+            Content::Shards { spread, .. } => {
+                let mut parts = (0..spread.homes.len()).map(PartIndex);
+                parts.all(|part| spread.is_home(part, &self.stored))
+            }
+            Content::Inline { .. } | Content::Removed => true,
+        };
+        let is_settled = self.settling.is_complete(&self.view, listed);
+        !is_home || !is_settled || !self.view.removable().is_empty()
+    }
+
+    fn refuse(&self) -> Step<PutOutcome> {
+        let (answered, stored) = (self.view.answered().len(), self.stored.parts().count());
+        Step::Done(PutOutcome::Refused { answered, stored })
+    }
+}
+
+impl Procedure for Put {
+    type Outcome = PutOutcome;
+
+    fn note(&mut self, event: &Event) {
+        self.view.note(event);
+        self.settling.note(event);
+        if let Some(removal) = &mut self.removal {
+            removal.note(event);
+        }
+        let node = event.action.node;
+        match (event.action.request, &event.answer) {
+            (Request::StorePart { part, .. }, Answer::Stored { length }) => {
+                self.length = *length;
+                self.stored.add(part, node);
+            }
+            (Request::StorePart { .. }, _) => _ = self.failed.insert(node),
+            _ => {}
+        }
+    }
+
+    fn next(&mut self) -> Step<PutOutcome> {
+        match (self.phase, self.listed) {
+            (Phase::Beginning, _) => match self.content {
+                Content::Shards { .. } => self.survey(Phase::Surveying),
+                Content::Inline { .. } | Content::Removed => self.survey(Phase::Numbering),
+            },
+            (Phase::Surveying, _) if !self.view.is_sure() => self.refuse(),
+            (Phase::Surveying | Phase::Storing, _) => self.store(),
+            (Phase::Numbering, _) if !self.view.is_sure() => self.discard(),
+            (Phase::Writing, Some(listed)) => self.write(listed),
+            (Phase::Numbering | Phase::Writing, _) => self.number(),
+            (Phase::DeletingObjects, _) => self.delete_manifests(),
+            (Phase::DeletingManifests | Phase::Discarding, _) => self.finish(),
+        }
+    }
+
+    fn is_enough(&self) -> bool {
+        match (self.phase, self.listed) {
+            (Phase::Beginning | Phase::Storing, _) => false,
+            (Phase::Surveying | Phase::Numbering, _) => self.view.is_sure(),
+            (Phase::Writing, Some(listed)) => self.view.is_settled(listed.version),
+            (Phase::Writing, None) => false,
+            (Phase::DeletingObjects | Phase::DeletingManifests | Phase::Discarding, _) => true,
+        }
+    }
+}

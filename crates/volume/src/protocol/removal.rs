@@ -1,0 +1,44 @@
+//! Removing the versions that a settled one replaced.
+//!
+//! The shards of a version go first, its manifests last: as long as a manifest is there, repair
+//! finds what is left. Where a node did not confirm that it deleted the shards, the manifests stay.
+
+use std::collections::BTreeSet;
+
+use crate::protocol::action::ask;
+use crate::protocol::{Action, Event, Kind, Listed, Quorum, Request, View};
+
+/// The removal of some versions.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Removal {
+    versions: BTreeSet<Listed>,
+}
+
+impl Removal {
+    /// Removes everything that `view` allows to remove.
+    pub fn new(view: &View) -> Self {
+        Self { versions: view.removable().into_iter().collect() }
+    }
+
+    /// Returns the actions that delete shards.
+    pub fn of_objects(&self, quorum: Quorum) -> Vec<Action> {
+        let objects = self.versions.iter().filter(|listed| listed.kind == Kind::Put);
+        let delete =
+            |listed: &Listed| ask(quorum.indices(), Request::DeleteObject(listed.version.object));
+        objects.flat_map(delete).collect()
+    }
+
+    /// Takes in an answer. A version of which shards may be left stays.
+    pub fn note(&mut self, event: &Event) {
+        if let (Request::DeleteObject(object), false) = (event.action.request, event.is_done()) {
+            self.versions.retain(|listed| listed.version.object != object);
+        }
+    }
+
+    /// Returns the actions that delete the manifests of versions of which no shard is left.
+    pub fn of_manifests(&self, view: &View) -> Vec<Action> {
+        let delete =
+            |&listed: &Listed| ask(view.holders(listed.version), Request::DeleteManifest(listed));
+        self.versions.iter().flat_map(delete).collect()
+    }
+}

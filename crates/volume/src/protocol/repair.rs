@@ -1,0 +1,397 @@
+//! Bringing one name into order.
+//!
+//! | state | what is awaited | then |
+//! | --- | --- | --- |
+//! | surveying | versions, from all nodes | too few answers: unsure. No version: nothing. Else the greatest version's manifest is read |
+//! | reading | the manifest | unreadable: it is read from the next node. An old mark of a removed name that is alone on all nodes is collected. Else the manifest is written to all nodes that should have it |
+//! | settling | manifests | the object's parts are looked for |
+//! | finding | parts, from all nodes | missing parts are made, and those away from home are copied there |
+//! | storing | parts | what failed goes to substitutes. If anything was stored, or could not be made, another survey |
+//! | checking | versions, from all nodes | too few answers: unsure. The object was replaced: what was stored is discarded. It could not be read or made: repair ends. Else surplus copies are dealt with |
+//! | proving | checks of parts on their homes that are elsewhere, too | copies elsewhere of those that are whole are deleted |
+//! | thinning | deletions of surplus copies | older versions are removed |
+//! | deleting | deletions of older shards, then of their manifests | done |
+//! | collecting | deletions of the mark of a removed name | done |
+//!
+//! The greatest version is carried through, whether its writer was done with it or not: its shards
+//! were durable before its first manifest, and somebody may have read it. Older versions go only if
+//! every part of the first stage is there.
+
+use std::collections::BTreeSet;
+
+use paritas_shards::ObjectId;
+
+use crate::protocol::action::ask;
+use crate::protocol::removal::Removal;
+use crate::protocol::settling::Settling;
+use crate::protocol::{
+    Action, Answer, Event, Listed, NodeIndex, PartIndex, Places, Procedure, Quorum, Request, Shape,
+    Spread, Step, View,
+};
+
+/// Brings one name into order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Repair {
+    view: View,
+    phase: Phase,
+    /// The version that counts, once it is known.
+    latest: Option<Listed>,
+    settling: Option<Settling>,
+    shards: Option<Shards>,
+    removal: Option<Removal>,
+    now: u64,
+}
+
+/// The parts of the object that counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Shards {
+    spread: Spread,
+    stages: Vec<usize>,
+    places: Places,
+    stored: Places,
+    /// The parts that were seen to be whole on their homes.
+    proved: Places,
+    failed: BTreeSet<NodeIndex>,
+    is_impossible: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Phase {
+    Beginning,
+    Surveying,
+    Reading,
+    Settling,
+    Finding,
+    Storing,
+    Checking,
+    Discarding,
+    Proving,
+    Thinning,
+    DeletingObjects,
+    DeletingManifests,
+    /// All that is left of the name is the mark of its removal, which is old.
+    Marked,
+    Collecting,
+}
+
+/// What [`Repair`] comes to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum RepairOutcome {
+    /// The version that counts is in order, as far as nodes answered.
+    Repaired {
+        /// The version.
+        listed: Listed,
+        /// Number of parts that were made or copied.
+        stored: usize,
+        /// The stage that the object is in, counted from 1; 0 if it has no shards.
+        stage: usize,
+        /// Whether something is left to repair when more nodes answer.
+        is_owed: bool,
+    },
+    /// There is no version of the name.
+    Nothing,
+    /// The name was removed long ago. Its mark is deleted.
+    Collected,
+    /// The name means another version by now, so repair must begin anew.
+    Superseded,
+    /// Too few nodes answered.
+    Unsure,
+    /// Too few parts of the version that counts are whole and within reach. Nothing was removed.
+    TooFewParts(Listed),
+    /// No manifest of the version that counts can be read.
+    Unreadable(Listed),
+}
+
+impl Repair {
+    /// Prepares to repair a name. `now` are the seconds since 1970.
+    pub fn new(quorum: Quorum, now: u64) -> Self {
+        Self {
+            view: View::new(quorum),
+            phase: Phase::Beginning,
+            latest: None,
+            settling: None,
+            shards: None,
+            removal: None,
+            now,
+        }
+    }
+
+    /// Returns where the object's parts were found or stored, if it has any.
+    pub fn places(&self) -> Option<&Places> {
+        self.shards.as_ref().map(|shards| &shards.places)
+    }
+
+    fn survey(&mut self, phase: Phase) -> Step<RepairOutcome> {
+        self.phase = phase;
+        self.view = View::new(self.view.quorum());
+        Step::Act(ask(self.view.quorum().indices(), Request::ListVersions))
+    }
+
+    /// Reads the manifest from one of the nodes that have it.
+    fn read(&mut self, listed: Listed) -> Step<RepairOutcome> {
+        self.phase = Phase::Reading;
+        match self.view.holders(listed.version).first() {
+            Some(&node) => Step::Act(ask([node], Request::ReadManifest(listed))),
+            None => self.survey(Phase::Checking),
+        }
+    }
+
+    fn settle(&mut self, listed: Listed) -> Step<RepairOutcome> {
+        self.phase = Phase::Settling;
+        let actions = self.settling.as_mut().map(|settling| settling.next(&self.view, listed));
+        match actions {
+            Some(actions) if !actions.is_empty() => Step::Act(actions),
+            _ => self.find(listed.version.object),
+        }
+    }
+
+    fn find(&mut self, object: ObjectId) -> Step<RepairOutcome> {
+        if self.shards.is_none() {
+            return self.delete_objects();
+        }
+        self.phase = Phase::Finding;
+        Step::Act(ask(self.view.quorum().indices(), Request::FindParts(object)))
+    }
+
+    fn store(&mut self, listed: Listed) -> Step<RepairOutcome> {
+        self.phase = Phase::Storing;
+        let Some(shards) = &self.shards else { return self.delete_objects() };
+        let actions = shards.to_store(listed.version.object);
+        let is_over = actions.is_empty() || shards.is_impossible;
+        match (is_over, shards.stored.is_empty() && !shards.is_impossible) {
+            (false, _) => Step::Act(actions),
+            (true, false) => self.survey(Phase::Checking),
+            (true, true) => self.prove(listed.version.object),
+        }
+    }
+
+    fn check(&mut self, listed: Listed) -> Step<RepairOutcome> {
+        let object = listed.version.object;
+        if self.view.is_gone(listed.version) {
+            self.phase = Phase::Discarding;
+            let stored = self.shards.as_ref().map(|shards| shards.stored.deletions(object));
+            return Step::Act(stored.unwrap_or_default());
+        }
+        let is_impossible = self.shards.as_ref().is_some_and(|shards| shards.is_impossible);
+        match self.view.latest() {
+            Some(latest) if latest != listed => Step::Done(RepairOutcome::Superseded),
+            _ if self.settling.is_none() => Step::Done(RepairOutcome::Unreadable(listed)),
+            _ if is_impossible => Step::Done(RepairOutcome::TooFewParts(listed)),
+            _ => self.prove(object),
+        }
+    }
+
+    /// Looks at parts on their homes that are elsewhere, too.
+    fn prove(&mut self, object: ObjectId) -> Step<RepairOutcome> {
+        self.phase = Phase::Proving;
+        let check = |(part, node)| Action { node, request: Request::CheckPart { object, part } };
+        let unproved = self.shards.iter().flat_map(Shards::unproved);
+        Step::Act(unproved.map(check).collect())
+    }
+
+    fn thin(&mut self, object: ObjectId) -> Step<RepairOutcome> {
+        self.phase = Phase::Thinning;
+        let surplus = self.shards.as_ref().map(|shards| shards.surplus().deletions(object));
+        Step::Act(surplus.unwrap_or_default())
+    }
+
+    fn delete_objects(&mut self) -> Step<RepairOutcome> {
+        self.phase = Phase::DeletingObjects;
+        if self.shards.as_ref().is_some_and(|shards| !shards.is_complete()) {
+            return self.finish();
+        }
+        let removal = self.removal.insert(Removal::new(&self.view));
+        Step::Act(removal.of_objects(self.view.quorum()))
+    }
+
+    fn delete_manifests(&mut self) -> Step<RepairOutcome> {
+        self.phase = Phase::DeletingManifests;
+        let removal = self.removal.as_ref();
+        Step::Act(removal.map_or_else(Vec::new, |removal| removal.of_manifests(&self.view)))
+    }
+
+    fn finish(&self) -> Step<RepairOutcome> {
+        let Some(listed) = self.latest else { return Step::Done(RepairOutcome::Nothing) };
+        let is_settled =
+            self.settling.as_ref().is_some_and(|settling| settling.is_complete(&self.view, listed));
+        let is_home = self.shards.as_ref().is_none_or(Shards::is_home);
+        let is_owed = !is_settled || !is_home || !self.view.removable().is_empty();
+        let stored = self.shards.as_ref().map_or(0, |shards| shards.stored.iter().count());
+        let stage = self.shards.as_ref().map_or(0, Shards::stage);
+        Step::Done(RepairOutcome::Repaired { listed, stored, stage, is_owed })
+    }
+
+    /// Decides what follows once it is known which version counts.
+    fn next_of(&mut self, listed: Listed) -> Step<RepairOutcome> {
+        match self.phase {
+            Phase::Beginning | Phase::Surveying => self.read(listed),
+            Phase::Reading if self.settling.is_none() => self.read(listed),
+            Phase::Reading | Phase::Settling => self.settle(listed),
+            Phase::Finding | Phase::Storing => self.store(listed),
+            Phase::Checking => self.check(listed),
+            Phase::Discarding => Step::Done(RepairOutcome::Superseded),
+            Phase::Proving => self.thin(listed.version.object),
+            Phase::Thinning => self.delete_objects(),
+            Phase::DeletingObjects => self.delete_manifests(),
+            Phase::Marked => self.collect(listed),
+            Phase::Collecting if self.view.latest().is_none() => {
+                Step::Done(RepairOutcome::Collected)
+            }
+            Phase::DeletingManifests | Phase::Collecting => self.finish(),
+        }
+    }
+
+    /// Takes in what the manifest describes.
+    fn note_shape(&mut self, shape: &Shape) {
+        let is_collectable = self.view.is_collectable(self.now);
+        self.settling = Some(match shape {
+            Shape::Inline { order } => Settling::on_few(order.clone()),
+            Shape::Shards { .. } | Shape::Removed => Settling::everywhere(),
+        });
+        match shape {
+            Shape::Shards { spread, stages } => {
+                self.shards = Some(Shards::new(spread.clone(), stages.clone()));
+            }
+            Shape::Removed if is_collectable => self.phase = Phase::Marked,
+            Shape::Inline { .. } | Shape::Removed => {}
+        }
+    }
+
+    fn collect(&mut self, mark: Listed) -> Step<RepairOutcome> {
+        self.phase = Phase::Collecting;
+        Step::Act(ask(self.view.holders(mark.version), Request::DeleteManifest(mark)))
+    }
+}
+
+impl Procedure for Repair {
+    type Outcome = RepairOutcome;
+
+    fn note(&mut self, event: &Event) {
+        self.view.note(event);
+        if let Some(removal) = &mut self.removal {
+            removal.note(event);
+        }
+        if let Some(settling) = &mut self.settling {
+            settling.note(event);
+        }
+        if let Some(shards) = &mut self.shards {
+            shards.note(event);
+        }
+        match (event.action.request, &event.answer) {
+            (Request::ReadManifest(_), Answer::Manifest(shape)) => self.note_shape(shape),
+            // The node counts as one without the manifest, and gets it anew.
+            (Request::ReadManifest(listed), _) => {
+                self.view.deleted(event.action.node, listed.version);
+            }
+            _ => {}
+        }
+    }
+
+    fn next(&mut self) -> Step<RepairOutcome> {
+        match self.phase {
+            Phase::Beginning => return self.survey(Phase::Surveying),
+            Phase::Surveying | Phase::Checking if !self.view.is_sure() => {
+                return Step::Done(RepairOutcome::Unsure);
+            }
+            Phase::Surveying => self.latest = self.view.latest(),
+            _ => {}
+        }
+        match self.latest {
+            Some(latest) => self.next_of(latest),
+            None => Step::Done(RepairOutcome::Nothing),
+        }
+    }
+
+    fn is_enough(&self) -> bool {
+        match self.phase {
+            Phase::Surveying | Phase::Checking => self.view.is_sure(),
+            Phase::Discarding
+            | Phase::Thinning
+            | Phase::DeletingObjects
+            | Phase::DeletingManifests
+            | Phase::Collecting => true,
+            _ => false,
+        }
+    }
+}
+
+impl Shards {
+    fn new(spread: Spread, stages: Vec<usize>) -> Self {
+        let [places, stored, proved] = [const { Places::new() }; 3];
+        let failed = BTreeSet::new();
+        Self { spread, stages, places, stored, proved, failed, is_impossible: false }
+    }
+
+    fn note(&mut self, event: &Event) {
+        let node = event.action.node;
+        match (event.action.request, &event.answer) {
+            (Request::FindParts(_), Answer::Parts(parts)) => {
+                parts.iter().for_each(|&part| self.places.add(part, node));
+            }
+            (Request::StorePart { part, .. }, Answer::Stored { .. }) => {
+                self.stored.add(part, node);
+                self.places.add(part, node);
+                self.proved.add(part, node);
+            }
+            (Request::StorePart { .. }, Answer::Impossible) => self.is_impossible = true,
+            (Request::FindParts(_) | Request::StorePart { .. }, _) => _ = self.failed.insert(node),
+            (Request::CheckPart { part, .. }, Answer::Done) => self.proved.add(part, node),
+            _ => {}
+        }
+    }
+
+    /// Returns the stage that the object is in, from 1. A stage that somebody began to add counts:
+    /// repair finishes it.
+    fn stage(&self) -> usize {
+        let last = self.places.parts().last().map_or(0, |part| part.0);
+        self.stages.iter().take_while(|&&end| end <= last).count() + 1
+    }
+
+    /// Returns the parts that the object should have.
+    fn parts(&self) -> impl Iterator<Item = PartIndex> + use<> {
+        (0..self.stages.get(self.stage() - 1).copied().unwrap_or(0)).map(PartIndex)
+    }
+
+    /// Returns the actions that store the parts that are missing or away from a home that answers.
+    fn to_store(&self, object: ObjectId) -> Vec<Action> {
+        let can_go_home = |part| {
+            self.spread
+                .home(part)
+                .is_some_and(|home| !self.failed.contains(&home) && !self.places.has_on(part, home))
+        };
+        let lacking = self.parts().filter(|&part| can_go_home(part) || !self.places.has(part));
+        let chosen = self.spread.choose(lacking, &self.failed, &self.places);
+        let store = |(part, node)| Action { node, request: Request::StorePart { object, part } };
+        chosen.into_iter().map(store).collect()
+    }
+
+    /// Whether every part is somewhere.
+    fn is_complete(&self) -> bool {
+        self.parts().all(|part| self.places.has(part))
+    }
+
+    /// Whether every part is on its home.
+    fn is_home(&self) -> bool {
+        self.parts().all(|part| self.spread.is_home(part, &self.places))
+    }
+
+    /// Returns the parts that are on their homes and elsewhere, and were not proved to be whole on
+    /// their homes; with the homes.
+    fn unproved(&self) -> impl Iterator<Item = (PartIndex, NodeIndex)> + '_ {
+        let home = |part| self.spread.home(part).map(|home| (part, home));
+        self.places.parts().filter_map(home).filter(|&(part, home)| {
+            let is_twice = self.places.has_on(part, home) && self.places.of(part).count() > 1;
+            is_twice && !self.proved.has_on(part, home)
+        })
+    }
+
+    /// Returns the copies elsewhere of parts that are proved to be whole on their homes.
+    fn surplus(&self) -> Places {
+        let is_surplus = |&(part, node): &(PartIndex, NodeIndex)| {
+            self.spread
+                .home(part)
+                .is_some_and(|home| home != node && self.proved.has_on(part, home))
+        };
+        self.places.iter().filter(is_surplus).collect()
+    }
+}

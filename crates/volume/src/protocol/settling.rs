@@ -1,0 +1,58 @@
+//! Writing one manifest to the nodes that should have it.
+
+use std::collections::BTreeSet;
+
+use crate::protocol::action::ask;
+use crate::protocol::{Action, Event, Listed, NodeIndex, Request, View};
+
+/// The writing of one manifest, until enough nodes have it or all were asked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Settling {
+    /// The nodes that may have it, the best first, if t + 1 are enough. Otherwise all nodes get it.
+    few: Option<Vec<NodeIndex>>,
+    asked: BTreeSet<NodeIndex>,
+    /// The nodes that confirmed it. Some of them may answer no survey yet.
+    confirmed: BTreeSet<NodeIndex>,
+}
+
+impl Settling {
+    /// Writes to every node.
+    pub fn everywhere() -> Self {
+        Self { few: None, asked: BTreeSet::new(), confirmed: BTreeSet::new() }
+    }
+
+    /// Writes to t + 1 nodes, in this order.
+    pub fn on_few(order: Vec<NodeIndex>) -> Self {
+        Self { few: Some(order), asked: BTreeSet::new(), confirmed: BTreeSet::new() }
+    }
+
+    /// Returns the actions that come next. There are none when it is over.
+    pub fn next(&mut self, view: &View, listed: Listed) -> Vec<Action> {
+        let holders = view.holders(listed.version);
+        let may = |node: &NodeIndex| !holders.contains(node) && !self.asked.contains(node);
+        let lacking = view.quorum().to_write().saturating_sub(holders.len());
+        let nodes: Vec<NodeIndex> = match &self.few {
+            Some(order) => order.iter().copied().filter(may).take(lacking).collect(),
+            None => view.quorum().indices().filter(may).collect(),
+        };
+        self.asked.extend(&nodes);
+        ask(nodes, Request::WriteManifest(listed))
+    }
+
+    /// Takes in an answer.
+    pub fn note(&mut self, event: &Event) {
+        if let (Request::WriteManifest(_), true) = (event.action.request, event.is_done()) {
+            self.confirmed.insert(event.action.node);
+        }
+    }
+
+    /// Whether every node that should have the manifest has it.
+    pub fn is_complete(&self, view: &View, listed: Listed) -> bool {
+        let mut holders = view.holders(listed.version);
+        holders.extend(&self.confirmed);
+        match self.few {
+            Some(_) => holders.len() >= view.quorum().to_write(),
+            None => holders.len() == view.quorum().nodes(),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Where the parts of an object belong, and where they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use paritas_shards::ObjectId;
+
+use crate::protocol::{Action, NodeIndex, PartIndex, Request};
+
+/// Where the parts of an object belong.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Spread {
+    /// The home of each part.
+    pub homes: Vec<NodeIndex>,
+    /// The nodes that may take a part if its home fails, the best first.
+    pub substitutes: Vec<NodeIndex>,
+}
+
+/// Where the parts of an object are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Places(BTreeMap<PartIndex, BTreeSet<NodeIndex>>);
+
+impl Spread {
+    /// Returns the home of a part, if there is such a part.
+    pub fn home(&self, part: PartIndex) -> Option<NodeIndex> {
+        self.homes.get(part.0).copied()
+    }
+
+    /// Whether a part is on its home.
+    pub fn is_home(&self, part: PartIndex, places: &Places) -> bool {
+        self.home(part).is_some_and(|home| places.has_on(part, home))
+    }
+
+    /// Chooses a node for each of `parts`, besides those in `places`: the home, or, if that is in
+    /// `failed`, the substitute that has the fewest parts. A part for which no node is left is not
+    /// among the result.
+    pub fn choose(
+        &self,
+        parts: impl IntoIterator<Item = PartIndex>,
+        failed: &BTreeSet<NodeIndex>,
+        places: &Places,
+    ) -> Vec<(PartIndex, NodeIndex)> {
+        let serves = |node: &NodeIndex| !failed.contains(node);
+        let mut loads = places.clone();
+        let choose = |part| {
+            let substitutes = self.substitutes.iter().copied().filter(serves);
+            let emptiest = substitutes.min_by_key(|&node| loads.count_on(node));
+            let node = self.home(part).filter(serves).or(emptiest)?;
+            loads.add(part, node);
+            Some((part, node))
+        };
+        parts.into_iter().filter_map(choose).collect()
+    }
+}
+
+impl Places {
+    /// Creates the places of an object of which no part is known.
+    pub const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// Returns the actions that delete every part from its places.
+    pub(crate) fn deletions(&self, object: ObjectId) -> Vec<Action> {
+        let delete = |(part, node)| Action { node, request: Request::DeletePart { object, part } };
+        self.iter().map(delete).collect()
+    }
+
+    /// Adds a place of a part.
+    pub fn add(&mut self, part: PartIndex, node: NodeIndex) {
+        self.0.entry(part).or_default().insert(node);
+    }
+
+    /// Whether no part is anywhere.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a part is anywhere.
+    pub fn has(&self, part: PartIndex) -> bool {
+        self.0.contains_key(&part)
+    }
+
+    /// Whether a part is on a node.
+    pub fn has_on(&self, part: PartIndex, node: NodeIndex) -> bool {
+        self.0.get(&part).is_some_and(|nodes| nodes.contains(&node))
+    }
+
+    /// Returns the nodes that have a part.
+    pub fn of(&self, part: PartIndex) -> impl Iterator<Item = NodeIndex> + '_ {
+        self.0.get(&part).into_iter().flatten().copied()
+    }
+
+    /// Returns the parts that are somewhere, ascending.
+    pub fn parts(&self) -> impl Iterator<Item = PartIndex> + '_ {
+        self.0.keys().copied()
+    }
+
+    /// Returns all pairs of a part and a node that has it.
+    pub fn iter(&self) -> impl Iterator<Item = (PartIndex, NodeIndex)> + '_ {
+        self.0.iter().flat_map(|(&part, nodes)| nodes.iter().map(move |&node| (part, node)))
+    }
+
+    fn count_on(&self, node: NodeIndex) -> usize {
+        self.0.values().filter(|nodes| nodes.contains(&node)).count()
+    }
+}
+
+impl FromIterator<(PartIndex, NodeIndex)> for Places {
+    fn from_iter<T: IntoIterator<Item = (PartIndex, NodeIndex)>>(pairs: T) -> Self {
+        let mut places = Self::new();
+        pairs.into_iter().for_each(|(part, node)| places.add(part, node));
+        places
+    }
+}
