@@ -1,10 +1,10 @@
 //! Manifests: the small files that say what a name means.
 //!
-//! A manifest is one line of JSON, and a line with the BLAKE3 of the first (of its bytes without the
-//! line feed), so that an operator can read it and a program sees damage:
+//! A manifest is one line of JSON, and a line with the BLAKE3 of the first (of its bytes without
+//! the line feed), so that an operator can read it and a program sees damage:
 //!
 //! ```text
-//! {"format":1,"volume":"…","name":"a/b","generation":1,"object":"…","kind":"put","length":5,…}
+//! {"format":1,"volume":"…","name":"a/b","generation":1,"object":"…","kind":"put",…}
 //! 8d0b…
 //! ```
 //!

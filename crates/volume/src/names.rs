@@ -9,13 +9,13 @@
 //! | `backlog/<id>` | a hint: the object waits for its next stage |
 //! | `ready` | the mark of a node that has the manifests which it should have |
 //!
-//! `<id>` is the object's id, 32 hexadecimal digits, and `<2 hex>` its first two. The generation has
-//! 16 hexadecimal digits, so that listings sort by it; the length in bytes is hexadecimal.
+//! `<id>` is the object's id, 32 hexadecimal digits, and `<2 hex>` its first two. The generation
+//! has 16 hexadecimal digits, so that listings sort by it; the length in bytes is hexadecimal.
 //!
-//! A name is escaped for every node alike: bytes other than ASCII letters, digits, `.`, `_`, `-` and
-//! `/` become `%XX`, and so do a `.` at either end of a component. So no component contains the `@`
-//! that ends the folder of a name's manifests, or begins with the `.` of temporary files, and a name
-//! can be the folder of others. A file in these folders whose path does not read as one of the
+//! A name is escaped for every node alike: bytes other than ASCII letters, digits, `.`, `_`, `-`
+//! and `/` become `%XX`, and so do a `.` at either end of a component. So no component contains the
+//! `@` that ends the folder of a name's manifests, or begins with the `.` of temporary files, and a
+//! name can be the folder of others. A file in these folders whose path does not read as one of the
 //! table's, to the letter, belongs to somebody else.
 
 use std::fmt::{self, Write};

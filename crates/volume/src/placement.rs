@@ -1,10 +1,11 @@
 //! Which node each shard of an object belongs to: its *home*.
 //!
-//! Homes follow from the object's id and the list of nodes, so they are never stored. Shards are
-//! given out in order, each to the failure domain that has the fewest so far, there to the node
-//! that has the fewest, and among equals to the node whose hash with object and shard is greatest
-//! (rendezvous hashing). Then the fullest domain has as few shards as possible, and of all ways to
-//! achieve that, this one has the fewest on the fullest node.
+//! Homes follow from the object's id and the list of nodes, so they are never stored. No failure
+//! domain gets more shards than it must: of n shards over d domains, n / d, rounded up. Shards are
+//! given out in order, each to the node that has the fewest so far and is in a domain that may get
+//! more; among equals to one in the emptiest domain, and then to the node whose hash with object
+//! and shard is greatest (rendezvous hashing). So the fullest domain has as few shards as possible,
+//! and of all ways to achieve that, this one has the fewest on the fullest node.
 //!
 //! The hash is BLAKE3, in its mode for keys with the context `paritas volume placement 1`, of the
 //! object's id and the node's name. Bytes 8i to 8i + 7 of its output, least byte first, are the
@@ -13,6 +14,8 @@
 //! A drained node keeps its place in the list but gets nothing: the shards that it would have are
 //! given out after all others, so draining moves the node's own shards alone. Repair fills in lost
 //! shards the same way, beside those that are left ([`Members::complete`]).
+
+use std::collections::BTreeSet;
 
 use paritas_shards::ObjectId;
 
@@ -77,9 +80,9 @@ impl Members {
         self.complete(object, kept.collect(), |_| true)
     }
 
-    /// Returns the nodes of all shards, of which some have a place and others (`None`) are given one
-    /// among the nodes that are not drained and that `serves` is true of. If there is no such node,
-    /// all nodes that are not drained are taken.
+    /// Returns the nodes of all shards. Those without a place (`None`) are given one among the
+    /// nodes that are not drained and that `serves` is true of. If there is no such node, they are given
+    /// one among all that are not drained.
     pub fn complete(
         &self,
         object: ObjectId,
@@ -140,9 +143,15 @@ impl Members {
             nodes.iter().map(|&node| self.weights(object, node, places.len())).collect();
         let mut loads = Loads::new(self);
         places.iter().flatten().for_each(|&node| loads.add(node));
+        let missing = places.iter().filter(|place| place.is_none()).count();
+        let most = loads.most_per_domain(&nodes, missing);
         let mut choose = |shard: usize| {
-            let key = |&at: &usize| (loads.of(nodes[at]), std::cmp::Reverse(weights[at][shard]));
-            let node = nodes[(0..nodes.len()).min_by_key(key).unwrap_or(0)];
+            let may = |&at: &usize| loads.of(nodes[at]).0 < most;
+            let key = |&at: &usize| {
+                let (domain, node) = loads.of(nodes[at]);
+                (node, domain, std::cmp::Reverse(weights[at][shard]))
+            };
+            let node = nodes[(0..nodes.len()).filter(may).min_by_key(key).unwrap_or(0)];
             loads.add(node);
             node
         };
@@ -180,6 +189,18 @@ impl<'a> Loads<'a> {
     fn add(&mut self, node: NodeIndex) {
         self.domains[self.members.domains[node.0]] += 1;
         self.nodes[node.0] += 1;
+    }
+
+    /// Returns the least number of shards that the fullest domain of `nodes` has if `missing` more
+    /// are given to these nodes.
+    fn most_per_domain(&self, nodes: &[NodeIndex], missing: usize) -> usize {
+        let domains: BTreeSet<usize> =
+            nodes.iter().map(|node| self.members.domains[node.0]).collect();
+        let room = |most: usize| -> usize {
+            domains.iter().map(|&domain| most.saturating_sub(self.domains[domain])).sum()
+        };
+        let enough = self.domains.iter().max().copied().unwrap_or(0) + missing;
+        (0..enough).find(|&most| room(most) >= missing).unwrap_or(enough)
     }
 
     /// Returns how full a node's domain is, and how full the node.

@@ -54,8 +54,8 @@ impl<P: Procedure> Machine<P> {
         self.advance()
     }
 
-    /// Takes in the answer to an action, and returns the actions that follow from it. An answer that
-    /// is not waited for changes nothing.
+    /// Takes in the answer to an action, and returns the actions that follow from it. An answer
+    /// that is not waited for changes nothing.
     pub fn handle(&mut self, event: &Event) -> Vec<Action> {
         if !self.waiting.remove(&event.action) {
             return Vec::new();

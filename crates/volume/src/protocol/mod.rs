@@ -11,6 +11,8 @@
 //! - [`Repair`] brings one name into order.
 
 mod action;
+#[cfg(test)]
+mod explore;
 mod get;
 mod machine;
 mod promote;

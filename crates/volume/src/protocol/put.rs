@@ -9,7 +9,8 @@
 //! | deleting | deletions of older shards, then of their manifests | done |
 //! | discarding | deletions of what was stored | refused |
 //!
-//! The second survey makes the version that was stored last the greatest, however long storing took.
+//! The second survey makes the version that was stored last the greatest, however long storing
+//! took.
 //! From the first manifest on nothing is taken back: somebody may have read the new version, and
 //! somebody may have removed an older one because of it. If the outcome is open, repair carries it
 //! through.

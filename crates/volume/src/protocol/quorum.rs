@@ -7,7 +7,7 @@ use crate::{Error, Result};
 ///
 /// A volume has N nodes, of which any t may be lost. A writer is done when t + 1 nodes have its
 /// manifest, so that one is left when t are lost. A reader is sure when N - t nodes answered. Every
-/// set of N - t nodes meets every set of t + 1 nodes, so a sure reader sees everything that is done.
+/// set of N - t nodes meets every set of t + 1 nodes, so a sure reader sees all that is done.
 ///
 /// t belongs to the volume, not to a call: a manifest that was written to t + 1 nodes is only
 /// found for sure by readers with the same t or a smaller one.

@@ -234,6 +234,9 @@ impl Repair {
             Phase::Thinning => self.delete_objects(),
             Phase::DeletingObjects => self.delete_manifests(),
             Phase::Marked => self.collect(listed),
+            Phase::Collecting if self.view.latest().is_none() => {
+                Step::Done(RepairOutcome::Collected)
+            }
             Phase::DeletingManifests | Phase::Collecting => self.finish(),
         }
     }

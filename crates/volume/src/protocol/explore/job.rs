@@ -1,0 +1,307 @@
+//! The jobs that run in the model: the machines themselves, and a reader that reads what it found.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::model::{ENOUGH, Mutation, STAGES, State, World, id};
+use crate::protocol::action::ask;
+use crate::protocol::{
+    Action, Answer, Content, Event, Get, GetOutcome, Listed, Machine, PartIndex, Procedure,
+    Promote, PromoteOutcome, Put, PutOutcome, Repair, RepairOutcome, Request,
+};
+
+/// What a job does. The object that a put writes has the job's number plus 1 as its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Job {
+    /// Puts an object in shards.
+    Put,
+    /// Puts an object that stands in its manifest.
+    Inline,
+    Remove,
+    Get,
+    /// Promotes the object that is there from the beginning.
+    Promote,
+    Repair,
+}
+
+/// How far a job is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Run {
+    Waiting,
+    Put(Machine<Put>, Option<Listed>),
+    Get(Machine<Get>, Option<Listed>),
+    /// A reader reads the shards that its survey found.
+    Fetch(Fetch, Option<Listed>),
+    Promote(Machine<Promote>),
+    Repair(Machine<Repair>),
+    /// The job stopped. Its last requests may have effects yet.
+    Crashed(BTreeSet<Action>),
+    Ended,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Fetch {
+    listed: Listed,
+    waiting: BTreeSet<Action>,
+    found: BTreeSet<PartIndex>,
+}
+
+impl Job {
+    /// Whether the job makes a new version.
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Put | Self::Inline | Self::Remove)
+    }
+}
+
+/// Starts a machine.
+fn started<P: Procedure>(procedure: P) -> Machine<P> {
+    let mut machine = Machine::new(procedure);
+    machine.start();
+    machine
+}
+
+impl Run {
+    pub fn start(world: &World, at: usize, state: &State) -> Self {
+        let (quorum, order) = (world.quorum, world.quorum.indices().collect());
+        let (acked, now) =
+            (state.acked, if world.breaks(Mutation::NoClock) { 0 } else { state.now });
+        let put = |content| Self::Put(started(Put::new(quorum, id(at + 1), content, now)), acked);
+        let mut spread = world.spread();
+        match world.jobs[at] {
+            Job::Put => {
+                spread.homes.truncate(STAGES[0]);
+                put(Content::Shards { spread, needed: STAGES[0] })
+            }
+            Job::Inline => put(Content::Inline { length: 1, order }),
+            Job::Remove => put(Content::Removed),
+            Job::Get => Self::Get(started(Get::new(quorum)), acked),
+            Job::Promote => {
+                Self::Promote(started(Promote::new(quorum, id(0), spread, STAGES[0]..STAGES[1])))
+            }
+            Job::Repair => Self::Repair(started(Repair::new(quorum, state.now))),
+        }
+    }
+
+    fn waiting(&self) -> Option<&BTreeSet<Action>> {
+        match self {
+            Self::Put(machine, _) => Some(machine.waiting()),
+            Self::Get(machine, _) => Some(machine.waiting()),
+            Self::Fetch(fetch, _) => Some(&fetch.waiting),
+            Self::Promote(machine) => Some(machine.waiting()),
+            Self::Repair(machine) => Some(machine.waiting()),
+            Self::Waiting | Self::Crashed(_) | Self::Ended => None,
+        }
+    }
+
+    /// Returns the next request of a put that nobody else can see.
+    pub fn first_unseen(&self) -> Option<Action> {
+        let Self::Put(machine, _) = self else { return None };
+        let first = machine.waiting().first().copied();
+        first.filter(|action| match action.request {
+            Request::StorePart { .. } => true,
+            Request::ListVersions => machine.procedure().is_surveying_first(),
+            _ => false,
+        })
+    }
+
+    /// Returns the requests that may be answered next: any of a batch of listings or of manifests
+    /// that are written. The others are answered in the order of the nodes.
+    pub fn deliverable(&self) -> Vec<Action> {
+        let waiting: Vec<Action> = self.waiting().into_iter().flatten().copied().collect();
+        let is_ordered = |action: &Action| {
+            !matches!(action.request, Request::ListVersions | Request::WriteManifest(_))
+        };
+        match waiting.first() {
+            Some(first) if is_ordered(first) => vec![*first],
+            _ => waiting,
+        }
+    }
+
+    /// Returns the requests of a job that stopped.
+    pub fn zombies(&self) -> impl Iterator<Item = Action> + '_ {
+        let zombies = if let Self::Crashed(zombies) = self { Some(zombies) } else { None };
+        zombies.into_iter().flatten().copied()
+    }
+
+    pub fn bury(&mut self, action: &Action) {
+        if let Self::Crashed(zombies) = self {
+            zombies.remove(action);
+        }
+    }
+
+    pub fn is_under_way(&self) -> bool {
+        self.waiting().is_some() || self.zombies().next().is_some()
+    }
+
+    /// Whether stopping makes a difference.
+    pub fn can_crash(&self) -> bool {
+        matches!(self, Self::Put(..) | Self::Promote(_) | Self::Repair(_))
+    }
+
+    pub fn crash(&mut self) {
+        let changes = |action: &&Action| {
+            !matches!(
+                action.request,
+                Request::ListVersions
+                    | Request::ReadManifest(_)
+                    | Request::FindParts(_)
+                    | Request::CheckPart { .. }
+            )
+        };
+        let zombies = self.waiting().into_iter().flatten().filter(changes).copied().collect();
+        *self = Self::Crashed(zombies);
+    }
+
+    /// Hands an answer to a job, and judges what it comes to.
+    pub fn handle(world: &World, state: &mut State, at: usize, action: Action, answer: Answer) {
+        let mut run = (*state.jobs[at]).clone();
+        let event = Event { action, answer };
+        match &mut run {
+            Self::Put(machine, _) => _ = machine.handle(&event),
+            Self::Get(machine, _) => _ = machine.handle(&event),
+            Self::Fetch(fetch, _) => fetch.handle(&event),
+            Self::Promote(machine) => _ = machine.handle(&event),
+            Self::Repair(machine) => _ = machine.handle(&event),
+            Self::Waiting | Self::Crashed(_) | Self::Ended => {}
+        }
+        state.jobs[at] = Arc::new(match run {
+            Self::Put(machine, before) => ended_put(world, state, machine, before),
+            Self::Get(machine, before) => ended_get(world, state, machine, before),
+            Self::Fetch(fetch, before) => ended_fetch(world, fetch, before),
+            Self::Promote(machine) => ended_promote(state, machine),
+            Self::Repair(machine) => ended_repair(state, machine),
+            other => other,
+        });
+    }
+}
+
+fn ended_put(world: &World, state: &mut State, put: Machine<Put>, before: Option<Listed>) -> Run {
+    match put.outcome() {
+        None => return Run::Put(put, before),
+        Some(PutOutcome::Committed { listed, .. }) => {
+            if before >= Some(*listed) {
+                state.flaw =
+                    Some("a put is committed below one that was committed before it began");
+            }
+            state.acked = state.acked.max(Some(*listed));
+        }
+        Some(PutOutcome::Open { listed, .. }) if world.breaks(Mutation::RollBack) => {
+            state.disks().for_each(|node| {
+                node.manifests.remove(listed);
+                node.parts.retain(|(object, _)| *object != listed.version.object);
+            });
+        }
+        Some(PutOutcome::Refused { .. }) => {
+            let object = put.procedure().listed().map(|listed| listed.version.object);
+            if object.is_some() {
+                state.flaw = Some("a put is refused after it wrote a manifest");
+            }
+        }
+        Some(PutOutcome::Open { .. } | PutOutcome::NotFound) => {}
+    }
+    Run::Ended
+}
+
+fn ended_get(world: &World, state: &mut State, get: Machine<Get>, before: Option<Listed>) -> Run {
+    let seen = match get.outcome() {
+        None => return Run::Get(get, before),
+        Some(GetOutcome::Found(listed, _)) => Some(*listed),
+        Some(GetOutcome::NotFound(mark)) => *mark,
+        Some(GetOutcome::Lost(_)) => {
+            state.flaw = Some("a reader found an object twice and could not read it");
+            return Run::Ended;
+        }
+        Some(GetOutcome::Unsure(_)) => return Run::Ended,
+    };
+    if !state.is_recent(seen, before) {
+        state.flaw = Some("a reader sees less than what was committed before it began");
+    }
+    match get.outcome() {
+        Some(&GetOutcome::Found(listed, _)) => {
+            ended_fetch(world, Fetch::new(world, listed), before)
+        }
+        _ => Run::Ended,
+    }
+}
+
+fn ended_fetch(world: &World, fetch: Fetch, before: Option<Listed>) -> Run {
+    match fetch.found.len() {
+        _ if fetch.is_inline(world) => Run::Ended,
+        ENOUGH.. => Run::Ended,
+        _ if !fetch.waiting.is_empty() => Run::Fetch(fetch, before),
+        _ => Run::Get(started(Get::again(world.quorum, fetch.listed.version)), before),
+    }
+}
+
+fn ended_promote(state: &mut State, promote: Machine<Promote>) -> Run {
+    match promote.outcome() {
+        None => return Run::Promote(promote),
+        Some(PromoteOutcome::Promoted { .. }) if state.losses_happened() => {}
+        Some(PromoteOutcome::Promoted { .. }) => {
+            let parts = state.parts(id(0));
+            let is_latest = state.latest().is_some_and(|latest| latest.version.object == id(0));
+            if is_latest && parts < STAGES[1] {
+                state.flaw = Some("an object is called promoted but misses a part");
+            }
+        }
+        Some(_) => {}
+    }
+    Run::Ended
+}
+
+fn ended_repair(state: &mut State, repair: Machine<Repair>) -> Run {
+    match repair.outcome() {
+        None => return Run::Repair(repair),
+        Some(RepairOutcome::TooFewParts(_)) => {
+            state.flaw = Some("repair finds too few parts of what counts");
+        }
+        Some(_) => {}
+    }
+    Run::Ended
+}
+
+impl Fetch {
+    fn new(world: &World, listed: Listed) -> Self {
+        let find = ask(world.quorum.indices(), Request::FindParts(listed.version.object));
+        Self { listed, waiting: find.into_iter().collect(), found: BTreeSet::new() }
+    }
+
+    fn is_inline(&self, world: &World) -> bool {
+        world.is_inline(self.listed.version.object)
+    }
+
+    fn handle(&mut self, event: &Event) {
+        self.waiting.remove(&event.action);
+        if let Answer::Parts(parts) = &event.answer {
+            self.found.extend(parts);
+        }
+    }
+}
+
+impl State {
+    /// Returns the greatest version on any node.
+    pub fn latest(&self) -> Option<Listed> {
+        self.nodes.iter().flat_map(|node| &node.manifests).max().copied()
+    }
+
+    /// Whether a reader may see `seen` after `acked` was acknowledged. It may see nothing if the
+    /// name was removed after that: the mark may be collected.
+    pub fn is_recent(&self, seen: Option<Listed>, acked: Option<Listed>) -> bool {
+        seen >= acked || seen.is_none() && self.removed >= acked
+    }
+
+    /// Whether a node lost what it had.
+    fn losses_happened(&self) -> bool {
+        self.nodes.iter().any(|node| node.is_empty)
+    }
+}
+
+/// Runs a repair of the name to its end, with nothing going wrong.
+pub fn repair(world: &World, state: &mut State) -> Option<RepairOutcome> {
+    let mut machine = started(Repair::new(world.quorum, state.now));
+    while let Some(&action) = machine.waiting().first() {
+        let answer = world.execute(state, Job::Repair, action);
+        machine.handle(&Event { action, answer });
+    }
+    machine.outcome().cloned()
+}
