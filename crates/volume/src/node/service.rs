@@ -1,5 +1,6 @@
 //! OpenDAL's operators for services, and what OpenDAL does not say about them.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,11 +23,17 @@ pub(super) struct Service {
     pub staged: bool,
     /// Whether a part that failed can be sent again by the same writer.
     pub resends: bool,
+    /// Whether some signs in names are escaped ([`Service::stored`]).
+    pub escapes: bool,
     /// Whether the server reads ranges, as far as it was seen: a server may send the whole file.
     pub ranges: Arc<AtomicBool>,
     /// What must not be shown.
     pub secrets: Vec<Secret>,
 }
+
+/// Signs and what stands for them. The sign of all escapes is first, so that it is replaced first
+/// and restored last.
+const ESCAPES: [(char, &str); 3] = [('%', "%25"), ('?', "%3F"), (';', "%3B")];
 
 /// Who one is for a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -120,7 +127,32 @@ impl Service {
         let transport = Transport { inner: HttpTransporter::default(), ranges: ranges.clone() };
         let context = OperationContext::new().with_http_transport(HttpTransporter::new(transport));
         let operator = operator.with_context(context);
-        Ok(Self { operator, abilities, staged, resends: !staged, ranges, secrets })
+        let escapes = matches!(location, Location::Webdav { .. });
+        Ok(Self { operator, abilities, staged, resends: !staged, escapes, ranges, secrets })
+    }
+
+    /// Returns the path under which the service has a file. A WebDAV server is told a file's new
+    /// name by a URL, which some take apart only after its escapes are gone: `?` and `;` would end
+    /// the name.
+    pub fn stored<'a>(&self, path: &'a str) -> Cow<'a, str> {
+        let escape = |path: &str, (sign, escape)| path.replace(sign, escape);
+        match self.escapes && path.contains(ESCAPES.map(|(sign, _)| sign)) {
+            true => {
+                ESCAPES.into_iter().fold(path.to_owned(), |path, pair| escape(&path, pair)).into()
+            }
+            false => path.into(),
+        }
+    }
+
+    /// Returns the path of a file that the service has under a path.
+    pub fn shown(&self, stored: &str) -> String {
+        let restore = |path: String, (sign, escape): (char, &str)| {
+            path.replace(escape, sign.encode_utf8(&mut [0; 4]))
+        };
+        match self.escapes {
+            true => ESCAPES.into_iter().rev().fold(stored.to_owned(), restore),
+            false => stored.to_owned(),
+        }
     }
 
     /// Takes what was found out about the service earlier. What the service cannot do by its nature
