@@ -18,11 +18,17 @@ const SECRET: &str = "Sentinel-secret";
 
 /// Starts a server that gives every request the same answer, or none. Returns its address.
 async fn server(answer: Option<String>) -> String {
+    server_in_turn(vec![answer]).await
+}
+
+/// Starts a server that gives these answers in turn, and then the last one for ever.
+async fn server_in_turn(answers: Vec<Option<String>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream, answer.clone()));
+        for count in 0.. {
+            let (stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(serve(stream, answers[count.min(answers.len() - 1)].clone()));
         }
     });
     address
@@ -50,9 +56,13 @@ fn answer(status: &str, length: usize, body: &str) -> Option<String> {
 }
 
 fn node(uri: &str) -> Arc<dyn Node> {
+    node_with_retries(uri, 0)
+}
+
+fn node_with_retries(uri: &str, retries: usize) -> Arc<dyn Node> {
     let config = Config::parse(&format!(
         "name = \"v\"\nid = \"00112233445566778899aabbccddeeff\"\ncode = \"4+2\"\n\
-         [limits]\ntimeout = 0.3\nretries = 0\n\
+         [limits]\ntimeout = 0.3\nretries = {retries}\n\
          [[node]]\nname = \"n\"\nuri = {uri:?}\ncredentials = \"TEST\""
     ))
     .unwrap();
@@ -83,7 +93,8 @@ async fn errors(node: &dyn Node) -> Vec<Error> {
     ];
     let mut errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
     if let Ok(mut writer) = node.writer("a").await {
-        errors.extend(writer.write(vec!["x".into()]).await.err());
+        // More than a bucket takes in one part.
+        errors.extend(writer.write(vec![vec![0; 20 << 20].into()]).await.err());
         errors.extend(writer.finish().await.err());
     }
     errors
@@ -101,6 +112,21 @@ async fn what_a_server_repeats_is_not_shown() {
                 let shown = format!("{error} {error:?}");
                 assert!(!shown.contains("Sentinel"), "{uri} {status}: {shown}");
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn errors_of_a_server_that_is_not_there_show_no_secret() {
+    // A port on which nobody listens.
+    let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    for uri in uris(&address.to_string()) {
+        let node = node(&uri);
+        assert!(!format!("{node:?}").contains("Sentinel"), "{node:?}");
+        for error in errors(&*node).await {
+            let shown = format!("{error} {error:?}");
+            assert_eq!(error.node(), Some("n"), "{shown}");
+            assert!(!shown.contains("Sentinel"), "{uri}: {shown}");
         }
     }
 }
@@ -159,6 +185,20 @@ async fn an_answer_that_ends_early_is_an_error() {
         for uri in uris(&address) {
             let error = node(&uri).read("a", Some(0..4)).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Io, "{uri}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_fails_for_a_while_is_asked_again() {
+    let failure = answer("503 Service Unavailable", 0, "");
+    for uri in 0..3 {
+        for (retries, answered) in [(1, false), (2, true)] {
+            let success = answer("206 Partial Content", 4, "0123");
+            let address = server_in_turn(vec![failure.clone(), failure.clone(), success]).await;
+            let node = node_with_retries(&uris(&address)[uri], retries);
+            let read = node.read("a", Some(0..4)).await;
+            assert_eq!(read.is_ok(), answered, "{read:?}");
         }
     }
 }

@@ -40,6 +40,10 @@ const SLOWEST: u64 = 128 << 10;
 /// Bytes of an error's text that are shown.
 const ERROR_BYTES: usize = 400;
 
+/// Time between two attempts that are in each other's way, and before the first repetition of
+/// another request; later ones take longer.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// How long a node is waited for, and how often it is asked again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
@@ -96,7 +100,8 @@ impl Endpoint {
 /// Repeats what fails for a while, and gives each attempt a limited time: the limit is inside.
 fn layered(operator: &Operator, patience: Patience, transfer: Duration) -> Operator {
     let timeout = TimeoutLayer::new().with_timeout(patience.timeout).with_io_timeout(transfer);
-    let retry = RetryLayer::new().with_max_times(patience.retries).with_jitter();
+    let retry =
+        RetryLayer::new().with_max_times(patience.retries).with_min_delay(PAUSE).with_jitter();
     operator.clone().layer(timeout).layer(retry)
 }
 
@@ -152,7 +157,7 @@ impl Node for Endpoint {
             match self.write_staged(path, content.clone()).await {
                 Err(error) if attempt < inner.patience.retries && error.kind() == ErrorKind::Io => {
                     attempt += 1;
-                    tokio::time::sleep(Duration::from_millis(100) * (1 << attempt.min(6))).await;
+                    tokio::time::sleep(PAUSE * (1 << attempt.min(6))).await;
                 }
                 result => return result,
             }
@@ -358,7 +363,7 @@ impl Inner {
                         && attempt < self.patience.retries =>
                 {
                     attempt += 1;
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    tokio::time::sleep(PAUSE).await;
                 }
                 Err(error) => {
                     return Err(match self.error("create", path, error) {
@@ -455,15 +460,31 @@ impl EndpointWriter {
         Ok(())
     }
 
-    /// Gives the file its name.
+    /// Gives the file its name. This is tried again after an error: servers refuse to create a
+    /// folder that another request has created in the same moment.
     async fn rename(&mut self) -> Result<()> {
         let inner = &self.endpoint.inner;
-        if let Some(stage) = &self.stage {
-            let target = inner.service.stored(&self.path);
+        let Some(stage) = &self.stage else {
+            return Ok(());
+        };
+        let target = inner.service.stored(&self.path);
+        let mut attempts = inner.patience.retries;
+        let mut first = None;
+        loop {
             let renaming = inner.service.operator.rename(stage, &target);
-            inner.in_time(0, "rename", &self.path, renaming).await?;
-            self.stage = None;
+            let Err(error) = inner.in_time(0, "rename", &self.path, renaming).await else {
+                break;
+            };
+            let is_gone = error.kind() == ErrorKind::NotFound;
+            let error = first.take().unwrap_or(error);
+            if is_gone || attempts == 0 {
+                return Err(error);
+            }
+            first = Some(error);
+            attempts -= 1;
+            tokio::time::sleep(PAUSE).await;
         }
+        self.stage = None;
         Ok(())
     }
 
