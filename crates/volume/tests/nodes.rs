@@ -162,6 +162,49 @@ async fn what_a_kill_leaves_is_not_listed_and_can_be_swept() {
     assert_eq!(write(&*node, &inside, "y").await.unwrap_err().kind(), ErrorKind::Parameters);
 }
 
+/// Writes files to the folder that a variable names, until it is killed.
+#[tokio::test]
+#[ignore = "run by a_killed_writer_leaves_whole_files"]
+async fn write_for_ever() {
+    let Ok(root) = std::env::var("PARITAS_TEST_FOLDER") else {
+        return;
+    };
+    let node = Folder::new("disk", root, false);
+    let piece = Bytes::from(vec![7; 100_000]);
+    for number in 0_u64.. {
+        let mut writer = node.writer(&format!("a/{}", number % 5)).await.unwrap();
+        for _ in 0..10 {
+            writer.write(vec![piece.clone()]).await.unwrap();
+        }
+        writer.finish().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_killed_writer_leaves_whole_files() {
+    let (root, node) = folder(false);
+    let mut left = 0;
+    for wait in [300, 310, 320, 330] {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "write_for_ever", "--ignored"])
+            .env("PARITAS_TEST_FOLDER", root.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        tokio::time::sleep(Duration::from_millis(wait)).await;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let paths = paths(&*node, "").await.unwrap();
+        assert!(!paths.is_empty());
+        for path in paths {
+            let content = read(&*node, &path).await.unwrap();
+            assert_eq!(content.len(), 1_000_000, "{path}");
+        }
+        left += node.sweep(Duration::ZERO).await.unwrap();
+    }
+    assert!(left <= 4, "{left} unfinished files after four kills");
+}
+
 /// Deleting the last file of a folder removes the folder, in which another task may be about to
 /// create a file.
 #[tokio::test(flavor = "multi_thread")]
@@ -379,6 +422,7 @@ fn credentials_that_cannot_be_used_are_named_but_not_shown() {
     let folder = TempDir::new().unwrap();
     let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     file("bad.toml", "user = \"me\"\npassword = Sentinel-secret\n");
+    file("half.toml", "password = \"Sentinel-secret\"\n");
     file("odd.toml", "passwort = \"Sentinel-secret\"\n");
     let cases = [
         ("s3://bucket", None, "AWS_ACCESS_KEY_ID"),
@@ -387,6 +431,10 @@ fn credentials_that_cannot_be_used_are_named_but_not_shown() {
         ("webdav://h/x", Some("bad.toml"), "line 2"),
         ("webdav://h/x", Some("odd.toml"), "line 1"),
         ("webdav://h/x", Some("none.toml"), "none.toml"),
+        ("webdav://h/x", Some("half.toml"), "lacks user and password"),
+        ("s3://bucket", Some("half.toml"), "lacks access_key_id and secret_access_key"),
+        ("sftp://h/x", Some("no.key"), "no.key"),
+        ("sftp://h/x", Some("MINE"), "MINE_KEY_FILE"),
         ("webdav://me:Sentinel-secret@h/x", None, "`credentials`"),
     ];
     for (uri, credentials, part) in cases {

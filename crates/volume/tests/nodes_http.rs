@@ -147,6 +147,10 @@ async fn permission_and_trouble_are_told_apart() {
             assert_eq!((error.kind(), error.node()), (kind, Some("n")), "{uri} {status}: {error}");
         }
     }
+    // A bucket that is not there is no absent file when one is written.
+    let address = server(answer("404 Not Found", 0, "")).await;
+    let error = node(&uris(&address)[0]).write("a", "x".into(), Mode::Replace).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ fn words(abilities: Abilities) -> String {
         (streams, "streams"),
     ];
     let can: Vec<_> = all.iter().filter(|(can, _)| *can).map(|(_, word)| *word).collect();
-    can.join(", ")
+    if can.is_empty() { "reads only whole files".to_owned() } else { can.join(", ") }
 }
 
 #[tokio::test(flavor = "multi_thread")]

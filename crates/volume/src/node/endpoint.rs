@@ -5,9 +5,10 @@
 //! aborted, never continued. Where a service shows a file before it is whole (WebDAV, SFTP), it is
 //! written in the folder [`STAGING`] and renamed.
 //!
-//! What a service cannot do: WebDAV and SFTP have no condition under which a file is created only if
-//! there is none, so the node looks first; SFTP's server syncs files when it likes; a bucket keeps
-//! the parts of an upload whose program was killed, unseen, until a rule of the bucket removes them.
+//! What a service cannot do: WebDAV and SFTP have no condition under which a file is created only
+//! if there is none, so the node looks first; SFTP's server syncs files when it likes; a bucket
+//! keeps the parts of an upload whose program was killed, unseen, until a rule of the bucket
+//! removes them.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -259,12 +260,13 @@ impl Inner {
         Error::new(ErrorKind::Io, message).at_node(&self.name)
     }
 
-    /// Makes an error of OpenDAL's, without what must not be shown. OpenDAL's own error is not kept,
-    /// because it holds the server's answer.
+    /// Makes an error of OpenDAL's, without what must not be shown. OpenDAL's own error is not
+    /// kept, because it holds the server's answer.
     fn error(&self, doing: &str, path: &str, error: opendal::Error) -> Error {
         use opendal::ErrorKind as Reason;
         let kind = match error.kind() {
-            Reason::NotFound => ErrorKind::NotFound,
+            // Where a file is written or listed, it is the bucket or folder that is not there.
+            Reason::NotFound if doing == "read" => ErrorKind::NotFound,
             Reason::AlreadyExists | Reason::ConditionNotMatch => ErrorKind::Exists,
             Reason::PermissionDenied => ErrorKind::Refused,
             Reason::Unsupported => ErrorKind::Unsupported,
@@ -461,29 +463,27 @@ impl EndpointWriter {
     }
 
     /// Gives the file its name. This is tried again after an error: servers refuse to create a
-    /// folder that another request has created in the same moment.
+    /// folder that another request has created in the same moment. If an answer is lost, the next
+    /// attempt finds nothing to rename; so the first error is the one to tell.
     async fn rename(&mut self) -> Result<()> {
         let inner = &self.endpoint.inner;
         let Some(stage) = &self.stage else {
             return Ok(());
         };
         let target = inner.service.stored(&self.path);
-        let mut attempts = inner.patience.retries;
-        let mut first = None;
-        loop {
+        let attempt = || {
             let renaming = inner.service.operator.rename(stage, &target);
-            let Err(error) = inner.in_time(0, "rename", &self.path, renaming).await else {
+            inner.in_time(0, "rename", &self.path, renaming)
+        };
+        let mut result = attempt().await;
+        for _ in 0..inner.patience.retries {
+            if result.is_ok() {
                 break;
-            };
-            let is_gone = error.kind() == ErrorKind::NotFound;
-            let error = first.take().unwrap_or(error);
-            if is_gone || attempts == 0 {
-                return Err(error);
             }
-            first = Some(error);
-            attempts -= 1;
             tokio::time::sleep(PAUSE).await;
+            result = attempt().await.or(result);
         }
+        result?;
         self.stage = None;
         Ok(())
     }

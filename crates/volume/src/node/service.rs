@@ -60,75 +60,27 @@ impl Credentials {
 }
 
 impl Service {
-    /// Makes the operator of a place that is not a folder.
+    /// Makes the service of a place that is not a folder.
     pub fn at(location: &Location, credentials: &Credentials) -> Result<Self> {
         opendal::install_default();
-        let all = Abilities { write: true, list: true, create: true, ranges: true, streams: true };
-        let (operator, abilities, staged) = match location {
-            Location::Folder(_) => {
-                return Err(Error::new(ErrorKind::Internal, "a folder is not a service"));
-            }
-            Location::Memory => (
-                Operator::new(services::Memory::default()),
-                Abilities { streams: false, ..all },
-                false,
-            ),
-            #[cfg(feature = "s3")]
-            Location::S3 { bucket, prefix, endpoint, region } => {
-                let builder = bucket_builder(bucket, prefix, endpoint, region, credentials)?;
-                (Operator::new(builder), all, false)
-            }
-            #[cfg(feature = "webdav")]
-            Location::Webdav { endpoint, root } => {
-                let (user, password) = user_and_password(credentials);
-                let builder = services::Webdav::default().endpoint(endpoint).root(root);
-                let abilities = Abilities { create: false, streams: false, ..all };
-                (Operator::new(builder.username(user).password(password)), abilities, true)
-            }
-            #[cfg(feature = "sftp")]
-            Location::Sftp { endpoint, root, known_hosts } => {
-                let mut builder = services::Sftp::default()
-                    .endpoint(endpoint)
-                    .root(root)
-                    .known_hosts_strategy(known_hosts.name());
-                if let Some(key) = &credentials.key {
-                    builder = builder.key(&key.to_string_lossy());
-                }
-                (Operator::new(builder), Abilities { create: false, ..all }, true)
-            }
-            #[cfg(feature = "http")]
-            Location::Http { endpoint, root } => {
-                let (user, password) = user_and_password(credentials);
-                let builder = services::Http::default().endpoint(endpoint).root(root);
-                let abilities =
-                    Abilities { write: false, list: false, create: false, streams: false, ..all };
-                (Operator::new(builder.username(user).password(password)), abilities, false)
-            }
-            #[cfg(not(all(
-                feature = "s3",
-                feature = "webdav",
-                feature = "sftp",
-                feature = "http"
-            )))]
-            _ => {
-                return Err(Error::new(
-                    ErrorKind::Unsupported,
-                    "this program was built without the service of the URI",
-                ));
-            }
-        };
         let secrets = credentials.secrets(location);
-        let operator = operator.map_err(|error| {
-            let message =
-                secrets.iter().fold(error.to_string(), |text, secret| secret.redact(&text));
-            Error::parameters(message)
+        let operator = operator(location, credentials)?.map_err(|error| {
+            let text = error.to_string();
+            Error::parameters(secrets.iter().fold(text, |text, secret| secret.redact(&text)))
         })?;
         let ranges = Arc::new(AtomicBool::new(true));
         let transport = Transport { inner: HttpTransporter::default(), ranges: ranges.clone() };
         let context = OperationContext::new().with_http_transport(HttpTransporter::new(transport));
-        let operator = operator.with_context(context);
-        let escapes = matches!(location, Location::Webdav { .. });
-        Ok(Self { operator, abilities, staged, resends: !staged, escapes, ranges, secrets })
+        let staged = matches!(location, Location::Webdav { .. } | Location::Sftp { .. });
+        Ok(Self {
+            operator: operator.with_context(context),
+            abilities: abilities(location),
+            staged,
+            resends: !staged,
+            escapes: matches!(location, Location::Webdav { .. }),
+            ranges,
+            secrets,
+        })
     }
 
     /// Returns the path under which the service has a file. A WebDAV server is told a file's new
@@ -172,43 +124,75 @@ impl Service {
     }
 }
 
-#[cfg(any(feature = "webdav", feature = "http"))]
-fn user_and_password(credentials: &Credentials) -> (&str, &str) {
-    (
-        credentials.user.as_ref().map_or("", Secret::reveal),
-        credentials.password.as_ref().map_or("", Secret::reveal),
-    )
+/// Returns what a service can do by its nature.
+fn abilities(location: &Location) -> Abilities {
+    let all = Abilities { write: true, list: true, create: true, ranges: true, streams: true };
+    match location {
+        Location::Folder(_) | Location::S3 { .. } => all,
+        Location::Memory => Abilities { streams: false, ..all },
+        Location::Webdav { .. } => Abilities { create: false, streams: false, ..all },
+        Location::Sftp { .. } => Abilities { create: false, ..all },
+        Location::Http { .. } => {
+            Abilities { write: false, list: false, create: false, streams: false, ..all }
+        }
+    }
 }
 
-#[cfg(feature = "s3")]
-fn bucket_builder(
-    bucket: &str,
-    prefix: &str,
-    endpoint: &Option<String>,
-    region: &Option<String>,
-    credentials: &Credentials,
-) -> Result<services::S3> {
-    let (Some(user), Some(password)) = (&credentials.user, &credentials.password) else {
-        return Err(Error::parameters(
-            "a bucket needs an access key: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or \
-             name other variables or a file by `credentials`",
-        ));
-    };
-    let mut builder = services::S3::default()
-        .bucket(bucket)
-        .root(prefix)
-        .region(region.as_deref().unwrap_or("us-east-1"))
-        .access_key_id(user.reveal())
-        .secret_access_key(password.reveal())
-        .disable_config_load()
-        .disable_ec2_metadata();
-    if let Some(endpoint) = endpoint {
-        builder = builder.endpoint(endpoint);
+/// Makes the operator of a place that is not a folder.
+#[cfg_attr(
+    not(any(feature = "s3", feature = "webdav", feature = "sftp", feature = "http")),
+    expect(unused_variables, reason = "memory needs no credentials")
+)]
+fn operator(location: &Location, credentials: &Credentials) -> Result<opendal::Result<Operator>> {
+    match location {
+        Location::Folder(_) => Err(Error::new(ErrorKind::Internal, "a folder is not a service")),
+        Location::Memory => Ok(Operator::new(services::Memory::default())),
+        #[cfg(feature = "s3")]
+        Location::S3 { bucket, prefix, endpoint, region } => {
+            let mut builder = services::S3::default()
+                .bucket(bucket)
+                .root(prefix)
+                .region(region)
+                .access_key_id(revealed(&credentials.user))
+                .secret_access_key(revealed(&credentials.password))
+                .session_token(revealed(&credentials.token))
+                .disable_config_load()
+                .disable_ec2_metadata();
+            if let Some(endpoint) = endpoint {
+                builder = builder.endpoint(endpoint);
+            }
+            Ok(Operator::new(builder))
+        }
+        #[cfg(feature = "webdav")]
+        Location::Webdav { endpoint, root } => {
+            let builder = services::Webdav::default().endpoint(endpoint).root(root);
+            let builder = builder.username(revealed(&credentials.user));
+            Ok(Operator::new(builder.password(revealed(&credentials.password))))
+        }
+        #[cfg(feature = "sftp")]
+        Location::Sftp { endpoint, root, known_hosts } => {
+            let builder = services::Sftp::default().endpoint(endpoint).root(root);
+            let key = credentials.key.as_ref().map_or("".into(), |key| key.to_string_lossy());
+            Ok(Operator::new(builder.key(&key).known_hosts_strategy(known_hosts.name())))
+        }
+        #[cfg(feature = "http")]
+        Location::Http { endpoint, root } => {
+            let builder = services::Http::default().endpoint(endpoint).root(root);
+            let builder = builder.username(revealed(&credentials.user));
+            Ok(Operator::new(builder.password(revealed(&credentials.password))))
+        }
+        #[cfg(not(all(feature = "s3", feature = "webdav", feature = "sftp", feature = "http")))]
+        _ => Err(Error::new(
+            ErrorKind::Unsupported,
+            "this program was built without the service of the URI",
+        )),
     }
-    if let Some(token) = &credentials.token {
-        builder = builder.session_token(token.reveal());
-    }
-    Ok(builder)
+}
+
+/// Returns a secret, or nothing, which OpenDAL takes for none.
+#[cfg(any(feature = "s3", feature = "webdav", feature = "http"))]
+fn revealed(secret: &Option<Secret>) -> &str {
+    secret.as_ref().map_or("", Secret::reveal)
 }
 
 /// A transport that notices what OpenDAL does not: a server that sends the whole file where a range
