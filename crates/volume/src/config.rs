@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytesize::ByteSize;
+use paritas::Spec;
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
@@ -156,12 +157,46 @@ impl Limits {
     pub fn timeout(&self) -> Duration {
         Duration::try_from_secs_f64(self.timeout).unwrap_or(Duration::MAX)
     }
+
+    fn check(&self) -> Result<()> {
+        let timeout = self.timeout;
+        require(timeout > 0.0 && timeout <= 86400.0, || {
+            format!("`limits.timeout` must be above 0 and at most 86400 seconds; got {timeout}")
+        })?;
+        let bytes = [
+            ("memory", Some(self.memory)),
+            ("rate", self.rate),
+            ("background_rate", self.background_rate),
+        ];
+        bytes.into_iter().try_for_each(|(key, limit)| {
+            require(limit.is_none_or(|limit| limit.as_u64() > 0), || {
+                format!("`limits.{key}` must be at least 1 byte; got 0")
+            })
+        })
+    }
 }
 
 impl Default for Hedge {
     fn default() -> Self {
         Self { quantile: 0.95, at_least: 20, most: 15.0 }
     }
+}
+
+impl Hedge {
+    fn check(&self) -> Result<()> {
+        let Self { quantile, most, .. } = *self;
+        require(quantile > 0.0 && quantile < 1.0, || {
+            format!("`hedge.quantile` must be between 0 and 1; got {quantile}")
+        })?;
+        require((0.0..=1000.0).contains(&most), || {
+            format!("`hedge.most` must be between 0 and 1000 percent; got {most}")
+        })
+    }
+}
+
+/// Fails with a message about parameters unless something holds.
+fn require(holds: bool, message: impl FnOnce() -> String) -> Result<()> {
+    if holds { Ok(()) } else { Err(Error::parameters(message())) }
 }
 
 impl Config {
@@ -215,34 +250,17 @@ impl Config {
 
     fn check(&self) -> Result<()> {
         let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-        let check = |holds: bool, message: String| match holds {
-            true => Ok(()),
-            false => Err(Error::parameters(message)),
-        };
-        check(
-            self.id.len() == 32 && self.id.chars().all(is_digit),
-            format!("`id` must be 32 hexadecimal digits in small letters; got {:?}", self.id),
-        )?;
+        require(self.id.len() == 32 && self.id.chars().all(is_digit), || {
+            format!("`id` must be 32 hexadecimal digits in small letters; got {:?}", self.id)
+        })?;
+        let code: paritas::Result<Spec> = self.code.parse();
+        code.map_err(|error| Error::parameters(format!("`code` {:?}: {error}", self.code)))?;
         let block = self.block.as_u64();
-        check(
-            (1..=1 << 30).contains(&block),
-            format!("`block` must be between 1 byte and 1 GiB; got {block} bytes"),
-        )?;
-        let timeout = self.limits.timeout;
-        check(
-            timeout > 0.0 && timeout <= 86400.0,
-            format!("`limits.timeout` must be between 0 and 86400 seconds; got {timeout}"),
-        )?;
-        let quantile = self.hedge.quantile;
-        check(
-            quantile > 0.0 && quantile < 1.0,
-            format!("`hedge.quantile` must be between 0 and 1; got {quantile}"),
-        )?;
-        let most = self.hedge.most;
-        check(
-            (0.0..=1000.0).contains(&most),
-            format!("`hedge.most` must be between 0 and 1000 percent; got {most}"),
-        )?;
+        require((1..=1 << 30).contains(&block), || {
+            format!("`block` must be between 1 byte and 1 GiB; got {block} bytes")
+        })?;
+        self.limits.check()?;
+        self.hedge.check()?;
         self.nodes.iter().enumerate().try_for_each(|(index, node)| self.check_node(index, node))
     }
 
@@ -434,6 +452,7 @@ mod tests {
             ("block = \"many\"", "line 4, `block`"),
             ("block = 0", "`block` must be between 1 byte and 1 GiB; got 0"),
             ("[limits]\nrequests = 0", "line 5, `requests`"),
+            ("[limits]\nrate = 0", "`limits.rate` must be at least 1 byte"),
             ("[limits]\ntimeout = -1", "`limits.timeout`"),
             ("[limits]\ntimeout = \"x\"", "line 5, `timeout`"),
             ("[hedge]\nquantile = 1.5", "`hedge.quantile` must be between 0 and 1; got 1.5"),
@@ -458,6 +477,8 @@ mod tests {
             assert!(shown.contains(part), "{text}: {shown}");
             assert!(!shown.contains("Sentinel"), "{text}: {shown}");
         }
+        let code = HEAD.replace("4+2", "4+x");
+        assert!(Config::parse(&code).unwrap_err().to_string().contains("`code` \"4+x\": "));
         let id = HEAD.replace("0011", "xyz1");
         assert!(Config::parse(&id).unwrap_err().to_string().contains("32 hexadecimal digits"));
     }
