@@ -7,8 +7,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use futures::TryStreamExt;
 use paritas_volume::config::Config;
 use paritas_volume::node::{Abilities, Counted, Folder, Node, conformance, open, probe};
 
@@ -57,4 +58,24 @@ async fn a_service_conforms() {
     // A server that reads no ranges shows it only when it is asked for one.
     println!("{} in {seconds:.1} s; {report}", words(node.abilities()));
     assert!(report.passed());
+}
+
+/// A writer that is forgotten is like one that was killed. SFTP has its file by then; WebDAV and
+/// buckets have none.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a server: run scripts/test-services"]
+async fn what_a_kill_leaves_can_be_swept() {
+    if variable("PARITAS_WRITER").is_some() {
+        return;
+    }
+    let node = service(None);
+    let mut writer = node.writer("left/over").await.unwrap();
+    writer.write(vec![vec![0; 1 << 20].into()]).await.unwrap();
+    std::mem::forget(writer);
+    assert_eq!(node.stat("left/over").await.unwrap(), None);
+    let listed: Vec<_> = node.list("").try_collect().await.unwrap();
+    assert_eq!(listed, []);
+    assert_eq!(node.sweep(Duration::from_secs(3600)).await.unwrap(), 0);
+    let left = u64::from(variable("PARITAS_SERVICE").unwrap().starts_with("sftp:"));
+    assert_eq!(node.sweep(Duration::ZERO).await.unwrap(), left);
 }

@@ -184,9 +184,10 @@ impl Node for Endpoint {
         }
         let prefix = format!("{STAGING}/");
         let files: Vec<_> = self.inner.list_all(&prefix).await?.try_collect().await?;
+        // A file of unknown age may be one that is being written.
         let is_old = |entry: &Entry| {
-            let modified = entry.modified.unwrap_or(SystemTime::UNIX_EPOCH);
-            SystemTime::now().duration_since(modified).unwrap_or_default() >= age
+            let elapsed = entry.modified.map(|then| SystemTime::now().duration_since(then));
+            elapsed.is_some_and(|elapsed| elapsed.unwrap_or_default() >= age)
         };
         let mut removed = 0;
         for file in files.iter().filter(|file| is_old(file)) {
