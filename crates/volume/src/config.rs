@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytesize::ByteSize;
+use paritas::Spec;
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
@@ -156,12 +157,46 @@ impl Limits {
     pub fn timeout(&self) -> Duration {
         Duration::try_from_secs_f64(self.timeout).unwrap_or(Duration::MAX)
     }
+
+    fn check(&self) -> Result<()> {
+        let timeout = self.timeout;
+        require(timeout > 0.0 && timeout <= 86400.0, || {
+            format!("`limits.timeout` must be above 0 and at most 86400 seconds; got {timeout}")
+        })?;
+        let bytes = [
+            ("memory", Some(self.memory)),
+            ("rate", self.rate),
+            ("background_rate", self.background_rate),
+        ];
+        bytes.into_iter().try_for_each(|(key, limit)| {
+            require(limit.is_none_or(|limit| limit.as_u64() > 0), || {
+                format!("`limits.{key}` must be at least 1 byte; got 0")
+            })
+        })
+    }
 }
 
 impl Default for Hedge {
     fn default() -> Self {
         Self { quantile: 0.95, at_least: 20, most: 15.0 }
     }
+}
+
+impl Hedge {
+    fn check(&self) -> Result<()> {
+        let Self { quantile, most, .. } = *self;
+        require(quantile > 0.0 && quantile < 1.0, || {
+            format!("`hedge.quantile` must be between 0 and 1; got {quantile}")
+        })?;
+        require((0.0..=1000.0).contains(&most), || {
+            format!("`hedge.most` must be between 0 and 1000 percent; got {most}")
+        })
+    }
+}
+
+/// Fails with a message about parameters unless something holds.
+fn require(holds: bool, message: impl FnOnce() -> String) -> Result<()> {
+    if holds { Ok(()) } else { Err(Error::parameters(message())) }
 }
 
 impl Config {
@@ -215,34 +250,17 @@ impl Config {
 
     fn check(&self) -> Result<()> {
         let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-        let check = |holds: bool, message: String| match holds {
-            true => Ok(()),
-            false => Err(Error::parameters(message)),
-        };
-        check(
-            self.id.len() == 32 && self.id.chars().all(is_digit),
-            format!("`id` must be 32 hexadecimal digits in small letters; got {:?}", self.id),
-        )?;
+        require(self.id.len() == 32 && self.id.chars().all(is_digit), || {
+            format!("`id` must be 32 hexadecimal digits in small letters; got {:?}", self.id)
+        })?;
+        let code: paritas::Result<Spec> = self.code.parse();
+        code.map_err(|error| Error::parameters(format!("`code` {:?}: {error}", self.code)))?;
         let block = self.block.as_u64();
-        check(
-            (1..=1 << 30).contains(&block),
-            format!("`block` must be between 1 byte and 1 GiB; got {block} bytes"),
-        )?;
-        let timeout = self.limits.timeout;
-        check(
-            timeout > 0.0 && timeout <= 86400.0,
-            format!("`limits.timeout` must be between 0 and 86400 seconds; got {timeout}"),
-        )?;
-        let quantile = self.hedge.quantile;
-        check(
-            quantile > 0.0 && quantile < 1.0,
-            format!("`hedge.quantile` must be between 0 and 1; got {quantile}"),
-        )?;
-        let most = self.hedge.most;
-        check(
-            (0.0..=1000.0).contains(&most),
-            format!("`hedge.most` must be between 0 and 1000 percent; got {most}"),
-        )?;
+        require((1..=1 << 30).contains(&block), || {
+            format!("`block` must be between 1 byte and 1 GiB; got {block} bytes")
+        })?;
+        self.limits.check()?;
+        self.hedge.check()?;
         self.nodes.iter().enumerate().try_for_each(|(index, node)| self.check_node(index, node))
     }
 
@@ -391,3 +409,126 @@ code = {code}
 # drained      true: nothing new is written there
 # abilities    what was found out about the node when it was added
 "#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "name = \"v\"\nid = \"00112233445566778899aabbccddeeff\"\ncode = \"4+2\"\n";
+
+    fn parse(text: &str) -> Result<Config> {
+        Config::parse(&format!("{HEAD}{text}"))
+    }
+
+    #[test]
+    fn what_is_not_said_has_its_default() {
+        let config = parse("[[node]]\nname = \"a\"\nuri = \"/a\"\n").unwrap();
+        assert_eq!(config.block.as_u64(), 256 << 10);
+        assert_eq!(config.limits.memory.as_u64(), 256 << 20);
+        assert_eq!((config.limits.requests.get(), config.limits.retries), (4, 3));
+        assert_eq!(config.limits.timeout(), Duration::from_secs(30));
+        assert_eq!((config.limits.rate, config.limits.background_rate), (None, None));
+        assert_eq!(config.write, WriteRules { missing: 0, sync: true });
+        assert_eq!(config.hedge, Hedge { quantile: 0.95, at_least: 20, most: 15.0 });
+        assert_eq!((config.nodes[0].domain(), config.nodes[0].drained), ("a", false));
+    }
+
+    #[test]
+    fn sizes_have_units_or_none() {
+        for (text, bytes) in [
+            ("4096", 4096),
+            ("\"256 KiB\"", 256 << 10),
+            ("\"1MiB\"", 1 << 20),
+            ("\"2 MB\"", 2_000_000),
+        ] {
+            assert_eq!(parse(&format!("block = {text}")).unwrap().block.as_u64(), bytes, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_line_and_the_key_but_show_no_line() {
+        let cases = [
+            ("blok = 1", "line 4, `blok`: unknown field `blok`, expected one of"),
+            ("block = \"many\"", "line 4, `block`"),
+            ("block = 0", "`block` must be between 1 byte and 1 GiB; got 0"),
+            ("[limits]\nrequests = 0", "line 5, `requests`"),
+            ("[limits]\nrate = 0", "`limits.rate` must be at least 1 byte"),
+            ("[limits]\ntimeout = -1", "`limits.timeout`"),
+            ("[limits]\ntimeout = \"x\"", "line 5, `timeout`"),
+            ("[hedge]\nquantile = 1.5", "`hedge.quantile` must be between 0 and 1; got 1.5"),
+            ("[hedge]\nmost = -1", "`hedge.most`"),
+            ("[[node]]\nname = \"a b\"\nuri = \"x\"", "`name` of node 1"),
+            ("[[node]]\nname = \"a\"", "missing field `uri`"),
+            (
+                "[[node]]\nname = \"a\"\nuri = \"x\"\n[[node]]\nname = \"a\"\nuri = \"y\"",
+                "two nodes have the name \"a\"",
+            ),
+            (
+                "[[node]]\nname = \"a\"\nuri = \"s3://me:Sentinel@b\"\npassword = \"Sentinel\"",
+                "line 7, `password`: unknown field",
+            ),
+            ("node = [{ uri = \"s3://me:Sentinel@b\", x = 1 }]", "line 4"),
+            ("uri = Sentinel", "line 4"),
+        ];
+        for (text, part) in cases {
+            let error = parse(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Parameters, "{text}");
+            let shown = format!("{error} {error:?}");
+            assert!(shown.contains(part), "{text}: {shown}");
+            assert!(!shown.contains("Sentinel"), "{text}: {shown}");
+        }
+        let code = HEAD.replace("4+2", "4+x");
+        assert!(Config::parse(&code).unwrap_err().to_string().contains("`code` \"4+x\": "));
+        let id = HEAD.replace("0011", "xyz1");
+        assert!(Config::parse(&id).unwrap_err().to_string().contains("32 hexadecimal digits"));
+    }
+
+    #[test]
+    fn a_new_file_explains_every_key_and_is_not_written_over() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("v.toml");
+        let mut second = NodeEntry::new("b", "s3://bucket/\"quoted\"").with_domain("cloud");
+        second.credentials = Some("CLOUD".to_owned());
+        second.drained = true;
+        second.abilities = Some(Abilities {
+            write: true,
+            list: true,
+            create: false,
+            ranges: true,
+            streams: false,
+        });
+        let nodes = [NodeEntry::new("a", "/a"), second];
+        let made = Config::init(&path, "my \"volume\"", "4+2", &nodes).unwrap();
+        assert_eq!(Config::read(&path).unwrap(), made);
+        assert_eq!((made.name.as_str(), made.code.as_str()), ("my \"volume\"", "4+2"));
+        assert_eq!(made.nodes, nodes);
+        assert_eq!((&made.limits, &made.hedge), (&Limits::default(), &Hedge::default()));
+
+        let again = Config::init(&path, "other", "2+1", &[]).unwrap_err();
+        assert_eq!(again.kind(), ErrorKind::Exists);
+        assert_eq!(Config::read(&path).unwrap(), made);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let other = Config::init(&folder.path().join("w.toml"), "w", "2+1", &[]).unwrap();
+        assert_ne!(other.id, made.id);
+    }
+
+    /// The keys that a new file shows in comments are keys, and have the values that are the
+    /// defaults.
+    #[test]
+    fn comments_of_a_new_file_show_the_defaults() {
+        let text = template("v", "00112233445566778899aabbccddeeff", "4+2", &[]);
+        let bare = Config::parse(&text).unwrap();
+        let is_key = |line: &str| {
+            line.split_once(" = ")
+                .is_some_and(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+        };
+        let shown: Vec<_> = text
+            .lines()
+            .map(|line| line.strip_prefix("# ").filter(|rest| is_key(rest)).unwrap_or(line))
+            .collect();
+        let mut full = Config::parse(&shown.join("\n")).unwrap();
+        assert!(full.limits.rate.take().is_some() && full.limits.background_rate.take().is_some());
+        assert_eq!(full, bare);
+        assert_eq!(shown.iter().filter(|line| is_key(line)).count(), 15);
+    }
+}

@@ -193,6 +193,7 @@ impl<'a> Suite<'a> {
         report.add("a dropped writer leaves nothing", self.dropping()).await;
         report.add("of two writers of a path, one wins whole", self.writing_twice()).await;
         report.add("many writers can be open at a time", self.writing_many()).await;
+        report.add("a sweep keeps what is being written", self.sweeping()).await;
     }
 
     async fn check_listing(&self, report: &mut Report) {
@@ -429,6 +430,14 @@ impl<'a> Suite<'a> {
             self.holds(&path(number), &bytes(1000, number)).await?;
         }
         Ok(())
+    }
+
+    async fn sweeping(&self) -> Result<()> {
+        let (path, content) = (self.path("swept"), bytes(LARGE, 18));
+        let writer = self.begin(&path, &content).await?;
+        self.node.sweep(Duration::from_secs(3600)).await?;
+        self.end(writer, &content).await?;
+        self.holds(&path, &content).await
     }
 
     async fn listing(&self) -> Result<()> {

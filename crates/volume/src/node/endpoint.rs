@@ -5,9 +5,10 @@
 //! aborted, never continued. Where a service shows a file before it is whole (WebDAV, SFTP), it is
 //! written in the folder [`STAGING`] and renamed.
 //!
-//! What a service cannot do: WebDAV and SFTP have no condition under which a file is created only if
-//! there is none, so the node looks first; SFTP's server syncs files when it likes; a bucket keeps
-//! the parts of an upload whose program was killed, unseen, until a rule of the bucket removes them.
+//! What a service cannot do: WebDAV and SFTP have no condition under which a file is created only
+//! if there is none, so the node looks first; SFTP's server syncs files when it likes; a bucket
+//! keeps the parts of an upload whose program was killed, unseen, until a rule of the bucket
+//! removes them.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -40,6 +41,10 @@ const SLOWEST: u64 = 128 << 10;
 /// Bytes of an error's text that are shown.
 const ERROR_BYTES: usize = 400;
 
+/// Time between two attempts that are in each other's way, and before the first repetition of
+/// another request; later ones take longer.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// How long a node is waited for, and how often it is asked again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
@@ -58,6 +63,9 @@ struct Inner {
     service: Service,
     /// Asks again where an attempt fails or takes too long.
     steady: Operator,
+    /// The same for writers, whose attempts take longer; without attempts and limits where a writer
+    /// cannot send anything again.
+    writing: Operator,
     patience: Patience,
 }
 
@@ -71,12 +79,13 @@ impl Endpoint {
     /// Creates a node at a service.
     pub(super) fn new(name: impl Into<String>, service: Service, patience: Patience) -> Self {
         let part = Duration::from_secs(PART as u64 / SLOWEST);
-        let timeout = TimeoutLayer::new()
-            .with_timeout(patience.timeout)
-            .with_io_timeout(patience.timeout + part);
-        let retry = RetryLayer::new().with_max_times(patience.retries).with_jitter();
-        let steady = service.operator.clone().layer(timeout).layer(retry);
-        Self { inner: Arc::new(Inner { name: name.into(), service, steady, patience }) }
+        let steady = layered(&service.operator, patience, patience.timeout);
+        let writing = match service.resends {
+            true => layered(&service.operator, patience, patience.timeout + part),
+            false => service.operator.clone(),
+        };
+        let inner = Inner { name: name.into(), service, steady, writing, patience };
+        Self { inner: Arc::new(inner) }
     }
 
     /// Creates a node in the memory of this process, which is gone with it.
@@ -87,6 +96,14 @@ impl Endpoint {
         let service = Service::at(&super::Location::Memory, &Default::default())?;
         Ok(Self::new(name, service, Patience { timeout: Duration::from_secs(1), retries: 0 }))
     }
+}
+
+/// Repeats what fails for a while, and gives each attempt a limited time: the limit is inside.
+fn layered(operator: &Operator, patience: Patience, transfer: Duration) -> Operator {
+    let timeout = TimeoutLayer::new().with_timeout(patience.timeout).with_io_timeout(transfer);
+    let retry =
+        RetryLayer::new().with_max_times(patience.retries).with_min_delay(PAUSE).with_jitter();
+    operator.clone().layer(timeout).layer(retry)
 }
 
 #[async_trait]
@@ -133,7 +150,7 @@ impl Node for Endpoint {
             return Err(inner.exists(path));
         }
         if !inner.service.staged {
-            let written = inner.steady.write(path, content).await;
+            let written = inner.writing.write(&inner.service.stored(path), content).await;
             return written.map(drop).map_err(|error| inner.error("write", path, error));
         }
         let mut attempt = 0;
@@ -141,7 +158,7 @@ impl Node for Endpoint {
             match self.write_staged(path, content.clone()).await {
                 Err(error) if attempt < inner.patience.retries && error.kind() == ErrorKind::Io => {
                     attempt += 1;
-                    tokio::time::sleep(Duration::from_millis(100) * (1 << attempt.min(6))).await;
+                    tokio::time::sleep(PAUSE * (1 << attempt.min(6))).await;
                 }
                 result => return result,
             }
@@ -155,7 +172,7 @@ impl Node for Endpoint {
 
     async fn delete(&self, path: &str) -> Result<()> {
         self.inner.check(path)?;
-        match self.inner.steady.delete(path).await {
+        match self.inner.steady.delete(&self.inner.service.stored(path)).await {
             Err(error) if error.kind() == opendal::ErrorKind::NotFound => Ok(()),
             result => result.map_err(|error| self.inner.error("delete", path, error)),
         }
@@ -167,9 +184,10 @@ impl Node for Endpoint {
         }
         let prefix = format!("{STAGING}/");
         let files: Vec<_> = self.inner.list_all(&prefix).await?.try_collect().await?;
+        // A file of unknown age may be one that is being written.
         let is_old = |entry: &Entry| {
-            let modified = entry.modified.unwrap_or(SystemTime::UNIX_EPOCH);
-            SystemTime::now().duration_since(modified).unwrap_or_default() >= age
+            let elapsed = entry.modified.map(|then| SystemTime::now().duration_since(then));
+            elapsed.is_some_and(|elapsed| elapsed.unwrap_or_default() >= age)
         };
         let mut removed = 0;
         for file in files.iter().filter(|file| is_old(file)) {
@@ -205,10 +223,10 @@ impl Endpoint {
     async fn open_writer(&self, path: &str) -> Result<EndpointWriter> {
         let service = &self.inner.service;
         let stage = service.staged.then(staging_path).transpose()?;
-        let operator = if service.resends { &self.inner.steady } else { &service.operator };
-        let target = stage.as_deref().unwrap_or(path);
-        let mut opening = operator.writer_with(target);
-        if operator.info().capability().write_multi_max_size.is_some() {
+        let writing = &self.inner.writing;
+        let stored = service.stored(path);
+        let mut opening = writing.writer_with(stage.as_deref().unwrap_or(&stored));
+        if writing.info().capability().write_multi_max_size.is_some() {
             opening = opening.chunk(PART);
         }
         let writer = opening.await.map_err(|error| self.inner.error("write", path, error))?;
@@ -243,12 +261,13 @@ impl Inner {
         Error::new(ErrorKind::Io, message).at_node(&self.name)
     }
 
-    /// Makes an error of OpenDAL's, without what must not be shown. OpenDAL's own error is not kept,
-    /// because it holds the server's answer.
+    /// Makes an error of OpenDAL's, without what must not be shown. OpenDAL's own error is not
+    /// kept, because it holds the server's answer.
     fn error(&self, doing: &str, path: &str, error: opendal::Error) -> Error {
         use opendal::ErrorKind as Reason;
         let kind = match error.kind() {
-            Reason::NotFound => ErrorKind::NotFound,
+            // Where a file is written or listed, it is the bucket or folder that is not there.
+            Reason::NotFound if doing == "read" => ErrorKind::NotFound,
             Reason::AlreadyExists | Reason::ConditionNotMatch => ErrorKind::Exists,
             Reason::PermissionDenied => ErrorKind::Refused,
             Reason::Unsupported => ErrorKind::Unsupported,
@@ -298,12 +317,13 @@ impl Inner {
     }
 
     async fn read_all(&self, path: &str) -> Result<Bytes> {
-        let content = self.steady.read(path).await;
+        let content = self.steady.read(&self.service.stored(path)).await;
         Ok(content.map_err(|error| self.error("read", path, error))?.to_bytes())
     }
 
     async fn read(&self, path: &str, range: &Range<u64>) -> Result<Bytes> {
-        let reading = self.steady.read_with(path).range(range.clone());
+        let stored = self.service.stored(path);
+        let reading = self.steady.read_with(&stored).range(range.clone());
         let content = reading.await.map_err(|error| self.error("read", path, error))?;
         if content.len() as u64 != range.end - range.start {
             return Err(self.too_short(path, range.start + content.len() as u64, range));
@@ -322,7 +342,7 @@ impl Inner {
     }
 
     async fn stat(&self, path: &str) -> Result<Option<Stat>> {
-        match self.steady.stat(path).await {
+        match self.steady.stat(&self.service.stored(path)).await {
             Ok(found) if found.is_dir() => Ok(None),
             Ok(found) => {
                 Ok(Some(Stat { length: found.content_length(), modified: modified(&found) }))
@@ -337,7 +357,8 @@ impl Inner {
     async fn create(&self, path: &str, content: Bytes) -> Result<()> {
         let mut attempt = 0;
         loop {
-            let writing = self.steady.write_with(path, content.clone()).if_not_exists(true);
+            let stored = self.service.stored(path);
+            let writing = self.writing.write_with(&stored, content.clone()).if_not_exists(true);
             match writing.await {
                 Ok(_) => return Ok(()),
                 Err(error)
@@ -345,7 +366,7 @@ impl Inner {
                         && attempt < self.patience.retries =>
                 {
                     attempt += 1;
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    tokio::time::sleep(PAUSE).await;
                 }
                 Err(error) => {
                     return Err(match self.error("create", path, error) {
@@ -370,13 +391,13 @@ impl Inner {
 
     /// Lists what is below a prefix, unfinished files too.
     async fn list_all<'a>(&'a self, prefix: &'a str) -> Result<BoxStream<'a, Result<Entry>>> {
-        let lister = self.steady.lister_with(prefix).recursive(true).await;
+        let lister = self.steady.lister_with(&self.service.stored(prefix)).recursive(true).await;
         let lister = lister.map_err(|error| self.error("list", prefix, error))?;
         let files = lister.try_filter(|entry| {
             future::ready(!entry.metadata().is_dir() && !entry.path().ends_with('/'))
         });
         let entries = files.map_ok(|entry| Entry {
-            path: entry.path().to_owned(),
+            path: self.service.shown(entry.path()),
             length: entry.metadata().is_file().then(|| entry.metadata().content_length()),
             modified: modified(entry.metadata()),
         });
@@ -442,14 +463,29 @@ impl EndpointWriter {
         Ok(())
     }
 
-    /// Gives the file its name.
+    /// Gives the file its name. This is tried again after an error: servers refuse to create a
+    /// folder that another request has created in the same moment. If an answer is lost, the next
+    /// attempt finds nothing to rename; so the first error is the one to tell.
     async fn rename(&mut self) -> Result<()> {
         let inner = &self.endpoint.inner;
-        if let Some(stage) = &self.stage {
-            let renaming = inner.service.operator.rename(stage, &self.path);
-            inner.in_time(0, "rename", &self.path, renaming).await?;
-            self.stage = None;
+        let Some(stage) = &self.stage else {
+            return Ok(());
+        };
+        let target = inner.service.stored(&self.path);
+        let attempt = || {
+            let renaming = inner.service.operator.rename(stage, &target);
+            inner.in_time(0, "rename", &self.path, renaming)
+        };
+        let mut result = attempt().await;
+        for _ in 0..inner.patience.retries {
+            if result.is_ok() {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+            result = attempt().await.or(result);
         }
+        result?;
+        self.stage = None;
         Ok(())
     }
 

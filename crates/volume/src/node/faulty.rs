@@ -25,8 +25,8 @@ pub enum Fault {
     Refuse,
     /// The node never answers.
     Hang,
-    /// The connection ends in mid-transfer: an I/O error. A read or listing is lost; a file that was
-    /// written is there or not; a writer has sent half of a piece.
+    /// The connection ends in mid-transfer: an I/O error. A read or listing is lost; a file that
+    /// was written is there or not; a writer has sent half of a piece.
     Cut,
     /// Half of the data is missing, and nobody says so: of what is read, listed or written.
     Short,
@@ -157,8 +157,8 @@ impl Script {
         self.failed("the connection was lost")
     }
 
-    /// Counts a call; returns what goes wrong at it, unless that is the same for every call: then it
-    /// happens here.
+    /// Counts a call; returns what goes wrong at it, unless that is the same for every call: then
+    /// it happens here.
     async fn meet(&self, call: Call) -> Result<Option<Fault>> {
         let fault = self.state().draw(&self.rules, call);
         match fault {

@@ -1,8 +1,9 @@
 //! A node in a directory of this machine.
 //!
-//! A file is written in the folder [`STAGING`] of the same directory, synced, and renamed; so a kill
-//! leaves files there and nowhere else. Nothing leads out of the directory: names are checked, and
-//! symbolic links below the root are refused, be they folders or files (the root itself may be one).
+//! A file is written in the folder [`STAGING`] of the same directory, synced, and renamed; so a
+//! kill leaves files there and nowhere else. Nothing leads out of the directory: names are checked,
+//! and symbolic links below the root are refused, be they folders or files (the root itself may be
+//! one).
 //!
 //! If the root is missing, every call fails, and none says that a file does not exist: a disk that
 //! is not mounted has not lost its files.

@@ -35,8 +35,8 @@ pub enum Location {
         prefix: String,
         /// URL of the server, if it is not Amazon's.
         endpoint: Option<String>,
-        /// Region, if the environment does not name it.
-        region: Option<String>,
+        /// Region: of the URI, else of `AWS_REGION`, else `us-east-1`.
+        region: String,
     },
     /// A folder of a WebDAV server.
     Webdav {
@@ -111,18 +111,19 @@ impl Location {
                 Ok(Self::Folder(base.join(path.strip_prefix("//").unwrap_or(path))))
             }
             Some("memory") => Ok(Self::Memory),
-            Some(scheme) => Self::remote(scheme, &uri),
+            Some(scheme) => Self::remote(scheme, &uri, variable),
         }
     }
 
-    fn remote(scheme: &str, uri: &str) -> Result<Self> {
+    fn remote(scheme: &str, uri: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
+        let default_region = || variable("AWS_REGION").unwrap_or_else(|| "us-east-1".to_owned());
         let mut parts = Parts::of(uri)?;
         let location = match scheme {
             "s3" => Self::S3 {
                 bucket: parts.host()?,
                 prefix: parts.path()?.trim_start_matches('/').to_owned(),
                 endpoint: parts.endpoint_option()?,
-                region: parts.options.remove("region"),
+                region: parts.options.remove("region").unwrap_or_else(default_region),
             },
             "webdav" | "webdav+https" => parts.webdav("https")?,
             "webdav+http" => parts.webdav("http")?,
@@ -251,6 +252,7 @@ mod tests {
         let variable = |name: &str| match name {
             "HOME" => Some("/home/me".to_owned()),
             "DISK" => Some("d1".to_owned()),
+            "AWS_REGION" => Some("eu-2".to_owned()),
             _ => None,
         };
         Location::parse(uri, Path::new("/volumes"), &variable)
@@ -281,9 +283,14 @@ mod tests {
                 bucket: text("bucket"),
                 prefix: text("a/b"),
                 endpoint: Some(text("http://127.0.0.1:9000")),
-                region: Some(text("eu-1")),
+                region: text("eu-1"),
             }
         );
+        let region = |uri| match parse(uri).unwrap() {
+            Location::S3 { region, .. } => region,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(region("s3://bucket"), "eu-2");
         let webdav =
             |endpoint, root| Location::Webdav { endpoint: text(endpoint), root: text(root) };
         assert_eq!(parse("webdav://h/a%20b").unwrap(), webdav("https://h", "/a b"));

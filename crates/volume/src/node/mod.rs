@@ -84,10 +84,10 @@ pub trait Node: fmt::Debug + Send + Sync {
     /// Writes a small file at once. When this returns, the file is durable.
     ///
     /// # Errors
-    /// If the file exists and `mode` is [`Mode::Create`] ([`crate::ErrorKind::Exists`]; if the answer
-    /// to a request was lost and the request repeated, the existing file may be this one), or if it
-    /// cannot be written. Then it has its old content, or, where the connection was lost, its old or
-    /// new one.
+    /// If the file exists and `mode` is [`Mode::Create`] ([`crate::ErrorKind::Exists`]; if the
+    /// answer to a request was lost and the request repeated, the existing file may be this one),
+    /// or if it cannot be written. Then it has its old content, or, where the connection was lost,
+    /// its old or new one.
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()>;
 
     /// Begins to write a file of any length. It appears when the writer is finished, and replaces a
@@ -175,7 +175,8 @@ pub trait Writer: Send {
     /// Makes the file appear. When this returns, it is durable.
     ///
     /// # Errors
-    /// If the node fails. Then there is no new file, or, where the connection was lost, a whole one.
+    /// If the node fails. Then there is no new file, or, where the connection was lost, a whole
+    /// one.
     async fn finish(self: Box<Self>) -> Result<()>;
 
     /// Gives up. Nothing appears, and what was sent is removed as far as the node answers. A writer

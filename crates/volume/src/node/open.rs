@@ -84,43 +84,54 @@ impl Credentials {
         source: Option<&Source>,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self> {
-        let secret =
-            |prefix: &str, name: &str| variable(&format!("{prefix}_{name}")).map(Secret::new);
+        let value = |prefix: &str, name: &str| {
+            let value = variable(&format!("{prefix}_{name}"));
+            value.filter(|value| !value.is_empty()).ok_or_else(|| unset(prefix, name))
+        };
         match (location, source) {
-            (Location::Sftp { .. }, Some(Source::File(key))) => match key.is_file() {
-                true => Ok(Self { key: Some(key.clone()), ..Self::default() }),
-                false => Err(Error::parameters(format!("there is no key file {}", key.display()))),
-            },
-            (_, Some(Source::File(file))) => Self::read(file),
+            (Location::Sftp { .. }, Some(Source::File(key))) => Self::key(key.clone()),
             (Location::Sftp { .. }, Some(Source::Variables(prefix))) => {
-                let key = variable(&format!("{prefix}_KEY_FILE")).map(PathBuf::from);
-                let key = key.ok_or_else(|| unset(prefix, "KEY_FILE"))?;
-                Ok(Self { key: Some(key), ..Self::default() })
+                Self::key(value(prefix, "KEY_FILE")?.into())
             }
+            (_, Some(Source::File(file))) => Self::read(file)?.complete(location, file),
             (Location::S3 { .. }, source) => {
                 let prefix = match source {
                     Some(Source::Variables(prefix)) => prefix,
                     _ => "AWS",
                 };
-                let found = Self {
-                    user: secret(prefix, "ACCESS_KEY_ID"),
-                    password: secret(prefix, "SECRET_ACCESS_KEY"),
-                    token: secret(prefix, "SESSION_TOKEN"),
+                Ok(Self {
+                    user: Some(Secret::new(value(prefix, "ACCESS_KEY_ID")?)),
+                    password: Some(Secret::new(value(prefix, "SECRET_ACCESS_KEY")?)),
+                    token: value(prefix, "SESSION_TOKEN").ok().map(Secret::new),
                     key: None,
-                };
-                match (&found.user, &found.password) {
-                    (None, _) => Err(unset(prefix, "ACCESS_KEY_ID")),
-                    (_, None) => Err(unset(prefix, "SECRET_ACCESS_KEY")),
-                    _ => Ok(found),
-                }
+                })
             }
-            (_, Some(Source::Variables(prefix))) => {
-                let user = secret(prefix, "USER").ok_or_else(|| unset(prefix, "USER"))?;
-                let password =
-                    secret(prefix, "PASSWORD").ok_or_else(|| unset(prefix, "PASSWORD"))?;
-                Ok(Self { user: Some(user), password: Some(password), ..Self::default() })
-            }
+            (_, Some(Source::Variables(prefix))) => Ok(Self {
+                user: Some(Secret::new(value(prefix, "USER")?)),
+                password: Some(Secret::new(value(prefix, "PASSWORD")?)),
+                ..Self::default()
+            }),
             (_, None) => Ok(Self::default()),
+        }
+    }
+
+    /// Takes the file of an SSH key.
+    fn key(key: PathBuf) -> Result<Self> {
+        match key.is_file() {
+            true => Ok(Self { key: Some(key), ..Self::default() }),
+            false => Err(Error::parameters(format!("there is no key file {}", key.display()))),
+        }
+    }
+
+    /// Checks that a file has what a place needs.
+    fn complete(self, location: &Location, file: &Path) -> Result<Self> {
+        let names = match location {
+            Location::S3 { .. } => "access_key_id and secret_access_key",
+            _ => "user and password",
+        };
+        match self.user.is_some() && self.password.is_some() {
+            true => Ok(self),
+            false => Err(Error::parameters(format!("{} lacks {names}", file.display()))),
         }
     }
 

@@ -1,5 +1,6 @@
 //! OpenDAL's operators for services, and what OpenDAL does not say about them.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,11 +23,17 @@ pub(super) struct Service {
     pub staged: bool,
     /// Whether a part that failed can be sent again by the same writer.
     pub resends: bool,
+    /// Whether some signs in names are escaped ([`Service::stored`]).
+    pub escapes: bool,
     /// Whether the server reads ranges, as far as it was seen: a server may send the whole file.
     pub ranges: Arc<AtomicBool>,
     /// What must not be shown.
     pub secrets: Vec<Secret>,
 }
+
+/// Signs and what stands for them. The sign of all escapes is first, so that it is replaced first
+/// and restored last.
+const ESCAPES: [(char, &str); 3] = [('%', "%25"), ('?', "%3F"), (';', "%3B")];
 
 /// Who one is for a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,74 +60,51 @@ impl Credentials {
 }
 
 impl Service {
-    /// Makes the operator of a place that is not a folder.
+    /// Makes the service of a place that is not a folder.
     pub fn at(location: &Location, credentials: &Credentials) -> Result<Self> {
         opendal::install_default();
-        let all = Abilities { write: true, list: true, create: true, ranges: true, streams: true };
-        let (operator, abilities, staged) = match location {
-            Location::Folder(_) => {
-                return Err(Error::new(ErrorKind::Internal, "a folder is not a service"));
-            }
-            Location::Memory => (
-                Operator::new(services::Memory::default()),
-                Abilities { streams: false, ..all },
-                false,
-            ),
-            #[cfg(feature = "s3")]
-            Location::S3 { bucket, prefix, endpoint, region } => {
-                let builder = bucket_builder(bucket, prefix, endpoint, region, credentials)?;
-                (Operator::new(builder), all, false)
-            }
-            #[cfg(feature = "webdav")]
-            Location::Webdav { endpoint, root } => {
-                let (user, password) = user_and_password(credentials);
-                let builder = services::Webdav::default().endpoint(endpoint).root(root);
-                let abilities = Abilities { create: false, streams: false, ..all };
-                (Operator::new(builder.username(user).password(password)), abilities, true)
-            }
-            #[cfg(feature = "sftp")]
-            Location::Sftp { endpoint, root, known_hosts } => {
-                let mut builder = services::Sftp::default()
-                    .endpoint(endpoint)
-                    .root(root)
-                    .known_hosts_strategy(known_hosts.name());
-                if let Some(key) = &credentials.key {
-                    builder = builder.key(&key.to_string_lossy());
-                }
-                (Operator::new(builder), Abilities { create: false, ..all }, true)
-            }
-            #[cfg(feature = "http")]
-            Location::Http { endpoint, root } => {
-                let (user, password) = user_and_password(credentials);
-                let builder = services::Http::default().endpoint(endpoint).root(root);
-                let abilities =
-                    Abilities { write: false, list: false, create: false, streams: false, ..all };
-                (Operator::new(builder.username(user).password(password)), abilities, false)
-            }
-            #[cfg(not(all(
-                feature = "s3",
-                feature = "webdav",
-                feature = "sftp",
-                feature = "http"
-            )))]
-            _ => {
-                return Err(Error::new(
-                    ErrorKind::Unsupported,
-                    "this program was built without the service of the URI",
-                ));
-            }
-        };
         let secrets = credentials.secrets(location);
-        let operator = operator.map_err(|error| {
-            let message =
-                secrets.iter().fold(error.to_string(), |text, secret| secret.redact(&text));
-            Error::parameters(message)
+        let operator = operator(location, credentials)?.map_err(|error| {
+            let text = error.to_string();
+            Error::parameters(secrets.iter().fold(text, |text, secret| secret.redact(&text)))
         })?;
         let ranges = Arc::new(AtomicBool::new(true));
         let transport = Transport { inner: HttpTransporter::default(), ranges: ranges.clone() };
         let context = OperationContext::new().with_http_transport(HttpTransporter::new(transport));
-        let operator = operator.with_context(context);
-        Ok(Self { operator, abilities, staged, resends: !staged, ranges, secrets })
+        let staged = matches!(location, Location::Webdav { .. } | Location::Sftp { .. });
+        Ok(Self {
+            operator: operator.with_context(context),
+            abilities: abilities(location),
+            staged,
+            resends: !staged,
+            escapes: matches!(location, Location::Webdav { .. }),
+            ranges,
+            secrets,
+        })
+    }
+
+    /// Returns the path under which the service has a file. A WebDAV server is told a file's new
+    /// name by a URL, which some take apart only after its escapes are gone: `?` and `;` would end
+    /// the name.
+    pub fn stored<'a>(&self, path: &'a str) -> Cow<'a, str> {
+        let escape = |path: &str, (sign, escape)| path.replace(sign, escape);
+        match self.escapes && path.contains(ESCAPES.map(|(sign, _)| sign)) {
+            true => {
+                ESCAPES.into_iter().fold(path.to_owned(), |path, pair| escape(&path, pair)).into()
+            }
+            false => path.into(),
+        }
+    }
+
+    /// Returns the path of a file that the service has under a path.
+    pub fn shown(&self, stored: &str) -> String {
+        let restore = |path: String, (sign, escape): (char, &str)| {
+            path.replace(escape, sign.encode_utf8(&mut [0; 4]))
+        };
+        match self.escapes {
+            true => ESCAPES.into_iter().rev().fold(stored.to_owned(), restore),
+            false => stored.to_owned(),
+        }
     }
 
     /// Takes what was found out about the service earlier. What the service cannot do by its nature
@@ -140,43 +124,75 @@ impl Service {
     }
 }
 
-#[cfg(any(feature = "webdav", feature = "http"))]
-fn user_and_password(credentials: &Credentials) -> (&str, &str) {
-    (
-        credentials.user.as_ref().map_or("", Secret::reveal),
-        credentials.password.as_ref().map_or("", Secret::reveal),
-    )
+/// Returns what a service can do by its nature.
+fn abilities(location: &Location) -> Abilities {
+    let all = Abilities { write: true, list: true, create: true, ranges: true, streams: true };
+    match location {
+        Location::Folder(_) | Location::S3 { .. } => all,
+        Location::Memory => Abilities { streams: false, ..all },
+        Location::Webdav { .. } => Abilities { create: false, streams: false, ..all },
+        Location::Sftp { .. } => Abilities { create: false, ..all },
+        Location::Http { .. } => {
+            Abilities { write: false, list: false, create: false, streams: false, ..all }
+        }
+    }
 }
 
-#[cfg(feature = "s3")]
-fn bucket_builder(
-    bucket: &str,
-    prefix: &str,
-    endpoint: &Option<String>,
-    region: &Option<String>,
-    credentials: &Credentials,
-) -> Result<services::S3> {
-    let (Some(user), Some(password)) = (&credentials.user, &credentials.password) else {
-        return Err(Error::parameters(
-            "a bucket needs an access key: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or \
-             name other variables or a file by `credentials`",
-        ));
-    };
-    let mut builder = services::S3::default()
-        .bucket(bucket)
-        .root(prefix)
-        .region(region.as_deref().unwrap_or("us-east-1"))
-        .access_key_id(user.reveal())
-        .secret_access_key(password.reveal())
-        .disable_config_load()
-        .disable_ec2_metadata();
-    if let Some(endpoint) = endpoint {
-        builder = builder.endpoint(endpoint);
+/// Makes the operator of a place that is not a folder.
+#[cfg_attr(
+    not(any(feature = "s3", feature = "webdav", feature = "sftp", feature = "http")),
+    expect(unused_variables, reason = "memory needs no credentials")
+)]
+fn operator(location: &Location, credentials: &Credentials) -> Result<opendal::Result<Operator>> {
+    match location {
+        Location::Folder(_) => Err(Error::new(ErrorKind::Internal, "a folder is not a service")),
+        Location::Memory => Ok(Operator::new(services::Memory::default())),
+        #[cfg(feature = "s3")]
+        Location::S3 { bucket, prefix, endpoint, region } => {
+            let mut builder = services::S3::default()
+                .bucket(bucket)
+                .root(prefix)
+                .region(region)
+                .access_key_id(revealed(&credentials.user))
+                .secret_access_key(revealed(&credentials.password))
+                .session_token(revealed(&credentials.token))
+                .disable_config_load()
+                .disable_ec2_metadata();
+            if let Some(endpoint) = endpoint {
+                builder = builder.endpoint(endpoint);
+            }
+            Ok(Operator::new(builder))
+        }
+        #[cfg(feature = "webdav")]
+        Location::Webdav { endpoint, root } => {
+            let builder = services::Webdav::default().endpoint(endpoint).root(root);
+            let builder = builder.username(revealed(&credentials.user));
+            Ok(Operator::new(builder.password(revealed(&credentials.password))))
+        }
+        #[cfg(feature = "sftp")]
+        Location::Sftp { endpoint, root, known_hosts } => {
+            let builder = services::Sftp::default().endpoint(endpoint).root(root);
+            let key = credentials.key.as_ref().map_or("".into(), |key| key.to_string_lossy());
+            Ok(Operator::new(builder.key(&key).known_hosts_strategy(known_hosts.name())))
+        }
+        #[cfg(feature = "http")]
+        Location::Http { endpoint, root } => {
+            let builder = services::Http::default().endpoint(endpoint).root(root);
+            let builder = builder.username(revealed(&credentials.user));
+            Ok(Operator::new(builder.password(revealed(&credentials.password))))
+        }
+        #[cfg(not(all(feature = "s3", feature = "webdav", feature = "sftp", feature = "http")))]
+        _ => Err(Error::new(
+            ErrorKind::Unsupported,
+            "this program was built without the service of the URI",
+        )),
     }
-    if let Some(token) = &credentials.token {
-        builder = builder.session_token(token.reveal());
-    }
-    Ok(builder)
+}
+
+/// Returns a secret, or nothing, which OpenDAL takes for none.
+#[cfg(any(feature = "s3", feature = "webdav", feature = "http"))]
+fn revealed(secret: &Option<Secret>) -> &str {
+    secret.as_ref().map_or("", Secret::reveal)
 }
 
 /// A transport that notices what OpenDAL does not: a server that sends the whole file where a range

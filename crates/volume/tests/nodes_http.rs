@@ -1,0 +1,208 @@
+//! Servers that behave badly, each a few lines here: nodes notice, and no error shows a secret that
+//! a server repeats.
+
+#![cfg(all(feature = "s3", feature = "webdav", feature = "http"))]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::TryStreamExt;
+use paritas_volume::config::Config;
+use paritas_volume::node::{Mode, Node, open, probe};
+use paritas_volume::{Error, ErrorKind, Result};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const SECRET: &str = "Sentinel-secret";
+
+/// Starts a server that gives every request the same answer, or none. Returns its address.
+async fn server(answer: Option<String>) -> String {
+    server_in_turn(vec![answer]).await
+}
+
+/// Starts a server that gives these answers in turn, and then the last one for ever.
+async fn server_in_turn(answers: Vec<Option<String>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        for count in 0.. {
+            let (stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(serve(stream, answers[count.min(answers.len() - 1)].clone()));
+        }
+    });
+    address
+}
+
+async fn serve(mut stream: TcpStream, answer: Option<String>) {
+    let mut request = Vec::new();
+    let mut part = [0; 4096];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        match stream.read(&mut part).await {
+            Ok(read) if read > 0 => request.extend_from_slice(&part[..read]),
+            _ => return,
+        }
+    }
+    match answer {
+        Some(answer) => drop(stream.write_all(answer.as_bytes()).await),
+        None => tokio::time::sleep(Duration::from_secs(60)).await,
+    }
+}
+
+fn answer(status: &str, length: usize, body: &str) -> Option<String> {
+    Some(format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    ))
+}
+
+fn node(uri: &str) -> Arc<dyn Node> {
+    node_with_retries(uri, 0)
+}
+
+fn node_with_retries(uri: &str, retries: usize) -> Arc<dyn Node> {
+    let config = Config::parse(&format!(
+        "name = \"v\"\nid = \"00112233445566778899aabbccddeeff\"\ncode = \"4+2\"\n\
+         [limits]\ntimeout = 0.3\nretries = {retries}\n\
+         [[node]]\nname = \"n\"\nuri = {uri:?}\ncredentials = \"TEST\""
+    ))
+    .unwrap();
+    let variable = |name: &str| (name != "HOME").then(|| SECRET.to_owned());
+    open(&config.nodes[0], &config, Path::new("/"), &variable).unwrap()
+}
+
+fn uris(address: &str) -> [String; 3] {
+    [
+        format!("s3://bucket/x?endpoint=http://{address}&region=r"),
+        format!("webdav+http://{address}/x"),
+        format!("http://{address}/x"),
+    ]
+}
+
+/// Returns the errors of all that can be asked of a node.
+async fn errors(node: &dyn Node) -> Vec<Error> {
+    let listed: Result<Vec<_>> = node.list("a/").try_collect().await;
+    let results = [
+        node.read("a", None).await.map(drop),
+        node.read("a", Some(0..4)).await.map(drop),
+        node.stat("a").await.map(drop),
+        listed.map(drop),
+        node.write("a", "x".into(), Mode::Replace).await,
+        node.write("a", "x".into(), Mode::Create).await,
+        node.delete("a").await,
+        probe(node).await.map(drop),
+    ];
+    let mut errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+    if let Ok(mut writer) = node.writer("a").await {
+        // More than a bucket takes in one part.
+        errors.extend(writer.write(vec![vec![0; 20 << 20].into()]).await.err());
+        errors.extend(writer.finish().await.err());
+    }
+    errors
+}
+
+#[tokio::test]
+async fn what_a_server_repeats_is_not_shown() {
+    for status in ["500 Error", "403 Forbidden", "401 Unauthorized", "418 Teapot"] {
+        let body = format!("<Error><Message>{SECRET}\n{SECRET}</Message></Error>");
+        let address = server(answer(status, body.len(), &body)).await;
+        for uri in uris(&address) {
+            let errors = errors(&*node(&uri)).await;
+            assert!(errors.len() >= 7, "{uri} {status}: {errors:?}");
+            for error in errors {
+                let shown = format!("{error} {error:?}");
+                assert!(!shown.contains("Sentinel"), "{uri} {status}: {shown}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn errors_of_a_server_that_is_not_there_show_no_secret() {
+    // A port on which nobody listens.
+    let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    for uri in uris(&address.to_string()) {
+        let node = node(&uri);
+        assert!(!format!("{node:?}").contains("Sentinel"), "{node:?}");
+        for error in errors(&*node).await {
+            let shown = format!("{error} {error:?}");
+            assert_eq!(error.node(), Some("n"), "{shown}");
+            assert!(!shown.contains("Sentinel"), "{uri}: {shown}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn permission_and_trouble_are_told_apart() {
+    let cases = [
+        ("401 Unauthorized", ErrorKind::Refused),
+        ("403 Forbidden", ErrorKind::Refused),
+        ("404 Not Found", ErrorKind::NotFound),
+        ("500 Error", ErrorKind::Io),
+        ("507 Insufficient Storage", ErrorKind::Io),
+    ];
+    for (status, kind) in cases {
+        let address = server(answer(status, 0, "")).await;
+        for uri in uris(&address) {
+            let error = node(&uri).read("a", Some(0..4)).await.unwrap_err();
+            assert_eq!((error.kind(), error.node()), (kind, Some("n")), "{uri} {status}: {error}");
+        }
+    }
+    // A bucket that is not there is no absent file when one is written.
+    let address = server(answer("404 Not Found", 0, "")).await;
+    let error = node(&uris(&address)[0]).write("a", "x".into(), Mode::Replace).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+}
+
+#[tokio::test]
+async fn a_server_without_an_answer_is_left() {
+    let address = server(None).await;
+    for uri in uris(&address) {
+        let node = node(&uri);
+        let start = Instant::now();
+        let results = [node.read("a", Some(0..4)).await.map(drop), node.stat("a").await.map(drop)];
+        for result in results {
+            assert_eq!(result.unwrap_err().kind(), ErrorKind::Io, "{uri}");
+        }
+        assert!(start.elapsed() < Duration::from_secs(5), "{uri}: {:?}", start.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_reads_no_ranges_is_read_whole() {
+    let address = server(answer("200 OK", 10, "0123456789")).await;
+    for uri in [format!("http://{address}/x"), format!("webdav+http://{address}/x")] {
+        let node = node(&uri);
+        assert!(node.abilities().ranges);
+        // A range as long as the file would be taken for the file.
+        assert_eq!(node.read("a", Some(2..5)).await.unwrap(), "234", "{uri}");
+        assert!(!node.abilities().ranges);
+        assert_eq!(node.read("a", Some(9..10)).await.unwrap(), "9");
+        assert_eq!(node.read("a", Some(5..15)).await.unwrap_err().kind(), ErrorKind::Io);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_ends_early_is_an_error() {
+    // A connection that ends, and a range that is shorter than what was asked for.
+    for length in [4, 2] {
+        let address = server(answer("206 Partial Content", length, "01")).await;
+        for uri in uris(&address) {
+            let error = node(&uri).read("a", Some(0..4)).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Io, "{uri}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_fails_for_a_while_is_asked_again() {
+    let failure = answer("503 Service Unavailable", 0, "");
+    for uri in 0..3 {
+        for (retries, answered) in [(1, false), (2, true)] {
+            let success = answer("206 Partial Content", 4, "0123");
+            let address = server_in_turn(vec![failure.clone(), failure.clone(), success]).await;
+            let node = node_with_retries(&uris(&address)[uri], retries);
+            let read = node.read("a", Some(0..4)).await;
+            assert_eq!(read.is_ok(), answered, "{read:?}");
+        }
+    }
+}
