@@ -56,7 +56,10 @@ fn encoded(spec: &str, object: &[u8]) -> Vec<Vec<u8>> {
     let code = Code::new(&spec.parse().expect("a legal spec")).expect("a legal code");
     // Some records have keys of version 3, the others do not.
     let mode = (object == OBJECTS[1]).then_some(0o640);
-    let job = EncodeJob::new(code, "a", vec![DIRECTORY.clone()])
+    // Not beside the input, which encoding would refuse to replace.
+    let folder = DIRECTORY.join("seeds");
+    fs::create_dir_all(&folder).expect("a temporary directory");
+    let job = EncodeJob::new(code, "a", vec![folder])
         .packet(8)
         .block_bytes(128)
         .object(ObjectId::new([7; 16]))

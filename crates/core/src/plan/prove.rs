@@ -70,8 +70,13 @@ impl<'a> Proof<'a> {
         plan.cells().for_each(|cell| self.evaluate(cell));
         let inputs: Vec<&[u8]> = plan.inputs().iter().map(|cell| &self.known[cell][..]).collect();
         let made = interpret(plan.schedule(), &inputs)?;
+        // Without inputs, the interpreter does not know how many zeros a cell of zeros has.
+        let is_right = |cell: &CellId, made: &[u8]| match inputs.is_empty() {
+            true => self.known[cell].iter().all(|&byte| byte == 0),
+            false => self.known[cell] == made,
+        };
         let mut outputs = plan.outputs().iter().zip(made);
-        Ok(outputs.find(|(cell, made)| self.known[cell] != *made).map(|(&cell, _)| cell))
+        Ok(outputs.find(|(cell, made)| !is_right(cell, made)).map(|(&cell, _)| cell))
     }
 
     /// Computes the value that stands for `cell`.
@@ -275,8 +280,10 @@ impl<'a> Registers<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::define::cells::Role;
+    use crate::define::builder::CodeBuilder;
+    use crate::define::cells::{CellSet, Role};
     use crate::define::field::Field;
+    use crate::define::spec::Spec;
     use crate::plan::arrange::arranged;
     use crate::plan::machine::Machine;
     use crate::plan::schedule::{Op, Slot};
@@ -314,6 +321,22 @@ mod tests {
     }
 
     /// Leaves out instructions; the proof notices it.
+    #[test]
+    fn a_cell_of_zeros_is_right_without_inputs() {
+        let mut builder = CodeBuilder::new(1);
+        builder.lane_rows(1);
+        let data = builder.data(Some(0));
+        let zeros = builder.derived(Role::Parity, Some(0), &[]);
+        let same = builder.derived(Role::Parity, Some(0), &[data]);
+        let code = builder.finish(Spec::new("any"), 0).unwrap();
+        let cells = |cells: &[CellId]| CellSet::from_cells(3, cells.iter().copied());
+        let plan = code.schedule(&cells(&[data]), &cells(&[zeros])).unwrap();
+        assert!(plan.inputs().is_empty());
+        Proof::new(&code).proved(plan.clone()).unwrap();
+        let wrong = Plan::new(plan.schedule().clone(), Vec::new(), vec![same]).unwrap();
+        assert_eq!(Proof::new(&code).wrong_cell(&wrong).unwrap(), Some(same));
+    }
+
     #[test]
     fn wrong_instructions_are_noticed() {
         let rows = Rows {
