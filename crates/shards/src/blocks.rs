@@ -13,7 +13,7 @@
 //! let mut segment = Segment::new(&layout)?;
 //! let bytes = segment.fill(0, &mut &b"hello, world"[..])?;
 //! segment.make(0..6)?;
-//! (0..6).for_each(|part| segment.seal(part));
+//! (0..6).for_each(|part| _ = segment.seal(part));
 //!
 //! // A reader has any four of the blocks.
 //! let mut again = Segment::new(&layout)?;
@@ -27,7 +27,8 @@
 //! ```
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read};
+use std::io::{self, IoSlice, Read};
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -263,9 +264,28 @@ impl Layout {
         self.geometry.extent(length).range(segment)
     }
 
+    /// Returns the code's geometry, for the rest of this crate.
+    pub(crate) fn geometry(&self) -> &Arc<Geometry> {
+        &self.geometry
+    }
+
+    /// Returns the number of threads to use for an object of `length` bytes, if its length is known
+    /// and at most `wanted` are wanted (`None`: as many as the machine runs at once). It is limited
+    /// so that all segments together take at most 128 MiB of memory.
+    pub fn threads(&self, wanted: Option<NonZeroUsize>, length: Option<u64>) -> usize {
+        let threads = self.geometry.threads(wanted);
+        length.map_or(threads, |length| threads.min(self.segments(length).max(1) as usize))
+    }
+
     /// Returns the bytes of memory that a [`Segment`] takes.
     pub fn segment_memory(&self) -> usize {
         self.geometry.buffer_count() * (self.geometry.widest_payload() + CHECKSUM)
+    }
+
+    /// Returns the place in a part's file of its block of a segment, whatever the object's length.
+    /// Returns `None` if no file can be that long.
+    pub(crate) fn block_start(&self, part: usize, segment: u64) -> Option<u64> {
+        self.fronts[part].checked_add(self.geometry.block_start(part, segment)?)
     }
 
     /// Returns the place in a part's file of its blocks of some adjacent segments, of an object of
@@ -495,10 +515,11 @@ impl Segment {
         self.inner.data(bytes)
     }
 
-    /// Writes the checksums of a part's block behind its lanes, which must be good.
-    pub fn seal(&mut self, part: usize) {
+    /// Writes the checksums of a part's block behind its lanes, which must be good. Returns the
+    /// block, lane by lane.
+    pub fn seal(&mut self, part: usize) -> Vec<IoSlice<'_>> {
         let id = BlockId { object: self.layout.object(), part, segment: self.number };
-        self.inner.seal(id);
+        self.inner.seal(id)
     }
 
     /// Returns a sealed block, lane by lane, each with its checksum. One after the other they are
@@ -515,9 +536,9 @@ impl Segment {
 
 /// Encodes all bytes of `source` on `threads` threads, and returns their number and digest.
 ///
-/// Each thread takes the next segment from `next`, fills it, makes the parts in `parts`, seals them
-/// and hands the segment to `done`, with the number of the object's bytes in it. Segments are filled
-/// in order; those that several threads make at once may be done in another order.
+/// Each thread takes the memory of a segment from `next`, fills it, makes the parts in `parts`, and
+/// hands it to `done`, with the number of the object's bytes in it. Segments are filled in order;
+/// those that several threads make at once may be done in another order.
 ///
 /// # Errors
 /// If the source cannot be read ([`ErrorKind::Io`]), or if `next` or `done` fails. Then all threads
@@ -541,7 +562,6 @@ pub fn encode_segments(
                 Ok(())
             })?;
             segment.make(parts.clone())?;
-            parts.clone().for_each(|part| segment.seal(part));
             done(segment, bytes)?;
         }
         Ok(())

@@ -5,22 +5,20 @@ use std::fs;
 use std::io::{IoSlice, Read};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use paritas::{Code, CodecOptions};
 
 use crate::Progress;
-use crate::attributes::{Access, Attributes, STORED_MODE};
-use crate::crew::Crew;
+use crate::attributes::{Access, Attributes};
+use crate::blocks::{Layout, Segment, Shape, encode_segments};
 use crate::error::{Error, ErrorKind, Result};
 use crate::folders::encoded_placement;
-use crate::format::{Digest, Identity, ObjectId, Total, check_name};
-use crate::geometry::{DEFAULT_BLOCK_BYTES, Geometry};
+use crate::format::{Digest, ObjectId, Total};
+use crate::geometry::DEFAULT_BLOCK_BYTES;
 use crate::place::{NewFile, Pending, Replace, commit_over, existing};
-use crate::segment::{BlockId, Segment};
 use crate::setters::setters;
 use crate::shown::{counted, shown};
-use crate::system::name_bytes;
 
 /// The settings of an encoding: those of [`EncodeJob::new`], changed by setters of the same names.
 ///
@@ -145,8 +143,7 @@ pub fn encode(
 #[derive(Debug)]
 pub struct Preparation<'a> {
     job: &'a EncodeJob,
-    geometry: Arc<Geometry>,
-    identity: Identity,
+    layout: Layout,
     /// The shards' files.
     paths: Vec<PathBuf>,
 }
@@ -172,8 +169,8 @@ impl EncodeJob {
     /// not be replaced ([`ErrorKind::Exists`]), or if a directory cannot be read
     /// ([`ErrorKind::Io`]).
     pub fn prepare(&self) -> Result<Preparation<'_>> {
-        let (geometry, identity) = shape(self)?;
-        let paths = shard_paths(self, &geometry, &identity)?;
+        let layout = layout(self)?;
+        let paths = shard_paths(self, &layout)?;
         let old = existing(&self.directories, &self.name)?;
         if let (Some(first), false) = (old.first(), self.force) {
             return Err(Error::exists(format!(
@@ -183,7 +180,7 @@ impl EncodeJob {
             )));
         }
         refuse_taken(&paths, &old, &self.name)?;
-        Ok(Preparation { job: self, geometry, identity, paths })
+        Ok(Preparation { job: self, layout, paths })
     }
 }
 
@@ -191,16 +188,11 @@ impl Preparation<'_> {
     /// Returns the space that the object will take. Returns `None` if its length is unknown, or if
     /// files cannot be that long.
     pub fn expectation(&self) -> Option<Expectation> {
-        let (geometry, length) = (&self.geometry, self.job.length_hint?);
-        let extent = geometry.extent(length);
-        let total = Total { length, digest: Digest::new([0; 32]) };
-        let file = |part: usize| {
-            let record = |total| self.identity.record(geometry.part(part), total).to_bytes().ok();
-            let headers = record(None)?.len() + record(Some(total))?.len();
-            Some(headers as u64 + geometry.blocks(&extent, part)?)
-        };
+        let (layout, length) = (&self.layout, self.job.length_hint?);
         let parts = 0..self.paths.len();
-        let stored = parts.clone().map(file).sum::<Option<u64>>()?;
+        let stored =
+            parts.clone().map(|part| layout.file_bytes(part, length)).sum::<Option<u64>>()?;
+        let geometry = layout.geometry();
         let cells =
             geometry.cells(parts.flat_map(|part| geometry.part_buffers(part))).len() as u128;
         let coded = u128::from(length) * cells / geometry.code().data_cells().len() as u128;
@@ -214,24 +206,24 @@ impl Preparation<'_> {
     /// that name in the meantime ([`ErrorKind::Exists`]), or if there is no memory for a segment
     /// ([`ErrorKind::Memory`]).
     pub fn run(self, source: impl Read + Send, progress: Progress<'_>) -> Result<EncodeReport> {
-        let Self { job, geometry, identity, paths } = self;
+        let Self { job, layout, paths } = self;
         let access = Access::of_shards(&job.attributes);
         let new =
             |target: &PathBuf| NewFile { target: target.clone(), replace: Replace::Never, access };
         let targets: Vec<NewFile> = paths.iter().map(new).collect();
         let files = Pending::create_all(targets, 0)?;
-        let encoding = Encoding { geometry: &geometry, identity: &identity, files: &files };
+        let encoding = Encoding { layout: &layout, files: &files };
         let (total, stored) = encoding.run(job, source, progress)?;
         commit_over(&job.directories, || find_old(job), files, job.sync)?;
-        let placement = encoded_placement(&geometry, total.length, &paths);
+        let placement = encoded_placement(layout.geometry(), total.length, &paths);
         let mut warnings: Vec<String> =
-            placement.warning(&geometry, 1, job.directories.len()).into_iter().collect();
+            placement.warning(layout.geometry(), 1, job.directories.len()).into_iter().collect();
         if let Some(hint) = job.length_hint.filter(|&hint| hint != total.length) {
             warnings.push(format!("the source should have {hint} bytes; got {}", total.length));
         }
         let Total { length, digest } = total;
         Ok(EncodeReport {
-            object: identity.object,
+            object: layout.object(),
             length,
             digest,
             shards: paths,
@@ -241,9 +233,15 @@ impl Preparation<'_> {
     }
 }
 
-fn shape(job: &EncodeJob) -> Result<(Arc<Geometry>, Identity)> {
-    check_name(name_bytes(&job.name))
-        .map_err(|how| Error::parameters(format!("{}: {how}", shown(&job.name))))?;
+fn layout(job: &EncodeJob) -> Result<Layout> {
+    let shape = Shape {
+        packet: job.packet,
+        block_bytes: job.block_bytes,
+        object: job.object,
+        length: job.length_hint,
+        attributes: job.attributes,
+        options: job.options.clone(),
+    };
     if job.directories.is_empty() {
         return Err(Error::parameters(
             "at least one directory must be given to write shards to; got none",
@@ -255,19 +253,7 @@ fn shape(job: &EncodeJob) -> Result<(Arc<Geometry>, Identity)> {
             return Err(Error::new(ErrorKind::Io, message));
         }
     }
-    let (packet, stripes) =
-        Geometry::choose(&job.code, job.packet, job.block_bytes, job.length_hint);
-    let (length, options) = (job.length_hint, job.options.clone());
-    let geometry = Geometry::new(job.code.clone(), packet, stripes, length, options)?;
-    geometry.expect_decodable()?;
-    let object = job.object.map_or_else(ObjectId::random, Ok)?;
-    let mut identity = Identity::new(&job.code, &job.name, object);
-    identity.packet = packet as u32;
-    identity.stripes = stripes as u32;
-    identity.length_hint = job.length_hint;
-    identity.mode = job.attributes.mode.map(|mode| mode & STORED_MODE);
-    identity.modified = job.attributes.modified;
-    Ok((Arc::new(geometry), identity))
+    Layout::new(job.code.clone(), &job.name, shape)
 }
 
 /// Refuses names that belong to files that encoding did not make: those are never replaced.
@@ -298,47 +284,19 @@ fn find_old(job: &EncodeJob) -> Result<Vec<PathBuf>> {
 }
 
 /// Returns the paths of the parts of stage 1. Names of later stages must be possible, too.
-fn shard_paths(job: &EncodeJob, geometry: &Geometry, identity: &Identity) -> Result<Vec<PathBuf>> {
-    let name = |part| Ok(identity.part_name(geometry, part)?.finished());
-    let names = (0..geometry.part_count()).map(name).collect::<Result<Vec<_>>>()?;
+fn shard_paths(job: &EncodeJob, layout: &Layout) -> Result<Vec<PathBuf>> {
+    let names = (0..layout.part_count()).map(|part| layout.file_name(part));
+    let names = names.collect::<Result<Vec<_>>>()?;
     let places = names.iter().zip(job.directories.iter().cycle());
     let paths = places.map(|(name, directory)| directory.join(name));
-    Ok(paths.take(geometry.parts_until(1)).collect())
+    Ok(paths.take(layout.parts_in(1).len()).collect())
 }
 
 /// The data that all threads of an encoding share.
 struct Encoding<'a> {
-    geometry: &'a Arc<Geometry>,
-    identity: &'a Identity,
+    layout: &'a Layout,
     /// The files of stage 1, by part.
     files: &'a [Pending],
-}
-
-/// A source, and the position that has been read.
-struct Reading<R> {
-    source: R,
-    segments: u64,
-    bytes: u64,
-    ended: bool,
-}
-
-impl<R: Read> Reading<R> {
-    /// Fills a segment, and returns its number and the number of bytes. Returns `None` if the
-    /// source has ended.
-    fn next(&mut self, segment: &mut Segment) -> Result<Option<(u64, usize)>> {
-        if self.ended {
-            return Ok(None);
-        }
-        let bytes = segment.fill(&mut self.source).map_err(|error| {
-            let doing = format!("reading the source after {} bytes", self.bytes);
-            Error::stream(doing, error).at_byte(self.bytes)
-        })?;
-        let number = self.segments;
-        self.ended = bytes == 0;
-        self.segments += 1;
-        self.bytes += bytes as u64;
-        Ok((bytes > 0).then_some((number, bytes)))
-    }
 }
 
 impl Encoding<'_> {
@@ -350,74 +308,51 @@ impl Encoding<'_> {
         source: impl Read + Send,
         progress: Progress<'_>,
     ) -> Result<(Total, u64)> {
-        let fronts = self.write_fronts()?;
-        let reading = Mutex::new(Reading { source, segments: 0, bytes: 0, ended: false });
-        let mut threads = self.geometry.threads(job.threads);
-        if let Some(hint) = job.length_hint {
-            threads = threads.min(self.geometry.extent(hint).count().max(1) as usize);
-        }
-        let hasher = Crew::run(threads, blake3::Hasher::new(), |crew| {
-            self.work(crew, &reading, &fronts, progress)
-        })?;
-        let reading = reading.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let digest = Digest::new(hasher.finalize().into());
-        let total = Total { length: reading.bytes, digest };
-        Ok((total, self.write_footers(&fronts, total)?))
+        self.write_fronts()?;
+        let threads = self.layout.threads(job.threads, job.length_hint);
+        let free: Mutex<Vec<Segment>> = Mutex::default();
+        let free = || free.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = || free().pop().map_or_else(|| Segment::new(self.layout), Ok);
+        let done = |mut segment: Segment, bytes: usize| {
+            self.write_blocks(&mut segment)?;
+            free().push(segment);
+            progress(bytes as u64);
+            Ok(())
+        };
+        let parts = 0..self.files.len();
+        let (length, digest) = encode_segments(source, parts, threads, next, done)?;
+        let total = Total { length, digest };
+        Ok((total, self.write_footers(total)?))
     }
 
-    fn work<R: Read>(
-        &self,
-        crew: &Crew<blake3::Hasher>,
-        reading: &Mutex<Reading<R>>,
-        fronts: &[u64],
-        progress: Progress<'_>,
-    ) -> Result<()> {
-        let mut segment = Segment::new(self.geometry)?;
-        let wanted = self.geometry.buffers_in(0..self.files.len());
-        while !crew.is_stopped() {
-            let next = reading.lock().unwrap_or_else(PoisonError::into_inner).next(&mut segment)?;
-            let Some((number, bytes)) = next else { break };
-            crew.in_turn(number, |hasher| {
-                segment.data(bytes).into_iter().for_each(|lane| _ = hasher.update(lane));
-                Ok(())
-            })?;
-            segment.compute(|buffer| wanted[buffer])?;
-            for (part, file) in self.files.iter().enumerate() {
-                let id = BlockId { object: self.identity.object, part, segment: number };
-                let start = self.geometry.block_start(part, number).ok_or_else(too_long)?;
-                file.write_at(&mut segment.seal(id), fronts[part] + start)?;
-            }
-            progress(bytes as u64);
+    /// Writes the front headers.
+    fn write_fronts(&self) -> Result<()> {
+        let mut files = self.files.iter().enumerate();
+        files.try_for_each(|(part, file)| {
+            file.write_at(&mut [IoSlice::new(&self.layout.front(part)?)], 0)
+        })
+    }
+
+    /// Writes the blocks of one segment.
+    fn write_blocks(&self, segment: &mut Segment) -> Result<()> {
+        for (part, file) in self.files.iter().enumerate() {
+            let start = self.layout.block_start(part, segment.number()).ok_or_else(too_long)?;
+            file.write_at(&mut segment.seal(part), start)?;
         }
         Ok(())
     }
 
-    /// Writes the front headers, and returns their lengths.
-    fn write_fronts(&self) -> Result<Vec<u64>> {
-        let write = |(part, file): (usize, &Pending)| {
-            let front = self.record(part, None)?;
-            file.write_at(&mut [IoSlice::new(&front)], 0)?;
-            Ok(front.len() as u64)
-        };
-        self.files.iter().enumerate().map(write).collect()
-    }
-
     /// Writes the footers, and returns the number of bytes of all files.
-    fn write_footers(&self, fronts: &[u64], total: Total) -> Result<u64> {
-        let extent = self.geometry.extent(total.length);
+    fn write_footers(&self, total: Total) -> Result<u64> {
+        let Total { length, digest } = total;
         let mut stored = 0;
         for (part, file) in self.files.iter().enumerate() {
-            let footer = self.record(part, Some(total))?;
-            let blocks = self.geometry.blocks(&extent, part).ok_or_else(too_long)?;
-            let start = fronts[part] + blocks;
-            file.write_at(&mut [IoSlice::new(&footer)], start)?;
-            stored += start + footer.len() as u64;
+            let footer = self.layout.footer(part, length, digest)?;
+            let end = self.layout.file_bytes(part, length).ok_or_else(too_long)?;
+            file.write_at(&mut [IoSlice::new(&footer)], end - footer.len() as u64)?;
+            stored += end;
         }
         Ok(stored)
-    }
-
-    fn record(&self, part: usize, total: Option<Total>) -> Result<Vec<u8>> {
-        self.identity.record(self.geometry.part(part), total).to_bytes()
     }
 }
 

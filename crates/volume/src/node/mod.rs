@@ -8,7 +8,7 @@
 //!
 //! [`open`] makes a node from its entry in the volume file. There are two kinds: a [`Folder`], and
 //! an [`Endpoint`] of a service. Whatever else a node does is a decorator over any node: limits
-//! ([`Limited`]), counters ([`Counted`]), slowness ([`Delayed`]), faults ([`Faulty`]).
+//! ([`Limited`], [`Timed`]), counters ([`Counted`]), slowness ([`Delayed`]), faults ([`Faulty`]).
 //! [`conformance`] checks what the trait promises, [`probe`] finds out what an endpoint can do.
 
 pub mod conformance;
@@ -25,6 +25,7 @@ mod open;
 mod probe;
 mod redact;
 mod service;
+mod timed;
 
 use std::fmt;
 use std::ops::Range;
@@ -47,6 +48,7 @@ pub use metered::{Call, Meter, Metered};
 pub use open::open;
 pub use probe::{Probe, probe};
 pub use redact::Secret;
+pub use timed::Timed;
 
 /// Name of the folder at a node's root in which files are until they are whole. No path begins with
 /// it, and no listing shows it.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::endpoint::Patience;
 use super::service::{Credentials, Service};
-use super::{Endpoint, Folder, Limited, Location, Node, Secret};
+use super::{Endpoint, Folder, Limited, Location, Node, Secret, Timed};
 use crate::config::{Config, NodeEntry};
 use crate::{Error, ErrorKind, Result};
 
@@ -38,7 +38,8 @@ fn open_unlimited(
 ) -> Result<Arc<dyn Node>> {
     let location = Location::parse(&entry.uri, base, variable)?;
     if let Location::Folder(root) = location {
-        return Ok(Arc::new(Folder::new(&entry.name, root, config.write.sync)));
+        let folder = Arc::new(Folder::new(&entry.name, root, config.write.sync));
+        return Ok(Arc::new(Timed::new(folder, config.limits.timeout())));
     }
     let source = entry.credentials.as_deref().map(|named| Source::of(named, base));
     let credentials = Credentials::find(&location, source.as_ref(), variable)?;

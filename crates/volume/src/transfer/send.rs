@@ -115,7 +115,9 @@ struct Coder {
 impl Coder {
     fn run(self, source: impl Read + Send, threads: usize, pool: &Pool) -> Result<(u64, Digest)> {
         let parts = 0..self.lines.len();
-        let done = |segment: Segment, bytes: usize| {
+        let done = |mut segment: Segment, bytes: usize| {
+            let wanted = self.lines.iter().enumerate().filter(|(_, line)| line.is_some());
+            wanted.for_each(|(part, _)| _ = segment.seal(part));
             let sealed = Arc::new(Sealed { segment: Some(segment), home: pool.home.clone() });
             for line in self.lines.iter().flatten() {
                 // An upload that has failed takes nothing more.

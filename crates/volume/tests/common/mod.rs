@@ -1,4 +1,6 @@
-//! Volumes over folders in a temporary place.
+//! Volumes over folders in a temporary place. Every test uses some of this.
+
+#![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,11 +31,20 @@ impl Disks {
 
     /// Opens the volume over all disks, without asking any.
     pub fn open(&self, code: &str) -> Volume {
+        self.open_with(code, &|_, node| node)
+    }
+
+    /// Opens the volume over what `wrap` makes of the disks.
+    pub fn open_with(
+        &self,
+        code: &str,
+        wrap: &dyn Fn(usize, Arc<dyn Node>) -> Arc<dyn Node>,
+    ) -> Volume {
         let code = paritas::Code::new(&code.parse().unwrap()).unwrap();
         let node = |disk: usize| {
             let name = format!("disk{disk}");
             let folder: Arc<dyn Node> = Arc::new(Folder::new(&name, self.path(disk), false));
-            (Member { domain: name.clone(), name, is_drained: false }, folder)
+            (Member { domain: name.clone(), name, is_drained: false }, wrap(disk, folder))
         };
         let mut setup = Setup::new("0".repeat(32), code, (0..self.count).map(node).collect());
         setup.block_bytes = 64 << 10;
@@ -47,11 +58,32 @@ impl Disks {
         volume
     }
 
+    /// Makes disks disappear until they are shown again.
+    pub fn hide(&self, disks: &[usize]) -> Hidden {
+        let mut hidden = Vec::new();
+        for &disk in disks {
+            let away = self.root.path().join(format!("{disk}.hidden"));
+            if std::fs::rename(self.path(disk), &away).is_ok() {
+                hidden.push((away, self.path(disk)));
+            }
+        }
+        Hidden(hidden)
+    }
+
     /// Returns all files below a folder of every disk.
     pub fn files(&self, folder: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();
         (0..self.count).for_each(|disk| walk(&self.path(disk).join(folder), &mut found));
         found
+    }
+}
+
+/// Disks that have disappeared.
+pub struct Hidden(Vec<(PathBuf, PathBuf)>);
+
+impl Hidden {
+    pub fn show(self) {
+        self.0.iter().for_each(|(away, back)| std::fs::rename(away, back).unwrap());
     }
 }
 
