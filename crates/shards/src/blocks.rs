@@ -1,10 +1,10 @@
 //! Shards that are not files: the format and its arithmetic, for stores that keep shards elsewhere
 //! than in folders.
 //!
-//! A [`Layout`] says of one object how long its blocks are, where they stand in its shards, and what
-//! the headers around them are. A [`Segment`] is the memory of the blocks that are encoded together.
-//! Where the bytes come from and go to is the caller's. What is stored is byte for byte what
-//! [`crate::encode`] writes to files.
+//! A [`Layout`] says of one object how long its blocks are, where they stand in its shards, and
+//! what the headers around them are. A [`Segment`] is the memory of the blocks that are encoded
+//! together. Where the bytes come from and go to is the caller's. What is stored is byte for byte
+//! what [`crate::encode`] writes to files.
 //!
 //! ```
 //! use paritas_shards::blocks::{Layout, Segment, Shape};
@@ -85,8 +85,8 @@ impl Default for Shape {
 /// The shape of one object in shards: its code, the lengths of its blocks, and its headers.
 ///
 /// A *part* is what a shard file holds: one shard, or, in codes of several stages, what one stage
-/// adds to it. Parts are numbered by stage and then by shard. A *lane* is what has a checksum of its
-/// own within a block. Lanes of all parts are numbered through ([`Layout::lanes`]).
+/// adds to it. Parts are numbered by stage and then by shard. A *lane* is what has a checksum of
+/// its own within a block. Lanes of all parts are numbered through ([`Layout::lanes`]).
 #[derive(Debug, Clone)]
 pub struct Layout {
     geometry: Arc<Geometry>,

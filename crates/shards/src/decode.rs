@@ -297,8 +297,8 @@ impl Output {
     /// Opens a file, which gets as much of `mode` and `modified` as its settings say.
     ///
     /// # Errors
-    /// If the file exists and must not be replaced ([`crate::ErrorKind::Exists`]), or if it cannot be
-    /// written ([`crate::ErrorKind::Io`]).
+    /// If the file exists and must not be replaced ([`crate::ErrorKind::Exists`]), or if it cannot
+    /// be written ([`crate::ErrorKind::Io`]).
     pub fn create(
         file: FileTarget,
         mode: Option<u32>,

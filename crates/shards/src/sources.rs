@@ -215,8 +215,8 @@ impl<'a> Sources<'a> {
         inputs.map(|input| input.read_bytes() - input.read_slices() * CHECKSUM as u64).sum()
     }
 
-    /// Returns the number of threads to use: at most `most` (see [`Geometry::threads`]), and at most
-    /// one per segment.
+    /// Returns the number of threads to use: at most `most` (see [`Geometry::threads`]), and at
+    /// most one per segment.
     pub fn threads(&self, most: Option<NonZeroUsize>) -> usize {
         self.geometry.threads(most).min(usize::try_from(self.extent.count()).unwrap_or(1)).max(1)
     }

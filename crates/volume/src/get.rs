@@ -173,8 +173,8 @@ impl Volume {
         Ok(Object { content: Content::Shards { receiver, nodes }, ..object })
     }
 
-    /// Writes an object's bytes in `range` to `sink`, all of them if `range` is `None`. Of the whole
-    /// object the digest is checked in the end. Returns what was read.
+    /// Writes an object's bytes in `range` to `sink`, all of them if `range` is `None`. Of the
+    /// whole object the digest is checked in the end. Returns what was read.
     ///
     /// # Errors
     /// As [`Volume::find`]; if too many shards are lost ([`ErrorKind::TooFewShards`]), if the bytes

@@ -135,7 +135,7 @@ impl Volume {
         shape.block_bytes = self.setup.block_bytes;
         shape.object = Some(object);
         shape.length = options.length;
-        shape.attributes = options.attributes.clone();
+        shape.attributes = options.attributes;
         shape.options = self.setup.options.clone();
         Ok(Layout::new(self.setup.code.clone(), name.base(), shape)?)
     }

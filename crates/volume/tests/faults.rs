@@ -1,8 +1,8 @@
 //! Objects on nodes that fail in every way, and processes that stop at any moment.
 //!
-//! In each run up to as many nodes are faulty as may be lost. Their faults come from the run's seed.
-//! Whatever happens, what a put has acknowledged comes back, nothing partial is ever seen, and
-//! repair brings everything into order once the faults are over.
+//! In each run up to as many nodes are faulty as may be lost. Their faults come from the run's
+//! seed. Whatever happens, what a put has acknowledged comes back, nothing partial is ever seen,
+//! and repair brings everything into order once the faults are over.
 
 mod common;
 

@@ -51,7 +51,8 @@ async fn a_range_reads_one_block() {
         .await
         .unwrap();
     assert!(part == bytes[range.start as usize..range.end as usize]);
-    // One block: as many whole stripes of three rows of 64 bytes as fit into 64 KiB, by powers of two.
+    // One block: as many whole stripes of three rows of 64 bytes as fit into 64 KiB, by powers of
+    // two.
     assert_eq!(object.read_bytes(), 256 * 3 * 64 + 8);
 }
 
@@ -169,7 +170,7 @@ async fn delayed_parity_is_added_later() {
         "{verdict:?}"
     );
     let promoted = volume.promote(&name("object")).await.unwrap();
-    assert_eq!(promoted.is_owed, false);
+    assert!(!promoted.is_owed);
     // (m2 - m)(k + m) packets of a group instead of k m2.
     let group = promoted.read_bytes as f64 / bytes.len() as f64 * 8.0;
     println!("read {group} of 8 shards");

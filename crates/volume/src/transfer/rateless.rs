@@ -2,8 +2,8 @@
 //!
 //! Any blocks serve, a few more than k of them. So each node is asked for its own blocks one after
 //! the other, at its own speed, and nobody waits for a slow one (Xia and Chien, RobuSTore). Which
-//! blocks suffice shows as they come; then the requests under way are cancelled. Only a few requests
-//! are under way to a node at a time, because these are what is read in vain.
+//! blocks suffice shows as they come; then the requests under way are cancelled. Only a few
+//! requests are under way to a node at a time, because these are what is read in vain.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

@@ -57,8 +57,8 @@ impl Rebuild {
     /// Makes all targets.
     ///
     /// # Errors
-    /// If the parts that can be read do not determine them ([`crate::ErrorKind::TooFewShards`]). Then
-    /// nothing appears.
+    /// If the parts that can be read do not determine them ([`crate::ErrorKind::TooFewShards`]).
+    /// Then nothing appears.
     pub async fn run(self, targets: Vec<Target>) -> Result<Rebuilt> {
         let parts: Vec<usize> = targets.iter().map(|target| target.part).collect();
         let needed = Arc::new(self.needed(&parts)?);
@@ -138,10 +138,8 @@ async fn make(
     needed: Arc<Vec<usize>>,
     parts: Vec<usize>,
 ) -> Result<Segment> {
-    let lanes = match read_lanes(&receiver, number, &needed).await {
-        Ok(lanes) => lanes,
-        Err(_) => Vec::new(),
-    };
+    // What cannot be read so is read in whole blocks.
+    let lanes = read_lanes(&receiver, number, &needed).await.unwrap_or_default();
     let (this, for_make) = (Arc::clone(&receiver), parts.clone());
     let (segment, is_made) = run_blocking(move || {
         let mut segment = Segment::new(&this.layout)?;

@@ -2,8 +2,8 @@
 //!
 //! A transmission unit is asked for from as many nodes as are needed to decode it, those that hold
 //! the object's bytes themselves first. Where one fails, or takes longer than it usually does,
-//! another is asked as well. As soon as what has come suffices, the rest is cancelled. Checksums are
-//! checked before a byte is used; a damaged block counts as one that has not come.
+//! another is asked as well. As soon as what has come suffices, the rest is cancelled. Checksums
+//! are checked before a byte is used; a damaged block counts as one that has not come.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

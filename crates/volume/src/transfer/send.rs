@@ -2,8 +2,8 @@
 //!
 //! Threads read, hash and encode segments; a task for each part writes its blocks in order. A
 //! segment's memory is shared by all these tasks without copying, and comes back to the pool when
-//! the last of them is done with it. So the pool bounds the memory, and a slow node slows the source
-//! down instead of filling the memory.
+//! the last of them is done with it. So the pool bounds the memory, and a slow node slows the
+//! source down instead of filling the memory.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -188,7 +188,10 @@ struct Sealed {
 
 impl Drop for Sealed {
     fn drop(&mut self) {
-        self.segment.take().map(|segment| self.home.send(segment));
+        if let Some(segment) = self.segment.take() {
+            // Without a pool, the memory is given back to the system.
+            drop(self.home.send(segment));
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Volumes over folders in a temporary place. Every test uses some of this.
 
-#![allow(dead_code)]
+#![allow(dead_code, reason = "every test file uses its own part")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
