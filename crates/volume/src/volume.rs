@@ -132,7 +132,7 @@ impl Volume {
         self.ready[node.0].get_or_try_init(check).await.map(|_| ())
     }
 
-    fn mark_of(&self, node: NodeIndex) -> String {
+    pub(crate) fn mark_of(&self, node: NodeIndex) -> String {
         format!("{} {}\n", self.setup.id, self.members.as_slice()[node.0].name)
     }
 

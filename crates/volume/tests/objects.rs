@@ -134,6 +134,42 @@ async fn a_disk_that_lost_its_mark_counts_as_none() {
 }
 
 #[tokio::test]
+async fn a_lost_disk_is_replaced_by_an_empty_one() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    let (large, small) = (content(300_000), content(200));
+    for object in 0..8 {
+        put(&volume, &format!("large/{object}"), &large).await;
+        put(&volume, &format!("small/{object}"), &small).await;
+    }
+    volume.remove(&name("large/0")).await.unwrap();
+    let before = disks.files_on(2);
+    std::fs::remove_dir_all(disks.path(2)).unwrap();
+    std::fs::create_dir(disks.path(2)).unwrap();
+
+    std::fs::write(disks.path(2).join("letter"), "somebody's").unwrap();
+    let volume = disks.open("4+2");
+    let error = volume.fill("disk2").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
+    std::fs::remove_file(disks.path(2).join("letter")).unwrap();
+    volume.fill("disk2").await.unwrap();
+    // All that was counted on is there again, so two other disks may go.
+    let hidden = disks.hide(&[0, 5]);
+    for object in 1..8 {
+        assert!(get(&volume, &format!("small/{object}")).await.unwrap() == small);
+    }
+    let error = get(&volume, "large/0").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    hidden.show();
+    for object in volume.most_urgent_first("").await.unwrap() {
+        let repaired = volume.repair(&object, false).await.unwrap();
+        assert!(!repaired.is_owed, "{:?}", repaired.flaws);
+    }
+    assert_eq!(disks.files_on(2), before);
+    assert!(volume.fill("disk7").await.unwrap_err().to_string().contains("disk7"));
+}
+
+#[tokio::test]
 async fn damage_is_found_by_deep_verification_and_repaired() {
     let disks = Disks::new(6);
     let volume = disks.volume("4+2").await;

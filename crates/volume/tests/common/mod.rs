@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -68,6 +69,13 @@ impl Disks {
             }
         }
         Hidden(hidden)
+    }
+
+    /// Returns all files of a disk, with their contents.
+    pub fn files_on(&self, disk: usize) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut found = Vec::new();
+        walk(&self.path(disk), &mut found);
+        found.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
     }
 
     /// Returns all files below a folder of every disk.
