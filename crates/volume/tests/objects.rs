@@ -170,6 +170,33 @@ async fn a_lost_disk_is_replaced_by_an_empty_one() {
 }
 
 #[tokio::test]
+async fn a_drained_disk_is_emptied_of_shards() {
+    let disks = Disks::new(7);
+    let volume = disks.volume("4+2").await;
+    let large = content(100_000);
+    for object in 0..10 {
+        put(&volume, &format!("large/{object}"), &large).await;
+    }
+    let parts = |disk: usize| {
+        let files = disks.files_on(disk).into_keys();
+        files.filter(|path| path.to_string_lossy().contains("/objects/")).count()
+    };
+    assert!(parts(3) > 0);
+    let all: usize = (0..7).map(parts).sum();
+    let volume = disks.open_drained("4+2", 3);
+    for object in volume.most_urgent_first("").await.unwrap() {
+        let repaired = volume.repair(&object, false).await.unwrap();
+        assert!(!repaired.is_owed, "{:?}", repaired.flaws);
+    }
+    assert_eq!((parts(3), (0..7).map(parts).sum::<usize>()), (0, all));
+    for object in 0..10 {
+        let object = format!("large/{object}");
+        assert!(get(&volume, &object).await.unwrap() == large);
+        assert_eq!(volume.verify(&name(&object), true).await.unwrap().spare, 2);
+    }
+}
+
+#[tokio::test]
 async fn damage_is_found_by_deep_verification_and_repaired() {
     let disks = Disks::new(6);
     let volume = disks.volume("4+2").await;

@@ -41,11 +41,26 @@ impl Disks {
         code: &str,
         wrap: &dyn Fn(usize, Arc<dyn Node>) -> Arc<dyn Node>,
     ) -> Volume {
+        self.open_as(code, wrap, None)
+    }
+
+    /// Opens the volume with one disk drained.
+    pub fn open_drained(&self, code: &str, disk: usize) -> Volume {
+        self.open_as(code, &|_, node| node, Some(disk))
+    }
+
+    fn open_as(
+        &self,
+        code: &str,
+        wrap: &dyn Fn(usize, Arc<dyn Node>) -> Arc<dyn Node>,
+        drained: Option<usize>,
+    ) -> Volume {
         let code = paritas::Code::new(&code.parse().unwrap()).unwrap();
         let node = |disk: usize| {
             let name = format!("disk{disk}");
             let folder: Arc<dyn Node> = Arc::new(Folder::new(&name, self.path(disk), false));
-            (Member { domain: name.clone(), name, is_drained: false }, wrap(disk, folder))
+            let is_drained = drained == Some(disk);
+            (Member { domain: name.clone(), name, is_drained }, wrap(disk, folder))
         };
         let mut setup = Setup::new("0".repeat(32), code, (0..self.count).map(node).collect());
         setup.block_bytes = 64 << 10;
