@@ -6,11 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytesize::ByteSize;
-use paritas::Spec;
+use paritas::{Code, Spec};
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
 use crate::node::Abilities;
+use crate::volume::losses;
 use crate::{Error, ErrorKind, Result};
 
 /// A volume file.
@@ -24,6 +25,8 @@ pub struct Config {
     pub id: String,
     /// The erasure code, such as `4+2`.
     pub code: String,
+    /// Number of nodes that may be lost, whichever they are; see [`crate::Setup::losses`].
+    pub losses: Option<usize>,
     /// Bytes of an object in a block of a shard: what is read and checked at a time.
     #[serde(default = "default_block")]
     pub block: ByteSize,
@@ -232,7 +235,7 @@ impl Config {
     /// ([`ErrorKind::Io`]), or if a name or code cannot be used ([`ErrorKind::Parameters`]).
     pub fn init(path: &Path, name: &str, code: &str, nodes: &[NodeEntry]) -> Result<Self> {
         let shown = path.display();
-        let text = template(name, &random_id()?, code, nodes);
+        let text = template(name, &random_id()?, code, nodes)?;
         let config = Self::parse(&text)?;
         let failed = |error: io::Error| {
             let (kind, why) = match error.kind() {
@@ -302,12 +305,20 @@ fn random_id() -> Result<String> {
 }
 
 /// Returns the text of a new volume file.
-fn template(name: &str, id: &str, code: &str, nodes: &[NodeEntry]) -> String {
+///
+/// # Errors
+/// If there is no such code.
+fn template(name: &str, id: &str, code: &str, nodes: &[NodeEntry]) -> Result<String> {
+    let spec: Spec =
+        code.parse().map_err(|error| Error::parameters(format!("`code` {code:?}: {error}")))?;
+    let serving = nodes.iter().filter(|node| !node.drained).count();
+    let losses = losses(&Code::new(&spec)?, nodes.len(), serving);
     let head = TEMPLATE
+        .replace("{losses}", &losses.to_string())
         .replace("{name}", &quoted(name))
         .replace("{id}", &quoted(id))
         .replace("{code}", &quoted(code));
-    nodes.iter().fold(head, |text, node| text + &node_template(node))
+    Ok(nodes.iter().fold(head, |text, node| text + &node_template(node)))
 }
 
 /// Returns the text of a node.
@@ -349,6 +360,11 @@ id = {id}
 
 # The erasure code. Objects that are stored keep the code that they were written with.
 code = {code}
+
+# How many nodes may be lost, whichever they are. Each manifest is written to one node more, and
+# all but `losses` nodes are asked for it. So this may be lowered, but never raised: objects that
+# were written before would be looked for on too few nodes. Adding nodes does not change it.
+losses = {losses}
 
 # Bytes of an object in a block of a shard: what is read and checked at a time.
 # block = "256 KiB"
@@ -516,7 +532,7 @@ mod tests {
     /// defaults.
     #[test]
     fn comments_of_a_new_file_show_the_defaults() {
-        let text = template("v", "00112233445566778899aabbccddeeff", "4+2", &[]);
+        let text = template("v", "00112233445566778899aabbccddeeff", "4+2", &[]).unwrap();
         let bare = Config::parse(&text).unwrap();
         let is_key = |line: &str| {
             line.split_once(" = ")
@@ -529,6 +545,6 @@ mod tests {
         let mut full = Config::parse(&shown.join("\n")).unwrap();
         assert!(full.limits.rate.take().is_some() && full.limits.background_rate.take().is_some());
         assert_eq!(full, bare);
-        assert_eq!(shown.iter().filter(|line| is_key(line)).count(), 15);
+        assert_eq!(shown.iter().filter(|line| is_key(line)).count(), 16);
     }
 }

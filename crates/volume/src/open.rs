@@ -55,6 +55,7 @@ impl Config {
         let options = options(code.spec());
         Ok(Setup {
             block_bytes: usize::try_from(self.block.as_u64()).unwrap_or(usize::MAX),
+            losses: self.losses,
             missing: self.write.missing,
             settings,
             options,

@@ -35,6 +35,10 @@ pub struct Setup {
     pub code: Code,
     /// Bytes of a shard's block.
     pub block_bytes: usize,
+    /// Number of nodes that may be lost, whichever they are, at most as many as the code tolerates.
+    /// It must never rise in the life of a volume, or older objects would be looked for on too few
+    /// nodes. `None`: as many as the code tolerates.
+    pub losses: Option<usize>,
     /// Number of shards that may be missing when a put commits.
     pub missing: usize,
     /// The most bytes of an object that is kept in its manifests.
@@ -54,6 +58,7 @@ impl Setup {
             id: id.into(),
             code,
             block_bytes: 256 << 10,
+            losses: None,
             missing: 0,
             inline_bytes: INLINE_BYTES,
             nodes,
@@ -82,7 +87,10 @@ impl Volume {
     pub fn new(setup: Setup) -> Result<Self> {
         let members: Vec<Member> = setup.nodes.iter().map(|(member, _)| member.clone()).collect();
         let members = Members::new(members)?;
-        let quorum = quorum(&setup.code, &members)?;
+        let serving = members.as_slice().iter().filter(|member| !member.is_drained).count();
+        let most = losses(&setup.code, members.as_slice().len(), serving);
+        let losses = setup.losses.map_or(most, |losses| losses.min(most));
+        let quorum = Quorum::new(members.as_slice().len(), losses)?;
         let count = setup.nodes.len();
         let paces = (0..count).map(|_| Arc::new(Pace::default())).collect();
         let ready = (0..count).map(|_| OnceCell::new()).collect();
@@ -221,19 +229,17 @@ pub(crate) fn stage_ends(code: &Code) -> Vec<usize> {
     (1..=code.stages()).map(|stage| parts.partition_point(|part| part.stage <= stage)).collect()
 }
 
-/// Returns how many nodes must answer: any t of them may be lost, at the code's last stage.
-fn quorum(code: &Code, members: &Members) -> Result<Quorum> {
-    let nodes = members.as_slice().len();
-    let serving = members.as_slice().iter().filter(|member| !member.is_drained).count().max(1);
+/// Returns how many of `nodes` nodes may be lost, whichever they are, at the last stage of a code
+/// whose shards are spread over `serving` of them.
+pub(crate) fn losses(code: &Code, nodes: usize, serving: usize) -> usize {
     let shards = code.node_count();
-    let most_on_one = shards.div_ceil(serving);
-    let losses = match code.graph() {
-        None => code.tolerance_at(code.stages()) / most_on_one,
+    let most_on_one = shards.div_ceil(serving.max(1));
+    let tolerance = match code.graph() {
+        None => code.tolerance_at(code.stages()),
         Some(graph) => {
             let enough = graph.data() * LT_HUNDREDTHS / 100;
-            let lost = graph.blocks().saturating_sub(enough) * shards / graph.blocks();
-            lost / most_on_one
+            graph.blocks().saturating_sub(enough) * shards / graph.blocks()
         }
     };
-    Quorum::new(nodes, losses.min(nodes - 1))
+    (tolerance / most_on_one).min(nodes.saturating_sub(1))
 }
