@@ -22,6 +22,8 @@ mod removal;
 mod repair;
 mod settling;
 mod spread;
+#[cfg(test)]
+mod tests;
 mod version;
 mod view;
 

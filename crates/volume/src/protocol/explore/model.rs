@@ -1,7 +1,7 @@
 //! The world that the machines run in, as a model: nodes with files, jobs, and what can go wrong.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use paritas_shards::ObjectId;
 use stateright::{Model, Property};
@@ -26,7 +26,11 @@ pub struct World {
     pub initial: Option<Kind>,
     pub jobs: Vec<Job>,
     pub budget: Budget,
+    /// Whether nodes answer surveys in their order.
+    pub in_order: bool,
     pub mutation: Option<Mutation>,
+    /// What jobs came to in any history so far.
+    pub reached: Arc<Mutex<BTreeSet<&'static str>>>,
 }
 
 /// How much may go wrong.
@@ -121,12 +125,19 @@ pub fn id(number: usize) -> ObjectId {
 impl World {
     pub fn new(nodes: usize, jobs: &[Job], budget: Budget) -> Self {
         let quorum = Quorum::new(nodes, 1).unwrap();
-        Self { quorum, initial: Some(Kind::Put), jobs: jobs.to_vec(), budget, mutation: None }
+        let (jobs, reached) = (jobs.to_vec(), Arc::default());
+        let (initial, mutation) = (Some(Kind::Put), None);
+        Self { quorum, initial, jobs, budget, in_order: false, mutation, reached }
     }
 
     /// Begins with something else on the nodes.
     pub fn from(self, initial: Option<Kind>) -> Self {
         Self { initial, ..self }
+    }
+
+    /// Lets nodes answer surveys in their order, so that there are fewer histories.
+    pub fn in_order(self) -> Self {
+        Self { in_order: true, ..self }
     }
 
     /// Breaks a rule.
@@ -144,6 +155,11 @@ impl World {
     pub fn spread(&self) -> Spread {
         let homes = (0..STAGES[1]).map(|part| NodeIndex(part % self.quorum.nodes())).collect();
         Spread { homes, substitutes: self.quorum.indices().collect() }
+    }
+
+    /// Keeps what a job came to.
+    pub fn reach(&self, outcome: &'static str) {
+        self.reached.lock().unwrap().insert(outcome);
     }
 
     pub fn breaks(&self, mutation: Mutation) -> bool {
@@ -357,7 +373,7 @@ impl Model for World {
             if matches!(**run, Run::Waiting) {
                 moves.push(Move::Start(at));
             }
-            for action in run.deliverable() {
+            for action in run.deliverable(self.in_order) {
                 let fates = Self::fates(state, action).iter();
                 moves.extend(fates.map(|&fate| Move::Answer(at, action, fate)));
             }
