@@ -81,8 +81,8 @@ impl Members {
     }
 
     /// Returns the nodes of all shards. Those without a place (`None`) are given one among the
-    /// nodes that are not drained and that `serves` is true of. If there is no such node, they are given
-    /// one among all that are not drained.
+    /// nodes that are not drained and that `serves` is true of. If there is no such node, they are
+    /// given one among all that are not drained.
     pub fn complete(
         &self,
         object: ObjectId,

@@ -100,7 +100,7 @@ pub enum RepairOutcome {
     Unsure,
     /// Too few parts of the version that counts are whole and within reach. Nothing was removed.
     TooFewParts(Listed),
-    /// No manifest of the version that counts can be read.
+    /// No manifest of the version that counts could be read: all were damaged or out of reach.
     Unreadable(Listed),
 }
 

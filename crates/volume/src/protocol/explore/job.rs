@@ -104,15 +104,12 @@ impl Run {
         })
     }
 
-    /// Returns the requests that may be answered next: any of a batch of listings (unless they are
-    /// `in_order`) or of manifests that are written. The others are answered in the order of the
-    /// nodes.
-    pub fn deliverable(&self, in_order: bool) -> Vec<Action> {
+    /// Returns the requests that may be answered next: any of a batch of listings or of manifests
+    /// that are written. The others are answered in the order of the nodes.
+    pub fn deliverable(&self) -> Vec<Action> {
         let waiting: Vec<Action> = self.waiting().into_iter().flatten().copied().collect();
-        let is_ordered = |action: &Action| match action.request {
-            Request::ListVersions => in_order,
-            Request::WriteManifest(_) => false,
-            _ => true,
+        let is_ordered = |action: &Action| {
+            !matches!(action.request, Request::ListVersions | Request::WriteManifest(_))
         };
         match waiting.first() {
             Some(first) if is_ordered(first) => vec![*first],
@@ -282,7 +279,13 @@ fn ended_repair(world: &World, state: &mut State, repair: Machine<Repair>) -> Ru
         RepairOutcome::Unreadable(_) => "repair: unreadable",
         RepairOutcome::TooFewParts(_) => "repair: too few parts",
     });
-    if matches!(outcome, RepairOutcome::TooFewParts(_) | RepairOutcome::Unreadable(_)) {
+    let is_wrong = match outcome {
+        RepairOutcome::TooFewParts(_) => true,
+        // The only node that has the manifest yet may have gone out of reach before it was read.
+        RepairOutcome::Unreadable(_) => state.faulty.is_none(),
+        _ => false,
+    };
+    if is_wrong {
         state.flaw = Some("repair cannot read what counts");
     }
     Run::Ended

@@ -11,7 +11,7 @@ mod model;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use stateright::{Checker, HasDiscoveries, Model};
+use stateright::{Checker, HasDiscoveries, Model, UniformChooser};
 
 use job::Job::{Get, Inline, Promote, Put, Remove, Repair};
 use model::{Budget, Mutation, World};
@@ -31,6 +31,18 @@ fn explore(world: World) -> BTreeSet<&'static str> {
     checker.assert_properties();
     assert!(checker.is_done());
     std::mem::take(&mut reached.lock().unwrap())
+}
+
+/// Follows random histories of all jobs at once, in which everything may go wrong, through `states`
+/// states.
+fn sample(nodes: usize, states: usize) {
+    let budget = Budget { faults: 4, crashes: 2, outages: 2, losses: 1, days: 1 };
+    let world = World::new(nodes, &[Put, Inline, Promote, Repair, Remove, Get, Repair], budget);
+    let checker = world.checker().threads(2).target_state_count(states);
+    let checker = checker.spawn_simulation(1, UniformChooser).join();
+    println!("{nodes} nodes, random histories: {} states", checker.state_count());
+    checker.assert_properties();
+    assert!(checker.state_count() >= states);
 }
 
 /// Explores a world with a broken rule until something goes wrong. Returns the number of moves of
@@ -104,6 +116,12 @@ fn three_jobs_are_sound() {
     explore(World::new(3, &[Put, Promote, Repair], CALM));
 }
 
+#[test]
+fn random_histories_of_many_jobs_are_sound() {
+    sample(3, 50_000);
+    sample(4, 50_000);
+}
+
 /// A name that was removed.
 const MARK: Option<Kind> = Some(Kind::Removed);
 
@@ -141,6 +159,7 @@ fn larger_worlds_are_sound() {
     for job in [Get, Promote, Repair] {
         explore(World::new(3, &[Put, Put, job], CALM));
     }
-    explore(World::new(3, &[Put, Put, Promote, Repair], CALM).in_order());
+    sample(3, 10_000_000);
+    sample(4, 10_000_000);
     flaw(World::new(3, &[Remove, Repair, Inline], day).broken(Mutation::EarlyCollection));
 }

@@ -26,8 +26,6 @@ pub struct World {
     pub initial: Option<Kind>,
     pub jobs: Vec<Job>,
     pub budget: Budget,
-    /// Whether nodes answer surveys in their order.
-    pub in_order: bool,
     pub mutation: Option<Mutation>,
     /// What jobs came to in any history so far.
     pub reached: Arc<Mutex<BTreeSet<&'static str>>>,
@@ -126,18 +124,12 @@ impl World {
     pub fn new(nodes: usize, jobs: &[Job], budget: Budget) -> Self {
         let quorum = Quorum::new(nodes, 1).unwrap();
         let (jobs, reached) = (jobs.to_vec(), Arc::default());
-        let (initial, mutation) = (Some(Kind::Put), None);
-        Self { quorum, initial, jobs, budget, in_order: false, mutation, reached }
+        Self { quorum, initial: Some(Kind::Put), jobs, budget, mutation: None, reached }
     }
 
     /// Begins with something else on the nodes.
     pub fn from(self, initial: Option<Kind>) -> Self {
         Self { initial, ..self }
-    }
-
-    /// Lets nodes answer surveys in their order, so that there are fewer histories.
-    pub fn in_order(self) -> Self {
-        Self { in_order: true, ..self }
     }
 
     /// Breaks a rule.
@@ -373,7 +365,7 @@ impl Model for World {
             if matches!(**run, Run::Waiting) {
                 moves.push(Move::Start(at));
             }
-            for action in run.deliverable(self.in_order) {
+            for action in run.deliverable() {
                 let fates = Self::fates(state, action).iter();
                 moves.extend(fates.map(|&fate| Move::Answer(at, action, fate)));
             }
