@@ -9,12 +9,14 @@
 //! - [`Get`] finds the version that counts.
 //! - [`Promote`] adds the parts of a later stage to an object.
 //! - [`Repair`] brings one name into order.
+//! - [`Census`] finds what clients left that stopped.
 
 mod action;
 #[cfg(test)]
 mod explore;
 mod get;
 mod machine;
+mod orphans;
 mod promote;
 mod put;
 mod quorum;
@@ -22,12 +24,15 @@ mod removal;
 mod repair;
 mod settling;
 mod spread;
+#[cfg(test)]
+mod tests;
 mod version;
 mod view;
 
 pub use action::{Action, Answer, Event, NodeIndex, PartIndex, Request, Shape};
 pub use get::{Get, GetOutcome};
 pub use machine::{Machine, Procedure, Step};
+pub use orphans::Census;
 pub use promote::{Promote, PromoteOutcome};
 pub use put::{Content, Put, PutOutcome};
 pub use quorum::Quorum;

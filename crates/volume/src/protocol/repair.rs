@@ -36,6 +36,8 @@ pub struct Repair {
     phase: Phase,
     /// The version that counts, once it is known.
     latest: Option<Listed>,
+    /// The nodes whose manifest of it could not be read.
+    damaged: BTreeSet<NodeIndex>,
     settling: Option<Settling>,
     shards: Option<Shards>,
     removal: Option<Removal>,
@@ -98,7 +100,7 @@ pub enum RepairOutcome {
     Unsure,
     /// Too few parts of the version that counts are whole and within reach. Nothing was removed.
     TooFewParts(Listed),
-    /// No manifest of the version that counts can be read.
+    /// No manifest of the version that counts could be read: all were damaged or out of reach.
     Unreadable(Listed),
 }
 
@@ -109,6 +111,7 @@ impl Repair {
             view: View::new(quorum),
             phase: Phase::Beginning,
             latest: None,
+            damaged: BTreeSet::new(),
             settling: None,
             shards: None,
             removal: None,
@@ -127,12 +130,18 @@ impl Repair {
         Step::Act(ask(self.view.quorum().indices(), Request::ListVersions))
     }
 
-    /// Reads the manifest from one of the nodes that have it.
+    /// Reads the manifest from one of the nodes that have it. If none is left, another survey tells
+    /// whether the version still counts, and who else has it.
     fn read(&mut self, listed: Listed) -> Step<RepairOutcome> {
-        self.phase = Phase::Reading;
-        match self.view.holders(listed.version).first() {
-            Some(&node) => Step::Act(ask([node], Request::ReadManifest(listed))),
-            None => self.survey(Phase::Checking),
+        // A node whose manifest is damaged counts as one without it, and gets it anew.
+        self.damaged.iter().for_each(|&node| self.view.deleted(node, listed.version));
+        match (self.view.holders(listed.version).first(), self.phase) {
+            (Some(&node), _) => {
+                self.phase = Phase::Reading;
+                Step::Act(ask([node], Request::ReadManifest(listed)))
+            }
+            (None, Phase::Checking) => Step::Done(RepairOutcome::Unreadable(listed)),
+            (None, _) => self.survey(Phase::Checking),
         }
     }
 
@@ -175,7 +184,7 @@ impl Repair {
         let is_impossible = self.shards.as_ref().is_some_and(|shards| shards.is_impossible);
         match self.view.latest() {
             Some(latest) if latest != listed => Step::Done(RepairOutcome::Superseded),
-            _ if self.settling.is_none() => Step::Done(RepairOutcome::Unreadable(listed)),
+            _ if self.settling.is_none() => self.read(listed),
             _ if is_impossible => Step::Done(RepairOutcome::TooFewParts(listed)),
             _ => self.prove(object),
         }
@@ -279,10 +288,7 @@ impl Procedure for Repair {
         }
         match (event.action.request, &event.answer) {
             (Request::ReadManifest(_), Answer::Manifest(shape)) => self.note_shape(shape),
-            // The node counts as one without the manifest, and gets it anew.
-            (Request::ReadManifest(listed), _) => {
-                self.view.deleted(event.action.node, listed.version);
-            }
+            (Request::ReadManifest(_), _) => _ = self.damaged.insert(event.action.node),
             _ => {}
         }
     }

@@ -168,8 +168,8 @@ impl Run {
             Self::Put(machine, before) => ended_put(world, state, machine, before),
             Self::Get(machine, before) => ended_get(world, state, machine, before),
             Self::Fetch(fetch, before) => ended_fetch(world, fetch, before),
-            Self::Promote(machine) => ended_promote(state, machine),
-            Self::Repair(machine) => ended_repair(state, machine),
+            Self::Promote(machine) => ended_promote(world, state, machine),
+            Self::Repair(machine) => ended_repair(world, state, machine),
             other => other,
         });
     }
@@ -178,7 +178,8 @@ impl Run {
 fn ended_put(world: &World, state: &mut State, put: Machine<Put>, before: Option<Listed>) -> Run {
     match put.outcome() {
         None => return Run::Put(put, before),
-        Some(PutOutcome::Committed { listed, .. }) => {
+        Some(PutOutcome::Committed { listed, is_owed }) => {
+            world.reach(if *is_owed { "put: committed, something owed" } else { "put: committed" });
             if before >= Some(*listed) {
                 state.flaw =
                     Some("a put is committed below one that was committed before it began");
@@ -192,12 +193,14 @@ fn ended_put(world: &World, state: &mut State, put: Machine<Put>, before: Option
             });
         }
         Some(PutOutcome::Refused { .. }) => {
+            world.reach("put: refused");
             let object = put.procedure().listed().map(|listed| listed.version.object);
             if object.is_some() {
                 state.flaw = Some("a put is refused after it wrote a manifest");
             }
         }
-        Some(PutOutcome::Open { .. } | PutOutcome::NotFound) => {}
+        Some(PutOutcome::Open { .. }) => world.reach("put: open"),
+        Some(PutOutcome::NotFound) => world.reach("remove: not found"),
     }
     Run::Ended
 }
@@ -211,7 +214,10 @@ fn ended_get(world: &World, state: &mut State, get: Machine<Get>, before: Option
             state.flaw = Some("a reader found an object twice and could not read it");
             return Run::Ended;
         }
-        Some(GetOutcome::Unsure(_)) => return Run::Ended,
+        Some(GetOutcome::Unsure(_)) => {
+            world.reach("get: unsure");
+            return Run::Ended;
+        }
     };
     if !state.is_recent(seen, before) {
         state.flaw = Some("a reader sees less than what was committed before it began");
@@ -220,42 +226,67 @@ fn ended_get(world: &World, state: &mut State, get: Machine<Get>, before: Option
         Some(&GetOutcome::Found(listed, _)) => {
             ended_fetch(world, Fetch::new(world, listed), before)
         }
-        _ => Run::Ended,
+        _ => {
+            world.reach("get: not found");
+            Run::Ended
+        }
     }
 }
 
 fn ended_fetch(world: &World, fetch: Fetch, before: Option<Listed>) -> Run {
     match fetch.found.len() {
-        _ if fetch.is_inline(world) => Run::Ended,
-        ENOUGH.. => Run::Ended,
-        _ if !fetch.waiting.is_empty() => Run::Fetch(fetch, before),
-        _ => Run::Get(started(Get::again(world.quorum, fetch.listed.version)), before),
+        0..ENOUGH if !fetch.waiting.is_empty() && !fetch.is_inline(world) => {
+            Run::Fetch(fetch, before)
+        }
+        0..ENOUGH if !fetch.is_inline(world) => {
+            world.reach("get: replaced while it was read");
+            Run::Get(started(Get::again(world.quorum, fetch.listed.version)), before)
+        }
+        _ => {
+            world.reach("get: found and read");
+            Run::Ended
+        }
     }
 }
 
-fn ended_promote(state: &mut State, promote: Machine<Promote>) -> Run {
-    match promote.outcome() {
-        None => return Run::Promote(promote),
-        Some(PromoteOutcome::Promoted { .. }) if state.losses_happened() => {}
-        Some(PromoteOutcome::Promoted { .. }) => {
-            let parts = state.parts(id(0));
-            let is_latest = state.latest().is_some_and(|latest| latest.version.object == id(0));
-            if is_latest && parts < STAGES[1] {
-                state.flaw = Some("an object is called promoted but misses a part");
-            }
-        }
-        Some(_) => {}
+fn ended_promote(world: &World, state: &mut State, promote: Machine<Promote>) -> Run {
+    let Some(outcome) = promote.outcome() else { return Run::Promote(promote) };
+    world.reach(match outcome {
+        PromoteOutcome::Promoted { is_owed: false } => "promote: promoted",
+        PromoteOutcome::Promoted { is_owed: true } => "promote: promoted, something owed",
+        PromoteOutcome::Incomplete { .. } => "promote: incomplete",
+        PromoteOutcome::Superseded => "promote: superseded",
+        PromoteOutcome::Unsure => "promote: unsure",
+    });
+    let is_promoted = matches!(outcome, PromoteOutcome::Promoted { .. });
+    let is_latest = state.latest().is_some_and(|latest| latest.version.object == id(0));
+    let is_whole = state.parts(id(0)) == STAGES[1] || state.losses_happened();
+    if is_promoted && is_latest && !is_whole {
+        state.flaw = Some("an object is called promoted but misses a part");
     }
     Run::Ended
 }
 
-fn ended_repair(state: &mut State, repair: Machine<Repair>) -> Run {
-    match repair.outcome() {
-        None => return Run::Repair(repair),
-        Some(RepairOutcome::TooFewParts(_)) => {
-            state.flaw = Some("repair finds too few parts of what counts");
-        }
-        Some(_) => {}
+fn ended_repair(world: &World, state: &mut State, repair: Machine<Repair>) -> Run {
+    let Some(outcome) = repair.outcome() else { return Run::Repair(repair) };
+    world.reach(match outcome {
+        RepairOutcome::Repaired { is_owed: false, .. } => "repair: repaired",
+        RepairOutcome::Repaired { is_owed: true, .. } => "repair: repaired, something owed",
+        RepairOutcome::Nothing => "repair: nothing",
+        RepairOutcome::Collected => "repair: collected",
+        RepairOutcome::Superseded => "repair: superseded",
+        RepairOutcome::Unsure => "repair: unsure",
+        RepairOutcome::Unreadable(_) => "repair: unreadable",
+        RepairOutcome::TooFewParts(_) => "repair: too few parts",
+    });
+    let is_wrong = match outcome {
+        RepairOutcome::TooFewParts(_) => true,
+        // The only node that has the manifest yet may have gone out of reach before it was read.
+        RepairOutcome::Unreadable(_) => state.faulty.is_none(),
+        _ => false,
+    };
+    if is_wrong {
+        state.flaw = Some("repair cannot read what counts");
     }
     Run::Ended
 }

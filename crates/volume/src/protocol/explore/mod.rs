@@ -8,9 +8,10 @@ mod check;
 mod job;
 mod model;
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
-use stateright::{Checker, HasDiscoveries, Model};
+use stateright::{Checker, HasDiscoveries, Model, UniformChooser};
 
 use job::Job::{Get, Inline, Promote, Put, Remove, Repair};
 use model::{Budget, Mutation, World};
@@ -19,17 +20,29 @@ use crate::protocol::Kind;
 
 const CALM: Budget = Budget { faults: 0, crashes: 0, outages: 0, losses: 0, days: 0 };
 
-/// Explores a world completely, and expects it to be sound. Returns the number of states.
-fn explore(world: World) -> usize {
+/// Explores a world completely, and expects it to be sound. Returns what jobs came to.
+fn explore(world: World) -> BTreeSet<&'static str> {
     let began = Instant::now();
-    let jobs = world.jobs.clone();
+    let (jobs, reached) = (world.jobs.clone(), world.reached.clone());
     let (nodes, budget) = (world.quorum.nodes(), world.budget);
-    let checker = world.checker().threads(2).spawn_bfs().join();
+    let checker = world.checker().threads(2).spawn_dfs().join();
     let states = checker.unique_state_count();
     println!("{nodes} nodes, {jobs:?}, {budget:?}: {states} states in {:?}", began.elapsed());
     checker.assert_properties();
     assert!(checker.is_done());
-    states
+    std::mem::take(&mut reached.lock().unwrap())
+}
+
+/// Follows random histories of all jobs at once, in which everything may go wrong, through `states`
+/// states.
+fn sample(nodes: usize, states: usize) {
+    let budget = Budget { faults: 4, crashes: 2, outages: 2, losses: 1, days: 1 };
+    let world = World::new(nodes, &[Put, Inline, Promote, Repair, Remove, Get, Repair], budget);
+    let checker = world.checker().threads(2).target_state_count(states);
+    let checker = checker.spawn_simulation(1, UniformChooser).join();
+    println!("{nodes} nodes, random histories: {} states", checker.state_count());
+    checker.assert_properties();
+    assert!(checker.state_count() >= states);
 }
 
 /// Explores a world with a broken rule until something goes wrong. Returns the number of moves of
@@ -53,22 +66,50 @@ const CRASH: Budget = Budget { crashes: 1, ..CALM };
 const FAULT: Budget = Budget { faults: 1, ..CALM };
 
 #[test]
-fn one_job_is_sound_whatever_goes_wrong() {
+fn small_worlds_are_sound_and_have_every_outcome() {
+    let mut worlds = Vec::new();
     for job in [Put, Inline, Remove, Promote, Repair, Get] {
-        explore(World::new(3, &[job], ROUGH));
-        explore(World::new(4, &[job], CRASH));
+        worlds.push(World::new(3, &[job], ROUGH));
+        worlds.push(World::new(4, &[job], CRASH));
     }
+    for jobs in [[Put, Put], [Put, Promote], [Put, Repair], [Remove, Put], [Promote, Repair]] {
+        worlds.push(World::new(3, &jobs, CRASH));
+    }
+    worlds.push(World::new(3, &[Put, Put], FAULT));
+    worlds.push(World::new(3, &[Put, Get], Budget { faults: 1, ..CRASH }));
+    worlds.push(World::new(3, &[Remove, Get], CALM));
+    worlds.push(World::new(3, &[Inline, Repair], Budget { losses: 1, ..CRASH }));
+    worlds.push(World::new(3, &[Remove, Repair], Budget { days: 1, ..CALM }));
+    worlds
+        .push(World::new(3, &[Repair, Inline], Budget { days: 1, faults: 1, ..CRASH }).from(MARK));
+    worlds.push(World::new(3, &[Remove], CALM).from(MARK));
+    worlds.push(World::new(3, &[Repair], CALM).from(None));
+    let reached: BTreeSet<&str> = worlds.into_iter().flat_map(explore).collect();
+    assert_eq!(reached, BTreeSet::from(OUTCOMES));
 }
 
-#[test]
-fn two_jobs_are_sound() {
-    for jobs in [[Put, Put], [Put, Promote], [Put, Repair], [Remove, Put], [Promote, Repair]] {
-        explore(World::new(3, &jobs, CRASH));
-    }
-    explore(World::new(3, &[Put, Put], FAULT));
-    explore(World::new(3, &[Put, Get], Budget { faults: 1, crashes: 1, ..CALM }));
-    explore(World::new(3, &[Inline, Repair], Budget { crashes: 1, losses: 1, ..CALM }));
-}
+const OUTCOMES: [&str; 20] = [
+    "get: found and read",
+    "get: not found",
+    "get: replaced while it was read",
+    "get: unsure",
+    "promote: incomplete",
+    "promote: promoted",
+    "promote: promoted, something owed",
+    "promote: superseded",
+    "promote: unsure",
+    "put: committed",
+    "put: committed, something owed",
+    "put: open",
+    "put: refused",
+    "remove: not found",
+    "repair: collected",
+    "repair: nothing",
+    "repair: repaired",
+    "repair: repaired, something owed",
+    "repair: superseded",
+    "repair: unsure",
+];
 
 #[test]
 fn three_jobs_are_sound() {
@@ -76,10 +117,9 @@ fn three_jobs_are_sound() {
 }
 
 #[test]
-fn marks_of_removed_names_are_collected() {
-    let day = Budget { days: 1, ..CALM };
-    explore(World::new(3, &[Remove, Repair], day));
-    explore(World::new(3, &[Repair, Inline], Budget { crashes: 1, faults: 1, ..day }).from(MARK));
+fn random_histories_of_many_jobs_are_sound() {
+    sample(3, 50_000);
+    sample(4, 50_000);
 }
 
 /// A name that was removed.
@@ -105,19 +145,21 @@ fn broken_rules_are_found() {
     }
 }
 
-/// Takes about half an hour.
+/// Takes some minutes.
 #[test]
 #[ignore = "explores tens of millions of states; scripts/test-soak runs it"]
 fn larger_worlds_are_sound() {
     let day = Budget { days: 1, ..CALM };
-    for jobs in [[Put, Put, Get], [Put, Put, Repair], [Put, Put, Promote], [Remove, Put, Repair]] {
-        explore(World::new(3, &jobs, CALM));
-    }
-    explore(World::new(3, &[Put, Put], ROUGH));
-    explore(World::new(3, &[Put, Promote, Repair], CRASH));
-    explore(World::new(3, &[Put, Get, Repair], CRASH));
-    explore(World::new(3, &[Remove, Repair, Inline], day));
-    explore(World::new(4, &[Put, Put], CRASH));
+    explore(World::new(4, &[Put, Put], CALM));
     explore(World::new(4, &[Put, Repair], CRASH));
-    flaw(World::new(3, &[Remove, Repair, Put], day).broken(Mutation::EarlyCollection));
+    explore(World::new(3, &[Put, Repair], Budget { crashes: 1, losses: 1, ..FAULT }));
+    explore(World::new(3, &[Put, Put], Budget { crashes: 1, ..FAULT }));
+    explore(World::new(3, &[Put, Promote, Repair], CRASH));
+    explore(World::new(3, &[Remove, Inline, Repair], day));
+    for job in [Get, Promote, Repair] {
+        explore(World::new(3, &[Put, Put, job], CALM));
+    }
+    sample(3, 10_000_000);
+    sample(4, 10_000_000);
+    flaw(World::new(3, &[Remove, Repair, Inline], day).broken(Mutation::EarlyCollection));
 }

@@ -1,7 +1,7 @@
 //! The world that the machines run in, as a model: nodes with files, jobs, and what can go wrong.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use paritas_shards::ObjectId;
 use stateright::{Model, Property};
@@ -27,6 +27,8 @@ pub struct World {
     pub jobs: Vec<Job>,
     pub budget: Budget,
     pub mutation: Option<Mutation>,
+    /// What jobs came to in any history so far.
+    pub reached: Arc<Mutex<BTreeSet<&'static str>>>,
 }
 
 /// How much may go wrong.
@@ -121,7 +123,8 @@ pub fn id(number: usize) -> ObjectId {
 impl World {
     pub fn new(nodes: usize, jobs: &[Job], budget: Budget) -> Self {
         let quorum = Quorum::new(nodes, 1).unwrap();
-        Self { quorum, initial: Some(Kind::Put), jobs: jobs.to_vec(), budget, mutation: None }
+        let (jobs, reached) = (jobs.to_vec(), Arc::default());
+        Self { quorum, initial: Some(Kind::Put), jobs, budget, mutation: None, reached }
     }
 
     /// Begins with something else on the nodes.
@@ -144,6 +147,11 @@ impl World {
     pub fn spread(&self) -> Spread {
         let homes = (0..STAGES[1]).map(|part| NodeIndex(part % self.quorum.nodes())).collect();
         Spread { homes, substitutes: self.quorum.indices().collect() }
+    }
+
+    /// Keeps what a job came to.
+    pub fn reach(&self, outcome: &'static str) {
+        self.reached.lock().unwrap().insert(outcome);
     }
 
     pub fn breaks(&self, mutation: Mutation) -> bool {

@@ -1,0 +1,202 @@
+//! Single histories of the machines: what the exploration does not name one by one.
+
+use paritas_shards::ObjectId;
+
+use super::*;
+
+const NODES: usize = 5;
+
+fn quorum() -> Quorum {
+    Quorum::new(NODES, 1).unwrap()
+}
+
+fn spread(parts: usize) -> Spread {
+    let homes = (0..parts).map(NodeIndex).collect();
+    Spread { homes, substitutes: [4, 3, 2, 1, 0].map(NodeIndex).to_vec() }
+}
+
+fn object() -> ObjectId {
+    ObjectId::new([7; 16])
+}
+
+fn listed() -> Listed {
+    let version = Version { generation: 3, object: object() };
+    Listed { version, kind: Kind::Put, length: 9 }
+}
+
+/// Returns what a node answers that does as it is told and knows nothing.
+fn obliging(request: Request) -> Answer {
+    match request {
+        Request::ListVersions => Answer::Versions(Vec::new()),
+        Request::FindParts(_) => Answer::Parts(Vec::new()),
+        Request::StorePart { .. } => Answer::Stored { length: 9 },
+        _ => Answer::Done,
+    }
+}
+
+/// Runs a procedure to its end with answers from `answer`. Returns its outcome and what was asked.
+fn run<P: Procedure<Outcome: Clone>>(
+    procedure: P,
+    answer: impl Fn(usize, Request) -> Option<Answer>,
+) -> (P::Outcome, Vec<(usize, Request)>) {
+    let mut machine = Machine::new(procedure);
+    let mut asked = Vec::new();
+    let mut waiting = machine.start();
+    while let Some(action) = waiting.pop() {
+        let node = action.node.0;
+        asked.push((node, action.request));
+        let answer = answer(node, action.request).unwrap_or_else(|| obliging(action.request));
+        waiting.extend(machine.handle(&Event { action, answer }));
+    }
+    (machine.outcome().cloned().expect("the machine ends when all is answered"), asked)
+}
+
+/// Returns the nodes that were asked for something, in this order.
+fn nodes_of(asked: &[(usize, Request)], is: impl Fn(Request) -> bool) -> Vec<usize> {
+    let mut nodes: Vec<usize> =
+        asked.iter().filter(|(_, request)| is(*request)).map(|(node, _)| *node).collect();
+    nodes.sort_unstable();
+    nodes
+}
+
+fn stores(asked: &[(usize, Request)], wanted: usize) -> Vec<usize> {
+    let part = PartIndex(wanted);
+    nodes_of(asked, |request| request == Request::StorePart { object: object(), part })
+}
+
+fn writes(asked: &[(usize, Request)]) -> Vec<usize> {
+    nodes_of(asked, |request| matches!(request, Request::WriteManifest(_)))
+}
+
+fn put(needed: usize) -> Put {
+    Put::new(quorum(), object(), Content::Shards { spread: spread(3), needed }, 100)
+}
+
+fn fails_to_store(node: usize, request: Request) -> Option<Answer> {
+    let fails = node == 1 && matches!(request, Request::StorePart { .. });
+    fails.then_some(Answer::Failed)
+}
+
+#[test]
+fn a_part_whose_home_fails_goes_to_the_emptiest_substitute() {
+    let (outcome, asked) = run(put(3), fails_to_store);
+    assert_eq!((stores(&asked, 0), stores(&asked, 1)), (vec![0], vec![1, 4]));
+    let PutOutcome::Committed { listed, is_owed: true } = outcome else { panic!("{outcome:?}") };
+    assert_eq!((listed.length, listed.version.generation), (9, 100));
+    assert_eq!(writes(&asked), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn a_part_may_be_owed_if_enough_others_are_durable() {
+    let (outcome, asked) = run(put(2), fails_to_store);
+    assert_eq!(stores(&asked, 1), [1]);
+    assert!(matches!(outcome, PutOutcome::Committed { is_owed: true, .. }), "{outcome:?}");
+}
+
+#[test]
+fn what_cannot_be_stored_leaves_nothing() {
+    let full = |_, request| matches!(request, Request::StorePart { .. }).then_some(Answer::Failed);
+    let (outcome, asked) = run(put(3), full);
+    assert_eq!(outcome, PutOutcome::Refused { answered: 5, stored: 0 });
+    let deletions = nodes_of(&asked, |request| request == Request::DeleteObject(object()));
+    assert_eq!(deletions, [0, 1, 2, 3, 4]);
+    assert_eq!(writes(&asked), [0; 0]);
+}
+
+#[test]
+fn a_small_object_goes_to_two_nodes_and_to_others_if_one_fails() {
+    let order = [3, 1, 0, 2, 4].map(NodeIndex).to_vec();
+    let small =
+        || Put::new(quorum(), object(), Content::Inline { length: 1, order: order.clone() }, 0);
+    let (_, asked) = run(small(), |_, _| None);
+    assert_eq!(writes(&asked), [1, 3]);
+    let is_full = |node, request| {
+        (node == 1 && matches!(request, Request::WriteManifest(_))).then_some(Answer::Failed)
+    };
+    let (outcome, asked) = run(small(), is_full);
+    assert_eq!(writes(&asked), [0, 1, 3]);
+    assert!(matches!(outcome, PutOutcome::Committed { is_owed: false, .. }), "{outcome:?}");
+}
+
+/// Returns the answers of nodes that all have the manifest. Part 1 is on nodes 1 and 4, part 2 on
+/// node 3, away from its home. `has` says what else is different.
+fn stored(node: usize, request: Request) -> Option<Answer> {
+    let parts: &[usize] = [&[0][..], &[1], &[], &[2], &[1]][node];
+    match request {
+        Request::ListVersions => Some(Answer::Versions(vec![listed()])),
+        Request::ReadManifest(_) => {
+            Some(Answer::Manifest(Shape::Shards { spread: spread(3), stages: vec![3] }))
+        }
+        Request::FindParts(_) => {
+            Some(Answer::Parts(parts.iter().copied().map(PartIndex).collect()))
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn parts_move_home_and_surplus_copies_go() {
+    let (outcome, asked) = run(Repair::new(quorum(), 0), stored);
+    let repaired =
+        RepairOutcome::Repaired { listed: listed(), stored: 1, stage: 1, is_owed: false };
+    assert_eq!(outcome, repaired);
+    assert_eq!((stores(&asked, 1), stores(&asked, 2)), (vec![], vec![2]));
+    let checks = nodes_of(&asked, |request| matches!(request, Request::CheckPart { .. }));
+    assert_eq!(checks, [1], "part 2 was just written");
+    let deletions = nodes_of(&asked, |request| matches!(request, Request::DeletePart { .. }));
+    assert_eq!(deletions, [3, 4]);
+}
+
+#[test]
+fn a_surplus_copy_stays_if_the_one_at_home_is_damaged() {
+    let damaged = |node, request| match request {
+        Request::CheckPart { .. } => Some(Answer::Failed),
+        _ => stored(node, request),
+    };
+    let (_, asked) = run(Repair::new(quorum(), 0), damaged);
+    let deletions = nodes_of(&asked, |request| matches!(request, Request::DeletePart { .. }));
+    assert_eq!(deletions, [3]);
+}
+
+#[test]
+fn damaged_manifests_are_written_anew() {
+    let damaged = |node, request| match request {
+        Request::ReadManifest(_) if node < 2 => Some(Answer::Failed),
+        _ => stored(node, request),
+    };
+    let (_, asked) = run(Repair::new(quorum(), 0), damaged);
+    assert_eq!(writes(&asked), [0, 1]);
+    let unreadable = |node, request| match request {
+        Request::ReadManifest(_) => Some(Answer::Failed),
+        _ => stored(node, request),
+    };
+    let (outcome, asked) = run(Repair::new(quorum(), 0), unreadable);
+    assert_eq!(outcome, RepairOutcome::Unreadable(listed()));
+    assert_eq!(writes(&asked), [0; 0]);
+}
+
+#[test]
+fn too_few_parts_remove_nothing() {
+    let older = Listed { version: Version { generation: 2, ..listed().version }, ..listed() };
+    let lost = |node, request| match request {
+        Request::ListVersions => Some(Answer::Versions(vec![older, listed()])),
+        Request::StorePart { .. } => Some(Answer::Impossible),
+        _ => stored(node, request),
+    };
+    let (outcome, asked) = run(Repair::new(quorum(), 0), lost);
+    assert_eq!(outcome, RepairOutcome::TooFewParts(listed()));
+    let is_deletion =
+        |request| matches!(request, Request::DeleteObject(_) | Request::DeleteManifest(_));
+    assert_eq!(nodes_of(&asked, is_deletion), [0; 0]);
+}
+
+#[test]
+fn slow_nodes_may_be_given_up_when_enough_answered() {
+    let mut machine = Machine::new(Get::new(quorum()));
+    let actions = machine.start();
+    for (answered, &action) in actions.iter().enumerate() {
+        assert_eq!(machine.is_enough(), answered >= 4);
+        machine.handle(&Event { action, answer: Answer::Versions(vec![listed()]) });
+    }
+    assert!(matches!(machine.outcome(), Some(GetOutcome::Found(found, _)) if *found == listed()));
+}
