@@ -14,6 +14,10 @@ const SURVEY_GRACE: Duration = Duration::from_millis(10);
 /// How long slow nodes are waited for once enough of them have written or deleted something.
 const WRITE_GRACE: Duration = Duration::from_secs(5);
 
+/// The age from which a survey counts no longer. What rests on one that is older is not done:
+/// marks of removed names and orphans are collected after a day.
+const SURVEY_LASTS: Duration = Duration::from_secs(12 * 3600);
+
 /// Executes actions.
 #[async_trait]
 pub(crate) trait Hands: Sync {
@@ -32,12 +36,25 @@ where
 {
     let mut machine = Machine::new(procedure);
     let mut actions = machine.start();
+    let mut surveyed = Instant::now();
     loop {
         if let Some(outcome) = machine.outcome() {
             return (outcome.clone(), machine.procedure().clone());
         }
-        actions = step(&mut machine, actions, hands).await;
+        if actions.iter().any(|action| action.request == Request::ListVersions) {
+            surveyed = Instant::now();
+        }
+        actions = match surveyed.elapsed() < SURVEY_LASTS {
+            true => step(&mut machine, actions, hands).await,
+            false => fail(&mut machine, &actions),
+        };
     }
+}
+
+/// Executes nothing, and returns the actions that follow from that.
+fn fail<P: Procedure>(machine: &mut Machine<P>, actions: &[Action]) -> Vec<Action> {
+    let failed = |&action: &Action| machine.handle(&Event { action, answer: Answer::Failed });
+    actions.iter().flat_map(failed).collect()
 }
 
 /// Executes one batch of actions, and returns the next one.
@@ -70,11 +87,8 @@ async fn step<P: Procedure>(
         }
     }
     drop(running);
-    for action in machine.waiting().iter().copied().collect::<Vec<_>>() {
-        if next.contains(&action) {
-            continue;
-        }
-        next.extend(machine.handle(&Event { action, answer: Answer::Failed }));
-    }
+    let late: Vec<Action> =
+        machine.waiting().iter().copied().filter(|action| !next.contains(action)).collect();
+    next.extend(fail(machine, &late));
     next
 }

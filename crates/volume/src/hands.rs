@@ -40,6 +40,8 @@ struct State {
     /// The files of parts that were found or stored, with their nodes.
     files: BTreeMap<usize, BTreeMap<NodeIndex, String>>,
     layout: Option<Layout>,
+    /// The parts of which a file was found that is not whole.
+    damaged: BTreeSet<usize>,
     /// The length and digest of the object, once they are known.
     total: Option<(u64, Digest)>,
     /// What was wrong with nodes and parts.
@@ -117,6 +119,11 @@ impl<'a> NameHands<'a> {
     /// Returns the files of each part.
     pub fn files(&self) -> BTreeMap<usize, BTreeMap<NodeIndex, String>> {
         self.lock().files.clone()
+    }
+
+    /// Returns the parts of which only files were found that are not whole.
+    pub fn damaged(&self) -> BTreeSet<usize> {
+        self.lock().damaged.clone()
     }
 
     pub fn flaws(&self) -> Vec<Flaw> {
@@ -233,6 +240,7 @@ impl<'a> NameHands<'a> {
             };
             let Some(part) = (0..layout.part_count()).find(is_it) else { continue };
             let whole = layout.file_bytes(part, total);
+            self.lock().damaged.insert(part);
             if length != whole {
                 let message = format!(
                     "must have {} bytes; got {}",
@@ -245,6 +253,7 @@ impl<'a> NameHands<'a> {
             if self.is_deep && !self.is_intact(&layout, part, node, &path).await {
                 continue;
             }
+            self.lock().damaged.remove(&part);
             self.add_file(part, node, path);
             parts.push(PartIndex(part));
         }

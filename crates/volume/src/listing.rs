@@ -1,16 +1,16 @@
 //! What a volume has: names, and what waits to be done.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use futures::StreamExt;
-use futures::future::join_all;
+use futures::future::{join_all, try_join_all};
 use paritas_shards::ObjectId;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hands::Flaw;
 use crate::names::{self, BACKLOG, MANIFESTS, OWED, ObjectName};
-use crate::protocol::{Kind, Listed, NodeIndex};
+use crate::protocol::{Census, Kind, Listed, NodeIndex};
 use crate::volume::Volume;
 
 /// All objects of a volume, or those whose names begin with a prefix.
@@ -198,57 +198,55 @@ impl Volume {
     }
 
     /// Removes the objects that no manifest speaks of and that are older than a day: what
-    /// interrupted puts left behind. Returns their number.
+    /// interrupted puts left behind. Returns their number; there are none as long as a node does
+    /// not answer, which may have a manifest of them.
     ///
     /// # Errors
-    /// If too few nodes answered to be sure ([`ErrorKind::TooFewNodes`]).
+    /// If an object cannot be deleted ([`ErrorKind::Io`]).
     pub async fn collect(&self) -> Result<usize> {
-        let versions = self.versions("").await?;
-        let known: BTreeSet<ObjectId> =
-            versions.names.values().flatten().map(|listed| listed.version.object).collect();
-        let collected = join_all(self.nodes().map(|node| self.collect_on(node, &known))).await;
-        let collected: BTreeSet<ObjectId> = collected.into_iter().flatten().flatten().collect();
-        Ok(collected.len())
+        let mut census = Census::new(self.quorum);
+        let mut tallies = Vec::new();
+        for tally in join_all(self.nodes().map(|node| self.count_on(node))).await {
+            // A node that does not answer is missing in the census, which then finds nothing.
+            tallies.extend(tally.ok());
+        }
+        for Tally { node, manifests, files } in tallies {
+            manifests.into_iter().for_each(|object| census.manifest(object));
+            files.into_iter().for_each(|(object, age)| census.file(object, age));
+            census.listed(node);
+        }
+        let orphans: Vec<ObjectId> = census.orphans().collect();
+        for &orphan in &orphans {
+            try_join_all(self.nodes().map(|node| self.delete_object(node, orphan))).await?;
+        }
+        Ok(orphans.len())
     }
 
-    async fn collect_on(
-        &self,
-        node: NodeIndex,
-        known: &BTreeSet<ObjectId>,
-    ) -> Result<Vec<ObjectId>> {
+    /// Lists everything that a node has, and removes what killed writers left there.
+    async fn count_on(&self, node: NodeIndex) -> Result<Tally> {
         self.expect_ready(node).await?;
         let storage = self.node(node);
         storage.sweep(ORPHAN_AGE).await?;
-        let mut newest: BTreeMap<ObjectId, Option<SystemTime>> = BTreeMap::new();
+        let now = self.clock_of(node).await?;
+        let manifests = self.list_node(node, MANIFESTS).await?.into_iter();
+        let manifests = manifests.map(|(_, listed)| listed.version.object).collect();
+        let mut files = Vec::new();
         for folder in [names::OBJECTS, names::RUNNING, OWED, BACKLOG] {
             let mut entries = storage.list(folder);
             while let Some(entry) = entries.next().await {
                 let entry = entry?;
                 let object = names::parse_mark(folder, &entry.path)
                     .or_else(|| names::parse_part(&entry.path).map(|part| part.object));
-                let Some(object) = object.filter(|object| !known.contains(object)) else {
-                    continue;
-                };
+                let Some(object) = object else { continue };
                 let modified = match entry.modified {
                     Some(modified) => Some(modified),
                     None => storage.stat(&entry.path).await?.and_then(|stat| stat.modified),
                 };
-                let latest = newest.entry(object).or_insert(modified);
-                // What has no age is taken for new.
-                *latest = latest.zip(modified).map(|(a, b)| a.max(b));
+                let age = now.zip(modified).and_then(|(now, then)| now.duration_since(then).ok());
+                files.push((object, age));
             }
         }
-        let Some(now) = self.clock_of(node).await? else { return Ok(Vec::new()) };
-        let is_old = |time: Option<SystemTime>| {
-            time.and_then(|time| now.duration_since(time).ok()).is_some_and(|age| age > ORPHAN_AGE)
-        };
-        let old = newest.into_iter().filter(|(_, time)| is_old(*time)).map(|(object, _)| object);
-        let mut collected = Vec::new();
-        for object in old {
-            self.delete_object(node, object).await?;
-            collected.push(object);
-        }
-        Ok(collected)
+        Ok(Tally { node, manifests, files })
     }
 
     /// Returns the time of a node's own clock, which its files' ages are told by.
@@ -262,8 +260,16 @@ impl Volume {
     }
 }
 
-/// The age from which an object without manifest is collected.
-const ORPHAN_AGE: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
+/// The age from which an unfinished file is removed.
+const ORPHAN_AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// Everything that a node has.
+struct Tally {
+    node: NodeIndex,
+    manifests: Vec<ObjectId>,
+    /// The objects of all other files, with the files' ages.
+    files: Vec<(ObjectId, Option<Duration>)>,
+}
 
 /// All versions that any node has.
 #[derive(Debug, Default)]

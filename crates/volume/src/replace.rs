@@ -26,8 +26,8 @@ pub struct Filled {
 
 impl Volume {
     /// Gives a new, empty node in the place of a lost one the manifests that it should have, and
-    /// then the volume's mark. Its shards are made by repairing all objects. If this is interrupted,
-    /// it can be done again.
+    /// then the volume's mark. Its shards are made by repairing all objects. If this is
+    /// interrupted, it can be done again.
     ///
     /// # Errors
     /// If there is no such node ([`ErrorKind::Parameters`]), if it has other files

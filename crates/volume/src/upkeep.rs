@@ -113,7 +113,10 @@ impl Volume {
         let files = hands.files();
         let has = |part: usize| files.get(&part).is_some_and(|files| !files.is_empty());
         let ends = stage_ends(layout.code());
-        let last = (0..layout.part_count()).rev().find(|&part| has(part)).unwrap_or(0);
+        let damaged = hands.damaged();
+        // What is damaged was there, so its stage was begun.
+        let was_there = |part: &usize| has(*part) || damaged.contains(part);
+        let last = (0..layout.part_count()).rev().find(was_there).unwrap_or(0);
         let stage = ends.iter().position(|&end| last < end).unwrap_or(0) + 1;
         let missing: Vec<usize> = (0..ends[stage - 1]).filter(|&part| !has(part)).collect();
         let homes = self.spread(id, layout.code()).homes;
@@ -168,7 +171,10 @@ impl Volume {
                 flaws.iter().take(8).map(Flaw::to_string).collect::<Vec<_>>().join("; ")
             };
             match outcome {
-                RepairOutcome::Repaired { listed, stored, is_owed, .. } => {
+                RepairOutcome::Repaired { listed, stored, stage, is_owed } => {
+                    if !is_owed && self.is_begun_after(&hands, stage) {
+                        return self.promote(name).await;
+                    }
                     if !is_owed {
                         self.unmark_object(OWED, listed.version.object).await;
                     }
@@ -207,6 +213,15 @@ impl Volume {
             }
         }
         Err(Error::new(ErrorKind::Busy, format!("{name}: other processes keep replacing it")))
+    }
+
+    /// Whether a damaged part of a later stage than `stage` was found. The stage was begun, though
+    /// nothing whole is left of it, and is to be finished.
+    fn is_begun_after(&self, hands: &NameHands<'_>, stage: usize) -> bool {
+        let ends = hands.layout().map(|layout| stage_ends(layout.code()));
+        let end = ends.and_then(|ends| ends.get(stage.checked_sub(1)?).copied());
+        let last = hands.damaged().last().copied();
+        last.zip(end).is_some_and(|(last, end)| last >= end)
     }
 
     /// Returns names in the order in which they are repaired: the objects that can lose the fewest

@@ -251,6 +251,48 @@ async fn delayed_parity_is_added_later() {
 }
 
 #[tokio::test]
+async fn a_damaged_part_of_a_later_stage_is_made_anew() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("bbdpg:k=4,m=1,m2=2,base=cauchy").await;
+    let bytes = content(100_000);
+    put(&volume, "object", &bytes).await;
+    volume.promote(&name("object")).await.unwrap();
+    let late =
+        disks.files("objects").into_iter().find(|path| path.to_string_lossy().contains(".5of6"));
+    let late = late.unwrap();
+    let whole = std::fs::read(&late).unwrap();
+    std::fs::write(&late, &whole[..whole.len() - 500]).unwrap();
+    let verdict = volume.verify(&name("object"), false).await.unwrap();
+    assert_eq!((verdict.health, verdict.stage, verdict.spare), (Health::Repairable, 2, 1));
+    volume.repair(&name("object"), false).await.unwrap();
+    assert!(std::fs::read(&late).unwrap() == whole);
+    assert_eq!(volume.verify(&name("object"), true).await.unwrap().health, Health::Intact);
+}
+
+#[tokio::test]
+async fn only_old_orphans_are_collected_and_only_if_all_nodes_answer() {
+    let disks = Disks::new(3);
+    let volume = disks.volume("2+1").await;
+    put(&volume, "kept", &content(50_000)).await;
+    put(&volume, "orphan", &content(50_000)).await;
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(25 * 3600);
+    for path in disks.files("objects") {
+        std::fs::File::options().write(true).open(path).unwrap().set_modified(old).unwrap();
+    }
+    assert_eq!(volume.collect().await.unwrap(), 0);
+    let manifests = disks.files("manifests").into_iter();
+    for path in manifests.filter(|path| path.to_string_lossy().contains("orphan")) {
+        std::fs::remove_file(path).unwrap();
+    }
+    let hidden = disks.hide(&[1]);
+    assert_eq!(disks.open("2+1").collect().await.unwrap(), 0);
+    hidden.show();
+    assert_eq!(volume.collect().await.unwrap(), 1);
+    assert_eq!(disks.files("objects").len(), 3);
+    assert!(get(&volume, "kept").await.unwrap() == content(50_000));
+}
+
+#[tokio::test]
 async fn lt_objects_survive_lost_disks() {
     let disks = Disks::new(8);
     let volume = disks.volume("lt:k=64,n=128,nodes=8,seed=3").await;
