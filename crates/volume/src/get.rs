@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 
 use bytes::Bytes;
-use futures::StreamExt;
+use futures::stream::{self, BoxStream, StreamExt};
 use paritas_shards::blocks::Layout;
 use paritas_shards::{Digest, Timestamp};
+use tokio::sync::mpsc::{Receiver as Receiving, channel};
 
 use crate::driver::{Hands, drive};
 use crate::error::{Error, ErrorKind, Result};
@@ -197,17 +199,16 @@ impl Volume {
                 range.start, range.end, whole.end
             )));
         }
-        let mut done = 0;
-        let mut copy = Copy { sink, hasher: blake3::Hasher::new(), done: &mut done, progress };
+        let mut copy = Copy { sink, hasher: Hasher::start()?, done: 0, progress };
         match copy.run(&object, range.clone()).await {
             // Nothing was written yet, so another place can be tried.
-            Err(error) if error.kind() == ErrorKind::TooFewShards && *copy.done == 0 => {
+            Err(error) if error.kind() == ErrorKind::TooFewShards && copy.done == 0 => {
                 object = self.look_everywhere(name, object).await?;
                 copy.run(&object, range.clone()).await?;
             }
             result => result?,
         }
-        let digest = Digest::new(copy.hasher.finalize().into());
+        let digest = copy.hasher.finish()?;
         if range == whole && digest != object.digest {
             return Err(Error::new(
                 ErrorKind::DigestMismatch,
@@ -240,22 +241,22 @@ async fn read_manifest(
 /// Copies an object's bytes in order.
 struct Copy<'a> {
     sink: &'a mut (dyn Write + Send),
-    hasher: blake3::Hasher,
-    done: &'a mut u64,
+    hasher: Hasher,
+    done: u64,
     progress: &'a (dyn Fn(u64) + Send + Sync),
 }
 
 impl Copy<'_> {
     async fn run(&mut self, object: &Object, range: Range<u64>) -> Result<()> {
-        let mut bytes = object.bytes(range);
-        while let Some(pieces) = bytes.next().await {
+        let mut bytes = ahead(object.bytes(range));
+        while let Some(pieces) = bytes.recv().await {
             let pieces = pieces?;
+            self.hasher.take(pieces.clone());
             for piece in &pieces {
-                self.hasher.update(piece);
                 self.sink.write_all(piece).map_err(|error| {
                     Error::new(ErrorKind::Io, format!("writing the output: {error}")).because(error)
                 })?;
-                *self.done += piece.len() as u64;
+                self.done += piece.len() as u64;
                 (self.progress)(piece.len() as u64);
             }
         }
@@ -263,16 +264,71 @@ impl Copy<'_> {
     }
 }
 
+/// Number of transmission units that wait to be written.
+const AHEAD: usize = 4;
+
+/// Reads bytes in a task of its own, so that reading goes on while some are written. The task ends
+/// when the receiver is dropped.
+fn ahead(mut bytes: BoxStream<'static, Result<Pieces>>) -> Receiving<Result<Pieces>> {
+    let (line, received) = channel(AHEAD);
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                // Nobody waits for more.
+                () = line.closed() => return,
+                pieces = bytes.next() => match pieces {
+                    Some(pieces) => if line.send(pieces).await.is_err() { return },
+                    None => return,
+                },
+            }
+        }
+    });
+    received
+}
+
+/// A thread that hashes while the bytes are written.
+struct Hasher {
+    line: mpsc::SyncSender<Pieces>,
+    thread: JoinHandle<blake3::Hash>,
+}
+
+impl Hasher {
+    fn start() -> Result<Self> {
+        let (line, pieces) = mpsc::sync_channel::<Pieces>(AHEAD);
+        let hash = move || {
+            let mut hasher = blake3::Hasher::new();
+            for piece in pieces.iter().flatten() {
+                hasher.update(&piece);
+            }
+            hasher.finalize()
+        };
+        let thread = std::thread::Builder::new().spawn(hash).map_err(|error| {
+            Error::new(ErrorKind::Io, format!("starting a thread: {error}")).because(error)
+        })?;
+        Ok(Self { line, thread })
+    }
+
+    fn take(&self, pieces: Pieces) {
+        // The thread takes everything until the line is dropped.
+        drop(self.line.send(pieces));
+    }
+
+    fn finish(self) -> Result<Digest> {
+        drop(self.line);
+        let hash = self.thread.join();
+        let hash =
+            hash.map_err(|_| Error::new(ErrorKind::Internal, "the hashing thread panicked"))?;
+        Ok(Digest::new(hash.into()))
+    }
+}
+
 impl Object {
     /// Returns the object's bytes in a range that is within it, in order.
-    pub(crate) fn bytes(
-        &self,
-        range: Range<u64>,
-    ) -> futures::stream::BoxStream<'static, Result<Pieces>> {
+    pub(crate) fn bytes(&self, range: Range<u64>) -> BoxStream<'static, Result<Pieces>> {
         match &self.content {
             Content::Inline(bytes) => {
                 let piece = bytes.slice(range.start as usize..range.end as usize);
-                futures::stream::iter([Ok(vec![piece])]).boxed()
+                stream::iter([Ok(vec![piece])]).boxed()
             }
             Content::Shards { receiver, .. } => Arc::clone(receiver).bytes(range),
         }

@@ -40,8 +40,8 @@ struct State {
     /// The files of parts that were found or stored, with their nodes.
     files: BTreeMap<usize, BTreeMap<NodeIndex, String>>,
     layout: Option<Layout>,
-    /// The parts of which a file was found that is not whole.
-    damaged: BTreeSet<usize>,
+    /// Like `files`, of parts that are not whole.
+    damaged: BTreeMap<usize, BTreeMap<NodeIndex, String>>,
     /// The length and digest of the object, once they are known.
     total: Option<(u64, Digest)>,
     /// What was wrong with nodes and parts.
@@ -113,7 +113,11 @@ impl<'a> NameHands<'a> {
 
     /// Takes in that a part is on a node.
     pub fn add_file(&self, part: usize, node: NodeIndex, path: String) {
-        self.lock().files.entry(part).or_default().insert(node, path);
+        let mut state = self.lock();
+        if let Some(damaged) = state.damaged.get_mut(&part) {
+            damaged.remove(&node);
+        }
+        state.files.entry(part).or_default().insert(node, path);
     }
 
     /// Returns the files of each part.
@@ -121,9 +125,11 @@ impl<'a> NameHands<'a> {
         self.lock().files.clone()
     }
 
-    /// Returns the parts of which only files were found that are not whole.
-    pub fn damaged(&self) -> BTreeSet<usize> {
-        self.lock().damaged.clone()
+    /// Returns the files that were found of each part and are not whole.
+    pub fn damaged(&self) -> BTreeMap<usize, BTreeMap<NodeIndex, String>> {
+        let mut damaged = self.lock().damaged.clone();
+        damaged.retain(|_, files| !files.is_empty());
+        damaged
     }
 
     pub fn flaws(&self) -> Vec<Flaw> {
@@ -240,7 +246,7 @@ impl<'a> NameHands<'a> {
             };
             let Some(part) = (0..layout.part_count()).find(is_it) else { continue };
             let whole = layout.file_bytes(part, total);
-            self.lock().damaged.insert(part);
+            self.lock().damaged.entry(part).or_default().insert(node, path.clone());
             if length != whole {
                 let message = format!(
                     "must have {} bytes; got {}",
@@ -253,7 +259,6 @@ impl<'a> NameHands<'a> {
             if self.is_deep && !self.is_intact(&layout, part, node, &path).await {
                 continue;
             }
-            self.lock().damaged.remove(&part);
             self.add_file(part, node, path);
             parts.push(PartIndex(part));
         }

@@ -10,7 +10,8 @@ use crate::get::GetOptions;
 use crate::hands::{Flaw, NameHands, now};
 use crate::names::{BACKLOG, OWED, ObjectName};
 use crate::protocol::{
-    Action, Answer, Kind, Listed, Promote, PromoteOutcome, Repair, RepairOutcome, Request,
+    Action, Answer, Kind, Listed, NodeIndex, Promote, PromoteOutcome, Repair, RepairOutcome,
+    Request,
 };
 use crate::volume::{Volume, stage_ends};
 
@@ -115,7 +116,7 @@ impl Volume {
         let ends = stage_ends(layout.code());
         let damaged = hands.damaged();
         // What is damaged was there, so its stage was begun.
-        let was_there = |part: &usize| has(*part) || damaged.contains(part);
+        let was_there = |part: &usize| has(*part) || damaged.contains_key(part);
         let last = (0..layout.part_count()).rev().find(was_there).unwrap_or(0);
         let stage = ends.iter().position(|&end| last < end).unwrap_or(0) + 1;
         let missing: Vec<usize> = (0..ends[stage - 1]).filter(|&part| !has(part)).collect();
@@ -173,8 +174,9 @@ impl Volume {
             match outcome {
                 RepairOutcome::Repaired { listed, stored, stage, is_owed } => {
                     if !is_owed && self.is_begun_after(&hands, stage) {
-                        return self.promote(name).await;
+                        return self.add_stage(name, is_deep).await;
                     }
+                    self.remove_damaged(&hands).await;
                     if !is_owed {
                         self.unmark_object(OWED, listed.version.object).await;
                     }
@@ -215,12 +217,26 @@ impl Volume {
         Err(Error::new(ErrorKind::Busy, format!("{name}: other processes keep replacing it")))
     }
 
+    /// Deletes damaged copies of parts that are whole on other nodes.
+    async fn remove_damaged(&self, hands: &NameHands<'_>) {
+        let files = hands.files();
+        let is_whole = |part: &usize| files.get(part).is_some_and(|files| !files.is_empty());
+        let damaged = hands.damaged().into_iter().filter(|(part, _)| is_whole(part));
+        let damaged: Vec<(NodeIndex, String)> = damaged.flat_map(|(_, files)| files).collect();
+        let delete = |(node, path): &(NodeIndex, String)| {
+            let (storage, path) = (self.node(*node), path.clone());
+            async move { storage.delete(&path).await }
+        };
+        // What cannot be deleted stays damaged, and is told by the next verification.
+        join_all(damaged.iter().map(delete)).await;
+    }
+
     /// Whether a damaged part of a later stage than `stage` was found. The stage was begun, though
     /// nothing whole is left of it, and is to be finished.
     fn is_begun_after(&self, hands: &NameHands<'_>, stage: usize) -> bool {
         let ends = hands.layout().map(|layout| stage_ends(layout.code()));
         let end = ends.and_then(|ends| ends.get(stage.checked_sub(1)?).copied());
-        let last = hands.damaged().last().copied();
+        let last = hands.damaged().last_key_value().map(|(&part, _)| part);
         last.zip(end).is_some_and(|(last, end)| last >= end)
     }
 
@@ -249,13 +265,19 @@ impl Volume {
     /// As [`Volume::find`]; if the object has no later stage ([`ErrorKind::Parameters`]), or if the
     /// parts cannot be made or stored.
     pub async fn promote(&self, name: &ObjectName) -> Result<Repaired> {
+        self.add_stage(name, false).await
+    }
+
+    /// Promotes an object. If `is_deep`, parts that are there are read before they count as whole.
+    async fn add_stage(&self, name: &ObjectName, is_deep: bool) -> Result<Repaired> {
         let object = self.find(name, GetOptions::default()).await?;
         let layout = object.layout().filter(|layout| layout.code().stages() > 1);
         let Some(layout) = layout else {
             return Err(Error::parameters(format!("{name} has a code of one stage")));
         };
         let id = object.listed().version.object;
-        let hands = NameHands::new(self, name);
+        let mut hands = NameHands::new(self, name);
+        hands.is_deep = is_deep;
         hands.keep_layout(layout.clone());
         hands.keep_total(object.length(), object.digest());
         let ends = stage_ends(layout.code());
