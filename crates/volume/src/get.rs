@@ -173,13 +173,10 @@ impl Volume {
         Ok(Object { content: Content::Shards { receiver, nodes }, ..object })
     }
 
-    /// Writes an object's bytes in `range` to `sink`, all of them if `range` is `None`. Of the whole
-    /// object the digest is checked in the end. Returns what was read.
+    /// Finds an object, and reads it as [`Volume::read`] does.
     ///
     /// # Errors
-    /// As [`Volume::find`]; if too many shards are lost ([`ErrorKind::TooFewShards`]), if the bytes
-    /// differ from those that were written ([`ErrorKind::DigestMismatch`]), if the range is beyond
-    /// the object ([`ErrorKind::Parameters`]), or if `sink` refuses bytes ([`ErrorKind::Io`]).
+    /// As [`Volume::find`] and [`Volume::read`].
     pub async fn get(
         &self,
         name: &ObjectName,
@@ -188,7 +185,25 @@ impl Volume {
         options: GetOptions,
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Object> {
-        let mut object = self.find(name, options).await?;
+        let object = self.find(name, options).await?;
+        self.read(object, range, sink, progress).await
+    }
+
+    /// Writes the bytes of an object that was found to `sink`: those in `range`, or all of them if
+    /// it is `None`. The digest of a whole object is checked in the end. Returns what was read.
+    ///
+    /// # Errors
+    /// If too many shards are lost ([`ErrorKind::TooFewShards`]), if the bytes differ from those
+    /// that were written ([`ErrorKind::DigestMismatch`]), if the range is beyond the object
+    /// ([`ErrorKind::Parameters`]), or if `sink` refuses bytes ([`ErrorKind::Io`]).
+    pub async fn read(
+        &self,
+        mut object: Object,
+        range: Option<Range<u64>>,
+        sink: &mut (dyn Write + Send),
+        progress: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<Object> {
+        let name = object.manifest.name.clone();
         let whole = 0..object.length();
         let range = range.unwrap_or_else(|| whole.clone());
         if range.start > range.end || range.end > whole.end {
@@ -202,7 +217,7 @@ impl Volume {
         match copy.run(&object, range.clone()).await {
             // Nothing was written yet, so another place can be tried.
             Err(error) if error.kind() == ErrorKind::TooFewShards && *copy.done == 0 => {
-                object = self.look_everywhere(name, object).await?;
+                object = self.look_everywhere(&name, object).await?;
                 copy.run(&object, range.clone()).await?;
             }
             result => result?,
