@@ -11,7 +11,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -467,4 +467,76 @@ fn every_command_has_an_example() {
         let help = run(["volume", command, "--help"]).expect(exit::DONE).text();
         assert!(help.contains(&format!("  paritas volume {command} tank.toml")), "{help}");
     }
+}
+
+/// Replaces numbers, which differ from run to run.
+fn without_numbers(line: &str) -> String {
+    let mut text = line.replace(|c: char| c.is_ascii_digit(), "#");
+    while text.contains("##") || text.contains("#.#") {
+        text = text.replace("##", "#").replace("#.#", "#");
+    }
+    text
+}
+
+/// The example of the README does what it shows. A folder takes the place of the bucket.
+#[test]
+fn the_readme_is_right() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    let section = readme.split_once("## Over disks, hosts and buckets").unwrap().1;
+    let example = section.split("```").nth(1).unwrap().strip_prefix("console\n").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    ["disk1", "disk2", "disk3", "cloud"].iter().for_each(|it| fs::create_dir(place(it)).unwrap());
+    fs::write(place("photos.tar"), Chance(10).bytes(4 << 20)).unwrap();
+    let path = Path::new(env!("CARGO_BIN_EXE_paritas")).parent().unwrap();
+    let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap());
+    let steps: Vec<&str> = example.split("$ ").filter(|step| !step.is_empty()).collect();
+    assert_eq!(steps.len(), 6, "{example}");
+    for step in steps {
+        let (command, shown) = step.split_once('\n').unwrap();
+        let bucket = command.split('\'').nth(1).filter(|uri| uri.contains("s3://"));
+        let command = bucket.map_or(command.to_owned(), |uri| command.replace(uri, "cloud=cloud"));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &command.replace("/disk", &place("disk"))]);
+        let output = shell.env("PATH", &path).current_dir(folder.path()).output().unwrap();
+        let expected = if command.contains(" verify ") { exit::REPAIRABLE } else { exit::DONE };
+        assert_eq!(output.status.code(), Some(expected), "{command}: {output:?}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        // What is further in, such as which shard a node lacked, depends on the object's id.
+        let outer = |text: &str| -> Vec<String> {
+            text.lines().filter(|line| !line.starts_with(' ')).map(without_numbers).collect()
+        };
+        assert_eq!(outer(&printed), outer(shown), "{command}");
+    }
+    assert_eq!(fs::read(place("photos.back")).unwrap(), fs::read(place("photos.tar")).unwrap());
+}
+
+#[test]
+fn what_a_failed_node_misses_is_owed() {
+    let tank = Tank::new(5, "2+2");
+    let away = tank.path("away");
+    fs::rename(tank.disk(2), &away).unwrap();
+    // One of five nodes is the home of no shard, so not every object has one on this node.
+    let owed = (0..8).filter(|number| {
+        let put = tank.put(&format!("object{number}"), &Chance(*number).bytes(20_000));
+        put["owed"].as_bool().unwrap()
+    });
+    let owed = owed.count();
+    assert!(owed > 0);
+    let status = tank.run("status", &[]).expect(exit::REPAIRABLE).result();
+    assert_eq!(status["owed"]["objects"], owed);
+    // Where the disk is not mounted, there is an empty folder. It is no node, and stays empty.
+    fs::create_dir(tank.disk(2)).unwrap();
+    let put = tank.put("object0", &Chance(0).bytes(20_000));
+    assert!(!put["nodes"].as_array().unwrap().contains(&json!("node3")), "{put}");
+    let stored = ["objects", "manifests"].map(|folder| tank.disk(2).join(folder).exists());
+    assert_eq!(stored, [false, false]);
+    fs::remove_dir_all(tank.disk(2)).unwrap();
+    fs::rename(&away, tank.disk(2)).unwrap();
+    tank.run("verify", &[]).expect(exit::REPAIRABLE);
+    tank.run("repair", &[]).expect(exit::DONE);
+    tank.run("verify", &args!["--deep"]).expect(exit::DONE);
+    tank.run("status", &[]).expect(exit::DONE);
+    (0..8).for_each(|it| assert!(tank.get(&format!("object{it}")) == Chance(it).bytes(20_000)));
 }

@@ -56,7 +56,7 @@ impl Config {
         nodes: Vec<(Member, Arc<dyn Node>)>,
         options: impl Fn(&Spec) -> CodecOptions,
     ) -> Result<Setup> {
-        let spec: Spec = self.code.parse().map_err(paritas::Error::from)?;
+        let spec: Spec = self.code.parse()?;
         let code = Code::new(&spec)?;
         let hedge = Hedge {
             quantile: self.hedge.quantile,

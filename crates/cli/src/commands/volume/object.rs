@@ -61,13 +61,12 @@ fn put_value(name: &ObjectName, report: &PutReport, seconds: f64) -> Value {
 }
 
 fn put_text(name: &ObjectName, report: &PutReport) -> String {
-    let what = if report.is_inline { "manifest" } else { "shard" };
-    let owed = if report.is_owed { "; the rest is owed, `repair` writes it" } else { "" };
+    let owed = if report.is_owed { "; some of it is owed, and `repair` writes it" } else { "" };
     format!(
-        "{}: {} stored in {}{owed}{}",
+        "{}: {} stored on {}{owed}{}",
         shown(name.as_str()),
         output::bytes(report.listed.length),
-        counted(report.nodes.len(), what),
+        counted(report.nodes.len(), "node"),
         report::flaw_lines(&report.flaws)
     )
 }

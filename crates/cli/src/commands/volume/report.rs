@@ -1,5 +1,7 @@
 //! Parts of reports that several commands share.
 
+use std::collections::BTreeSet;
+
 use paritas_volume::names::ObjectName;
 use paritas_volume::{Flaw, Object, Waiting};
 use serde_json::{Value, json};
@@ -13,9 +15,10 @@ pub fn flaw_values(flaws: &[Flaw]) -> Value {
     flaws.iter().map(value).collect()
 }
 
-/// Returns a line for each thing that was wrong on a node.
+/// Returns a line for each thing that was wrong on a node. What several requests met is told once.
 pub fn flaw_lines(flaws: &[Flaw]) -> String {
-    flaws.iter().map(|flaw| format!("\n  {flaw}")).collect()
+    let lines: BTreeSet<String> = flaws.iter().map(|flaw| format!("\n  {flaw}")).collect();
+    lines.into_iter().collect()
 }
 
 /// Describes an object that was found, in JSON.
