@@ -173,10 +173,13 @@ impl Volume {
         Ok(Object { content: Content::Shards { receiver, nodes }, ..object })
     }
 
-    /// Finds an object, and reads it as [`Volume::read`] does.
+    /// Writes an object's bytes in `range` to `sink`, all of them if `range` is `None`. Of the whole
+    /// object the digest is checked in the end. Returns what was read.
     ///
     /// # Errors
-    /// As [`Volume::find`] and [`Volume::read`].
+    /// As [`Volume::find`]; if too many shards are lost ([`ErrorKind::TooFewShards`]), if the bytes
+    /// differ from those that were written ([`ErrorKind::DigestMismatch`]), if the range is beyond
+    /// the object ([`ErrorKind::Parameters`]), or if `sink` refuses bytes ([`ErrorKind::Io`]).
     pub async fn get(
         &self,
         name: &ObjectName,
@@ -189,13 +192,10 @@ impl Volume {
         self.read(object, range, sink, progress).await
     }
 
-    /// Writes the bytes of an object that was found to `sink`: those in `range`, or all of them if
-    /// it is `None`. The digest of a whole object is checked in the end. Returns what was read.
+    /// Writes the bytes of an object that was found to `sink`, as [`Volume::get`] does.
     ///
     /// # Errors
-    /// If too many shards are lost ([`ErrorKind::TooFewShards`]), if the bytes differ from those
-    /// that were written ([`ErrorKind::DigestMismatch`]), if the range is beyond the object
-    /// ([`ErrorKind::Parameters`]), or if `sink` refuses bytes ([`ErrorKind::Io`]).
+    /// As [`Volume::get`].
     pub async fn read(
         &self,
         mut object: Object,
@@ -203,7 +203,7 @@ impl Volume {
         sink: &mut (dyn Write + Send),
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Object> {
-        let name = object.manifest.name.clone();
+        let name = &object.manifest.name.clone();
         let whole = 0..object.length();
         let range = range.unwrap_or_else(|| whole.clone());
         if range.start > range.end || range.end > whole.end {
@@ -217,7 +217,7 @@ impl Volume {
         match copy.run(&object, range.clone()).await {
             // Nothing was written yet, so another place can be tried.
             Err(error) if error.kind() == ErrorKind::TooFewShards && *copy.done == 0 => {
-                object = self.look_everywhere(&name, object).await?;
+                object = self.look_everywhere(name, object).await?;
                 copy.run(&object, range.clone()).await?;
             }
             result => result?,

@@ -403,7 +403,7 @@ impl Volume {
         if self.setup.code.spec().to_string() == spec {
             return Ok(self.setup.code.clone());
         }
-        Ok(paritas::Code::new(&spec.parse::<paritas::Spec>()?)?)
+        Ok(paritas::Code::new(&spec.parse()?)?)
     }
 
     /// Returns the path of a part's file.
