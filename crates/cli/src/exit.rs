@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::SIGABRT;
+#[cfg(feature = "volume")]
+use signal_hook::consts::SIGINT;
 
 use crate::output::shown;
 
@@ -31,6 +33,9 @@ pub enum Exit {
     Internal = 7,
     /// Out of memory.
     Memory = 8,
+    /// Interrupted by the user, as shells report it: 128 and the number of the signal.
+    #[cfg(feature = "volume")]
+    Interrupted = 130,
 }
 
 impl Exit {
@@ -46,6 +51,8 @@ impl Exit {
             Self::Io => "io",
             Self::Internal => "internal",
             Self::Memory => "memory",
+            #[cfg(feature = "volume")]
+            Self::Interrupted => "interrupted",
         }
     }
 }
@@ -109,6 +116,17 @@ pub fn when_memory_is_out() {
     let _ = signal_hook::flag::register_conditional_shutdown(SIGABRT, exit, abort_means_memory);
 }
 
+/// Makes a second Ctrl-C end the process at once. Whoever calls this ends it cleanly at the first.
+#[cfg(feature = "volume")]
+pub fn at_second_interrupt() {
+    let is_second = Arc::new(AtomicBool::new(false));
+    let exit = Exit::Interrupted as i32;
+    // Registration fails only for signals that cannot be caught, and SIGINT can. Handlers run in the
+    // order in which they were registered, so the first signal sees that it is the first.
+    let _ = signal_hook::flag::register_conditional_shutdown(SIGINT, exit, Arc::clone(&is_second));
+    let _ = signal_hook::flag::register(SIGINT, is_second);
+}
+
 /// Refuses a path that is no folder, or does not exist. It may be on a disk that is not mounted, so
 /// it is not created.
 pub fn require_folder(flag: &str, folder: &Path) -> Result<(), Failure> {
@@ -166,6 +184,24 @@ impl From<paritas_shards::Error> for Failure {
             ErrorKind::Io | ErrorKind::Busy => Exit::Io,
             ErrorKind::Memory => Exit::Memory,
             _ => Exit::Internal,
+        };
+        Self { exit, message: error.to_string() }
+    }
+}
+
+#[cfg(feature = "volume")]
+impl From<paritas_volume::Error> for Failure {
+    fn from(error: paritas_volume::Error) -> Self {
+        use paritas_volume::ErrorKind;
+        let exit = match error.kind() {
+            ErrorKind::Parameters | ErrorKind::Exists => Exit::Arguments,
+            ErrorKind::NotFound | ErrorKind::NotRecognised => Exit::NotRecognised,
+            ErrorKind::TooFewShards => Exit::Lost,
+            ErrorKind::DigestMismatch => Exit::CheckFailed,
+            ErrorKind::Cancelled => Exit::Interrupted,
+            ErrorKind::Memory => Exit::Memory,
+            ErrorKind::Internal => Exit::Internal,
+            _ => Exit::Io,
         };
         Self { exit, message: error.to_string() }
     }

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use base64::Engine;
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 
 pub use paritas_shards::{counted, shown};
 
-use crate::args::{Args, Command};
+use crate::args::Args;
 use crate::exit::{Exit, Failure};
 
 /// The shortest time between two progress lines in JSON.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The destination and the form of results.
-#[derive(Debug)]
+/// The destination and the form of results. Clones share it.
+#[derive(Debug, Clone)]
 pub struct Output {
     json: bool,
     quiet: bool,
@@ -28,15 +28,14 @@ pub struct Output {
     /// error.
     stdout_is_taken: bool,
     /// The first failure to print anything.
-    failure: Mutex<Option<Failure>>,
+    failure: Arc<Mutex<Option<Failure>>>,
 }
 
 impl Output {
     /// Creates the output that the arguments ask for.
     pub fn new(args: &Args) -> Self {
-        let stdout_is_taken =
-            matches!(&args.command, Command::Decode(decode) if decode.out.as_os_str() == "-");
-        Self { json: args.json, quiet: args.quiet, stdout_is_taken, failure: Mutex::new(None) }
+        let stdout_is_taken = args.command.takes_stdout();
+        Self { json: args.json, quiet: args.quiet, stdout_is_taken, failure: Arc::default() }
     }
 
     /// Prints a result: `value` in JSON, or the text for people, which is made only if it is
@@ -46,6 +45,14 @@ impl Output {
             self.line(&value.to_string());
         } else if !self.quiet {
             self.line(&printable(text().trim_end()));
+        }
+    }
+
+    /// Prints a result that is of no interest to people.
+    #[cfg(feature = "volume")]
+    pub fn result_if_json(&self, value: Value) {
+        if self.json {
+            self.line(&value.to_string());
         }
     }
 
@@ -83,7 +90,7 @@ impl Output {
     /// If something could not be printed ([`Exit::Io`]).
     pub fn finish(self, exit: Exit) -> Result<Exit, Failure> {
         self.note("standard output", io::stdout().flush());
-        let failure = self.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(exit), Err)
     }
 
@@ -103,15 +110,15 @@ impl Output {
     }
 
     /// Creates the progress of a job over `total` bytes, if that number is known.
-    pub fn progress(&self, total: Option<u64>) -> Progress<'_> {
-        Progress::new(self, total)
+    pub fn progress(&self, total: Option<u64>) -> Progress {
+        Progress::new(self.clone(), total)
     }
 }
 
 /// The progress of a running job: a bar on a terminal, lines in JSON, nothing elsewhere.
 #[derive(Debug)]
-pub struct Progress<'a> {
-    output: &'a Output,
+pub struct Progress {
+    output: Output,
     bar: Option<ProgressBar>,
     total: Option<u64>,
     done: AtomicU64,
@@ -119,8 +126,8 @@ pub struct Progress<'a> {
     last_line: Mutex<Instant>,
 }
 
-impl<'a> Progress<'a> {
-    fn new(output: &'a Output, total: Option<u64>) -> Self {
+impl Progress {
+    fn new(output: Output, total: Option<u64>) -> Self {
         let on_terminal = !output.json && !output.quiet && io::stderr().is_terminal();
         let bar = on_terminal.then(|| {
             let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
@@ -152,8 +159,18 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// Prints something while the bar is away.
+    #[cfg(feature = "volume")]
+    pub fn aside(&self, print: impl FnOnce()) {
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+
     /// Removes the bar, and returns the seconds that the job took.
-    pub fn finish(self) -> f64 {
+    pub fn finish(&self) -> f64 {
+        self.bar.iter().for_each(ProgressBar::finish_and_clear);
         self.seconds()
     }
 
@@ -171,11 +188,9 @@ impl<'a> Progress<'a> {
     }
 }
 
-impl Drop for Progress<'_> {
+impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.finish();
     }
 }
 

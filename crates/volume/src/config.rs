@@ -206,15 +206,23 @@ impl Config {
     /// Reads a volume file.
     ///
     /// # Errors
-    /// If the file cannot be read ([`ErrorKind::Io`]), or is no volume file
+    /// If the file cannot be read ([`ErrorKind::Io`]), is no volume file
+    /// ([`ErrorKind::NotRecognised`]), or has a key or value that cannot be used
     /// ([`ErrorKind::Parameters`]). The message names the file, the line and the key.
     pub fn read(path: &Path) -> Result<Self> {
         let shown = path.display();
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = std::fs::read(path).map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot read the volume file {shown}: {error}"))
                 .because(error)
         })?;
-        Self::parse(&text).map_err(|error| Error::parameters(format!("{shown}: {error}")))
+        let text = String::from_utf8_lossy(&text);
+        Self::parse(&text).map_err(|error| match is_volume_file(&text) {
+            true => Error::new(error.kind(), format!("{shown}: {error}")),
+            false => {
+                let message = format!("{shown} is no volume file: it has no key `id`");
+                Error::new(ErrorKind::NotRecognised, message)
+            }
+        })
     }
 
     /// Takes the text of a volume file apart.
@@ -226,6 +234,14 @@ impl Config {
     pub fn parse(text: &str) -> Result<Self> {
         let config: Self = toml::from_str(text).map_err(|error| located(text, &error))?;
         config.check().map(|()| config)
+    }
+
+    /// Returns what a new volume file with these nodes would say, without writing it.
+    ///
+    /// # Errors
+    /// If a name or code cannot be used ([`ErrorKind::Parameters`]).
+    pub fn draft(name: &str, code: &str, nodes: &[NodeEntry]) -> Result<Self> {
+        Self::parse(&template(name, &random_id()?, code, nodes))
     }
 
     /// Writes a new volume file, in which comments explain every key.
@@ -281,6 +297,12 @@ impl Config {
             false => Ok(()),
         }
     }
+}
+
+/// Whether a text has the key that every volume file has, be it otherwise right or wrong.
+fn is_volume_file(text: &str) -> bool {
+    let mut entries = text.lines().filter_map(|line| line.split_once('='));
+    entries.any(|(key, _)| key.trim() == "id")
 }
 
 /// Names the line and the key of an error, but does not show the line.

@@ -21,6 +21,8 @@ struct Inner {
 pub enum ErrorKind {
     /// A volume file, name, code or number that cannot be used.
     Parameters,
+    /// A file that was given as a volume file is none.
+    NotRecognised,
     /// There is no object of that name.
     NotFound,
     /// Something is there already, and must not be replaced.

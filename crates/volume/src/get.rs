@@ -190,7 +190,22 @@ impl Volume {
         options: GetOptions,
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Object> {
-        let mut object = self.find(name, options).await?;
+        let object = self.find(name, options).await?;
+        self.read(object, range, sink, progress).await
+    }
+
+    /// Writes the bytes of an object that was found to `sink`, as [`Volume::get`] does.
+    ///
+    /// # Errors
+    /// As [`Volume::get`].
+    pub async fn read(
+        &self,
+        mut object: Object,
+        range: Option<Range<u64>>,
+        sink: &mut (dyn Write + Send),
+        progress: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<Object> {
+        let name = &object.manifest.name.clone();
         let whole = 0..object.length();
         let range = range.unwrap_or_else(|| whole.clone());
         if range.start > range.end || range.end > whole.end {

@@ -21,8 +21,21 @@ impl Volume {
     /// If the file cannot be read or says something impossible, or if a node's URI or credentials
     /// cannot be used.
     pub fn open(path: &Path, options: impl Fn(&Spec) -> CodecOptions) -> Result<Self> {
-        let config = Config::read(path)?;
         let base = path.parent().unwrap_or(Path::new(""));
+        Self::of(&Config::read(path)?, base, options)
+    }
+
+    /// Opens the volume that `config` describes. Relative folders are relative to `base`, the folder
+    /// of the volume file.
+    ///
+    /// # Errors
+    /// If the configuration says something impossible, or if a node's URI or credentials cannot be
+    /// used.
+    pub fn of(
+        config: &Config,
+        base: &Path,
+        options: impl Fn(&Spec) -> CodecOptions,
+    ) -> Result<Self> {
         let variable = |name: &str| std::env::var(name).ok();
         let nodes = config.nodes.iter().map(|entry| {
             let member = Member {
@@ -30,7 +43,7 @@ impl Volume {
                 domain: entry.domain().to_owned(),
                 is_drained: entry.drained,
             };
-            Ok((member, node::open(entry, &config, base, &variable)?))
+            Ok((member, node::open(entry, config, base, &variable)?))
         });
         let nodes: Vec<(Member, Arc<dyn Node>)> = nodes.collect::<Result<_>>()?;
         Self::new(config.setup(nodes, options)?)

@@ -343,8 +343,11 @@ impl<'a> PutHands<'a> {
             async move {
                 let Request::StorePart { object, part } = action.request else { return None };
                 let path = volume.part_path(layout, object, part.0).ok()?;
-                let writer = volume.node(action.node).writer(&path).await;
-                Some((part.0, action.node, path, writer))
+                let writer = async {
+                    volume.expect_ready(action.node).await?;
+                    volume.node(action.node).writer(&path).await
+                };
+                Some((part.0, action.node, path.clone(), writer.await))
             }
         };
         for (part, node, path, writer) in
@@ -393,7 +396,9 @@ fn enough_parts(layout: &Layout) -> usize {
 impl Hands for PutHands<'_> {
     async fn act(&self, action: Action) -> Answer {
         if let Request::WriteManifest(listed) = action.request {
-            if let Err(error) = self.keep_manifest(listed) {
+            // What stands where a disk was not mounted would be hidden or lost later.
+            let is_ready = self.name.volume.expect_ready(action.node).await;
+            if let Err(error) = is_ready.and_then(|()| self.keep_manifest(listed)) {
                 self.name.note(action.node, None, error.message());
                 return Answer::Failed;
             }

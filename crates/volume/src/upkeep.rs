@@ -65,6 +65,8 @@ pub struct Repaired {
     pub stored: usize,
     /// Whether something is left to repair.
     pub is_owed: bool,
+    /// Whether the name means nothing any more, so that only remains were removed.
+    pub is_removed: bool,
     /// What was wrong on nodes.
     pub flaws: Vec<Flaw>,
     /// Number of bytes of blocks that were read.
@@ -181,11 +183,18 @@ impl Volume {
                         self.unmark_object(OWED, listed.version.object).await;
                     }
                     let (name, read_bytes) = (name.clone(), hands.read_bytes());
-                    return Ok(Repaired { name, stored, is_owed, flaws, read_bytes });
+                    let is_removed = listed.kind == Kind::Removed;
+                    return Ok(Repaired { name, stored, is_owed, is_removed, flaws, read_bytes });
                 }
                 RepairOutcome::Collected => {
-                    let name = name.clone();
-                    return Ok(Repaired { name, stored: 0, is_owed: false, flaws, read_bytes: 0 });
+                    return Ok(Repaired {
+                        name: name.clone(),
+                        stored: 0,
+                        is_owed: false,
+                        is_removed: true,
+                        flaws,
+                        read_bytes: 0,
+                    });
                 }
                 RepairOutcome::Superseded => {}
                 RepairOutcome::Nothing => {
@@ -292,7 +301,7 @@ impl Volume {
                 self.unmark_object(BACKLOG, id).await;
                 let stored = hands.stored();
                 let (name, read_bytes) = (name.clone(), hands.read_bytes());
-                Ok(Repaired { name, stored, is_owed, flaws, read_bytes })
+                Ok(Repaired { name, stored, is_owed, is_removed: false, flaws, read_bytes })
             }
             PromoteOutcome::Incomplete { .. } => {
                 Err(refused(ErrorKind::TooFewNodes, "some parts could not be made or stored"))

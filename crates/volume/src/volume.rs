@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
+use futures::future::join_all;
 use paritas::{Code, CodecOptions, NodeId, Spec};
 use paritas_shards::blocks::Layout;
 use paritas_shards::{ObjectId, Part};
@@ -10,7 +11,7 @@ use tokio::sync::OnceCell;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::READY;
-use crate::node::{Mode, Node};
+use crate::node::{Mode, Node, Probe, probe};
 use crate::placement::{Member, Members};
 use crate::protocol::{NodeIndex, Quorum, Spread};
 use crate::transfer::{Pace, Settings};
@@ -97,12 +98,22 @@ impl Volume {
         Ok(Self { setup, members, quorum, paces, ready })
     }
 
+    /// Finds out what each node can do, in the order of the nodes. See [`crate::node::probe`].
+    ///
+    /// # Errors
+    /// If a node does not answer, or if it loses or changes what was written.
+    pub async fn probe_nodes(&self) -> Result<Vec<Probe>> {
+        // Each probe runs to its end, because it removes its files there.
+        let probes = self.nodes().map(|node| probe(&**self.node(node)));
+        join_all(probes).await.into_iter().collect()
+    }
+
     /// Marks all nodes as nodes of this volume. Nodes that bear the mark already stay as they are.
     ///
     /// # Errors
     /// If a node cannot be written to, belongs to another volume, or is not empty.
     pub async fn mark_nodes(&self) -> Result<()> {
-        futures::future::try_join_all(self.nodes().map(|node| self.mark(node))).await.map(|_| ())
+        join_all(self.nodes().map(|node| self.mark(node))).await.into_iter().collect()
     }
 
     async fn mark(&self, node: NodeIndex) -> Result<()> {
@@ -152,6 +163,11 @@ impl Volume {
     /// Returns the number of nodes that may be lost, whichever they are.
     pub fn tolerance(&self) -> usize {
         self.quorum.to_write() - 1
+    }
+
+    /// Returns the nodes' names, failure domains and states.
+    pub fn members(&self) -> &[Member] {
+        self.members.as_slice()
     }
 
     /// Returns the code.

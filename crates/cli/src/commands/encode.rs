@@ -1,15 +1,14 @@
 //! `paritas encode`: turns a file or pipe into shards.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata};
-use std::io::{self, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use paritas::Code;
-use paritas_shards::{Attributes, EncodeJob, EncodeReport, Expectation, leftovers_of};
+use paritas_shards::{EncodeJob, EncodeReport, Expectation, leftovers_of};
 use serde_json::{Value, json};
 
 use crate::args::Encode;
+use crate::commands::source::Source;
 use crate::commands::{Outcome, leftovers};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, counted, shown};
@@ -19,7 +18,10 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
     let (spec, stages) = (code.spec().to_string(), code.stages());
     let options = paritas_tune::codec_options(code.spec());
-    let Source { stream, length, attributes } = open(&args.file)?.peek()?;
+    let source = Source::open(&args.file, |file| {
+        format!("pipe it through tar, as in `tar c {file} | paritas encode - …`")
+    })?;
+    let Source { stream, length, attributes } = source.peek()?;
     let job = EncodeJob::new(code, name(args)?, directories(args)?)
         .length_hint(length)
         .packet(args.packet)
@@ -81,96 +83,6 @@ fn stages_note(stages: u8) -> String {
     match stages {
         1 => String::new(),
         _ => format!("; stage 1 of {stages}, `paritas promote` adds the rest"),
-    }
-}
-
-/// The source of an object.
-struct Source {
-    stream: Box<dyn Read + Send>,
-    /// Number of bytes that it will give, if that is known.
-    length: Option<u64>,
-    attributes: Attributes,
-}
-
-/// Number of bytes of a pipe that are read before anything is written. A pipe that ends within them
-/// has a known length, so it is encoded like a file of that length: with few threads and short
-/// packets.
-const PEEKED: u64 = 1 << 20;
-
-impl Source {
-    fn pipe(stream: impl Read + Send + 'static) -> Self {
-        Self { stream: Box::new(stream), length: None, attributes: Attributes::default() }
-    }
-
-    /// Finds out the length of a short pipe.
-    fn peek(mut self) -> Result<Self, Failure> {
-        if self.length.is_none() {
-            let mut head = Vec::new();
-            let read = self.stream.by_ref().take(PEEKED).read_to_end(&mut head);
-            read.map_err(|error| Failure::io("reading the source", &error))?;
-            self.length = Some(head.len() as u64).filter(|&length| length < PEEKED);
-            self.stream = Box::new(Cursor::new(head).chain(self.stream));
-        }
-        Ok(self)
-    }
-}
-
-fn open(path: &Path) -> Result<Source, Failure> {
-    if path.as_os_str() == "-" {
-        return Ok(Source::pipe(io::stdin()));
-    }
-    let failed = |error| Failure::io(format!("reading {}", shown(path)), &error);
-    let file = File::open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if metadata.is_dir() {
-        return Err(Failure::arguments(format!(
-            "{} is a folder; pipe it through tar, as in `tar c {} | paritas encode - …`",
-            shown(path),
-            shown(path)
-        )));
-    }
-    if !metadata.is_file() {
-        return Ok(Source::pipe(file));
-    }
-    let (length, attributes) = (Some(metadata.len()), Attributes::of(&metadata));
-    let stream = Box::new(Unchanging { file, before: metadata, read: 0 });
-    Ok(Source { stream, length, attributes })
-}
-
-/// A file that must not change while it is read. If it did, the shards would protect content that
-/// the file never had. Its length and its time of change are compared when it ends, and when it
-/// goes on beyond its length.
-struct Unchanging {
-    file: File,
-    before: Metadata,
-    /// Number of bytes read so far.
-    read: u64,
-}
-
-impl Read for Unchanging {
-    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(target)?;
-        self.read += read as u64;
-        let at_end = read == 0 && !target.is_empty();
-        if at_end || self.read > self.before.len() {
-            self.expect_unchanged()?;
-        }
-        Ok(read)
-    }
-}
-
-impl Unchanging {
-    fn expect_unchanged(&self) -> io::Result<()> {
-        let now = self.file.metadata()?;
-        let what = match (self.before.len(), now.len()) {
-            (before, now) if before != now => format!("from {before} to {now} bytes"),
-            _ if self.before.modified().ok() != now.modified().ok() => "in place".to_owned(),
-            _ => return Ok(()),
-        };
-        Err(io::Error::other(format!(
-            "the file changed while it was read ({what}), so no shards are left; encode a copy or a \
-             snapshot of it, or what `cat` reads of it: `cat FILE | paritas encode - --name NAME`"
-        )))
     }
 }
 

@@ -63,12 +63,13 @@ fn attributes_note(object: &Object) -> Option<String> {
     (!notes.is_empty()).then(|| notes.join(", "))
 }
 
-fn mode_text(mode: u32) -> String {
+/// Returns permissions as `chmod` takes them.
+pub fn mode_text(mode: u32) -> String {
     format!("{mode:04o}")
 }
 
 /// Returns a time as text in UTC. If it is beyond the calendar, returns the stored seconds.
-fn time_text(Timestamp { seconds, nanoseconds }: Timestamp) -> String {
+pub fn time_text(Timestamp { seconds, nanoseconds }: Timestamp) -> String {
     let after = jiff::SignedDuration::from_nanos(nanoseconds.into());
     let time = jiff::Timestamp::from_second(seconds).and_then(|time| time.checked_add(after));
     time.map_or_else(|_| format!("{seconds} s after 1970"), |time| time.to_string())

@@ -58,7 +58,8 @@ impl State {
         }
     }
 
-    fn exit(self) -> Exit {
+    /// Returns the exit code for an object in this state.
+    pub fn exit(self) -> Exit {
         match self {
             Self::Intact | Self::Repaired => Exit::Done,
             Self::Repairable => Exit::Repairable,
@@ -69,7 +70,7 @@ impl State {
     }
 
     /// Returns the state that a failure leaves an object in, as far as is known.
-    fn after(failure: &Failure) -> Self {
+    pub fn after(failure: &Failure) -> Self {
         match failure.exit {
             Exit::Lost | Exit::CheckFailed => Self::Lost,
             _ => Self::Unknown,
@@ -159,7 +160,7 @@ pub fn each_found(
 }
 
 /// The number of objects in each state.
-struct Summary {
+pub struct Summary {
     /// Counts in the order of [`State::ALL`].
     counts: [u64; State::ALL.len()],
     bytes: u64,
@@ -167,21 +168,24 @@ struct Summary {
 }
 
 impl Summary {
-    fn new() -> Self {
+    /// Begins to count, and to take the time.
+    pub fn new() -> Self {
         Self { counts: [0; State::ALL.len()], bytes: 0, start: Instant::now() }
     }
 
     /// Counts an object in this state, of this length where that is known.
-    fn count(&mut self, state: State, length: Option<u64>) {
+    pub fn count(&mut self, state: State, length: Option<u64>) {
         self.counts[state as usize] += 1;
         self.bytes += length.unwrap_or(0);
     }
 
-    fn objects(&self) -> u64 {
+    /// Returns the number of objects that were counted.
+    pub fn objects(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    fn report(&self, output: &Output) {
+    /// Prints the counts.
+    pub fn report(&self, output: &Output) {
         let seconds = self.start.elapsed().as_secs_f64();
         let rate = self.bytes as f64 / seconds.max(f64::MIN_POSITIVE);
         let mut value = json!({
@@ -229,6 +233,13 @@ impl Worst {
                 other.iter().for_each(|failure| output.warn(&failure.message));
             }
         }
+    }
+
+    /// Takes in the worst of other outcomes.
+    #[cfg(feature = "volume")]
+    pub fn join(&mut self, other: Self, output: &Output) {
+        self.exit = self.exit.max(other.exit);
+        other.failure.into_iter().for_each(|failure| self.note(Err(failure), output));
     }
 
     /// Returns the worst outcome.

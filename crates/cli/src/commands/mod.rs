@@ -16,8 +16,11 @@ mod promote;
 mod repair;
 mod schedule;
 mod shards;
+mod source;
 mod tune;
 mod verify;
+#[cfg(feature = "volume")]
+mod volume;
 
 use crate::args::Command;
 use crate::exit::{Exit, Failure};
@@ -36,6 +39,8 @@ pub fn run(command: Command, output: &Output) -> Outcome {
         Command::Info(args) => info::run(&args, output),
         Command::Import(args) => foreign::import(&args, output),
         Command::Export(args) => foreign::export(&args, output),
+        #[cfg(feature = "volume")]
+        Command::Volume(args) => volume::run(&args, output),
         Command::Codes(args) => codes::run(&args, output),
         Command::Schedule(args) => schedule::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),

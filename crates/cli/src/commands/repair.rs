@@ -118,12 +118,7 @@ impl Tidied {
 
     /// Moves shards, and removes files that were moved aside, if that is asked for. Scans again,
     /// because repair has changed the folders.
-    fn tidy(
-        &mut self,
-        object: &Object,
-        args: &Repair,
-        progress: &Progress<'_>,
-    ) -> Result<(), Failure> {
+    fn tidy(&mut self, object: &Object, args: &Repair, progress: &Progress) -> Result<(), Failure> {
         if !args.rebalance && !args.remove_moved_aside {
             return Ok(());
         }

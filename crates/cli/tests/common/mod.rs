@@ -24,6 +24,7 @@ pub mod exit {
     pub const CHECK_FAILED: i32 = 5;
     pub const IO: i32 = 6;
     pub const MEMORY: i32 = 8;
+    pub const INTERRUPTED: i32 = 130;
 }
 
 /// Returns the program with its arguments, and with empty input.
@@ -85,7 +86,8 @@ impl Run {
     pub fn new(output: Output, what: String) -> Self {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let code = output.status.code();
-        let documented = |code: i32| (0..=8).contains(&code) && code != 7;
+        let documented =
+            |code: i32| (0..=8).contains(&code) && code != 7 || code == exit::INTERRUPTED;
         let sane = code.is_some_and(documented) && !stderr.contains("panicked");
         assert!(sane, "{what}: {}\n{stderr}", output.status);
         if what.contains("--json") {

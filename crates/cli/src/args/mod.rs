@@ -1,7 +1,10 @@
 //! Every flag, defined once.
 //!
-//! This file is long because it is one table of all commands, their flags and their help texts.
-//! Parser, help, man pages and completions are derived from it.
+//! This file is long because it is one table of all commands, their flags and their help texts; only
+//! those about volumes are in [`volume`]. Parser, help, man pages and completions are derived from it.
+
+#[cfg(feature = "volume")]
+pub mod volume;
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -24,6 +27,7 @@ Exit codes:
   6  input or output failed, an unreadable file decides the verdict, or another process interferes
   7  internal error
   8  out of memory
+  130  interrupted by Ctrl-C (`paritas volume` only)
 
 JSON: the help of each command lists the fields of its result, and docs/json.schema.json describes \
 them. A name or path that is not UTF-8 is in base64, in a field that ends with _bytes: name_bytes, \
@@ -75,6 +79,9 @@ pub enum Command {
     Import(Import),
     /// Turn shards into another tool's fragments.
     Export(Export),
+    /// Keep objects on disks, hosts and buckets.
+    #[cfg(feature = "volume")]
+    Volume(volume::Volume),
     /// List the code families, or describe one code.
     Codes(Codes),
     /// Show the XOR schedule of a code, and its cost.
@@ -98,6 +105,18 @@ pub enum Command {
         /// The folder to write them to, which is made if it does not exist.
         directory: PathBuf,
     },
+}
+
+impl Command {
+    /// Whether standard output carries an object's bytes.
+    pub fn takes_stdout(&self) -> bool {
+        match self {
+            Self::Decode(decode) => decode.out.as_os_str() == "-",
+            #[cfg(feature = "volume")]
+            Self::Volume(volume) => volume.command.takes_stdout(),
+            _ => false,
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]

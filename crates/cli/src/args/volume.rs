@@ -1,0 +1,460 @@
+//! The flags of `paritas volume`, each defined once.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Subcommand;
+use paritas::Spec;
+use paritas_volume::names::ObjectName;
+
+const OVERVIEW: &str = "\
+Example:
+  paritas volume init tank.toml --code 4+2 --node /disk1 --node /disk2 … --node s3://bucket/tank
+  paritas volume put tank.toml photos.tar backup/photos.tar
+  paritas volume get tank.toml backup/photos.tar photos.tar
+  paritas volume verify tank.toml || paritas volume repair tank.toml
+
+A volume keeps objects on nodes: folders, S3 buckets, WebDAV folders, folders of SFTP hosts. VOLUME \
+is a file in TOML that lists them. Names of objects are paths with /. Each object is cut into the \
+shards of the volume's code, one for each node; an object of at most 4 KiB is kept in its manifests \
+instead. In a node's folder, `paritas verify --recursive` reads the shards like any others.
+
+Exit codes are those of `paritas --help`, and 130 after Ctrl-C. 4 means that there is no such \
+object, or that VOLUME is no volume file; 6 also means that too few nodes answered. Ctrl-C ends a \
+command within three seconds: what it had begun to write does not become visible. A second Ctrl-C \
+ends it at once.
+
+JSON: the help of each command lists its fields; docs/json.schema.json describes them.";
+
+/// Keep objects on disks, hosts and buckets.
+#[derive(Debug, clap::Args)]
+#[command(after_help = OVERVIEW)]
+pub struct Volume {
+    /// The command.
+    #[command(subcommand)]
+    pub command: VolumeCommand,
+}
+
+/// The commands about volumes.
+#[derive(Debug, Subcommand)]
+pub enum VolumeCommand {
+    /// Write a volume file, and prepare its nodes.
+    Init(Init),
+    /// Store a file, a pipe or a tree.
+    Put(Put),
+    /// Get an object or a tree back.
+    Get(Get),
+    /// Print an object, or a part of it.
+    Cat(Cat),
+    /// List objects.
+    Ls(Ls),
+    /// Show what is known of an object.
+    Stat(Stat),
+    /// Remove objects.
+    Rm(Rm),
+    /// Check that objects are whole.
+    Verify(Verify),
+    /// Rewrite what is missing or damaged.
+    Repair(Repair),
+    /// Add the parity that a dpg or bbdpg code leaves for later.
+    Promote(Promote),
+    /// Show the state of the nodes, and what waits to be done.
+    Status(Status),
+}
+
+impl VolumeCommand {
+    /// Whether standard output carries an object's bytes.
+    pub fn takes_stdout(&self) -> bool {
+        match self {
+            Self::Cat(_) => true,
+            Self::Get(get) => !get.recursive && get.file.as_os_str() == "-",
+            _ => false,
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas volume init tank.toml --code 2+1 --node /disk1 --node /disk2 --node /disk3
+  paritas volume init tank.toml --code 4+2 --node a=/disk1 --node b=s3://bucket/tank … --domain a=here
+  paritas volume init tank.toml          prepares the nodes of an existing volume file
+
+A node is a folder, s3://BUCKET/PREFIX?endpoint=URL&region=NAME, webdav://HOST/PATH (webdav+http:// \
+without TLS), or sftp://USER@HOST:PORT/PATH. Relative folders are relative to the volume file. \
+Credentials come from the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for s3), or from \
+where the volume file says; comments in it explain every key. To set keys first, such as \
+credentials, write the file by hand or change it, and run `init` with the file alone.
+
+Each node must exist and be empty. It is tried out with files in a folder probe-…, which are \
+removed, and gets a file `ready` that tells whose it is. If a node cannot be written or listed, no \
+volume file is written. There is a warning if no node may be lost, if there are fewer nodes or \
+domains than shards, or if a domain has more nodes than may be lost.
+JSON: type \"volume-init\", path, name, id, code, tolerance (number of nodes that may be lost), nodes \
+[{name, domain, abilities {write, list, create, ranges, streams}, clock_ahead}], warnings.")]
+pub struct Init {
+    /// The volume file to write.
+    #[arg(value_name = "VOLUME")]
+    pub volume: PathBuf,
+    /// The code: FAMILY:KEY=VALUE,… or K+M (see `paritas codes`).
+    #[arg(long, value_name = "SPEC", requires = "node")]
+    pub code: Option<Spec>,
+    /// A node, with its name [default: node1, node2, …]; give one for each.
+    #[arg(long, value_name = "[NAME=]URI", requires = "code")]
+    pub node: Vec<NodeArg>,
+    /// The failure domain of a node: nodes of one domain are lost together [default: each node is a
+    /// domain of its own].
+    #[arg(long, value_name = "NAME=DOMAIN", requires = "node", value_parser = parse_domain)]
+    pub domain: Vec<(String, String)>,
+    /// The name of the volume, for people [default: the name of the file].
+    #[arg(long, requires = "node")]
+    pub name: Option<String>,
+}
+
+/// `--node`.
+#[derive(Debug, Clone)]
+pub struct NodeArg {
+    /// The name, if one is given.
+    pub name: Option<String>,
+    /// The place.
+    pub uri: String,
+}
+
+impl FromStr for NodeArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_name = |name: &str| {
+            !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
+        };
+        let (name, uri) = match text.split_once('=') {
+            Some((name, uri)) if is_name(name) => (Some(name.to_owned()), uri),
+            _ => (None, text),
+        };
+        match uri.is_empty() {
+            true => Err("a node must have a URI or a folder; got none".to_owned()),
+            false => Ok(Self { name, uri: uri.to_owned() }),
+        }
+    }
+}
+
+fn parse_domain(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, domain)) if !name.is_empty() && !domain.is_empty() => {
+            Ok((name.to_owned(), domain.to_owned()))
+        }
+        _ => Err(format!("must be NAME=DOMAIN; got `{text}`")),
+    }
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas volume put tank.toml photos.tar backup/photos.tar
+  pg_dump db | paritas volume put tank.toml - backup/db.dump
+  paritas volume put tank.toml --recursive /home backup/home
+
+When the command ends, the object is durable on enough nodes, and every reader finds it. Until then \
+nobody sees it, and an object of that name stays as it is. If nodes fail, other nodes get their \
+shards; what is not where it belongs is owed, and `repair` mends it. With --recursive, an object is \
+stored for each file below DIR; links, devices and empty folders are left out. The permissions and \
+the modification time of files are kept.
+JSON: one line an object, type \"volume-put\", name, object, generation, length, digest, inline \
+(whether it is kept in its manifests), nodes, owed, flaws [{node, shard, message}], seconds.")]
+pub struct Put {
+    /// The volume file.
+    pub volume: PathBuf,
+    /// The file to store; - reads standard input. With --recursive, a folder.
+    #[arg(value_name = "FILE|DIR")]
+    pub file: PathBuf,
+    /// The name of the object. With --recursive, the prefix of all names, which may be empty.
+    #[arg(value_name = "NAME|PREFIX")]
+    pub name: String,
+    /// Store all files below a folder.
+    #[arg(long, short)]
+    pub recursive: bool,
+}
+
+/// How reading treats nodes that do not answer.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Staleness {
+    /// Take the newest version that is found, even if too few nodes answered to be sure that it is
+    /// the newest.
+    #[arg(long)]
+    pub allow_stale: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas volume get tank.toml backup/photos.tar photos.tar
+  paritas volume get tank.toml backup/db.dump - | psql
+  paritas volume get tank.toml --recursive backup/home restored
+
+A file gets its name once it is complete and its digest is right; it gets the permissions and the \
+modification time that were stored. To standard output, a wrong digest is exit code 5 after the bytes \
+have left. With --recursive, files go to the paths below DIR that follow PREFIX in their names. No \
+file leaves DIR, and no link in it is followed.
+JSON: one line an object, type \"volume-get\", name, object, generation, length, digest, path, \
+read_bytes (of blocks that nodes were asked for), sure (whether it is surely the newest version), \
+flaws [{node, shard, message}], seconds.")]
+pub struct Get {
+    /// The volume file.
+    pub volume: PathBuf,
+    /// The name of the object. With --recursive, the beginning of names up to a /, or nothing.
+    #[arg(value_name = "NAME|PREFIX")]
+    pub name: String,
+    /// The file to write; - is standard output. With --recursive, a folder, which is made if it does
+    /// not exist.
+    #[arg(value_name = "FILE|DIR")]
+    pub file: PathBuf,
+    /// Get all objects whose names begin with PREFIX and /.
+    #[arg(long, short)]
+    pub recursive: bool,
+    /// Replace existing files.
+    #[arg(long)]
+    pub force: bool,
+    /// Do not restore the stored permissions and modification time.
+    #[arg(long)]
+    pub no_preserve: bool,
+    #[command(flatten)]
+    pub staleness: Staleness,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas volume cat tank.toml notes/todo
+  paritas volume cat tank.toml disk.img --range 0+512 | xxd
+  paritas volume cat tank.toml log --range 1000000..
+
+Of an object in shards, only the blocks that the range touches are read. Every block is checked \
+before its bytes are printed. Results and progress go to standard error.
+JSON: type \"volume-cat\", name, object, generation, length, start, end, read_bytes (of blocks that \
+nodes were asked for), sure (whether it is surely the newest version), flaws [{node, shard, message}], \
+seconds.")]
+pub struct Cat {
+    /// The volume file.
+    pub volume: PathBuf,
+    /// The name of the object.
+    pub name: ObjectName,
+    /// The bytes to print, counted from 0: from A up to but without B, LEN bytes from A on, or all
+    /// from A on.
+    #[arg(long, value_name = "A..B|A+LEN|A..")]
+    pub range: Option<ByteRange>,
+    #[command(flatten)]
+    pub staleness: Staleness,
+}
+
+/// `--range`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ByteRange {
+    start: u64,
+    /// `None` means the end of the object.
+    end: Option<u64>,
+}
+
+impl ByteRange {
+    /// Returns the range in an object of `length` bytes. It may end behind the object.
+    pub fn within(self, length: u64) -> Range<u64> {
+        self.start..self.end.unwrap_or(length.max(self.start))
+    }
+}
+
+impl FromStr for ByteRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_range(text)
+            .filter(|range| range.end.is_none_or(|end| range.start <= end))
+            .ok_or_else(|| format!("must be A..B with A <= B, A+LEN or A..; got `{text}`"))
+    }
+}
+
+fn parse_range(text: &str) -> Option<ByteRange> {
+    if let Some((start, length)) = text.split_once('+') {
+        let start: u64 = start.parse().ok()?;
+        return Some(ByteRange { start, end: Some(start.checked_add(length.parse().ok()?)?) });
+    }
+    let (start, end) = text.split_once("..")?;
+    let end = if end.is_empty() { None } else { Some(end.parse().ok()?) };
+    Some(ByteRange { start: start.parse().ok()?, end })
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas volume ls tank.toml
+  paritas volume ls tank.toml backup/ --long
+
+JSON: one line an object, type \"volume-ls\", name, object, generation, length.")]
+pub struct Ls {
+    /// The volume file.
+    pub volume: PathBuf,
+    /// List only objects whose names begin with this. If there is none, the exit code is 4.
+    pub prefix: Option<String>,
+    /// Show the length, the generation (seconds since 1970 of the writer's clock, or more) and the
+    /// id of each object, too.
+    #[arg(long, short)]
+    pub long: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  paritas volume stat tank.toml backup/photos.tar
+
+JSON: type \"volume-stat\", name, object, generation, length, digest, code (null if the object is kept \
+in its manifests), nodes (of each shard; null if unknown), mode, modified {seconds, nanoseconds} (of \
+the source; null if unknown), created (seconds since 1970), sure (whether it is surely the newest \
+version), flaws [{node, shard, message}].")]
+pub struct Stat {
+    /// The volume file.
+    pub volume: PathBuf,
+    /// The name of the object.
+    pub name: ObjectName,
+    #[command(flatten)]
+    pub staleness: Staleness,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas volume rm tank.toml backup/photos.tar
+  paritas volume rm tank.toml --recursive backup/home
+
+JSON: one line an object, type \"volume-rm\", name, generation.")]
+pub struct Rm {
+    /// The volume file.
+    pub volume: PathBuf,
+    /// The names of the objects.
+    #[arg(required = true, value_name = "NAME|PREFIX")]
+    pub names: Vec<String>,
+    /// Remove all objects whose names begin with a PREFIX and /.
+    #[arg(long, short)]
+    pub recursive: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas volume verify tank.toml --only-bad
+  paritas volume verify tank.toml backup/ --deep
+
+Without --deep, the lengths of shards are looked at; with it, every block is read and checked. \
+Nodes that do not answer may have what is missing: the status is then unknown, and the exit code 6. \
+The exit code is the worst of all objects.
+JSON: one line an object, type \"volume-verify\", name, object, generation, length, status (intact, \
+repairable, lost, unknown), stage (0 if the object is kept in its manifests), stages, missing (shards \
+that are whole on no node), spare (further shards that may be lost), read_bytes, flaws [{node, shard, \
+message}], seconds. If there are several objects, a line of type \"summary\" comes last: objects, \
+intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the objects), seconds, rate \
+(bytes a second).")]
+pub struct Verify {
+    /// The volume file.
+    pub volume: PathBuf,
+    /// The objects: a name, or with a / at its end the beginning of names [default: all].
+    #[arg(value_name = "NAME|PREFIX/")]
+    pub names: Vec<String>,
+    /// Read and check every block.
+    #[arg(long)]
+    pub deep: bool,
+    /// Report only objects that are not intact; the summary counts all.
+    #[arg(long)]
+    pub only_bad: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas volume repair tank.toml
+  paritas volume repair tank.toml backup/photos.tar --deep
+
+Every shard and every manifest comes to the nodes where it belongs, and older versions are removed. \
+Without names, the objects that can lose the fewest further shards come first; then what \
+interrupted commands have left behind is removed if it is older than a day. The exit code is the \
+worst of all objects; 1 means that something could not be repaired now, because a node failed.
+JSON: one line an object, type \"volume-repair\", name, stored (shards that were written), owed \
+(whether something is left to repair), removed (whether it was only remains of a removed name), \
+read_bytes, flaws [{node, shard, message}], seconds. After a collection, type \"volume-collect\", \
+objects (whose remains were removed). If there are several objects, a line of type \"summary\" comes \
+last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the objects), \
+seconds, rate (bytes a second).")]
+pub struct Repair {
+    /// The volume file.
+    pub volume: PathBuf,
+    /// The objects: a name, or with a / at its end the beginning of names [default: all].
+    #[arg(value_name = "NAME|PREFIX/")]
+    pub names: Vec<String>,
+    /// Read every block first to find damage.
+    #[arg(long)]
+    pub deep: bool,
+    /// Remove what interrupted commands have left behind, even if objects are named.
+    #[arg(long)]
+    pub collect: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas volume promote tank.toml --all
+  paritas volume promote tank.toml backup/photos.tar
+
+An object of a dpg or bbdpg code is whole without the parity that is added here, and tolerates more \
+losses with it. Only the blocks are read that this parity needs. With --all, the objects come first \
+that have waited longest.
+JSON: one line an object, type \"volume-promote\", name, stored (shards that were written), owed \
+(whether something is left to repair), read_bytes, flaws [{node, shard, message}], seconds.")]
+pub struct Promote {
+    /// The volume file.
+    pub volume: PathBuf,
+    /// The objects: a name, or with a / at its end the beginning of names.
+    #[arg(value_name = "NAME|PREFIX/", required_unless_present = "all")]
+    pub names: Vec<String>,
+    /// All objects that wait.
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  paritas volume status tank.toml
+
+The exit code is 1 if a node is of no use now or something waits for repair, and 6 if more nodes are \
+of no use than may be lost.
+JSON: type \"volume-status\", tolerance (number of nodes that may be lost), nodes [{name, domain, \
+drained, problem}], owed {objects, oldest_seconds} (objects of which something is not where it \
+belongs), backlog {objects, oldest_seconds} (objects that wait for `promote`).")]
+pub struct Status {
+    /// The volume file.
+    pub volume: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read() {
+        let range = |text: &str| text.parse::<ByteRange>().map(|range| range.within(100));
+        assert_eq!(range("3..7"), Ok(3..7));
+        assert_eq!(range("3+7"), Ok(3..10));
+        assert_eq!(range("3.."), Ok(3..100));
+        assert_eq!(range("200.."), Ok(200..200));
+        for text in ["", "3", "..", "7..3", "-1..3", "3+", "18446744073709551615+1", "a..b"] {
+            assert!(range(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn nodes_have_names_where_one_is_given() {
+        let node = |text: &str| text.parse::<NodeArg>().map(|node| (node.name, node.uri));
+        assert_eq!(node("a=/mnt/a"), Ok((Some("a".into()), "/mnt/a".into())));
+        assert_eq!(node("/mnt/a=b"), Ok((None, "/mnt/a=b".into())));
+        let bucket = "s3://bucket?endpoint=http://host";
+        assert_eq!(node(bucket), Ok((None, bucket.into())));
+        assert!(node("a=").is_err() && node("").is_err());
+    }
+}

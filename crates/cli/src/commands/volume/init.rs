@@ -1,0 +1,190 @@
+//! `paritas volume init`: writes a volume file, tries out the nodes, and marks them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use paritas_volume::Volume;
+use paritas_volume::config::{Config, NodeEntry};
+use paritas_volume::node::{Abilities, Probe};
+use paritas_volume::placement::Member;
+use serde_json::json;
+
+use crate::args::volume::{Init, NodeArg};
+use crate::commands::Outcome;
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Output, counted, shown};
+
+/// Writes a volume file if nodes are given, and prepares the nodes.
+pub async fn run(args: &Init, output: &Output) -> Outcome {
+    let (config, probes) = match &args.code {
+        Some(code) => write(args, &code.to_string()).await?,
+        None => read(&args.volume).await?,
+    };
+    let volume = super::open(&args.volume)?;
+    volume.mark_nodes().await.map_err(|error| unmarked(&args.volume, error.into()))?;
+    let warnings = warnings(&volume, &probes);
+    warnings.iter().for_each(|warning| output.warn(warning));
+    report(&args.volume, &config, &volume, &probes, &warnings, output);
+    Ok(Exit::Done)
+}
+
+/// Writes a volume file with what is true of its nodes.
+async fn write(args: &Init, code: &str) -> Result<(Config, Vec<Probe>), Failure> {
+    if args.volume.symlink_metadata().is_ok() {
+        return Err(Failure::arguments(format!(
+            "{} exists; without --node, its nodes are prepared",
+            shown(&args.volume)
+        )));
+    }
+    let name = name(args);
+    let mut nodes = entries(args)?;
+    let draft = Config::draft(&name, code, &nodes)?;
+    let base = args.volume.parent().unwrap_or(Path::new(""));
+    let probes = probe(&Volume::of(&draft, base, paritas_tune::codec_options)?).await?;
+    nodes.iter_mut().zip(&probes).for_each(|(node, probe)| node.abilities = Some(probe.abilities));
+    Ok((Config::init(&args.volume, &name, code, &nodes)?, probes))
+}
+
+async fn read(path: &Path) -> Result<(Config, Vec<Probe>), Failure> {
+    let config = Config::read(path)?;
+    let probes = probe(&super::open(path)?).await?;
+    Ok((config, probes))
+}
+
+fn name(args: &Init) -> String {
+    let of_file = || args.volume.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    args.name.clone().or_else(of_file).unwrap_or_default()
+}
+
+/// Returns the nodes for the volume file.
+fn entries(args: &Init) -> Result<Vec<NodeEntry>, Failure> {
+    let mut domains: BTreeMap<&str, &str> = BTreeMap::new();
+    for (name, domain) in &args.domain {
+        if domains.insert(name, domain).is_some() {
+            return Err(Failure::arguments(format!("node {} has two domains", shown(name))));
+        }
+    }
+    let entry = |(number, node): (usize, &NodeArg)| {
+        let name = node.name.clone().unwrap_or_else(|| format!("node{number}"));
+        let domain = domains.remove(&*name);
+        let entry = NodeEntry::new(name, node.uri.clone());
+        domain.map_or(entry.clone(), |domain| entry.with_domain(domain))
+    };
+    let entries = (1..).zip(&args.node).map(entry).collect();
+    match domains.first_key_value() {
+        Some((name, _)) => {
+            Err(Failure::arguments(format!("--domain {}: there is no such node", shown(name))))
+        }
+        None => Ok(entries),
+    }
+}
+
+/// Finds out what the nodes can do, and refuses those that cannot store objects.
+async fn probe(volume: &Volume) -> Result<Vec<Probe>, Failure> {
+    let probes = volume.probe_nodes().await?;
+    for (member, probe) in volume.members().iter().zip(&probes) {
+        let Abilities { write, list, .. } = probe.abilities;
+        if !write || !list {
+            let cannot = if write { "listed" } else { "written to" };
+            return Err(Failure::arguments(format!(
+                "node {} cannot be {cannot}, so it can store no objects",
+                member.name
+            )));
+        }
+    }
+    Ok(probes)
+}
+
+/// Tells how to go on after a node could not be marked.
+fn unmarked(path: &Path, failure: Failure) -> Failure {
+    let path = shown(path);
+    let message = format!(
+        "{}; {path} is written: once this is mended, `paritas volume init {path}` prepares its nodes",
+        failure.message
+    );
+    Failure { message, ..failure }
+}
+
+/// Returns warnings about what may be lost, and about what nodes cannot do.
+fn warnings(volume: &Volume, probes: &[Probe]) -> Vec<String> {
+    let mut warnings = placement_warnings(volume);
+    for (member, probe) in volume.members().iter().zip(probes) {
+        let name = &member.name;
+        warnings.extend(shortcomings(probe.abilities).map(|what| format!("node {name} {what}")));
+    }
+    warnings
+}
+
+fn placement_warnings(volume: &Volume) -> Vec<String> {
+    let (nodes, shards) = (volume.node_count(), volume.code().node_count());
+    let tolerance = volume.tolerance();
+    let mut domains: BTreeMap<&str, usize> = BTreeMap::new();
+    volume.members().iter().for_each(|member| *domains.entry(&member.domain).or_default() += 1);
+    let mut warnings = Vec::new();
+    if tolerance == 0 {
+        warnings.push("no node may be lost: with any of them, objects are lost".to_owned());
+    }
+    if nodes < shards {
+        let most = counted(shards.div_ceil(nodes), "shard");
+        warnings.push(format!(
+            "there are {} for {shards} shards, so a node has up to {most}, and any {tolerance} may be \
+             lost",
+            counted(nodes, "node")
+        ));
+    }
+    if domains.len() < shards.min(nodes) {
+        let most = counted(shards.div_ceil(domains.len()), "shard");
+        warnings.push(format!(
+            "there are {} for {shards} shards, so up to {most} are lost with a domain",
+            counted(domains.len(), "domain")
+        ));
+    }
+    let is_large = |(_, count): &(&&str, &usize)| **count > tolerance.max(1);
+    warnings.extend(domains.iter().filter(is_large).map(|(domain, count)| {
+        format!("domain {domain} has {count} nodes, of which only {tolerance} may be lost")
+    }));
+    warnings
+}
+
+/// Returns what a node lacks.
+fn shortcomings(abilities: Abilities) -> impl Iterator<Item = &'static str> {
+    let Abilities { create, ranges, streams, .. } = abilities;
+    let lacks = [
+        (create, "cannot refuse to replace a file, so that of two writers both may succeed"),
+        (ranges, "sends whole files where a range is asked for, so small reads are slow"),
+        (streams, "takes whole files only, so shards are kept in memory until they are complete"),
+    ];
+    lacks.into_iter().filter(|(can, _)| !can).map(|(_, what)| what)
+}
+
+fn report(
+    path: &Path,
+    config: &Config,
+    volume: &Volume,
+    probes: &[Probe],
+    warnings: &[String],
+    output: &Output,
+) {
+    let node = |(member, probe): (&Member, &Probe)| {
+        json!({
+            "name": member.name, "domain": member.domain, "abilities": probe.abilities,
+            "clock_ahead": probe.clock_ahead,
+        })
+    };
+    let nodes: Vec<_> = volume.members().iter().zip(probes).map(node).collect();
+    let mut value = json!({
+        "type": "volume-init", "name": config.name, "id": config.id,
+        "code": volume.code().spec().to_string(), "tolerance": volume.tolerance(), "nodes": nodes,
+        "warnings": warnings,
+    });
+    output::insert_name(&mut value, "path", path.as_os_str());
+    output.result(value, || {
+        format!(
+            "{}: {} over {}, any {} may be lost",
+            shown(path),
+            volume.code().spec(),
+            counted(volume.node_count(), "node"),
+            volume.tolerance()
+        )
+    });
+}

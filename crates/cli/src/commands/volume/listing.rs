@@ -1,0 +1,162 @@
+//! `paritas volume ls`, `stat`, `rm` and `status`.
+
+use paritas_shards::Timestamp;
+use paritas_volume::names::ObjectName;
+use paritas_volume::protocol::Listed;
+use paritas_volume::{Listing, Object, Volume, VolumeStatus};
+use serde_json::{Value, json};
+
+use super::{AT_ONCE, each, folder_prefix, object, report};
+use crate::args::volume::{Ls, Rm, Stat, Status};
+use crate::commands::Outcome;
+use crate::commands::info::{mode_text, time_text};
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, counted, shown};
+
+/// Lists objects.
+pub async fn ls(args: &Ls, output: &Output) -> Outcome {
+    let volume = super::open(&args.volume)?;
+    let listing = list(&volume, args.prefix.as_deref().unwrap_or_default(), output).await?;
+    for (name, listed) in &listing.objects {
+        let Listed { version, length, .. } = listed;
+        let value = json!({
+            "type": "volume-ls", "name": name.as_str(), "object": version.object.to_string(),
+            "generation": version.generation, "length": length,
+        });
+        let name = shown(name.as_str());
+        output.result(value, || match args.long {
+            true => format!("{length:>15}  {}  {}  {name}", version.generation, version.object),
+            false => name.to_string(),
+        });
+    }
+    Ok(Exit::Done)
+}
+
+/// Lists the objects whose names begin with a prefix. If there are none, this is a failure, unless
+/// the prefix is empty.
+pub async fn list(volume: &Volume, prefix: &str, output: &Output) -> Result<Listing, Failure> {
+    let listing = volume.list(prefix).await?;
+    listing.flaws.iter().for_each(|flaw| output.warn(&flaw.to_string()));
+    match listing.objects.is_empty() && !prefix.is_empty() {
+        true => Err(Failure::not_recognised(format!(
+            "there is no object whose name begins with {}",
+            shown(prefix)
+        ))),
+        false => Ok(listing),
+    }
+}
+
+/// Shows what is known of an object.
+pub async fn stat(args: &Stat, output: &Output) -> Outcome {
+    let volume = super::open(&args.volume)?;
+    let object = object::find(&volume, &args.name, args.staleness, output).await?;
+    output.result(stat_value(&args.name, &object), || stat_text(&args.name, &object));
+    Ok(Exit::Done)
+}
+
+fn stat_value(name: &ObjectName, object: &Object) -> Value {
+    let mut value = report::describe("volume-stat", name, object);
+    value["digest"] = json!(object.digest().to_string());
+    value["code"] = json!(object.code());
+    value["nodes"] = json!(object.nodes());
+    value["mode"] = json!(object.mode().map(mode_text));
+    value["modified"] = json!(object.modified().map(|Timestamp { seconds, nanoseconds }| {
+        json!({"seconds": seconds, "nanoseconds": nanoseconds})
+    }));
+    value["created"] = json!(object.created());
+    value
+}
+
+fn stat_text(name: &ObjectName, object: &Object) -> String {
+    let listed = object.listed();
+    let unknown = || "unknown".to_owned();
+    let created = Timestamp { seconds: object.created() as i64, nanoseconds: 0 };
+    let nodes: Vec<String> =
+        object.nodes().into_iter().map(|node| node.unwrap_or_else(|| "?".to_owned())).collect();
+    let stored = match object.code() {
+        Some(code) => format!("code      {code}\n  nodes     {}", nodes.join(", ")),
+        None => "stored    in its manifests".to_owned(),
+    };
+    format!(
+        "{}\n  object    {}, generation {}\n  length    {} bytes\n  digest    {}\n  {stored}\n  \
+         mode      {}\n  modified  {}\n  created   {}{}",
+        shown(name.as_str()),
+        listed.version.object,
+        listed.version.generation,
+        listed.length,
+        object.digest(),
+        object.mode().map_or_else(unknown, mode_text),
+        object.modified().map_or_else(unknown, time_text),
+        time_text(created),
+        report::flaw_lines(object.flaws())
+    )
+}
+
+/// Removes objects. Returns the worst exit code.
+pub async fn rm(args: &Rm, output: &Output) -> Outcome {
+    let volume = super::open(&args.volume)?;
+    let mut names: Vec<ObjectName> = Vec::new();
+    for name in &args.names {
+        match args.recursive {
+            true => {
+                names
+                    .extend(list(&volume, &folder_prefix(name), output).await?.objects.into_keys());
+            }
+            false => names.push(ObjectName::new(name.as_str())?),
+        }
+    }
+    let remove = async |name: ObjectName| {
+        let listed = volume.remove(&name).await?;
+        let value = json!({
+            "type": "volume-rm", "name": name.as_str(), "generation": listed.version.generation,
+        });
+        output.result(value, || format!("{}: removed", shown(name.as_str())));
+        Ok(Exit::Done)
+    };
+    each(names, AT_ONCE, output, remove).await.end(output)
+}
+
+/// Shows the state of the nodes, and what waits to be done.
+pub async fn status(args: &Status, output: &Output) -> Outcome {
+    let status = super::open(&args.volume)?.status().await?;
+    output.result(status_value(&status), || status_text(&status));
+    let useless = status.nodes.iter().filter(|node| node.problem.is_some()).count();
+    Ok(match useless {
+        0 if status.owed.objects == 0 => Exit::Done,
+        useless if useless <= status.tolerance => Exit::Repairable,
+        _ => Exit::Io,
+    })
+}
+
+fn status_value(status: &VolumeStatus) -> Value {
+    let nodes = status.nodes.iter().map(|node| {
+        json!({
+            "name": node.name, "domain": node.domain, "drained": node.is_drained,
+            "problem": node.problem,
+        })
+    });
+    json!({
+        "type": "volume-status", "tolerance": status.tolerance, "nodes": nodes.collect::<Vec<_>>(),
+        "owed": report::waiting_value(&status.owed),
+        "backlog": report::waiting_value(&status.backlog),
+    })
+}
+
+fn status_text(status: &VolumeStatus) -> String {
+    let nodes: String = status
+        .nodes
+        .iter()
+        .map(|node| {
+            let state = node.problem.as_deref().unwrap_or("ready");
+            let drained = if node.is_drained { ", drained" } else { "" };
+            format!("\n  {} ({}): {state}{drained}", node.name, node.domain)
+        })
+        .collect();
+    format!(
+        "{}, any {} may be lost{nodes}\nowed: {}\nbacklog: {}",
+        counted(status.nodes.len(), "node"),
+        status.tolerance,
+        report::waiting_text(&status.owed),
+        report::waiting_text(&status.backlog)
+    )
+}

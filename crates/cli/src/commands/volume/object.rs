@@ -1,0 +1,179 @@
+//! `paritas volume put`, `get` and `cat` of one object.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use paritas_shards::{FileTarget, Output as NewFile, Preserve};
+use paritas_volume::names::ObjectName;
+use paritas_volume::{GetOptions, Object, PutOptions, PutReport, Volume};
+use serde_json::{Value, json};
+
+use super::report;
+use crate::args::volume::{Cat, Get, Put, Staleness};
+use crate::commands::Outcome;
+use crate::commands::source::Source;
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Output, Progress, counted, shown};
+
+/// Stores a file or a pipe.
+pub async fn put(args: &Put, output: &Output) -> Outcome {
+    let (name, volume) = (ObjectName::new(args.name.as_str())?, super::open(&args.volume)?);
+    let source = open_source(&args.file)?;
+    let progress = Arc::new(output.progress(source.length));
+    put_source(&volume, source, &name, &progress, output).await
+}
+
+/// Opens a file or standard input.
+pub fn open_source(path: &Path) -> Result<Source, Failure> {
+    Source::open(path, |_| "--recursive stores the files in it".to_owned())
+}
+
+/// Stores what a source gives.
+pub async fn put_source(
+    volume: &Volume,
+    source: Source,
+    name: &ObjectName,
+    progress: &Arc<Progress>,
+    output: &Output,
+) -> Outcome {
+    let start = Instant::now();
+    let told = Arc::clone(progress);
+    let mut options = PutOptions::default();
+    options.attributes = source.attributes;
+    options.length = source.length;
+    options.progress = Some(Arc::new(move |bytes| told.advance(bytes)));
+    let report = volume.put(name, source.stream, options).await?;
+    let value = put_value(name, &report, start.elapsed().as_secs_f64());
+    progress.aside(|| output.result(value, || put_text(name, &report)));
+    Ok(Exit::Done)
+}
+
+fn put_value(name: &ObjectName, report: &PutReport, seconds: f64) -> Value {
+    json!({
+        "type": "volume-put", "name": name.as_str(),
+        "object": report.listed.version.object.to_string(),
+        "generation": report.listed.version.generation, "length": report.listed.length,
+        "digest": report.digest.to_string(), "inline": report.is_inline, "nodes": report.nodes,
+        "owed": report.is_owed, "flaws": report::flaw_values(&report.flaws), "seconds": seconds,
+    })
+}
+
+fn put_text(name: &ObjectName, report: &PutReport) -> String {
+    let owed = if report.is_owed { "; some of it is owed, and `repair` writes it" } else { "" };
+    format!(
+        "{}: {} stored on {}{owed}{}",
+        shown(name.as_str()),
+        output::bytes(report.listed.length),
+        counted(report.nodes.len(), "node"),
+        report::flaw_lines(&report.flaws)
+    )
+}
+
+/// Writes an object to a file or to standard output.
+pub async fn get(args: &Get, output: &Output) -> Outcome {
+    let (name, volume) = (ObjectName::new(args.name.as_str())?, super::open(&args.volume)?);
+    let object = find(&volume, &name, args.staleness, output).await?;
+    let progress = output.progress(Some(object.length()));
+    match args.file.as_os_str() == "-" {
+        true => get_stream(&volume, object, &name, &progress, output).await,
+        false => get_file(&volume, object, &name, &args.file, args, &progress, output).await,
+    }
+}
+
+/// Finds an object.
+pub async fn find(
+    volume: &Volume,
+    name: &ObjectName,
+    staleness: Staleness,
+    output: &Output,
+) -> Result<Object, Failure> {
+    let options = GetOptions::default().allow_stale(staleness.allow_stale);
+    let object = volume.find(name, options).await?;
+    report::warn_if_stale(name, &object, output);
+    Ok(object)
+}
+
+async fn get_stream(
+    volume: &Volume,
+    object: Object,
+    name: &ObjectName,
+    progress: &Progress,
+    output: &Output,
+) -> Outcome {
+    let (start, mut stdout) = (Instant::now(), io::stdout());
+    let object = volume.read(object, None, &mut stdout, &|bytes| progress.advance(bytes)).await?;
+    flush(&mut stdout)?;
+    report_get(name, &object, Path::new("-"), start, progress, output);
+    Ok(Exit::Done)
+}
+
+/// Writes an object to a file, which gets its name once it is complete.
+pub async fn get_file(
+    volume: &Volume,
+    object: Object,
+    name: &ObjectName,
+    path: &Path,
+    args: &Get,
+    progress: &Progress,
+    output: &Output,
+) -> Outcome {
+    let start = Instant::now();
+    let preserve = if args.no_preserve { Preserve::Nothing } else { Preserve::Usual };
+    let target = FileTarget::new(path).force(args.force).preserve(preserve);
+    let mut file = NewFile::create(target, object.mode(), object.modified())?;
+    let object = volume.read(object, None, &mut file, &|bytes| progress.advance(bytes)).await?;
+    file.commit()?;
+    report_get(name, &object, path, start, progress, output);
+    Ok(Exit::Done)
+}
+
+fn report_get(
+    name: &ObjectName,
+    object: &Object,
+    path: &Path,
+    start: Instant,
+    progress: &Progress,
+    output: &Output,
+) {
+    let mut value = report::describe("volume-get", name, object);
+    value["digest"] = json!(object.digest().to_string());
+    value["read_bytes"] = json!(object.read_bytes());
+    value["seconds"] = json!(start.elapsed().as_secs_f64());
+    output::insert_name(&mut value, "path", path.as_os_str());
+    progress.aside(|| output.result(value, || get_text(name, object)));
+}
+
+fn get_text(name: &ObjectName, object: &Object) -> String {
+    format!(
+        "{}: {} read, digest right{}",
+        shown(name.as_str()),
+        output::bytes(object.length()),
+        report::flaw_lines(object.flaws())
+    )
+}
+
+/// Prints an object, or a part of it.
+pub async fn cat(args: &Cat, output: &Output) -> Outcome {
+    let volume = super::open(&args.volume)?;
+    let object = find(&volume, &args.name, args.staleness, output).await?;
+    let length = object.length();
+    let range = args.range.map_or(0..length, |range| range.within(length));
+    let progress = output.progress(Some(range.end - range.start));
+    let mut stdout = io::stdout();
+    let advance = |bytes| progress.advance(bytes);
+    let object = volume.read(object, Some(range.clone()), &mut stdout, &advance).await?;
+    flush(&mut stdout)?;
+    let mut value = report::describe("volume-cat", &args.name, &object);
+    value["start"] = json!(range.start);
+    value["end"] = json!(range.end);
+    value["read_bytes"] = json!(object.read_bytes());
+    value["seconds"] = json!(progress.finish());
+    output.result_if_json(value);
+    Ok(Exit::Done)
+}
+
+fn flush(stdout: &mut io::Stdout) -> Result<(), Failure> {
+    output::expect_printed("standard output", stdout.flush())
+}

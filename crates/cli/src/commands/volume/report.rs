@@ -1,0 +1,65 @@
+//! Parts of reports that several commands share.
+
+use std::collections::BTreeSet;
+
+use paritas_volume::names::ObjectName;
+use paritas_volume::{Flaw, Object, Waiting};
+use serde_json::{Value, json};
+
+use crate::output::{Output, counted, shown};
+
+/// Returns what was wrong on nodes, in JSON.
+pub fn flaw_values(flaws: &[Flaw]) -> Value {
+    let value =
+        |flaw: &Flaw| json!({"node": flaw.node, "shard": flaw.shard, "message": flaw.message});
+    flaws.iter().map(value).collect()
+}
+
+/// Returns a line for each thing that was wrong on a node. What several requests met is told once.
+pub fn flaw_lines(flaws: &[Flaw]) -> String {
+    let lines: BTreeSet<String> = flaws.iter().map(|flaw| format!("\n  {flaw}")).collect();
+    lines.into_iter().collect()
+}
+
+/// Describes an object that was found, in JSON.
+pub fn describe(kind: &str, name: &ObjectName, object: &Object) -> Value {
+    let listed = object.listed();
+    json!({
+        "type": kind, "name": name.as_str(), "object": listed.version.object.to_string(),
+        "generation": listed.version.generation, "length": listed.length,
+        "sure": object.is_sure(), "flaws": flaw_values(object.flaws()),
+    })
+}
+
+/// Warns if an object may not be the newest version of its name.
+pub fn warn_if_stale(name: &ObjectName, object: &Object, output: &Output) {
+    if !object.is_sure() {
+        let name = shown(name.as_str());
+        output.warn(&format!(
+            "{name}: too few nodes answered to be sure that this is the newest version"
+        ));
+    }
+}
+
+/// Returns objects that wait for something, in JSON.
+pub fn waiting_value(waiting: &Waiting) -> Value {
+    json!({"objects": waiting.objects, "oldest_seconds": waiting.oldest_seconds})
+}
+
+/// Describes objects that wait for something, for people.
+pub fn waiting_text(waiting: &Waiting) -> String {
+    let objects = counted(waiting.objects, "object");
+    match waiting.oldest_seconds {
+        Some(seconds) => format!("{objects}, the oldest for {}", age(seconds)),
+        None => objects,
+    }
+}
+
+fn age(seconds: u64) -> String {
+    match seconds {
+        0..120 => counted(seconds, "second"),
+        120..7200 => counted(seconds / 60, "minute"),
+        7200..172_800 => counted(seconds / 3600, "hour"),
+        _ => counted(seconds / 86_400, "day"),
+    }
+}

@@ -1,0 +1,191 @@
+//! `paritas volume put` and `get` of trees.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use paritas_volume::names::ObjectName;
+use paritas_volume::{GetOptions, Volume};
+use walkdir::WalkDir;
+
+use super::{AT_ONCE, each, folder_prefix, object, report};
+use crate::args::volume::{Get, Put};
+use crate::commands::Outcome;
+use crate::commands::many::Worst;
+use crate::exit::{self, Failure};
+use crate::output::{Output, Progress, shown};
+
+/// The most bytes of an object that is handled together with others. Each of them may take as much
+/// memory as the volume file allows for one.
+const SMALL: u64 = 1 << 20;
+
+/// A file and the object that it is stored as.
+struct Item {
+    path: PathBuf,
+    name: ObjectName,
+    length: u64,
+}
+
+/// Stores all files below a folder.
+pub async fn put(args: &Put, output: &Output) -> Outcome {
+    exit::require_folder("DIR", &args.file)?;
+    let volume = super::open(&args.volume)?;
+    let (items, mut worst) = files(&args.file, &folder_prefix(&args.name), output);
+    let progress = Arc::new(progress(&items, output));
+    let put = async |item: Item| {
+        let source = object::open_source(&item.path)?;
+        object::put_source(&volume, source, &item.name, &progress, output).await
+    };
+    all(items, &mut worst, output, put).await;
+    worst.end(output)
+}
+
+/// Returns the files below a folder, in order, and the worst of what went wrong.
+fn files(folder: &Path, prefix: &str, output: &Output) -> (Vec<Item>, Worst) {
+    let (mut items, mut worst) = (Vec::new(), Worst::default());
+    for entry in WalkDir::new(folder).sort_by_file_name() {
+        let item = entry.map_err(unreadable).and_then(|entry| item(folder, prefix, &entry, output));
+        match item {
+            Ok(item) => items.extend(item),
+            Err(failure) => worst.note(Err(failure), output),
+        }
+    }
+    (items, worst)
+}
+
+fn unreadable(error: walkdir::Error) -> Failure {
+    let path = error.path().map(|path| shown(path).to_string()).unwrap_or_default();
+    Failure::io(format!("reading {path}"), &error.into())
+}
+
+/// Returns the object of an entry of a folder, if it is a file.
+fn item(
+    folder: &Path,
+    prefix: &str,
+    entry: &walkdir::DirEntry,
+    output: &Output,
+) -> Result<Option<Item>, Failure> {
+    let kind = entry.file_type();
+    if !kind.is_file() {
+        if !kind.is_dir() {
+            output.warn(&format!("{} is no file, so it is not stored", shown(entry.path())));
+        }
+        return Ok(None);
+    }
+    let name = ObjectName::new(format!("{prefix}{}", name_below(folder, entry.path())?))?;
+    let length = entry.metadata().map_err(unreadable)?.len();
+    Ok(Some(Item { path: entry.path().to_owned(), name, length }))
+}
+
+/// Returns the path below a folder, with `/` between its components.
+fn name_below(folder: &Path, path: &Path) -> Result<String, Failure> {
+    let below = path.strip_prefix(folder).unwrap_or(path);
+    let components: Option<Vec<&str>> =
+        below.components().map(|component| component.as_os_str().to_str()).collect();
+    components.map(|components| components.join("/")).ok_or_else(|| {
+        Failure::arguments(format!("{}: names of objects must be UTF-8", shown(path)))
+    })
+}
+
+/// Writes all objects whose names begin with a folder of names to files below a folder.
+pub async fn get(args: &Get, output: &Output) -> Outcome {
+    let volume = super::open(&args.volume)?;
+    let prefix = folder_prefix(&args.name);
+    let items = objects(&volume, &prefix, &args.file, output).await?;
+    exit::make_folder(&args.file)?;
+    let progress = progress(&items, output);
+    let get = async |item: Item| {
+        make_way(&args.file, &item)?;
+        let options = GetOptions::default().allow_stale(args.staleness.allow_stale);
+        let found = volume.find(&item.name, options).await?;
+        report::warn_if_stale(&item.name, &found, output);
+        object::get_file(&volume, found, &item.name, &item.path, args, &progress, output).await
+    };
+    let mut worst = Worst::default();
+    all(items, &mut worst, output, get).await;
+    worst.end(output)
+}
+
+/// Returns the objects whose names begin with a prefix, each with its file.
+async fn objects(
+    volume: &Volume,
+    prefix: &str,
+    folder: &Path,
+    output: &Output,
+) -> Result<Vec<Item>, Failure> {
+    let listing = super::listing::list(volume, prefix, output).await?;
+    let item = |(name, listed): (ObjectName, paritas_volume::protocol::Listed)| {
+        let path = folder.join(&name.as_str()[prefix.len()..]);
+        Item { path, name, length: listed.length }
+    };
+    Ok(listing.objects.into_iter().map(item).collect())
+}
+
+/// Makes the folders above a file, and refuses a file that would not be below `folder`.
+fn make_way(folder: &Path, item: &Item) -> Result<(), Failure> {
+    let below = item.path.strip_prefix(folder).map_err(|_| misleading(item))?;
+    let (mut path, components) = (folder.to_owned(), below.components().collect::<Vec<_>>());
+    let is_plain = components.iter().all(|part| matches!(part, Component::Normal(_)));
+    // On some systems, more characters than `/` separate folders, and some names are devices.
+    let count = components.len();
+    if !is_plain || !item.name.as_str().ends_with(&name_below(folder, &item.path)?) {
+        return Err(misleading(item));
+    }
+    for (at, component) in (1..).zip(components) {
+        path.push(component);
+        match at == count {
+            true => expect_file_or_nothing(&path)?,
+            false => make_plain_folder(&path)?,
+        }
+    }
+    Ok(())
+}
+
+fn misleading(item: &Item) -> Failure {
+    Failure::arguments(format!(
+        "{}: an object of this name can be no file below a folder here",
+        shown(item.name.as_str())
+    ))
+}
+
+fn expect_file_or_nothing(path: &Path) -> Result<(), Failure> {
+    match path.symlink_metadata() {
+        Ok(found) if !found.is_file() => Err(in_the_way(path, "file")),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a folder unless it exists. A link to one may lead anywhere.
+fn make_plain_folder(path: &Path) -> Result<(), Failure> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(Failure::io(format!("making {}", shown(path)), &error))
+        }
+        _ => match path.symlink_metadata() {
+            Ok(found) if !found.is_dir() => Err(in_the_way(path, "folder")),
+            _ => Ok(()),
+        },
+    }
+}
+
+fn in_the_way(path: &Path, kind: &str) -> Failure {
+    Failure::arguments(format!("{} exists and is no {kind}", shown(path)))
+}
+
+fn progress(items: &[Item], output: &Output) -> Progress {
+    output.progress(Some(items.iter().map(|item| item.length).sum()))
+}
+
+/// Runs `act` on all items: on small ones side by side, on large ones one after the other.
+async fn all(
+    items: Vec<Item>,
+    worst: &mut Worst,
+    output: &Output,
+    act: impl AsyncFn(Item) -> Outcome,
+) {
+    let (small, large): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.length <= SMALL);
+    for (items, most) in [(small, AT_ONCE), (large, 1)] {
+        worst.join(each(items, most, output, &act).await, output);
+    }
+}

@@ -1,0 +1,259 @@
+//! `paritas volume verify`, `repair` and `promote`.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use futures::StreamExt;
+use paritas_volume::names::ObjectName;
+use paritas_volume::{Health, Repaired, Verdict, Volume};
+use serde_json::{Value, json};
+
+use super::{AT_ONCE, each, listing, report};
+use crate::args::volume::{Promote, Repair, Verify};
+use crate::commands::Outcome;
+use crate::commands::many::{State, Summary, Worst};
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Output, Progress, counted, shown};
+
+/// An object that was asked for.
+#[derive(Clone)]
+struct Item {
+    name: ObjectName,
+    /// The length, if the object was found by listing.
+    length: Option<u64>,
+}
+
+/// Returns the objects of the given names and prefixes, or all.
+async fn items(volume: &Volume, names: &[String], output: &Output) -> Result<Vec<Item>, Failure> {
+    let everything = [String::new()];
+    let names = if names.is_empty() { &everything } else { names };
+    let mut items = Vec::new();
+    for name in names {
+        if !name.is_empty() && !name.ends_with('/') {
+            items.push(Item { name: ObjectName::new(name.as_str())?, length: None });
+            continue;
+        }
+        let found = listing::list(volume, name, output).await?.objects.into_iter();
+        items.extend(found.map(|(name, listed)| Item { name, length: Some(listed.length) }));
+    }
+    Ok(items)
+}
+
+/// Creates the progress over the bytes of objects.
+fn progress(items: &[Item], output: &Output) -> Progress {
+    output.progress(items.iter().map(|item| item.length).sum())
+}
+
+/// The states of the objects so far.
+struct Tally<'a> {
+    summary: Summary,
+    worst: Worst,
+    output: &'a Output,
+}
+
+impl<'a> Tally<'a> {
+    fn new(output: &'a Output) -> Self {
+        Self { summary: Summary::new(), worst: Worst::default(), output }
+    }
+
+    fn note(&mut self, length: Option<u64>, outcome: Result<State, Failure>) {
+        let state = outcome.as_ref().map_or_else(State::after, |&state| state);
+        // A name without an object is no object.
+        if !matches!(&outcome, Err(failure) if failure.exit == Exit::NotRecognised) {
+            self.summary.count(state, length);
+        }
+        self.worst.note(outcome.map(State::exit), self.output);
+    }
+
+    fn end(self) -> Outcome {
+        if self.summary.objects() > 1 {
+            self.summary.report(self.output);
+        }
+        self.worst.end(self.output)
+    }
+}
+
+/// Checks objects. Returns the worst exit code.
+pub async fn verify(args: &Verify, output: &Output) -> Outcome {
+    let volume = super::open(&args.volume)?;
+    let items = items(&volume, &args.names, output).await?;
+    let (progress, mut tally) = (progress(&items, output), Tally::new(output));
+    let check = async |item: Item| {
+        let start = Instant::now();
+        let verdict = volume.verify(&item.name, args.deep).await;
+        let length = verdict.as_ref().ok().map(|verdict| verdict.listed.length).or(item.length);
+        progress.advance(length.unwrap_or(0));
+        (length, verdict, start.elapsed().as_secs_f64())
+    };
+    let most = if args.deep { 1 } else { AT_ONCE };
+    let mut checked = futures::stream::iter(items).map(check).buffered(most);
+    while let Some((length, verdict, seconds)) = checked.next().await {
+        let state = verdict.map_err(Failure::from).map(|verdict| {
+            let state = state(verdict.health);
+            if !args.only_bad || state != State::Intact {
+                let value = verdict_value(&verdict, state, seconds);
+                progress.aside(|| output.result(value, || verdict_text(&verdict, state)));
+            }
+            state
+        });
+        tally.note(length, state);
+    }
+    progress.finish();
+    tally.end()
+}
+
+fn state(health: Health) -> State {
+    match health {
+        Health::Intact => State::Intact,
+        Health::Repairable => State::Repairable,
+        Health::Unknown => State::Unknown,
+        Health::Lost => State::Lost,
+    }
+}
+
+fn verdict_value(verdict: &Verdict, state: State, seconds: f64) -> Value {
+    let version = verdict.listed.version;
+    json!({
+        "type": "volume-verify", "name": verdict.name.as_str(),
+        "object": version.object.to_string(), "generation": version.generation,
+        "length": verdict.listed.length, "status": state.name(), "stage": verdict.stage,
+        "stages": verdict.stages, "missing": verdict.missing, "spare": verdict.spare,
+        "read_bytes": verdict.read_bytes, "flaws": report::flaw_values(&verdict.flaws),
+        "seconds": seconds,
+    })
+}
+
+fn verdict_text(verdict: &Verdict, state: State) -> String {
+    let missing: String =
+        verdict.missing.iter().map(|shard| format!("\n  shard {shard} is missing")).collect();
+    let stage = match verdict.stages {
+        0 | 1 => String::new(),
+        stages => format!(", stage {} of {stages}", verdict.stage),
+    };
+    let more = match state {
+        State::Lost | State::Unknown => String::new(),
+        _ => format!(", {} more may be lost", verdict.spare),
+    };
+    format!(
+        "{}: {}, {}{stage}{more}{missing}{}",
+        shown(verdict.name.as_str()),
+        state.name(),
+        output::bytes(verdict.listed.length),
+        report::flaw_lines(&verdict.flaws)
+    )
+}
+
+/// Brings objects into order, the most urgent first. Returns the worst exit code.
+pub async fn repair(args: &Repair, output: &Output) -> Outcome {
+    let volume = super::open(&args.volume)?;
+    let items = match args.names.is_empty() {
+        true => most_urgent_first(&volume).await?,
+        false => items(&volume, &args.names, output).await?,
+    };
+    let (progress, mut tally) = (progress(&items, output), Tally::new(output));
+    for item in items {
+        let start = Instant::now();
+        let repaired = volume.repair(&item.name, args.deep).await.map_err(Failure::from);
+        progress.advance(item.length.unwrap_or(0));
+        let state = repaired.map(|repaired| {
+            let value = repaired_value(&repaired, start.elapsed().as_secs_f64());
+            progress.aside(|| output.result(value, || repaired_text(&repaired)));
+            after(&repaired)
+        });
+        tally.note(item.length, state);
+    }
+    progress.finish();
+    if args.names.is_empty() || args.collect {
+        let collected = collect(&volume, output).await;
+        tally.worst.note(collected, output);
+    }
+    tally.end()
+}
+
+async fn most_urgent_first(volume: &Volume) -> Result<Vec<Item>, Failure> {
+    let lengths: BTreeMap<ObjectName, u64> =
+        volume.list("").await?.objects.into_iter().map(|(name, it)| (name, it.length)).collect();
+    let names = volume.most_urgent_first("").await?.into_iter();
+    let item = |name| Item { length: Some(lengths.get(&name).copied().unwrap_or(0)), name };
+    Ok(names.map(item).collect())
+}
+
+async fn collect(volume: &Volume, output: &Output) -> Outcome {
+    let objects = volume.collect().await?;
+    let value = json!({"type": "volume-collect", "objects": objects});
+    match objects {
+        0 => output.result_if_json(value),
+        _ => output.result(value, || format!("remains of {} removed", counted(objects, "object"))),
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the state of an object after a repair.
+fn after(repaired: &Repaired) -> State {
+    match (repaired.is_owed, repaired.stored) {
+        (true, _) => State::Repairable,
+        (false, 0) => State::Intact,
+        (false, _) => State::Repaired,
+    }
+}
+
+fn repaired_value(repaired: &Repaired, seconds: f64) -> Value {
+    let mut value = written_value("volume-repair", repaired, seconds);
+    value["removed"] = json!(repaired.is_removed);
+    value
+}
+
+/// Returns what was written of an object, in JSON.
+fn written_value(kind: &str, repaired: &Repaired, seconds: f64) -> Value {
+    json!({
+        "type": kind, "name": repaired.name.as_str(), "stored": repaired.stored,
+        "owed": repaired.is_owed, "read_bytes": repaired.read_bytes,
+        "flaws": report::flaw_values(&repaired.flaws), "seconds": seconds,
+    })
+}
+
+fn repaired_text(repaired: &Repaired) -> String {
+    let did = match (repaired.is_removed, repaired.stored) {
+        (true, _) => "remains of a removed object are gone".to_owned(),
+        (false, 0) => "nothing to write".to_owned(),
+        (false, stored) => format!("{} written", counted(stored, "shard")),
+    };
+    written_text(repaired, &did)
+}
+
+fn written_text(repaired: &Repaired, did: &str) -> String {
+    let owed = if repaired.is_owed { "; something is left to repair" } else { "" };
+    let (name, flaws) = (shown(repaired.name.as_str()), report::flaw_lines(&repaired.flaws));
+    format!("{name}: {did}{owed}{flaws}")
+}
+
+/// Adds the parity of the next stage, to the objects first that have waited longest. Returns the
+/// worst exit code.
+pub async fn promote(args: &Promote, output: &Output) -> Outcome {
+    let volume = super::open(&args.volume)?;
+    let items = match args.all {
+        true => {
+            let names = volume.backlog().await.into_iter();
+            names.map(|name| Item { name, length: None }).collect()
+        }
+        false => items(&volume, &args.names, output).await?,
+    };
+    let progress = progress(&items, output);
+    let promote = async |item: Item| {
+        let start = Instant::now();
+        let promoted = volume.promote(&item.name).await.map_err(Failure::from);
+        progress.advance(item.length.unwrap_or(0));
+        let promoted = match promoted {
+            // It was removed after it had begun to wait.
+            Err(failure) if args.all && failure.exit == Exit::NotRecognised => {
+                return Ok(Exit::Done);
+            }
+            promoted => promoted?,
+        };
+        let value = written_value("volume-promote", &promoted, start.elapsed().as_secs_f64());
+        let did = format!("{} added", counted(promoted.stored, "shard"));
+        progress.aside(|| output.result(value, || written_text(&promoted, &did)));
+        Ok(if promoted.is_owed { Exit::Repairable } else { Exit::Done })
+    };
+    each(items, 1, output, promote).await.end(output)
+}
