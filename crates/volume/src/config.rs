@@ -241,7 +241,7 @@ impl Config {
     /// # Errors
     /// If a name or code cannot be used ([`ErrorKind::Parameters`]).
     pub fn draft(name: &str, code: &str, nodes: &[NodeEntry]) -> Result<Self> {
-        Self::parse(&template(name, &random_id()?, code, nodes))
+        Self::parse(&template(name, &random_id()?, code, nodes)?)
     }
 
     /// Writes a new volume file, in which comments explain every key.
