@@ -121,8 +121,8 @@ pub fn when_memory_is_out() {
 pub fn at_second_interrupt() {
     let is_second = Arc::new(AtomicBool::new(false));
     let exit = Exit::Interrupted as i32;
-    // Registration fails only for signals that cannot be caught, and SIGINT can. Handlers run in the
-    // order in which they were registered, so the first signal sees that it is the first.
+    // Registration fails only for signals that cannot be caught, and SIGINT can. Handlers run in
+    // the order in which they were registered, so the first signal sees that it is the first.
     let _ = signal_hook::flag::register_conditional_shutdown(SIGINT, exit, Arc::clone(&is_second));
     let _ = signal_hook::flag::register(SIGINT, is_second);
 }

@@ -25,8 +25,8 @@ impl Volume {
         Self::of(&Config::read(path)?, base, options)
     }
 
-    /// Opens the volume that `config` describes. Relative folders are relative to `base`, the folder
-    /// of the volume file.
+    /// Opens the volume that `config` describes. Relative folders are relative to `base`, the
+    /// folder of the volume file.
     ///
     /// # Errors
     /// If the configuration says something impossible, or if a node's URI or credentials cannot be

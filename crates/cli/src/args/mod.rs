@@ -1,7 +1,8 @@
 //! Every flag, defined once.
 //!
-//! This file is long because it is one table of all commands, their flags and their help texts; only
-//! those about volumes are in [`volume`]. Parser, help, man pages and completions are derived from it.
+//! This file is long because it is one table of all commands, their flags and their help texts;
+//! only those about volumes are in [`volume`]. Parser, help, man pages and completions are derived
+//! from it.
 
 #[cfg(feature = "volume")]
 pub mod volume;

@@ -205,8 +205,8 @@ pub struct Get {
     /// The name of the object. With --recursive, the beginning of names up to a /, or nothing.
     #[arg(value_name = "NAME|PREFIX")]
     pub name: String,
-    /// The file to write; - is standard output. With --recursive, a folder, which is made if it does
-    /// not exist.
+    /// The file to write; - is standard output. With --recursive, a folder, which is made if it
+    /// does not exist.
     #[arg(value_name = "FILE|DIR")]
     pub file: PathBuf,
     /// Get all objects whose names begin with PREFIX and /.
