@@ -462,7 +462,7 @@ fn every_command_has_an_example() {
         .filter_map(|line| line.split_whitespace().next())
         .filter(|command| *command != "help")
         .collect();
-    assert_eq!(commands.len(), 11, "{commands:?}");
+    assert_eq!(commands.len(), 12, "{commands:?}");
     for command in commands {
         let help = run(["volume", command, "--help"]).expect(exit::DONE).text();
         assert!(help.contains(&format!("  paritas volume {command} tank.toml")), "{help}");
@@ -539,4 +539,21 @@ fn what_a_failed_node_misses_is_owed() {
     tank.run("verify", &args!["--deep"]).expect(exit::DONE);
     tank.run("status", &[]).expect(exit::DONE);
     (0..8).for_each(|it| assert!(tank.get(&format!("object{it}")) == Chance(it).bytes(20_000)));
+}
+
+#[test]
+fn a_lost_disk_is_replaced_by_an_empty_one() {
+    let tank = Tank::new(4, "2+2");
+    for object in ["a", "b"] {
+        tank.put(object, &vec![7; 100_000]);
+    }
+    fs::remove_dir_all(tank.disk(1)).unwrap();
+    fs::create_dir(tank.disk(1)).unwrap();
+    let node = tank.made["nodes"][1]["name"].as_str().unwrap();
+    let lines = tank.run("replace", &args![node]).expect(exit::DONE).results();
+    assert_eq!(lines[0], json!({"type": "volume-replace", "node": node, "manifests": 2}));
+    let stored = |line: &Value| line["type"] == "volume-repair" && line["stored"] == 1;
+    assert_eq!(lines.iter().filter(|line| stored(line)).count(), 2);
+    tank.run("verify", &args!["--deep"]).expect(exit::DONE);
+    tank.run("replace", &args!["nobody"]).expect(exit::ARGUMENTS);
 }

@@ -59,6 +59,8 @@ pub enum VolumeCommand {
     Repair(Repair),
     /// Add the parity that a dpg or bbdpg code leaves for later.
     Promote(Promote),
+    /// Fill a new, empty node in the place of a lost one.
+    Replace(Replace),
     /// Show the state of the nodes, and what waits to be done.
     Status(Status),
 }
@@ -415,6 +417,24 @@ pub struct Promote {
     /// All objects that wait.
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  paritas volume replace tank.toml usb
+
+Give the new node the name of the lost one in the volume file, with the new URI if that differs. It \
+must be empty. It gets the manifests first and the volume's mark next, without which it is not \
+asked for anything; then all objects are repaired. What was interrupted can be run again. A node \
+that is to leave the volume while it still works is drained instead: set `drained = true` in the \
+volume file, run `repair`, and its shards are on other nodes.
+JSON: type \"volume-replace\", node, manifests (number that were copied); then lines as of `repair`.")]
+pub struct Replace {
+    /// The volume file.
+    pub volume: PathBuf,
+    /// The node's name.
+    pub node: String,
 }
 
 #[derive(Debug, clap::Args)]

@@ -41,6 +41,7 @@ async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
         VolumeCommand::Verify(args) => upkeep::verify(args, output).await,
         VolumeCommand::Repair(args) => upkeep::repair(args, output).await,
         VolumeCommand::Promote(args) => upkeep::promote(args, output).await,
+        VolumeCommand::Replace(args) => upkeep::replace(args, output).await,
         VolumeCommand::Status(args) => listing::status(args, output).await,
     }
 }

@@ -9,7 +9,7 @@ use paritas_volume::{Health, Repaired, Verdict, Volume};
 use serde_json::{Value, json};
 
 use super::{AT_ONCE, each, listing, report};
-use crate::args::volume::{Promote, Repair, Verify};
+use crate::args::volume::{Promote, Repair, Replace, Verify};
 use crate::commands::Outcome;
 use crate::commands::many::{State, Summary, Worst};
 use crate::exit::{Exit, Failure};
@@ -168,6 +168,18 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
         tally.worst.note(collected, output);
     }
     tally.end()
+}
+
+/// Fills a node that replaces a lost one, and repairs all objects. Returns the worst exit code.
+pub async fn replace(args: &Replace, output: &Output) -> Outcome {
+    let volume = super::open(&args.volume)?;
+    let filled = volume.fill(&args.node).await?;
+    let (node, manifests) = (&args.node, filled.manifests);
+    output.result(json!({"type": "volume-replace", "node": node, "manifests": manifests}), || {
+        format!("{}: {} copied", shown(node), counted(manifests, "manifest"))
+    });
+    let (names, deep, collect) = (Vec::new(), false, false);
+    repair(&Repair { volume: args.volume.clone(), names, deep, collect }, output).await
 }
 
 async fn most_urgent_first(volume: &Volume) -> Result<Vec<Item>, Failure> {
