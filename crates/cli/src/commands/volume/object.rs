@@ -121,7 +121,7 @@ pub async fn get_file(
 ) -> Outcome {
     let start = Instant::now();
     let preserve = if args.no_preserve { Preserve::Nothing } else { Preserve::Usual };
-    let target = FileTarget::new(path).force(args.force).preserve(preserve);
+    let target = FileTarget::new(path).force(args.force).sync(!args.no_sync).preserve(preserve);
     let mut file = NewFile::create(target, object.mode(), object.modified())?;
     let object = volume.read(object, None, &mut file, &|bytes| progress.advance(bytes)).await?;
     file.commit()?;
