@@ -220,8 +220,8 @@ pub struct Get {
     /// Do not restore the stored permissions and modification time.
     #[arg(long)]
     pub no_preserve: bool,
-    /// Do not wait until files are on the disk: many small ones are written much faster, but a power
-    /// failure may lose the newest.
+    /// Do not wait until files are on the disk: many small ones are written much faster, but a
+    /// power failure may lose the newest.
     #[arg(long)]
     pub no_sync: bool,
     #[command(flatten)]
