@@ -30,6 +30,8 @@ pub(crate) struct NameHands<'a> {
     pub name: &'a ObjectName,
     /// Whether parts are read completely before they count as whole.
     pub is_deep: bool,
+    /// Whether manifests go to a node that does not bear the volume's mark yet.
+    pub is_filling: bool,
     state: Mutex<State>,
 }
 
@@ -76,7 +78,7 @@ impl fmt::Display for Flaw {
 
 impl<'a> NameHands<'a> {
     pub fn new(volume: &'a Volume, name: &'a ObjectName) -> Self {
-        Self { volume, name, is_deep: false, state: Mutex::default() }
+        Self { volume, name, is_deep: false, is_filling: false, state: Mutex::default() }
     }
 
     /// Takes in the manifest of a version that is about to be written.
@@ -210,7 +212,11 @@ impl<'a> NameHands<'a> {
         let bytes = self.lock().manifests.get(&listed.version).map(|(_, bytes)| bytes.clone());
         let bytes = bytes.ok_or_else(|| Error::new(ErrorKind::Internal, "no such manifest"))?;
         let path = self.name.manifest(&listed);
-        self.volume.node(node).write(&path, bytes, Mode::Replace).await?;
+        let storage = match self.is_filling {
+            true => self.volume.node(node),
+            false => self.volume.writable(node).await?,
+        };
+        storage.write(&path, bytes, Mode::Replace).await?;
         self.add_holder(listed.version, node);
         Ok(Answer::Done)
     }
@@ -313,6 +319,26 @@ impl<'a> NameHands<'a> {
 
     /// Makes parts of other parts, and stores them.
     async fn rebuild(&self, object: ObjectId, wanted: &[(usize, NodeIndex)]) -> Vec<Answer> {
+        let ready = join_all(wanted.iter().map(|&(_, node)| self.volume.writable(node))).await;
+        let (mut there, mut answers) = (Vec::new(), Vec::new());
+        for (&(part, node), ready) in wanted.iter().zip(&ready) {
+            match ready {
+                Ok(_) => there.push((part, node)),
+                Err(error) => self.note(node, None, error.message()),
+            }
+        }
+        let mut made = self.rebuild_there(object, &there).await.into_iter();
+        for ready in ready {
+            let answer = ready.ok().and_then(|_| made.next());
+            answers.push(answer.unwrap_or(Answer::Failed));
+        }
+        answers
+    }
+
+    async fn rebuild_there(&self, object: ObjectId, wanted: &[(usize, NodeIndex)]) -> Vec<Answer> {
+        if wanted.is_empty() {
+            return Vec::new();
+        }
         match self.try_rebuild(object, wanted).await {
             Ok(answers) => answers,
             Err(error) => {

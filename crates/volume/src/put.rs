@@ -172,8 +172,9 @@ impl Volume {
         let write = |node| {
             let text = format!("{} {name}\n", now());
             let path = &path;
-            async move { self.node(node).write(path, text.into(), Mode::Replace).await }
+            async move { self.writable(node).await?.write(path, text.into(), Mode::Replace).await }
         };
+        // What cannot be told now, repair finds.
         join_all(self.nodes().map(write)).await;
     }
 
@@ -193,7 +194,7 @@ impl Volume {
             let write = |node| {
                 let text = format!("{}\n", now());
                 let path = &path;
-                async move { self.node(node).write(path, text.into(), Mode::Replace).await }
+                async move { self.writable(node).await?.write(path, text.into(), Mode::Replace).await }
             };
             let written = join_all(self.nodes().map(write)).await;
             if written.iter().flatten().count() >= self.quorum.to_read() {
@@ -343,10 +344,7 @@ impl<'a> PutHands<'a> {
             async move {
                 let Request::StorePart { object, part } = action.request else { return None };
                 let path = volume.part_path(layout, object, part.0).ok()?;
-                let writer = async {
-                    volume.expect_ready(action.node).await?;
-                    volume.node(action.node).writer(&path).await
-                };
+                let writer = async { volume.writable(action.node).await?.writer(&path).await };
                 Some((part.0, action.node, path.clone(), writer.await))
             }
         };
@@ -396,9 +394,8 @@ fn enough_parts(layout: &Layout) -> usize {
 impl Hands for PutHands<'_> {
     async fn act(&self, action: Action) -> Answer {
         if let Request::WriteManifest(listed) = action.request {
-            // What stands where a disk was not mounted would be hidden or lost later.
-            let is_ready = self.name.volume.expect_ready(action.node).await;
-            if let Err(error) = is_ready.and_then(|()| self.keep_manifest(listed)) {
+            let storage = self.name.volume.writable(action.node).await;
+            if let Err(error) = storage.and_then(|_| self.keep_manifest(listed)) {
                 self.name.note(action.node, None, error.message());
                 return Answer::Failed;
             }

@@ -74,7 +74,8 @@ impl Volume {
         listed: Listed,
         node: NodeIndex,
     ) -> Result<bool> {
-        let hands = NameHands::new(self, name);
+        let mut hands = NameHands::new(self, name);
+        hands.is_filling = true;
         for from in self.nodes().filter(|&from| from != node) {
             let read = Action { node: from, request: Request::ReadManifest(listed) };
             if !matches!(hands.act(read).await, Answer::Manifest(_)) {

@@ -1,8 +1,10 @@
 //! Keeping objects whole: verifying, repairing, promoting.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use futures::future::join_all;
+use futures::stream::{self, StreamExt};
+use paritas_shards::blocks::Layout;
 
 use crate::driver::{Hands, drive};
 use crate::error::{Error, ErrorKind, Result};
@@ -14,6 +16,9 @@ use crate::protocol::{
     Request,
 };
 use crate::volume::{Volume, stage_ends};
+
+/// Number of objects that are looked at side by side.
+const AT_ONCE: usize = 16;
 
 /// How often a repair begins anew when the object is replaced meanwhile.
 const MOST_ATTEMPTS: usize = 5;
@@ -73,6 +78,45 @@ pub struct Repaired {
     pub read_bytes: u64,
 }
 
+/// How many nodes answered, and how many of them have the manifest.
+#[derive(Debug, Clone, Copy)]
+struct Manifests {
+    answered: usize,
+    holders: usize,
+}
+
+/// Which parts of an object were found.
+struct Found {
+    /// The stage that the object is in, or that was begun.
+    stage: usize,
+    /// The parts up to this stage that are whole on no node.
+    missing: Vec<usize>,
+    /// Whether every part is on its home.
+    is_placed: bool,
+    /// Whether the object follows from the parts that are whole.
+    is_solvable: bool,
+}
+
+impl Found {
+    fn new(hands: &NameHands<'_>, layout: &Layout, homes: &[NodeIndex]) -> Self {
+        let (files, damaged) = (hands.files(), hands.damaged());
+        let has = |part: &usize| files.get(part).is_some_and(|files| !files.is_empty());
+        // What is damaged was there, so its stage was begun.
+        let was_there = |part: &usize| has(part) || damaged.contains_key(part);
+        let last = (0..layout.part_count()).rev().find(was_there).unwrap_or(0);
+        let ends = stage_ends(layout.code());
+        let stage = ends.iter().position(|&end| last < end).unwrap_or(0) + 1;
+        let parts = 0..ends[stage - 1];
+        let is_home = |part: usize| files.get(&part).is_some_and(|f| f.contains_key(&homes[part]));
+        Self {
+            stage,
+            missing: parts.clone().filter(|part| !has(part)).collect(),
+            is_placed: parts.clone().all(is_home),
+            is_solvable: layout.is_solvable_from((0..layout.part_count()).filter(has)),
+        }
+    }
+}
+
 impl Volume {
     /// Looks for all parts of an object. If `is_deep`, every block of them is read and checked;
     /// otherwise only their lengths are looked at.
@@ -81,74 +125,76 @@ impl Volume {
     /// As [`Volume::find`].
     pub async fn verify(&self, name: &ObjectName, is_deep: bool) -> Result<Verdict> {
         let object = self.find(name, GetOptions::default()).await?;
-        let listed = object.listed();
-        let id = listed.version.object;
         let mut hands = NameHands::new(self, name);
         hands.is_deep = is_deep;
-        let ask = |node, request| hands.act(Action { node, request });
-        let lists = join_all(self.nodes().map(|node| ask(node, Request::ListVersions))).await;
-        let has_manifest = |answer: &Answer| match answer {
-            Answer::Versions(versions) => versions.contains(&listed),
-            _ => false,
+        let manifests = self.count_manifests(&hands, object.listed()).await;
+        let verdict = Verdict {
+            name: name.clone(),
+            listed: object.listed(),
+            health: Health::Repairable,
+            stage: 0,
+            stages: 0,
+            missing: Vec::new(),
+            spare: manifests.holders.saturating_sub(1),
+            flaws: Vec::new(),
+            read_bytes: 0,
         };
-        let holders = lists.iter().filter(|answer| has_manifest(answer)).count();
-        let answered = lists.iter().filter(|answer| **answer != Answer::Failed).count();
-        let is_settled = holders >= self.quorum.to_write();
         let Some(layout) = object.layout() else {
+            let is_settled = manifests.holders >= self.quorum.to_write();
             let health = if is_settled { Health::Intact } else { Health::Repairable };
-            let spare = holders.saturating_sub(1);
-            let (missing, flaws) = (Vec::new(), hands.flaws());
-            return Ok(Verdict {
-                name: name.clone(),
-                listed,
-                health,
-                stage: 0,
-                stages: 0,
-                missing,
-                spare,
-                flaws,
-                read_bytes: 0,
-            });
+            return Ok(Verdict { health, flaws: hands.flaws(), ..verdict });
         };
         hands.keep_layout(layout.clone());
         hands.keep_total(object.length(), object.digest());
-        join_all(self.nodes().map(|node| ask(node, Request::FindParts(id)))).await;
-        let files = hands.files();
-        let has = |part: usize| files.get(&part).is_some_and(|files| !files.is_empty());
-        let ends = stage_ends(layout.code());
-        let damaged = hands.damaged();
-        // What is damaged was there, so its stage was begun.
-        let was_there = |part: &usize| has(*part) || damaged.contains_key(part);
-        let last = (0..layout.part_count()).rev().find(was_there).unwrap_or(0);
-        let stage = ends.iter().position(|&end| last < end).unwrap_or(0) + 1;
-        let missing: Vec<usize> = (0..ends[stage - 1]).filter(|&part| !has(part)).collect();
-        let homes = self.spread(id, layout.code()).homes;
-        let is_home = |part: usize| files.get(&part).is_some_and(|f| f.contains_key(&homes[part]));
-        let is_placed = (0..ends[stage - 1]).all(is_home);
-        let solvable = layout.is_solvable_from((0..layout.part_count()).filter(|&part| has(part)));
-        let everywhere = holders == self.node_count();
-        let health = match solvable {
-            true if missing.is_empty() && is_placed && everywhere && hands.flaws().is_empty() => {
+        let id = object.listed().version.object;
+        let find = |node| hands.act(Action { node, request: Request::FindParts(id) });
+        join_all(self.nodes().map(find)).await;
+        let found = Found::new(&hands, &layout, &self.spread(id, layout.code()).homes);
+        let stage = found.stage as u8;
+        let spare = layout.tolerance(stage).saturating_sub(found.missing.len());
+        Ok(Verdict {
+            health: self.health(name, &found, manifests, &hands).await,
+            stage,
+            stages: layout.code().stages(),
+            missing: found.missing.iter().map(|&part| layout.part(part).shard).collect(),
+            spare: spare.min(verdict.spare),
+            flaws: hands.flaws(),
+            read_bytes: hands.read_bytes(),
+            ..verdict
+        })
+    }
+
+    /// Asks all nodes whether they have the manifest of a version.
+    async fn count_manifests(&self, hands: &NameHands<'_>, listed: Listed) -> Manifests {
+        let list = |node| hands.act(Action { node, request: Request::ListVersions });
+        let mut manifests = Manifests { answered: 0, holders: 0 };
+        for answer in join_all(self.nodes().map(list)).await {
+            if let Answer::Versions(versions) = answer {
+                manifests.answered += 1;
+                manifests.holders += usize::from(versions.contains(&listed));
+            }
+        }
+        manifests
+    }
+
+    async fn health(
+        &self,
+        name: &ObjectName,
+        found: &Found,
+        manifests: Manifests,
+        hands: &NameHands<'_>,
+    ) -> Health {
+        let nodes = self.node_count();
+        let is_all_there = found.missing.is_empty() && found.is_placed;
+        match found.is_solvable {
+            true if is_all_there && manifests.holders == nodes && hands.flaws().is_empty() => {
                 Health::Intact
             }
             true => Health::Repairable,
-            false if answered < self.node_count() => Health::Unknown,
+            false if manifests.answered < nodes => Health::Unknown,
             false if self.is_readable(name).await => Health::Repairable,
             false => Health::Lost,
-        };
-        let spare = layout.tolerance(stage as u8).saturating_sub(missing.len());
-        let shards = missing.iter().map(|&part| layout.part(part).shard).collect();
-        Ok(Verdict {
-            name: name.clone(),
-            listed,
-            health,
-            stage: stage as u8,
-            stages: layout.code().stages(),
-            missing: shards,
-            spare: spare.min(holders.saturating_sub(1)),
-            flaws: hands.flaws(),
-            read_bytes: hands.read_bytes(),
-        })
+        }
     }
 
     /// Whether an object can be read block by block although too few of its shards are whole.
@@ -256,16 +302,18 @@ impl Volume {
     /// As [`Volume::list`].
     pub async fn most_urgent_first(&self, prefix: &str) -> Result<Vec<ObjectName>> {
         let found = self.versions(prefix).await?;
-        let mut urgency: BTreeMap<(usize, ObjectName), ()> = BTreeMap::new();
-        for (name, versions) in found.names {
+        let urgency = async |(name, versions): (ObjectName, BTreeSet<Listed>)| {
             let is_put = versions.last().is_some_and(|listed| listed.kind == Kind::Put);
             let spare = match is_put {
                 true => self.verify(&name, false).await.map_or(0, |verdict| verdict.spare),
                 false => usize::MAX,
             };
-            urgency.insert((spare, name), ());
-        }
-        Ok(urgency.into_keys().map(|(_, name)| name).collect())
+            (spare, name)
+        };
+        let looked = stream::iter(found.names).map(urgency).buffer_unordered(AT_ONCE);
+        let mut names: Vec<(usize, ObjectName)> = looked.collect().await;
+        names.sort();
+        Ok(names.into_iter().map(|(_, name)| name).collect())
     }
 
     /// Adds the parts of the next stage of an object's code.

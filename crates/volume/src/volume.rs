@@ -151,6 +151,12 @@ impl Volume {
         self.ready[node.0].get_or_try_init(check).await.map(|_| ())
     }
 
+    /// Returns a node to write to, if it bears the mark of this volume. What was written to a place
+    /// without it, such as one where a disk is not mounted, would be hidden or lost later.
+    pub(crate) async fn writable(&self, node: NodeIndex) -> Result<&Arc<dyn Node>> {
+        self.expect_ready(node).await.map(|()| self.node(node))
+    }
+
     pub(crate) fn mark_of(&self, node: NodeIndex) -> String {
         format!("{} {}\n", self.setup.id, self.members.as_slice()[node.0].name)
     }

@@ -197,6 +197,23 @@ async fn a_drained_disk_is_emptied_of_shards() {
 }
 
 #[tokio::test]
+async fn nothing_is_written_where_the_mark_is_missing() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    put(&volume, "object", &content(50_000)).await;
+    std::fs::remove_dir_all(disks.path(1)).unwrap();
+    std::fs::create_dir(disks.path(1)).unwrap();
+    let volume = disks.open("4+2");
+    let report = put(&volume, "other", &content(50_000)).await;
+    assert!(report.is_owed);
+    assert!(volume.repair(&name("object"), true).await.unwrap().is_owed);
+    assert_eq!(disks.files_on(1).len(), 0);
+    // What belongs there is on other disks meanwhile.
+    let verdict = volume.verify(&name("object"), true).await.unwrap();
+    assert_eq!((verdict.health, verdict.missing.len()), (Health::Repairable, 0), "{verdict:?}");
+}
+
+#[tokio::test]
 async fn damage_is_found_by_deep_verification_and_repaired() {
     let disks = Disks::new(6);
     let volume = disks.volume("4+2").await;

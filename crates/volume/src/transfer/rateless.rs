@@ -223,7 +223,7 @@ impl Gathering {
                 open.memory.accept_lanes(part, lanes.clone(), &bytes)
             }
             Err(error) => {
-                self.receiver.note(part, &error.to_string());
+                self.receiver.note(part, error.message());
                 lanes.clone().collect()
             }
         };

@@ -176,7 +176,7 @@ async fn make_from_blocks(
                         .note(part, &format!("its block of segment {number} fails its checksum"));
                 }
             }
-            Err(error) => receiver.note(part, &error.to_string()),
+            Err(error) => receiver.note(part, error.message()),
         }
         if segment.is_solvable() {
             return run_blocking(move || {

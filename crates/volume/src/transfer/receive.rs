@@ -155,7 +155,7 @@ impl Receiver {
         let sealed = match tokio::time::timeout(patience, read).await {
             Ok(Ok(sealed)) => sealed,
             Ok(Err(error)) => {
-                self.note(part, &error.to_string());
+                self.note(part, error.message());
                 return None;
             }
             Err(_) => return None,
@@ -202,7 +202,7 @@ impl Receiver {
                     }
                     Some((part, Err(error))) => {
                         waiting.remove(&part);
-                        self.note(part, &error.to_string());
+                        self.note(part, error.message());
                     }
                 },
                 () = tokio::time::sleep_until(patience), if next_late.is_some() => {
@@ -334,7 +334,7 @@ impl Receiver {
             match self.request(part, segment..segment + 1).await {
                 (_, Ok(bytes)) => blocks.push(Blocks { part, first: segment, bytes }),
                 (_, Err(error)) => {
-                    self.note(part, &error.to_string());
+                    self.note(part, error.message());
                     continue;
                 }
             }
