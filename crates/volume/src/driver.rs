@@ -8,11 +8,12 @@ use tokio::time::Instant;
 
 use crate::protocol::{Action, Answer, Event, Machine, Procedure, Request};
 
-/// How long slow nodes are waited for once a survey has enough answers.
+/// How long slow nodes are waited for once a survey has the answers that a reader needs.
 const SURVEY_GRACE: Duration = Duration::from_millis(10);
 
-/// How long slow nodes are waited for once enough of them have written or deleted something.
-const WRITE_GRACE: Duration = Duration::from_secs(5);
+/// How long slow nodes are waited for once enough of them have written or deleted something, or
+/// when all that they can tell is wanted.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// The age from which a survey counts no longer. What rests on one that is older is not done:
 /// marks of removed names and orphans are collected after a day.
@@ -26,6 +27,11 @@ pub(crate) trait Hands: Sync {
 
     /// Stores parts of one object, all of them at once.
     async fn store(&self, actions: Vec<Action>) -> Vec<Event>;
+
+    /// Whether surveys wait for slow nodes although enough have answered.
+    fn asks_everyone(&self) -> bool {
+        false
+    }
 }
 
 /// Runs a procedure to its end, and returns its outcome and what it knows.
@@ -72,7 +78,8 @@ async fn step<P: Procedure>(
         }
     }
     let is_survey = others.iter().all(|action| action.request == Request::ListVersions);
-    let grace = if is_survey { SURVEY_GRACE } else { WRITE_GRACE };
+    let is_quick = is_survey && !hands.asks_everyone();
+    let grace = if is_quick { SURVEY_GRACE } else { GRACE };
     let run = |action: Action| async move { Event { action, answer: hands.act(action).await } };
     let mut running: FuturesUnordered<_> = others.into_iter().map(run).collect();
     let mut end: Option<Instant> = None;

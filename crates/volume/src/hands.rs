@@ -30,6 +30,8 @@ pub(crate) struct NameHands<'a> {
     pub name: &'a ObjectName,
     /// Whether parts are read completely before they count as whole.
     pub is_deep: bool,
+    /// Whether surveys wait for slow nodes although enough have answered.
+    pub asks_everyone: bool,
     /// Whether manifests go to a node that does not bear the volume's mark yet.
     pub is_filling: bool,
     state: Mutex<State>,
@@ -78,7 +80,8 @@ impl fmt::Display for Flaw {
 
 impl<'a> NameHands<'a> {
     pub fn new(volume: &'a Volume, name: &'a ObjectName) -> Self {
-        Self { volume, name, is_deep: false, is_filling: false, state: Mutex::default() }
+        let state = Mutex::default();
+        Self { volume, name, is_deep: false, asks_everyone: false, is_filling: false, state }
     }
 
     /// Takes in the manifest of a version that is about to be written.
@@ -405,6 +408,10 @@ impl<'a> NameHands<'a> {
 
 #[async_trait]
 impl Hands for NameHands<'_> {
+    fn asks_everyone(&self) -> bool {
+        self.asks_everyone
+    }
+
     async fn act(&self, action: Action) -> Answer {
         let node = action.node;
         let answer = match action.request {

@@ -213,7 +213,7 @@ impl Volume {
     pub async fn repair(&self, name: &ObjectName, is_deep: bool) -> Result<Repaired> {
         for _ in 0..MOST_ATTEMPTS {
             let mut hands = NameHands::new(self, name);
-            hands.is_deep = is_deep;
+            (hands.is_deep, hands.asks_everyone) = (is_deep, true);
             let (outcome, _) = drive(Repair::new(self.quorum, now()), &hands).await;
             let flaws = hands.flaws();
             let told = |flaws: &[Flaw]| {
