@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hands::{Flaw, NameHands};
 use crate::manifest::{Body, Manifest};
 use crate::names::ObjectName;
-use crate::protocol::{Action, Answer, Get, GetOutcome, Kind, Listed, NodeIndex, Request};
+use crate::protocol::{Action, Answer, Get, GetOutcome, Kind, Listed, NodeIndex, Request, Version};
 use crate::transfer::receive::{Pieces, Receiver};
 use crate::transfer::{Pace, Place};
 use crate::volume::{Volume, parts_of};
@@ -216,10 +216,14 @@ impl Volume {
         }
         let mut copy = Copy { sink, hasher: Hasher::start()?, done: 0, progress };
         match copy.run(&object, range.clone()).await {
-            // Nothing was written yet, so another place can be tried.
-            Err(error) if error.kind() == ErrorKind::TooFewShards && copy.done == 0 => {
+            // The shards may have moved. What was written already is right, and stays.
+            Err(error) if error.kind() == ErrorKind::TooFewShards => {
+                let version = object.manifest.listed.version;
                 object = self.look_everywhere(name, object).await?;
-                copy.run(&object, range.clone()).await?;
+                let rest = range.start + copy.done..range.end;
+                if let Err(error) = copy.run(&object, rest).await {
+                    return Err(self.gone(name, version, error).await);
+                }
             }
             result => result?,
         }
@@ -232,6 +236,24 @@ impl Volume {
         }
         object.note_flaws();
         Ok(object)
+    }
+}
+
+impl Volume {
+    /// Returns why the shards of a version are gone: `error`, or that another version has replaced
+    /// it.
+    async fn gone(&self, name: &ObjectName, version: Version, error: Error) -> Error {
+        if error.kind() != ErrorKind::TooFewShards {
+            return error;
+        }
+        let hands = NameHands::new(self, name);
+        match drive(Get::again(self.quorum, version), &hands).await.0 {
+            GetOutcome::Found(..) | GetOutcome::NotFound(_) => Error::new(
+                ErrorKind::Busy,
+                format!("{name} was replaced or removed while it was read; read it again"),
+            ),
+            GetOutcome::Lost(_) | GetOutcome::Unsure(_) => error,
+        }
     }
 }
 

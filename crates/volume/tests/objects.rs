@@ -214,6 +214,32 @@ async fn nothing_is_written_where_the_mark_is_missing() {
 }
 
 #[tokio::test]
+async fn an_object_that_is_replaced_while_it_is_read_is_not_called_lost() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    put(&volume, "object", &content(3_000_000)).await;
+    let found = volume.find(&name("object"), GetOptions::default()).await.unwrap();
+    put(&volume, "object", &content(2_000_000)).await;
+    let error = volume.read(found, None, &mut Vec::new(), &|_| {}).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+
+    // Shards that were moved meanwhile are found again, in the middle of the object, too.
+    let found = volume.find(&name("object"), GetOptions::default()).await.unwrap();
+    let mut moved = disks.files("objects");
+    moved.sort();
+    let parts: Vec<Vec<u8>> = moved.iter().map(|path| std::fs::read(path).unwrap()).collect();
+    for (at, path) in moved.iter().enumerate() {
+        let other = &moved[(at + 1) % moved.len()];
+        let file = other.with_file_name(path.file_name().unwrap());
+        std::fs::remove_file(path).unwrap();
+        std::fs::write(file, &parts[at]).unwrap();
+    }
+    let mut bytes = Vec::new();
+    volume.read(found, None, &mut bytes, &|_| {}).await.unwrap();
+    assert!(bytes == content(2_000_000));
+}
+
+#[tokio::test]
 async fn damage_is_found_by_deep_verification_and_repaired() {
     let disks = Disks::new(6);
     let volume = disks.volume("4+2").await;
