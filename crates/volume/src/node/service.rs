@@ -169,9 +169,9 @@ fn operator(location: &Location, credentials: &Credentials) -> Result<opendal::R
             let builder = builder.username(revealed(&credentials.user));
             Ok(Operator::new(builder.password(revealed(&credentials.password))))
         }
-        #[cfg(feature = "sftp")]
+        #[cfg(all(feature = "sftp", unix))]
         Location::Sftp { endpoint, root, known_hosts } => {
-            let builder = services::Sftp::default().endpoint(endpoint).root(root);
+            let builder = opendal_service_sftp::Sftp::default().endpoint(endpoint).root(root);
             let key = credentials.key.as_ref().map_or("".into(), |key| key.to_string_lossy());
             Ok(Operator::new(builder.key(&key).known_hosts_strategy(known_hosts.name())))
         }
@@ -181,10 +181,16 @@ fn operator(location: &Location, credentials: &Credentials) -> Result<opendal::R
             let builder = builder.username(revealed(&credentials.user));
             Ok(Operator::new(builder.password(revealed(&credentials.password))))
         }
-        #[cfg(not(all(feature = "s3", feature = "webdav", feature = "sftp", feature = "http")))]
+        #[cfg(not(all(
+            feature = "s3",
+            feature = "webdav",
+            feature = "sftp",
+            feature = "http",
+            unix
+        )))]
         _ => Err(Error::new(
             ErrorKind::Unsupported,
-            "this program was built without the service of the URI",
+            "this program was built without the service of the URI (on Windows there is no SFTP)",
         )),
     }
 }
