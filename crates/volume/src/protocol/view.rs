@@ -99,7 +99,8 @@ impl View {
         of_version.flat_map(|(_, nodes)| nodes.iter().copied()).collect()
     }
 
-    /// Whether a version is known to be on so many nodes that every sure reader sees it.
+    /// Whether a version is settled: at least [`Quorum::to_write`] nodes are known to have it, so
+    /// every sure reader finds it.
     pub fn is_settled(&self, version: Version) -> bool {
         self.holders(version).len() >= self.quorum.to_write()
     }
