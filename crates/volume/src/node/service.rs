@@ -9,6 +9,7 @@ use http::{Request, Response, StatusCode, header};
 use opendal::{
     Buffer, HttpBody, HttpTransport, HttpTransporter, OperationContext, Operator, services,
 };
+use opendal_http_transport_reqwest::ReqwestTransport;
 
 use super::redact::Secret;
 use super::{Abilities, Location};
@@ -62,14 +63,13 @@ impl Credentials {
 impl Service {
     /// Makes the service of a place that is not a folder.
     pub fn at(location: &Location, credentials: &Credentials) -> Result<Self> {
-        opendal::install_default();
         let secrets = credentials.secrets(location);
         let operator = operator(location, credentials)?.map_err(|error| {
             let text = error.to_string();
             Error::parameters(secrets.iter().fold(text, |text, secret| secret.redact(&text)))
         })?;
         let ranges = Arc::new(AtomicBool::new(true));
-        let transport = Transport { inner: HttpTransporter::default(), ranges: ranges.clone() };
+        let transport = Transport { inner: http_transport(), ranges: ranges.clone() };
         let context = OperationContext::new().with_http_transport(HttpTransporter::new(transport));
         let staged = matches!(location, Location::Webdav { .. } | Location::Sftp { .. });
         Ok(Self {
@@ -199,6 +199,14 @@ fn operator(location: &Location, credentials: &Credentials) -> Result<opendal::R
 #[cfg(any(feature = "s3", feature = "webdav", feature = "http"))]
 fn revealed(secret: &Option<Secret>) -> &str {
     secret.as_ref().map_or("", Secret::reveal)
+}
+
+/// Returns a client for HTTP. Its cryptography is ring's, unless the program has chosen another for
+/// the whole process.
+fn http_transport() -> HttpTransporter {
+    // An error says that a choice was made before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    HttpTransporter::new(ReqwestTransport::default())
 }
 
 /// A transport that notices what OpenDAL does not: a server that sends the whole file where a range
