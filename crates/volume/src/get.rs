@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::ops::Range;
-use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
@@ -214,7 +213,7 @@ impl Volume {
                 range.start, range.end, whole.end
             )));
         }
-        let mut copy = Copy { sink, hasher: Hasher::start()?, done: 0, progress };
+        let mut copy = Copy { sink, hasher: blake3::Hasher::new(), done: 0, progress };
         match copy.run(&object, range.clone()).await {
             // The shards may have moved. What was written already is right, and stays.
             Err(error) if error.kind() == ErrorKind::TooFewShards => {
@@ -227,7 +226,7 @@ impl Volume {
             }
             result => result?,
         }
-        let digest = copy.hasher.finish()?;
+        let digest = Digest::new(copy.hasher.finalize().into());
         if range == whole && digest != object.digest {
             return Err(Error::new(
                 ErrorKind::DigestMismatch,
@@ -278,7 +277,7 @@ async fn read_manifest(
 /// Copies an object's bytes in order.
 struct Copy<'a> {
     sink: &'a mut (dyn Write + Send),
-    hasher: Hasher,
+    hasher: blake3::Hasher,
     done: u64,
     progress: &'a (dyn Fn(u64) + Send + Sync),
 }
@@ -287,22 +286,29 @@ impl Copy<'_> {
     async fn run(&mut self, object: &Object, range: Range<u64>) -> Result<()> {
         let mut bytes = ahead(object.bytes(range));
         while let Some(pieces) = bytes.recv().await {
-            let pieces = pieces?;
-            self.hasher.take(pieces.clone());
-            for piece in &pieces {
-                self.sink.write_all(piece).map_err(|error| {
-                    Error::new(ErrorKind::Io, format!("writing the output: {error}")).because(error)
-                })?;
-                self.done += piece.len() as u64;
-                (self.progress)(piece.len() as u64);
+            for piece in &pieces? {
+                piece.chunks(IN_CACHE).try_for_each(|bytes| self.take(bytes))?;
             }
         }
         Ok(())
     }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<()> {
+        self.hasher.update(bytes);
+        self.sink.write_all(bytes).map_err(|error| {
+            Error::new(ErrorKind::Io, format!("writing the output: {error}")).because(error)
+        })?;
+        self.done += bytes.len() as u64;
+        (self.progress)(bytes.len() as u64);
+        Ok(())
+    }
 }
 
-/// Number of transmission units that wait to be written.
-const AHEAD: usize = 4;
+/// Number of bytes that are hashed and then written while they are in the processor's cache.
+const IN_CACHE: usize = 256 << 10;
+
+/// Number of transmission units that have come and wait to be written.
+const AHEAD: usize = 1;
 
 /// Reads bytes in a task of its own, so that reading goes on while some are written. The task ends
 /// when the receiver is dropped.
@@ -321,42 +327,6 @@ fn ahead(mut bytes: BoxStream<'static, Result<Pieces>>) -> Receiving<Result<Piec
         }
     });
     received
-}
-
-/// A thread that hashes while the bytes are written.
-struct Hasher {
-    line: mpsc::SyncSender<Pieces>,
-    thread: JoinHandle<blake3::Hash>,
-}
-
-impl Hasher {
-    fn start() -> Result<Self> {
-        let (line, pieces) = mpsc::sync_channel::<Pieces>(AHEAD);
-        let hash = move || {
-            let mut hasher = blake3::Hasher::new();
-            for piece in pieces.iter().flatten() {
-                hasher.update(&piece);
-            }
-            hasher.finalize()
-        };
-        let thread = std::thread::Builder::new().spawn(hash).map_err(|error| {
-            Error::new(ErrorKind::Io, format!("starting a thread: {error}")).because(error)
-        })?;
-        Ok(Self { line, thread })
-    }
-
-    fn take(&self, pieces: Pieces) {
-        // The thread takes everything until the line is dropped.
-        drop(self.line.send(pieces));
-    }
-
-    fn finish(self) -> Result<Digest> {
-        drop(self.line);
-        let hash = self.thread.join();
-        let hash =
-            hash.map_err(|_| Error::new(ErrorKind::Internal, "the hashing thread panicked"))?;
-        Ok(Digest::new(hash.into()))
-    }
 }
 
 impl Object {

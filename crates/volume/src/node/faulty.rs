@@ -232,6 +232,10 @@ impl Node for Faulty {
         self.inner.abilities()
     }
 
+    fn is_local(&self) -> bool {
+        self.inner.is_local()
+    }
+
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
         let fault = self.script.meet(Call::Read).await?;
         if fault == Some(Fault::Stale)

@@ -23,6 +23,7 @@ use tempfile::{NamedTempFile, PersistError};
 use tokio::sync::mpsc::{self, Sender};
 use walkdir::{DirEntry, WalkDir};
 
+use super::buffers::Buffers;
 use super::{
     Abilities, Entry, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix, range_length,
 };
@@ -46,13 +47,15 @@ struct Inner {
     name: String,
     root: PathBuf,
     sync: bool,
+    buffers: Arc<Buffers>,
 }
 
 impl Folder {
     /// Creates a node in an existing directory. With `sync`, files are durable when they have their
     /// names; otherwise the system writes them when it likes.
     pub fn new(name: impl Into<String>, root: impl Into<PathBuf>, sync: bool) -> Self {
-        Self { inner: Arc::new(Inner { name: name.into(), root: root.into(), sync }) }
+        let buffers = Arc::new(Buffers::default());
+        Self { inner: Arc::new(Inner { name: name.into(), root: root.into(), sync, buffers }) }
     }
 
     /// Returns the directory.
@@ -82,6 +85,10 @@ impl Node for Folder {
 
     fn abilities(&self) -> Abilities {
         Abilities { write: true, list: true, create: true, ranges: true, streams: true }
+    }
+
+    fn is_local(&self) -> bool {
+        true
     }
 
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
@@ -205,16 +212,16 @@ impl Inner {
             return Err(self.too_short(path, found.len(), &range));
         }
         let mut file = File::open(&target).map_err(trouble)?;
-        let mut content = Vec::new();
-        content
-            .try_reserve_exact(length as usize)
+        let mut content = self
+            .buffers
+            .take(length as usize)
             .map_err(|error| self.error(ErrorKind::Memory, format!("{path}: {error}"), error))?;
         file.seek(SeekFrom::Start(range.start)).map_err(trouble)?;
         let read = file.take(length).read_to_end(&mut content).map_err(trouble)?;
         if (read as u64) < length {
             return Err(self.too_short(path, range.start + read as u64, &range));
         }
-        Ok(content.into())
+        Ok(self.buffers.lend(content))
     }
 
     fn too_short(&self, path: &str, length: u64, range: &Range<u64>) -> Error {

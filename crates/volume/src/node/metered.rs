@@ -75,6 +75,10 @@ impl<M: Meter> Node for Metered<M> {
         self.inner.abilities()
     }
 
+    fn is_local(&self) -> bool {
+        self.inner.is_local()
+    }
+
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
         let _guard = self.meter.begin(Call::Read).await;
         let content = self.inner.read(path, range).await?;

@@ -13,6 +13,7 @@
 
 pub mod conformance;
 
+mod buffers;
 mod counted;
 mod delayed;
 mod endpoint;
@@ -65,6 +66,11 @@ pub trait Node: fmt::Debug + Send + Sync {
 
     /// Returns what the node can do.
     fn abilities(&self) -> Abilities;
+
+    /// Whether the node is a folder of this machine, so that no network lies between.
+    fn is_local(&self) -> bool {
+        false
+    }
 
     /// Reads a range of a file, all of it if `range` is `None`.
     ///

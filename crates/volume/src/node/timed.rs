@@ -54,6 +54,10 @@ impl Node for Timed {
         self.inner.abilities()
     }
 
+    fn is_local(&self) -> bool {
+        self.inner.is_local()
+    }
+
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
         self.limit.hold(self.inner.read(path, range)).await
     }

@@ -95,10 +95,13 @@ impl Receiver {
         (self.settings.unit / block).max(1) as u64
     }
 
-    /// Returns the number of units that are fetched at once.
+    /// Returns the number of units that are fetched at once. Many hide the time that servers take
+    /// to answer; of folders, few come sooner, because they are used while they are in the cache.
     fn ahead(&self) -> usize {
         let unit = self.layout.segment_memory() * self.segments_per_unit() as usize;
-        (self.settings.memory / 2 / unit.max(1)).clamp(1, 16)
+        let are_local = self.places.iter().flatten().all(|place| place.node.is_local());
+        let most = if are_local { 2 } else { 16 };
+        (self.settings.memory / 2 / unit.max(1)).clamp(1, most)
     }
 
     /// Fetches and decodes one unit, as far as it is in `range`.

@@ -1,0 +1,66 @@
+//! Memory for what is read, used again and again.
+//!
+//! Fresh memory costs as much as reading into it: the system clears each page before it hands it
+//! out. A reader asks for pieces of one length over and over, so the memory of those that nobody
+//! holds any more serves the next.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+/// Number of pieces of memory that wait to be used again.
+const MOST_IDLE: usize = 8;
+
+/// The least length for which memory is kept: less costs little.
+const LEAST: usize = 64 << 10;
+
+/// Pieces of memory that wait to be used again.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    idle: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Buffers {
+    /// Returns empty memory with room for `length` bytes, or the reason why there is none.
+    pub fn take(&self, length: usize) -> Result<Vec<u8>, std::collections::TryReserveError> {
+        let fits = |buffer: &Vec<u8>| (length..=2 * length).contains(&buffer.capacity());
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = idle.iter().position(fits) {
+            return Ok(idle.swap_remove(at));
+        }
+        drop(idle);
+        let mut fresh = Vec::new();
+        fresh.try_reserve_exact(length)?;
+        Ok(fresh)
+    }
+
+    /// Hands out what was read. When the last holder drops it, its memory is used again.
+    pub fn lend(self: &Arc<Self>, content: Vec<u8>) -> Bytes {
+        if content.len() < LEAST {
+            return content.into();
+        }
+        Bytes::from_owner(Lent { content, home: Arc::clone(self) })
+    }
+}
+
+struct Lent {
+    content: Vec<u8>,
+    home: Arc<Buffers>,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.content
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let mut idle = self.home.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() == MOST_IDLE {
+            idle.swap_remove(0);
+        }
+        self.content.clear();
+        idle.push(std::mem::take(&mut self.content));
+    }
+}
