@@ -474,6 +474,7 @@ impl Volume {
             names::mark(names::RUNNING, object),
             names::mark(names::OWED, object),
             names::mark(names::BACKLOG, object),
+            names::claim(object),
         ];
         while let Some(entry) = entries.next().await {
             paths.push(entry?.path);

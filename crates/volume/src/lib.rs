@@ -16,6 +16,7 @@ pub mod node;
 pub mod placement;
 pub mod protocol;
 
+mod claim;
 mod driver;
 mod error;
 mod get;

@@ -187,7 +187,11 @@ impl Volume {
         while let Some(entry) = entries.next().await {
             let path = entry?.path;
             let Some(object) = names::parse_mark(folder, &path) else { continue };
-            let text = storage.read(&path, None).await?;
+            let text = match storage.read(&path, None).await {
+                // Somebody has just done what it hinted at.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                text => text?,
+            };
             let text = String::from_utf8_lossy(&text);
             let fields = text.trim_end().split_once(' ');
             let hint = fields

@@ -7,6 +7,7 @@
 //! | `running/<id>` | the heartbeat of the process that writes an object |
 //! | `owed/<id>` | a hint: some of the object is not where it belongs |
 //! | `backlog/<id>` | a hint: the object waits for its next stage |
+//! | `backlog/<id>.claim` | the claim of the process that adds this stage |
 //! | `ready` | the mark of a node that has the manifests which it should have |
 //!
 //! `<id>` is the object's id, 32 hexadecimal digits, and `<2 hex>` its first two. The generation
@@ -227,6 +228,11 @@ pub fn mark(folder: &str, object: ObjectId) -> String {
     format!("{folder}{object}")
 }
 
+/// Returns the path of the claim of the process that adds the next stage to an object.
+pub fn claim(object: ObjectId) -> String {
+    format!("{}.claim", mark(BACKLOG, object))
+}
+
 /// Reads the path of an object's heartbeat or hint in a folder such as [`RUNNING`]. Returns `None`
 /// if it is none.
 pub fn parse_mark(folder: &str, path: &str) -> Option<ObjectId> {
@@ -370,6 +376,7 @@ mod tests {
         assert_eq!(parse_mark(RUNNING, &mark(RUNNING, object)), Some(object));
         assert_eq!(parse_mark(OWED, &mark(RUNNING, object)), None);
         assert_eq!(parse_mark(OWED, &mark(OWED, object).to_uppercase()), None);
+        assert_eq!(parse_mark(BACKLOG, &claim(object)), None, "a claim is no hint");
     }
 
     proptest! {

@@ -20,13 +20,22 @@ pub fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
         Error::new(ErrorKind::Io, format!("starting threads: {error}")).because(error)
     })?;
     let result = runtime.block_on(async {
-        tokio::select! {
-            result = work => result,
-            Ok(()) = tokio::signal::ctrl_c() => {
-                Err(Error::new(ErrorKind::Cancelled, "interrupted"))
-            }
-        }
+        let interrupted = tokio::select! {
+            result = work => return result,
+            Ok(()) = tokio::signal::ctrl_c() => Error::new(ErrorKind::Cancelled, "interrupted"),
+        };
+        // What was dropped with the work is removed by tasks of its own.
+        let _ = tokio::time::timeout(CLEANING, idle()).await;
+        Err(interrupted)
     });
     runtime.shutdown_timeout(CLEANING);
     result
+}
+
+/// Waits until no task is left.
+async fn idle() {
+    let runtime = tokio::runtime::Handle::current();
+    while runtime.metrics().num_alive_tasks() > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }

@@ -8,7 +8,7 @@ use paritas_shards::blocks::Layout;
 
 use crate::driver::{Hands, drive};
 use crate::error::{Error, ErrorKind, Result};
-use crate::get::GetOptions;
+use crate::get::{GetOptions, Object};
 use crate::hands::{Flaw, NameHands, now};
 use crate::names::{BACKLOG, OWED, ObjectName};
 use crate::protocol::{
@@ -222,7 +222,9 @@ impl Volume {
             match outcome {
                 RepairOutcome::Repaired { listed, stored, stage, is_owed } => {
                     if !is_owed && self.is_begun_after(&hands, stage) {
-                        return self.add_stage(name, is_deep).await;
+                        let object = self.find(name, GetOptions::default()).await?;
+                        let layout = staged(name, &object)?;
+                        return self.add_stage(name, &object, &layout, is_deep).await;
                     }
                     self.remove_damaged(&hands).await;
                     if !is_owed {
@@ -316,22 +318,31 @@ impl Volume {
         Ok(names.into_iter().map(|(_, name)| name).collect())
     }
 
-    /// Adds the parts of the next stage of an object's code.
+    /// Adds the parts of the next stage of an object's code. Parts that are there already stay.
+    ///
+    /// Only one process does so at a time where a node can create a file only if there is none.
+    /// Elsewhere several do the same, and write equal bytes.
     ///
     /// # Errors
-    /// As [`Volume::find`]; if the object has no later stage ([`ErrorKind::Parameters`]), or if the
-    /// parts cannot be made or stored.
+    /// As [`Volume::find`]; if the object has no later stage ([`ErrorKind::Parameters`]), if another
+    /// process promotes it or it was replaced meanwhile ([`ErrorKind::Busy`]), or if the parts
+    /// cannot be made or stored.
     pub async fn promote(&self, name: &ObjectName) -> Result<Repaired> {
-        self.add_stage(name, false).await
+        let object = self.find(name, GetOptions::default()).await?;
+        let layout = staged(name, &object)?;
+        let claim = self.claim(name, object.listed().version.object).await?;
+        claim.hold(self.add_stage(name, &object, &layout, false)).await
     }
 
-    /// Promotes an object. If `is_deep`, parts that are there are read before they count as whole.
-    async fn add_stage(&self, name: &ObjectName, is_deep: bool) -> Result<Repaired> {
-        let object = self.find(name, GetOptions::default()).await?;
-        let layout = object.layout().filter(|layout| layout.code().stages() > 1);
-        let Some(layout) = layout else {
-            return Err(Error::parameters(format!("{name} has a code of one stage")));
-        };
+    /// Adds the last stage to an object. If `is_deep`, parts that are there are read before they
+    /// count as whole.
+    async fn add_stage(
+        &self,
+        name: &ObjectName,
+        object: &Object,
+        layout: &Layout,
+        is_deep: bool,
+    ) -> Result<Repaired> {
         let id = object.listed().version.object;
         let mut hands = NameHands::new(self, name);
         hands.is_deep = is_deep;
@@ -363,8 +374,17 @@ impl Volume {
         }
     }
 
-    /// Returns the objects that wait for a later stage, the oldest first.
-    pub async fn backlog(&self) -> Vec<ObjectName> {
-        self.waiting(BACKLOG).await.names
+    /// Returns the objects that wait for a later stage and whose names begin with `prefix`, those
+    /// first that have waited longest.
+    pub async fn backlog(&self, prefix: &str) -> Vec<ObjectName> {
+        let mut names = self.waiting(BACKLOG).await.names;
+        names.retain(|name| name.as_str().starts_with(prefix));
+        names
     }
+}
+
+/// Returns the layout of an object whose code has a later stage.
+fn staged(name: &ObjectName, object: &Object) -> Result<Layout> {
+    let layout = object.layout().filter(|layout| layout.code().stages() > 1);
+    layout.ok_or_else(|| Error::parameters(format!("{name} has a code of one stage")))
 }

@@ -406,16 +406,19 @@ pub struct Repair {
 Examples:
   paritas volume promote tank.toml --all
   paritas volume promote tank.toml backup/photos.tar
+  paritas volume promote tank.toml backup/
 
 An object of a dpg or bbdpg code is whole without the parity that is added here, and tolerates more \
-losses with it. Only the blocks are read that this parity needs. With --all, the objects come first \
-that have waited longest.
+losses with it. Only the blocks are read that this parity needs. With --all or a prefix, the objects \
+come first that have waited longest. What was interrupted can be run again; shards that are whole \
+stay. An object that another process promotes is left to it, if a node can create a file only if \
+there is none.
 JSON: one line an object, type \"volume-promote\", name, stored (shards that were written), owed \
 (whether something is left to repair), read_bytes, flaws [{node, shard, message}], seconds.")]
 pub struct Promote {
     /// The volume file.
     pub volume: PathBuf,
-    /// The objects: a name, or with a / at its end the beginning of names.
+    /// The objects: a name, or with a / at its end the beginning of names of objects that wait.
     #[arg(value_name = "NAME|PREFIX/", required_unless_present = "all")]
     pub names: Vec<String>,
     /// All objects that wait.

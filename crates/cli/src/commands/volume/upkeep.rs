@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use futures::StreamExt;
 use paritas_volume::names::ObjectName;
-use paritas_volume::{Health, Repaired, Verdict, Volume};
+use paritas_volume::{ErrorKind, Health, Repaired, Verdict, Volume};
 use serde_json::{Value, json};
 
 use super::{AT_ONCE, each, listing, report};
@@ -243,21 +243,18 @@ fn written_text(repaired: &Repaired, did: &str) -> String {
 /// worst exit code.
 pub async fn promote(args: &Promote, output: &Output) -> Outcome {
     let volume = super::open(&args.volume)?;
-    let items = match args.all {
-        true => {
-            let names = volume.backlog().await.into_iter();
-            names.map(|name| Item { name, length: None }).collect()
-        }
-        false => items(&volume, &args.names, output).await?,
-    };
-    let progress = progress(&items, output);
-    let promote = async |item: Item| {
+    let names = promotable(&volume, args).await?;
+    let progress = output.progress(None);
+    let promote = async |(name, is_named): (ObjectName, bool)| {
         let start = Instant::now();
-        let promoted = volume.promote(&item.name).await.map_err(Failure::from);
-        progress.advance(item.length.unwrap_or(0));
-        let promoted = match promoted {
+        let promoted = match volume.promote(&name).await {
             // It was removed after it had begun to wait.
-            Err(failure) if args.all && failure.exit == Exit::NotRecognised => {
+            Err(error) if !is_named && error.kind() == ErrorKind::NotFound => {
+                return Ok(Exit::Done);
+            }
+            // Another process is at it, or a newer version waits now.
+            Err(error) if !is_named && error.kind() == ErrorKind::Busy => {
+                output.warn(&error.to_string());
                 return Ok(Exit::Done);
             }
             promoted => promoted?,
@@ -267,5 +264,20 @@ pub async fn promote(args: &Promote, output: &Output) -> Outcome {
         progress.aside(|| output.result(value, || written_text(&promoted, &did)));
         Ok(if promoted.is_owed { Exit::Repairable } else { Exit::Done })
     };
-    each(items, 1, output, promote).await.end(output)
+    each(names, 1, output, promote).await.end(output)
+}
+
+/// Returns the objects to promote, each with whether it was named itself. Of those that are meant by
+/// a prefix, or by all, the ones come first that have waited longest.
+async fn promotable(volume: &Volume, args: &Promote) -> Result<Vec<(ObjectName, bool)>, Failure> {
+    let everything = [String::new()];
+    let names = if args.all { &everything[..] } else { &args.names };
+    let mut found = Vec::new();
+    for name in names {
+        match name.is_empty() && args.all || name.ends_with('/') {
+            true => found.extend(volume.backlog(name).await.into_iter().map(|name| (name, false))),
+            false => found.push((ObjectName::new(name.as_str())?, true)),
+        }
+    }
+    Ok(found)
 }

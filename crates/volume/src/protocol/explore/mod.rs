@@ -72,7 +72,14 @@ fn small_worlds_are_sound_and_have_every_outcome() {
         worlds.push(World::new(3, &[job], ROUGH));
         worlds.push(World::new(4, &[job], CRASH));
     }
-    for jobs in [[Put, Put], [Put, Promote], [Put, Repair], [Remove, Put], [Promote, Repair]] {
+    for jobs in [
+        [Put, Put],
+        [Put, Promote],
+        [Put, Repair],
+        [Remove, Put],
+        [Promote, Repair],
+        [Promote, Promote],
+    ] {
         worlds.push(World::new(3, &jobs, CRASH));
     }
     worlds.push(World::new(3, &[Put, Put], FAULT));

@@ -1,0 +1,138 @@
+//! The claim of the process that promotes an object, so that a second one need not do the same.
+//!
+//! A claim is a file beside the hint that the object waits. All processes ask the same node for it
+//! first, which creates it for one of them alone. It carries the time, and is renewed while its
+//! process works; so what a killed process leaves is void after [`LASTS`], like the heartbeat of a
+//! put that is renewed no more.
+//!
+//! Nothing depends on a claim but the work that is saved. Two promoters write equal bytes. So a
+//! claim is done without where no node can create a file only if there is none, or where none of
+//! these answers; two processes may take over a void claim at once; and a process that was stopped
+//! for long may renew or release the claim of another.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use paritas_shards::ObjectId;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::hands::now;
+use crate::names::{self, ObjectName};
+use crate::node::{Mode, Node};
+use crate::volume::Volume;
+
+/// How long a claim counts that is not renewed. Clocks of clients that differ by more make claims
+/// void, and so do dates in the future.
+const LASTS: Duration = Duration::from_secs(120);
+
+/// How often a claim is renewed. Three renewals may fail before it is void.
+const RENEWAL: Duration = Duration::from_secs(30);
+
+/// The right to promote an object. It is released when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    /// Tells the claims of processes apart.
+    owner: ObjectId,
+    path: String,
+    /// The node that has the claim. There is none if no node can keep claims apart.
+    node: Option<Arc<dyn Node>>,
+}
+
+impl Volume {
+    /// Claims the promotion of an object.
+    ///
+    /// # Errors
+    /// If another process has claimed it ([`ErrorKind::Busy`]).
+    pub(crate) async fn claim(&self, name: &ObjectName, object: ObjectId) -> Result<Claim> {
+        let (owner, path) = (ObjectId::random()?, names::claim(object));
+        let mut claim = Claim { owner, path, node: None };
+        for node in self.inline_order(object) {
+            let Ok(node) = self.writable(node).await else { continue };
+            if !node.abilities().create {
+                continue;
+            }
+            match claim.create(&**node).await {
+                Ok(()) => claim.node = Some(Arc::clone(node)),
+                Err(error) if error.kind() == ErrorKind::Exists => return Err(busy(name)),
+                // A node that does not answer keeps no claim.
+                Err(_) => continue,
+            }
+            break;
+        }
+        Ok(claim)
+    }
+}
+
+fn busy(name: &ObjectName) -> Error {
+    let message = format!(
+        "{name}: another process promotes it; if that was killed, its claim is void after {} s",
+        LASTS.as_secs()
+    );
+    Error::new(ErrorKind::Busy, message)
+}
+
+impl Claim {
+    /// Does some work while the claim is renewed, and releases it.
+    pub async fn hold<T>(mut self, work: impl Future<Output = T>) -> T {
+        let done = tokio::select! {
+            done = work => done,
+            never = self.renew() => match never {},
+        };
+        if let Some(node) = self.node.take() {
+            // What is left is void soon.
+            let _ = node.delete(&self.path).await;
+        }
+        done
+    }
+
+    async fn renew(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(RENEWAL).await;
+            if let Some(node) = &self.node {
+                // Without it, another process may do the same work, too.
+                let _ = node.write(&self.path, self.text().into(), Mode::Replace).await;
+            }
+        }
+    }
+
+    /// Creates the file, perhaps in the place of one that is void or was created by a request whose
+    /// answer was lost.
+    async fn create(&self, node: &dyn Node) -> Result<()> {
+        let create = async || node.write(&self.path, self.text().into(), Mode::Create).await;
+        match create().await {
+            Err(error) if error.kind() == ErrorKind::Exists && !self.is_taken(node).await? => {
+                node.delete(&self.path).await?;
+                create().await
+            }
+            created => created,
+        }
+    }
+
+    /// Whether another process has the claim and has renewed it lately.
+    async fn is_taken(&self, node: &dyn Node) -> Result<bool> {
+        let found = match node.read(&self.path, None).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            found => found?,
+        };
+        let text = String::from_utf8_lossy(&found);
+        let (since, owner) = text.trim_end().split_once(' ').unwrap_or_default();
+        let is_old = |since: u64| since.abs_diff(now()) >= LASTS.as_secs();
+        Ok(owner != self.owner.to_string() && !since.parse().map_or(true, is_old))
+    }
+
+    fn text(&self) -> String {
+        format!("{} {}\n", now(), self.owner)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let runtime = tokio::runtime::Handle::try_current();
+        if let (Some(node), Ok(runtime)) = (self.node.take(), runtime) {
+            let path = std::mem::take(&mut self.path);
+            runtime.spawn(async move { node.delete(&path).await });
+        }
+    }
+}
