@@ -30,6 +30,10 @@ pub struct Config {
     /// Bytes of an object in a block of a shard: what is read and checked at a time.
     #[serde(default = "default_block")]
     pub block: ByteSize,
+    /// Bytes of a request to a node: adjacent blocks are read, and written where the node's service
+    /// takes a file piece by piece, about as many at a time. At least one block.
+    #[serde(default = "default_unit")]
+    pub unit: ByteSize,
     /// How much memory, time and traffic the volume may take.
     #[serde(default)]
     pub limits: Limits,
@@ -89,7 +93,8 @@ pub struct Hedge {
     pub quantile: f64,
     /// Milliseconds that are always waited for.
     pub at_least: u64,
-    /// Number of additional requests, in percent of all.
+    /// Number of additional requests, in percent of all, besides those that take the place of nodes
+    /// which were late or failed before.
     pub most: f64,
 }
 
@@ -140,6 +145,10 @@ impl NodeEntry {
 
 fn default_block() -> ByteSize {
     ByteSize::kib(256)
+}
+
+fn default_unit() -> ByteSize {
+    ByteSize::mib(1)
 }
 
 impl Default for Limits {
@@ -274,10 +283,12 @@ impl Config {
         })?;
         let code: paritas::Result<Spec> = self.code.parse();
         code.map_err(|error| Error::parameters(format!("`code` {:?}: {error}", self.code)))?;
-        let block = self.block.as_u64();
-        require((1..=1 << 30).contains(&block), || {
-            format!("`block` must be between 1 byte and 1 GiB; got {block} bytes")
-        })?;
+        for (key, size) in [("block", self.block), ("unit", self.unit)] {
+            let bytes = size.as_u64();
+            require((1..=1 << 30).contains(&bytes), || {
+                format!("`{key}` must be between 1 byte and 1 GiB; got {bytes} bytes")
+            })?;
+        }
         self.limits.check()?;
         self.hedge.check()?;
         self.nodes.iter().enumerate().try_for_each(|(index, node)| self.check_node(index, node))
@@ -391,6 +402,10 @@ losses = {losses}
 # Bytes of an object in a block of a shard: what is read and checked at a time.
 # block = "256 KiB"
 
+# Bytes of a request to a node: adjacent blocks are read, and written where the node's service takes
+# a file piece by piece, about as many at a time. At least one block.
+# unit = "1 MiB"
+
 [limits]
 # Bytes of memory of one put or get.
 # memory = "256 MiB"
@@ -419,13 +434,15 @@ losses = {losses}
 # sync = true
 
 [hedge]
-# A second node is asked when an answer takes longer than this fraction of the node's answers ...
+# A second node is asked when an answer takes longer than this fraction of the node's answers, or
+# twice as long as those of most nodes that were asked at the same time ...
 # quantile = 0.95
 
 # ... and longer than this, in milliseconds ...
 # at_least = 20
 
-# ... but for no more than this percentage of all requests.
+# ... but for no more than this percentage of all requests, besides those that take the place of
+# nodes which were late or failed before.
 # most = 15
 
 # Each node has a table of its own, with these keys:
@@ -461,7 +478,7 @@ mod tests {
     #[test]
     fn what_is_not_said_has_its_default() {
         let config = parse("[[node]]\nname = \"a\"\nuri = \"/a\"\n").unwrap();
-        assert_eq!(config.block.as_u64(), 256 << 10);
+        assert_eq!((config.block.as_u64(), config.unit.as_u64()), (256 << 10, 1 << 20));
         assert_eq!(config.limits.memory.as_u64(), 256 << 20);
         assert_eq!((config.limits.requests.get(), config.limits.retries), (4, 3));
         assert_eq!(config.limits.timeout(), Duration::from_secs(30));
@@ -489,6 +506,7 @@ mod tests {
             ("blok = 1", "line 4, `blok`: unknown field `blok`, expected one of"),
             ("block = \"many\"", "line 4, `block`"),
             ("block = 0", "`block` must be between 1 byte and 1 GiB; got 0"),
+            ("unit = \"2 GiB\"", "`unit` must be between 1 byte and 1 GiB; got 2147483648"),
             ("[limits]\nrequests = 0", "line 5, `requests`"),
             ("[limits]\nrate = 0", "`limits.rate` must be at least 1 byte"),
             ("[limits]\ntimeout = -1", "`limits.timeout`"),
@@ -567,6 +585,6 @@ mod tests {
         let mut full = Config::parse(&shown.join("\n")).unwrap();
         assert!(full.limits.rate.take().is_some() && full.limits.background_rate.take().is_some());
         assert_eq!(full, bare);
-        assert_eq!(shown.iter().filter(|line| is_key(line)).count(), 16);
+        assert_eq!(shown.iter().filter(|line| is_key(line)).count(), 17);
     }
 }

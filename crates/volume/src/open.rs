@@ -64,7 +64,8 @@ impl Config {
             most: self.hedge.most / 100.0,
         };
         let memory = usize::try_from(self.limits.memory.as_u64()).unwrap_or(usize::MAX);
-        let settings = Settings { memory, hedge, ..Settings::default() };
+        let unit = usize::try_from(self.unit.as_u64()).unwrap_or(usize::MAX);
+        let settings = Settings { unit, memory, hedge, ..Settings::default() };
         let options = options(code.spec());
         Ok(Setup {
             block_bytes: usize::try_from(self.block.as_u64()).unwrap_or(usize::MAX),

@@ -7,6 +7,7 @@
 
 pub(crate) mod check;
 mod pace;
+mod race;
 mod rateless;
 pub(crate) mod rebuild;
 pub(crate) mod receive;

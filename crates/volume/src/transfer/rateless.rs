@@ -4,6 +4,10 @@
 //! the other, at its own speed, and nobody waits for a slow one (Xia and Chien, RobuSTore). Which
 //! blocks suffice shows as they come; then the requests under way are cancelled. Only a few
 //! requests are under way to a node at a time, because these are what is read in vain.
+//!
+//! No more blocks are asked for than are hoped to suffice. Those of a node that takes longer than
+//! nodes usually do are hoped for no longer, nor those that it is asked for next, until it answers
+//! in time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -19,6 +23,7 @@ use paritas_shards::blocks::Segment;
 use tokio::time::Instant;
 
 use crate::error::{Error, Result};
+use crate::transfer::Pace;
 use crate::transfer::receive::{Pieces, Receiver, cut, data_of, run_blocking};
 
 /// Number of requests under way to one node.
@@ -45,6 +50,9 @@ struct Gathering {
     requests: FuturesUnordered<BoxFuture<'static, Option<Answer>>>,
     /// What is under way, by part.
     under_way: Vec<Vec<Request>>,
+    /// How long all nodes usually take. A node of which nothing is known, or which always takes
+    /// longer, is given no more.
+    usual: Pace,
     /// Most segments in memory.
     room: usize,
     bytes_read: u64,
@@ -68,8 +76,8 @@ struct Open {
 struct Request {
     segment: u64,
     lanes: Range<usize>,
-    /// When the answer is late.
-    due: Instant,
+    begun: Instant,
+    /// Whether it is hoped for no longer.
     is_late: bool,
     abort: AbortHandle,
 }
@@ -116,6 +124,7 @@ impl Gathering {
             requests: FuturesUnordered::new(),
             under_way: receiver.places.iter().map(|_| Vec::new()).collect(),
             room: room.clamp(2, 8),
+            usual: Pace::default(),
             bytes_read: 0,
             receiver,
         }
@@ -173,7 +182,9 @@ impl Gathering {
         if let Some(open) = self.open.iter_mut().find(wants) {
             let first = open.next[part];
             open.next[part] = (first + count).min(lanes.end);
-            open.hoped += open.next[part] - first;
+            if !self.receiver.paces[part].is_unreliable() {
+                open.hoped += open.next[part] - first;
+            }
             return Ok(Some((open.number, first..open.next[part])));
         }
         if self.open.len() + self.decoding.len() + self.done.len() >= self.room
@@ -188,20 +199,33 @@ impl Gathering {
 
     fn request(&mut self, part: usize, segment: u64, lanes: Range<usize>) {
         let receiver = Arc::clone(&self.receiver);
-        let patience = receiver.paces[part].patience(&receiver.settings.hedge);
-        let due = Instant::now() + patience;
+        let (begun, is_late) = (Instant::now(), receiver.paces[part].is_unreliable());
         let asked = lanes.clone();
         let (answer, abort) = abortable(async move {
-            let begun = Instant::now();
             let bytes = receiver.read_lanes(part, segment, asked.clone()).await;
-            match &bytes {
-                Ok(_) => receiver.paces[part].answered(begun.elapsed()),
-                Err(_) => receiver.paces[part].late(),
-            }
             Answer { part, segment, lanes: asked, bytes }
         });
         self.requests.push(answer.map(Result::ok).boxed());
-        self.under_way[part].push(Request { segment, lanes, due, is_late: false, abort });
+        self.under_way[part].push(Request { segment, lanes, begun, is_late, abort });
+    }
+
+    /// Returns how long the node of a part is given for a request.
+    fn patience(&self, part: usize) -> Duration {
+        let hedge = &self.receiver.settings.hedge;
+        self.receiver.paces[part].patience(hedge).min(self.usual.patience(hedge))
+    }
+
+    /// Notes how long the node of a part took.
+    fn time(&self, part: usize, request: &Request, is_answered: bool) {
+        let (pace, time) = (&self.receiver.paces[part], request.begun.elapsed());
+        if is_answered {
+            self.usual.answered(time);
+        }
+        match is_answered && time <= self.patience(part) {
+            true => pace.answered(time),
+            false if request.is_late => {}
+            false => pace.late(),
+        }
     }
 
     /// Takes an answer in. When a segment has enough blocks, it is decoded.
@@ -209,7 +233,9 @@ impl Gathering {
         let Answer { part, segment, lanes, bytes } = answer;
         let is_it = |request: &Request| request.segment == segment && request.lanes == lanes;
         let place = self.under_way[part].iter().position(is_it);
-        let was_late = place.is_some_and(|place| self.under_way[part].swap_remove(place).is_late);
+        let request = place.map(|place| self.under_way[part].swap_remove(place));
+        request.iter().for_each(|request| self.time(part, request, bytes.is_ok()));
+        let was_late = request.is_some_and(|request| request.is_late);
         let Some(open) = self.open.iter_mut().find(|open| open.number == segment) else {
             return Ok(());
         };
@@ -265,15 +291,20 @@ impl Gathering {
     }
 
     fn next_due(&self) -> Option<Instant> {
-        let requests = self.under_way.iter().flatten().filter(|request| !request.is_late);
-        requests.map(|request| request.due).min()
+        let due = |(part, requests): (usize, &Vec<Request>)| {
+            let begun = requests.iter().filter(|request| !request.is_late).map(|r| r.begun).min();
+            begun.map(|begun| begun + self.patience(part))
+        };
+        self.under_way.iter().enumerate().filter_map(due).min()
     }
 
     /// Hopes no longer for what is late, so that other nodes are asked for more.
     fn give_up_waiting(&mut self) {
         let now = Instant::now();
-        for (part, requests) in self.under_way.iter_mut().enumerate() {
-            for request in requests.iter_mut().filter(|r| !r.is_late && r.due <= now) {
+        for part in 0..self.under_way.len() {
+            let patience = self.patience(part);
+            let is_due = |r: &&mut Request| !r.is_late && r.begun + patience <= now;
+            for request in self.under_way[part].iter_mut().filter(is_due) {
                 request.is_late = true;
                 self.receiver.paces[part].late();
                 let open = self.open.iter_mut().find(|open| open.number == request.segment);

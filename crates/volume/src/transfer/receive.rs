@@ -17,6 +17,7 @@ use paritas_shards::blocks::{Layout, Segment};
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::transfer::race::Race;
 use crate::transfer::{Pace, Place, Settings, rateless};
 
 /// One object, ready to be read.
@@ -173,70 +174,57 @@ impl Receiver {
     /// Reads blocks of adjacent segments from as many parts as suffice, without those in `tried`.
     async fn fetch(&self, segments: &Range<u64>, tried: &[usize]) -> Result<Vec<Blocks>> {
         let mut left = self.preference(tried).into_iter();
-        let (mut got, mut late): (Vec<Blocks>, Vec<usize>) = (Vec::new(), Vec::new());
+        let mut got: Vec<Blocks> = Vec::new();
         let mut running = FuturesUnordered::new();
-        let mut waiting: BTreeMap<usize, Instant> = BTreeMap::new();
+        let mut race = Race::new(self.settings.hedge);
         loop {
-            let expected = |part: &usize| !late.contains(part);
-            let in_time = waiting.keys().copied().filter(expected);
-            let hoped: Vec<usize> =
-                tried.iter().copied().chain(got.iter().map(|b| b.part)).chain(in_time).collect();
+            let have: Vec<usize> =
+                tried.iter().copied().chain(got.iter().map(|b| b.part)).collect();
+            let hoped: Vec<usize> = have.iter().copied().chain(race.hoped_for()).collect();
             if !self.suffice(&hoped)
                 && let Some(part) = left.next()
             {
-                let patience = self.paces[part].patience(&self.settings.hedge);
-                waiting.insert(part, Instant::now() + patience);
+                race.ask(part, &self.paces[part]);
                 running.push(self.request(part, segments.clone()));
                 continue;
             }
-            let next_late =
-                waiting.iter().filter(|(part, _)| !late.contains(part)).map(|(_, at)| *at).min();
-            let patience = next_late.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+            let look = race.next_look();
+            let until = look.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
             tokio::select! {
                 answer = running.next() => match answer {
                     None => return Err(self.lost(segments, &hoped)),
                     Some((part, Ok(bytes))) => {
-                        waiting.remove(&part);
+                        race.answered(part);
                         got.push(Blocks { part, first: segments.start, bytes });
-                        let have: Vec<usize> = tried.iter().copied().chain(got.iter().map(|b| b.part)).collect();
-                        if self.suffice(&have) {
+                        if self.suffice(&[&have[..], &[part]].concat()) {
                             return Ok(got);
                         }
                     }
                     Some((part, Err(error))) => {
-                        waiting.remove(&part);
+                        race.failed(part);
                         self.note(part, error.message());
                     }
                 },
-                () = tokio::time::sleep_until(patience), if next_late.is_some() => {
-                    let now = Instant::now();
-                    for (&part, _) in waiting.iter().filter(|(_, at)| **at <= now) {
-                        if !late.contains(&part) && self.may_hedge() {
-                            self.paces[part].late();
-                            self.notes.hedges.fetch_add(1, Ordering::Relaxed);
-                            late.push(part);
-                        }
-                    }
+                () = tokio::time::sleep_until(until), if look.is_some() => {
+                    race.give_up(|| self.may_hedge());
                 }
             }
         }
     }
 
-    /// Whether another request may be sent for what one is late with.
+    /// Counts a request to another node for what one is late with, if it may be sent.
     fn may_hedge(&self) -> bool {
         let requests = self.notes.requests.load(Ordering::Relaxed) as f64;
         let hedges = self.notes.hedges.load(Ordering::Relaxed) as f64;
-        hedges < FREE_HEDGES + requests * self.settings.hedge.most
+        let may = hedges < FREE_HEDGES + requests * self.settings.hedge.most;
+        if may {
+            self.notes.hedges.fetch_add(1, Ordering::Relaxed);
+        }
+        may
     }
 
     async fn request(&self, part: usize, segments: Range<u64>) -> (usize, Result<Bytes>) {
-        let begun = Instant::now();
-        let result = self.read(part, segments).await;
-        match &result {
-            Ok(_) => self.paces[part].answered(begun.elapsed()),
-            Err(_) => self.paces[part].late(),
-        }
-        (part, result)
+        (part, self.read(part, segments).await)
     }
 
     pub(super) async fn read(&self, part: usize, segments: Range<u64>) -> Result<Bytes> {
