@@ -282,6 +282,39 @@ fn damage_is_found_and_repaired() {
 }
 
 #[test]
+fn a_scrub_goes_on_where_it_was() {
+    let tank = Tank::new(3, "2+1");
+    for name in ["a", "b", "c"] {
+        tank.put(name, &Chance(8).bytes(50_000));
+    }
+    let scrub = || tank.run("status", &[]).expect(exit::DONE).result()["scrub"].clone();
+    assert_eq!(scrub(), json!({"pass": null, "last": null}));
+    let names = |lines: &[Value]| -> Vec<String> {
+        let objects = lines.iter().filter(|line| line["type"] == "volume-repair");
+        objects.map(|line| line["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let lines = tank.run("repair", &args!["--scrub"]).expect(exit::DONE).results();
+    assert_eq!(names(&lines), ["a", "b", "c"]);
+    let last = scrub()["last"].clone();
+    assert_eq!((&last["names"], &last["left"]), (&json!(3), &json!(0)));
+
+    // As if it had been interrupted in the next pass. Only two of the nodes know.
+    let pass = json!({"began": 5, "after": "a", "done": 1, "names": 3, "left": 0});
+    let cursor = json!({"saves": 100, "pass": pass, "last": last}).to_string();
+    (0..2).for_each(|disk| fs::write(tank.disk(disk).join("scrub"), &cursor).unwrap());
+    assert_eq!(scrub()["pass"], pass);
+    let text = run(args!["volume", "status", tank.path("tank.toml")]).expect(exit::DONE).text();
+    assert!(
+        text.contains("scrub: 1 of 3 names done since 1970-01-01T00:00:05Z; the last"),
+        "{text}"
+    );
+    let lines = tank.run("repair", &args!["--scrub"]).expect(exit::DONE).results();
+    assert_eq!(names(&lines), ["b", "c"]);
+    assert_eq!((&scrub()["pass"], &scrub()["last"]["began"]), (&Value::Null, &json!(5)));
+    tank.run("repair", &args!["--scrub", "a"]).expect(exit::ARGUMENTS);
+}
+
+#[test]
 fn a_missing_disk_is_no_empty_one() {
     let tank = Tank::new(3, "2+1");
     let content = Chance(5).bytes(300_000);

@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hands::Flaw;
 use crate::names::{self, BACKLOG, MANIFESTS, OWED, ObjectName};
 use crate::protocol::{Census, Kind, Listed, NodeIndex};
+use crate::scrub::ScrubStatus;
 use crate::volume::Volume;
 
 /// All objects of a volume, or those whose names begin with a prefix.
@@ -35,6 +36,8 @@ pub struct VolumeStatus {
     pub owed: Waiting,
     /// The objects that wait for a later stage of their code.
     pub backlog: Waiting,
+    /// How far the scrub is.
+    pub scrub: ScrubStatus,
 }
 
 /// The state of a node.
@@ -157,7 +160,8 @@ impl Volume {
             ));
         }
         let (owed, backlog) = (self.waiting(OWED).await, self.waiting(BACKLOG).await);
-        Ok(VolumeStatus { nodes, tolerance: self.tolerance(), owed, backlog })
+        let scrub = self.scrub_status().await;
+        Ok(VolumeStatus { nodes, tolerance: self.tolerance(), owed, backlog, scrub })
     }
 
     /// Collects the hints in a folder of all nodes.

@@ -8,6 +8,7 @@
 //! | `owed/<id>` | a hint: some of the object is not where it belongs |
 //! | `backlog/<id>` | a hint: the object waits for its next stage |
 //! | `backlog/<id>.claim` | the claim of the process that adds this stage |
+//! | `scrub` | how far the scrub of the volume is |
 //! | `ready` | the mark of a node that has the manifests which it should have |
 //!
 //! `<id>` is the object's id, 32 hexadecimal digits, and `<2 hex>` its first two. The generation
@@ -39,6 +40,8 @@ const MOST_NAME: usize = 900;
 /// replacing a lost node writes it last, after the manifests. A node without it answers no survey:
 /// being empty, it would count as proof that there is nothing.
 pub const READY: &str = "ready";
+/// The file that says how far the scrub of the volume is.
+pub const SCRUB: &str = "scrub";
 /// The folder of all manifests, with the separator.
 pub const MANIFESTS: &str = "manifests/";
 /// The folder of all shards, with the separator.

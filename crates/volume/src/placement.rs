@@ -73,6 +73,11 @@ impl Members {
         &self.members
     }
 
+    /// Returns the number of each node's failure domain.
+    pub fn domains(&self) -> &[usize] {
+        &self.domains
+    }
+
     /// Returns the home of each of an object's `shards` shards.
     pub fn homes(&self, object: ObjectId, shards: usize) -> Vec<NodeIndex> {
         let all = self.complete_among(object, vec![None; shards], |_| true);

@@ -11,7 +11,7 @@ use crate::driver::Hands;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hands::NameHands;
 use crate::manifest::Body;
-use crate::names::{BACKLOG, MANIFESTS, OBJECTS, OWED, ObjectName, READY, RUNNING};
+use crate::names::{BACKLOG, MANIFESTS, OBJECTS, OWED, ObjectName, READY, RUNNING, SCRUB};
 use crate::node::Mode;
 use crate::protocol::{Action, Answer, Listed, NodeIndex, Request};
 use crate::volume::Volume;
@@ -55,7 +55,7 @@ impl Volume {
     /// Refuses a place that has files of something else.
     async fn expect_new(&self, node: NodeIndex) -> Result<()> {
         let storage = self.node(node);
-        let ours = [MANIFESTS, OBJECTS, OWED, BACKLOG, RUNNING];
+        let ours = [MANIFESTS, OBJECTS, OWED, BACKLOG, RUNNING, SCRUB];
         let mut entries = storage.list("");
         while let Some(entry) = entries.next().await {
             let path = entry?.path;

@@ -206,7 +206,7 @@ impl Volume {
         let parts = parts_of(code);
         let homes: Vec<NodeIndex> = parts.iter().map(|part| shards[part.shard]).collect();
         let substitutes = self.members.substitutes(object, 0, &shards);
-        Spread { homes, substitutes }
+        Spread { homes, substitutes, domains: self.members.domains().to_vec() }
     }
 
     /// Returns the nodes for a manifest with content, the best first.

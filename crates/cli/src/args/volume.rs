@@ -376,11 +376,13 @@ pub struct Verify {
 Examples:
   paritas volume repair tank.toml
   paritas volume repair tank.toml backup/photos.tar --deep
+  paritas volume repair tank.toml --scrub
 
 Every shard and every manifest comes to the nodes where it belongs, and older versions are removed. \
 Without names, the objects that can lose the fewest further shards come first; then what \
-interrupted commands have left behind is removed if it is older than a day. The exit code is the \
-worst of all objects; 1 means that something could not be repaired now, because a node failed.
+interrupted commands have left behind is removed if it is older than a day. With --scrub, every block \
+of every object is read, in the order of names; a scrub that was interrupted goes on where it was, \
+and `status` tells how far it is. The exit code is the worst of all objects; 1 means that something could not be repaired now, because a node failed.
 JSON: one line an object, type \"volume-repair\", name, stored (shards that were written), owed \
 (whether something is left to repair), removed (whether it was only remains of a removed name), \
 read_bytes, flaws [{node, shard, message}], seconds. After a collection, type \"volume-collect\", \
@@ -396,6 +398,10 @@ pub struct Repair {
     /// Read every block first to find damage.
     #[arg(long)]
     pub deep: bool,
+    /// Read every block of all objects, in the order of names, and go on where the last scrub was
+    /// interrupted.
+    #[arg(long, conflicts_with_all = ["names", "deep"])]
+    pub scrub: bool,
     /// Remove what interrupted commands have left behind, even if objects are named.
     #[arg(long)]
     pub collect: bool,
@@ -453,7 +459,11 @@ The exit code is 1 if a node is of no use now or something waits for repair, and
 of no use than may be lost.
 JSON: type \"volume-status\", tolerance (number of nodes that may be lost), nodes [{name, domain, \
 drained, problem}], owed {objects, oldest_seconds} (objects of which something is not where it \
-belongs), backlog {objects, oldest_seconds} (objects that wait for `promote`).")]
+belongs), backlog {objects, oldest_seconds} (objects that wait for `promote`), scrub {pass, last} (pass \
+{began, after, done, names, left} is the one that has not ended, null if there is none; last {began, \
+ended, names, left} is the last full one, null if there was none; times are in seconds since 1970; \
+after is the name after which it goes on, done the number of names that are done, left the number of \
+objects of which something was left to repair).")]
 pub struct Status {
     /// The volume file.
     pub volume: PathBuf,

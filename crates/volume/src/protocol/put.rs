@@ -3,7 +3,7 @@
 //! | state | what is awaited | then |
 //! | --- | --- | --- |
 //! | surveying | versions, from all nodes | too few answers: refused. Else parts are stored on their homes |
-//! | storing | parts | too few are durable: missing ones go to substitutes, or, if there are none, all is discarded. Else another survey |
+//! | storing | parts | missing ones go to spare nodes; if too few are durable, to any other node, or, if there is none, all is discarded. Else another survey |
 //! | numbering | versions, from all nodes | too few answers: all is discarded. Else the new version has the next generation, and manifests are written |
 //! | writing | manifests | t + 1 are written: committed, older versions are removed. Fewer: other nodes are tried; if there are none, the outcome is open |
 //! | deleting | deletions of older shards, then of their manifests | done |
@@ -155,16 +155,18 @@ impl Put {
         let Content::Shards { spread, needed } = &self.content else {
             return self.survey(Phase::Numbering);
         };
-        if self.stored.parts().count() >= *needed {
-            return self.survey(Phase::Numbering);
-        }
+        let is_enough = self.stored.parts().count() >= *needed;
         let missing = (0..spread.homes.len()).map(PartIndex).filter(|&part| !self.stored.has(part));
-        let chosen = spread.choose(missing, &self.failed, &self.stored);
+        let chosen = match is_enough {
+            true => spread.choose_spare(missing, &self.failed, &self.stored),
+            false => spread.choose(missing, &self.failed, &self.stored),
+        };
         let object = self.object;
         let store = |(part, node)| Action { node, request: Request::StorePart { object, part } };
-        match chosen.is_empty() {
-            true => self.discard(),
-            false => Step::Act(chosen.into_iter().map(store).collect()),
+        match (chosen.is_empty(), is_enough) {
+            (false, _) => Step::Act(chosen.into_iter().map(store).collect()),
+            (true, true) => self.survey(Phase::Numbering),
+            (true, false) => self.discard(),
         }
     }
 

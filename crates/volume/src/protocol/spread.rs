@@ -13,6 +13,8 @@ pub struct Spread {
     pub homes: Vec<NodeIndex>,
     /// The nodes that may take a part if its home fails, the best first.
     pub substitutes: Vec<NodeIndex>,
+    /// The number of each node's failure domain.
+    pub domains: Vec<usize>,
 }
 
 /// Where the parts of an object are.
@@ -31,24 +33,62 @@ impl Spread {
     }
 
     /// Chooses a node for each of `parts`, besides those in `places`: the home, or, if that is in
-    /// `failed`, the substitute that has the fewest parts. A part for which no node is left is not
-    /// among the result.
+    /// `failed`, the substitute whose failure domain has the fewest parts, and of these the one that
+    /// has the fewest. A part for which no node is left is not among the result.
     pub fn choose(
         &self,
         parts: impl IntoIterator<Item = PartIndex>,
         failed: &BTreeSet<NodeIndex>,
         places: &Places,
     ) -> Vec<(PartIndex, NodeIndex)> {
-        let serves = |node: &NodeIndex| !failed.contains(node);
+        self.choose_among(parts, failed, places, |_| true)
+    }
+
+    /// Chooses as [`Self::choose`] does, but only nodes that are *spare*: with the part, neither they
+    /// nor their failure domains have more parts than the fullest would have if all parts were at
+    /// home.
+    pub fn choose_spare(
+        &self,
+        parts: impl IntoIterator<Item = PartIndex>,
+        failed: &BTreeSet<NodeIndex>,
+        places: &Places,
+    ) -> Vec<(PartIndex, NodeIndex)> {
+        let at_home: Places = (0..).map(PartIndex).zip(self.homes.iter().copied()).collect();
+        let fullest = |load: &dyn Fn(NodeIndex) -> usize| {
+            self.homes.iter().map(|&home| load(home)).max().unwrap_or(0)
+        };
+        let in_domain = fullest(&|node| self.load(&at_home, node).0);
+        let on_node = fullest(&|node| self.load(&at_home, node).1);
+        let is_spare = |(domain, node): (usize, usize)| domain < in_domain && node < on_node;
+        self.choose_among(parts, failed, places, is_spare)
+    }
+
+    /// Chooses nodes whose load `is_allowed`.
+    fn choose_among(
+        &self,
+        parts: impl IntoIterator<Item = PartIndex>,
+        failed: &BTreeSet<NodeIndex>,
+        places: &Places,
+        is_allowed: impl Fn((usize, usize)) -> bool,
+    ) -> Vec<(PartIndex, NodeIndex)> {
         let mut loads = places.clone();
         let choose = |part| {
+            let serves =
+                |node: &NodeIndex| !failed.contains(node) && is_allowed(self.load(&loads, *node));
             let substitutes = self.substitutes.iter().copied().filter(serves);
-            let emptiest = substitutes.min_by_key(|&node| loads.count_on(node));
+            let emptiest = substitutes.min_by_key(|&node| self.load(&loads, node));
             let node = self.home(part).filter(serves).or(emptiest)?;
             loads.add(part, node);
             Some((part, node))
         };
         parts.into_iter().filter_map(choose).collect()
+    }
+
+    /// Returns the number of parts in a node's failure domain, and that on the node.
+    fn load(&self, places: &Places, node: NodeIndex) -> (usize, usize) {
+        let domain = |node: NodeIndex| self.domains.get(node.0).copied().unwrap_or(node.0);
+        let in_domain = places.iter().filter(|(_, on)| domain(*on) == domain(node)).count();
+        (in_domain, places.count_on(node))
     }
 }
 

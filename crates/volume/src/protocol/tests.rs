@@ -1,5 +1,7 @@
 //! Single histories of the machines: what the exploration does not name one by one.
 
+use std::collections::BTreeSet;
+
 use paritas_shards::ObjectId;
 
 use super::*;
@@ -12,7 +14,8 @@ fn quorum() -> Quorum {
 
 fn spread(parts: usize) -> Spread {
     let homes = (0..parts).map(NodeIndex).collect();
-    Spread { homes, substitutes: [4, 3, 2, 1, 0].map(NodeIndex).to_vec() }
+    let substitutes = [4, 3, 2, 1, 0].map(NodeIndex).to_vec();
+    Spread { homes, substitutes, domains: (0..NODES).collect() }
 }
 
 fn object() -> ObjectId {
@@ -87,10 +90,39 @@ fn a_part_whose_home_fails_goes_to_the_emptiest_substitute() {
 }
 
 #[test]
-fn a_part_may_be_owed_if_enough_others_are_durable() {
+fn a_part_goes_to_spare_nodes_and_is_owed_if_none_takes_it() {
     let (outcome, asked) = run(put(2), fails_to_store);
-    assert_eq!(stores(&asked, 1), [1]);
+    assert_eq!(stores(&asked, 1), [1, 4]);
     assert!(matches!(outcome, PutOutcome::Committed { is_owed: true, .. }), "{outcome:?}");
+    // Nodes 0 and 2 have a part each; a second one there would be lost with the first.
+    let fail = |node, request| {
+        let fails = [1, 3, 4].contains(&node) && matches!(request, Request::StorePart { .. });
+        fails.then_some(Answer::Failed)
+    };
+    let (outcome, asked) = run(put(2), fail);
+    assert_eq!(stores(&asked, 1), [1, 3, 4]);
+    assert!(matches!(outcome, PutOutcome::Committed { is_owed: true, .. }), "{outcome:?}");
+    // If all parts must be durable, one of them takes it nevertheless.
+    let (outcome, asked) = run(put(3), fail);
+    assert_eq!(stores(&asked, 1), [1, 2, 3, 4]);
+    assert!(matches!(outcome, PutOutcome::Committed { is_owed: true, .. }), "{outcome:?}");
+}
+
+#[test]
+fn substitutes_are_in_the_emptiest_failure_domain() {
+    let spread = Spread { domains: vec![0, 0, 1, 1, 0], ..spread(4) };
+    let part = PartIndex(0);
+    let places: Places = [(1, 1), (2, 2), (3, 3)]
+        .map(|(part, node)| (PartIndex(part), NodeIndex(node)))
+        .into_iter()
+        .collect();
+    let failed = BTreeSet::from([NodeIndex(0)]);
+    assert_eq!(spread.choose([part], &failed, &places), [(part, NodeIndex(4))]);
+    assert_eq!(spread.choose_spare([part], &failed, &places), [(part, NodeIndex(4))]);
+    // Node 4 in the domain of nodes 2 and 3 would make three of four parts depend on it.
+    let spread = Spread { domains: vec![0, 0, 1, 1, 1], ..spread };
+    assert_eq!(spread.choose_spare([part], &failed, &places), []);
+    assert_eq!(spread.choose([part], &failed, &places), [(part, NodeIndex(1))]);
 }
 
 #[test]

@@ -41,29 +41,31 @@ impl Disks {
         code: &str,
         wrap: &dyn Fn(usize, Arc<dyn Node>) -> Arc<dyn Node>,
     ) -> Volume {
-        self.open_as(code, wrap, None)
+        self.open_changed(code, wrap, |_| {})
     }
 
     /// Opens the volume with one disk drained.
     pub fn open_drained(&self, code: &str, disk: usize) -> Volume {
-        self.open_as(code, &|_, node| node, Some(disk))
+        let drain = |setup: &mut Setup| setup.nodes[disk].0.is_drained = true;
+        self.open_changed(code, &|_, node| node, drain)
     }
 
-    fn open_as(
+    /// Opens the volume over what `wrap` makes of the disks, with a changed setup.
+    pub fn open_changed(
         &self,
         code: &str,
         wrap: &dyn Fn(usize, Arc<dyn Node>) -> Arc<dyn Node>,
-        drained: Option<usize>,
+        change: impl FnOnce(&mut Setup),
     ) -> Volume {
         let code = paritas::Code::new(&code.parse().unwrap()).unwrap();
         let node = |disk: usize| {
             let name = format!("disk{disk}");
             let folder: Arc<dyn Node> = Arc::new(Folder::new(&name, self.path(disk), false));
-            let is_drained = drained == Some(disk);
-            (Member { domain: name.clone(), name, is_drained }, wrap(disk, folder))
+            (Member { domain: name.clone(), name, is_drained: false }, wrap(disk, folder))
         };
         let mut setup = Setup::new("0".repeat(32), code, (0..self.count).map(node).collect());
         setup.block_bytes = 64 << 10;
+        change(&mut setup);
         Volume::new(setup).unwrap()
     }
 
@@ -102,6 +104,7 @@ impl Disks {
 }
 
 /// Disks that have disappeared.
+#[derive(Debug)]
 pub struct Hidden(Vec<(PathBuf, PathBuf)>);
 
 impl Hidden {

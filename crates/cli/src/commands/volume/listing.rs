@@ -139,6 +139,7 @@ fn status_value(status: &VolumeStatus) -> Value {
         "type": "volume-status", "tolerance": status.tolerance, "nodes": nodes.collect::<Vec<_>>(),
         "owed": report::waiting_value(&status.owed),
         "backlog": report::waiting_value(&status.backlog),
+        "scrub": report::scrub_value(&status.scrub),
     })
 }
 
@@ -153,10 +154,11 @@ fn status_text(status: &VolumeStatus) -> String {
         })
         .collect();
     format!(
-        "{}, any {} may be lost{nodes}\nowed: {}\nbacklog: {}",
+        "{}, any {} may be lost{nodes}\nowed: {}\nbacklog: {}\nscrub: {}",
         counted(status.nodes.len(), "node"),
         status.tolerance,
         report::waiting_text(&status.owed),
-        report::waiting_text(&status.backlog)
+        report::waiting_text(&status.backlog),
+        report::scrub_text(&status.scrub)
     )
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use paritas_shards::Timestamp;
 use paritas_volume::names::ObjectName;
-use paritas_volume::{Flaw, Object, Waiting};
+use paritas_volume::{Flaw, Object, ScrubPass, ScrubStatus, Waiting};
 use serde_json::{Value, json};
 
+use crate::commands::info::time_text;
 use crate::output::{Output, counted, shown};
 
 /// Returns what was wrong on nodes, in JSON.
@@ -53,6 +55,38 @@ pub fn waiting_text(waiting: &Waiting) -> String {
         Some(seconds) => format!("{objects}, the oldest for {}", age(seconds)),
         None => objects,
     }
+}
+
+/// Returns how far a scrub is, in JSON.
+pub fn scrub_value(scrub: &ScrubStatus) -> Value {
+    let pass = scrub.pass.as_ref().map(|pass| {
+        json!({
+            "began": pass.began, "after": pass.after, "done": pass.done, "names": pass.names,
+            "left": pass.left,
+        })
+    });
+    let last = scrub.last.map(|last| {
+        json!({"began": last.began, "ended": last.ended, "names": last.names, "left": last.left})
+    });
+    json!({"pass": pass, "last": last})
+}
+
+/// Describes how far a scrub is, for people.
+pub fn scrub_text(scrub: &ScrubStatus) -> String {
+    let left = |objects: usize| match objects {
+        0 => String::new(),
+        objects => format!(", something was left to repair of {}", counted(objects, "object")),
+    };
+    let pass = scrub.pass.as_ref().map(|pass| {
+        let ScrubPass { began, done, names, .. } = *pass;
+        let began = time_text(Timestamp { seconds: began as i64, nanoseconds: 0 });
+        format!("{done} of {} done since {began}{}", counted(names, "name"), left(pass.left))
+    });
+    let last = scrub.last.map_or("no full pass yet".to_owned(), |last| {
+        let ended = time_text(Timestamp { seconds: last.ended as i64, nanoseconds: 0 });
+        format!("the last full pass ended {ended}{}", left(last.left))
+    });
+    pass.into_iter().chain([last]).collect::<Vec<_>>().join("; ")
 }
 
 fn age(seconds: u64) -> String {

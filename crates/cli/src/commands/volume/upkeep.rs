@@ -65,6 +65,21 @@ impl<'a> Tally<'a> {
         self.worst.note(outcome.map(State::exit), self.output);
     }
 
+    /// Takes in the result of a repair that began at `start`, and shows it.
+    fn note_repair(
+        &mut self,
+        length: Option<u64>,
+        repaired: paritas_volume::Result<Repaired>,
+        start: Instant,
+    ) {
+        let state = repaired.map_err(Failure::from).map(|repaired| {
+            let value = repaired_value(&repaired, start.elapsed().as_secs_f64());
+            self.output.result(value, || repaired_text(&repaired));
+            after(&repaired)
+        });
+        self.note(length, state);
+    }
+
     fn end(self) -> Outcome {
         if self.summary.objects() > 1 {
             self.summary.report(self.output);
@@ -146,28 +161,50 @@ fn verdict_text(verdict: &Verdict, state: State) -> String {
 /// Brings objects into order, the most urgent first. Returns the worst exit code.
 pub async fn repair(args: &Repair, output: &Output) -> Outcome {
     let volume = super::open(&args.volume)?;
-    let items = match args.names.is_empty() {
-        true => most_urgent_first(&volume).await?,
-        false => items(&volume, &args.names, output).await?,
-    };
-    let (progress, mut tally) = (progress(&items, output), Tally::new(output));
-    for item in items {
-        let start = Instant::now();
-        let repaired = volume.repair(&item.name, args.deep).await.map_err(Failure::from);
-        progress.advance(item.length.unwrap_or(0));
-        let state = repaired.map(|repaired| {
-            let value = repaired_value(&repaired, start.elapsed().as_secs_f64());
-            progress.aside(|| output.result(value, || repaired_text(&repaired)));
-            after(&repaired)
-        });
-        tally.note(item.length, state);
+    let mut tally = Tally::new(output);
+    match args.scrub {
+        true => scrub(&volume, &mut tally).await?,
+        false => repair_each(&volume, args, &mut tally).await?,
     }
-    progress.finish();
     if args.names.is_empty() || args.collect {
         let collected = collect(&volume, output).await;
         tally.worst.note(collected, output);
     }
     tally.end()
+}
+
+async fn repair_each(volume: &Volume, args: &Repair, tally: &mut Tally<'_>) -> Result<(), Failure> {
+    let items = match args.names.is_empty() {
+        true => most_urgent_first(volume).await?,
+        false => items(volume, &args.names, tally.output).await?,
+    };
+    let progress = progress(&items, tally.output);
+    for item in items {
+        let start = Instant::now();
+        let repaired = volume.repair(&item.name, args.deep).await;
+        progress.advance(item.length.unwrap_or(0));
+        progress.aside(|| tally.note_repair(item.length, repaired, start));
+    }
+    progress.finish();
+    Ok(())
+}
+
+/// Reads every block of all objects and repairs what is wrong, from where the last scrub was
+/// interrupted.
+async fn scrub(volume: &Volume, tally: &mut Tally<'_>) -> Result<(), Failure> {
+    let lengths = lengths(volume).await?;
+    let mut scrub = volume.scrub().await?;
+    let left = scrub.names().map(|name| lengths.get(name).copied().unwrap_or(0));
+    let progress = tally.output.progress(Some(left.sum()));
+    let mut start = Instant::now();
+    while let Some((name, repaired)) = scrub.next().await {
+        let length = lengths.get(&name).copied();
+        progress.advance(length.unwrap_or(0));
+        progress.aside(|| tally.note_repair(length, repaired, start));
+        start = Instant::now();
+    }
+    progress.finish();
+    Ok(())
 }
 
 /// Fills a node that replaces a lost one, and repairs all objects. Returns the worst exit code.
@@ -178,13 +215,18 @@ pub async fn replace(args: &Replace, output: &Output) -> Outcome {
     output.result(json!({"type": "volume-replace", "node": node, "manifests": manifests}), || {
         format!("{}: {} copied", shown(node), counted(manifests, "manifest"))
     });
-    let (names, deep, collect) = (Vec::new(), false, false);
-    repair(&Repair { volume: args.volume.clone(), names, deep, collect }, output).await
+    let (names, deep, scrub, collect) = (Vec::new(), false, false, false);
+    repair(&Repair { volume: args.volume.clone(), names, deep, scrub, collect }, output).await
+}
+
+/// Returns the lengths of all objects.
+async fn lengths(volume: &Volume) -> Result<BTreeMap<ObjectName, u64>, Failure> {
+    let objects = volume.list("").await?.objects.into_iter();
+    Ok(objects.map(|(name, listed)| (name, listed.length)).collect())
 }
 
 async fn most_urgent_first(volume: &Volume) -> Result<Vec<Item>, Failure> {
-    let lengths: BTreeMap<ObjectName, u64> =
-        volume.list("").await?.objects.into_iter().map(|(name, it)| (name, it.length)).collect();
+    let lengths = lengths(volume).await?;
     let names = volume.most_urgent_first("").await?.into_iter();
     let item = |name| Item { length: Some(lengths.get(&name).copied().unwrap_or(0)), name };
     Ok(names.map(item).collect())

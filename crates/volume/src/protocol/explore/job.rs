@@ -15,6 +15,8 @@ use crate::protocol::{
 pub enum Job {
     /// Puts an object in shards.
     Put,
+    /// Puts an object in shards, of which one may be missing.
+    PutMost,
     /// Puts an object that stands in its manifest.
     Inline,
     Remove,
@@ -49,7 +51,7 @@ pub struct Fetch {
 impl Job {
     /// Whether the job makes a new version.
     pub fn writes(self) -> bool {
-        matches!(self, Self::Put | Self::Inline | Self::Remove)
+        matches!(self, Self::Put | Self::PutMost | Self::Inline | Self::Remove)
     }
 }
 
@@ -68,9 +70,10 @@ impl Run {
         let put = |content| Self::Put(started(Put::new(quorum, id(at + 1), content, now)), acked);
         let mut spread = world.spread();
         match world.jobs[at] {
-            Job::Put => {
+            Job::Put | Job::PutMost => {
                 spread.homes.truncate(STAGES[0]);
-                put(Content::Shards { spread, needed: STAGES[0] })
+                let missing = usize::from(world.jobs[at] == Job::PutMost);
+                put(Content::Shards { spread, needed: STAGES[0] - missing })
             }
             Job::Inline => put(Content::Inline { length: 1, order }),
             Job::Remove => put(Content::Removed),

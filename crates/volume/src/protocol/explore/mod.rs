@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use stateright::{Checker, HasDiscoveries, Model, UniformChooser};
 
-use job::Job::{Get, Inline, Promote, Put, Remove, Repair};
+use job::Job::{Get, Inline, Promote, Put, PutMost, Remove, Repair};
 use model::{Budget, Mutation, World};
 
 use crate::protocol::Kind;
@@ -63,12 +63,13 @@ fn flaw(world: World) -> (usize, &'static str) {
 /// A little of everything goes wrong.
 const ROUGH: Budget = Budget { faults: 1, crashes: 1, outages: 1, losses: 1, days: 0 };
 const CRASH: Budget = Budget { crashes: 1, ..CALM };
+const OUTAGE: Budget = Budget { outages: 1, ..CALM };
 const FAULT: Budget = Budget { faults: 1, ..CALM };
 
 #[test]
 fn small_worlds_are_sound_and_have_every_outcome() {
     let mut worlds = Vec::new();
-    for job in [Put, Inline, Remove, Promote, Repair, Get] {
+    for job in [Put, PutMost, Inline, Remove, Promote, Repair, Get] {
         worlds.push(World::new(3, &[job], ROUGH));
         worlds.push(World::new(4, &[job], CRASH));
     }
@@ -82,6 +83,7 @@ fn small_worlds_are_sound_and_have_every_outcome() {
     ] {
         worlds.push(World::new(3, &jobs, CRASH));
     }
+    worlds.push(World::new(4, &[PutMost], OUTAGE));
     worlds.push(World::new(3, &[Put, Put], FAULT));
     worlds.push(World::new(3, &[Put, Get], Budget { faults: 1, ..CRASH }));
     worlds.push(World::new(3, &[Remove, Get], CALM));
@@ -160,6 +162,7 @@ fn larger_worlds_are_sound() {
     explore(World::new(4, &[Put, Put], CALM));
     explore(World::new(4, &[Put, Repair], CRASH));
     explore(World::new(3, &[Put, Repair], Budget { crashes: 1, losses: 1, ..FAULT }));
+    explore(World::new(3, &[PutMost, Repair], Budget { crashes: 1, ..OUTAGE }));
     explore(World::new(3, &[Put, Put], Budget { crashes: 1, ..FAULT }));
     explore(World::new(3, &[Put, Promote, Repair], CRASH));
     explore(World::new(3, &[Remove, Inline, Repair], day));

@@ -146,7 +146,8 @@ impl World {
 
     pub fn spread(&self) -> Spread {
         let homes = (0..STAGES[1]).map(|part| NodeIndex(part % self.quorum.nodes())).collect();
-        Spread { homes, substitutes: self.quorum.indices().collect() }
+        let substitutes = self.quorum.indices().collect();
+        Spread { homes, substitutes, domains: (0..self.quorum.nodes()).collect() }
     }
 
     /// Keeps what a job came to.

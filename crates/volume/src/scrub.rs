@@ -1,0 +1,206 @@
+//! The scrub: every block of a volume is read, object by object, in the order of names.
+//!
+//! A pass takes days or weeks, so it can be interrupted at any moment. How far it is stands in a
+//! small file on the nodes, the *cursor*. Each process that scrubs goes on after the name that the
+//! newest cursor shows. An older cursor, or none, does no harm: some objects are read once more.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::join_all;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use crate::error::{ErrorKind, Result};
+use crate::hands::now;
+use crate::names::{ObjectName, SCRUB};
+use crate::node::Mode;
+use crate::protocol::NodeIndex;
+use crate::upkeep::Repaired;
+use crate::volume::Volume;
+
+/// The most objects that are read again because the cursor was not written after them.
+const MOST_AGAIN: usize = 16;
+
+/// The time after which the cursor is written although fewer objects were read since.
+const SAVED_AFTER: Duration = Duration::from_secs(5);
+
+/// How far the scrub of a volume is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ScrubStatus {
+    /// The pass that has begun and not ended.
+    pub pass: Option<ScrubPass>,
+    /// The last full pass.
+    pub last: Option<FullPass>,
+}
+
+/// A pass that has not ended. It may be interrupted at present.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ScrubPass {
+    /// When it began, in seconds since 1970.
+    pub began: u64,
+    /// The name after which it goes on; nothing at the beginning.
+    pub after: String,
+    /// Number of names that were done.
+    pub done: usize,
+    /// Number of all names, when it was begun or continued.
+    pub names: usize,
+    /// Number of objects of which something was left to repair, or too little was whole.
+    pub left: usize,
+}
+
+/// A pass through all names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FullPass {
+    /// When it began, in seconds since 1970.
+    pub began: u64,
+    /// When it ended, in seconds since 1970.
+    pub ended: u64,
+    /// Number of names.
+    pub names: usize,
+    /// Number of objects of which something was left to repair, or too little was whole.
+    pub left: usize,
+}
+
+/// What the file on the nodes says.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Cursor {
+    /// How often it was written; the greatest number is the newest cursor.
+    saves: u64,
+    #[serde(flatten)]
+    status: ScrubStatus,
+}
+
+/// A scrub at work.
+#[derive(Debug)]
+pub struct Scrub<'a> {
+    volume: &'a Volume,
+    cursor: Cursor,
+    /// The names that are left of the pass.
+    names: VecDeque<ObjectName>,
+    /// Number of objects since the cursor was written, and when that was.
+    unsaved: usize,
+    saved: Instant,
+    is_over: bool,
+}
+
+impl Volume {
+    /// Begins a scrub, or goes on with one that was interrupted.
+    ///
+    /// # Errors
+    /// As [`Volume::list`].
+    pub async fn scrub(&self) -> Result<Scrub<'_>> {
+        let mut names: VecDeque<ObjectName> = self.versions("").await?.names.into_keys().collect();
+        let mut cursor = self.cursor().await;
+        let pass = cursor.status.pass.get_or_insert_with(|| ScrubPass::new(now()));
+        pass.names = names.len();
+        names.retain(|name| name.as_str() > pass.after.as_str());
+        pass.done = pass.names - names.len();
+        let saved = Instant::now();
+        Ok(Scrub { volume: self, cursor, names, unsaved: 0, saved, is_over: false })
+    }
+
+    /// Returns how far the scrub is, as the nodes that answer know it.
+    pub async fn scrub_status(&self) -> ScrubStatus {
+        self.cursor().await.status
+    }
+
+    async fn cursor(&self) -> Cursor {
+        let read = async |node: NodeIndex| {
+            let bytes = self.writable(node).await?.read(SCRUB, None).await?;
+            // What cannot be read as a cursor is as good as none.
+            Ok::<Cursor, crate::Error>(serde_json::from_slice(&bytes).unwrap_or_default())
+        };
+        let cursors = join_all(self.nodes().map(read)).await.into_iter().flatten();
+        cursors.max_by_key(|cursor| cursor.saves).unwrap_or_default()
+    }
+}
+
+impl ScrubPass {
+    fn new(began: u64) -> Self {
+        Self { began, after: String::new(), done: 0, names: 0, left: 0 }
+    }
+}
+
+impl Scrub<'_> {
+    /// Returns the pass that is under way.
+    pub fn pass(&self) -> Option<&ScrubPass> {
+        self.cursor.status.pass.as_ref()
+    }
+
+    /// Returns the names that are left of the pass, in order.
+    pub fn names(&self) -> impl Iterator<Item = &ObjectName> {
+        self.names.iter()
+    }
+
+    /// Reads all blocks of the next object and repairs what is wrong. Returns nothing at the end of
+    /// the pass. If too few nodes answer ([`ErrorKind::TooFewNodes`]), nothing follows, and the next
+    /// scrub goes on with the same object.
+    pub async fn next(&mut self) -> Option<(ObjectName, Result<Repaired>)> {
+        if self.is_over {
+            return None;
+        }
+        let Some(name) = self.names.pop_front() else {
+            self.end().await;
+            return None;
+        };
+        let repaired = self.volume.repair(&name, true).await;
+        match &repaired {
+            Err(error) if error.kind() == ErrorKind::TooFewNodes => {
+                self.is_over = true;
+                self.save().await;
+            }
+            repaired => self.advance(&name, is_left(repaired)).await,
+        }
+        Some((name, repaired))
+    }
+
+    /// Takes in that an object is done.
+    async fn advance(&mut self, name: &ObjectName, is_left: bool) {
+        if let Some(pass) = &mut self.cursor.status.pass {
+            name.as_str().clone_into(&mut pass.after);
+            pass.done += 1;
+            pass.left += usize::from(is_left);
+        }
+        self.unsaved += 1;
+        if self.unsaved >= MOST_AGAIN || self.saved.elapsed() >= SAVED_AFTER {
+            self.save().await;
+        }
+    }
+
+    async fn end(&mut self) {
+        self.is_over = true;
+        let status = &mut self.cursor.status;
+        let full = |ScrubPass { began, names, left, .. }| {
+            let ended = now();
+            FullPass { began, ended, names, left }
+        };
+        status.last = status.pass.take().map(full).or(status.last);
+        self.save().await;
+    }
+
+    /// Writes the cursor to all nodes. If none takes it, an older one stays.
+    async fn save(&mut self) {
+        (self.unsaved, self.saved) = (0, Instant::now());
+        self.cursor.saves += 1;
+        let Ok(text) = serde_json::to_vec(&self.cursor) else { return };
+        let text = Bytes::from(text);
+        let write = async |node: NodeIndex| {
+            self.volume.writable(node).await?.write(SCRUB, text.clone(), Mode::Replace).await
+        };
+        let _: Vec<Result<()>> = join_all(self.volume.nodes().map(write)).await;
+    }
+}
+
+/// Whether something of an object that was repaired is left to repair, or lost. An object that was
+/// removed or replaced meanwhile has nothing left.
+fn is_left(repaired: &Result<Repaired>) -> bool {
+    match repaired {
+        Ok(repaired) => repaired.is_owed,
+        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Busy),
+    }
+}
