@@ -334,7 +334,7 @@ fn template(name: &str, id: &str, code: &str, nodes: &[NodeEntry]) -> Result<Str
     let spec: Spec =
         code.parse().map_err(|error| Error::parameters(format!("`code` {code:?}: {error}")))?;
     let serving = nodes.iter().filter(|node| !node.drained).count();
-    let losses = losses(&Code::new(&spec)?, nodes.len(), serving);
+    let losses = losses(&Code::new(&spec)?, None, nodes.len(), serving);
     let head = TEMPLATE
         .replace("{losses}", &losses.to_string())
         .replace("{name}", &quoted(name))
@@ -344,7 +344,7 @@ fn template(name: &str, id: &str, code: &str, nodes: &[NodeEntry]) -> Result<Str
 }
 
 /// Returns the text of a node.
-fn node_template(node: &NodeEntry) -> String {
+pub(crate) fn node_template(node: &NodeEntry) -> String {
     let optional = |key: &str, value: &Option<String>| match value {
         Some(value) => format!("{key} = {}\n", quoted(value)),
         None => String::new(),
@@ -444,7 +444,7 @@ losses = {losses}
 #              (by default AWS_...), OFFICE_USER and OFFICE_PASSWORD for webdav and https,
 #              OFFICE_KEY_FILE for sftp. Or a file: a private key for sftp, else TOML with
 #              access_key_id and secret_access_key, or user and password
-# drained      true: nothing new is written there
+# drained      true: nothing new is written there (see `paritas volume drain`)
 # abilities    what was found out about the node when it was added
 "#;
 

@@ -17,10 +17,12 @@ pub mod placement;
 pub mod protocol;
 
 mod driver;
+mod edit;
 mod error;
 mod get;
 mod hands;
 mod listing;
+mod members;
 mod open;
 mod put;
 mod replace;
@@ -29,6 +31,7 @@ mod transfer;
 mod upkeep;
 mod volume;
 
+pub use edit::Edit;
 pub use error::{Error, ErrorKind, Result};
 pub use get::{GetOptions, Object};
 pub use hands::Flaw;

@@ -85,14 +85,15 @@ impl Volume {
     ///
     /// # Errors
     /// If the code or the nodes cannot be ([`ErrorKind::Parameters`]).
-    pub fn new(setup: Setup) -> Result<Self> {
+    pub fn new(mut setup: Setup) -> Result<Self> {
+        // The quorum counts on the first nodes alone.
+        setup.nodes.sort_by_key(|(member, _)| member.is_drained);
         let members: Vec<Member> = setup.nodes.iter().map(|(member, _)| member.clone()).collect();
         let members = Members::new(members)?;
-        let serving = members.as_slice().iter().filter(|member| !member.is_drained).count();
-        let most = losses(&setup.code, members.as_slice().len(), serving);
-        let losses = setup.losses.map_or(most, |losses| losses.min(most));
-        let quorum = Quorum::new(members.as_slice().len(), losses)?;
         let count = setup.nodes.len();
+        let drained = members.as_slice().iter().filter(|member| member.is_drained).count();
+        let losses = losses(&setup.code, setup.losses, count, count - drained);
+        let quorum = Quorum::new(count, losses)?.with_drained(drained)?;
         let paces = (0..count).map(|_| Arc::new(Pace::default())).collect();
         let ready = (0..count).map(|_| OnceCell::new()).collect();
         Ok(Self { setup, members, quorum, paces, ready })
@@ -171,7 +172,8 @@ impl Volume {
         self.quorum.to_write() - 1
     }
 
-    /// Returns the nodes' names, failure domains and states.
+    /// Returns the nodes' names, failure domains and states: in the order of the volume file, but
+    /// drained ones last.
     pub fn members(&self) -> &[Member] {
         self.members.as_slice()
     }
@@ -252,8 +254,8 @@ pub(crate) fn stage_ends(code: &Code) -> Vec<usize> {
 }
 
 /// Returns how many of `nodes` nodes may be lost, whichever they are, at the last stage of a code
-/// whose shards are spread over `serving` of them.
-pub(crate) fn losses(code: &Code, nodes: usize, serving: usize) -> usize {
+/// whose shards are spread over `serving` of them; but at most `most`, if that is given.
+pub(crate) fn losses(code: &Code, most: Option<usize>, nodes: usize, serving: usize) -> usize {
     let shards = code.node_count();
     let most_on_one = shards.div_ceil(serving.max(1));
     let tolerance = match code.graph() {
@@ -263,5 +265,5 @@ pub(crate) fn losses(code: &Code, nodes: usize, serving: usize) -> usize {
             graph.blocks().saturating_sub(enough) * shards / graph.blocks()
         }
     };
-    (tolerance / most_on_one).min(nodes.saturating_sub(1))
+    (tolerance / most_on_one).min(nodes.saturating_sub(1)).min(most.unwrap_or(usize::MAX))
 }

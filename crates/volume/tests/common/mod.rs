@@ -41,12 +41,17 @@ impl Disks {
         code: &str,
         wrap: &dyn Fn(usize, Arc<dyn Node>) -> Arc<dyn Node>,
     ) -> Volume {
-        self.open_as(code, wrap, None)
+        self.open_as(code, wrap, None, None)
+    }
+
+    /// Opens the volume without one disk.
+    pub fn open_without(&self, code: &str, disk: usize) -> Volume {
+        self.open_as(code, &|_, node| node, None, Some(disk))
     }
 
     /// Opens the volume with one disk drained.
     pub fn open_drained(&self, code: &str, disk: usize) -> Volume {
-        self.open_as(code, &|_, node| node, Some(disk))
+        self.open_as(code, &|_, node| node, Some(disk), None)
     }
 
     fn open_as(
@@ -54,6 +59,7 @@ impl Disks {
         code: &str,
         wrap: &dyn Fn(usize, Arc<dyn Node>) -> Arc<dyn Node>,
         drained: Option<usize>,
+        removed: Option<usize>,
     ) -> Volume {
         let code = paritas::Code::new(&code.parse().unwrap()).unwrap();
         let node = |disk: usize| {
@@ -62,7 +68,8 @@ impl Disks {
             let is_drained = drained == Some(disk);
             (Member { domain: name.clone(), name, is_drained }, wrap(disk, folder))
         };
-        let mut setup = Setup::new("0".repeat(32), code, (0..self.count).map(node).collect());
+        let disks = (0..self.count).filter(|&disk| removed != Some(disk));
+        let mut setup = Setup::new("0".repeat(32), code, disks.map(node).collect());
         setup.block_bytes = 64 << 10;
         Volume::new(setup).unwrap()
     }

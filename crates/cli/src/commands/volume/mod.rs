@@ -2,6 +2,7 @@
 
 mod init;
 mod listing;
+mod members;
 mod object;
 mod report;
 mod tree;
@@ -41,6 +42,8 @@ async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
         VolumeCommand::Verify(args) => upkeep::verify(args, output).await,
         VolumeCommand::Repair(args) => upkeep::repair(args, output).await,
         VolumeCommand::Promote(args) => upkeep::promote(args, output).await,
+        VolumeCommand::Add(args) => members::add(args, output).await,
+        VolumeCommand::Drain(args) => members::drain(args, output).await,
         VolumeCommand::Replace(args) => upkeep::replace(args, output).await,
         VolumeCommand::Status(args) => listing::status(args, output).await,
     }

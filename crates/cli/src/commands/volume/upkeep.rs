@@ -150,10 +150,34 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
         true => most_urgent_first(&volume).await?,
         false => items(&volume, &args.names, output).await?,
     };
+    let mut tally = repair_items(&volume, items, args.deep, output).await;
+    if args.names.is_empty() || args.collect {
+        let collected = collect(&volume, output).await;
+        tally.worst.note(collected, output);
+    }
+    tally.end()
+}
+
+/// Repairs all objects, the most urgent first, and removes what interrupted commands left. Returns
+/// the worst exit code.
+pub async fn repair_all(volume: &Volume, output: &Output) -> Outcome {
+    let items = most_urgent_first(volume).await?;
+    let mut tally = repair_items(volume, items, false, output).await;
+    let collected = collect(volume, output).await;
+    tally.worst.note(collected, output);
+    tally.end()
+}
+
+async fn repair_items<'a>(
+    volume: &Volume,
+    items: Vec<Item>,
+    deep: bool,
+    output: &'a Output,
+) -> Tally<'a> {
     let (progress, mut tally) = (progress(&items, output), Tally::new(output));
     for item in items {
         let start = Instant::now();
-        let repaired = volume.repair(&item.name, args.deep).await.map_err(Failure::from);
+        let repaired = volume.repair(&item.name, deep).await.map_err(Failure::from);
         progress.advance(item.length.unwrap_or(0));
         let state = repaired.map(|repaired| {
             let value = repaired_value(&repaired, start.elapsed().as_secs_f64());
@@ -163,11 +187,7 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
         tally.note(item.length, state);
     }
     progress.finish();
-    if args.names.is_empty() || args.collect {
-        let collected = collect(&volume, output).await;
-        tally.worst.note(collected, output);
-    }
-    tally.end()
+    tally
 }
 
 /// Fills a node that replaces a lost one, and repairs all objects. Returns the worst exit code.
@@ -178,8 +198,7 @@ pub async fn replace(args: &Replace, output: &Output) -> Outcome {
     output.result(json!({"type": "volume-replace", "node": node, "manifests": manifests}), || {
         format!("{}: {} copied", shown(node), counted(manifests, "manifest"))
     });
-    let (names, deep, collect) = (Vec::new(), false, false);
-    repair(&Repair { volume: args.volume.clone(), names, deep, collect }, output).await
+    repair_all(&volume, output).await
 }
 
 async fn most_urgent_first(volume: &Volume) -> Result<Vec<Item>, Failure> {
