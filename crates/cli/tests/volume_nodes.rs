@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::ffi::OsString;
 use std::fs;
 
 use serde_json::json;
@@ -90,6 +91,27 @@ fn only_a_new_and_empty_place_joins() {
     }
     let unknown = tank.run("drain", &args!["nobody"]).expect(exit::ARGUMENTS);
     assert!(unknown.stderr.contains("it has node1, node2, node3"), "{unknown}");
+}
+
+/// Commands that work in the background obey the rate of the volume file, and --rate goes before it.
+#[test]
+fn rates_are_obeyed() {
+    let tank = Tank::new(3, "2+1");
+    tank.put("object", &Chance(1).bytes(300_000));
+    let text = fs::read_to_string(tank.path("tank.toml")).unwrap();
+    let slow = text.replace("# background_rate = \"20 MB\"", "background_rate = \"100 kB\"");
+    assert_ne!(slow, text);
+    fs::write(tank.path("tank.toml"), slow).unwrap();
+    let seconds = |more: &[OsString]| {
+        tank.lose(1);
+        let repair = tank.run("repair", &[&args!["object"], more].concat()).expect(exit::DONE);
+        assert_eq!(repair.result()["stored"], 1);
+        repair.result()["seconds"].as_f64().unwrap()
+    };
+    assert!(seconds(&[]) >= 0.4);
+    assert!(seconds(&args!["--rate", "120kB"]) >= 0.2);
+    seconds(&args!["--rate", "none"]);
+    tank.run("repair", &args!["--rate", "0"]).expect(exit::ARGUMENTS);
 }
 
 #[test]

@@ -53,9 +53,9 @@ pub struct Limits {
     pub memory: ByteSize,
     /// Number of requests to a node at a time.
     pub requests: NonZeroUsize,
-    /// Bytes a second to and from a node, if there is a limit.
+    /// Bytes a second from a node, and as many to it, if there is a limit.
     pub rate: Option<ByteSize>,
-    /// Bytes a second to and from a node for repair and promotion, if there is a limit.
+    /// The same for what is done in the background: repairing, promoting, replacing, draining.
     pub background_rate: Option<ByteSize>,
     /// Seconds after which a node that does not answer has failed.
     pub timeout: f64,
@@ -398,10 +398,10 @@ losses = {losses}
 # Number of requests to a node at a time.
 # requests = 4
 
-# Bytes a second to and from each node; without this, as fast as it goes.
+# Bytes a second from each node, and as many to it; without this, as fast as it goes.
 # rate = "100 MB"
 
-# The same for repair and promotion.
+# The same for `repair`, `promote`, `replace` and `drain`; their flag --rate goes before it.
 # background_rate = "20 MB"
 
 # Seconds after which a node that does not answer has failed.

@@ -40,4 +40,4 @@ pub use put::{PutOptions, PutReport};
 pub use replace::Filled;
 pub use run::run;
 pub use upkeep::{Health, Repaired, Verdict};
-pub use volume::{INLINE_BYTES, Setup, Volume};
+pub use volume::{INLINE_BYTES, Rate, Setup, Volume};

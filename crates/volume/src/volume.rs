@@ -1,7 +1,9 @@
 //! A volume in use: its nodes, its code, and what every operation needs.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
+use bytesize::ByteSize;
 use futures::StreamExt;
 use futures::future::join_all;
 use paritas::{Code, CodecOptions, NodeId, Spec};
@@ -11,7 +13,7 @@ use tokio::sync::OnceCell;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::READY;
-use crate::node::{Mode, Node, Probe, probe};
+use crate::node::{Limited, Mode, Node, Probe, probe};
 use crate::placement::{Member, Members};
 use crate::protocol::{NodeIndex, Quorum, Spread};
 use crate::transfer::{Pace, Settings};
@@ -44,6 +46,9 @@ pub struct Setup {
     pub missing: usize,
     /// The most bytes of an object that is kept in its manifests.
     pub inline_bytes: usize,
+    /// Bytes a second from each node, and as many to it, for what is done in the background, if
+    /// there is a limit.
+    pub background_rate: Option<u64>,
     /// The nodes, each with its name and failure domain.
     pub nodes: Vec<(Member, Arc<dyn Node>)>,
     /// How blocks are moved.
@@ -62,9 +67,27 @@ impl Setup {
             losses: None,
             missing: 0,
             inline_bytes: INLINE_BYTES,
+            background_rate: None,
             nodes,
             settings: Settings::default(),
             options: CodecOptions::default(),
+        }
+    }
+}
+
+/// A number of bytes a second, or none: as fast as it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate(pub Option<u64>);
+
+impl FromStr for Rate {
+    type Err = String;
+
+    /// Reads a size, such as `20 MB` or `512KiB`, or `none`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse::<ByteSize>()) {
+            ("none", _) => Ok(Self(None)),
+            (_, Ok(rate)) if rate.as_u64() > 0 => Ok(Self(Some(rate.as_u64()))),
+            _ => Err(format!("must be bytes a second, as 20MB, or none; got `{text}`")),
         }
     }
 }
@@ -97,6 +120,18 @@ impl Volume {
         let paces = (0..count).map(|_| Arc::new(Pace::default())).collect();
         let ready = (0..count).map(|_| OnceCell::new()).collect();
         Ok(Self { setup, members, quorum, paces, ready })
+    }
+
+    /// Spares the nodes, as what is done in the background should: no more than `rate` bytes a
+    /// second come from each node and go to it. Without a rate, that of the setup holds.
+    pub fn in_background(mut self, rate: Option<Rate>) -> Self {
+        let limit = rate.map_or(self.setup.background_rate, |Rate(rate)| rate);
+        if let Some(limit) = limit {
+            for (_, node) in &mut self.setup.nodes {
+                *node = Arc::new(Limited::to_rate(Arc::clone(node), limit));
+            }
+        }
+        self
     }
 
     /// Finds out what each node can do, in the order of the nodes. See [`crate::node::probe`].

@@ -207,6 +207,25 @@ async fn a_drained_disk_is_emptied_of_shards() {
     }
 }
 
+/// A second's bytes go at once; all others have to wait.
+#[tokio::test]
+async fn what_is_done_in_the_background_spares_the_nodes() {
+    let disks = Disks::new(3);
+    let bytes = content(300_000);
+    put(&disks.volume("2+1").await, "object", &bytes).await;
+    std::fs::remove_dir_all(disks.path(1).join("objects")).unwrap();
+    let rate: paritas_volume::Rate = "100kB".parse().unwrap();
+    let volume = disks.open("2+1").in_background(Some(rate));
+    let start = std::time::Instant::now();
+    // From each of two disks come, and to the third go, 150,000 bytes and some headers.
+    assert_eq!(volume.repair(&name("object"), false).await.unwrap().stored, 1);
+    assert!(start.elapsed().as_millis() >= 400, "{:?}", start.elapsed());
+    for text in ["0", "-1", "fast", ""] {
+        assert!(text.parse::<paritas_volume::Rate>().is_err(), "{text}");
+    }
+    assert_eq!("none".parse(), Ok(paritas_volume::Rate(None)));
+}
+
 #[tokio::test]
 async fn nothing_is_written_where_the_mark_is_missing() {
     let disks = Disks::new(6);

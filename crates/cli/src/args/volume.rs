@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use clap::Subcommand;
 use paritas::Spec;
+use paritas_volume::Rate;
 use paritas_volume::names::ObjectName;
 
 const OVERVIEW: &str = "\
@@ -403,6 +404,10 @@ pub struct Repair {
     /// Remove what interrupted commands have left behind, even if objects are named.
     #[arg(long)]
     pub collect: bool,
+    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
+    /// limit [default: background_rate of the volume file].
+    #[arg(long)]
+    pub rate: Option<Rate>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -425,6 +430,10 @@ pub struct Promote {
     /// All objects that wait.
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
+    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
+    /// limit [default: background_rate of the volume file].
+    #[arg(long)]
+    pub rate: Option<Rate>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -479,6 +488,10 @@ pub struct Drain {
     /// Remove the node from the volume file once it is empty.
     #[arg(long)]
     pub remove: bool,
+    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
+    /// limit [default: background_rate of the volume file].
+    #[arg(long)]
+    pub rate: Option<Rate>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -496,6 +509,10 @@ pub struct Replace {
     pub volume: PathBuf,
     /// The node's name.
     pub node: String,
+    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
+    /// limit [default: background_rate of the volume file].
+    #[arg(long)]
+    pub rate: Option<Rate>,
 }
 
 #[derive(Debug, clap::Args)]

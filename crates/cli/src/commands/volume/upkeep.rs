@@ -145,7 +145,7 @@ fn verdict_text(verdict: &Verdict, state: State) -> String {
 
 /// Brings objects into order, the most urgent first. Returns the worst exit code.
 pub async fn repair(args: &Repair, output: &Output) -> Outcome {
-    let volume = super::open(&args.volume)?;
+    let volume = super::open_background(&args.volume, args.rate)?;
     let items = match args.names.is_empty() {
         true => most_urgent_first(&volume).await?,
         false => items(&volume, &args.names, output).await?,
@@ -192,7 +192,7 @@ async fn repair_items<'a>(
 
 /// Fills a node that replaces a lost one, and repairs all objects. Returns the worst exit code.
 pub async fn replace(args: &Replace, output: &Output) -> Outcome {
-    let volume = super::open(&args.volume)?;
+    let volume = super::open_background(&args.volume, args.rate)?;
     let filled = volume.fill(&args.node).await?;
     let (node, manifests) = (&args.node, filled.manifests);
     output.result(json!({"type": "volume-replace", "node": node, "manifests": manifests}), || {
@@ -261,7 +261,7 @@ fn written_text(repaired: &Repaired, did: &str) -> String {
 /// Adds the parity of the next stage, to the objects first that have waited longest. Returns the
 /// worst exit code.
 pub async fn promote(args: &Promote, output: &Output) -> Outcome {
-    let volume = super::open(&args.volume)?;
+    let volume = super::open_background(&args.volume, args.rate)?;
     let items = match args.all {
         true => {
             let names = volume.backlog().await.into_iter();
