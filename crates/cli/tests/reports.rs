@@ -60,7 +60,7 @@ fn documentation_is_read_right() {
 }
 
 /// The command whose help lists the fields of each type; "" is `paritas --help`.
-const LISTED: [(&str, &[&str]); 26] = [
+const LISTED: [(&str, &[&str]); 28] = [
     ("", &["progress", "warning", "error"]),
     ("encode", &["encode"]),
     ("decode", &["decode"]),
@@ -85,6 +85,8 @@ const LISTED: [(&str, &[&str]); 26] = [
     ("volume verify", &["volume-verify", "summary"]),
     ("volume repair", &["volume-repair", "volume-collect", "summary"]),
     ("volume promote", &["volume-promote"]),
+    ("volume add", &["volume-add"]),
+    ("volume drain", &["volume-drain"]),
     ("volume replace", &["volume-replace"]),
     ("volume status", &["volume-status"]),
 ];

@@ -57,9 +57,9 @@ pub struct Limits {
     pub memory: ByteSize,
     /// Number of requests to a node at a time.
     pub requests: NonZeroUsize,
-    /// Bytes a second to and from a node, if there is a limit.
+    /// Bytes a second from a node, and as many to it, if there is a limit.
     pub rate: Option<ByteSize>,
-    /// Bytes a second to and from a node for repair and promotion, if there is a limit.
+    /// The same for what is done in the background: repairing, promoting, replacing, draining.
     pub background_rate: Option<ByteSize>,
     /// Seconds after which a node that does not answer has failed.
     pub timeout: f64,
@@ -345,7 +345,7 @@ fn template(name: &str, id: &str, code: &str, nodes: &[NodeEntry]) -> Result<Str
     let spec: Spec =
         code.parse().map_err(|error| Error::parameters(format!("`code` {code:?}: {error}")))?;
     let serving = nodes.iter().filter(|node| !node.drained).count();
-    let losses = losses(&Code::new(&spec)?, nodes.len(), serving);
+    let losses = losses(&Code::new(&spec)?, None, nodes.len(), serving);
     let head = TEMPLATE
         .replace("{losses}", &losses.to_string())
         .replace("{name}", &quoted(name))
@@ -355,7 +355,7 @@ fn template(name: &str, id: &str, code: &str, nodes: &[NodeEntry]) -> Result<Str
 }
 
 /// Returns the text of a node.
-fn node_template(node: &NodeEntry) -> String {
+pub(crate) fn node_template(node: &NodeEntry) -> String {
     let optional = |key: &str, value: &Option<String>| match value {
         Some(value) => format!("{key} = {}\n", quoted(value)),
         None => String::new(),
@@ -413,10 +413,10 @@ losses = {losses}
 # Number of requests to a node at a time.
 # requests = 4
 
-# Bytes a second to and from each node; without this, as fast as it goes.
+# Bytes a second from each node, and as many to it; without this, as fast as it goes.
 # rate = "100 MB"
 
-# The same for repair and promotion.
+# The same for `repair`, `promote`, `replace` and `drain`; their flag --rate goes before it.
 # background_rate = "20 MB"
 
 # Seconds after which a node that does not answer has failed.
@@ -461,7 +461,7 @@ losses = {losses}
 #              (by default AWS_...), OFFICE_USER and OFFICE_PASSWORD for webdav and https,
 #              OFFICE_KEY_FILE for sftp. Or a file: a private key for sftp, else TOML with
 #              access_key_id and secret_access_key, or user and password
-# drained      true: nothing new is written there
+# drained      true: nothing new is written there (see `paritas volume drain`)
 # abilities    what was found out about the node when it was added
 "#;
 

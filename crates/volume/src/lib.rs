@@ -18,10 +18,12 @@ pub mod protocol;
 
 mod claim;
 mod driver;
+mod edit;
 mod error;
 mod get;
 mod hands;
 mod listing;
+mod members;
 mod open;
 mod put;
 mod replace;
@@ -31,6 +33,7 @@ mod transfer;
 mod upkeep;
 mod volume;
 
+pub use edit::Edit;
 pub use error::{Error, ErrorKind, Result};
 pub use get::{GetOptions, Object};
 pub use hands::Flaw;
@@ -40,4 +43,4 @@ pub use replace::Filled;
 pub use run::run;
 pub use scrub::{FullPass, Scrub, ScrubPass, ScrubStatus};
 pub use upkeep::{Health, Repaired, Verdict};
-pub use volume::{INLINE_BYTES, Setup, Volume};
+pub use volume::{INLINE_BYTES, Rate, Setup, Volume};

@@ -28,7 +28,7 @@ pub struct Listing {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct VolumeStatus {
-    /// The nodes, in the order of the volume file.
+    /// The nodes, in the order of the volume file, but drained ones last.
     pub nodes: Vec<NodeStatus>,
     /// Number of nodes that may be lost, whichever they are.
     pub tolerance: usize,

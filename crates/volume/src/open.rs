@@ -71,6 +71,7 @@ impl Config {
             block_bytes: usize::try_from(self.block.as_u64()).unwrap_or(usize::MAX),
             losses: self.losses,
             missing: self.write.missing,
+            background_rate: self.limits.background_rate.map(|rate| rate.as_u64()),
             settings,
             options,
             ..Setup::new(self.id.clone(), code, nodes)

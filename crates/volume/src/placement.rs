@@ -11,9 +11,9 @@
 //! object's id and the node's name. Bytes 8i to 8i + 7 of its output, least byte first, are the
 //! weight of the node for shard i.
 //!
-//! A drained node keeps its place in the list but gets nothing: the shards that it would have are
-//! given out after all others, so draining moves the node's own shards alone. Repair fills in lost
-//! shards the same way, beside those that are left ([`Members::complete`]).
+//! A drained node counts as one that has left the list already. So draining it moves all that its
+//! leaving moves (its own shards, and in large volumes few others), and nothing moves when it goes.
+//! Repair fills in lost shards beside those that are left ([`Members::complete`]).
 
 use std::collections::BTreeSet;
 
@@ -80,9 +80,7 @@ impl Members {
 
     /// Returns the home of each of an object's `shards` shards.
     pub fn homes(&self, object: ObjectId, shards: usize) -> Vec<NodeIndex> {
-        let all = self.complete_among(object, vec![None; shards], |_| true);
-        let kept = all.into_iter().map(|home| Some(home).filter(|&home| self.takes(home)));
-        self.complete(object, kept.collect(), |_| true)
+        self.complete(object, vec![None; shards], |_| true)
     }
 
     /// Returns the nodes of all shards. Those without a place (`None`) are given one among the

@@ -34,8 +34,7 @@ impl Volume {
     /// ([`ErrorKind::Exists`]), or if too few of the other nodes answered to be sure what it should
     /// have ([`ErrorKind::TooFewNodes`]).
     pub async fn fill(&self, name: &str) -> Result<Filled> {
-        let unknown = || Error::parameters(format!("the volume has no node called {name}"));
-        let node = self.find_node(name).ok_or_else(unknown)?;
+        let node = self.named(name)?;
         match self.expect_ready(node).await {
             Ok(()) => return Ok(Filled::default()),
             Err(error) if error.kind() == ErrorKind::NotFound => {}

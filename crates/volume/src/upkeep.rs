@@ -78,7 +78,7 @@ pub struct Repaired {
     pub read_bytes: u64,
 }
 
-/// How many nodes answered, and how many of them have the manifest.
+/// How many nodes answered, and how many that are not drained have the manifest.
 #[derive(Debug, Clone, Copy)]
 struct Manifests {
     answered: usize,
@@ -168,10 +168,11 @@ impl Volume {
     async fn count_manifests(&self, hands: &NameHands<'_>, listed: Listed) -> Manifests {
         let list = |node| hands.act(Action { node, request: Request::ListVersions });
         let mut manifests = Manifests { answered: 0, holders: 0 };
-        for answer in join_all(self.nodes().map(list)).await {
+        for (node, answer) in self.nodes().zip(join_all(self.nodes().map(list)).await) {
             if let Answer::Versions(versions) = answer {
+                let is_counted = self.quorum.counts(node) && versions.contains(&listed);
                 manifests.answered += 1;
-                manifests.holders += usize::from(versions.contains(&listed));
+                manifests.holders += usize::from(is_counted);
             }
         }
         manifests
@@ -185,11 +186,10 @@ impl Volume {
         hands: &NameHands<'_>,
     ) -> Health {
         let nodes = self.node_count();
+        let is_settled = manifests.holders == self.quorum.serving();
         let is_all_there = found.missing.is_empty() && found.is_placed;
         match found.is_solvable {
-            true if is_all_there && manifests.holders == nodes && hands.flaws().is_empty() => {
-                Health::Intact
-            }
+            true if is_all_there && is_settled && hands.flaws().is_empty() => Health::Intact,
             true => Health::Repairable,
             false if manifests.answered < nodes => Health::Unknown,
             false if self.is_readable(name).await => Health::Repairable,

@@ -1,7 +1,9 @@
 //! A volume in use: its nodes, its code, and what every operation needs.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
+use bytesize::ByteSize;
 use futures::StreamExt;
 use futures::future::join_all;
 use paritas::{Code, CodecOptions, NodeId, Spec};
@@ -11,7 +13,7 @@ use tokio::sync::OnceCell;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::READY;
-use crate::node::{Mode, Node, Probe, probe};
+use crate::node::{Limited, Mode, Node, Probe, probe};
 use crate::placement::{Member, Members};
 use crate::protocol::{NodeIndex, Quorum, Spread};
 use crate::transfer::{Pace, Settings};
@@ -44,6 +46,9 @@ pub struct Setup {
     pub missing: usize,
     /// The most bytes of an object that is kept in its manifests.
     pub inline_bytes: usize,
+    /// Bytes a second from each node, and as many to it, for what is done in the background, if
+    /// there is a limit.
+    pub background_rate: Option<u64>,
     /// The nodes, each with its name and failure domain.
     pub nodes: Vec<(Member, Arc<dyn Node>)>,
     /// How blocks are moved.
@@ -62,9 +67,27 @@ impl Setup {
             losses: None,
             missing: 0,
             inline_bytes: INLINE_BYTES,
+            background_rate: None,
             nodes,
             settings: Settings::default(),
             options: CodecOptions::default(),
+        }
+    }
+}
+
+/// A number of bytes a second, or none: as fast as it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate(pub Option<u64>);
+
+impl FromStr for Rate {
+    type Err = String;
+
+    /// Reads a size, such as `20 MB` or `512KiB`, or `none`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse::<ByteSize>()) {
+            ("none", _) => Ok(Self(None)),
+            (_, Ok(rate)) if rate.as_u64() > 0 => Ok(Self(Some(rate.as_u64()))),
+            _ => Err(format!("must be bytes a second, as 20MB, or none; got `{text}`")),
         }
     }
 }
@@ -85,17 +108,30 @@ impl Volume {
     ///
     /// # Errors
     /// If the code or the nodes cannot be ([`ErrorKind::Parameters`]).
-    pub fn new(setup: Setup) -> Result<Self> {
+    pub fn new(mut setup: Setup) -> Result<Self> {
+        // The quorum counts on the first nodes alone.
+        setup.nodes.sort_by_key(|(member, _)| member.is_drained);
         let members: Vec<Member> = setup.nodes.iter().map(|(member, _)| member.clone()).collect();
         let members = Members::new(members)?;
-        let serving = members.as_slice().iter().filter(|member| !member.is_drained).count();
-        let most = losses(&setup.code, members.as_slice().len(), serving);
-        let losses = setup.losses.map_or(most, |losses| losses.min(most));
-        let quorum = Quorum::new(members.as_slice().len(), losses)?;
         let count = setup.nodes.len();
+        let drained = members.as_slice().iter().filter(|member| member.is_drained).count();
+        let losses = losses(&setup.code, setup.losses, count, count - drained);
+        let quorum = Quorum::new(count, losses)?.with_drained(drained)?;
         let paces = (0..count).map(|_| Arc::new(Pace::default())).collect();
         let ready = (0..count).map(|_| OnceCell::new()).collect();
         Ok(Self { setup, members, quorum, paces, ready })
+    }
+
+    /// Spares the nodes, as what is done in the background should: no more than `rate` bytes a
+    /// second come from each node and go to it. Without a rate, that of the setup holds.
+    pub fn in_background(mut self, rate: Option<Rate>) -> Self {
+        let limit = rate.map_or(self.setup.background_rate, |Rate(rate)| rate);
+        if let Some(limit) = limit {
+            for (_, node) in &mut self.setup.nodes {
+                *node = Arc::new(Limited::to_rate(Arc::clone(node), limit));
+            }
+        }
+        self
     }
 
     /// Finds out what each node can do, in the order of the nodes. See [`crate::node::probe`].
@@ -171,7 +207,8 @@ impl Volume {
         self.quorum.to_write() - 1
     }
 
-    /// Returns the nodes' names, failure domains and states.
+    /// Returns the nodes' names, failure domains and states: in the order of the volume file, but
+    /// drained ones last.
     pub fn members(&self) -> &[Member] {
         self.members.as_slice()
     }
@@ -252,8 +289,8 @@ pub(crate) fn stage_ends(code: &Code) -> Vec<usize> {
 }
 
 /// Returns how many of `nodes` nodes may be lost, whichever they are, at the last stage of a code
-/// whose shards are spread over `serving` of them.
-pub(crate) fn losses(code: &Code, nodes: usize, serving: usize) -> usize {
+/// whose shards are spread over `serving` of them; but at most `most`, if that is given.
+pub(crate) fn losses(code: &Code, most: Option<usize>, nodes: usize, serving: usize) -> usize {
     let shards = code.node_count();
     let most_on_one = shards.div_ceil(serving.max(1));
     let tolerance = match code.graph() {
@@ -263,5 +300,5 @@ pub(crate) fn losses(code: &Code, nodes: usize, serving: usize) -> usize {
             graph.blocks().saturating_sub(enough) * shards / graph.blocks()
         }
     };
-    (tolerance / most_on_one).min(nodes.saturating_sub(1))
+    (tolerance / most_on_one).min(nodes.saturating_sub(1)).min(most.unwrap_or(usize::MAX))
 }

@@ -176,6 +176,7 @@ async fn a_drained_disk_is_emptied_of_shards() {
     let large = content(100_000);
     for object in 0..10 {
         put(&volume, &format!("large/{object}"), &large).await;
+        put(&volume, &format!("small/{object}"), b"small").await;
     }
     let parts = |disk: usize| {
         let files = disks.files_on(disk).into_keys();
@@ -189,11 +190,40 @@ async fn a_drained_disk_is_emptied_of_shards() {
         assert!(!repaired.is_owed, "{:?}", repaired.flaws);
     }
     assert_eq!((parts(3), (0..7).map(parts).sum::<usize>()), (0, all));
+    assert_eq!(volume.shards_on("disk3").await.unwrap(), 0);
+    // Without it, any two of the others may be lost: the small objects are on three of them.
+    for (one, other) in [(0, 1), (0, 2), (1, 2), (4, 5), (4, 6), (5, 6), (0, 4), (1, 5), (2, 6)] {
+        let hidden = disks.hide(&[one, other]);
+        let volume = disks.open_without("4+2", 3);
+        for object in 0..10 {
+            assert_eq!(get(&volume, &format!("small/{object}")).await.unwrap(), b"small");
+        }
+        hidden.show();
+    }
     for object in 0..10 {
         let object = format!("large/{object}");
         assert!(get(&volume, &object).await.unwrap() == large);
         assert_eq!(volume.verify(&name(&object), true).await.unwrap().spare, 2);
     }
+}
+
+/// A second's bytes go at once; all others have to wait.
+#[tokio::test]
+async fn what_is_done_in_the_background_spares_the_nodes() {
+    let disks = Disks::new(3);
+    let bytes = content(300_000);
+    put(&disks.volume("2+1").await, "object", &bytes).await;
+    std::fs::remove_dir_all(disks.path(1).join("objects")).unwrap();
+    let rate: paritas_volume::Rate = "100kB".parse().unwrap();
+    let volume = disks.open("2+1").in_background(Some(rate));
+    let start = std::time::Instant::now();
+    // From each of two disks come, and to the third go, 150,000 bytes and some headers.
+    assert_eq!(volume.repair(&name("object"), false).await.unwrap().stored, 1);
+    assert!(start.elapsed().as_millis() >= 400, "{:?}", start.elapsed());
+    for text in ["0", "-1", "fast", ""] {
+        assert!(text.parse::<paritas_volume::Rate>().is_err(), "{text}");
+    }
+    assert_eq!("none".parse(), Ok(paritas_volume::Rate(None)));
 }
 
 #[tokio::test]

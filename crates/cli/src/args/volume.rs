@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use clap::Subcommand;
 use paritas::Spec;
+use paritas_volume::Rate;
 use paritas_volume::names::ObjectName;
 
 const OVERVIEW: &str = "\
@@ -59,6 +60,10 @@ pub enum VolumeCommand {
     Repair(Repair),
     /// Add the parity that a dpg or bbdpg code leaves for later.
     Promote(Promote),
+    /// Add a new, empty node.
+    Add(Add),
+    /// Move what a node holds to the others, so that it can be removed.
+    Drain(Drain),
     /// Fill a new, empty node in the place of a lost one.
     Replace(Replace),
     /// Show the state of the nodes, and what waits to be done.
@@ -405,6 +410,10 @@ pub struct Repair {
     /// Remove what interrupted commands have left behind, even if objects are named.
     #[arg(long)]
     pub collect: bool,
+    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
+    /// limit [default: background_rate of the volume file].
+    #[arg(long)]
+    pub rate: Option<Rate>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -430,6 +439,68 @@ pub struct Promote {
     /// All objects that wait.
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
+    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
+    /// limit [default: background_rate of the volume file].
+    #[arg(long)]
+    pub rate: Option<Rate>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas volume add tank.toml --node /disk5
+  paritas volume add tank.toml --node nas=sftp://me@nas/tank --domain cellar
+  paritas volume add tank.toml --node e=/disk5 --node f=/disk6 --domain e=shelf --domain f=shelf
+
+Each node must exist and be empty. It is tried out as by `init`, gets the volume's mark, and is then \
+added to the volume file, in which all else stays as it is. New objects use it at once; `repair` \
+moves to it what belongs there of older ones. The number of nodes that may be lost stays. Copy the \
+file to all other clients before nodes fail: one with the old list does not ask the new node.
+JSON: type \"volume-add\", nodes [{name, domain, abilities {write, list, create, ranges, streams}, \
+clock_ahead}], tolerance (number of nodes that may be lost), warnings.")]
+pub struct Add {
+    /// The volume file.
+    pub volume: PathBuf,
+    /// A node, with its name [default: node and its number]; give one for each. See `init`.
+    #[arg(long, value_name = "[NAME=]URI", required = true)]
+    pub node: Vec<NodeArg>,
+    /// The failure domain of a node, by name if there are several [default: each node is a domain
+    /// of its own].
+    #[arg(long, value_name = "[NAME=]DOMAIN")]
+    pub domain: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas volume drain tank.toml usb
+  paritas volume drain tank.toml usb --remove
+
+The node is marked by `drained = true` in the volume file, in which all else stays as it is, and all \
+objects are repaired: its shards go to other nodes, and manifests on it do not count any more. An \
+interrupted command goes on when it is run again. It is refused if fewer nodes might be lost without \
+the node. A node that does not answer can be drained, too: what it had is made of other shards.
+
+To remove a node while other clients use the volume, drain it, copy the volume file to all of them, \
+and drain it again with --remove, which first moves what they had written meanwhile and then takes \
+the node out of the file. Copy the file again; then the files of the node may be deleted.
+
+The exit code is 1 if the node is not empty yet.
+JSON: lines as of `repair`; then type \"volume-drain\", node, shards (that the node still has; null \
+if it does not answer), moved (shards that it has no longer; null if it does not answer), removable \
+(whether it may be removed from the volume file), removed (whether it was).")]
+pub struct Drain {
+    /// The volume file.
+    pub volume: PathBuf,
+    /// The node's name.
+    pub node: String,
+    /// Remove the node from the volume file once it is empty.
+    #[arg(long)]
+    pub remove: bool,
+    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
+    /// limit [default: background_rate of the volume file].
+    #[arg(long)]
+    pub rate: Option<Rate>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -440,14 +511,17 @@ Example:
 Give the new node the name of the lost one in the volume file, with the new URI if that differs. It \
 must be empty. It gets the manifests first and the volume's mark next, without which it is not \
 asked for anything; then all objects are repaired. What was interrupted can be run again. A node \
-that is to leave the volume while it still works is drained instead: set `drained = true` in the \
-volume file, run `repair`, and its shards are on other nodes.
+that is to leave the volume is drained instead.
 JSON: type \"volume-replace\", node, manifests (number that were copied); then lines as of `repair`.")]
 pub struct Replace {
     /// The volume file.
     pub volume: PathBuf,
     /// The node's name.
     pub node: String,
+    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
+    /// limit [default: background_rate of the volume file].
+    #[arg(long)]
+    pub rate: Option<Rate>,
 }
 
 #[derive(Debug, clap::Args)]

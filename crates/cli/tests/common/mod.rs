@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 pub mod schema;
+#[cfg(feature = "volume")]
+pub mod tank;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -19,7 +19,10 @@ pub type Limited = Metered<Limit>;
 #[derive(Debug)]
 pub struct Limit {
     requests: Arc<Semaphore>,
-    rate: Option<Rate>,
+    /// Of bytes that come from the node.
+    reading: Option<Rate>,
+    /// Of bytes that go to the node.
+    writing: Option<Rate>,
 }
 
 #[derive(Debug)]
@@ -30,13 +33,17 @@ struct Rate {
 }
 
 impl Metered<Limit> {
-    /// Allows a node `requests` requests at a time, and `rate` bytes a second if it is given. At
-    /// least one of each is allowed.
+    /// Allows a node `requests` requests at a time, and `rate` bytes a second in each direction if
+    /// it is given. At least one of each is allowed.
     pub fn to(inner: Arc<dyn Node>, requests: usize, rate: Option<u64>) -> Self {
-        let requests = requests.clamp(1, Semaphore::MAX_PERMITS);
-        let limit =
-            Limit { requests: Arc::new(Semaphore::new(requests)), rate: rate.map(Rate::new) };
-        Self::new(inner, Arc::new(limit))
+        let requests = Arc::new(Semaphore::new(requests.clamp(1, Semaphore::MAX_PERMITS)));
+        let [reading, writing] = [rate.map(Rate::new), rate.map(Rate::new)];
+        Self::new(inner, Arc::new(Limit { requests, reading, writing }))
+    }
+
+    /// Allows a node `rate` bytes a second in each direction, and any number of requests.
+    pub fn to_rate(inner: Arc<dyn Node>, rate: u64) -> Self {
+        Self::to(inner, usize::MAX, Some(rate))
     }
 }
 
@@ -70,8 +77,9 @@ impl Meter for Limit {
         self.requests.clone().acquire_owned().await.ok()
     }
 
-    async fn carry(&self, _call: Call, bytes: u64) {
-        if let Some(rate) = &self.rate {
+    async fn carry(&self, call: Call, bytes: u64) {
+        let rate = if call == Call::Read { &self.reading } else { &self.writing };
+        if let Some(rate) = rate {
             rate.wait(bytes).await;
         }
     }

@@ -204,7 +204,7 @@ impl Put {
             false => Step::Act(actions),
             true if is_settled => self.delete_objects(),
             true => {
-                let written = self.view.holders(listed.version).len();
+                let written = self.view.counted(listed.version);
                 Step::Done(PutOutcome::Open { listed, written })
             }
         }

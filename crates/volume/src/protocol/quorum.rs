@@ -11,9 +11,14 @@ use crate::{Error, Result};
 ///
 /// t belongs to the volume, not to a call: a manifest that was written to t + 1 nodes is only
 /// found for sure by readers with the same t or a smaller one.
+///
+/// Some nodes may be on their way out of the volume: they are *drained*. They are asked like all
+/// others, but get nothing new, and a manifest on one of them does not count as written. So all
+/// that is done stays done when they leave the list. They are the last of the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Quorum {
     nodes: usize,
+    drained: usize,
     to_read: usize,
     to_write: usize,
 }
@@ -29,7 +34,22 @@ impl Quorum {
                 "{losses} of {nodes} nodes cannot be lost: at least 1 must be left"
             )));
         }
-        Ok(Self { nodes, to_read: nodes - losses, to_write: losses + 1 })
+        Ok(Self { nodes, drained: 0, to_read: nodes - losses, to_write: losses + 1 })
+    }
+
+    /// Takes the last `drained` nodes as drained.
+    ///
+    /// # Errors
+    /// If the other nodes are too few to write to.
+    pub fn with_drained(self, drained: usize) -> Result<Self> {
+        let serving = self.nodes.saturating_sub(drained);
+        if serving < self.to_write {
+            return Err(Error::parameters(format!(
+                "{serving} of {} nodes are not drained; {} must be, to write manifests to",
+                self.nodes, self.to_write
+            )));
+        }
+        Ok(Self { drained, ..self })
     }
 
     /// Returns the number of nodes of the volume.
@@ -40,6 +60,16 @@ impl Quorum {
     /// Returns the nodes.
     pub fn indices(self) -> impl Iterator<Item = NodeIndex> {
         (0..self.nodes).map(NodeIndex)
+    }
+
+    /// Returns the number of nodes that are not drained.
+    pub fn serving(self) -> usize {
+        self.nodes - self.drained
+    }
+
+    /// Whether a manifest on a node counts as written: whether the node is not drained.
+    pub fn counts(self, node: NodeIndex) -> bool {
+        node.0 < self.serving()
     }
 
     /// Returns the number of nodes that must answer before a reader is sure.

@@ -16,7 +16,7 @@ pub(crate) struct Settling {
 }
 
 impl Settling {
-    /// Writes to every node.
+    /// Writes to every node that is not drained.
     pub fn everywhere() -> Self {
         Self { few: None, asked: BTreeSet::new(), confirmed: BTreeSet::new() }
     }
@@ -29,11 +29,12 @@ impl Settling {
     /// Returns the actions that come next. There are none when it is over.
     pub fn next(&mut self, view: &View, listed: Listed) -> Vec<Action> {
         let holders = view.holders(listed.version);
+        let counts = |node: &NodeIndex| view.quorum().counts(*node);
         let may = |node: &NodeIndex| !holders.contains(node) && !self.asked.contains(node);
-        let lacking = view.quorum().to_write().saturating_sub(holders.len());
+        let lacking = view.quorum().to_write().saturating_sub(view.counted(listed.version));
         let nodes: Vec<NodeIndex> = match &self.few {
             Some(order) => order.iter().copied().filter(may).take(lacking).collect(),
-            None => view.quorum().indices().filter(may).collect(),
+            None => view.quorum().indices().filter(counts).filter(may).collect(),
         };
         self.asked.extend(&nodes);
         ask(nodes, Request::WriteManifest(listed))
@@ -50,9 +51,10 @@ impl Settling {
     pub fn is_complete(&self, view: &View, listed: Listed) -> bool {
         let mut holders = view.holders(listed.version);
         holders.extend(&self.confirmed);
+        let counted = holders.into_iter().filter(|&node| view.quorum().counts(node)).count();
         match self.few {
-            Some(_) => holders.len() >= view.quorum().to_write(),
-            None => holders.len() == view.quorum().nodes(),
+            Some(_) => counted >= view.quorum().to_write(),
+            None => counted == view.quorum().serving(),
         }
     }
 }

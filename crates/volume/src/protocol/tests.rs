@@ -232,3 +232,26 @@ fn slow_nodes_may_be_given_up_when_enough_answered() {
     }
     assert!(matches!(machine.outcome(), Some(GetOutcome::Found(found, _)) if *found == listed()));
 }
+
+#[test]
+fn what_a_drained_node_has_does_not_count() {
+    let quorum = quorum().with_drained(1).unwrap();
+    let on_drained = |node| Answer::Versions(if node >= 3 { vec![listed()] } else { Vec::new() });
+    let repair = |shape: Shape| {
+        run(Repair::new(quorum, 100), move |node, request| match request {
+            Request::ListVersions => Some(on_drained(node)),
+            Request::ReadManifest(_) => Some(Answer::Manifest(shape.clone())),
+            Request::FindParts(_) => Some(Answer::Parts([0, 1, 2].map(PartIndex).to_vec())),
+            _ => None,
+        })
+    };
+    // A small object is on nodes 3 and 4, of which the last is drained: it gets one copy more.
+    let order = [3, 0, 1, 2].map(NodeIndex).to_vec();
+    let (outcome, asked) = repair(Shape::Inline { order });
+    assert_eq!(writes(&asked), [0]);
+    assert!(matches!(outcome, RepairOutcome::Repaired { is_owed: false, .. }), "{outcome:?}");
+    // All other manifests go to all nodes that stay.
+    let (_, asked) = repair(Shape::Shards { spread: spread(3), stages: vec![3] });
+    assert_eq!(writes(&asked), [0, 1, 2]);
+    assert!(Quorum::new(3, 1).unwrap().with_drained(2).is_err());
+}

@@ -99,10 +99,15 @@ impl View {
         of_version.flat_map(|(_, nodes)| nodes.iter().copied()).collect()
     }
 
-    /// Whether a version is settled: at least [`Quorum::to_write`] nodes are known to have it, so
-    /// every sure reader finds it.
+    /// Returns the number of nodes that are known to have a version and are not drained.
+    pub fn counted(&self, version: Version) -> usize {
+        self.holders(version).into_iter().filter(|&node| self.quorum.counts(node)).count()
+    }
+
+    /// Whether a version is settled: at least [`Quorum::to_write`] nodes that are not drained are
+    /// known to have it, so every sure reader finds it.
     pub fn is_settled(&self, version: Version) -> bool {
-        self.holders(version).len() >= self.quorum.to_write()
+        self.counted(version) >= self.quorum.to_write()
     }
 
     /// Returns the versions that may be removed: those that are less than a settled one.

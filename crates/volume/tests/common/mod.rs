@@ -44,6 +44,11 @@ impl Disks {
         self.open_changed(code, wrap, |_| {})
     }
 
+    /// Opens the volume without one disk.
+    pub fn open_without(&self, code: &str, disk: usize) -> Volume {
+        self.open_changed(code, &|_, node| node, |setup| _ = setup.nodes.remove(disk))
+    }
+
     /// Opens the volume with one disk drained.
     pub fn open_drained(&self, code: &str, disk: usize) -> Volume {
         let drain = |setup: &mut Setup| setup.nodes[disk].0.is_drained = true;

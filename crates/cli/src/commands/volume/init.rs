@@ -7,7 +7,7 @@ use paritas_volume::Volume;
 use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::node::{Abilities, Probe};
 use paritas_volume::placement::Member;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::volume::{Init, NodeArg};
 use crate::commands::Outcome;
@@ -37,7 +37,11 @@ async fn write(args: &Init, code: &str) -> Result<(Config, Vec<Probe>), Failure>
         )));
     }
     let name = name(args);
-    let mut nodes = entries(args)?;
+    let named = |(number, node): (usize, &NodeArg)| {
+        let name = node.name.clone().unwrap_or_else(|| format!("node{number}"));
+        (name, node.uri.clone())
+    };
+    let mut nodes = entries((1..).zip(&args.node).map(named).collect(), &args.domain)?;
     let draft = Config::draft(&name, code, &nodes)?;
     let base = args.volume.parent().unwrap_or(Path::new(""));
     let probes = probe(&Volume::of(&draft, base, paritas_tune::codec_options)?).await?;
@@ -56,21 +60,23 @@ fn name(args: &Init) -> String {
     args.name.clone().or_else(of_file).unwrap_or_default()
 }
 
-/// Returns the nodes for the volume file.
-fn entries(args: &Init) -> Result<Vec<NodeEntry>, Failure> {
+/// Returns the nodes for the volume file: each has a name, a URI, and perhaps a domain.
+pub fn entries(
+    nodes: Vec<(String, String)>,
+    given: &[(String, String)],
+) -> Result<Vec<NodeEntry>, Failure> {
     let mut domains: BTreeMap<&str, &str> = BTreeMap::new();
-    for (name, domain) in &args.domain {
+    for (name, domain) in given {
         if domains.insert(name, domain).is_some() {
             return Err(Failure::arguments(format!("node {} has two domains", shown(name))));
         }
     }
-    let entry = |(number, node): (usize, &NodeArg)| {
-        let name = node.name.clone().unwrap_or_else(|| format!("node{number}"));
+    let entry = |(name, uri): (String, String)| {
         let domain = domains.remove(&*name);
-        let entry = NodeEntry::new(name, node.uri.clone());
+        let entry = NodeEntry::new(name, uri);
         domain.map_or(entry.clone(), |domain| entry.with_domain(domain))
     };
-    let entries = (1..).zip(&args.node).map(entry).collect();
+    let entries = nodes.into_iter().map(entry).collect();
     match domains.first_key_value() {
         Some((name, _)) => {
             Err(Failure::arguments(format!("--domain {}: there is no such node", shown(name))))
@@ -83,16 +89,19 @@ fn entries(args: &Init) -> Result<Vec<NodeEntry>, Failure> {
 async fn probe(volume: &Volume) -> Result<Vec<Probe>, Failure> {
     let probes = volume.probe_nodes().await?;
     for (member, probe) in volume.members().iter().zip(&probes) {
-        let Abilities { write, list, .. } = probe.abilities;
-        if !write || !list {
-            let cannot = if write { "listed" } else { "written to" };
-            return Err(Failure::arguments(format!(
-                "node {} cannot be {cannot}, so it can store no objects",
-                member.name
-            )));
-        }
+        expect_useful(&member.name, probe)?;
     }
     Ok(probes)
+}
+
+/// Refuses a node that cannot store objects.
+pub fn expect_useful(name: &str, probe: &Probe) -> Result<(), Failure> {
+    let Abilities { write, list, .. } = probe.abilities;
+    if write && list {
+        return Ok(());
+    }
+    let cannot = if write { "listed" } else { "written to" };
+    Err(Failure::arguments(format!("node {name} cannot be {cannot}, so it can store no objects")))
 }
 
 /// Tells how to go on after a node could not be marked.
@@ -109,17 +118,23 @@ fn unmarked(path: &Path, failure: Failure) -> Failure {
 fn warnings(volume: &Volume, probes: &[Probe]) -> Vec<String> {
     let mut warnings = placement_warnings(volume);
     for (member, probe) in volume.members().iter().zip(probes) {
-        let name = &member.name;
-        warnings.extend(shortcomings(probe.abilities).map(|what| format!("node {name} {what}")));
+        warnings.extend(node_warnings(&member.name, probe));
     }
     warnings
 }
 
-fn placement_warnings(volume: &Volume) -> Vec<String> {
-    let (nodes, shards) = (volume.node_count(), volume.code().node_count());
+/// Returns warnings about what a node cannot do.
+pub fn node_warnings(name: &str, probe: &Probe) -> impl Iterator<Item = String> {
+    shortcomings(probe.abilities).map(move |what| format!("node {name} {what}"))
+}
+
+/// Returns warnings about what may be lost.
+pub fn placement_warnings(volume: &Volume) -> Vec<String> {
+    let serving = volume.members().iter().filter(|member| !member.is_drained);
+    let (nodes, shards) = (serving.clone().count(), volume.code().node_count());
     let tolerance = volume.tolerance();
     let mut domains: BTreeMap<&str, usize> = BTreeMap::new();
-    volume.members().iter().for_each(|member| *domains.entry(&member.domain).or_default() += 1);
+    serving.for_each(|member| *domains.entry(&member.domain).or_default() += 1);
     let mut warnings = Vec::new();
     if tolerance == 0 {
         warnings.push("no node may be lost: with any of them, objects are lost".to_owned());
@@ -157,6 +172,14 @@ fn shortcomings(abilities: Abilities) -> impl Iterator<Item = &'static str> {
     lacks.into_iter().filter(|(can, _)| !can).map(|(_, what)| what)
 }
 
+/// Returns what was found out about a node, in JSON.
+pub fn node_value(name: &str, domain: &str, probe: &Probe) -> Value {
+    json!({
+        "name": name, "domain": domain, "abilities": probe.abilities,
+        "clock_ahead": probe.clock_ahead,
+    })
+}
+
 fn report(
     path: &Path,
     config: &Config,
@@ -165,12 +188,7 @@ fn report(
     warnings: &[String],
     output: &Output,
 ) {
-    let node = |(member, probe): (&Member, &Probe)| {
-        json!({
-            "name": member.name, "domain": member.domain, "abilities": probe.abilities,
-            "clock_ahead": probe.clock_ahead,
-        })
-    };
+    let node = |(member, probe): (&Member, &Probe)| node_value(&member.name, &member.domain, probe);
     let nodes: Vec<_> = volume.members().iter().zip(probes).map(node).collect();
     let mut value = json!({
         "type": "volume-init", "name": config.name, "id": config.id,

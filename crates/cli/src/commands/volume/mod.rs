@@ -2,6 +2,7 @@
 
 mod init;
 mod listing;
+mod members;
 mod object;
 mod report;
 mod tree;
@@ -10,7 +11,7 @@ mod upkeep;
 use std::path::Path;
 
 use futures::StreamExt;
-use paritas_volume::Volume;
+use paritas_volume::{Rate, Volume};
 
 use crate::args::volume::{self as args, VolumeCommand};
 use crate::commands::Outcome;
@@ -41,6 +42,8 @@ async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
         VolumeCommand::Verify(args) => upkeep::verify(args, output).await,
         VolumeCommand::Repair(args) => upkeep::repair(args, output).await,
         VolumeCommand::Promote(args) => upkeep::promote(args, output).await,
+        VolumeCommand::Add(args) => members::add(args, output).await,
+        VolumeCommand::Drain(args) => members::drain(args, output).await,
         VolumeCommand::Replace(args) => upkeep::replace(args, output).await,
         VolumeCommand::Status(args) => listing::status(args, output).await,
     }
@@ -48,6 +51,11 @@ async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
 
 fn open(path: &Path) -> Result<Volume, Failure> {
     Ok(Volume::open(path, paritas_tune::codec_options)?)
+}
+
+/// Opens a volume for what is done in the background.
+fn open_background(path: &Path, rate: Option<Rate>) -> Result<Volume, Failure> {
+    Ok(open(path)?.in_background(rate))
 }
 
 /// Runs `act` on each item, at most `most` at a time. Returns the worst exit code.

@@ -160,11 +160,17 @@ fn verdict_text(verdict: &Verdict, state: State) -> String {
 
 /// Brings objects into order, the most urgent first. Returns the worst exit code.
 pub async fn repair(args: &Repair, output: &Output) -> Outcome {
-    let volume = super::open(&args.volume)?;
+    let volume = super::open_background(&args.volume, args.rate)?;
     let mut tally = Tally::new(output);
     match args.scrub {
         true => scrub(&volume, &mut tally).await?,
-        false => repair_each(&volume, args, &mut tally).await?,
+        false => {
+            let items = match args.names.is_empty() {
+                true => most_urgent_first(&volume).await?,
+                false => items(&volume, &args.names, output).await?,
+            };
+            repair_items(&volume, items, args.deep, &mut tally).await;
+        }
     }
     if args.names.is_empty() || args.collect {
         let collected = collect(&volume, output).await;
@@ -173,20 +179,26 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
     tally.end()
 }
 
-async fn repair_each(volume: &Volume, args: &Repair, tally: &mut Tally<'_>) -> Result<(), Failure> {
-    let items = match args.names.is_empty() {
-        true => most_urgent_first(volume).await?,
-        false => items(volume, &args.names, tally.output).await?,
-    };
+/// Repairs all objects, the most urgent first, and removes what interrupted commands left. Returns
+/// the worst exit code.
+pub async fn repair_all(volume: &Volume, output: &Output) -> Outcome {
+    let mut tally = Tally::new(output);
+    let items = most_urgent_first(volume).await?;
+    repair_items(volume, items, false, &mut tally).await;
+    let collected = collect(volume, output).await;
+    tally.worst.note(collected, output);
+    tally.end()
+}
+
+async fn repair_items(volume: &Volume, items: Vec<Item>, deep: bool, tally: &mut Tally<'_>) {
     let progress = progress(&items, tally.output);
     for item in items {
         let start = Instant::now();
-        let repaired = volume.repair(&item.name, args.deep).await;
+        let repaired = volume.repair(&item.name, deep).await;
         progress.advance(item.length.unwrap_or(0));
         progress.aside(|| tally.note_repair(item.length, repaired, start));
     }
     progress.finish();
-    Ok(())
 }
 
 /// Reads every block of all objects and repairs what is wrong, from where the last scrub was
@@ -209,14 +221,13 @@ async fn scrub(volume: &Volume, tally: &mut Tally<'_>) -> Result<(), Failure> {
 
 /// Fills a node that replaces a lost one, and repairs all objects. Returns the worst exit code.
 pub async fn replace(args: &Replace, output: &Output) -> Outcome {
-    let volume = super::open(&args.volume)?;
+    let volume = super::open_background(&args.volume, args.rate)?;
     let filled = volume.fill(&args.node).await?;
     let (node, manifests) = (&args.node, filled.manifests);
     output.result(json!({"type": "volume-replace", "node": node, "manifests": manifests}), || {
         format!("{}: {} copied", shown(node), counted(manifests, "manifest"))
     });
-    let (names, deep, scrub, collect) = (Vec::new(), false, false, false);
-    repair(&Repair { volume: args.volume.clone(), names, deep, scrub, collect }, output).await
+    repair_all(&volume, output).await
 }
 
 /// Returns the lengths of all objects.
@@ -284,7 +295,7 @@ fn written_text(repaired: &Repaired, did: &str) -> String {
 /// Adds the parity of the next stage, to the objects first that have waited longest. Returns the
 /// worst exit code.
 pub async fn promote(args: &Promote, output: &Output) -> Outcome {
-    let volume = super::open(&args.volume)?;
+    let volume = super::open_background(&args.volume, args.rate)?;
     let names = promotable(&volume, args).await?;
     let progress = output.progress(None);
     let promote = async |(name, is_named): (ObjectName, bool)| {

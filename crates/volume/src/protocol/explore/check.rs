@@ -7,25 +7,29 @@ use super::model::{ENOUGH, STAGES, State, World};
 use crate::protocol::{Kind, Listed, NodeIndex, PartIndex, RepairOutcome};
 
 /// Returns what surveys may see that happen in no time and are sure: the greatest version of each
-/// set of nodes that is large enough.
-fn sure_views(state: &State) -> impl Iterator<Item = Option<Listed>> + '_ {
+/// set of nodes that is large enough. Drained nodes answer, or have left the list already.
+fn sure_views<'a>(world: &'a World, state: &'a State) -> impl Iterator<Item = Option<Listed>> + 'a {
     // One node is silent: the empty one, or any.
     let empty = state.nodes.iter().position(|node| node.is_empty);
     let silent = empty.map_or(0..state.nodes.len(), |empty| empty..empty + 1);
-    silent.map(|silent| {
-        let answers = state.nodes.iter().enumerate().filter(move |(at, _)| *at != silent);
-        answers.filter_map(|(_, node)| node.manifests.last()).max().copied()
+    let lists = BTreeSet::from([world.quorum.nodes(), world.quorum.serving()]);
+    lists.into_iter().flat_map(move |list| {
+        silent.clone().map(move |silent| {
+            let list = state.nodes.iter().take(list).enumerate();
+            let answers = list.filter(move |(at, _)| *at != silent);
+            answers.filter_map(|(_, node)| node.manifests.last()).max().copied()
+        })
     })
 }
 
 /// Whether every sure reader sees what was acknowledged, or something greater.
-pub fn is_regular(_: &World, state: &State) -> bool {
-    sure_views(state).all(|seen| state.is_recent(seen, state.acked))
+pub fn is_regular(world: &World, state: &State) -> bool {
+    sure_views(world, state).all(|seen| state.is_recent(seen, state.acked))
 }
 
 /// Whether what sure readers see can be decoded.
 pub fn is_readable(world: &World, state: &State) -> bool {
-    let objects = sure_views(state).flatten().filter(|seen| seen.kind == Kind::Put);
+    let objects = sure_views(world, state).flatten().filter(|seen| seen.kind == Kind::Put);
     let objects = objects.map(|seen| seen.version.object).filter(|&id| !world.is_inline(id));
     objects.collect::<BTreeSet<_>>().into_iter().all(|object| {
         // As long as no node failed, one may yet.
@@ -73,12 +77,13 @@ fn is_in_order(world: &World, before: &State, after: &State, latest: Listed) -> 
     let object = latest.version.object;
     let mut manifests = after.nodes.iter().map(|node| &node.manifests);
     let is_alone = manifests.clone().all(|on| on.iter().all(|listed| *listed == latest));
-    let holders = manifests.by_ref().filter(|on| on.contains(&latest)).count();
+    let counted = manifests.by_ref().take(world.quorum.serving());
+    let holders = counted.filter(|on| on.contains(&latest)).count();
     let is_small = world.is_inline(object);
     let is_settled = match latest.kind {
         Kind::Removed if holders == 0 => true,
         _ if is_small => holders >= world.quorum.to_write(),
-        _ => holders == after.nodes.len(),
+        _ => holders == world.quorum.serving(),
     };
     let known: BTreeSet<_> = before.nodes.iter().flat_map(|node| &node.manifests).collect();
     let is_older = |of| known.iter().any(|listed| listed.version.object == of && of != object);

@@ -64,7 +64,7 @@ fn started<P: Procedure>(procedure: P) -> Machine<P> {
 
 impl Run {
     pub fn start(world: &World, at: usize, state: &State) -> Self {
-        let (quorum, order) = (world.quorum, world.quorum.indices().collect());
+        let (quorum, order) = (world.quorum, world.serving().collect());
         let (acked, now) =
             (state.acked, if world.breaks(Mutation::NoClock) { 0 } else { state.now });
         let put = |content| Self::Put(started(Put::new(quorum, id(at + 1), content, now)), acked);

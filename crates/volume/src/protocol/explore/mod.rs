@@ -84,6 +84,9 @@ fn small_worlds_are_sound_and_have_every_outcome() {
         worlds.push(World::new(3, &jobs, CRASH));
     }
     worlds.push(World::new(4, &[PutMost], OUTAGE));
+    for jobs in [&[Put][..], &[Inline, Get], &[Remove]] {
+        worlds.push(World::new(4, jobs, CRASH).with_a_drained_node());
+    }
     worlds.push(World::new(3, &[Put, Put], FAULT));
     worlds.push(World::new(3, &[Put, Get], Budget { faults: 1, ..CRASH }));
     worlds.push(World::new(3, &[Remove, Get], CALM));
@@ -161,6 +164,8 @@ fn larger_worlds_are_sound() {
     let day = Budget { days: 1, ..CALM };
     explore(World::new(4, &[Put, Put], CALM));
     explore(World::new(4, &[Put, Repair], CRASH));
+    explore(World::new(4, &[Put, Repair], CRASH).with_a_drained_node());
+    explore(World::new(4, &[Inline, Repair], FAULT).with_a_drained_node());
     explore(World::new(3, &[Put, Repair], Budget { crashes: 1, losses: 1, ..FAULT }));
     explore(World::new(3, &[PutMost, Repair], Budget { crashes: 1, ..OUTAGE }));
     explore(World::new(3, &[Put, Put], Budget { crashes: 1, ..FAULT }));

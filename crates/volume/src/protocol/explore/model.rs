@@ -132,6 +132,11 @@ impl World {
         Self { initial, ..self }
     }
 
+    /// Drains the last node.
+    pub fn with_a_drained_node(self) -> Self {
+        Self { quorum: self.quorum.with_drained(1).unwrap(), ..self }
+    }
+
     /// Breaks a rule.
     pub fn broken(self, mutation: Mutation) -> Self {
         let quorum = self.quorum;
@@ -145,9 +150,14 @@ impl World {
     }
 
     pub fn spread(&self) -> Spread {
-        let homes = (0..STAGES[1]).map(|part| NodeIndex(part % self.quorum.nodes())).collect();
-        let substitutes = self.quorum.indices().collect();
-        Spread { homes, substitutes, domains: (0..self.quorum.nodes()).collect() }
+        let homes = (0..STAGES[1]).map(|part| NodeIndex(part % self.quorum.serving())).collect();
+        let domains = (0..self.quorum.nodes()).collect();
+        Spread { homes, substitutes: self.serving().collect(), domains }
+    }
+
+    /// Returns the nodes that are not drained.
+    pub fn serving(&self) -> impl Iterator<Item = NodeIndex> + use<> {
+        (0..self.quorum.serving()).map(NodeIndex)
     }
 
     /// Keeps what a job came to.
@@ -190,7 +200,7 @@ impl World {
         match listed.kind {
             Kind::Removed => Shape::Removed,
             Kind::Put if self.is_inline(listed.version.object) => {
-                Shape::Inline { order: self.quorum.indices().collect() }
+                Shape::Inline { order: self.serving().collect() }
             }
             Kind::Put => Shape::Shards { spread: self.spread(), stages: STAGES.to_vec() },
         }

@@ -1,0 +1,177 @@
+//! `paritas volume add` and `drain`: nodes join a volume and leave it.
+
+use std::path::Path;
+
+use paritas_volume::config::{Config, NodeEntry};
+use paritas_volume::node::Probe;
+use paritas_volume::{Edit, Volume};
+use serde_json::{Value, json};
+
+use super::{init, upkeep};
+use crate::args::volume::{Add, Drain, NodeArg};
+use crate::commands::Outcome;
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, counted, shown};
+
+/// Tries out new nodes, marks them, and adds them to the volume file.
+pub async fn add(args: &Add, output: &Output) -> Outcome {
+    let mut edit = Edit::open(&args.volume)?;
+    let mut nodes =
+        init::entries(named(&args.node, edit.config()), &domains(args, edit.config())?)?;
+    let mut draft = Edit::open(&args.volume)?;
+    nodes.iter().try_for_each(|node| draft.add(node))?;
+    let volume = Volume::of(draft.config(), draft.base(), paritas_tune::codec_options)?;
+    let mut probes = Vec::new();
+    for node in &mut nodes {
+        let probe = volume.probe_node(&node.name).await?;
+        init::expect_useful(&node.name, &probe)?;
+        node.abilities = Some(probe.abilities);
+        edit.add(node)?;
+        probes.push(probe);
+    }
+    // A node that is marked and in no list harms nobody; the other way round, it would.
+    for node in &nodes {
+        volume.mark_new_node(&node.name).await?;
+    }
+    edit.save()?;
+    report_added(&args.volume, &volume, &nodes, &probes, output);
+    Ok(Exit::Done)
+}
+
+/// Returns the name and the URI of each new node. Those without a name are numbered.
+fn named(nodes: &[NodeArg], config: &Config) -> Vec<(String, String)> {
+    let is_taken = |name: &str| {
+        config.nodes.iter().any(|node| node.name == name)
+            || nodes.iter().any(|node| node.name.as_deref() == Some(name))
+    };
+    let numbers = config.nodes.len() + 1..;
+    let mut free = numbers.map(|number| format!("node{number}")).filter(|name| !is_taken(name));
+    let mut name = |node: &NodeArg| node.name.clone().or_else(|| free.next()).unwrap_or_default();
+    nodes.iter().map(|node| (name(node), node.uri.clone())).collect()
+}
+
+/// Returns the domains that are given, each with the name of its node.
+fn domains(args: &Add, config: &Config) -> Result<Vec<(String, String)>, Failure> {
+    let named = named(&args.node, config);
+    let domain = |text: &String| match (text.split_once('='), &named[..]) {
+        (Some((name, domain)), _) if !name.is_empty() && !domain.is_empty() => {
+            Ok((name.to_owned(), domain.to_owned()))
+        }
+        (None, [(only, _)]) if !text.is_empty() => Ok((only.clone(), text.clone())),
+        _ => Err(Failure::arguments(format!(
+            "--domain must be NAME=DOMAIN if there are several nodes; got {}",
+            shown(text)
+        ))),
+    };
+    args.domain.iter().map(domain).collect()
+}
+
+fn report_added(
+    path: &Path,
+    volume: &Volume,
+    nodes: &[NodeEntry],
+    probes: &[Probe],
+    output: &Output,
+) {
+    let added = || nodes.iter().zip(probes);
+    let mut warnings = init::placement_warnings(volume);
+    warnings.extend(added().flat_map(|(node, probe)| init::node_warnings(&node.name, probe)));
+    warnings.iter().for_each(|warning| output.warn(warning));
+    let values: Vec<Value> =
+        added().map(|(node, probe)| init::node_value(&node.name, node.domain(), probe)).collect();
+    let tolerance = volume.tolerance();
+    let value = json!({
+        "type": "volume-add", "nodes": values, "tolerance": tolerance, "warnings": warnings,
+    });
+    output.result(value, || {
+        let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+        let path = shown(path);
+        format!(
+            "{} added: {path} has {}, any {tolerance} may be lost\n  `paritas volume repair {path}` \
+             moves to it what belongs there of older objects",
+            names.join(", "),
+            counted(volume.node_count(), "node")
+        )
+    });
+}
+
+/// Moves what a node holds to the others. Returns the worst exit code.
+pub async fn drain(args: &Drain, output: &Output) -> Outcome {
+    let mut edit = Edit::open(&args.volume)?;
+    if edit.drain(&args.node)? {
+        edit.save()?;
+    }
+    let volume = super::open_background(&args.volume, args.rate)?;
+    let before = volume.shards_on(&args.node).await.ok();
+    let repaired = upkeep::repair_all(&volume, output).await;
+    let left = volume.shards_on(&args.node).await;
+    if let Err(error) = &left {
+        output.warn(&error.to_string());
+    }
+    let is_settled = matches!(repaired, Ok(Exit::Done));
+    let drained = Drained { before, left: left.ok(), is_settled };
+    let is_removed = args.remove && drained.is_removable();
+    if is_removed {
+        let mut edit = Edit::open(&args.volume)?;
+        edit.remove(&args.node)?;
+        edit.save()?;
+    }
+    output.result(drained.value(&args.node, is_removed), || drained.text(args, is_removed));
+    match repaired? {
+        Exit::Done if !drained.is_removable() => Ok(Exit::Repairable),
+        exit => Ok(exit),
+    }
+}
+
+/// What draining a node has come to.
+struct Drained {
+    /// Number of shards that it had, if it answered.
+    before: Option<usize>,
+    /// Number of shards that it has, if it answers.
+    left: Option<usize>,
+    /// Whether every object is in order on the other nodes.
+    is_settled: bool,
+}
+
+impl Drained {
+    /// Whether nothing is lost if the node leaves. What a silent node has does not matter if all
+    /// objects are in order without it.
+    fn is_removable(&self) -> bool {
+        self.is_settled && self.left.is_none_or(|left| left == 0)
+    }
+
+    fn moved(&self) -> Option<usize> {
+        self.before.zip(self.left).map(|(before, left)| before.saturating_sub(left))
+    }
+
+    fn value(&self, node: &str, is_removed: bool) -> Value {
+        json!({
+            "type": "volume-drain", "node": node, "shards": self.left, "moved": self.moved(),
+            "removable": self.is_removable(), "removed": is_removed,
+        })
+    }
+
+    fn text(&self, args: &Drain, is_removed: bool) -> String {
+        let (node, path) = (shown(&args.node), shown(&args.volume));
+        let moved = match (self.moved(), self.left) {
+            (Some(moved), Some(left)) => {
+                format!("{} moved, {left} left", counted(moved, "shard"))
+            }
+            _ => "it does not answer".to_owned(),
+        };
+        let next = match (self.is_removable(), self.is_settled) {
+            (true, _) if is_removed => format!(
+                "it is removed from {path}; delete its files once every client has this file"
+            ),
+            (true, _) => format!(
+                "nothing needs it any more: once every client has {path}, `paritas volume drain \
+                 {path} {node} --remove` removes it"
+            ),
+            (false, true) => "what is left belongs to objects that are being written, or were \
+                              interrupted and are removed after a day: drain it again later"
+                .to_owned(),
+            (false, false) => "not all objects are in order: drain it again".to_owned(),
+        };
+        format!("{node}: {moved}\n  {next}")
+    }
+}

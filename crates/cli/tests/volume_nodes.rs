@@ -1,0 +1,129 @@
+//! `paritas volume add` and `drain`: nodes join a volume and leave it.
+
+#![cfg(feature = "volume")]
+
+mod common;
+
+use std::ffi::OsString;
+use std::fs;
+
+use serde_json::json;
+
+use common::tank::Tank;
+use common::{Chance, exit, run};
+
+/// Returns the number of files of shards on a disk.
+fn shards_on(tank: &Tank, disk: usize) -> usize {
+    let of_disk = tank.disk(disk).join("objects");
+    tank.files().iter().filter(|path| path.starts_with(&of_disk)).count()
+}
+
+#[test]
+fn a_node_joins_and_another_one_leaves() {
+    let mut tank = Tank::new(3, "2+1");
+    tank.disks = 4;
+    let content = |number| Chance(number).bytes(30_000);
+    (0..6).for_each(|number| _ = tank.put(&format!("large/{number}"), &content(number)));
+    (0..6).for_each(|number| _ = tank.put(&format!("small/{number}"), &content(number)[..100]));
+    let text = || fs::read_to_string(tank.path("tank.toml")).unwrap();
+    let before = text();
+    // Three shards have no room on two nodes.
+    let refused = tank.run("drain", &args!["node1"]).expect(exit::ARGUMENTS);
+    assert!(refused.stderr.contains("2 nodes would have to hold 3 shards"), "{refused}");
+    assert_eq!(text(), before);
+
+    fs::create_dir(tank.disk(3)).unwrap();
+    let add = args!["--node", "disk3", "--domain", "shelf"];
+    let added = tank.run("add", &add).expect(exit::DONE).result();
+    let node = &added["nodes"][0];
+    assert_eq!((&node["name"], &node["domain"]), (&json!("node4"), &json!("shelf")));
+    assert_eq!((&node["abilities"]["list"], &added["tolerance"]), (&json!(true), &json!(1)));
+    let table = text().strip_prefix(&before).expect("all else stays").to_owned();
+    assert!(table.starts_with("\n[[node]]\nname = \"node4\"\nuri = \"disk3\"\n"), "{table}");
+    tank.run("repair", &[]).expect(exit::DONE);
+    assert!(shards_on(&tank, 3) > 0);
+    tank.run("status", &[]).expect(exit::DONE);
+
+    let had = shards_on(&tank, 0);
+    let drained = tank.run("drain", &args!["node1"]).expect(exit::DONE).results().pop().unwrap();
+    let expected = json!({
+        "type": "volume-drain", "node": "node1", "shards": 0, "moved": had, "removable": true,
+        "removed": false,
+    });
+    assert_eq!((drained, shards_on(&tank, 0)), (expected, 0));
+    tank.run("verify", &args!["--deep"]).expect(exit::DONE);
+    let removed = tank.run("drain", &args!["node1", "--remove"]).expect(exit::DONE).results();
+    assert_eq!(removed.last().unwrap()["removed"], true);
+    assert!(!text().contains("name = \"node1\"") && text().contains("# drained"));
+    // Without the disk, every other one may still be lost.
+    fs::remove_dir_all(tank.disk(0)).unwrap();
+    tank.run("verify", &args!["--deep"]).expect(exit::DONE);
+    for lost in 1..4 {
+        let away = tank.path("away");
+        fs::rename(tank.disk(lost), &away).unwrap();
+        (0..6).for_each(|number| assert!(tank.get(&format!("large/{number}")) == content(number)));
+        (0..6).for_each(|it| assert!(tank.get(&format!("small/{it}")) == content(it)[..100]));
+        fs::rename(&away, tank.disk(lost)).unwrap();
+    }
+}
+
+#[test]
+fn only_a_new_and_empty_place_joins() {
+    let tank = Tank::new(3, "2+1");
+    let before = fs::read_to_string(tank.path("tank.toml")).unwrap();
+    let full = tank.path("full");
+    fs::create_dir(&full).unwrap();
+    fs::write(full.join("letter"), "somebody's").unwrap();
+    let other = Tank::new(2, "1+1");
+    for (more, code, why) in [
+        (&args!["--node", &full][..], exit::ARGUMENTS, "must be empty; it has letter"),
+        (&args!["--node", other.disk(0)], exit::ARGUMENTS, "another volume"),
+        (&args!["--node", "disk1"], exit::ARGUMENTS, "at this place already: node2"),
+        (&args!["--node", "node1=new"], exit::ARGUMENTS, "of this name already: node1"),
+        (&args!["--node", "nowhere"], exit::IO, "nowhere"),
+        (&args!["--node", "a", "--node", "b", "--domain", "x"], exit::ARGUMENTS, "NAME=DOMAIN"),
+        (&args!["--node", "a", "--domain", "y=x"], exit::ARGUMENTS, "no such node"),
+        (&[], exit::ARGUMENTS, "--node"),
+    ] {
+        let refused = tank.run("add", more).expect(code);
+        assert!(refused.stderr.contains(why), "{why}: {refused}");
+        assert_eq!(fs::read_to_string(tank.path("tank.toml")).unwrap(), before);
+    }
+    let unknown = tank.run("drain", &args!["nobody"]).expect(exit::ARGUMENTS);
+    assert!(unknown.stderr.contains("it has node1, node2, node3"), "{unknown}");
+}
+
+/// Commands that work in the background obey the rate of the volume file, and --rate goes before it.
+#[test]
+fn rates_are_obeyed() {
+    let tank = Tank::new(3, "2+1");
+    tank.put("object", &Chance(1).bytes(300_000));
+    let text = fs::read_to_string(tank.path("tank.toml")).unwrap();
+    let slow = text.replace("# background_rate = \"20 MB\"", "background_rate = \"100 kB\"");
+    assert_ne!(slow, text);
+    fs::write(tank.path("tank.toml"), slow).unwrap();
+    let seconds = |more: &[OsString]| {
+        tank.lose(1);
+        let repair = tank.run("repair", &[&args!["object"], more].concat()).expect(exit::DONE);
+        assert_eq!(repair.result()["stored"], 1);
+        repair.result()["seconds"].as_f64().unwrap()
+    };
+    assert!(seconds(&[]) >= 0.4);
+    assert!(seconds(&args!["--rate", "120kB"]) >= 0.2);
+    seconds(&args!["--rate", "none"]);
+    tank.run("repair", &args!["--rate", "0"]).expect(exit::ARGUMENTS);
+}
+
+#[test]
+fn a_silent_node_is_drained_and_removed() {
+    let tank = Tank::new(4, "2+1");
+    (0..4).for_each(|number| _ = tank.put(&format!("{number}"), &Chance(number).bytes(20_000)));
+    (4..8).for_each(|number| _ = tank.put(&format!("{number}"), &Chance(number).bytes(20)));
+    fs::remove_dir_all(tank.disk(2)).unwrap();
+    let drain = tank.run("drain", &args!["node3", "--remove"]).expect(exit::DONE).results();
+    let drained = drain.last().unwrap();
+    assert_eq!((&drained["shards"], &drained["removed"]), (&json!(null), &json!(true)));
+    tank.run("verify", &args!["--deep"]).expect(exit::DONE);
+    let text = run(args!["volume", "status", tank.path("tank.toml")]).expect(exit::DONE).text();
+    assert!(text.starts_with("3 nodes, any 1 may be lost"), "{text}");
+}

@@ -1,0 +1,246 @@
+//! Changing the list of nodes in a volume file, and nothing else in it: comments and layout stay.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use paritas::{Code, Spec};
+use tempfile::NamedTempFile;
+use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, Value};
+
+use crate::config::{Config, NodeEntry, node_template};
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::Location;
+use crate::volume::losses;
+
+/// A volume file that is being changed. Nothing is written before [`Edit::save`].
+///
+/// The number of nodes that may be lost must never rise, or manifests that were written before would
+/// be looked for on too few nodes. So it is written down before the list grows.
+#[derive(Debug)]
+pub struct Edit {
+    path: PathBuf,
+    /// What the file said when it was read.
+    before: String,
+    document: DocumentMut,
+    config: Config,
+}
+
+impl Edit {
+    /// Reads a volume file.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn open(path: &Path) -> Result<Self> {
+        let config = Config::read(path)?;
+        // A link stays a link.
+        let path = fs::canonicalize(path).map_err(|error| unreadable(path, error))?;
+        let before = fs::read_to_string(&path).map_err(|error| unreadable(&path, error))?;
+        let document = before.parse().map_err(unparsable)?;
+        Ok(Self { path, before, document, config })
+    }
+
+    /// Returns what the file says with the changes so far.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Returns the folder of the file, to which relative folders are relative.
+    pub fn base(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    /// Adds a node.
+    ///
+    /// # Errors
+    /// If there is a node of that name or at that place ([`ErrorKind::Exists`]), or if the name or
+    /// the URI cannot be used ([`ErrorKind::Parameters`]).
+    pub fn add(&mut self, node: &NodeEntry) -> Result<()> {
+        let place = self.location(node)?;
+        for other in &self.config.nodes {
+            let (name, is_same) = (&other.name, self.location(other)? == place);
+            if *name == node.name || is_same {
+                let what = if is_same { "at this place" } else { "of this name" };
+                let message = format!("the volume has a node {what} already: {name}");
+                return Err(Error::new(ErrorKind::Exists, message));
+            }
+        }
+        let tolerance = self.tolerance()?;
+        if self.config.losses != Some(tolerance) {
+            set(&mut self.document, "losses", i64::try_from(tolerance).unwrap_or(i64::MAX).into());
+        }
+        let text: DocumentMut = node_template(node).parse().map_err(unparsable)?;
+        self.tables()?.extend(tables_of(&text));
+        self.changed()
+    }
+
+    /// Marks a node as one that is to be emptied. Returns whether it was none yet.
+    ///
+    /// # Errors
+    /// If there is no such node, or if fewer nodes might be lost without it
+    /// ([`ErrorKind::Parameters`]).
+    pub fn drain(&mut self, name: &str) -> Result<bool> {
+        let at = self.position(name)?;
+        if self.config.nodes[at].drained {
+            return Ok(false);
+        }
+        self.expect_room_without(name)?;
+        if let Some(table) = self.tables()?.get_mut(at) {
+            set(table, "drained", true.into());
+        }
+        self.changed().map(|()| true)
+    }
+
+    /// Takes a node out of the list. Whether it is empty is for the caller to know. Comments above
+    /// the node stay, but for those that stand directly above it.
+    ///
+    /// # Errors
+    /// If there is no such node, or if it is not drained ([`ErrorKind::Parameters`]).
+    pub fn remove(&mut self, name: &str) -> Result<()> {
+        let at = self.position(name)?;
+        if !self.config.nodes[at].drained {
+            return Err(Error::parameters(format!("node {name} must be drained first")));
+        }
+        let tables = self.tables()?;
+        let above = tables.get(at).and_then(|table| table.decor().prefix()?.as_str());
+        let kept = above.and_then(|above| Some(above[..above.rfind("\n\n")? + 1].to_owned()));
+        tables.remove(at);
+        self.put_above(at, &kept.unwrap_or_default());
+        self.changed()
+    }
+
+    /// Puts comments above a node, or at the end of the file if there is no such node.
+    fn put_above(&mut self, at: usize, comments: &str) {
+        let next = self.tables().ok().and_then(|tables| tables.get_mut(at));
+        match next {
+            Some(next) => {
+                let prefix = next.decor().prefix().and_then(|prefix| prefix.as_str());
+                let prefix = format!("{comments}{}", prefix.unwrap_or_default());
+                next.decor_mut().set_prefix(prefix);
+            }
+            None => {
+                let trailing = self.document.trailing().as_str().unwrap_or_default().to_owned();
+                self.document.set_trailing(format!("{comments}{trailing}"));
+            }
+        }
+    }
+
+    /// Writes the file, whole under another name that then becomes its own. Its mode stays.
+    ///
+    /// # Errors
+    /// If somebody else changed it meanwhile ([`ErrorKind::Busy`]), or if it cannot be written
+    /// ([`ErrorKind::Io`]). Then it is as it was.
+    pub fn save(self) -> Result<()> {
+        let Self { path, before, document, .. } = self;
+        let failed = |error: std::io::Error| {
+            let message = format!("cannot write the volume file {}: {error}", path.display());
+            Error::new(ErrorKind::Io, message).because(error)
+        };
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let mut file = NamedTempFile::new_in(folder).map_err(failed)?;
+        file.write_all(document.to_string().as_bytes()).map_err(failed)?;
+        let mode = fs::metadata(&path).map_err(failed)?.permissions();
+        file.as_file().set_permissions(mode).map_err(failed)?;
+        file.as_file().sync_all().map_err(failed)?;
+        if fs::read_to_string(&path).map_err(failed)? != before {
+            let message = format!("{} was changed meanwhile; try again", path.display());
+            return Err(Error::new(ErrorKind::Busy, message));
+        }
+        file.persist(&path).map(drop).map_err(|error| failed(error.error))
+    }
+
+    /// Takes in the changed text, which is as any other volume file.
+    fn changed(&mut self) -> Result<()> {
+        self.config = Config::parse(&self.document.to_string())?;
+        Ok(())
+    }
+
+    fn tables(&mut self) -> Result<&mut ArrayOfTables> {
+        let tables =
+            self.document.entry("node").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
+        tables.as_array_of_tables_mut().ok_or_else(|| {
+            Error::parameters("`node` is a list in one line; each node must have a table [[node]]")
+        })
+    }
+
+    fn position(&self, name: &str) -> Result<usize> {
+        let nodes = &self.config.nodes;
+        nodes.iter().position(|node| node.name == name).ok_or_else(|| {
+            let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+            let message = format!("the volume has no node called {name}; it has ");
+            Error::parameters(message + &names.join(", "))
+        })
+    }
+
+    fn location(&self, node: &NodeEntry) -> Result<Location> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let location = Location::parse(&node.uri, self.base(), &variable);
+        location.map_err(|error| error.at_node(&node.name))
+    }
+
+    /// Returns the number of nodes that may be lost, whichever they are.
+    fn tolerance(&self) -> Result<usize> {
+        let nodes = &self.config.nodes;
+        let serving = nodes.iter().filter(|node| !node.drained).count();
+        Ok(losses(&self.code()?, self.config.losses, nodes.len(), serving))
+    }
+
+    fn code(&self) -> Result<Code> {
+        let spec: Spec = self.config.code.parse()?;
+        Ok(Code::new(&spec)?)
+    }
+
+    /// Checks that as many nodes may be lost without a node as with it.
+    fn expect_room_without(&self, name: &str) -> Result<()> {
+        let (nodes, code) = (&self.config.nodes, self.code()?);
+        let left = nodes.iter().filter(|node| !node.drained && node.name != name).count();
+        let (before, shards) = (self.tolerance()?, code.node_count());
+        let after = losses(&code, self.config.losses, nodes.len(), left);
+        if left > 0 && after >= before {
+            return Ok(());
+        }
+        let most = match left {
+            0 => String::new(),
+            left => format!(", up to {} on one", shards.div_ceil(left)),
+        };
+        Err(Error::parameters(format!(
+            "without {name}, {left} nodes would have to hold {shards} shards of each object{most}, \
+             and {} of the {before} nodes that may be lost now could be; add a node first",
+            if left > 0 { after } else { 0 }
+        )))
+    }
+}
+
+/// Returns the tables of nodes in a text.
+fn tables_of(text: &DocumentMut) -> impl Iterator<Item = Table> + '_ {
+    let tables = text.get("node").and_then(Item::as_array_of_tables).into_iter().flatten();
+    tables.cloned().map(|mut table| {
+        table.set_position(None);
+        table
+    })
+}
+
+/// Sets a key. Comments beside an old value stay.
+fn set(table: &mut Table, key: &str, value: Value) {
+    match table.get_mut(key).and_then(Item::as_value_mut) {
+        Some(old) => {
+            let decor = old.decor().clone();
+            *old = value;
+            *old.decor_mut() = decor;
+        }
+        None => _ = table.insert(key, Item::Value(value)),
+    }
+}
+
+/// Returns the error for a text that one parser of TOML takes and the other does not.
+fn unparsable(error: toml_edit::TomlError) -> Error {
+    Error::new(ErrorKind::Internal, format!("the volume file: {}", error.message()))
+}
+
+fn unreadable(path: &Path, error: std::io::Error) -> Error {
+    let message = format!("cannot read the volume file {}: {error}", path.display());
+    Error::new(ErrorKind::Io, message).because(error)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Nodes that join a volume, and nodes that leave it.
+
+use futures::StreamExt;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::{self, OBJECTS, READY};
+use crate::node::{Mode, Probe, probe};
+use crate::protocol::NodeIndex;
+use crate::volume::Volume;
+
+impl Volume {
+    /// Finds out what one node can do. See [`crate::node::probe`].
+    ///
+    /// # Errors
+    /// If there is no such node ([`ErrorKind::Parameters`]), if it does not answer, or if it loses
+    /// or changes what was written.
+    pub async fn probe_node(&self, name: &str) -> Result<Probe> {
+        probe(&**self.node(self.named(name)?)).await
+    }
+
+    /// Marks a node that joins the volume. It must be empty, but for its mark: what an earlier
+    /// node of this name left there could bring removed objects back.
+    ///
+    /// # Errors
+    /// If there is no such node ([`ErrorKind::Parameters`]), if it has other files or another mark
+    /// ([`ErrorKind::Exists`]), or if it cannot be written to.
+    pub async fn mark_new_node(&self, name: &str) -> Result<()> {
+        let node = self.named(name)?;
+        let storage = self.node(node);
+        let mut entries = storage.list("");
+        while let Some(entry) = entries.next().await {
+            let path = entry?.path;
+            if path != READY {
+                let message = format!("a new node must be empty; it has {path}");
+                return Err(Error::new(ErrorKind::Exists, message).at_node(storage.name()));
+            }
+        }
+        match self.expect_ready(node).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                storage.write(READY, self.mark_of(node).into(), Mode::Replace).await
+            }
+            result => result,
+        }
+    }
+
+    /// Returns the number of shards that a node holds.
+    ///
+    /// # Errors
+    /// If there is no such node ([`ErrorKind::Parameters`]), or if it does not answer.
+    pub async fn shards_on(&self, name: &str) -> Result<usize> {
+        let node = self.named(name)?;
+        self.expect_ready(node).await?;
+        let mut entries = self.node(node).list(OBJECTS);
+        let mut shards = 0;
+        while let Some(entry) = entries.next().await {
+            shards += usize::from(names::parse_part(&entry?.path).is_some());
+        }
+        Ok(shards)
+    }
+
+    pub(crate) fn named(&self, name: &str) -> Result<NodeIndex> {
+        let unknown = || Error::parameters(format!("the volume has no node called {name}"));
+        self.find_node(name).ok_or_else(unknown)
+    }
+}
