@@ -40,7 +40,7 @@ pub use hands::Flaw;
 pub use listing::{Listing, NodeStatus, VolumeStatus, Waiting};
 pub use put::{PutOptions, PutReport};
 pub use replace::Filled;
-pub use run::run;
+pub use run::{Runner, run};
 pub use scrub::{FullPass, Scrub, ScrubPass, ScrubStatus};
 pub use upkeep::{Health, Repaired, Verdict};
 pub use volume::{INLINE_BYTES, Rate, Setup, Volume};

@@ -1,0 +1,70 @@
+"""Erasure codes compiled to machine code: in memory, in files, over disks, hosts and buckets.
+
+>>> import paritas
+>>> codec = paritas.Codec("4+2")
+>>> shards = codec.split(b"hello, world")       # 6 shards, any 2 of which may be lost
+>>> shards[0] = shards[3] = None
+>>> codec.join(codec.reconstruct(shards), 12)
+b'hello, world'
+
+Shards are any objects with the buffer protocol (bytes, bytearray, memoryview, numpy arrays) and are
+used where they are. Every call that computes, reads or writes releases the interpreter, and may be
+made from several threads at once; nobody may change a buffer while a call uses it.
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from ._paritas import (
+    Code,
+    Codec,
+    LtBlocks,
+    LtDecoder,
+    LtEncoder,
+    ObjectInfo,
+    Prepared,
+    RepairedObject,
+    RepairReport,
+    Schedule,
+    ShardReport,
+    Verdict,
+    VerifyReport,
+    Volume,
+    VolumeStatus,
+    decode_file,
+    encode_file,
+    repair_files,
+    verify_files,
+)
+from .errors import LossError, NotFoundError, ParameterError, ParitasError, StorageError
+
+try:
+    __version__ = version("paritas")
+except PackageNotFoundError:  # run from the source tree
+    __version__ = "0"
+
+__all__ = [
+    "Code",
+    "Codec",
+    "LossError",
+    "LtBlocks",
+    "LtDecoder",
+    "LtEncoder",
+    "NotFoundError",
+    "ObjectInfo",
+    "ParameterError",
+    "ParitasError",
+    "Prepared",
+    "RepairReport",
+    "RepairedObject",
+    "Schedule",
+    "ShardReport",
+    "StorageError",
+    "Verdict",
+    "VerifyReport",
+    "Volume",
+    "VolumeStatus",
+    "decode_file",
+    "encode_file",
+    "repair_files",
+    "verify_files",
+]

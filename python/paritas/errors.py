@@ -1,0 +1,24 @@
+"""The exceptions of the package."""
+
+
+class ParitasError(Exception):
+    """An error of Paritas."""
+
+    #: The name of the kind of error, as in the Rust library.
+    kind: str = "Internal"
+
+
+class ParameterError(ParitasError, ValueError):
+    """An argument that cannot be used: a spec, a number, the length of a buffer."""
+
+
+class LossError(ParitasError):
+    """More is lost or damaged than the code can restore."""
+
+
+class NotFoundError(ParitasError, FileNotFoundError):
+    """There is no such object, or the files that were named are no shards."""
+
+
+class StorageError(ParitasError, OSError):
+    """A file or node could not be read or written, or must not be replaced."""

@@ -1,0 +1,188 @@
+//! The memory of Python objects as slices of bytes, without copies.
+//!
+//! An object is exported by the buffer protocol: it stays alive and keeps its length and place as
+//! long as the export lives. What no protocol prevents is that another thread writes to it
+//! meanwhile. That is the caller's to avoid, as with every library that releases the interpreter; the
+//! documentation of the package says so.
+
+use std::ops::Range;
+use std::slice;
+
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyList, PyTuple};
+
+use crate::errors::{Result, wrong_argument};
+
+/// The memory of an object that is read.
+pub struct Source(PyUntypedBuffer);
+
+impl Source {
+    /// Exports an object's memory, which must be one piece.
+    pub fn of(object: &Bound<'_, PyAny>) -> Result<Self> {
+        let buffer = PyUntypedBuffer::get(object)?;
+        match buffer.is_c_contiguous() {
+            true => Ok(Self(buffer)),
+            false => Err(wrong_argument("a buffer must be contiguous in memory (C order)")),
+        }
+    }
+}
+
+impl AsRef<[u8]> for Source {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the export is contiguous, alive as long as `self`, and `len_bytes` long. Nobody
+        // writes to it meanwhile: see the module.
+        unsafe { read_slice(self.0.buf_ptr().cast_const().cast(), self.0.len_bytes()) }
+    }
+}
+
+/// # Safety
+/// `length` bytes from `start` must be readable as long as the result lives, and not be written
+/// meanwhile; `start` may be null if `length` is 0.
+unsafe fn read_slice<'a>(start: *const u8, length: usize) -> &'a [u8] {
+    match length {
+        0 => &[],
+        // SAFETY: as the caller says.
+        _ => unsafe { slice::from_raw_parts(start, length) },
+    }
+}
+
+/// Shards in the memory of Python objects: one object each, or the rows of one array.
+pub struct Shards {
+    /// What keeps the memory.
+    exports: Vec<PyUntypedBuffer>,
+    /// Where each shard is.
+    places: Vec<Place>,
+    is_array: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    start: *mut u8,
+    length: usize,
+    is_readonly: bool,
+}
+
+// SAFETY: the pointers are into exports, which may be moved between threads like the objects that
+// they keep alive; what is read and written through them is said in `with`.
+unsafe impl Send for Shards {}
+
+impl Shards {
+    /// Exports the memory of a list or tuple of objects, or of the rows of an array of two
+    /// dimensions.
+    pub fn of(object: &Bound<'_, PyAny>) -> Result<Self> {
+        if let Ok(list) = object.cast::<PyList>() {
+            return Self::of_each(list.iter());
+        }
+        if let Ok(tuple) = object.cast::<PyTuple>() {
+            return Self::of_each(tuple.iter());
+        }
+        Self::of_array(object)
+    }
+
+    /// Exports the memory of each of several objects.
+    pub fn of_each<'py>(objects: impl Iterator<Item = Bound<'py, PyAny>>) -> Result<Self> {
+        let (mut exports, mut places) = (Vec::new(), Vec::new());
+        for object in objects {
+            let Source(export) = Source::of(&object)?;
+            places.push(Place::of(&export));
+            exports.push(export);
+        }
+        Ok(Self { exports, places, is_array: false })
+    }
+
+    fn of_array(object: &Bound<'_, PyAny>) -> Result<Self> {
+        let Source(export) = Source::of(object)?;
+        let (whole, rows) = (Place::of(&export), export.shape().first().copied().unwrap_or(0));
+        if export.dimensions() != 2 {
+            let given = export.dimensions();
+            return Err(wrong_argument(format!(
+                "shards must be a list of buffers or an array of 2 dimensions; got {given}"
+            )));
+        }
+        let length = whole.length.checked_div(rows).unwrap_or(0);
+        let row =
+            |row: usize| Place { start: whole.start.wrapping_add(row * length), length, ..whole };
+        Ok(Self { places: (0..rows).map(row).collect(), exports: vec![export], is_array: true })
+    }
+
+    /// Whether the shards are rows of one array.
+    pub fn is_array(&self) -> bool {
+        self.is_array
+    }
+
+    /// Returns the length of the first shard.
+    pub fn first_len(&self) -> usize {
+        self.places.first().map_or(0, |place| place.length)
+    }
+
+    /// Runs `work` on the bytes of shards to read and shards to write.
+    ///
+    /// # Errors
+    /// If a shard to write is read-only or shares memory with any other; else what `work` says.
+    pub fn with<R>(
+        sources: &Self,
+        targets: &Self,
+        work: impl FnOnce(&[&[u8]], &mut [&mut [u8]]) -> Result<R>,
+    ) -> Result<R> {
+        expect_apart(sources, targets)?;
+        debug_assert!(!sources.exports.is_empty() || sources.places.is_empty());
+        let read = |place: &Place| {
+            // SAFETY: the place is in an export that `sources` keeps. No target shares memory with
+            // it, so nothing here writes to it; for others see the module.
+            unsafe { read_slice(place.start, place.length) }
+        };
+        let write = |place: &Place| match place.length {
+            0 => &mut [][..],
+            // SAFETY: the place is in a writable export that `targets` keeps, and shares memory
+            // with no other shard.
+            length => unsafe { slice::from_raw_parts_mut(place.start, length) },
+        };
+        let read: Vec<&[u8]> = sources.places.iter().map(read).collect();
+        let mut write: Vec<&mut [u8]> = targets.places.iter().map(write).collect();
+        work(&read, &mut write)
+    }
+}
+
+impl Place {
+    fn of(export: &PyUntypedBuffer) -> Self {
+        let (start, length) = (export.buf_ptr().cast(), export.len_bytes());
+        Self { start, length, is_readonly: export.readonly() }
+    }
+
+    fn range(&self) -> Range<usize> {
+        let start = self.start.addr();
+        start..start + self.length
+    }
+}
+
+/// Checks that every target can be written and that no memory is both written and used otherwise.
+fn expect_apart(sources: &Shards, targets: &Shards) -> Result<()> {
+    if let Some(at) = targets.places.iter().position(|place| place.is_readonly) {
+        return Err(wrong_argument(format!("target {at} is read-only memory")));
+    }
+    let used = |(places, is_written): (&[Place], bool)| -> Vec<(Range<usize>, bool)> {
+        let filled = places.iter().filter(|place| place.length > 0);
+        filled.map(|place| (place.range(), is_written)).collect()
+    };
+    let mut all = used((&sources.places, false));
+    all.extend(used((&targets.places, true)));
+    all.sort_unstable_by_key(|(range, _)| range.start);
+    let (mut written, mut read) = (0, 0);
+    for (range, is_written) in all {
+        if range.start < written || is_written && range.start < read {
+            return Err(wrong_argument("a shard that is written shares memory with another"));
+        }
+        let end = if is_written { &mut written } else { &mut read };
+        *end = range.end.max(*end);
+    }
+    Ok(())
+}
+
+/// Makes new byte arrays of zeros.
+pub fn new_shards<'py>(
+    py: Python<'py>,
+    lengths: impl IntoIterator<Item = usize>,
+) -> PyResult<Vec<Bound<'py, PyByteArray>>> {
+    lengths.into_iter().map(|length| PyByteArray::new_with(py, length, |_| Ok(()))).collect()
+}

@@ -1,0 +1,181 @@
+//! Codes and schedules.
+
+use paritas::{CellId, CellSet, NodeId, Slot};
+use pyo3::prelude::*;
+
+use crate::arrays;
+use crate::errors::{Result, wrong_argument};
+
+/// An erasure code, named by its spec, such as `10+4`, `rdp:k=6` or `bbdpg:k=10,m=2,m2=4`.
+#[pyclass(frozen, module = "paritas")]
+pub struct Code(pub paritas::Code);
+
+#[pymethods]
+impl Code {
+    #[new]
+    fn new(spec: &str) -> Result<Self> {
+        Ok(Self(spec.parse()?))
+    }
+
+    /// The spec in its one canonical form.
+    #[getter]
+    fn spec(&self) -> String {
+        self.0.spec().to_string()
+    }
+
+    /// The number of nodes, n: those with data and those with parity, after all stages.
+    #[getter]
+    fn nodes(&self) -> usize {
+        self.0.node_count()
+    }
+
+    /// The number of nodes that hold data.
+    #[getter]
+    fn data_nodes(&self) -> usize {
+        self.0.nodes().filter(|&node| self.0.holds_data(node)).count()
+    }
+
+    /// The number of nodes that may be lost, whichever they are.
+    #[getter]
+    fn tolerance(&self) -> usize {
+        self.0.tolerance()
+    }
+
+    /// The number of stages: 2 for delayed parity, else 1.
+    #[getter]
+    fn stages(&self) -> u8 {
+        self.0.stages()
+    }
+
+    /// Returns the parity cells' rows of the generator as an array of 0 and 1: one row for each
+    /// parity cell, one column for each data cell, both in node order.
+    fn bit_matrix<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let columns = self.0.data_cells().len();
+        let parity = self.0.nodes().flat_map(|node| self.0.node_cells(node));
+        let parity: Vec<CellId> =
+            parity.copied().filter(|cell| !self.0.data_cells().contains(cell)).collect();
+        let mut bits = vec![0; parity.len() * columns];
+        for (row, &cell) in bits.chunks_mut(columns.max(1)).zip(&parity) {
+            self.0.row(cell).iter().for_each(|&column| row[column as usize] = 1);
+        }
+        Ok(arrays::of_bytes(py, parity.len(), columns, &bits)?)
+    }
+
+    /// Returns the operations that compute the nodes `want` from the nodes `have`. By default that
+    /// is encoding: the parity from the data.
+    #[pyo3(signature = (have = None, want = None))]
+    fn schedule(
+        &self,
+        py: Python<'_>,
+        have: Option<Vec<usize>>,
+        want: Option<Vec<usize>>,
+    ) -> Result<Schedule> {
+        let encoding = |holds: bool| -> CellSet {
+            let cells = self.0.nodes().flat_map(|node| self.0.node_cells(node)).copied();
+            let chosen = cells.filter(|cell| self.0.data_cells().contains(cell) == holds);
+            CellSet::from_cells(self.0.cell_count(), chosen)
+        };
+        let have = have.map_or_else(|| Ok(encoding(true)), |nodes| self.cells(nodes))?;
+        let want = want.map_or_else(|| Ok(encoding(false)), |nodes| self.cells(nodes))?;
+        let plan = py.detach(|| self.0.schedule(&have, &want))?;
+        let number = |cells: &[CellId]| cells.iter().map(|&cell| self.0.cell_name(cell)).collect();
+        let (inputs, outputs) = (number(plan.inputs()), number(plan.outputs()));
+        Ok(Schedule { schedule: plan.into_schedule(), inputs, outputs })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Code({:?})", self.spec())
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.spec() == other.spec()
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        self.spec().hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+impl Code {
+    fn cells(&self, nodes: Vec<usize>) -> Result<CellSet> {
+        let count = self.0.node_count();
+        if let Some(node) = nodes.iter().find(|&&node| node >= count) {
+            return Err(wrong_argument(format!("the code has {count} nodes; got node {node}")));
+        }
+        Ok(self.0.cells_of(nodes.into_iter().map(NodeId::new)))
+    }
+}
+
+/// Operations that compute some cells of a stripe from others.
+#[pyclass(frozen, module = "paritas")]
+pub struct Schedule {
+    schedule: paritas::Schedule,
+    /// The names of the cells that are read, in the order of inputs.
+    #[pyo3(get)]
+    inputs: Vec<String>,
+    /// The names of the cells that are computed, in the order of outputs.
+    #[pyo3(get)]
+    outputs: Vec<String>,
+}
+
+#[pymethods]
+impl Schedule {
+    /// The number of XORs of two cells.
+    #[getter]
+    fn xors(&self) -> usize {
+        paritas::Cost::of(&self.schedule).xors
+    }
+
+    /// The number of cells that are read or written.
+    #[getter]
+    fn touches(&self) -> usize {
+        paritas::Cost::of(&self.schedule).total
+    }
+
+    /// The number of temporary cells.
+    #[getter]
+    fn temps(&self) -> usize {
+        self.schedule.temps()
+    }
+
+    /// Returns the operations as an array of four columns: target, source, whether the source is
+    /// added to the target (1) or replaces it (0), and the factor by which the operation's sum is
+    /// multiplied. Cells are numbered: inputs first, then temporary cells, then outputs. An
+    /// operation of several sources takes as many rows.
+    fn operations<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let mut rows = Vec::new();
+        for op in self.schedule.ops() {
+            for (at, &source) in op.sources.iter().enumerate() {
+                let adds = op.accumulate || at > 0;
+                let numbers = [self.number(op.target), self.number(source)];
+                rows.extend(numbers.map(|number| number as i64));
+                rows.extend([i64::from(adds), i64::from(op.factor)]);
+            }
+        }
+        Ok(arrays::of_numbers(py, rows.len() / 4, 4, &rows)?)
+    }
+
+    /// Returns the schedule in the text form that the command `paritas schedule` prints.
+    fn __str__(&self) -> String {
+        self.schedule.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
+        format!("<Schedule: {outputs} cells from {inputs}, {} XORs>", self.xors())
+    }
+}
+
+impl Schedule {
+    fn number(&self, slot: Slot) -> usize {
+        let (inputs, temps) = (self.schedule.inputs(), self.schedule.temps());
+        match slot {
+            Slot::Input(number) => number as usize,
+            Slot::Temp(number) => inputs + number as usize,
+            Slot::Output(number) => inputs + temps + number as usize,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Codes at work on memory.
+
+use paritas::{CodecOptions, NodeId};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyList};
+
+use crate::arrays;
+use crate::buffers::{Shards, Source, new_shards};
+use crate::code::Code;
+use crate::errors::{Result, wrong_argument};
+
+/// A code at work on memory: it encodes, reconstructs and updates shards.
+///
+/// Shards are any objects with the buffer protocol, and are used where they are. They may have any
+/// length that is a multiple of `shard_unit`. One codec may be used by several threads at once.
+/// Nobody may write to a shard while a call uses it.
+#[pyclass(frozen, module = "paritas")]
+pub struct Codec(paritas::Codec);
+
+#[pymethods]
+impl Codec {
+    #[new]
+    #[pyo3(signature = (code, *, threads = None))]
+    fn new(code: &Bound<'_, PyAny>, threads: Option<usize>) -> Result<Self> {
+        let code = match code.cast::<Code>() {
+            Ok(code) => code.get().0.clone(),
+            Err(_) => code.extract::<&str>()?.parse()?,
+        };
+        let options = CodecOptions::default();
+        let options = threads.map_or(options.clone(), |threads| options.threads(threads));
+        Ok(Self(paritas::Codec::with_options(code, options)?))
+    }
+
+    /// The code.
+    #[getter]
+    fn code(&self) -> Code {
+        Code(self.0.code().clone())
+    }
+
+    /// The number of shards with data, k.
+    #[getter]
+    fn data_shards(&self) -> usize {
+        self.0.data_shards()
+    }
+
+    /// The number of shards without data, m.
+    #[getter]
+    fn parity_shards(&self) -> usize {
+        self.0.parity_shards()
+    }
+
+    /// The bytes of which a shard's length must be a multiple.
+    #[getter]
+    fn shard_unit(&self) -> usize {
+        self.0.shard_unit()
+    }
+
+    /// The kind of machine code that runs, such as `avx512`.
+    #[getter]
+    fn kernel(&self) -> &'static str {
+        self.0.kernel_name()
+    }
+
+    /// Returns the length of each shard of an object of `length` bytes.
+    fn shard_len(&self, length: usize) -> usize {
+        self.0.shard_len(length)
+    }
+
+    /// Computes all parity shards from all data shards, both in node order. `data` and `parity` are
+    /// lists of buffers, or arrays with one row for each shard. Without `parity`, returns new
+    /// memory: an array if `data` is one, else a list of `bytearray`.
+    #[pyo3(signature = (data, parity = None))]
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        parity: Option<Bound<'py, PyAny>>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let sources = Shards::of(data)?;
+        let parity = match parity {
+            Some(parity) => parity,
+            None => self.new_parity(py, &sources)?,
+        };
+        let targets = Shards::of(&parity)?;
+        Shards::with(&sources, &targets, |data, parity| {
+            Ok(py.detach(|| self.0.encode(data, parity))?)
+        })?;
+        Ok(parity)
+    }
+
+    /// Computes the shards that are `None` in `shards`, a list of all shards in node order. Returns
+    /// a new list with all shards, those that were lost as `bytearray`.
+    fn reconstruct<'py>(
+        &self,
+        py: Python<'py>,
+        shards: Vec<Option<Bound<'py, PyAny>>>,
+    ) -> Result<Bound<'py, PyList>> {
+        let count = self.0.code().node_count();
+        if shards.len() != count {
+            let given = shards.len();
+            return Err(wrong_argument(format!("there must be {count} shards; got {given}")));
+        }
+        let (have, lost): (Vec<usize>, Vec<usize>) =
+            (0..count).partition(|&node| shards[node].is_some());
+        let sources = Shards::of_each(shards.iter().flatten().cloned())?;
+        let made = self.made(py, &have, &lost, &sources)?;
+        let made_objects = made.iter().map(|shard| shard.clone().into_any());
+        let targets = Shards::of_each(made_objects)?;
+        if !lost.is_empty() {
+            let reconstructor = self.prepare(&have, &lost)?;
+            Shards::with(&sources, &targets, |sources, targets| {
+                Ok(py.detach(|| reconstructor.run(sources, targets))?)
+            })?;
+        }
+        let mut made = made.into_iter();
+        let all = shards.into_iter().map(|shard| shard.or_else(|| Some(made.next()?.into_any())));
+        Ok(PyList::new(py, all.collect::<Vec<_>>())?)
+    }
+
+    /// Changes parity in place after the data shard of `node` changed from `old` to `new`.
+    fn update<'py>(
+        &self,
+        py: Python<'py>,
+        node: usize,
+        old: &Bound<'py, PyAny>,
+        new: &Bound<'py, PyAny>,
+        parity: &Bound<'py, PyAny>,
+    ) -> Result<()> {
+        let sources = Shards::of_each([old.clone(), new.clone()].into_iter())?;
+        let targets = Shards::of(parity)?;
+        Shards::with(&sources, &targets, |sources, parity| {
+            Ok(py.detach(|| self.0.update(node, sources[0], sources[1], parity))?)
+        })
+    }
+
+    /// Recomputes all parity and returns the nodes whose parity differs from that in `shards`, all
+    /// shards in node order. The fault may lie in the data instead: then most parity differs.
+    fn verify(&self, py: Python<'_>, shards: &Bound<'_, PyAny>) -> Result<Vec<usize>> {
+        let sources = Shards::of(shards)?;
+        let none = Shards::of_each(std::iter::empty())?;
+        Shards::with(&sources, &none, |shards, _| {
+            let wrong = py.detach(|| self.0.verify(shards))?;
+            Ok(wrong.into_iter().map(NodeId::index).collect())
+        })
+    }
+
+    /// Prepares the computation of the nodes `want` from the nodes `have`, for many small calls. By
+    /// default that is encoding.
+    #[pyo3(signature = (have = None, want = None))]
+    fn prepared(&self, have: Option<Vec<usize>>, want: Option<Vec<usize>>) -> Result<Prepared> {
+        match (have, want) {
+            (None, None) => Ok(Prepared(self.0.encoder()?)),
+            (Some(have), Some(want)) => Ok(Prepared(self.prepare(&have, &want)?)),
+            _ => Err(wrong_argument("both `have` and `want` must be given, or none of them")),
+        }
+    }
+
+    /// Cuts an object into data shards, padded with zeros to equal lengths, and computes the parity
+    /// shards. Returns all shards in node order.
+    fn split<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+    ) -> Result<Vec<Bound<'py, PyBytes>>> {
+        let source = Source::of(data)?;
+        let shards = py.detach(|| self.0.split(source.as_ref()))?;
+        Ok(shards.iter().map(|shard| PyBytes::new(py, shard)).collect())
+    }
+
+    /// Returns the first `length` bytes of an object from its shards in node order, of which those
+    /// that are lost are `None`.
+    fn join<'py>(
+        &self,
+        py: Python<'py>,
+        shards: Vec<Option<Bound<'py, PyAny>>>,
+        length: usize,
+    ) -> Result<Bound<'py, PyBytes>> {
+        let own = |shard: Bound<'py, PyAny>| Ok(Source::of(&shard)?.as_ref().to_vec());
+        let shards = shards.into_iter().map(|shard| shard.map(own).transpose());
+        let shards = shards.collect::<Result<Vec<Option<Vec<u8>>>>>()?;
+        let object = py.detach(|| self.0.join(&shards, length))?;
+        Ok(PyBytes::new(py, &object))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Codec({:?}, kernel={:?})", self.0.code().spec().to_string(), self.kernel())
+    }
+}
+
+impl Codec {
+    fn new_parity<'py>(&self, py: Python<'py>, data: &Shards) -> Result<Bound<'py, PyAny>> {
+        let (count, length) = (self.0.parity_shards(), data.first_len());
+        if data.is_array() {
+            return Ok(arrays::empty(py, count, length)?);
+        }
+        let shards = new_shards(py, std::iter::repeat_n(length, count))?;
+        Ok(PyList::new(py, shards)?.into_any())
+    }
+
+    /// Makes memory for the lost shards. Where nodes have different numbers of rows, their shards
+    /// have lengths in the same proportion.
+    fn made<'py>(
+        &self,
+        py: Python<'py>,
+        have: &[usize],
+        lost: &[usize],
+        sources: &Shards,
+    ) -> Result<Vec<Bound<'py, PyByteArray>>> {
+        let rows = |node: usize| self.0.code().node_cells(NodeId::new(node)).len();
+        let row = have.first().map_or(0, |&node| sources.first_len() / rows(node).max(1));
+        Ok(new_shards(py, lost.iter().map(|&node| row * rows(node)))?)
+    }
+
+    fn prepare(&self, have: &[usize], want: &[usize]) -> Result<paritas::Prepared> {
+        let ids = |nodes: &[usize]| nodes.iter().copied().map(NodeId::new).collect::<Vec<_>>();
+        Ok(self.0.reconstructor(&ids(have), &ids(want))?)
+    }
+}
+
+/// A prepared computation: some nodes' shards from those of others.
+#[pyclass(frozen, module = "paritas")]
+pub struct Prepared(paritas::Prepared);
+
+#[pymethods]
+impl Prepared {
+    /// Computes `targets` from `sources`, both in the order in which the nodes were named.
+    fn run(
+        &self,
+        py: Python<'_>,
+        sources: &Bound<'_, PyAny>,
+        targets: &Bound<'_, PyAny>,
+    ) -> Result<()> {
+        let (sources, targets) = (Shards::of(sources)?, Shards::of(targets)?);
+        Shards::with(&sources, &targets, |sources, targets| {
+            Ok(py.detach(|| self.0.run(sources, targets))?)
+        })
+    }
+}

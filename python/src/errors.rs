@@ -1,0 +1,104 @@
+//! Errors of Paritas as Python's exceptions.
+//!
+//! The classes are in `paritas/errors.py`. Each exception has the attribute `kind`, the name of the
+//! kind of error in Rust.
+
+use std::fmt::Debug;
+
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use pyo3::{PyTypeInfo, import_exception};
+
+import_exception!(paritas.errors, ParitasError);
+import_exception!(paritas.errors, ParameterError);
+import_exception!(paritas.errors, LossError);
+import_exception!(paritas.errors, NotFoundError);
+import_exception!(paritas.errors, StorageError);
+
+/// The result of what may fail with an error of Paritas.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// An error that becomes an exception.
+pub struct Failure(PyErr);
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        failure.0
+    }
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Self {
+        Self(error)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.into())
+    }
+}
+
+impl From<paritas::Error> for Failure {
+    fn from(error: paritas::Error) -> Self {
+        use paritas::ErrorKind::{Buffers, Damaged, Length, NotEnough, Parameters, Spec};
+        let (kind, text) = (error.kind(), error.to_string());
+        match kind {
+            Spec | Parameters | Buffers | Length => raise::<ParameterError>(kind, text),
+            NotEnough | Damaged => raise::<LossError>(kind, text),
+            _ => raise::<ParitasError>(kind, text),
+        }
+    }
+}
+
+impl From<paritas_shards::Error> for Failure {
+    fn from(error: paritas_shards::Error) -> Self {
+        use paritas_shards::ErrorKind::{
+            Ambiguous, Busy, Cancelled, DigestMismatch, Exists, Io, NotRecognised, Parameters,
+            TooFewShards,
+        };
+        let (kind, text) = (error.kind(), error.to_string());
+        match kind {
+            Parameters | Ambiguous => raise::<ParameterError>(kind, text),
+            NotRecognised => raise::<NotFoundError>(kind, text),
+            TooFewShards | DigestMismatch => raise::<LossError>(kind, text),
+            Io | Exists | Busy => raise::<StorageError>(kind, text),
+            Cancelled => Self(PyKeyboardInterrupt::new_err(text)),
+            _ => raise::<ParitasError>(kind, text),
+        }
+    }
+}
+
+#[cfg(feature = "volume")]
+impl From<paritas_volume::Error> for Failure {
+    fn from(error: paritas_volume::Error) -> Self {
+        use paritas_volume::ErrorKind::{
+            Busy, Cancelled, DigestMismatch, Exists, Io, NotFound, NotRecognised, Parameters,
+            Refused, TooFewNodes, TooFewShards, Unsupported,
+        };
+        let (kind, text) = (error.kind(), error.to_string());
+        match kind {
+            Parameters | Unsupported => raise::<ParameterError>(kind, text),
+            NotFound | NotRecognised => raise::<NotFoundError>(kind, text),
+            TooFewShards | DigestMismatch => raise::<LossError>(kind, text),
+            Io | Exists | Busy | Refused | TooFewNodes => raise::<StorageError>(kind, text),
+            Cancelled => Self(PyKeyboardInterrupt::new_err(text)),
+            _ => raise::<ParitasError>(kind, text),
+        }
+    }
+}
+
+/// Makes an exception for a wrong argument.
+pub fn wrong_argument(message: impl Into<String>) -> Failure {
+    raise::<ParameterError>("Parameters", message.into())
+}
+
+fn raise<E: PyTypeInfo>(kind: impl Debug, message: String) -> Failure {
+    Failure(Python::attach(|py| {
+        let error = PyErr::new::<E, _>((message,));
+        match error.value(py).setattr("kind", format!("{kind:?}")) {
+            Ok(()) => error,
+            Err(other) => other,
+        }
+    }))
+}

@@ -1,0 +1,194 @@
+//! Shard files.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use paritas_shards::{Attributes, EncodeJob, FileTarget, RepairJob, ShardState, Status};
+use pyo3::prelude::*;
+
+use crate::errors::{Result, wrong_argument};
+
+/// Encodes the file `source` into one shard file for each node of `code`, spread over
+/// `directories`. Returns the paths of the shards.
+#[pyfunction]
+#[pyo3(signature = (source, directories, code = "10+4", *, name = None, force = false, sync = true, threads = None))]
+#[expect(clippy::too_many_arguments, reason = "Python's callers name them")]
+pub fn encode_file(
+    py: Python<'_>,
+    source: PathBuf,
+    directories: Vec<PathBuf>,
+    code: &str,
+    name: Option<OsString>,
+    force: bool,
+    sync: bool,
+    threads: Option<NonZeroUsize>,
+) -> Result<Vec<PathBuf>> {
+    let code: paritas::Code = code.parse()?;
+    let name = name.or_else(|| source.file_name().map(OsString::from));
+    let name = name.ok_or_else(|| wrong_argument("the source has no name; give one"))?;
+    py.detach(|| {
+        let file = File::open(&source)?;
+        let metadata = file.metadata()?;
+        let attributes = Attributes::of(&metadata);
+        let job = EncodeJob::new(code, name, directories);
+        let job = job.length_hint(metadata.len()).attributes(attributes);
+        let job = job.force(force).sync(sync).threads(threads);
+        Ok(paritas_shards::encode(&job, file, &|_| {})?.shards)
+    })
+}
+
+/// Writes the object whose shards are in `paths` (files or directories) to the file `target`. With
+/// shards of several objects, `name` says which.
+#[pyfunction]
+#[pyo3(signature = (paths, target, *, name = None, force = false, sync = true, threads = None))]
+pub fn decode_file(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    target: PathBuf,
+    name: Option<OsString>,
+    force: bool,
+    sync: bool,
+    threads: Option<NonZeroUsize>,
+) -> Result<()> {
+    py.detach(|| {
+        let inventory = paritas_shards::scan(&paths);
+        let object = inventory.choose(name.as_deref())?;
+        let target = FileTarget::new(target).force(force).sync(sync);
+        paritas_shards::decode(object, target, threads, &|_| {})?;
+        Ok(())
+    })
+}
+
+/// The state of an object's shard files.
+#[pyclass(frozen, get_all, module = "paritas")]
+pub struct VerifyReport {
+    /// The object's name.
+    name: OsString,
+    /// The spec of its code.
+    code: String,
+    /// The object's length in bytes, if it is known.
+    length: Option<u64>,
+    /// `intact`, `repairable`, `lost`, `unknown` or `inconsistent`.
+    status: &'static str,
+    /// The number of further shards that may be lost.
+    tolerable: usize,
+    /// The shards by number.
+    shards: Vec<Py<ShardReport>>,
+    /// The byte ranges of the object that are beyond repair.
+    lost: Vec<(u64, u64)>,
+    /// Why the object is lost or inconsistent, or why its status is unknown.
+    reason: Option<String>,
+}
+
+/// The state of a shard.
+#[pyclass(frozen, get_all, module = "paritas")]
+pub struct ShardReport {
+    /// Its number.
+    shard: usize,
+    /// `intact`, `damaged`, `missing`, `unreadable` or `inconsistent`.
+    state: &'static str,
+    /// Its files.
+    paths: Vec<PathBuf>,
+}
+
+/// Reads every block of the objects whose shards are in `paths`. Returns a report for each object.
+/// With `deep`, recomputes the parity too.
+#[pyfunction]
+#[pyo3(signature = (paths, *, deep = false, threads = None))]
+pub fn verify_files(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    deep: bool,
+    threads: Option<NonZeroUsize>,
+) -> Result<Vec<VerifyReport>> {
+    let verify = if deep { paritas_shards::verify_deep } else { paritas_shards::verify };
+    let reports = py.detach(|| -> Result<Vec<_>> {
+        let objects = paritas_shards::scan(&paths).objects;
+        let verified = objects.into_iter().map(|object| {
+            let report = verify(&object, threads, &|_| {})?;
+            Ok((object, report))
+        });
+        verified.collect()
+    })?;
+    reports.into_iter().map(|(object, report)| shown(py, &object, report)).collect()
+}
+
+fn shown(
+    py: Python<'_>,
+    object: &paritas_shards::Object,
+    report: paritas_shards::VerifyReport,
+) -> Result<VerifyReport> {
+    let shard = |shard: &paritas_shards::ShardReport| {
+        let paths = shard.files.iter().map(|file| file.path.clone()).collect();
+        Py::new(py, ShardReport { shard: shard.index, state: state(shard.state), paths })
+    };
+    Ok(VerifyReport {
+        name: object.name().to_owned(),
+        code: object.code().spec().to_string(),
+        length: object.length(),
+        status: status(report.status),
+        tolerable: report.tolerable,
+        shards: report.shards.iter().map(shard).collect::<PyResult<_>>()?,
+        lost: report.lost.into_iter().map(|range| (range.start, range.end)).collect(),
+        reason: report.reason,
+    })
+}
+
+fn status(status: Status) -> &'static str {
+    match status {
+        Status::Intact => "intact",
+        Status::Repairable => "repairable",
+        Status::Lost => "lost",
+        Status::Unknown => "unknown",
+        Status::Inconsistent => "inconsistent",
+    }
+}
+
+fn state(state: ShardState) -> &'static str {
+    match state {
+        ShardState::Intact => "intact",
+        ShardState::Damaged => "damaged",
+        ShardState::Missing => "missing",
+        ShardState::Unreadable => "unreadable",
+        ShardState::Inconsistent => "inconsistent",
+    }
+}
+
+/// What a repair did.
+#[pyclass(frozen, get_all, module = "paritas")]
+pub struct RepairReport {
+    /// The object's name.
+    name: OsString,
+    /// The numbers of the shards that were written.
+    repaired: Vec<usize>,
+    /// What the caller should know.
+    warnings: Vec<String>,
+}
+
+/// Makes every shard of the objects in `paths` whole again. New shards go to `to`, by default to the
+/// directories of the others. Returns a report for each object.
+#[pyfunction]
+#[pyo3(signature = (paths, *, to = None, sync = true, threads = None))]
+pub fn repair_files(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    to: Option<PathBuf>,
+    sync: bool,
+    threads: Option<NonZeroUsize>,
+) -> Result<Vec<RepairReport>> {
+    py.detach(|| {
+        let job = RepairJob::default().to(to).sync(sync).threads(threads);
+        let objects = paritas_shards::scan(&paths).objects;
+        let repaired = objects.into_iter().map(|object| {
+            let report = paritas_shards::repair(&object, &job, &|_| {})?;
+            Ok(RepairReport {
+                name: object.name().to_owned(),
+                repaired: report.repaired.iter().map(|shard| shard.shard).collect(),
+                warnings: report.warnings,
+            })
+        });
+        repaired.collect()
+    })
+}

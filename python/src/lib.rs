@@ -1,0 +1,34 @@
+//! Paritas for Python: the module `paritas._paritas`, which the package `paritas` shows.
+//!
+//! Every function that computes or reads takes the caller's memory as it is, releases the
+//! interpreter while it works, and is safe to call from several threads at once. What Python objects
+//! share with the codes is in [`buffers`], and only there is code that the compiler cannot check.
+
+mod arrays;
+mod buffers;
+mod code;
+mod codec;
+mod errors;
+mod files;
+mod lt;
+#[cfg(feature = "volume")]
+mod volume;
+
+/// The compiled part of the package `paritas`.
+#[pyo3::pymodule(gil_used = false)]
+mod _paritas {
+    #[pymodule_export]
+    use crate::code::{Code, Schedule};
+    #[pymodule_export]
+    use crate::codec::{Codec, Prepared};
+    #[pymodule_export]
+    use crate::files::{
+        RepairReport, ShardReport, VerifyReport, decode_file, encode_file, repair_files,
+        verify_files,
+    };
+    #[pymodule_export]
+    use crate::lt::{LtBlocks, LtDecoder, LtEncoder};
+    #[cfg(feature = "volume")]
+    #[pymodule_export]
+    use crate::volume::{ObjectInfo, RepairedObject, Verdict, Volume, VolumeStatus};
+}

@@ -1,0 +1,111 @@
+//! LT codes: blocks without limit, of which any that are enough give the object back.
+
+use std::sync::{Mutex, PoisonError};
+
+use paritas::{LtBlock, LtCode, LtInfo, LtOptions};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::buffers::Source;
+use crate::errors::Result;
+
+/// Makes the coded blocks of objects.
+#[pyclass(frozen, module = "paritas")]
+pub struct LtEncoder(paritas::LtEncoder);
+
+#[pymethods]
+impl LtEncoder {
+    /// Creates an encoder of a code such as `lt:k=1024,n=2048`.
+    #[new]
+    fn new(spec: &str) -> Result<Self> {
+        let code = LtCode::new(&spec.parse()?)?;
+        Ok(Self(paritas::LtEncoder::new(code, LtOptions::default())?))
+    }
+
+    /// Returns all blocks of an object.
+    fn encode(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> Result<LtBlocks> {
+        let source = Source::of(data)?;
+        let (info, blocks) = py.detach(|| self.0.encode(source.as_ref()))?;
+        Ok(LtBlocks { info: info.to_bytes()?, blocks })
+    }
+}
+
+/// The coded blocks of one object.
+#[pyclass(frozen, sequence, module = "paritas")]
+pub struct LtBlocks {
+    info: Vec<u8>,
+    blocks: paritas::LtBlocks,
+}
+
+#[pymethods]
+impl LtBlocks {
+    /// What a decoder must know: the code and the object's length, in some dozen bytes.
+    #[getter]
+    fn info<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.info)
+    }
+
+    /// The length of each block in bytes.
+    #[getter]
+    fn block_bytes(&self) -> usize {
+        self.blocks.block_bytes()
+    }
+
+    fn __len__(&self) -> usize {
+        self.blocks.count()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, number: isize) -> Result<Bound<'py, PyBytes>> {
+        let count = self.blocks.count();
+        let at = if number < 0 { number + count.cast_signed() } else { number };
+        let block = usize::try_from(at).ok().and_then(|at| self.blocks.get(at));
+        let missing = || PyIndexError::new_err(format!("there are {count} blocks; got {number}"));
+        Ok(PyBytes::new(py, block.ok_or_else(missing)?))
+    }
+}
+
+/// Gives an object back from blocks in any order.
+#[pyclass(frozen, module = "paritas")]
+pub struct LtDecoder(Mutex<paritas::LtDecoder<Source>>);
+
+#[pymethods]
+impl LtDecoder {
+    /// Creates a decoder from `LtBlocks.info`.
+    #[new]
+    fn new(info: &[u8]) -> Result<Self> {
+        let info = LtInfo::from_bytes(info)?;
+        Ok(Self(Mutex::new(paritas::LtDecoder::new(&info, LtOptions::default())?)))
+    }
+
+    /// Takes block `number`. It is used where it is and must not change. Returns whether the object
+    /// can be computed now.
+    fn push(&self, number: usize, block: &Bound<'_, PyAny>) -> Result<bool> {
+        let block = LtBlock { number, bytes: Source::of(block)? };
+        Ok(self.lock().push(block)?)
+    }
+
+    /// Whether the object can be computed.
+    #[getter]
+    fn is_ready(&self) -> bool {
+        self.lock().is_ready()
+    }
+
+    /// The number of different blocks so far.
+    #[getter]
+    fn received(&self) -> usize {
+        self.lock().received()
+    }
+
+    /// Computes the object.
+    fn reconstruct<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
+        let object = py.detach(|| self.lock().reconstruct())?;
+        Ok(PyBytes::new(py, &object))
+    }
+}
+
+impl LtDecoder {
+    fn lock(&self) -> std::sync::MutexGuard<'_, paritas::LtDecoder<Source>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
