@@ -168,7 +168,7 @@ shards; what is not where it belongs is owed, and `repair` mends it. With --recu
 stored for each file below DIR; links, devices and empty folders are left out. The permissions and \
 the modification time of files are kept.
 JSON: one line an object, type \"volume-put\", name, object, generation, length, digest, inline \
-(whether it is kept in its manifests), nodes, owed, flaws [{node, shard, message}], seconds.")]
+(whether it is kept in its manifests), nodes, owed, flaws [{node, shard, message, count}], seconds.")]
 pub struct Put {
     /// The volume file.
     pub volume: PathBuf,
@@ -205,7 +205,7 @@ have left. With --recursive, files go to the paths below DIR that follow PREFIX 
 file leaves DIR, and no link in it is followed.
 JSON: one line an object, type \"volume-get\", name, object, generation, length, digest, path, \
 read_bytes (of blocks that nodes were asked for), sure (whether it is surely the newest version), \
-flaws [{node, shard, message}], seconds.")]
+flaws [{node, shard, message, count}], seconds.")]
 pub struct Get {
     /// The volume file.
     pub volume: PathBuf,
@@ -243,7 +243,7 @@ Examples:
 Of an object in shards, only the blocks that the range touches are read. Every block is checked \
 before its bytes are printed. Results and progress go to standard error.
 JSON: type \"volume-cat\", name, object, generation, length, start, end, read_bytes (of blocks that \
-nodes were asked for), sure (whether it is surely the newest version), flaws [{node, shard, message}], \
+nodes were asked for), sure (whether it is surely the newest version), flaws [{node, shard, message, count}], \
 seconds.")]
 pub struct Cat {
     /// The volume file.
@@ -319,7 +319,7 @@ Example:
 JSON: type \"volume-stat\", name, object, generation, length, digest, code (null if the object is kept \
 in its manifests), nodes (of each shard; null if unknown), mode, modified {seconds, nanoseconds} (of \
 the source; null if unknown), created (seconds since 1970), sure (whether it is surely the newest \
-version), flaws [{node, shard, message}].")]
+version), flaws [{node, shard, message, count}].")]
 pub struct Stat {
     /// The volume file.
     pub volume: PathBuf,
@@ -359,7 +359,7 @@ The exit code is the worst of all objects.
 JSON: one line an object, type \"volume-verify\", name, object, generation, length, status (intact, \
 repairable, lost, unknown), stage (0 if the object is kept in its manifests), stages, missing (shards \
 that are whole on no node), spare (further shards that may be lost), read_bytes, flaws [{node, shard, \
-message}], seconds. If there are several objects, a line of type \"summary\" comes last: objects, \
+message, count}], seconds. If there are several objects, a line of type \"summary\" comes last: objects, \
 intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the objects), seconds, rate \
 (bytes a second).")]
 pub struct Verify {
@@ -388,7 +388,7 @@ interrupted commands have left behind is removed if it is older than a day. The 
 worst of all objects; 1 means that something could not be repaired now, because a node failed.
 JSON: one line an object, type \"volume-repair\", name, stored (shards that were written), owed \
 (whether something is left to repair), removed (whether it was only remains of a removed name), \
-read_bytes, flaws [{node, shard, message}], seconds. After a collection, type \"volume-collect\", \
+read_bytes, flaws [{node, shard, message, count}], seconds. After a collection, type \"volume-collect\", \
 objects (whose remains were removed). If there are several objects, a line of type \"summary\" comes \
 last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the objects), \
 seconds, rate (bytes a second).")]
@@ -420,7 +420,7 @@ An object of a dpg or bbdpg code is whole without the parity that is added here,
 losses with it. Only the blocks are read that this parity needs. With --all, the objects come first \
 that have waited longest.
 JSON: one line an object, type \"volume-promote\", name, stored (shards that were written), owed \
-(whether something is left to repair), read_bytes, flaws [{node, shard, message}], seconds.")]
+(whether something is left to repair), read_bytes, flaws [{node, shard, message, count}], seconds.")]
 pub struct Promote {
     /// The volume file.
     pub volume: PathBuf,

@@ -23,9 +23,10 @@ use crate::output::Output;
 const AT_ONCE: usize = 16;
 
 /// Runs a command about a volume. Ctrl-C ends it.
-pub fn run(args: &args::Volume, output: &Output) -> Outcome {
+pub fn run(args: args::Volume, output: &Output) -> Outcome {
     exit::at_second_interrupt();
-    paritas_volume::run(async { Ok(act(&args.command, output).await) })?
+    let output = output.clone();
+    paritas_volume::run(|| async move { Ok(act(&args.command, &output).await) })?
 }
 
 async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
