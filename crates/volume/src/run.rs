@@ -5,6 +5,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -16,45 +17,62 @@ const CLEANING: Duration = Duration::from_secs(3);
 /// for a pipe that nobody reads, or for a disk that hangs.
 const STOPPING: Duration = Duration::from_millis(500);
 
-/// Runs the work that `begin` begins to its end, on a thread of its own. If the user interrupts the
-/// program (Ctrl-C), the work is given up: nothing that was begun becomes visible. Work that cannot
-/// stop is left behind, and ends with the program.
+/// Runs work to its end. If the user interrupts the program (Ctrl-C), the work is given up: nothing
+/// that was begun becomes visible.
 ///
 /// # Errors
-/// If the work fails, if it was interrupted ([`ErrorKind::Cancelled`]), if it panicked
-/// ([`ErrorKind::Internal`]), or if the system has no threads ([`ErrorKind::Io`]).
-pub fn run<T: Send + 'static, F: Future<Output = Result<T>>>(
+/// If the work fails, if it was interrupted ([`ErrorKind::Cancelled`]), or if the system has no
+/// threads ([`ErrorKind::Io`]).
+pub fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = runtime()?;
+    let result = runtime.block_on(until_interrupted(work));
+    runtime.shutdown_timeout(CLEANING);
+    result
+}
+
+/// Runs the work that `begin` begins as [`run`] does, but on a thread of its own. Work that cannot
+/// stop when it is interrupted is left behind, and ends with the program.
+///
+/// # Errors
+/// As [`run`]; if the work panicked ([`ErrorKind::Internal`]).
+pub fn run_apart<T: Send + 'static, F: Future<Output = Result<T>>>(
     begin: impl FnOnce() -> F + Send + 'static,
 ) -> Result<T> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.enable_all().build().map_err(no_threads)?;
+    let runtime = runtime()?;
     let (handle, (line, outcome)) = (runtime.handle().clone(), oneshot::channel());
-    let work = move || {
-        let result = handle.block_on(async {
-            tokio::select! {
-                result = begin() => result,
-                Ok(()) = tokio::signal::ctrl_c() => Err(interrupted()),
-            }
-        });
-        drop(line.send(result));
-    };
+    let work = move || drop(line.send(handle.block_on(until_interrupted(begin()))));
     thread::Builder::new().spawn(work).map_err(no_threads)?;
+    let panicked = |_| {
+        let message = "this is a bug in paritas; please report it";
+        Err(Error::new(ErrorKind::Internal, message))
+    };
     let result = runtime.block_on(async {
-        let is_stuck = async {
-            let pressed = tokio::signal::ctrl_c().await;
-            tokio::time::sleep(STOPPING).await;
-            pressed
-        };
         tokio::select! {
-            biased;
-            result = outcome => result.unwrap_or_else(|_| {
-                Err(Error::new(ErrorKind::Internal, "this is a bug in paritas; please report it"))
-            }),
-            Ok(()) = is_stuck => Err(interrupted()),
+            result = outcome => result.unwrap_or_else(panicked),
+            () = until_stuck() => Err(interrupted()),
         }
     });
     runtime.shutdown_timeout(CLEANING);
     result
+}
+
+fn runtime() -> Result<Runtime> {
+    Builder::new_multi_thread().enable_all().build().map_err(no_threads)
+}
+
+async fn until_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::select! {
+        result = work => result,
+        Ok(()) = tokio::signal::ctrl_c() => Err(interrupted()),
+    }
+}
+
+/// Returns when the user has interrupted the program and the work has had time to stop.
+async fn until_stuck() {
+    match tokio::signal::ctrl_c().await {
+        Ok(()) => tokio::time::sleep(STOPPING).await,
+        Err(_) => std::future::pending().await,
+    }
 }
 
 fn interrupted() -> Error {

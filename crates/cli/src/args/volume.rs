@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use bytesize::ByteSize;
 use clap::Subcommand;
 use paritas::Spec;
 use paritas_volume::Rate;
@@ -68,6 +69,8 @@ pub enum VolumeCommand {
     Replace(Replace),
     /// Show the state of the nodes, and what waits to be done.
     Status(Status),
+    /// Measure how fast objects are stored and read.
+    Bench(Bench),
 }
 
 impl VolumeCommand {
@@ -528,6 +531,53 @@ belongs), backlog {objects, oldest_seconds} (objects that wait for `promote`).")
 pub struct Status {
     /// The volume file.
     pub volume: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas volume bench tank.toml
+  paritas volume bench tank.toml --size 1GiB --rounds 9
+  paritas volume bench tank.toml --size 4KiB --objects 1000
+
+Each round puts an object, gets it, reads 4 KiB of it, promotes it if its code has stages, and removes \
+it. Beside each, the nodes do the same work with plain files: as many as the object has shards, of \
+their length, written or read at once through the same protocol; of a get, as many as hold the \
+object's bytes; of a range, one; of a promotion, the new shards. So the ratio tells what coding, \
+checksums, manifests and the search for the newest version cost. Everything that is read is compared \
+with what was stored before a time counts. With --objects, many are put and got, 16 at a time, beside \
+as many copies in plain files. The file's rate and background_rate hold for both.
+
+The objects are below paritas-bench/ and a random name, and are removed in the end, too if something \
+fails; what an interrupted run leaves there, `rm --recursive` removes.
+JSON: one line an operation, type \"volume-bench\", op (put, get, range, promote), size, objects (null \
+without --objects), rounds, seconds_median, seconds_min, seconds_max, rate (bytes a second, or with \
+--objects objects a second, in the median), plain_seconds_median, plain_seconds_min, \
+plain_seconds_max, plain_rate, ratio (speed as a fraction of that of plain files, in the median of \
+rounds), ratio_min, ratio_max.")]
+pub struct Bench {
+    /// The volume file.
+    pub volume: PathBuf,
+    /// The length of an object, such as 64MiB.
+    #[arg(long, default_value = "64MiB", value_parser = parse_size)]
+    pub size: u64,
+    /// The number of rounds.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// Measure that many objects side by side instead of one.
+    #[arg(long, value_name = "N", value_parser = parse_objects)]
+    pub objects: Option<usize>,
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let size = text.parse::<ByteSize>().ok().map(|size| size.as_u64());
+    let refused = || format!("must be at least 1 byte and at most 1 TiB, as 64MiB; got `{text}`");
+    size.filter(|size| (1..=1 << 40).contains(size)).ok_or_else(refused)
+}
+
+fn parse_objects(text: &str) -> Result<usize, String> {
+    let refused = || format!("must be between 1 and 1000000; got `{text}`");
+    text.parse().ok().filter(|count| (1..=1_000_000).contains(count)).ok_or_else(refused)
 }
 
 #[cfg(test)]
