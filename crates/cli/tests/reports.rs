@@ -60,7 +60,7 @@ fn documentation_is_read_right() {
 }
 
 /// The command whose help lists the fields of each type; "" is `paritas --help`.
-const LISTED: [(&str, &[&str]); 28] = [
+const LISTED: [(&str, &[&str]); 29] = [
     ("", &["progress", "warning", "error"]),
     ("encode", &["encode"]),
     ("decode", &["decode"]),
@@ -89,6 +89,7 @@ const LISTED: [(&str, &[&str]); 28] = [
     ("volume drain", &["volume-drain"]),
     ("volume replace", &["volume-replace"]),
     ("volume status", &["volume-status"]),
+    ("volume bench", &["volume-bench"]),
 ];
 
 /// The schema describes fields, and the help of a command lists exactly those.

@@ -407,7 +407,7 @@ fn every_command_has_an_example() {
         .filter_map(|line| line.split_whitespace().next())
         .filter(|command| *command != "help")
         .collect();
-    assert_eq!(commands.len(), 14, "{commands:?}");
+    assert_eq!(commands.len(), 15, "{commands:?}");
     for command in commands {
         let help = run(["volume", command, "--help"]).expect(exit::DONE).text();
         assert!(help.contains(&format!("  paritas volume {command} tank.toml")), "{help}");

@@ -347,7 +347,7 @@ impl Object {
         for (part, message) in receiver.flaws() {
             let node = nodes.get(part).cloned().flatten().unwrap_or_default();
             let shard = Some(receiver.layout.part(part).shard);
-            self.flaws.push(Flaw { node, shard, message });
+            Flaw::new(node, shard, message).add_to(&mut self.flaws);
         }
     }
 

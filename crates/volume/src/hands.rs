@@ -67,13 +67,40 @@ pub struct Flaw {
     pub shard: Option<usize>,
     /// What was wrong.
     pub message: String,
+    /// Number of requests that met it.
+    pub count: usize,
 }
 
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.shard {
-            Some(shard) => write!(f, "{}: shard {shard}: {}", self.node, self.message),
-            None => write!(f, "{}: {}", self.node, self.message),
+            Some(shard) => write!(f, "{}: shard {shard}: {}", self.node, self.message)?,
+            None => write!(f, "{}: {}", self.node, self.message)?,
+        }
+        match self.count {
+            0 | 1 => Ok(()),
+            count => write!(f, " ({count} times)"),
+        }
+    }
+}
+
+impl Flaw {
+    pub(crate) fn new(
+        node: impl Into<String>,
+        shard: Option<usize>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { node: node.into(), shard, message: message.into(), count: 1 }
+    }
+
+    /// Adds this to flaws that were met before. If it is among them, it is counted.
+    pub(crate) fn add_to(self, flaws: &mut Vec<Self>) {
+        let is_same = |other: &&mut Self| {
+            (&other.node, other.shard, &other.message) == (&self.node, self.shard, &self.message)
+        };
+        match flaws.iter_mut().find(is_same) {
+            Some(known) => known.count += 1,
+            None => flaws.push(self),
         }
     }
 }
@@ -160,8 +187,8 @@ impl<'a> NameHands<'a> {
     }
 
     pub fn note(&self, node: NodeIndex, shard: Option<usize>, message: impl Into<String>) {
-        let node = self.volume.node_name(node).to_owned();
-        self.lock().flaws.push(Flaw { node, shard, message: message.into() });
+        let flaw = Flaw::new(self.volume.node_name(node), shard, message);
+        flaw.add_to(&mut self.lock().flaws);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -278,7 +305,9 @@ impl<'a> NameHands<'a> {
     async fn is_intact(&self, layout: &Layout, part: usize, node: NodeIndex, path: &str) -> bool {
         let Some((length, digest)) = self.total() else { return false };
         let place = Place { node: Arc::clone(self.volume.node(node)), path: path.to_owned() };
-        let check = crate::transfer::check::check(layout, length, digest, part, &place);
+        let parts = layout.part_count() as u64;
+        let progress = |bytes: u64| self.volume.advance(self.name, bytes / parts);
+        let check = crate::transfer::check::check(layout, length, digest, part, &place, &progress);
         match check.await {
             Ok(read) => {
                 self.lock().read_bytes += read;
@@ -386,7 +415,8 @@ impl<'a> NameHands<'a> {
         }
         let settings = self.volume.setup.settings.clone();
         let rebuild = Rebuild { layout, length, digest, places, paces, settings };
-        let done = rebuild.run(targets).await?;
+        let progress = |bytes| self.volume.advance(self.name, bytes);
+        let done = rebuild.run(targets, &progress).await?;
         self.lock().read_bytes += done.read_bytes;
         let mut answers = Vec::new();
         for (&(part, node), stored) in wanted.iter().zip(done.parts) {

@@ -125,11 +125,7 @@ impl Volume {
     }
 
     pub(crate) fn flaw(&self, node: NodeIndex, error: &Error) -> Flaw {
-        Flaw {
-            node: self.node_name(node).to_owned(),
-            shard: None,
-            message: error.message().to_owned(),
-        }
+        Flaw::new(self.node_name(node), None, error.message())
     }
 
     /// Returns the state of the nodes, and what waits to be done.

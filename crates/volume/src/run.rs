@@ -2,14 +2,21 @@
 
 use std::fmt;
 use std::future::Future;
+use std::io;
+use std::thread;
 use std::time::Duration;
 
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
 
 use crate::error::{Error, ErrorKind, Result};
 
 /// How long what was interrupted may take to remove what it had begun to write.
 const CLEANING: Duration = Duration::from_secs(3);
+
+/// How long work is waited for that is to stop. It does not stop while it waits for the outside:
+/// for a pipe that nobody reads, or for a disk that hangs.
+const STOPPING: Duration = Duration::from_millis(500);
 
 /// Time between two questions whether the user has interrupted the work.
 const QUESTION: Duration = Duration::from_millis(100);
@@ -30,11 +37,7 @@ impl Runner {
     /// # Errors
     /// If the system has none ([`ErrorKind::Io`]).
     pub fn new() -> Result<Self> {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        let runtime = builder.enable_all().build().map_err(|error| {
-            Error::new(ErrorKind::Io, format!("starting threads: {error}")).because(error)
-        })?;
-        Ok(Self(runtime))
+        Builder::new_multi_thread().enable_all().build().map(Self).map_err(no_threads)
     }
 
     /// Runs work to its end. If `is_interrupted`, which is asked ten times a second, says so, the
@@ -47,52 +50,89 @@ impl Runner {
         work: impl Future<Output = Result<T>>,
         is_interrupted: impl Fn() -> bool,
     ) -> Result<T> {
-        self.run_until(work, async {
+        let interruption = async {
             while !is_interrupted() {
                 tokio::time::sleep(QUESTION).await;
             }
-        })
+        };
+        self.0.block_on(unless(work, interruption))
     }
 
-    fn run_until<T>(
-        &self,
-        work: impl Future<Output = Result<T>>,
-        interruption: impl Future<Output = ()>,
-    ) -> Result<T> {
-        self.0.block_on(async {
-            let before = self.0.metrics().num_alive_tasks();
-            tokio::select! {
-                result = work => return result,
-                () = interruption => {}
-            }
-            // What was dropped with the work is removed by tasks of its own.
-            let _ = tokio::time::timeout(CLEANING, self.idle(before)).await;
-            Err(Error::new(ErrorKind::Cancelled, "interrupted"))
-        })
-    }
-
-    /// Waits until no more tasks are left than `usual`: those that keep connections.
-    async fn idle(&self, usual: usize) {
-        while self.0.metrics().num_alive_tasks() > usual {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+    /// Stops the threads. What was dropped with the work is removed by tasks of its own, which have
+    /// time to end.
+    fn stop(self) {
+        self.0.shutdown_timeout(CLEANING);
     }
 }
 
-/// Runs work to its end on threads of its own. If the user interrupts the program (Ctrl-C), the work
-/// is given up: nothing that was begun becomes visible.
+/// Runs work to its end. If the user interrupts the program (Ctrl-C), the work is given up: nothing
+/// that was begun becomes visible.
 ///
 /// # Errors
 /// If the work fails, if it was interrupted ([`ErrorKind::Cancelled`]), or if the system has no
 /// threads ([`ErrorKind::Io`]).
 pub fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runner = Runner::new()?;
-    let result = runner.run_until(work, async {
-        if tokio::signal::ctrl_c().await.is_err() {
-            // The system tells of no interruption.
-            std::future::pending::<()>().await;
+    let result = runner.0.block_on(unless(work, ctrl_c()));
+    runner.stop();
+    result
+}
+
+/// Runs the work that `begin` begins as [`run`] does, but on a thread of its own. Work that cannot
+/// stop when it is interrupted is left behind, and ends with the program.
+///
+/// # Errors
+/// As [`run`]; if the work panicked ([`ErrorKind::Internal`]).
+pub fn run_apart<T: Send + 'static, F: Future<Output = Result<T>>>(
+    begin: impl FnOnce() -> F + Send + 'static,
+) -> Result<T> {
+    let runner = Runner::new()?;
+    let (handle, (line, outcome)) = (runner.0.handle().clone(), oneshot::channel());
+    let work = move || drop(line.send(handle.block_on(unless(begin(), ctrl_c()))));
+    thread::Builder::new().spawn(work).map_err(no_threads)?;
+    let panicked = |_| {
+        let message = "this is a bug in paritas; please report it";
+        Err(Error::new(ErrorKind::Internal, message))
+    };
+    let result = runner.0.block_on(async {
+        tokio::select! {
+            result = outcome => result.unwrap_or_else(panicked),
+            () = until_stuck() => Err(interrupted()),
         }
     });
-    runner.0.shutdown_timeout(CLEANING);
+    runner.stop();
     result
+}
+
+/// Runs work unless `interruption` comes first.
+async fn unless<T>(
+    work: impl Future<Output = Result<T>>,
+    interruption: impl Future<Output = ()>,
+) -> Result<T> {
+    tokio::select! {
+        result = work => result,
+        () = interruption => Err(interrupted()),
+    }
+}
+
+/// Returns when the user has interrupted the program.
+async fn ctrl_c() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // The system tells of no interruption.
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Returns when the user has interrupted the program and the work has had time to stop.
+async fn until_stuck() {
+    ctrl_c().await;
+    tokio::time::sleep(STOPPING).await;
+}
+
+fn interrupted() -> Error {
+    Error::new(ErrorKind::Cancelled, "interrupted")
+}
+
+fn no_threads(error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("starting threads: {error}")).because(error)
 }

@@ -1,5 +1,6 @@
 //! A volume in use: its nodes, its code, and what every operation needs.
 
+use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use paritas_shards::{ObjectId, Part};
 use tokio::sync::OnceCell;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::names::READY;
+use crate::names::{ObjectName, READY};
 use crate::node::{Limited, Mode, Node, Probe, probe};
 use crate::placement::{Member, Members};
 use crate::protocol::{NodeIndex, Quorum, Spread};
@@ -101,6 +102,18 @@ pub struct Volume {
     pub(crate) paces: Vec<Arc<Pace>>,
     /// For each node, whether it bears the mark of this volume.
     ready: Vec<OnceCell<()>>,
+    watcher: Option<Watcher>,
+}
+
+/// Is told the bytes of each object that are done.
+type Watch = dyn Fn(&ObjectName, u64) + Send + Sync;
+
+struct Watcher(Arc<Watch>);
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watcher")
+    }
 }
 
 impl Volume {
@@ -119,7 +132,7 @@ impl Volume {
         let quorum = Quorum::new(count, losses)?.with_drained(drained)?;
         let paces = (0..count).map(|_| Arc::new(Pace::default())).collect();
         let ready = (0..count).map(|_| OnceCell::new()).collect();
-        Ok(Self { setup, members, quorum, paces, ready })
+        Ok(Self { setup, members, quorum, paces, ready, watcher: None })
     }
 
     /// Spares the nodes, as what is done in the background should: no more than `rate` bytes a
@@ -132,6 +145,17 @@ impl Volume {
             }
         }
         self
+    }
+
+    /// Tells `progress` of the bytes of objects as they are verified, repaired and promoted: how
+    /// many more of an object's bytes are done. An object that is both read completely and repaired
+    /// counts twice, and one of which little is to be done may never be told of.
+    pub fn watch(&mut self, progress: impl Fn(&ObjectName, u64) + Send + Sync + 'static) {
+        self.watcher = Some(Watcher(Arc::new(progress)));
+    }
+
+    pub(crate) fn advance(&self, name: &ObjectName, bytes: u64) {
+        self.watcher.iter().for_each(|Watcher(progress)| progress(name, bytes));
     }
 
     /// Finds out what each node can do, in the order of the nodes. See [`crate::node::probe`].

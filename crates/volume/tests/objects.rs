@@ -227,6 +227,36 @@ async fn what_is_done_in_the_background_spares_the_nodes() {
 }
 
 #[tokio::test]
+async fn progress_moves_by_bytes() {
+    let disks = Disks::new(6);
+    let spec = "bbdpg:k=4,m=1,m2=2,base=cauchy";
+    let bytes = content(3_000_000);
+    put(&disks.volume(spec).await, "object", &bytes).await;
+    let mut volume = disks.open(spec);
+    let told: std::sync::Arc<std::sync::Mutex<Vec<u64>>> = Default::default();
+    let line = std::sync::Arc::clone(&told);
+    volume.watch(move |of, bytes| {
+        assert_eq!(*of, name("object"));
+        line.lock().unwrap().push(bytes);
+    });
+    let steps = || {
+        let steps = std::mem::take(&mut *told.lock().unwrap());
+        (steps.len(), steps.iter().sum::<u64>())
+    };
+    // Five of six parts are there, and each counts a sixth of the object. Steps are a mebibyte long.
+    volume.verify(&name("object"), true).await.unwrap();
+    let (count, sum) = steps();
+    assert!(count == 5 && sum == 2_500_000, "{count}: {sum}");
+    volume.promote(&name("object")).await.unwrap();
+    let (count, sum) = steps();
+    assert!(count >= 10 && sum == 3_000_000, "{count}: {sum}");
+    std::fs::remove_dir_all(disks.path(1).join("objects")).unwrap();
+    volume.repair(&name("object"), false).await.unwrap();
+    let (count, sum) = steps();
+    assert!(count >= 10 && sum == 3_000_000, "{count}: {sum}");
+}
+
+#[tokio::test]
 async fn nothing_is_written_where_the_mark_is_missing() {
     let disks = Disks::new(6);
     let volume = disks.volume("4+2").await;

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use bytesize::ByteSize;
 use clap::Subcommand;
 use paritas::Spec;
 use paritas_volume::Rate;
@@ -68,6 +69,8 @@ pub enum VolumeCommand {
     Replace(Replace),
     /// Show the state of the nodes, and what waits to be done.
     Status(Status),
+    /// Measure how fast objects are stored and read.
+    Bench(Bench),
 }
 
 impl VolumeCommand {
@@ -168,7 +171,7 @@ shards; what is not where it belongs is owed, and `repair` mends it. With --recu
 stored for each file below DIR; links, devices and empty folders are left out. The permissions and \
 the modification time of files are kept.
 JSON: one line an object, type \"volume-put\", name, object, generation, length, digest, inline \
-(whether it is kept in its manifests), nodes, owed, flaws [{node, shard, message}], seconds.")]
+(whether it is kept in its manifests), nodes, owed, flaws [{node, shard, message, count}], seconds.")]
 pub struct Put {
     /// The volume file.
     pub volume: PathBuf,
@@ -205,7 +208,7 @@ have left. With --recursive, files go to the paths below DIR that follow PREFIX 
 file leaves DIR, and no link in it is followed.
 JSON: one line an object, type \"volume-get\", name, object, generation, length, digest, path, \
 read_bytes (of blocks that nodes were asked for), sure (whether it is surely the newest version), \
-flaws [{node, shard, message}], seconds.")]
+flaws [{node, shard, message, count}], seconds.")]
 pub struct Get {
     /// The volume file.
     pub volume: PathBuf,
@@ -243,7 +246,7 @@ Examples:
 Of an object in shards, only the blocks that the range touches are read. Every block is checked \
 before its bytes are printed. Results and progress go to standard error.
 JSON: type \"volume-cat\", name, object, generation, length, start, end, read_bytes (of blocks that \
-nodes were asked for), sure (whether it is surely the newest version), flaws [{node, shard, message}], \
+nodes were asked for), sure (whether it is surely the newest version), flaws [{node, shard, message, count}], \
 seconds.")]
 pub struct Cat {
     /// The volume file.
@@ -319,7 +322,7 @@ Example:
 JSON: type \"volume-stat\", name, object, generation, length, digest, code (null if the object is kept \
 in its manifests), nodes (of each shard; null if unknown), mode, modified {seconds, nanoseconds} (of \
 the source; null if unknown), created (seconds since 1970), sure (whether it is surely the newest \
-version), flaws [{node, shard, message}].")]
+version), flaws [{node, shard, message, count}].")]
 pub struct Stat {
     /// The volume file.
     pub volume: PathBuf,
@@ -359,7 +362,7 @@ The exit code is the worst of all objects.
 JSON: one line an object, type \"volume-verify\", name, object, generation, length, status (intact, \
 repairable, lost, unknown), stage (0 if the object is kept in its manifests), stages, missing (shards \
 that are whole on no node), spare (further shards that may be lost), read_bytes, flaws [{node, shard, \
-message}], seconds. If there are several objects, a line of type \"summary\" comes last: objects, \
+message, count}], seconds. If there are several objects, a line of type \"summary\" comes last: objects, \
 intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the objects), seconds, rate \
 (bytes a second).")]
 pub struct Verify {
@@ -390,7 +393,7 @@ of every object is read, in the order of names; a scrub that was interrupted goe
 and `status` tells how far it is. The exit code is the worst of all objects; 1 means that something could not be repaired now, because a node failed.
 JSON: one line an object, type \"volume-repair\", name, stored (shards that were written), owed \
 (whether something is left to repair), removed (whether it was only remains of a removed name), \
-read_bytes, flaws [{node, shard, message}], seconds. After a collection, type \"volume-collect\", \
+read_bytes, flaws [{node, shard, message, count}], seconds. After a collection, type \"volume-collect\", \
 objects (whose remains were removed). If there are several objects, a line of type \"summary\" comes \
 last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the objects), \
 seconds, rate (bytes a second).")]
@@ -429,7 +432,7 @@ come first that have waited longest. What was interrupted can be run again; shar
 stay. An object that another process promotes is left to it, if a node can create a file only if \
 there is none.
 JSON: one line an object, type \"volume-promote\", name, stored (shards that were written), owed \
-(whether something is left to repair), read_bytes, flaws [{node, shard, message}], seconds.")]
+(whether something is left to repair), read_bytes, flaws [{node, shard, message, count}], seconds.")]
 pub struct Promote {
     /// The volume file.
     pub volume: PathBuf,
@@ -541,6 +544,53 @@ objects of which something was left to repair).")]
 pub struct Status {
     /// The volume file.
     pub volume: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas volume bench tank.toml
+  paritas volume bench tank.toml --size 1GiB --rounds 9
+  paritas volume bench tank.toml --size 4KiB --objects 1000
+
+Each round puts an object, gets it, reads 4 KiB of it, promotes it if its code has stages, and removes \
+it. Beside each, the nodes do the same work with plain files: as many as the object has shards, of \
+their length, written or read at once through the same protocol; of a get, as many as hold the \
+object's bytes; of a range, one; of a promotion, the new shards. So the ratio tells what coding, \
+checksums, manifests and the search for the newest version cost. Everything that is read is compared \
+with what was stored before a time counts. With --objects, many are put and got, 16 at a time, beside \
+as many copies in plain files. The file's rate and background_rate hold for both.
+
+The objects are below paritas-bench/ and a random name, and are removed in the end, too if something \
+fails; what an interrupted run leaves there, `rm --recursive` removes.
+JSON: one line an operation, type \"volume-bench\", op (put, get, range, promote), size, objects (null \
+without --objects), rounds, seconds_median, seconds_min, seconds_max, rate (bytes a second, or with \
+--objects objects a second, in the median), plain_seconds_median, plain_seconds_min, \
+plain_seconds_max, plain_rate, ratio (speed as a fraction of that of plain files, in the median of \
+rounds), ratio_min, ratio_max.")]
+pub struct Bench {
+    /// The volume file.
+    pub volume: PathBuf,
+    /// The length of an object, such as 64MiB.
+    #[arg(long, default_value = "64MiB", value_parser = parse_size)]
+    pub size: u64,
+    /// The number of rounds.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// Measure that many objects side by side instead of one.
+    #[arg(long, value_name = "N", value_parser = parse_objects)]
+    pub objects: Option<usize>,
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let size = text.parse::<ByteSize>().ok().map(|size| size.as_u64());
+    let refused = || format!("must be at least 1 byte and at most 1 TiB, as 64MiB; got `{text}`");
+    size.filter(|size| (1..=1 << 40).contains(size)).ok_or_else(refused)
+}
+
+fn parse_objects(text: &str) -> Result<usize, String> {
+    let refused = || format!("must be between 1 and 1000000; got `{text}`");
+    text.parse().ok().filter(|count| (1..=1_000_000).contains(count)).ok_or_else(refused)
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub fn run(command: Command, output: &Output) -> Outcome {
         Command::Import(args) => foreign::import(&args, output),
         Command::Export(args) => foreign::export(&args, output),
         #[cfg(feature = "volume")]
-        Command::Volume(args) => volume::run(&args, output),
+        Command::Volume(args) => volume::run(args, output),
         Command::Codes(args) => codes::run(&args, output),
         Command::Schedule(args) => schedule::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),

@@ -9,7 +9,8 @@ use crate::transfer::Place;
 /// Bytes that are read at a time, if blocks are not longer.
 const STEP: u64 = 1 << 20;
 
-/// Reads all of a part, and checks its headers and every block. Returns the number of bytes.
+/// Reads all of a part, and checks its headers and every block. Tells `progress` how many bytes of
+/// the object the blocks stand for. Returns the number of bytes that were read.
 ///
 /// # Errors
 /// If anything differs from what was written, or cannot be read. The first flaw is named.
@@ -19,6 +20,7 @@ pub(crate) async fn check(
     digest: Digest,
     part: usize,
     place: &Place,
+    progress: &(dyn Fn(u64) + Send + Sync),
 ) -> Result<u64> {
     let flaw = |what: String| Error::new(ErrorKind::Io, format!("{}: {what}", place.path));
     let too_long = || flaw("no file can be that long".to_owned());
@@ -46,6 +48,8 @@ pub(crate) async fn check(
                 return Err(flaw(format!("the block of segment {segment} fails its checksum")));
             }
         }
+        let last = layout.segment_range(length, end - 1).end;
+        progress(last - layout.segment_range(length, first).start);
         first = end;
     }
     let footer = layout.footer(part, length, digest)?;

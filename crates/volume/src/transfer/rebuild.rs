@@ -54,12 +54,16 @@ struct Writing {
 }
 
 impl Rebuild {
-    /// Makes all targets.
+    /// Makes all targets. Tells `progress` how many more bytes of the object are done.
     ///
     /// # Errors
     /// If the parts that can be read do not determine them ([`crate::ErrorKind::TooFewShards`]).
     /// Then nothing appears.
-    pub async fn run(self, targets: Vec<Target>) -> Result<Rebuilt> {
+    pub async fn run(
+        self,
+        targets: Vec<Target>,
+        progress: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<Rebuilt> {
         let parts: Vec<usize> = targets.iter().map(|target| target.part).collect();
         let needed = Arc::new(self.needed(&parts)?);
         let receiver =
@@ -76,6 +80,8 @@ impl Rebuild {
                     let segment = Arc::new(segment);
                     join_all(writings.iter_mut().map(|w| w.write_block(&self.layout, &segment)))
                         .await;
+                    let bytes = self.layout.segment_range(self.length, segment.number());
+                    progress(bytes.end - bytes.start);
                 }
                 Err(error) => {
                     failed = Some(error);

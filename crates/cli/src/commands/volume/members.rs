@@ -101,9 +101,9 @@ pub async fn drain(args: &Drain, output: &Output) -> Outcome {
     if edit.drain(&args.node)? {
         edit.save()?;
     }
-    let volume = super::open_background(&args.volume, args.rate)?;
+    let mut volume = super::open_background(&args.volume, args.rate)?;
     let before = volume.shards_on(&args.node).await.ok();
-    let repaired = upkeep::repair_all(&volume, output).await;
+    let repaired = upkeep::repair_all(&mut volume, output).await;
     let left = volume.shards_on(&args.node).await;
     if let Err(error) = &left {
         output.warn(&error.to_string());

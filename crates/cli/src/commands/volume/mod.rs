@@ -1,5 +1,6 @@
 //! `paritas volume`: objects over disks, hosts and buckets.
 
+mod bench;
 mod init;
 mod listing;
 mod members;
@@ -23,9 +24,10 @@ use crate::output::Output;
 const AT_ONCE: usize = 16;
 
 /// Runs a command about a volume. Ctrl-C ends it.
-pub fn run(args: &args::Volume, output: &Output) -> Outcome {
+pub fn run(args: args::Volume, output: &Output) -> Outcome {
     exit::at_second_interrupt();
-    paritas_volume::run(async { Ok(act(&args.command, output).await) })?
+    let output = output.clone();
+    paritas_volume::run_apart(|| async move { Ok(act(&args.command, &output).await) })?
 }
 
 async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
@@ -42,6 +44,7 @@ async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
         VolumeCommand::Verify(args) => upkeep::verify(args, output).await,
         VolumeCommand::Repair(args) => upkeep::repair(args, output).await,
         VolumeCommand::Promote(args) => upkeep::promote(args, output).await,
+        VolumeCommand::Bench(args) => bench::run(args, output).await,
         VolumeCommand::Add(args) => members::add(args, output).await,
         VolumeCommand::Drain(args) => members::drain(args, output).await,
         VolumeCommand::Replace(args) => upkeep::replace(args, output).await,

@@ -1,7 +1,5 @@
 //! Parts of reports that several commands share.
 
-use std::collections::BTreeSet;
-
 use paritas_shards::Timestamp;
 use paritas_volume::names::ObjectName;
 use paritas_volume::{Flaw, Object, ScrubPass, ScrubStatus, Waiting};
@@ -12,15 +10,16 @@ use crate::output::{Output, counted, shown};
 
 /// Returns what was wrong on nodes, in JSON.
 pub fn flaw_values(flaws: &[Flaw]) -> Value {
-    let value =
-        |flaw: &Flaw| json!({"node": flaw.node, "shard": flaw.shard, "message": flaw.message});
+    let value = |flaw: &Flaw| {
+        let Flaw { node, shard, message, count, .. } = flaw;
+        json!({"node": node, "shard": shard, "message": message, "count": count})
+    };
     flaws.iter().map(value).collect()
 }
 
-/// Returns a line for each thing that was wrong on a node. What several requests met is told once.
+/// Returns a line for each thing that was wrong on a node.
 pub fn flaw_lines(flaws: &[Flaw]) -> String {
-    let lines: BTreeSet<String> = flaws.iter().map(|flaw| format!("\n  {flaw}")).collect();
-    lines.into_iter().collect()
+    flaws.iter().map(|flaw| format!("\n  {flaw}")).collect()
 }
 
 /// Describes an object that was found, in JSON.

@@ -1,11 +1,12 @@
 //! `paritas volume verify`, `repair` and `promote`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use futures::StreamExt;
 use paritas_volume::names::ObjectName;
-use paritas_volume::{ErrorKind, Health, Repaired, Verdict, Volume};
+use paritas_volume::{ErrorKind, GetOptions, Health, Repaired, Verdict, Volume};
 use serde_json::{Value, json};
 
 use super::{AT_ONCE, each, listing, report};
@@ -19,8 +20,42 @@ use crate::output::{self, Output, Progress, counted, shown};
 #[derive(Clone)]
 struct Item {
     name: ObjectName,
-    /// The length, if the object was found by listing.
-    length: Option<u64>,
+    /// The length, or 0 if the object was not found.
+    length: u64,
+}
+
+/// The progress over the bytes of objects. What is told of an object counts up to its length; the
+/// rest counts when the object is done.
+#[derive(Clone)]
+struct Shares {
+    progress: Arc<Progress>,
+    left: Arc<Mutex<BTreeMap<ObjectName, u64>>>,
+}
+
+impl Shares {
+    /// Begins to follow the work on objects.
+    fn of(volume: &mut Volume, items: &[Item], output: &Output) -> Self {
+        let left = items.iter().map(|item| (item.name.clone(), item.length)).collect();
+        let total = items.iter().map(|item| item.length).sum();
+        let left = Arc::new(Mutex::new(left));
+        let shares = Self { progress: Arc::new(output.progress(Some(total))), left };
+        let told = shares.clone();
+        volume.watch(move |name, bytes| told.advance(name, bytes));
+        shares
+    }
+
+    fn advance(&self, name: &ObjectName, bytes: u64) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(left) = left.get_mut(name) else { return };
+        let bytes = bytes.min(*left);
+        *left -= bytes;
+        self.progress.advance(bytes);
+    }
+
+    /// Takes in that all that was to be done about an object is done.
+    fn finish(&self, name: &ObjectName) {
+        self.advance(name, u64::MAX);
+    }
 }
 
 /// Returns the objects of the given names and prefixes, or all.
@@ -30,18 +65,20 @@ async fn items(volume: &Volume, names: &[String], output: &Output) -> Result<Vec
     let mut items = Vec::new();
     for name in names {
         if !name.is_empty() && !name.ends_with('/') {
-            items.push(Item { name: ObjectName::new(name.as_str())?, length: None });
+            items.push(named(volume, name).await?);
             continue;
         }
         let found = listing::list(volume, name, output).await?.objects.into_iter();
-        items.extend(found.map(|(name, listed)| Item { name, length: Some(listed.length) }));
+        items.extend(found.map(|(name, listed)| Item { name, length: listed.length }));
     }
     Ok(items)
 }
 
-/// Creates the progress over the bytes of objects.
-fn progress(items: &[Item], output: &Output) -> Progress {
-    output.progress(items.iter().map(|item| item.length).sum())
+/// Returns the object of a name. What is not found has no length.
+async fn named(volume: &Volume, name: &str) -> Result<Item, Failure> {
+    let name = ObjectName::new(name)?;
+    let found = volume.find(&name, GetOptions::default()).await;
+    Ok(Item { name, length: found.map_or(0, |object| object.length()) })
 }
 
 /// The states of the objects so far.
@@ -56,11 +93,11 @@ impl<'a> Tally<'a> {
         Self { summary: Summary::new(), worst: Worst::default(), output }
     }
 
-    fn note(&mut self, length: Option<u64>, outcome: Result<State, Failure>) {
+    fn note(&mut self, length: u64, outcome: Result<State, Failure>) {
         let state = outcome.as_ref().map_or_else(State::after, |&state| state);
         // A name without an object is no object.
         if !matches!(&outcome, Err(failure) if failure.exit == Exit::NotRecognised) {
-            self.summary.count(state, length);
+            self.summary.count(state, Some(length));
         }
         self.worst.note(outcome.map(State::exit), self.output);
     }
@@ -68,7 +105,7 @@ impl<'a> Tally<'a> {
     /// Takes in the result of a repair that began at `start`, and shows it.
     fn note_repair(
         &mut self,
-        length: Option<u64>,
+        length: u64,
         repaired: paritas_volume::Result<Repaired>,
         start: Instant,
     ) {
@@ -90,14 +127,14 @@ impl<'a> Tally<'a> {
 
 /// Checks objects. Returns the worst exit code.
 pub async fn verify(args: &Verify, output: &Output) -> Outcome {
-    let volume = super::open(&args.volume)?;
+    let mut volume = super::open(&args.volume)?;
     let items = items(&volume, &args.names, output).await?;
-    let (progress, mut tally) = (progress(&items, output), Tally::new(output));
+    let (shares, mut tally) = (Shares::of(&mut volume, &items, output), Tally::new(output));
     let check = async |item: Item| {
         let start = Instant::now();
         let verdict = volume.verify(&item.name, args.deep).await;
-        let length = verdict.as_ref().ok().map(|verdict| verdict.listed.length).or(item.length);
-        progress.advance(length.unwrap_or(0));
+        let length = verdict.as_ref().map_or(item.length, |verdict| verdict.listed.length);
+        shares.finish(&item.name);
         (length, verdict, start.elapsed().as_secs_f64())
     };
     let most = if args.deep { 1 } else { AT_ONCE };
@@ -107,13 +144,13 @@ pub async fn verify(args: &Verify, output: &Output) -> Outcome {
             let state = state(verdict.health);
             if !args.only_bad || state != State::Intact {
                 let value = verdict_value(&verdict, state, seconds);
-                progress.aside(|| output.result(value, || verdict_text(&verdict, state)));
+                shares.progress.aside(|| output.result(value, || verdict_text(&verdict, state)));
             }
             state
         });
         tally.note(length, state);
     }
-    progress.finish();
+    shares.progress.finish();
     tally.end()
 }
 
@@ -139,8 +176,10 @@ fn verdict_value(verdict: &Verdict, state: State, seconds: f64) -> Value {
 }
 
 fn verdict_text(verdict: &Verdict, state: State) -> String {
-    let missing: String =
-        verdict.missing.iter().map(|shard| format!("\n  shard {shard} is missing")).collect();
+    // What is wrong with a shard that is there is told by its flaw.
+    let is_told = |shard: &&usize| verdict.flaws.iter().any(|flaw| flaw.shard == Some(**shard));
+    let missing = verdict.missing.iter().filter(|shard| !is_told(shard));
+    let missing: String = missing.map(|shard| format!("\n  shard {shard} is missing")).collect();
     let stage = match verdict.stages {
         0 | 1 => String::new(),
         stages => format!(", stage {} of {stages}", verdict.stage),
@@ -160,16 +199,16 @@ fn verdict_text(verdict: &Verdict, state: State) -> String {
 
 /// Brings objects into order, the most urgent first. Returns the worst exit code.
 pub async fn repair(args: &Repair, output: &Output) -> Outcome {
-    let volume = super::open_background(&args.volume, args.rate)?;
+    let mut volume = super::open_background(&args.volume, args.rate)?;
     let mut tally = Tally::new(output);
     match args.scrub {
-        true => scrub(&volume, &mut tally).await?,
+        true => scrub(&mut volume, &mut tally).await?,
         false => {
             let items = match args.names.is_empty() {
                 true => most_urgent_first(&volume).await?,
                 false => items(&volume, &args.names, output).await?,
             };
-            repair_items(&volume, items, args.deep, &mut tally).await;
+            repair_items(&mut volume, items, args.deep, &mut tally).await;
         }
     }
     if args.names.is_empty() || args.collect {
@@ -181,7 +220,7 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
 
 /// Repairs all objects, the most urgent first, and removes what interrupted commands left. Returns
 /// the worst exit code.
-pub async fn repair_all(volume: &Volume, output: &Output) -> Outcome {
+pub async fn repair_all(volume: &mut Volume, output: &Output) -> Outcome {
     let mut tally = Tally::new(output);
     let items = most_urgent_first(volume).await?;
     repair_items(volume, items, false, &mut tally).await;
@@ -190,57 +229,59 @@ pub async fn repair_all(volume: &Volume, output: &Output) -> Outcome {
     tally.end()
 }
 
-async fn repair_items(volume: &Volume, items: Vec<Item>, deep: bool, tally: &mut Tally<'_>) {
-    let progress = progress(&items, tally.output);
+async fn repair_items(volume: &mut Volume, items: Vec<Item>, deep: bool, tally: &mut Tally<'_>) {
+    let shares = Shares::of(volume, &items, tally.output);
     for item in items {
         let start = Instant::now();
         let repaired = volume.repair(&item.name, deep).await;
-        progress.advance(item.length.unwrap_or(0));
-        progress.aside(|| tally.note_repair(item.length, repaired, start));
+        shares.finish(&item.name);
+        shares.progress.aside(|| tally.note_repair(item.length, repaired, start));
     }
-    progress.finish();
+    shares.progress.finish();
 }
 
 /// Reads every block of all objects and repairs what is wrong, from where the last scrub was
 /// interrupted.
-async fn scrub(volume: &Volume, tally: &mut Tally<'_>) -> Result<(), Failure> {
-    let lengths = lengths(volume).await?;
+async fn scrub(volume: &mut Volume, tally: &mut Tally<'_>) -> Result<(), Failure> {
+    let items = items(volume, &[], tally.output).await?;
+    let lengths: BTreeMap<_, _> =
+        items.iter().map(|item| (item.name.clone(), item.length)).collect();
+    let shares = Shares::of(volume, &items, tally.output);
     let mut scrub = volume.scrub().await?;
-    let left = scrub.names().map(|name| lengths.get(name).copied().unwrap_or(0));
-    let progress = tally.output.progress(Some(left.sum()));
+    let left: BTreeSet<&ObjectName> = scrub.names().collect();
+    lengths.keys().filter(|name| !left.contains(name)).for_each(|name| shares.finish(name));
     let mut start = Instant::now();
     while let Some((name, repaired)) = scrub.next().await {
-        let length = lengths.get(&name).copied();
-        progress.advance(length.unwrap_or(0));
-        progress.aside(|| tally.note_repair(length, repaired, start));
+        shares.finish(&name);
+        let length = lengths.get(&name).copied().unwrap_or(0);
+        shares.progress.aside(|| tally.note_repair(length, repaired, start));
         start = Instant::now();
     }
-    progress.finish();
+    shares.progress.finish();
     Ok(())
 }
 
 /// Fills a node that replaces a lost one, and repairs all objects. Returns the worst exit code.
 pub async fn replace(args: &Replace, output: &Output) -> Outcome {
-    let volume = super::open_background(&args.volume, args.rate)?;
+    let mut volume = super::open_background(&args.volume, args.rate)?;
     let filled = volume.fill(&args.node).await?;
     let (node, manifests) = (&args.node, filled.manifests);
     output.result(json!({"type": "volume-replace", "node": node, "manifests": manifests}), || {
         format!("{}: {} copied", shown(node), counted(manifests, "manifest"))
     });
-    repair_all(&volume, output).await
-}
-
-/// Returns the lengths of all objects.
-async fn lengths(volume: &Volume) -> Result<BTreeMap<ObjectName, u64>, Failure> {
-    let objects = volume.list("").await?.objects.into_iter();
-    Ok(objects.map(|(name, listed)| (name, listed.length)).collect())
+    repair_all(&mut volume, output).await
 }
 
 async fn most_urgent_first(volume: &Volume) -> Result<Vec<Item>, Failure> {
-    let lengths = lengths(volume).await?;
-    let names = volume.most_urgent_first("").await?.into_iter();
-    let item = |name| Item { length: Some(lengths.get(&name).copied().unwrap_or(0)), name };
-    Ok(names.map(item).collect())
+    let names = volume.most_urgent_first("").await?;
+    with_lengths(volume, names).await
+}
+
+/// Adds the lengths of objects to their names.
+async fn with_lengths(volume: &Volume, names: Vec<ObjectName>) -> Result<Vec<Item>, Failure> {
+    let objects = volume.list("").await?.objects;
+    let length = |name: &ObjectName| objects.get(name).map_or(0, |listed| listed.length);
+    Ok(names.into_iter().map(|name| Item { length: length(&name), name }).collect())
 }
 
 async fn collect(volume: &Volume, output: &Output) -> Outcome {
@@ -295,12 +336,15 @@ fn written_text(repaired: &Repaired, did: &str) -> String {
 /// Adds the parity of the next stage, to the objects first that have waited longest. Returns the
 /// worst exit code.
 pub async fn promote(args: &Promote, output: &Output) -> Outcome {
-    let volume = super::open_background(&args.volume, args.rate)?;
-    let names = promotable(&volume, args).await?;
-    let progress = output.progress(None);
-    let promote = async |(name, is_named): (ObjectName, bool)| {
+    let mut volume = super::open_background(&args.volume, args.rate)?;
+    let items = promotable(&volume, args).await?;
+    let plain: Vec<Item> = items.iter().map(|(item, _)| item.clone()).collect();
+    let shares = Shares::of(&mut volume, &plain, output);
+    let promote = async |(item, is_named): (Item, bool)| {
         let start = Instant::now();
-        let promoted = match volume.promote(&name).await {
+        let promoted = volume.promote(&item.name).await;
+        shares.finish(&item.name);
+        let promoted = match promoted {
             // It was removed after it had begun to wait.
             Err(error) if !is_named && error.kind() == ErrorKind::NotFound => {
                 return Ok(Exit::Done);
@@ -314,22 +358,25 @@ pub async fn promote(args: &Promote, output: &Output) -> Outcome {
         };
         let value = written_value("volume-promote", &promoted, start.elapsed().as_secs_f64());
         let did = format!("{} added", counted(promoted.stored, "shard"));
-        progress.aside(|| output.result(value, || written_text(&promoted, &did)));
+        shares.progress.aside(|| output.result(value, || written_text(&promoted, &did)));
         Ok(if promoted.is_owed { Exit::Repairable } else { Exit::Done })
     };
-    each(names, 1, output, promote).await.end(output)
+    each(items, 1, output, promote).await.end(output)
 }
 
 /// Returns the objects to promote, each with whether it was named itself. Of those that are meant by
 /// a prefix, or by all, the ones come first that have waited longest.
-async fn promotable(volume: &Volume, args: &Promote) -> Result<Vec<(ObjectName, bool)>, Failure> {
+async fn promotable(volume: &Volume, args: &Promote) -> Result<Vec<(Item, bool)>, Failure> {
     let everything = [String::new()];
     let names = if args.all { &everything[..] } else { &args.names };
     let mut found = Vec::new();
     for name in names {
         match name.is_empty() && args.all || name.ends_with('/') {
-            true => found.extend(volume.backlog(name).await.into_iter().map(|name| (name, false))),
-            false => found.push((ObjectName::new(name.as_str())?, true)),
+            true => {
+                let waiting = with_lengths(volume, volume.backlog(name).await).await?;
+                found.extend(waiting.into_iter().map(|item| (item, false)));
+            }
+            false => found.push((named(volume, name).await?, true)),
         }
     }
     Ok(found)

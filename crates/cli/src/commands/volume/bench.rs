@@ -1,0 +1,365 @@
+//! `paritas volume bench`: how fast objects are stored and read, beside what the nodes do by
+//! themselves with plain files.
+
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::time::Instant;
+
+use futures::{StreamExt, TryStreamExt};
+use paritas_volume::names::ObjectName;
+use paritas_volume::{GetOptions, INLINE_BYTES, Pattern, PlainFiles, PutOptions, Volume};
+use serde_json::json;
+
+use super::AT_ONCE;
+use crate::args::volume::Bench;
+use crate::commands::Outcome;
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Output};
+
+/// Bytes of the ranges that are read.
+const RANGE: u64 = 4096;
+
+/// What one round took: seconds of the volume, and of plain files.
+#[derive(Clone, Copy)]
+struct Pair {
+    own: f64,
+    plain: f64,
+}
+
+/// What is measured, in the order in which it is reported.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Op {
+    Put,
+    Get,
+    Range,
+    Promote,
+}
+
+impl Op {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Put => "put",
+            Self::Get => "get",
+            Self::Range => "range",
+            Self::Promote => "promote",
+        }
+    }
+}
+
+/// Measures a volume, and removes what that stored.
+pub async fn run(args: &Bench, output: &Output) -> Outcome {
+    let volume = super::open(&args.volume)?;
+    let (names, pattern) = (names(args.objects.unwrap_or(1))?, Pattern::random()?);
+    let subject = Subject { volume: &volume, names, pattern, args };
+    let measured = subject.measure().await;
+    // What a failure leaves is removed as far as nodes answer.
+    let removed = subject.remove().await;
+    let pairs = measured?;
+    removed?;
+    for op in [Op::Put, Op::Get, Op::Range, Op::Promote] {
+        let of_op = pairs.iter().filter(|(of, _)| *of == op);
+        let of_op: Vec<Pair> = of_op.map(|(_, pair)| *pair).collect();
+        if !of_op.is_empty() {
+            subject.report(op, &of_op, output);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns names that nobody else has.
+fn names(count: usize) -> Result<Vec<ObjectName>, Failure> {
+    let folder = format!("paritas-bench/{}", paritas_shards::ObjectId::random()?);
+    let name = |number| Ok(ObjectName::new(format!("{folder}/{number}"))?);
+    (0..count).map(name).collect()
+}
+
+/// A volume that is measured with objects of one length.
+struct Subject<'a> {
+    volume: &'a Volume,
+    names: Vec<ObjectName>,
+    pattern: Pattern,
+    args: &'a Bench,
+}
+
+impl Subject<'_> {
+    async fn measure(&self) -> Result<Vec<(Op, Pair)>, Failure> {
+        let mut pairs = Vec::new();
+        for round in 0..self.args.rounds {
+            let files = self.files()?;
+            let measured = self.measure_once(round, &files, &mut pairs).await;
+            futures::future::try_join_all(files.iter().map(PlainFiles::delete)).await?;
+            measured?;
+            self.remove().await?;
+        }
+        Ok(pairs)
+    }
+
+    async fn measure_once(
+        &self,
+        round: u32,
+        files: &[PlainFiles],
+        pairs: &mut Vec<(Op, Pair)>,
+    ) -> Result<(), Failure> {
+        let is_first = round.is_multiple_of(2);
+        let write = self.all_files(files, async |files| Ok(files.write().await?));
+        pairs.push((Op::Put, pair(is_first, self.put(), write).await?));
+        let needed = self.needed();
+        let read = self.all_files(files, async |files| Ok(files.read(needed).await?));
+        pairs.push((Op::Get, pair(is_first, self.get(), read).await?));
+        let [(name, file)] = &self.names.iter().zip(files).collect::<Vec<_>>()[..] else {
+            return Ok(());
+        };
+        if self.args.objects.is_some() {
+            return Ok(());
+        }
+        let range = self.range(round);
+        let of_file = 0..RANGE.min(self.file_bytes());
+        let read = async { Ok(file.read_part(of_file).await?) };
+        pairs.push((Op::Range, pair(is_first, self.get_range(name, range), read).await?));
+        if self.is_staged() {
+            let more = self.later_files()?;
+            let write = async { Ok(more.write().await?) };
+            let promoted = pair(is_first, self.promote(name), write).await;
+            more.delete().await?;
+            pairs.push((Op::Promote, promoted?));
+            // What was added must not change what is read.
+            self.get().await?;
+        }
+        Ok(())
+    }
+
+    /// Whether objects get further parity later.
+    fn is_staged(&self) -> bool {
+        self.volume.code().stages() > 1 && !self.is_inline()
+    }
+
+    fn is_inline(&self) -> bool {
+        self.args.size <= INLINE_BYTES as u64
+    }
+
+    /// Returns the number of plain files that take the place of an object: one for each shard of
+    /// the first stage, or for each copy of the manifest.
+    fn count(&self) -> usize {
+        match self.is_inline() {
+            true => self.volume.tolerance() + 1,
+            false => self.volume.shards_at(1),
+        }
+    }
+
+    /// Returns the number of files that have as many bytes as the object.
+    fn needed(&self) -> usize {
+        match self.is_inline() {
+            true => 1,
+            false => self.volume.shards_needed(),
+        }
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.args.size.div_ceil(self.needed() as u64)
+    }
+
+    /// Returns the plain files that take the place of each object.
+    fn files(&self) -> Result<Vec<PlainFiles>, Failure> {
+        let (count, bytes) = (self.count(), self.file_bytes());
+        let files = |_| Ok(self.volume.plain_files(count, bytes, &self.pattern)?);
+        self.names.iter().map(files).collect()
+    }
+
+    /// Returns the plain files that take the place of the shards of the last stage.
+    fn later_files(&self) -> Result<PlainFiles, Failure> {
+        let more = self.volume.shards_at(self.volume.code().stages()) - self.volume.shards_at(1);
+        Ok(self.volume.plain_files(more, self.file_bytes(), &self.pattern)?)
+    }
+
+    /// Does something with the files of all objects, some at a time.
+    async fn all_files(
+        &self,
+        files: &[PlainFiles],
+        act: impl AsyncFn(&PlainFiles) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let acts = futures::stream::iter(files).map(|files| act(files));
+        acts.buffer_unordered(AT_ONCE).try_collect().await
+    }
+
+    /// Does something with all objects, some at a time.
+    async fn all(
+        &self,
+        act: impl AsyncFn(&ObjectName) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let acts = futures::stream::iter(&self.names).map(|name| act(name));
+        acts.buffer_unordered(AT_ONCE).try_collect().await
+    }
+
+    async fn put(&self) -> Result<(), Failure> {
+        self.all(async |name| {
+            let source = Source { pattern: self.pattern.clone(), at: 0, end: self.args.size };
+            let mut options = PutOptions::default();
+            options.length = Some(self.args.size);
+            let put = self.volume.put(name, source, options).await?;
+            match put.is_owed {
+                false => Ok(()),
+                true => Err(Failure::from(paritas_volume::Error::new(
+                    paritas_volume::ErrorKind::TooFewNodes,
+                    "not all nodes took their shards, so nothing can be measured",
+                ))),
+            }
+        })
+        .await
+    }
+
+    async fn get(&self) -> Result<(), Failure> {
+        self.all(async |name| self.get_range(name, 0..self.args.size).await).await
+    }
+
+    /// Reads a range, and compares it with what was stored.
+    async fn get_range(&self, name: &ObjectName, range: Range<u64>) -> Result<(), Failure> {
+        let mut sink = Expected { pattern: &self.pattern, at: range.start };
+        let whole = 0..self.args.size;
+        let wanted = (range != whole).then_some(range.clone());
+        let options = GetOptions::default();
+        self.volume.get(name, wanted, &mut sink, options, &|_| {}).await?;
+        match sink.at == range.end {
+            true => Ok(()),
+            false => Err(Failure::internal("fewer bytes came back than were stored")),
+        }
+    }
+
+    /// Returns the range that is read in a round. Those of all rounds are spread over the object.
+    fn range(&self, round: u32) -> Range<u64> {
+        let length = RANGE.min(self.args.size);
+        let places = self.args.size - length + 1;
+        let start = u64::from(round) * places / u64::from(self.args.rounds);
+        start..start + length
+    }
+
+    async fn promote(&self, name: &ObjectName) -> Result<(), Failure> {
+        let promoted = self.volume.promote(name).await?;
+        match promoted.is_owed {
+            false => Ok(()),
+            true => Err(Failure::internal("not all shards of the later stage were stored")),
+        }
+    }
+
+    /// Removes the objects that are there.
+    async fn remove(&self) -> Result<(), Failure> {
+        self.all(async |name| match self.volume.remove(name).await {
+            Err(error) if error.kind() != paritas_volume::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        })
+        .await
+    }
+
+    fn report(&self, op: Op, pairs: &[Pair], output: &Output) {
+        let own = Spread::of(pairs.iter().map(|pair| pair.own).collect());
+        let plain = Spread::of(pairs.iter().map(|pair| pair.plain).collect());
+        let ratio = Spread::of(pairs.iter().map(|pair| pair.plain / pair.own).collect());
+        let Bench { size, objects, .. } = *self.args;
+        let amount = match (op, objects) {
+            (_, Some(objects)) => objects as f64,
+            (Op::Range, None) => RANGE.min(size) as f64,
+            (_, None) => size as f64,
+        };
+        let value = json!({
+            "type": "volume-bench", "op": op.name(), "size": size, "objects": objects,
+            "rounds": pairs.len(), "seconds_median": own.median, "seconds_min": own.min,
+            "seconds_max": own.max, "rate": amount / own.median,
+            "plain_seconds_median": plain.median, "plain_seconds_min": plain.min,
+            "plain_seconds_max": plain.max, "plain_rate": amount / plain.median,
+            "ratio": ratio.median, "ratio_min": ratio.min, "ratio_max": ratio.max,
+        });
+        let rate = |seconds: f64| match (op, objects) {
+            (_, Some(_)) => format!("{:.0} objects/s", amount / seconds),
+            (Op::Range, None) => format!("{:.2} ms", seconds * 1000.0),
+            (_, None) => format!("{}/s", output::bytes((amount / seconds) as u64)),
+        };
+        let spread = |of: &Spread| {
+            // The smaller number first.
+            let ends = if op == Op::Range { [of.min, of.max] } else { [of.max, of.min] };
+            let [from, to] = ends.map(rate);
+            format!("{} (from {from} to {to})", rate(of.median))
+        };
+        output.result(value, || {
+            let Spread { median, min, max } = ratio;
+            let (op, own, plain) = (op.name(), spread(&own), spread(&plain));
+            format!("{op:<8} {own}; plain files {plain}; ratio {median:.2} ({min:.2} to {max:.2})")
+        });
+    }
+}
+
+/// Takes the time of two jobs back to back, the first one first or last.
+async fn pair(
+    is_first: bool,
+    own: impl Future<Output = Result<(), Failure>>,
+    plain: impl Future<Output = Result<(), Failure>>,
+) -> Result<Pair, Failure> {
+    if is_first {
+        let own = seconds(own).await?;
+        return Ok(Pair { own, plain: seconds(plain).await? });
+    }
+    let plain = seconds(plain).await?;
+    Ok(Pair { own: seconds(own).await?, plain })
+}
+
+async fn seconds(job: impl Future<Output = Result<(), Failure>>) -> Result<f64, Failure> {
+    let start = Instant::now();
+    job.await?;
+    Ok(start.elapsed().as_secs_f64().max(1e-9))
+}
+
+/// The middle and the ends of some numbers.
+struct Spread {
+    median: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Spread {
+    /// Returns the spread of at least one number.
+    fn of(mut numbers: Vec<f64>) -> Self {
+        numbers.sort_by(f64::total_cmp);
+        let at = |index: usize| numbers.get(index).copied().unwrap_or_default();
+        let last = numbers.len().saturating_sub(1);
+        let median = f64::midpoint(at(last / 2), at(last.div_ceil(2)));
+        Self { median, min: at(0), max: at(last) }
+    }
+}
+
+/// A pattern as the source of an object.
+struct Source {
+    pattern: Pattern,
+    at: u64,
+    end: u64,
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = (self.end - self.at).min(buffer.len() as u64);
+        if most == 0 {
+            return Ok(0);
+        }
+        let bytes = self.pattern.at(self.at, most);
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+}
+
+/// Compares what is written to it with a pattern.
+struct Expected<'a> {
+    pattern: &'a Pattern,
+    at: u64,
+}
+
+impl Write for Expected<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.pattern.is_at(self.at, bytes) {
+            return Err(io::Error::other("it differs from what was stored"));
+        }
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

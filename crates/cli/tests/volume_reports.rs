@@ -1,0 +1,91 @@
+//! What `paritas volume` says: once, and truly; progress by bytes; and that Ctrl-C ends it.
+
+#![cfg(feature = "volume")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use common::tank::Tank;
+use common::{Chance, Run, exit, paritas, run};
+
+#[test]
+fn what_several_requests_meet_is_told_once() {
+    let tank = Tank::new(4, "2+2");
+    tank.put("object", &Chance(1).bytes(50_000));
+    fs::rename(tank.disk(2), tank.path("away")).unwrap();
+    let verify = tank.run("verify", &args!["object"]).expect(exit::REPAIRABLE).result();
+    let flaws = verify["flaws"].as_array().unwrap();
+    let told: BTreeSet<String> = flaws
+        .iter()
+        .map(|flaw| format!("{}{}{}", flaw["node"], flaw["shard"], flaw["message"]))
+        .collect();
+    assert_eq!(told.len(), flaws.len(), "{verify}");
+    assert!(flaws.iter().any(|flaw| flaw["count"].as_u64() > Some(1)), "{verify}");
+    let text = run(args!["volume", "verify", tank.path("tank.toml")]).expect(exit::REPAIRABLE);
+    assert!(text.text().contains(" times)"), "{text}");
+}
+
+#[test]
+fn a_damaged_shard_is_not_called_missing() {
+    let tank = Tank::new(3, "2+1");
+    tank.put("object", &Chance(2).bytes(50_000));
+    let shard =
+        |of: &str| tank.files().into_iter().find(|path| path.to_string_lossy().contains(of));
+    let damaged = shard(".1of3.").unwrap();
+    let mut bytes = fs::read(&damaged).unwrap();
+    bytes[20_000] ^= 1;
+    fs::write(&damaged, bytes).unwrap();
+    let verify = || run(args!["volume", "verify", tank.path("tank.toml"), "--deep"]);
+    let text = verify().expect(exit::REPAIRABLE).text();
+    assert!(text.contains("shard 1: ") && text.contains("fails its checksum"), "{text}");
+    assert!(!text.contains("missing"), "{text}");
+    fs::remove_file(damaged).unwrap();
+    let text = verify().expect(exit::REPAIRABLE).text();
+    assert!(text.contains("  shard 1 is missing"), "{text}");
+}
+
+/// The object has many segments, and reading them takes most of a second at this rate.
+#[test]
+fn progress_moves_within_an_object() {
+    let tank = Tank::new(3, "2+1");
+    let text = fs::read_to_string(tank.path("tank.toml")).unwrap();
+    let text = text.replace("# block = \"256 KiB\"", "block = \"8 KiB\"");
+    fs::write(tank.path("tank.toml"), text).unwrap();
+    tank.put("object", &Chance(3).bytes(360_000));
+    tank.lose(1);
+    let repair = tank.run("repair", &args!["object", "--rate", "100kB"]).expect(exit::DONE);
+    let lines = common::json_lines(&repair.text()).unwrap();
+    let progress: Vec<&Value> = lines.iter().filter(|line| line["type"] == "progress").collect();
+    assert!(!progress.is_empty(), "{repair}");
+    for line in progress {
+        let bytes = line["bytes"].as_u64().unwrap();
+        assert!(bytes > 0 && bytes < 360_000 && line["total"] == 360_000, "{line}");
+        assert!(line["eta_s"].as_f64().unwrap() > 0.0, "{line}");
+    }
+}
+
+#[test]
+fn an_interrupt_ends_a_get_into_a_pipe_that_nobody_reads() {
+    let tank = Tank::new(3, "2+1");
+    tank.put("object", &Chance(4).bytes(4 << 20));
+    let mut command = paritas(tank.arguments("get", &args!["object", "-"]));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let stdout = child.stdout.take().unwrap();
+    // The pipe is full by then, or the interrupt comes while the program starts.
+    thread::sleep(Duration::from_millis(300));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let start = Instant::now();
+    let run = Run::new(child.wait_with_output().unwrap(), "volume get --json".to_owned());
+    assert_eq!(run.expect(exit::INTERRUPTED).error()["kind"], "interrupted");
+    assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
+    drop(stdout);
+}
