@@ -2,7 +2,8 @@
 
 >>> import paritas
 >>> codec = paritas.Codec("4+2")
->>> shards = codec.split(b"hello, world")       # 6 shards, any 2 of which may be lost
+>>> data = codec.split(b"hello, world")
+>>> shards = [*data, *codec.encode(data)]       # 6 shards, any 2 of which may be lost
 >>> shards[0] = shards[3] = None
 >>> codec.join(codec.reconstruct(shards), 12)
 b'hello, world'

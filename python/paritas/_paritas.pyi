@@ -47,7 +47,9 @@ class Schedule:
 
 @final
 class Codec:
-    def __new__(cls, code: str | Code, *, threads: int | None = None) -> Codec: ...
+    def __new__(
+        cls, code: str | Code, *, threads: int | None = None, packet: int | None = None
+    ) -> Codec: ...
     @property
     def code(self) -> Code: ...
     @property
@@ -223,7 +225,9 @@ class VolumeStatus:
 @final
 class Volume:
     @staticmethod
-    def open(path: _Path) -> Volume: ...
+    def open(
+        path: _Path, *, background: bool = False, rate: int | None = None, workers: int = 1
+    ) -> Volume: ...
     @property
     def code(self) -> str: ...
     @property

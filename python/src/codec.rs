@@ -20,14 +20,21 @@ pub struct Codec(paritas::Codec);
 #[pymethods]
 impl Codec {
     #[new]
-    #[pyo3(signature = (code, *, threads = None))]
-    fn new(code: &Bound<'_, PyAny>, threads: Option<usize>) -> Result<Self> {
+    #[pyo3(signature = (code, *, threads = None, packet = None))]
+    fn new(code: &Bound<'_, PyAny>, threads: Option<usize>, packet: Option<usize>) -> Result<Self> {
         let code = match code.cast::<Code>() {
             Ok(code) => code.get().0.clone(),
             Err(_) => code.extract::<&str>()?.parse()?,
         };
         let options = CodecOptions::default();
-        let options = threads.map_or(options.clone(), |threads| options.threads(threads));
+        let options = match threads {
+            Some(threads) => options.threads(threads),
+            None => options,
+        };
+        let options = match packet {
+            Some(packet) => options.packet(packet),
+            None => options,
+        };
         Ok(Self(paritas::Codec::with_options(code, options)?))
     }
 
@@ -155,8 +162,7 @@ impl Codec {
         }
     }
 
-    /// Cuts an object into data shards, padded with zeros to equal lengths, and computes the parity
-    /// shards. Returns all shards in node order.
+    /// Cuts an object into data shards, padded with zeros to equal lengths that suit the code.
     fn split<'py>(
         &self,
         py: Python<'py>,
@@ -167,8 +173,8 @@ impl Codec {
         Ok(shards.iter().map(|shard| PyBytes::new(py, shard)).collect())
     }
 
-    /// Returns the first `length` bytes of an object from its shards in node order, of which those
-    /// that are lost are `None`.
+    /// Returns the first `length` bytes of an object from its shards in node order. The data shards
+    /// must be there ([`Codec::reconstruct`] makes those that are lost); parity may be left out.
     fn join<'py>(
         &self,
         py: Python<'py>,

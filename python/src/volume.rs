@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use paritas::CodecOptions;
 use paritas_shards::{Attributes, FileTarget, Output};
+use paritas_volume::config::Config;
 use paritas_volume::names::ObjectName;
-use paritas_volume::{GetOptions, Health, Object, PutOptions, Runner};
+use paritas_volume::{GetOptions, Health, Object, PutOptions, Rate, Runner};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -27,10 +28,28 @@ pub struct Volume {
 #[pymethods]
 impl Volume {
     /// Opens the volume that a volume file (TOML) describes, as `paritas volume init` writes it.
+    /// With `background`, the nodes are spared: each sends and gets no more than `rate` bytes a
+    /// second, by default as many as the volume file allows for the background. Of several workers,
+    /// each takes one of `workers` equal parts of that.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> Result<Self> {
-        let open = || paritas_volume::Volume::open(&path, |_| CodecOptions::default());
-        Ok(Self { volume: py.detach(open)?, runner: Runner::new()? })
+    #[pyo3(signature = (path, *, background = false, rate = None, workers = 1))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        background: bool,
+        rate: Option<u64>,
+        workers: u64,
+    ) -> Result<Self> {
+        let volume = py.detach(|| -> paritas_volume::Result<_> {
+            let volume = paritas_volume::Volume::open(&path, |_| CodecOptions::default())?;
+            if !background {
+                return Ok(volume);
+            }
+            let usual = Config::read(&path)?.limits.background_rate.map(|rate| rate.as_u64());
+            let part = |rate: u64| (rate / workers.max(1)).max(1);
+            Ok(volume.in_background(Some(Rate(rate.or(usual).map(part)))))
+        })?;
+        Ok(Self { volume, runner: Runner::new()? })
     }
 
     /// The spec of the code of new objects.

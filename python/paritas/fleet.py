@@ -1,0 +1,348 @@
+"""Work on many objects by many workers: scrub, repair, promote, encode.
+
+>>> from paritas import fleet
+>>> report = fleet.run("photos.toml", "scrub", workers=8)           # doctest: +SKIP
+>>> report = fleet.run("photos.toml", "repair", engine="ray")       # doctest: +SKIP
+
+The workers are processes of this machine, or tasks of a Ray cluster, whose nodes must be able to open
+the volume file. Each task is the work on one object. It may be done twice, because a worker can die
+after it has done its work and before it has said so; every kind of work can be done twice without
+harm. What is done is written to a journal in the volume, so that a run that was cut off goes on
+where it stopped when it is started again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from itertools import islice
+from multiprocessing import get_context
+from typing import Any
+
+from . import Volume
+from .errors import NotFoundError, ParameterError, ParitasError
+
+#: The objects whose names begin so are journals of runs.
+JOURNALS = ".fleet/"
+
+#: Number of times that a task is begun before it is given up.
+ATTEMPTS = 3
+
+#: Seconds between two writings of the journal.
+_WRITING = 5.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """The work on one object."""
+
+    kind: str
+    name: str
+    #: The file to encode, for the kind ``encode``.
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a task did."""
+
+    name: str
+    #: ``unchanged``, ``changed``, ``damaged`` (a scrub found damage), ``gone``, or ``failed``.
+    state: str
+    detail: str = ""
+
+
+@dataclass
+class Report:
+    """What a run did."""
+
+    kind: str
+    #: The outcome of each object, by name.
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    #: Number of objects that an earlier run had done.
+    resumed: int = 0
+    #: Number of tasks that were begun again because their worker died.
+    retried: int = 0
+
+    def names(self, state: str) -> list[str]:
+        """Returns the names of the objects with an outcome."""
+        return sorted(name for name, outcome in self.outcomes.items() if outcome.state == state)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing failed."""
+        return not self.names("failed")
+
+
+def run(
+    volume: str | os.PathLike[str],
+    kind: str,
+    *,
+    prefix: str = "",
+    names: Iterable[str] | None = None,
+    sources: Iterable[tuple[str, str | os.PathLike[str]]] | None = None,
+    workers: int | None = None,
+    engine: str = "processes",
+    rate: int | None = None,
+    journal: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Does work of a kind on many objects of a volume.
+
+    Args:
+        volume: the volume file.
+        kind: ``scrub`` (reads every block), ``repair``, ``promote``, or ``encode`` (stores
+            `sources`).
+        prefix, names: the objects; by default all that the kind of work concerns.
+        sources: for ``encode``, the names of objects and the files with their bytes.
+        workers: the number of tasks at once; by default one for each processor.
+        engine: ``processes`` or ``ray``.
+        rate: the most bytes a second that go to each node, and that come from it, by all workers
+            together; by default the volume file's `background_rate`.
+        journal: the name of the run. A run of that name goes on where it stopped. By default it
+            follows from the kind and the objects asked for.
+        progress: is told the number of objects done and of all.
+
+    Raises:
+        ParameterError: if an argument cannot be used.
+        ParitasError: if the volume cannot be opened or listed.
+    """
+    if kind not in _KINDS:
+        raise ParameterError(f"the kind must be one of {', '.join(_KINDS)}; got {kind!r}")
+    if (kind == "encode") != (sources is not None):
+        raise ParameterError("`sources` must be given for `encode`, and for nothing else")
+    if engine not in _ENGINES:
+        raise ParameterError(f"the engine must be one of {', '.join(_ENGINES)}; got {engine!r}")
+    names = None if names is None else list(names)
+    sources = None if sources is None else [(name, os.fspath(path)) for name, path in sources]
+    path = os.path.abspath(volume)
+    opened = Volume.open(path)
+    tasks = list(_tasks(opened, kind, prefix, names, sources))
+    key = journal or _key(kind, prefix, names, sources)
+    log = _Journal(opened, key)
+    report = Report(kind, outcomes=dict(log.outcomes), resumed=len(log.outcomes))
+    left = [task for task in tasks if task.name not in report.outcomes]
+    count = workers or os.cpu_count() or 1
+    settings = _Settings(path, rate, count)
+    for outcome, is_retried in _ENGINES[engine](settings, left, count):
+        report.retried += is_retried
+        if outcome is None:
+            continue
+        report.outcomes[outcome.name] = outcome
+        log.note(outcome)
+        if progress:
+            progress(len(report.outcomes), len(tasks))
+    log.end(report.is_done)
+    return report
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """How a worker opens the volume."""
+
+    path: str
+    rate: int | None
+    workers: int
+
+
+@lru_cache(maxsize=4)
+def _open(settings: _Settings) -> Volume:
+    return Volume.open(
+        settings.path, background=True, rate=settings.rate, workers=settings.workers
+    )
+
+
+def work(settings: _Settings, task: Task) -> Outcome:
+    """Does a task, in a worker."""
+    try:
+        return _KINDS[task.kind](_open(settings), task)
+    except NotFoundError as error:
+        if task.kind == "encode":
+            return Outcome(task.name, "failed", str(error))
+        return Outcome(task.name, "gone")
+    except (ParitasError, OSError) as error:
+        return Outcome(task.name, "failed", str(error))
+
+
+def _scrub(volume: Volume, task: Task) -> Outcome:
+    verdict = volume.verify(task.name, deep=True)
+    if verdict.health == "intact":
+        return Outcome(task.name, "unchanged")
+    return Outcome(task.name, "damaged", "; ".join([verdict.health, *verdict.flaws]))
+
+
+def _repair(volume: Volume, task: Task) -> Outcome:
+    repaired = volume.repair(task.name, deep=True)
+    if repaired.is_owed:
+        return Outcome(task.name, "failed", "; ".join(repaired.flaws) or "something is left")
+    return _changed(task, repaired.stored)
+
+
+def _promote(volume: Volume, task: Task) -> Outcome:
+    return _changed(task, volume.promote(task.name).stored)
+
+
+def _encode(volume: Volume, task: Task) -> Outcome:
+    assert task.source is not None
+    volume.put_file(task.name, task.source)
+    return _changed(task, 1)
+
+
+def _changed(task: Task, stored: int) -> Outcome:
+    return Outcome(task.name, "changed" if stored else "unchanged")
+
+
+_KINDS: dict[str, Callable[[Volume, Task], Outcome]] = {
+    "scrub": _scrub,
+    "repair": _repair,
+    "promote": _promote,
+    "encode": _encode,
+}
+
+
+def _tasks(
+    volume: Volume,
+    kind: str,
+    prefix: str,
+    names: Iterable[str] | None,
+    sources: Iterable[tuple[str, str | os.PathLike[str]]] | None,
+) -> Iterator[Task]:
+    """Yields the tasks, the most urgent first."""
+    if sources is not None:
+        yield from (Task(kind, name, os.path.abspath(path)) for name, path in sources)
+        return
+    if names is None:
+        by_kind = {"repair": volume.most_urgent_first, "promote": volume.backlog}
+        every = lambda start: [name for name, _ in volume.list(start)]
+        names = by_kind.get(kind, every)(prefix)
+    yield from (Task(kind, name) for name in names if not name.startswith(JOURNALS))
+
+
+def _key(kind: str, prefix: str, names: Any, sources: Any) -> str:
+    asked = json.dumps([kind, prefix, names, sources], default=str)
+    return f"{kind}-{hashlib.sha256(asked.encode()).hexdigest()[:16]}"
+
+
+class _Journal:
+    """What a run has done, as an object of the volume."""
+
+    def __init__(self, volume: Volume, key: str) -> None:
+        self.volume, self.name = volume, JOURNALS + key
+        self.outcomes: dict[str, Outcome] = {}
+        self.written = time.monotonic()
+        try:
+            lines = volume.get(self.name).decode().splitlines()
+        except NotFoundError:
+            return
+        found = (Outcome(**json.loads(line)) for line in lines)
+        # What failed is tried again.
+        self.outcomes = {outcome.name: outcome for outcome in found if outcome.state != "failed"}
+
+    def note(self, outcome: Outcome) -> None:
+        self.outcomes[outcome.name] = outcome
+        if time.monotonic() - self.written > _WRITING:
+            self._write()
+
+    def end(self, is_done: bool) -> None:
+        """Removes the journal of a run that is done; a later run begins anew."""
+        if not is_done:
+            self._write()
+            return
+        try:
+            self.volume.remove(self.name)
+        except NotFoundError:
+            pass
+
+    def _write(self) -> None:
+        lines = "".join(json.dumps(asdict(outcome)) + "\n" for outcome in self.outcomes.values())
+        self.volume.put(self.name, lines.encode())
+        self.written = time.monotonic()
+
+
+#: What an engine yields: an outcome, or None for a task that is begun again; and whether it was.
+_Step = tuple[Outcome | None, bool]
+
+
+def _by_processes(settings: _Settings, tasks: Sequence[Task], workers: int) -> Iterator[_Step]:
+    """Does tasks by processes. If one dies, those tasks that are not done are begun again."""
+    attempts = dict.fromkeys(tasks, 0)
+    left = list(tasks)
+    while left:
+        undone: list[Task] = []
+        died: list[Task] = []
+        # A forked process would share the volume's threads, which it does not have.
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            for task, outcome, was_begun in _each(pool, settings, left, workers):
+                if outcome is not None:
+                    yield outcome, False
+                    continue
+                (died if was_begun else undone).append(task)
+        for task in died:
+            attempts[task] += 1
+            if attempts[task] == ATTEMPTS:
+                yield Outcome(task.name, "failed", f"{ATTEMPTS} workers died of it"), False
+            else:
+                yield None, True
+        left = [task for task in died if attempts[task] < ATTEMPTS] + undone
+
+
+def _each(
+    pool: ProcessPoolExecutor, settings: _Settings, tasks: Sequence[Task], workers: int
+) -> Iterator[tuple[Task, Outcome | None, bool]]:
+    """Yields each task with its outcome, or None if a worker has died; and whether it was begun."""
+    waiting = iter(tasks)
+    running: dict[Future[Outcome], Task] = {}
+    is_broken = False
+    while True:
+        for task in islice(waiting, 0 if is_broken else 2 * workers - len(running)):
+            try:
+                running[pool.submit(work, settings, task)] = task
+            except BrokenProcessPool:
+                is_broken = True
+                yield task, None, False
+        if not running:
+            break
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            task = running.pop(future)
+            try:
+                yield task, future.result(), True
+            except BrokenProcessPool:
+                is_broken = True
+                yield task, None, True
+    yield from ((task, None, False) for task in waiting)
+
+
+def _by_ray(settings: _Settings, tasks: Sequence[Task], workers: int) -> Iterator[_Step]:
+    """Does tasks by Ray, which begins the tasks of a worker that died again."""
+    import ray
+
+    if not ray.is_initialized():
+        ray.init()
+    remote = ray.remote(max_retries=ATTEMPTS - 1)(work)
+    waiting = iter(tasks)
+    running: dict[Any, Task] = {}
+    while True:
+        for task in islice(waiting, 2 * workers - len(running)):
+            running[remote.remote(settings, task)] = task
+        if not running:
+            return
+        done, _ = ray.wait(list(running), num_returns=1)
+        for reference in done:
+            task = running.pop(reference)
+            try:
+                yield ray.get(reference), False
+            except ray.exceptions.WorkerCrashedError:
+                yield Outcome(task.name, "failed", f"{ATTEMPTS} workers died of it"), False
+
+
+_ENGINES: dict[str, Callable[[_Settings, Sequence[Task], int], Iterator[_Step]]] = {
+    "processes": _by_processes,
+    "ray": _by_ray,
+}

@@ -1,0 +1,194 @@
+"""Codes in memory: the shared vectors, all kinds of buffers, and arguments that are wrong."""
+
+import json
+import threading
+from itertools import combinations
+from pathlib import Path
+
+import numpy
+import paritas
+import pytest
+
+VECTORS = Path(__file__).parents[2] / "vectors" / "codes.json"
+CASES = [
+    case
+    for case in json.loads(VECTORS.read_text())["cases"]
+    # The package makes codes from specs alone, with the matrices of new objects.
+    if case["default_pin"] and "data_rows" not in case and "parity" in case
+]
+
+
+def vector_data(case):
+    length = case["rows"] * (case["stripes"] * case["packet"] + case.get("tail", 0))
+    bytes_of = lambda shard: bytes(73 * (i + 1) * (shard + 1) % 251 for i in range(length))
+    return [bytes_of(shard) for shard in range(case["k"])]
+
+
+@pytest.mark.parametrize("spec", ["4+2", "10+4", "rdp:k=6", "evenodd:k=5", "isal-rs:k=6,m=3"])
+def test_every_loss_is_restored(spec):
+    codec = paritas.Codec(spec)
+    count, tolerance = codec.code.nodes, codec.code.tolerance
+    rng = numpy.random.default_rng(7)
+    length = codec.shard_len(10_000)
+    data = [rng.bytes(length) for _ in range(codec.data_shards)]
+    shards = [*data, *codec.encode(data)]
+    assert codec.verify(shards) == []
+    for lost in combinations(range(count), tolerance):
+        left = [None if node in lost else shard for node, shard in enumerate(shards)]
+        assert [bytes(s) for s in codec.reconstruct(left)] == [bytes(s) for s in shards]
+    with pytest.raises(paritas.LossError):
+        codec.reconstruct([None] * (tolerance + 1) + shards[tolerance + 1 :])
+
+
+def test_there_are_vectors():
+    assert len(CASES) > 10
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["spec"])
+def test_parity_is_that_of_the_vectors(case):
+    """Prepared handles and codecs agree with the second opinion, where one packet size is asked."""
+    codec = paritas.Codec(case["spec"], packet=case["packet"])
+    parity = codec.encode(vector_data(case))
+    assert [bytes(shard).hex() for shard in parity] == case["parity"]
+
+
+def test_buffers_of_all_kinds_are_used_where_they_are():
+    codec = paritas.Codec("4+2")
+    length = 3 * 4096
+    rows = numpy.random.default_rng(1).integers(0, 256, (4, length), dtype=numpy.uint8)
+    expected = [bytes(shard) for shard in codec.encode([row.tobytes() for row in rows])]
+    array = codec.encode(rows)
+    assert isinstance(array, numpy.ndarray) and array.shape == (2, length)
+    assert [row.tobytes() for row in array] == expected
+    mixed = [bytes(rows[0]), bytearray(rows[1]), memoryview(rows[2]), rows[3].view(numpy.float64)]
+    target = numpy.zeros((2, length), dtype=numpy.uint8)
+    assert codec.encode(mixed, target) is target
+    assert [row.tobytes() for row in target] == expected
+    parts = [bytearray(length), numpy.zeros(length // 8)]
+    codec.encode(tuple(mixed), parts)
+    assert [bytes(part) for part in parts] == expected
+
+
+def test_update_changes_parity_in_place():
+    codec = paritas.Codec("10+4")
+    data = [bytearray([shard]) * codec.shard_len(10) for shard in range(10)]
+    parity = codec.encode(data)
+    new = bytes(reversed(range(256))) * (len(data[0]) // 256 + 1)
+    new = new[: len(data[0])]
+    codec.update(3, data[3], new, parity)
+    data[3] = new
+    assert codec.verify([*data, *parity]) == []
+    parity[2][0] ^= 1
+    assert codec.verify([*data, *parity]) == [12]
+
+
+def test_a_prepared_reconstruction_restores_what_it_names():
+    codec = paritas.Codec("4+2")
+    data = codec.split(b"x" * 999)
+    shards = [*data, *codec.encode(data)]
+    prepared = codec.prepared([1, 2, 3, 5], [0, 4])
+    made = [bytearray(len(data[0])) for _ in range(2)]
+    prepared.run([shards[node] for node in (1, 2, 3, 5)], made)
+    assert [bytes(shard) for shard in made] == [bytes(shards[0]), bytes(shards[4])]
+    assert codec.join(data, 999) == b"x" * 999
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda codec, data: codec.encode(data[:3]),
+        lambda codec, data: codec.encode([data[0][:-1], *data[1:]]),
+        lambda codec, data: codec.encode(data, [bytes(len(data[0]))] * 2),
+        lambda codec, data: codec.encode(data, [bytearray(3), bytearray(3)]),
+        lambda codec, data: codec.encode(numpy.zeros((4, 12), numpy.uint8)[:, ::2]),
+        lambda codec, data: codec.encode(numpy.zeros((2, 2, 12), numpy.uint8)),
+        lambda codec, data: codec.encode(numpy.zeros(48, numpy.uint8)),
+        lambda codec, data: codec.reconstruct(data),
+        lambda codec, data: codec.update(4, data[0], data[1], [bytearray(12), bytearray(12)]),
+        lambda codec, data: codec.prepared([0, 1, 2, 3], None),
+        lambda codec, data: codec.code.schedule([0, 1, 2, 9], [4]),
+        lambda codec, data: paritas.Codec("nonsense:k=3"),
+    ],
+)
+def test_wrong_arguments_are_refused(act):
+    codec = paritas.Codec("4+2")
+    with pytest.raises(paritas.ParameterError) as error:
+        act(codec, [bytes(12)] * 4)
+    assert isinstance(error.value, ValueError) and error.value.kind
+
+
+def test_memory_that_is_written_must_not_be_shared():
+    codec = paritas.Codec("4+2")
+    memory = numpy.zeros(12 * 6, numpy.uint8)
+    rows = memory.reshape(6, 12)
+    codec.encode(rows[:4], rows[4:])
+    for data, parity in [
+        (list(rows[:4]), [rows[4], rows[4]]),
+        (list(rows[:4]), [rows[0], rows[5]]),
+        (list(rows[:4]), [memory[47:59], rows[5]]),
+    ]:
+        with pytest.raises(paritas.ParameterError, match="shares memory"):
+            codec.encode(data, parity)
+
+
+def test_empty_shards_are_shards():
+    codec = paritas.Codec("4+2")
+    assert [bytes(shard) for shard in codec.encode([b""] * 4)] == [b"", b""]
+
+
+def test_eight_threads_share_a_codec():
+    codec = paritas.Codec("6+3", threads=1)
+    rng = numpy.random.default_rng(3)
+    length = codec.shard_len(6 * 3000)
+    wrong = []
+
+    def work(data):
+        for _ in range(50):
+            parity = codec.encode(data)
+            if codec.verify([*data, *parity]):
+                wrong.append(data)
+
+    inputs = [[rng.bytes(length) for _ in range(6)] for _ in range(8)]
+    threads = [threading.Thread(target=work, args=(data,)) for data in inputs]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not wrong
+
+
+def test_matrix_and_schedule_compute_the_parity():
+    code = paritas.Code("4+2")
+    matrix, schedule = code.bit_matrix(), code.schedule()
+    columns = len(schedule.inputs)
+    assert matrix.shape == (len(schedule.outputs), columns)
+    data = numpy.random.default_rng(5).integers(0, 2, columns, dtype=numpy.uint8)
+    cells = numpy.zeros(columns + schedule.temps + len(schedule.outputs), dtype=numpy.uint8)
+    cells[:columns] = data
+    for target, source, adds, factor in schedule.operations():
+        assert factor == 1
+        cells[target] = cells[source] ^ (cells[target] if adds else 0)
+    assert (cells[columns + schedule.temps :] == matrix @ data % 2).all()
+    assert 0 < schedule.xors < matrix.sum() and "inputs" in str(schedule)
+
+
+def test_lt_blocks_in_any_order_give_the_object():
+    data = bytes(range(256)) * 300
+    blocks = paritas.LtEncoder("lt:k=64,n=160").encode(data)
+    assert len(blocks) == 160 and blocks[-1] == blocks[159]
+    order = numpy.random.default_rng(11).permutation(160)
+    decoder = paritas.LtDecoder(blocks.info)
+    for number in order:
+        if decoder.push(int(number), blocks[int(number)]):
+            break
+    assert decoder.is_ready and 64 <= decoder.received < 160
+    assert decoder.reconstruct() == data
+    with pytest.raises(IndexError):
+        blocks[160]
+    with pytest.raises(paritas.ParitasError):
+        paritas.LtDecoder(blocks.info[:-1])
+    with pytest.raises(paritas.LossError):
+        paritas.LtDecoder(blocks.info).reconstruct()
+
+
+def test_docstrings_are_there():
+    for name in paritas.__all__:
+        assert getattr(paritas, name).__doc__, name

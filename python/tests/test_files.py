@@ -1,0 +1,54 @@
+"""Shard files."""
+
+import os
+
+import paritas
+import pytest
+
+
+@pytest.fixture
+def encoded(tmp_path):
+    source = tmp_path / "photo.raw"
+    source.write_bytes(os.urandom(300_000))
+    disks = [tmp_path / f"disk{disk}" for disk in range(3)]
+    [disk.mkdir() for disk in disks]
+    shards = paritas.encode_file(source, disks, "4+2", sync=False)
+    return source, disks, shards
+
+
+def test_a_lost_disk_is_survived_and_repaired(encoded, tmp_path):
+    source, disks, shards = encoded
+    assert len(shards) == 6
+    for shard in disks[1].iterdir():
+        shard.unlink()
+    [report] = paritas.verify_files(disks)
+    assert (report.status, report.tolerable, report.code[:6]) == ("repairable", 0, "cauchy")
+    assert sorted(shard.state for shard in report.shards) == ["intact"] * 4 + ["missing"] * 2
+    target = tmp_path / "again.raw"
+    paritas.decode_file(disks, target, sync=False)
+    assert target.read_bytes() == source.read_bytes()
+    with pytest.raises(paritas.StorageError):
+        paritas.decode_file(disks, target, sync=False)
+    [repaired] = paritas.repair_files(disks, sync=False)
+    assert len(repaired.repaired) == 2
+    [report] = paritas.verify_files(disks, deep=True)
+    assert (report.status, report.lost, report.reason) == ("intact", [], None)
+
+
+def test_too_many_losses_are_told(encoded, tmp_path):
+    _, disks, shards = encoded
+    for shard in shards[:3]:
+        os.unlink(shard)
+    [report] = paritas.verify_files(disks)
+    assert report.status == "lost" and report.lost == [(0, 300_000)]
+    with pytest.raises(paritas.LossError):
+        paritas.decode_file(disks, tmp_path / "again.raw")
+    assert not (tmp_path / "again.raw").exists()
+
+
+def test_no_shards_are_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        paritas.decode_file([tmp_path], tmp_path / "file")
+    assert paritas.verify_files([tmp_path]) == []
+    with pytest.raises(OSError):
+        paritas.encode_file(tmp_path / "missing", [tmp_path])

@@ -1,0 +1,165 @@
+"""Volumes, the file system over one, and fleets. The command makes the volumes."""
+
+import io
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+
+import fsspec
+import paritas
+import pytest
+from paritas import fleet
+
+COMMAND = os.environ.get("PARITAS_COMMAND", "paritas")
+
+
+@pytest.fixture
+def volume_file(tmp_path):
+    nodes = [f"{tmp_path}/disk{disk}" for disk in range(6)]
+    [os.mkdir(node) for node in nodes]
+    path = tmp_path / "volume.toml"
+    arguments = [f"--node={node}" for node in nodes]
+    command = [COMMAND, "volume", "init", path, "--code=bbdpg:k=3,m=1,m2=3,base=cauchy"]
+    subprocess.run([*command, *arguments], check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture
+def volume(volume_file):
+    return paritas.Volume.open(volume_file)
+
+
+def test_objects_come_back(volume, tmp_path):
+    content = os.urandom(200_000)
+    info = volume.put("a/large", content)
+    assert (info.length, info.is_owed, info.code) == (200_000, False, volume.code)
+    assert volume.put("a/small", memoryview(b"small")).code is None
+    volume.put("piped", io.BytesIO(content))
+    assert volume.get("a/large") == content == volume.get("piped")
+    assert volume.get("a/large", 1000, 1010) == content[1000:1010]
+    assert volume.list("a/") == [("a/large", 200_000), ("a/small", 5)]
+    volume.get_file("a/large", tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == content
+    volume.put_file("b", tmp_path / "file")
+    assert volume.stat("b").digest == info.digest
+    volume.remove("b")
+    with pytest.raises(FileNotFoundError):
+        volume.stat("b")
+    with pytest.raises(paritas.ParameterError):
+        volume.get("a/large", 5, 4)
+    with pytest.raises(paritas.ParameterError):
+        volume.put("../up", b"x")
+
+
+def test_a_source_that_fails_leaves_nothing(volume):
+    class Broken(io.RawIOBase):
+        def read(self, size=-1):
+            raise RuntimeError("the tape is torn")
+
+    with pytest.raises(paritas.StorageError, match="torn"):
+        volume.put("broken", Broken())
+    assert volume.list() == []
+
+
+def test_a_lost_node_is_repaired_and_parity_added(volume, tmp_path):
+    volume.put("object", os.urandom(100_000))
+    assert volume.backlog() == ["object"]
+    assert volume.verify("object").stage == 1
+    assert volume.promote("object").stored == 2
+    assert volume.verify("object").stage == 2
+    for folder in (tmp_path / "disk2").iterdir():
+        if folder.name == "objects":
+            shutil.rmtree(folder)
+    verdict = volume.verify("object")
+    assert (verdict.health, len(verdict.missing)) == ("repairable", 1)
+    assert volume.repair("object").stored == 1
+    assert volume.verify("object", deep=True).health == "intact"
+    status = volume.status()
+    assert (status.owed, status.backlog) == (0, 0) and len(status.nodes) == 6
+
+
+def test_fsspec_reads_and_writes(volume_file):
+    options = {"volume": str(volume_file), "skip_instance_cache": True}
+    fs = fsspec.filesystem("paritas", **options)
+    content = os.urandom(100_000)
+    with fs.open("paritas://tables/x.bin", "wb") as file:
+        file.write(content)
+    assert fs.ls("tables", detail=False) == ["tables/x.bin"]
+    assert fs.info("tables")["type"] == "directory" and fs.isfile("tables/x.bin")
+    with fs.open("tables/x.bin") as file:
+        file.seek(50_000)
+        assert file.read(100) == content[50_000:50_100]
+        file.seek(0)
+        assert file.read() == content
+    assert fs.cat_file("tables/x.bin", -10) == content[-10:]
+    fs.cp_file("tables/x.bin", "tables/y.bin")
+    assert sorted(fs.find("")) == ["tables/x.bin", "tables/y.bin"]
+    with pytest.raises(ZeroDivisionError), fs.open("half", "wb") as file:
+        file.write(content)
+        1 / 0
+    assert not fs.exists("half")
+    fs.rm("tables", recursive=True)
+    assert fs.find("") == []
+    with pytest.raises(FileNotFoundError):
+        fs.open("tables/x.bin").read()
+
+
+def test_a_fleet_promotes_and_repairs(volume_file, volume, tmp_path):
+    files = []
+    for number in range(12):
+        path = tmp_path / f"file{number}"
+        path.write_bytes(os.urandom(20_000 + number))
+        files.append((f"objects/{number:02}", path))
+    report = fleet.run(volume_file, "encode", sources=files, workers=2)
+    assert report.is_done and len(report.names("changed")) == 12
+    assert volume.get("objects/03") == files[3][1].read_bytes()
+    seen = []
+    note = lambda done, of: seen.append((done, of))
+    report = fleet.run(volume_file, "promote", workers=2, progress=note)
+    assert len(report.names("changed")) == 12 and seen[-1] == (12, 12)
+    shutil.rmtree(tmp_path / "disk1" / "objects")
+    report = fleet.run(volume_file, "scrub", workers=2)
+    assert len(report.names("damaged")) == 12 and report.is_done
+    report = fleet.run(volume_file, "repair", workers=2)
+    assert len(report.names("changed")) == 12
+    assert len(fleet.run(volume_file, "scrub", workers=2).names("unchanged")) == 12
+    assert volume.list(fleet.JOURNALS) == [], "the journals of runs that are done are gone"
+
+
+def test_a_fleet_goes_on_after_a_worker_died(volume_file, volume, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(os.urandom(10_000))
+    sources = [(f"object{number:02}", path) for number in range(40)]
+    killed = []
+
+    def kill_one(done, of):
+        if not killed:
+            killed.append(multiprocessing.active_children()[0].pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    report = fleet.run(volume_file, "encode", sources=sources, workers=2, progress=kill_one)
+    assert killed and report.retried > 0
+    assert report.is_done and len(report.names("changed")) == 40
+    assert [name for name, _ in volume.list("object")] == [name for name, _ in sources]
+    assert all(volume.get(name) == path.read_bytes() for name, _ in sources)
+
+
+def test_a_fleet_resumes_from_its_journal(volume_file, volume, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 10_000)
+    missing = tmp_path / "missing"
+    sources = [("one", path), ("two", missing)]
+    report = fleet.run(volume_file, "encode", sources=sources, workers=1, journal="run")
+    assert report.names("changed") == ["one"] and report.names("failed") == ["two"]
+    missing.write_bytes(b"y" * 10_000)
+    report = fleet.run(volume_file, "encode", sources=sources, workers=1, journal="run")
+    assert report.is_done and report.resumed == 1
+    assert volume.list(fleet.JOURNALS) == []
+
+
+def test_wrong_arguments_are_refused(volume_file):
+    for arguments in [{"kind": "paint"}, {"kind": "encode"}, {"kind": "scrub", "engine": "horses"}]:
+        with pytest.raises(paritas.ParameterError):
+            fleet.run(volume_file, **arguments)
