@@ -104,8 +104,10 @@ impl Chance {
 
     /// Returns how long a client is at work: to the end, or to a random moment.
     fn stop(&mut self) -> Duration {
+        // Early moments and late ones, up to a quarter of a second.
+        let end = 1 << self.choose(&[10, 12, 14, 16, 18]);
         match self.below(2) {
-            0 => Duration::from_micros(self.below(30_000)),
+            0 => Duration::from_micros(self.below(end)),
             _ => Duration::from_secs(3600),
         }
     }

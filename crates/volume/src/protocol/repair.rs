@@ -164,7 +164,10 @@ impl Repair {
     fn settle(&mut self, listed: Listed) -> Step<RepairOutcome> {
         self.discount(listed);
         self.phase = Phase::Settling;
-        let actions = self.settling.as_mut().map(|settling| settling.next(&self.view, listed));
+        let actions = self.settling.as_mut().map(|settling| {
+            settling.replace(&self.damaged);
+            settling.next(&self.view, listed)
+        });
         match actions {
             Some(actions) if !actions.is_empty() => Step::Act(actions),
             _ => self.find(listed.version.object),
@@ -240,7 +243,8 @@ impl Repair {
     fn finish(&self) -> Step<RepairOutcome> {
         let Some(listed) = self.latest else { return Step::Done(RepairOutcome::Nothing) };
         let is_settled =
-            self.settling.as_ref().is_some_and(|settling| settling.is_complete(&self.view, listed));
+            self.settling.as_ref().is_some_and(|settling| settling.is_complete(&self.view, listed))
+                && self.damaged.is_empty();
         let is_home = self.shards.as_ref().is_none_or(Shards::is_home);
         let is_owed = !is_settled || !is_home || !self.view.removable().is_empty();
         let stored = self.shards.as_ref().map_or(0, |shards| shards.stored.iter().count());

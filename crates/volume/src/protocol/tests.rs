@@ -207,6 +207,14 @@ fn damaged_manifests_are_written_anew() {
     let (outcome, asked) = run(Repair::new(quorum(), 0).reading_all(), late);
     assert_eq!(writes(&asked), [3, 4]);
     assert!(matches!(outcome, RepairOutcome::Repaired { is_owed: false, .. }), "{outcome:?}");
+    // So is that of a small object, although enough other nodes have it.
+    let small = |node, request| match request {
+        Request::ReadManifest(_) if node < 4 => {
+            Some(Answer::Manifest(Shape::Inline { order: vec![NodeIndex(0), NodeIndex(1)] }))
+        }
+        _ => late(node, request),
+    };
+    assert_eq!(writes(&run(Repair::new(quorum(), 0).reading_all(), small).1), [4]);
     // What cannot be written anew is owed.
     let full = |node, request| match request {
         Request::WriteManifest(_) => Some(Answer::Failed),

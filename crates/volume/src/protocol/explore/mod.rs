@@ -81,6 +81,7 @@ fn small_worlds_are_sound_and_have_every_outcome() {
         [Promote, Repair],
         [Promote, Promote],
         [Put, Scrub],
+        [Inline, Scrub],
     ] {
         worlds.push(World::new(3, &jobs, CRASH));
     }
