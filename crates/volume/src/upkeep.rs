@@ -239,8 +239,9 @@ impl Volume {
                         return self.add_stage(name, &object, &layout, is_deep).await;
                     }
                     self.remove_damaged(&hands).await;
-                    if !is_owed {
-                        self.unmark_object(OWED, listed.version.object).await;
+                    match is_owed {
+                        true => self.mark_object(OWED, listed.version.object, name).await,
+                        false => self.unmark_object(OWED, listed.version.object).await,
                     }
                     let (name, read_bytes) = (name.clone(), hands.read_bytes());
                     let is_removed = listed.kind == Kind::Removed;
@@ -370,6 +371,9 @@ impl Volume {
         match outcome {
             PromoteOutcome::Promoted { is_owed } => {
                 self.unmark_object(BACKLOG, id).await;
+                if is_owed {
+                    self.mark_object(OWED, id, name).await;
+                }
                 let stored = hands.stored();
                 let (name, read_bytes) = (name.clone(), hands.read_bytes());
                 Ok(Repaired { name, stored, is_owed, is_removed: false, flaws, read_bytes })
