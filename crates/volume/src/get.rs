@@ -256,15 +256,22 @@ impl Volume {
     }
 }
 
-/// Reads a manifest from one of the nodes that have it.
+/// Reads a manifest from one of the nodes that are known to have it. If none of these can be read,
+/// the nodes are asked that the survey did not wait for.
 async fn read_manifest(
     hands: &NameHands<'_>,
     listed: Listed,
     holders: BTreeSet<NodeIndex>,
 ) -> Result<Manifest> {
-    for node in holders {
-        let request = Request::ReadManifest(listed);
-        if let Answer::Manifest(_) = hands.act(Action { node, request }).await
+    let ask = |node, request| hands.act(Action { node, request });
+    let has = async |node| match ask(node, Request::ListVersions).await {
+        Answer::Versions(versions) => versions.contains(&listed),
+        _ => false,
+    };
+    let others = hands.volume.nodes().filter(|node| !holders.contains(node));
+    for node in holders.iter().copied().chain(others) {
+        if (holders.contains(&node) || has(node).await)
+            && let Answer::Manifest(_) = ask(node, Request::ReadManifest(listed)).await
             && let Some(manifest) = hands.manifest(listed.version)
         {
             return Ok(manifest);

@@ -164,7 +164,10 @@ impl Volume {
     pub(crate) async fn waiting(&self, folder: &str) -> Waiting {
         let lists = join_all(self.nodes().map(|node| self.hints(node, folder))).await;
         let mut hints: BTreeMap<ObjectId, (u64, ObjectName)> = BTreeMap::new();
-        lists.into_iter().flatten().for_each(|list| hints.extend(list));
+        for (object, hint) in lists.into_iter().flatten().flatten() {
+            // A node that was told later knows a later time.
+            hints.entry(object).and_modify(|known| known.0 = known.0.min(hint.0)).or_insert(hint);
+        }
         let mut hints: Vec<(u64, ObjectName)> = hints.into_values().collect();
         hints.sort();
         let now = crate::hands::now();

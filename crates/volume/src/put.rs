@@ -166,13 +166,14 @@ impl Volume {
         Ok(PutReport { listed, digest, nodes, is_inline, is_owed, flaws })
     }
 
-    /// Leaves a hint about an object on all nodes that answer.
+    /// Leaves a hint about an object on all nodes that answer. Where one is there already, it stays
+    /// and tells since when.
     pub(crate) async fn mark_object(&self, folder: &str, object: ObjectId, name: &ObjectName) {
         let path = names::mark(folder, object);
         let write = |node| {
             let text = format!("{} {name}\n", now());
             let path = &path;
-            async move { self.writable(node).await?.write(path, text.into(), Mode::Replace).await }
+            async move { self.writable(node).await?.write(path, text.into(), Mode::Create).await }
         };
         // What cannot be told now, repair finds.
         join_all(self.nodes().map(write)).await;

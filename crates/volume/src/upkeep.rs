@@ -78,11 +78,13 @@ pub struct Repaired {
     pub read_bytes: u64,
 }
 
-/// How many nodes answered, and how many that are not drained have the manifest.
+/// How many nodes answered, how many that are not drained have the manifest whole, and how many have
+/// it damaged.
 #[derive(Debug, Clone, Copy)]
 struct Manifests {
     answered: usize,
     holders: usize,
+    damaged: usize,
 }
 
 /// Which parts of an object were found.
@@ -118,8 +120,8 @@ impl Found {
 }
 
 impl Volume {
-    /// Looks for all parts of an object. If `is_deep`, every block of them is read and checked;
-    /// otherwise only their lengths are looked at.
+    /// Looks for all parts and manifests of an object. If `is_deep`, every block of the parts and
+    /// every manifest is read and checked; otherwise only the lengths of parts are looked at.
     ///
     /// # Errors
     /// As [`Volume::find`].
@@ -141,7 +143,8 @@ impl Volume {
         };
         let Some(layout) = object.layout() else {
             let is_settled = manifests.holders >= self.quorum.to_write();
-            let health = if is_settled { Health::Intact } else { Health::Repairable };
+            let is_intact = is_settled && manifests.damaged == 0;
+            let health = if is_intact { Health::Intact } else { Health::Repairable };
             return Ok(Verdict { health, flaws: hands.flaws(), ..verdict });
         };
         hands.keep_layout(layout.clone());
@@ -164,18 +167,29 @@ impl Volume {
         })
     }
 
-    /// Asks all nodes whether they have the manifest of a version.
+    /// Asks all nodes whether they have the manifest of a version. If the hands look deep, each is
+    /// read.
     async fn count_manifests(&self, hands: &NameHands<'_>, listed: Listed) -> Manifests {
         let list = |node| hands.act(Action { node, request: Request::ListVersions });
-        let mut manifests = Manifests { answered: 0, holders: 0 };
-        for (node, answer) in self.nodes().zip(join_all(self.nodes().map(list)).await) {
-            if let Answer::Versions(versions) = answer {
-                let is_counted = self.quorum.counts(node) && versions.contains(&listed);
-                manifests.answered += 1;
-                manifests.holders += usize::from(is_counted);
-            }
+        let answers = join_all(self.nodes().map(list)).await;
+        let versions = |answer: &Answer| match answer {
+            Answer::Versions(versions) => Some(versions.contains(&listed)),
+            _ => None,
+        };
+        let has: Vec<Option<bool>> = answers.iter().map(versions).collect();
+        let holders = self.nodes().zip(&has).filter(|(_, has)| **has == Some(true));
+        let read = async |node| {
+            let request = Request::ReadManifest(listed);
+            let is_whole =
+                !hands.is_deep || hands.act(Action { node, request }).await != Answer::Failed;
+            (self.quorum.counts(node), is_whole)
+        };
+        let read = join_all(holders.map(|(node, _)| read(node))).await;
+        Manifests {
+            answered: has.iter().flatten().count(),
+            holders: read.iter().filter(|&&state| state == (true, true)).count(),
+            damaged: read.iter().filter(|(_, is_whole)| !is_whole).count(),
         }
-        manifests
     }
 
     async fn health(
@@ -204,7 +218,7 @@ impl Volume {
     }
 
     /// Brings one object into order: every part and every manifest on the nodes where they belong,
-    /// older versions removed. If `is_deep`, all blocks are read first to find damage.
+    /// older versions removed. If `is_deep`, all blocks and manifests are read first to find damage.
     ///
     /// # Errors
     /// If too few nodes answered ([`ErrorKind::TooFewNodes`]), if too many shards are lost
@@ -214,7 +228,9 @@ impl Volume {
         for _ in 0..MOST_ATTEMPTS {
             let mut hands = NameHands::new(self, name);
             (hands.is_deep, hands.asks_everyone) = (is_deep, true);
-            let (outcome, _) = drive(Repair::new(self.quorum, now()), &hands).await;
+            let repair = Repair::new(self.quorum, now());
+            let repair = if is_deep { repair.reading_all() } else { repair };
+            let (outcome, _) = drive(repair, &hands).await;
             let flaws = hands.flaws();
             let told = |flaws: &[Flaw]| {
                 flaws.iter().take(8).map(Flaw::to_string).collect::<Vec<_>>().join("; ")
@@ -227,8 +243,9 @@ impl Volume {
                         return self.add_stage(name, &object, &layout, is_deep).await;
                     }
                     self.remove_damaged(&hands).await;
-                    if !is_owed {
-                        self.unmark_object(OWED, listed.version.object).await;
+                    match is_owed {
+                        true => self.mark_object(OWED, listed.version.object, name).await,
+                        false => self.unmark_object(OWED, listed.version.object).await,
                     }
                     let (name, read_bytes) = (name.clone(), hands.read_bytes());
                     let is_removed = listed.kind == Kind::Removed;
@@ -358,6 +375,9 @@ impl Volume {
         match outcome {
             PromoteOutcome::Promoted { is_owed } => {
                 self.unmark_object(BACKLOG, id).await;
+                if is_owed {
+                    self.mark_object(OWED, id, name).await;
+                }
                 let stored = hands.stored();
                 let (name, read_bytes) = (name.clone(), hands.read_bytes());
                 Ok(Repaired { name, stored, is_owed, is_removed: false, flaws, read_bytes })

@@ -2,7 +2,12 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
 use common::{Disks, content, name};
+use paritas_volume::node::{Delayed, Node};
 use paritas_volume::{ErrorKind, GetOptions, Health, PutOptions, Volume};
 
 async fn put(volume: &Volume, object: &str, bytes: &[u8]) -> paritas_volume::PutReport {
@@ -266,7 +271,11 @@ async fn nothing_is_written_where_the_mark_is_missing() {
     let volume = disks.open("4+2");
     let report = put(&volume, "other", &content(50_000)).await;
     assert!(report.is_owed);
-    assert!(volume.repair(&name("object"), true).await.unwrap().is_owed);
+    for _ in 0..2 {
+        assert!(volume.repair(&name("object"), true).await.unwrap().is_owed);
+    }
+    let owed = volume.status().await.unwrap().owed.names;
+    assert_eq!(owed.into_iter().collect::<BTreeSet<_>>(), [name("object"), name("other")].into());
     assert_eq!(disks.files_on(1).len(), 0);
     // What belongs there is on other disks meanwhile.
     let verdict = volume.verify(&name("object"), true).await.unwrap();
@@ -319,6 +328,53 @@ async fn damage_is_found_by_deep_verification_and_repaired() {
     assert_eq!((repaired.stored, repaired.is_owed), (1, false), "{:?}", repaired.flaws);
     content[100_000] ^= 4;
     assert!(std::fs::read(&shard).unwrap() == content);
+}
+
+/// Changes one byte in the middle of a file.
+fn damage(path: &std::path::Path) {
+    let mut content = std::fs::read(path).unwrap();
+    let middle = content.len() / 2;
+    content[middle] ^= 1;
+    std::fs::write(path, content).unwrap();
+}
+
+#[tokio::test]
+async fn damaged_manifests_are_found_by_deep_verification_and_repaired() {
+    for length in [100, 100_000] {
+        let disks = Disks::new(6);
+        let volume = disks.volume("4+2").await;
+        put(&volume, "object", &content(length)).await;
+        let manifests = disks.files("manifests");
+        let whole = std::fs::read(&manifests[0]).unwrap();
+        for damaged in [0, manifests.len() - 1] {
+            damage(&manifests[damaged]);
+            assert!(get(&volume, "object").await.unwrap() == content(length));
+            let verdict = volume.verify(&name("object"), true).await.unwrap();
+            assert_eq!((verdict.health, verdict.flaws.len()), (Health::Repairable, 1));
+            assert_eq!(verdict.spare, if length == 100 { 1 } else { 2 });
+            assert!(!volume.repair(&name("object"), true).await.unwrap().is_owed);
+            assert!(std::fs::read(&manifests[damaged]).unwrap() == whole);
+            let verdict = volume.verify(&name("object"), true).await.unwrap();
+            assert_eq!(verdict.health, Health::Intact, "{verdict:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_manifest_is_read_from_nodes_that_are_slow() {
+    let disks = Disks::new(6);
+    put(&disks.volume("4+2").await, "object", &content(100)).await;
+    let manifests = disks.files("manifests");
+    damage(&manifests[0]);
+    // A survey does not wait for the two nodes that have it, too.
+    let slow = |disk: usize, node: Arc<dyn Node>| -> Arc<dyn Node> {
+        match manifests[1..].iter().any(|path| path.starts_with(disks.path(disk))) {
+            true => Arc::new(Delayed::by(node, Duration::from_millis(200), None)),
+            false => node,
+        }
+    };
+    let volume = disks.open_with("4+2", &slow);
+    assert!(get(&volume, "object").await.unwrap() == content(100));
 }
 
 #[tokio::test]
@@ -378,7 +434,7 @@ async fn only_old_orphans_are_collected_and_only_if_all_nodes_answer() {
     let volume = disks.volume("2+1").await;
     put(&volume, "kept", &content(50_000)).await;
     put(&volume, "orphan", &content(50_000)).await;
-    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(25 * 3600);
+    let old = std::time::SystemTime::now() - Duration::from_secs(25 * 3600);
     for path in disks.files("objects") {
         std::fs::File::options().write(true).open(path).unwrap().set_modified(old).unwrap();
     }

@@ -342,12 +342,14 @@ async fn those_are_promoted_first_that_have_waited_longest() {
     for object in ["c/last", "a/middle", "b/first", "a/small"] {
         put(&volume, object, &content(if object == "a/small" { 10 } else { 5000 })).await;
     }
-    // The hints are as old as their texts say.
+    // The hints are as old as their texts say. One disk knows them longer than the others.
     for path in disks.files("backlog") {
         let text = std::fs::read_to_string(&path).unwrap();
         let object = text.trim_end().split_once(' ').unwrap().1;
         let since = ["b/first", "a/middle", "c/last"].iter().position(|it| *it == object).unwrap();
-        std::fs::write(&path, format!("{} {object}\n", 1000 + since)).unwrap();
+        let is_old = path.starts_with(disks.path(0));
+        let since = if is_old { 1000 + since } else { 9000 - since };
+        std::fs::write(&path, format!("{since} {object}\n")).unwrap();
     }
     let backlog = async |prefix: &str| {
         let names = volume.backlog(prefix).await;

@@ -356,7 +356,8 @@ Examples:
   paritas volume verify tank.toml --only-bad
   paritas volume verify tank.toml backup/ --deep
 
-Without --deep, the lengths of shards are looked at; with it, every block is read and checked. \
+Without --deep, the lengths of shards are looked at; with it, every block and manifest is read and \
+checked. \
 Nodes that do not answer may have what is missing: the status is then unknown, and the exit code 6. \
 The exit code is the worst of all objects.
 JSON: one line an object, type \"volume-verify\", name, object, generation, length, status (intact, \
@@ -371,7 +372,7 @@ pub struct Verify {
     /// The objects: a name, or with a / at its end the beginning of names [default: all].
     #[arg(value_name = "NAME|PREFIX/")]
     pub names: Vec<String>,
-    /// Read and check every block.
+    /// Read and check every block and manifest.
     #[arg(long)]
     pub deep: bool,
     /// Report only objects that are not intact; the summary counts all.
@@ -403,7 +404,7 @@ pub struct Repair {
     /// The objects: a name, or with a / at its end the beginning of names [default: all].
     #[arg(value_name = "NAME|PREFIX/")]
     pub names: Vec<String>,
-    /// Read every block first to find damage.
+    /// Read every block and manifest first to find damage.
     #[arg(long)]
     pub deep: bool,
     /// Read every block of all objects, in the order of names, and go on where the last scrub was

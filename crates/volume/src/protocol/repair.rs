@@ -3,7 +3,7 @@
 //! | state | what is awaited | then |
 //! | --- | --- | --- |
 //! | surveying | versions, from all nodes | too few answers: unsure. No version: nothing. Else the greatest version's manifest is read |
-//! | reading | the manifest | unreadable: it is read from the next node. An old mark of a removed name that is alone on all nodes is collected. Else the manifest is written to all nodes that should have it |
+//! | reading | the manifest, from one node, or in a scrub from all that have it | unreadable: it is read from the next node. An old mark of a removed name that is alone on all nodes is collected. Else the manifest is written to all nodes that should have it |
 //! | settling | manifests | the object's parts are looked for |
 //! | finding | parts, from all nodes | missing parts are made, and those away from home are copied there |
 //! | storing | parts | what failed goes to substitutes. If anything was stored, or could not be made, another survey |
@@ -36,8 +36,10 @@ pub struct Repair {
     phase: Phase,
     /// The version that counts, once it is known.
     latest: Option<Listed>,
-    /// The nodes whose manifest of it could not be read.
+    /// The nodes whose manifest of it could not be read, and was not written anew since.
     damaged: BTreeSet<NodeIndex>,
+    /// Whether all nodes' manifests are read, not only one.
+    reads_all: bool,
     settling: Option<Settling>,
     shards: Option<Shards>,
     removal: Option<Removal>,
@@ -112,11 +114,17 @@ impl Repair {
             phase: Phase::Beginning,
             latest: None,
             damaged: BTreeSet::new(),
+            reads_all: false,
             settling: None,
             shards: None,
             removal: None,
             now,
         }
+    }
+
+    /// Reads the manifests of all nodes, so that damaged ones are found.
+    pub fn reading_all(self) -> Self {
+        Self { reads_all: true, ..self }
     }
 
     /// Returns where the object's parts were found or stored, if it has any.
@@ -130,24 +138,36 @@ impl Repair {
         Step::Act(ask(self.view.quorum().indices(), Request::ListVersions))
     }
 
-    /// Reads the manifest from one of the nodes that have it. If none is left, another survey tells
-    /// whether the version still counts, and who else has it.
+    /// Reads the manifest from one of the nodes that have it, or from all. If none is left, another
+    /// survey tells whether the version still counts, and who else has it.
     fn read(&mut self, listed: Listed) -> Step<RepairOutcome> {
-        // A node whose manifest is damaged counts as one without it, and gets it anew.
-        self.damaged.iter().for_each(|&node| self.view.deleted(node, listed.version));
-        match (self.view.holders(listed.version).first(), self.phase) {
-            (Some(&node), _) => {
+        self.discount(listed);
+        let mut holders = self.view.holders(listed.version);
+        if !self.reads_all {
+            holders = holders.into_iter().take(1).collect();
+        }
+        match (holders.is_empty(), self.phase) {
+            (false, _) => {
                 self.phase = Phase::Reading;
-                Step::Act(ask([node], Request::ReadManifest(listed)))
+                Step::Act(ask(holders, Request::ReadManifest(listed)))
             }
-            (None, Phase::Checking) => Step::Done(RepairOutcome::Unreadable(listed)),
-            (None, _) => self.survey(Phase::Checking),
+            (true, Phase::Checking) => Step::Done(RepairOutcome::Unreadable(listed)),
+            (true, _) => self.survey(Phase::Checking),
         }
     }
 
+    /// Counts nodes whose manifest is damaged as nodes without it, so that they get it anew.
+    fn discount(&mut self, listed: Listed) {
+        self.damaged.iter().for_each(|&node| self.view.deleted(node, listed.version));
+    }
+
     fn settle(&mut self, listed: Listed) -> Step<RepairOutcome> {
+        self.discount(listed);
         self.phase = Phase::Settling;
-        let actions = self.settling.as_mut().map(|settling| settling.next(&self.view, listed));
+        let actions = self.settling.as_mut().map(|settling| {
+            settling.replace(&self.damaged);
+            settling.next(&self.view, listed)
+        });
         match actions {
             Some(actions) if !actions.is_empty() => Step::Act(actions),
             _ => self.find(listed.version.object),
@@ -209,6 +229,7 @@ impl Repair {
         if self.shards.as_ref().is_some_and(|shards| !shards.is_complete()) {
             return self.finish();
         }
+        self.latest.into_iter().for_each(|latest| self.discount(latest));
         let removal = self.removal.insert(Removal::new(&self.view));
         Step::Act(removal.of_objects(self.view.quorum()))
     }
@@ -222,7 +243,8 @@ impl Repair {
     fn finish(&self) -> Step<RepairOutcome> {
         let Some(listed) = self.latest else { return Step::Done(RepairOutcome::Nothing) };
         let is_settled =
-            self.settling.as_ref().is_some_and(|settling| settling.is_complete(&self.view, listed));
+            self.settling.as_ref().is_some_and(|settling| settling.is_complete(&self.view, listed))
+                && self.damaged.is_empty();
         let is_home = self.shards.as_ref().is_none_or(Shards::is_home);
         let is_owed = !is_settled || !is_home || !self.view.removable().is_empty();
         let stored = self.shards.as_ref().map_or(0, |shards| shards.stored.iter().count());
@@ -286,9 +308,11 @@ impl Procedure for Repair {
         if let Some(shards) = &mut self.shards {
             shards.note(event);
         }
+        let node = event.action.node;
         match (event.action.request, &event.answer) {
             (Request::ReadManifest(_), Answer::Manifest(shape)) => self.note_shape(shape),
-            (Request::ReadManifest(_), _) => _ = self.damaged.insert(event.action.node),
+            (Request::ReadManifest(_), _) => _ = self.damaged.insert(node),
+            (Request::WriteManifest(_), Answer::Done) => _ = self.damaged.remove(&node),
             _ => {}
         }
     }

@@ -10,6 +10,8 @@ use crate::protocol::{Action, Event, Listed, NodeIndex, Request, View};
 pub(crate) struct Settling {
     /// The nodes that may have it, the best first, if t + 1 are enough. Otherwise all nodes get it.
     few: Option<Vec<NodeIndex>>,
+    /// The nodes that get it in any case, because theirs is damaged.
+    damaged: BTreeSet<NodeIndex>,
     asked: BTreeSet<NodeIndex>,
     /// The nodes that confirmed it. Some of them may answer no survey yet.
     confirmed: BTreeSet<NodeIndex>,
@@ -18,12 +20,22 @@ pub(crate) struct Settling {
 impl Settling {
     /// Writes to every node that is not drained.
     pub fn everywhere() -> Self {
-        Self { few: None, asked: BTreeSet::new(), confirmed: BTreeSet::new() }
+        Self::new(None)
     }
 
     /// Writes to t + 1 nodes, in this order.
     pub fn on_few(order: Vec<NodeIndex>) -> Self {
-        Self { few: Some(order), asked: BTreeSet::new(), confirmed: BTreeSet::new() }
+        Self::new(Some(order))
+    }
+
+    fn new(few: Option<Vec<NodeIndex>>) -> Self {
+        let [damaged, asked, confirmed] = [const { BTreeSet::new() }; 3];
+        Self { few, damaged, asked, confirmed }
+    }
+
+    /// Writes to nodes, too, of which the manifest is damaged.
+    pub fn replace(&mut self, damaged: &BTreeSet<NodeIndex>) {
+        self.damaged.extend(damaged);
     }
 
     /// Returns the actions that come next. There are none when it is over.
@@ -32,10 +44,12 @@ impl Settling {
         let counts = |node: &NodeIndex| view.quorum().counts(*node);
         let may = |node: &NodeIndex| !holders.contains(node) && !self.asked.contains(node);
         let lacking = view.quorum().to_write().saturating_sub(view.counted(listed.version));
-        let nodes: Vec<NodeIndex> = match &self.few {
+        let damaged: BTreeSet<NodeIndex> = self.damaged.iter().copied().filter(may).collect();
+        let others: Vec<NodeIndex> = match &self.few {
             Some(order) => order.iter().copied().filter(may).take(lacking).collect(),
             None => view.quorum().indices().filter(counts).filter(may).collect(),
         };
+        let nodes: BTreeSet<NodeIndex> = others.into_iter().chain(damaged).collect();
         self.asked.extend(&nodes);
         ask(nodes, Request::WriteManifest(listed))
     }

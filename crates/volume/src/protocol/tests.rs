@@ -198,6 +198,30 @@ fn damaged_manifests_are_written_anew() {
     };
     let (_, asked) = run(Repair::new(quorum(), 0), damaged);
     assert_eq!(writes(&asked), [0, 1]);
+    // Only one that is asked for is known to be damaged, unless all are read.
+    let late = |node, request| match request {
+        Request::ReadManifest(_) if node > 2 => Some(Answer::Failed),
+        _ => stored(node, request),
+    };
+    assert_eq!(writes(&run(Repair::new(quorum(), 0), late).1), [0; 0]);
+    let (outcome, asked) = run(Repair::new(quorum(), 0).reading_all(), late);
+    assert_eq!(writes(&asked), [3, 4]);
+    assert!(matches!(outcome, RepairOutcome::Repaired { is_owed: false, .. }), "{outcome:?}");
+    // So is that of a small object, although enough other nodes have it.
+    let small = |node, request| match request {
+        Request::ReadManifest(_) if node < 4 => {
+            Some(Answer::Manifest(Shape::Inline { order: vec![NodeIndex(0), NodeIndex(1)] }))
+        }
+        _ => late(node, request),
+    };
+    assert_eq!(writes(&run(Repair::new(quorum(), 0).reading_all(), small).1), [4]);
+    // What cannot be written anew is owed.
+    let full = |node, request| match request {
+        Request::WriteManifest(_) => Some(Answer::Failed),
+        _ => late(node, request),
+    };
+    let (outcome, _) = run(Repair::new(quorum(), 0).reading_all(), full);
+    assert!(matches!(outcome, RepairOutcome::Repaired { is_owed: true, .. }), "{outcome:?}");
     let unreadable = |node, request| match request {
         Request::ReadManifest(_) => Some(Answer::Failed),
         _ => stored(node, request),

@@ -24,6 +24,8 @@ pub enum Job {
     /// Promotes the object that is there from the beginning.
     Promote,
     Repair,
+    /// Repairs the name, and reads the manifests of all nodes.
+    Scrub,
 }
 
 /// How far a job is.
@@ -82,6 +84,7 @@ impl Run {
                 Self::Promote(started(Promote::new(quorum, id(0), spread, STAGES[0]..STAGES[1])))
             }
             Job::Repair => Self::Repair(started(Repair::new(quorum, state.now))),
+            Job::Scrub => Self::Repair(started(Repair::new(quorum, state.now).reading_all())),
         }
     }
 

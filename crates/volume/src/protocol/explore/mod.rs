@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use stateright::{Checker, HasDiscoveries, Model, UniformChooser};
 
-use job::Job::{Get, Inline, Promote, Put, PutMost, Remove, Repair};
+use job::Job::{Get, Inline, Promote, Put, PutMost, Remove, Repair, Scrub};
 use model::{Budget, Mutation, World};
 
 use crate::protocol::Kind;
@@ -69,7 +69,7 @@ const FAULT: Budget = Budget { faults: 1, ..CALM };
 #[test]
 fn small_worlds_are_sound_and_have_every_outcome() {
     let mut worlds = Vec::new();
-    for job in [Put, PutMost, Inline, Remove, Promote, Repair, Get] {
+    for job in [Put, PutMost, Inline, Remove, Promote, Repair, Scrub, Get] {
         worlds.push(World::new(3, &[job], ROUGH));
         worlds.push(World::new(4, &[job], CRASH));
     }
@@ -80,6 +80,8 @@ fn small_worlds_are_sound_and_have_every_outcome() {
         [Remove, Put],
         [Promote, Repair],
         [Promote, Promote],
+        [Put, Scrub],
+        [Inline, Scrub],
     ] {
         worlds.push(World::new(3, &jobs, CRASH));
     }
