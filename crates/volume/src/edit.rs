@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use paritas::{Code, Spec};
+use paritas_shards::counted;
 use tempfile::NamedTempFile;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, Value};
 
@@ -203,10 +204,12 @@ impl Edit {
             0 => String::new(),
             left => format!(", up to {} on one", shards.div_ceil(left)),
         };
+        let after = if left > 0 { after } else { 0 };
+        let could = counted(after, "node");
+        let (left, shards) = (counted(left, "node"), counted(shards, "shard"));
         Err(Error::parameters(format!(
-            "without {name}, {left} nodes would have to hold {shards} shards of each object{most}, \
-             and {} of the {before} nodes that may be lost now could be; add a node first",
-            if left > 0 { after } else { 0 }
+            "without {name}, {left} would have to hold {shards} of each object{most}, and {could} \
+             instead of {before} could be lost; add a node first"
         )))
     }
 }

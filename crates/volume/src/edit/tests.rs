@@ -130,8 +130,8 @@ fn a_node_that_the_others_cannot_do_without_is_not_drained() {
     let mut edit = file.edit();
     edit.drain("a").unwrap();
     let refused = message(edit.drain("b"), ErrorKind::Parameters);
-    let numbers =
-        "2 nodes would have to hold 3 shards of each object, up to 2 on one, and 0 of the 1";
+    let numbers = "2 nodes would have to hold 3 shards of each object, up to 2 on one, and 0 \
+                   nodes instead of 1 could be lost";
     assert!(refused.contains(numbers), "{refused}");
     assert!(message(edit.drain("x"), ErrorKind::Parameters).contains("it has a, b, c, d"));
     // Where a node has several shards already, one less is no loss.
