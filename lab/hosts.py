@@ -86,12 +86,14 @@ class Request(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What a command took: wall time, processor time of its own and of all servers, and of the whole machine."""
+    """What a command took: wall time, processor time of its own, of all servers and of the whole machine, and the bytes
+    that arrived at the client's interface."""
 
     seconds: float
     client: float
     servers: float
     machine: float
+    arrived: int
 
 
 class Network:
@@ -134,7 +136,7 @@ class Network:
             self.add_host(self.host(node), node, self.node_rate)
             self.start_server(node)
         for node in self.nodes:
-            self.await_server(node)
+            self.await_port(node, PORT)
 
     def add_space(self, name: str) -> None:
         call("ip", "netns", "add", self.space(name))
@@ -165,13 +167,13 @@ class Network:
         command = ["nginx", "-c", str(folder / "nginx.conf"), "-e", str(folder / "error")]
         self.servers[node] = subprocess.Popen(self.within(self.host(node), command))
 
-    def await_server(self, node: int) -> None:
+    def await_port(self, node: int, port: int) -> None:
         for _ in range(200):
-            listening = subprocess.run(self.within(self.host(node), ["ss", "-Hltn", f"sport = :{PORT}"]), capture_output=True)
+            listening = subprocess.run(self.within(self.host(node), ["ss", "-Hltn", f"sport = :{port}"]), capture_output=True)
             if listening.stdout:
                 return
             time.sleep(0.02)
-        sys.exit(f"nginx does not listen: {(self.node_folder(node) / 'error').read_text()}")
+        sys.exit(f"nothing listens at port {port} of {self.host(node)}: {(self.node_folder(node) / 'error').read_text()}")
 
     def space(self, name: str) -> str:
         return f"{self.tag}-{name}"
@@ -199,10 +201,15 @@ class Network:
 
     def run(self, command: list, **options: object) -> tuple[subprocess.CompletedProcess, Cost]:
         """Runs a command on the client."""
-        before, start = self.times(), time.perf_counter()
+        arrived, before, start = self.arrived(), self.times(), time.perf_counter()
         done = subprocess.run(self.within(CLIENT, command), capture_output=True, **options)
-        cost = Cost(time.perf_counter() - start, *(now - then for now, then in zip(self.times(), before)))
-        return done, cost
+        seconds, after = time.perf_counter() - start, self.times()
+        return done, Cost(seconds, *(now - then for now, then in zip(after, before)), self.arrived() - arrived)
+
+    def arrived(self) -> int:
+        """Returns the bytes that have arrived at the client's interface so far."""
+        table = subprocess.run(self.within(CLIENT, ["cat", "/proc/net/dev"]), capture_output=True, text=True, check=True).stdout
+        return next(int(line.split(":")[1].split()[0]) for line in table.splitlines() if "eth0:" in line)
 
     def times(self) -> tuple[float, float, float]:
         """Processor seconds so far: of commands, of servers, and of the whole machine."""
@@ -239,6 +246,8 @@ class Network:
         for node in nodes:
             command = [sys.executable, str(pathlib.Path(__file__).parent / "cutter.py"), str(CUT_PORT), str(PORT), str(after)]
             self.cutters.append(subprocess.Popen(self.within(self.host(node), command)))
+        for node in nodes:
+            self.await_port(node, CUT_PORT)
 
     def heal(self) -> None:
         """Takes back what `slow`, `hang` and `cut` did."""

@@ -39,7 +39,7 @@ from hosts import Cost, Network
 from network_tables import SHAPES, Row, Shape
 
 COLUMNS = ["rate", "shape", "scheme", "phase", "round", "seconds", "inside", "bytes", "sent", "received", "reads", "client_cpu",
-           "servers_cpu", "machine_cpu"]
+           "servers_cpu", "machine_cpu", "arrived"]
 # MiB of an object, by rate: as long as a transfer takes seconds.
 SIZES = {11.3: 32, 118.5: 384, 596.0: 768}
 # The shape of the quick form, and its MiB.
@@ -76,8 +76,7 @@ class Volume:
             (network.data(node) / name).mkdir()
         uris = [part for node in self.nodes for part in ("--node", f"{network.uri(node)}{name}")]
         self.call("init", self.file, "--code", code, *uris)
-        if settings:
-            self.file.write_text(with_settings(self.file.read_text(), settings))
+        self.file.write_text(with_settings(self.file.read_text(), settings))
 
     def call(self, command: str, *arguments: object) -> Sample:
         """Runs a command about volumes on the client; ends the program if it fails."""
@@ -145,7 +144,7 @@ class Volume:
 
 def with_settings(text: str, settings: str) -> str:
     """Puts settings, as `key = value` or `section.key = value` separated by semicolons, into a volume file."""
-    for setting in settings.split(";"):
+    for setting in filter(None, settings.split(";")):
         name = setting.split("=")[0].strip()
         section, _, key = name.rpartition(".")
         value = setting.split("=", 1)[1].strip()
@@ -171,7 +170,7 @@ class Lab:
     def keep(self, shape: object, scheme: str, phase: object, number: int, sample: Sample) -> Row:
         cost = sample.cost
         row = [self.network.rate, shape, scheme, phase, number, f"{cost.seconds:.4f}", f"{sample.inside:.4f}", self.bytes,
-               sample.sent, sample.received, sample.reads, f"{cost.client:.3f}", f"{cost.servers:.3f}", f"{cost.machine:.3f}"]
+               sample.sent, sample.received, sample.reads, f"{cost.client:.3f}", f"{cost.servers:.3f}", f"{cost.machine:.3f}", cost.arrived]
         return {column: str(value) for column, value in zip(COLUMNS, row)}
 
 
@@ -247,7 +246,7 @@ def stragglers(lab: Lab, rounds: int, plain_rounds: int) -> Iterator[Row]:
     schemes = {scheme: lab.volume(scheme.split()[0], spec, NODES) for scheme, spec in STRAGGLING.items()}
     for volume in schemes.values():
         volume.put(lab.source, "object")
-    plain = lab.volume("plain", STRAGGLING["10+6 hedged"], NODES, PLAIN)
+    plain = lab.volume("plain", "10+6", NODES, PLAIN)
     plain.put(lab.source, "object")
     for number in range(rounds):
         for illness in ILLNESSES:

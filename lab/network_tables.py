@@ -216,13 +216,13 @@ def stragglers(rows: list[Row]) -> None:
     """Prints how long a read takes while nodes lag, as multiples of the median of the healthy volume."""
     groups = grouped(rows, "scheme", "phase")
     healthy = {scheme: group.median("seconds") for (scheme, phase), group in groups.items() if phase == "healthy"}
-    print("\n| volume | nodes | reads | seconds, median | 99 % | most | of healthy: median | 99 % | bytes read, of the object's | "
+    print("\n| volume | nodes | reads | seconds, median | 99 % | most | of healthy: median | 99 % | bytes that arrived, of the object's | "
           "processors busy |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for (scheme, phase), group in groups.items():
         seconds = group.values("seconds")
         base = healthy.get(scheme, float("nan"))
-        read = statistics.median(int(row["sent"]) / int(row["bytes"]) for row in group.rows)
+        read = statistics.median(int(row["arrived"]) / int(row["bytes"]) for row in group.rows)
         middle, most = statistics.median(seconds), quantile(seconds, 0.99)
         print(f"| {scheme} | {phase} | {len(seconds)} | {middle:.2f} | {most:.2f} | {max(seconds):.2f} | {middle / base:.2f} | "
               f"{most / base:.2f} | {read:.3f} | {group.processors():.0%} |")
