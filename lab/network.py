@@ -49,7 +49,7 @@ UNITS = [16, 64, 256, 1024, 4096, 16384]
 # Nodes of the volumes that are read while some lag.
 NODES = 16
 # Volumes that are read while nodes lag, and the settings of one that waits for every node that it has asked.
-STRAGGLING = {"LT": "lt:k=1024,n=2048,nodes=16", "10+6 hedged": "10+6"}
+STRAGGLING = {"LT": "lt:k=128,n=256,nodes=16", "10+6 hedged": "10+6"}
 PLAIN = "hedge.at_least = 3600000; limits.timeout = 5"
 # Bytes of answers after which a cutting node ends a connection.
 CUT_AFTER = 300_000
