@@ -41,7 +41,7 @@ from network_tables import SHAPES, Row, Shape
 COLUMNS = ["rate", "shape", "scheme", "phase", "round", "seconds", "inside", "bytes", "sent", "received", "reads", "client_cpu",
            "servers_cpu", "machine_cpu", "arrived"]
 # MiB of an object, by rate: as long as a transfer takes seconds.
-SIZES = {11.3: 32, 118.5: 384, 596.0: 768}
+SIZES = {11.3: 32, 118.5: 256, 596.0: 768}
 # The shape of the quick form, and its MiB.
 QUICK, QUICK_SIZE = Shape(5, 2, 3), 24
 # KiB of transmission units in figure 4.6's sweep.

@@ -4,7 +4,6 @@ Speeds are those of the dissertation: MB/s of the user's object, whatever moves 
 texts by column, as records.load returns them.
 """
 
-import os
 import statistics
 from typing import Callable, Iterable, NamedTuple
 
@@ -115,9 +114,8 @@ class Group:
         return statistics.median(self.speeds())
 
     def processors(self) -> float:
-        """Returns which part of the machine's processors was busy."""
-        busy = [float(row["machine_cpu"]) / float(row["seconds"]) for row in self.rows]
-        return statistics.median(busy) / (os.cpu_count() or 1)
+        """Returns how many processors the command and the servers kept busy."""
+        return statistics.median((float(row["client_cpu"]) + float(row["servers_cpu"])) / float(row["seconds"]) for row in self.rows)
 
     def ratio(self, base: "Group") -> pairs.Ratio:
         """Returns the speed as a multiple of the base's, over the rounds, each of which has both."""
@@ -143,7 +141,7 @@ def prototype(rows: list[Row]) -> None:
 
 def print_rate(rate: float, groups: dict[tuple, Group]) -> None:
     print(f"\n{rate:g} MB/s a link. Ours / theirs.\n")
-    print("| (k, m, m2) | phase | MB/s, least to most | of the link | BB-DPG / (k, m) | BB-DPG / (k, m2) | processors busy |")
+    print("| (k, m, m2) | phase | MB/s, least to most | of the link | BB-DPG / (k, m) | BB-DPG / (k, m2) | processors |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     shapes = dict.fromkeys(shape for shape, _, _ in groups)
     for text in shapes:
@@ -169,7 +167,7 @@ def print_phase(rate: float, shape: Shape, phase: str, groups: dict[tuple, Group
     speed = f"{ours.speed():.4g} ({speeds[0]:.4g} to {speeds[-1]:.4g})" + (f" / {their[phase]:.4g}" if their else "")
     share = f"{ours.speed() / bound:.2f}" + (f" / {their[phase] / bound:.2f}" if their else "")
     print(f"| ({', '.join(map(str, shape))}) | {phase} | {speed} | {share} | {beside('k+m', f'{phase}_km')} | "
-          f"{beside('k+m2', f'{phase}_km2')} | {ours.processors():.0%} |")
+          f"{beside('k+m2', f'{phase}_km2')} | {ours.processors():.2f} |")
 
 
 def print_targets(shapes: list[Shape], groups: dict[tuple, Group]) -> None:
@@ -203,21 +201,21 @@ def theorem_bytes(shape: Shape, bytes: int) -> int:
 
 def units(rows: list[Row]) -> None:
     """Prints the speed by size of transmission units."""
-    print("\n| MB/s a link | unit | phase | MB/s, least to most | of the link | processors busy |\n| --- | --- | --- | --- | --- | --- |")
+    print("\n| MB/s a link | unit | phase | MB/s, least to most | of the link | processors |\n| --- | --- | --- | --- | --- | --- |")
     for (rate, unit, phase), group in grouped(rows, "rate", "scheme", "phase").items():
         speeds = group.speeds()
         shape = Shape(*map(int, group.rows[0]["shape"].split("+")))
         bound = float(rate) / on_wire(shape, phase, "bbdpg")
         print(f"| {rate} | {unit} | {phase} | {group.speed():.4g} ({speeds[0]:.4g} to {speeds[-1]:.4g}) | "
-              f"{group.speed() / bound:.2f} | {group.processors():.0%} |")
+              f"{group.speed() / bound:.2f} | {group.processors():.2f} |")
 
 
 def stragglers(rows: list[Row]) -> None:
     """Prints how long a read takes while nodes lag, as multiples of the median of the healthy volume."""
     groups = grouped(rows, "scheme", "phase")
     healthy = {scheme: group.median("seconds") for (scheme, phase), group in groups.items() if phase == "healthy"}
-    print("\n| volume | nodes | reads | seconds, median | 99 % | most | of healthy: median | 99 % | bytes that arrived, of the object's | "
-          "processors busy |")
+    print("\n| volume | nodes | reads | seconds, median | 99 % | most | of healthy: median | 99 % | arrived, of the object's bytes | "
+          "processors |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for (scheme, phase), group in groups.items():
         seconds = group.values("seconds")
@@ -225,7 +223,7 @@ def stragglers(rows: list[Row]) -> None:
         read = statistics.median(int(row["arrived"]) / int(row["bytes"]) for row in group.rows)
         middle, most = statistics.median(seconds), quantile(seconds, 0.99)
         print(f"| {scheme} | {phase} | {len(seconds)} | {middle:.2f} | {most:.2f} | {max(seconds):.2f} | {middle / base:.2f} | "
-              f"{most / base:.2f} | {read:.3f} | {group.processors():.0%} |")
+              f"{most / base:.2f} | {read:.3f} | {group.processors():.2f} |")
     for scheme in healthy:
         ill = [seconds for (other, phase), group in groups.items() if other == scheme and phase != "healthy"
                for seconds in group.values("seconds")]
