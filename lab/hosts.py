@@ -4,8 +4,8 @@ A host is a network namespace with one interface. All interfaces meet in a bridg
 in each direction, by token buckets (`tc tbf`) at its two ends; TCP's congestion control is cubic. Rates are those that
 a transfer over one connection reaches, in MB/s (10^6 bytes) of payload: on the wire, headers come on top.
 
-A node is a host with nginx, which stores files by WebDAV in memory (tmpfs) and logs every request with its bytes.
-Needs root, for the namespaces.
+A node is a host with nginx, which stores files by WebDAV in memory (tmpfs) and logs every request with its bytes; or with
+versitygw (S3), which takes a file in parts, as soon as there are some, but logs nothing. Needs root, for the namespaces.
 """
 
 import os
@@ -25,6 +25,9 @@ FRAME, PAYLOAD = 1514, 1448
 # Bytes that a token bucket passes at once at least, the time that they stand for at high rates, and the time that a
 # packet may wait in it.
 BURST, BURST_SECONDS, QUEUE = 128 << 10, 0.001, "20ms"
+# versitygw, as scripts/test-services installs it, and the keys that it is started with.
+VERSITYGW = pathlib.Path.home() / ".cache" / "paritas" / "services" / "bin" / "versitygw"
+KEYS = ("paritas", "paritas-secret")
 TICKS = os.sysconf("SC_CLK_TCK")
 
 NGINX = """
@@ -99,9 +102,9 @@ class Cost(NamedTuple):
 class Network:
     """A client and nodes. They exist until the end of the `with` block."""
 
-    def __init__(self, nodes: int, rate: float, node_rate: float = 0.0):
-        """The client's link has `rate` MB/s; those of nodes have `node_rate`, or the same."""
-        self.rate, self.node_rate = rate, node_rate or rate
+    def __init__(self, nodes: int, rate: float, server: str = "nginx"):
+        """Each link has `rate` MB/s. `server` is nginx or versitygw."""
+        self.rate, self.server = rate, server
         self.tag = f"paritas-{os.getpid()}"
         self.folder = pathlib.Path("/dev/shm") / self.tag
         self.nodes = list(range(1, nodes + 1))
@@ -133,7 +136,7 @@ class Network:
         self.inside(SWITCH, "ip", "link", "set", "bridge", "up")
         self.add_host(CLIENT, 0, self.rate)
         for node in self.nodes:
-            self.add_host(self.host(node), node, self.node_rate)
+            self.add_host(self.host(node), node, self.rate)
             self.start_server(node)
         for node in self.nodes:
             self.await_port(node, PORT)
@@ -162,10 +165,20 @@ class Network:
 
     def start_server(self, node: int) -> None:
         folder = self.node_folder(node)
-        (folder / "data").mkdir(parents=True)
+        self.data(node).mkdir(parents=True)
+        command, keys = self.nginx(folder) if self.server == "nginx" else self.versitygw(folder)
+        log = open(folder / "error", "a")
+        environment = {**os.environ, **keys}
+        self.servers[node] = subprocess.Popen(self.within(self.host(node), command), env=environment, stdout=log, stderr=log)
+
+    def nginx(self, folder: pathlib.Path) -> tuple[list, dict]:
         (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=PORT))
-        command = ["nginx", "-c", str(folder / "nginx.conf"), "-e", str(folder / "error")]
-        self.servers[node] = subprocess.Popen(self.within(self.host(node), command))
+        return ["nginx", "-c", folder / "nginx.conf", "-e", folder / "error"], {}
+
+    def versitygw(self, folder: pathlib.Path) -> tuple[list, dict]:
+        (folder / "sidecar").mkdir()
+        posix = ["posix", "--sidecar", folder / "sidecar", folder / "data"]
+        return [VERSITYGW, "--port", f"0.0.0.0:{PORT}", "--quiet", *posix], dict(zip(["ROOT_ACCESS_KEY", "ROOT_SECRET_KEY"], KEYS))
 
     def await_port(self, node: int, port: int) -> None:
         for _ in range(200):
@@ -188,21 +201,26 @@ class Network:
         return self.folder / self.host(node)
 
     def data(self, node: int) -> pathlib.Path:
-        return self.node_folder(node) / "data"
+        """Returns the folder of a node's files."""
+        return self.node_folder(node) / "data" / ("" if self.server == "nginx" else "bucket")
 
-    def uri(self, node: int, port: int = PORT) -> str:
-        return f"webdav+http://{self.address(node)}:{port}/"
+    def uri(self, node: int, folder: str) -> str:
+        host = f"{self.address(node)}:{PORT}"
+        if self.server == "nginx":
+            return f"webdav+http://{host}/{folder}"
+        return f"s3://bucket/{folder}?endpoint=http://{host}&region=us-east-1"
 
     def within(self, name: str, command: list) -> list:
-        return ["nsenter", f"--net=/run/netns/{self.space(name)}", *command]
+        return ["nsenter", f"--net=/run/netns/{self.space(name)}", *map(str, command)]
 
     def inside(self, name: str, *command: str) -> None:
         call(*self.within(name, list(command)))
 
-    def run(self, command: list, **options: object) -> tuple[subprocess.CompletedProcess, Cost]:
+    def run(self, command: list) -> tuple[subprocess.CompletedProcess, Cost]:
         """Runs a command on the client."""
         arrived, before, start = self.arrived(), self.times(), time.perf_counter()
-        done = subprocess.run(self.within(CLIENT, command), capture_output=True, **options)
+        environment = {**os.environ, **dict(zip(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"], KEYS))}
+        done = subprocess.run(self.within(CLIENT, command), capture_output=True, env=environment)
         seconds, after = time.perf_counter() - start, self.times()
         return done, Cost(seconds, *(now - then for now, then in zip(after, before)), self.arrived() - arrived)
 
@@ -224,6 +242,8 @@ class Network:
         return [request for node in self.nodes for request in self.requests_of(node)]
 
     def requests_of(self, node: int) -> list[Request]:
+        if self.server != "nginx":
+            return []
         log = self.node_folder(node) / "log"
         lines = log.read_text().splitlines()
         os.truncate(log, 0)
@@ -251,22 +271,13 @@ class Network:
 
     def heal(self) -> None:
         """Takes back what `slow`, `hang` and `cut` did."""
-        self.slow(self.nodes, self.node_rate)
+        self.slow(self.nodes, self.rate)
         for node in self.nodes:
             self.servers[node].send_signal(signal.SIGCONT)
         for cutter in self.cutters:
             cutter.kill()
             cutter.wait()
         self.cutters.clear()
-
-    def raw_rate(self, bytes: int) -> float:
-        """Returns the MB/s that one plain download from a node to the client reaches."""
-        file = self.data(1) / "raw"
-        file.write_bytes(bytes * b"\0")
-        done, cost = self.run(["curl", "-sf", "-o", "/dev/null", f"http://{self.address(1)}:{PORT}/raw"])
-        file.unlink()
-        self.requests()
-        return bytes / 1e6 / cost.seconds if done.returncode == 0 else float("nan")
 
 
 def processor_seconds(pid: int) -> float:

@@ -74,7 +74,7 @@ class Volume:
         self.nodes = network.nodes[:nodes]
         for node in self.nodes:
             (network.data(node) / name).mkdir()
-        uris = [part for node in self.nodes for part in ("--node", f"{network.uri(node)}{name}")]
+        uris = [part for node in self.nodes for part in ("--node", network.uri(node, name))]
         self.call("init", self.file, "--code", code, *uris)
         self.file.write_text(with_settings(self.file.read_text(), settings))
 
@@ -131,7 +131,8 @@ class Volume:
         """Returns a volume file by which some nodes are reached at the port that cuts connections off."""
         text = self.file.read_text()
         for node in nodes:
-            text = text.replace(self.network.uri(node), self.network.uri(node, hosts.CUT_PORT))
+            host = self.network.address(node)
+            text = text.replace(f"{host}:{hosts.PORT}/", f"{host}:{hosts.CUT_PORT}/")
         file = self.network.folder / f"{self.name}-cut.toml"
         file.write_text(text)
         return file
@@ -192,6 +193,9 @@ def prototype(lab: Lab, shape: Shape, rounds: int) -> Iterator[Row]:
         name, taken = f"object{number}", []
         for scheme in rotated(volumes, number):
             taken.append((scheme, "enc", volumes[scheme].put(lab.source, name)))
+        if lab.network.server != "nginx":
+            yield from writes(lab, shape, number, volumes, taken)
+            continue
         for scheme in rotated(["bbdpg", "k+m"], number):
             with volumes[scheme].lost(name, m):
                 taken.append((scheme, "dec1", volumes[scheme].get(name, lab.source)))
@@ -206,6 +210,15 @@ def prototype(lab: Lab, shape: Shape, rounds: int) -> Iterator[Row]:
             yield checked(shape, row) if phase == "gen" else row
     for volume in volumes.values():
         volume.remove()
+
+
+def writes(lab: Lab, shape: Shape, number: int, volumes: dict[str, Volume], taken: list[tuple]) -> Iterator[Row]:
+    """Checks that what was written comes back, and takes it away."""
+    for volume in volumes.values():
+        volume.get(f"object{number}", lab.source)
+        volume.call("rm", volume.file, f"object{number}")
+    for scheme, phase, sample in taken:
+        yield lab.keep(shape, scheme, phase, number, sample)
 
 
 def checked(shape: Shape, row: Row) -> Row:
@@ -295,6 +308,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one code, one rate, a small object, no record")
     parser.add_argument("--rates", type=numbers, help="MB/s of the links")
     parser.add_argument("--codes", type=shapes, default=SHAPES, help="K+M+M2,...")
+    parser.add_argument("--server", default="nginx", choices=["nginx", "versitygw"], help="for `prototype`; of versitygw only writes")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--plain-rounds", type=int, default=1, help="rounds without hedging, which can take minutes")
     parser.add_argument("--size", type=int, metavar="MIB", help="size of the object")
@@ -316,7 +330,7 @@ def shapes(text: str) -> list[Shape]:
 
 def run_prototype(args: argparse.Namespace, paritas: str) -> Iterator[Row]:
     for rate in args.rates or SIZES:
-        with Network(max(shape.k + shape.m2 for shape in args.codes), rate) as network:
+        with Network(max(shape.k + shape.m2 for shape in args.codes), rate, args.server) as network:
             for shape in args.codes:
                 size = whole_groups(shape, (args.size or SIZES.get(rate, 256)) << 20)
                 yield from prototype(Lab(network, paritas, size), shape, args.rounds or 5)
