@@ -3,7 +3,7 @@
 
     lab/network.py prototype [--rates 11.3,118.5,596] [--codes 5+2+3,...] [--rounds 5]
     lab/network.py units [--rates 118.5] [--rounds 5]
-    lab/network.py stragglers [--rates 236] [--rounds 20] [--plain-rounds 2]
+    lab/network.py stragglers [--rates 118.5] [--rounds 20] [--plain-rounds 1]
     lab/network.py report RECORD...
     lab/network.py --quick
 
@@ -16,8 +16,8 @@ commands; a time counts only if the object came back right. What the nodes sent 
 Beside it stand the plain codes k+m and k+m2, in turn. `units` changes the size of transmission units, as figure 4.6
 does. `stragglers` gets an object while some of 16 nodes are slow, hang, or cut connections off.
 
-Raw samples go to lab/records/ (see records.py); `report` prints the tables of such records. --quick measures one code at one rate on a
-small object, in half a minute, and keeps no record. Needs root.
+Raw samples go to lab/records/ (see records.py); `report` prints the tables of such records. --quick measures one code at
+one rate on a small object, in some seconds, and keeps no record. Needs root. The whole takes an hour and a half.
 """
 
 import argparse
@@ -156,7 +156,7 @@ def with_settings(text: str, settings: str) -> str:
 
 
 class Lab:
-    """What all measurements share: hosts, the command, and the object."""
+    """What all measurements share: hosts, the command, and an object."""
 
     def __init__(self, network: Network, paritas: str, size: int):
         self.network, self.paritas, self.bytes = network, paritas, size
@@ -171,7 +171,8 @@ class Lab:
     def keep(self, shape: object, scheme: str, phase: object, number: int, sample: Sample) -> Row:
         cost = sample.cost
         row = [self.network.rate, shape, scheme, phase, number, f"{cost.seconds:.4f}", f"{sample.inside:.4f}", self.bytes,
-               sample.sent, sample.received, sample.reads, f"{cost.client:.3f}", f"{cost.servers:.3f}", f"{cost.machine:.3f}", cost.arrived]
+               sample.sent, sample.received, sample.reads, f"{cost.client:.3f}", f"{cost.servers:.3f}", f"{cost.machine:.3f}",
+               cost.arrived]
         return {column: str(value) for column, value in zip(COLUMNS, row)}
 
 
@@ -308,7 +309,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one code, one rate, a small object, no record")
     parser.add_argument("--rates", type=numbers, help="MB/s of the links")
     parser.add_argument("--codes", type=shapes, default=SHAPES, help="K+M+M2,...")
-    parser.add_argument("--server", default="nginx", choices=["nginx", "versitygw"], help="for `prototype`; of versitygw only writes")
+    parser.add_argument("--server", default="nginx", choices=["nginx", "versitygw"],
+                        help="for `prototype`; of versitygw, which logs nothing, only writes")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--plain-rounds", type=int, default=1, help="rounds without hedging, which can take minutes")
     parser.add_argument("--size", type=int, metavar="MIB", help="size of the object")
@@ -345,7 +347,7 @@ def run_units(args: argparse.Namespace, paritas: str) -> Iterator[Row]:
 def run_stragglers(args: argparse.Namespace, paritas: str) -> Iterator[Row]:
     for rate in args.rates or [118.5]:
         with Network(NODES, rate) as network:
-            yield from stragglers(Lab(network, paritas, (args.size or 256) << 20), args.rounds or 20, args.plain_rounds)
+            yield from stragglers(Lab(network, paritas, (args.size or 256) << 20), 20 if args.rounds is None else args.rounds, args.plain_rounds)
 
 
 RUNS = {"prototype": run_prototype, "units": run_units, "stragglers": run_stragglers}
