@@ -119,12 +119,10 @@ impl Volume {
         let layout = hands.layout().ok_or_else(missing)?;
         let homes = self.spread(object, layout.code()).homes;
         let hinted = |part: usize| placement.get(part).and_then(|node| self.find_node(node));
-        let first = layout.parts_in(1).len();
-        let mut nodes: Vec<Option<NodeIndex>> = (0..layout.part_count())
+        // What a later stage adds is asked for last, because it may not be there yet.
+        let nodes: Vec<Option<NodeIndex>> = (0..layout.part_count())
             .map(|part| hinted(part).or_else(|| homes.get(part).copied()))
             .collect();
-        // What a later stage adds is not needed, and may not be there yet.
-        nodes.iter_mut().skip(first).for_each(|node| *node = None);
         let (mut places, mut paces) = (Vec::new(), Vec::new());
         for (part, node) in nodes.iter().enumerate() {
             let path = self.part_path(&layout, object, part)?;

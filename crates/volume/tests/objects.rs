@@ -3,11 +3,12 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Disks, content, name};
-use paritas_volume::node::{Delayed, Node};
+use paritas_volume::node::{Counted, Counters, Delayed, Node};
 use paritas_volume::{ErrorKind, GetOptions, Health, PutOptions, Volume};
 
 async fn put(volume: &Volume, object: &str, bytes: &[u8]) -> paritas_volume::PutReport {
@@ -407,6 +408,31 @@ async fn delayed_parity_is_added_later() {
         let _ = std::fs::remove_dir_all(disks.path(disk).join("objects"));
     }
     assert!(get(&volume, "object").await.unwrap() == bytes);
+}
+
+/// What the first stage lacks is read from the second at once, not after the object was read in
+/// vain.
+#[tokio::test]
+async fn parts_of_a_later_stage_are_read_where_others_are_lost() {
+    let disks = Disks::new(8);
+    let volume = disks.volume("bbdpg:k=5,m=2,m2=3").await;
+    let bytes = content(2_000_000);
+    put(&volume, "object", &bytes).await;
+    volume.promote(&name("object")).await.unwrap();
+    let is_lost = |path: &PathBuf| {
+        let path = path.to_string_lossy();
+        (0..3).any(|shard| path.contains(&format!(".{shard}of8.")))
+    };
+    disks.files("objects").iter().filter(|path| is_lost(path)).for_each(|path| {
+        std::fs::remove_file(path).unwrap();
+    });
+    let counters = Arc::new(Counters::default());
+    let volume = disks.open_with(volume.code().spec().to_string().as_str(), &|_, node| {
+        Arc::new(Counted::new(node, Arc::clone(&counters)))
+    });
+    assert!(get(&volume, "object").await.unwrap() == bytes);
+    let read = counters.bytes_read();
+    assert!(read < 2_100_000, "{read} bytes");
 }
 
 #[tokio::test]

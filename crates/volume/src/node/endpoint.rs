@@ -226,7 +226,8 @@ impl Endpoint {
         let writing = &self.inner.writing;
         let stored = service.stored(path);
         let mut opening = writing.writer_with(stage.as_deref().unwrap_or(&stored));
-        if writing.info().capability().write_multi_max_size.is_some() {
+        let in_parts = writing.info().capability().write_multi_max_size.is_some();
+        if in_parts {
             opening = opening.chunk(PART);
         }
         let writer = opening.await.map_err(|error| self.inner.error("write", path, error))?;
@@ -235,6 +236,7 @@ impl Endpoint {
             path: path.to_owned(),
             stage,
             kept: Vec::new(),
+            collects: in_parts || !service.abilities.streams,
             writer: Some(writer),
             failed: false,
         })
@@ -417,6 +419,8 @@ struct EndpointWriter {
     stage: Option<String>,
     /// What was written, if the service takes it only at once.
     kept: Vec<Bytes>,
+    /// Whether what is written is sent only later, when the file or a part of it is complete.
+    collects: bool,
     /// Nothing after the writer is finished or aborted.
     writer: Option<opendal::Writer>,
     failed: bool,
@@ -520,7 +524,10 @@ impl EndpointWriter {
 
 #[async_trait]
 impl Writer for EndpointWriter {
+    /// What is sent later is copied, because the caller may wait for its memory to come back before
+    /// it writes on.
     async fn write(&mut self, pieces: Vec<Bytes>) -> Result<()> {
+        let pieces = if self.collects { vec![pieces.concat().into()] } else { pieces };
         if self.endpoint.inner.service.abilities.streams {
             return self.send(pieces).await;
         }

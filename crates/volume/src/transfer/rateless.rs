@@ -123,7 +123,7 @@ impl Gathering {
             done: BTreeMap::new(),
             requests: FuturesUnordered::new(),
             under_way: receiver.places.iter().map(|_| Vec::new()).collect(),
-            room: room.clamp(2, 8),
+            room: room.clamp(2, 32),
             usual: Pace::default(),
             bytes_read: 0,
             receiver,
@@ -209,10 +209,12 @@ impl Gathering {
         self.under_way[part].push(Request { segment, lanes, begun, is_late, abort });
     }
 
-    /// Returns how long the node of a part is given for a request.
+    /// Returns how long the node of a part is given for a request. To give up early gains little,
+    /// because other blocks come in the meantime, but whatever is asked for instead is read in vain
+    /// if the answer comes after all.
     fn patience(&self, part: usize) -> Duration {
         let hedge = &self.receiver.settings.hedge;
-        self.receiver.paces[part].patience(hedge).min(self.usual.patience(hedge))
+        2 * self.receiver.paces[part].patience(hedge).min(self.usual.patience(hedge))
     }
 
     /// Notes how long the node of a part took.

@@ -202,7 +202,7 @@ impl Receiver {
                     }
                     Some((part, Err(error))) => {
                         race.failed(part);
-                        self.note(part, error.message());
+                        self.note_failure(part, &error);
                     }
                 },
                 () = tokio::time::sleep_until(until), if look.is_some() => {
@@ -255,12 +255,16 @@ impl Receiver {
         place.node.read(&place.path, Some(range)).await
     }
 
-    /// Returns the parts that can be asked, best first: those that hold data, and within these and
-    /// the others those on nodes that answer in time.
+    /// Returns the parts that can be asked, best first: those of stage 1 before those of later
+    /// stages, which may not be there yet; within each those on nodes that answer in time, and
+    /// within these and the others those that hold data.
     pub(super) fn preference(&self, tried: &[usize]) -> Vec<usize> {
         let can = |part: &usize| self.places[*part].is_some() && !tried.contains(part);
         let mut parts: Vec<usize> = (0..self.places.len()).filter(can).collect();
-        let rank = |part: usize| (self.paces[part].is_unreliable(), !self.layout.holds_data(part));
+        let rank = |part: usize| {
+            let is_unreliable = self.paces[part].is_unreliable();
+            (self.layout.part(part).stage, is_unreliable, !self.layout.holds_data(part))
+        };
         parts.sort_by_key(|&part| rank(part));
         parts
     }
@@ -325,7 +329,7 @@ impl Receiver {
             match self.request(part, segment..segment + 1).await {
                 (_, Ok(bytes)) => blocks.push(Blocks { part, first: segment, bytes }),
                 (_, Err(error)) => {
-                    self.note(part, error.message());
+                    self.note_failure(part, &error);
                     continue;
                 }
             }
@@ -343,6 +347,13 @@ impl Receiver {
     pub(super) fn note(&self, part: usize, flaw: &str) {
         let mut flaws = self.notes.by_part.lock().unwrap_or_else(PoisonError::into_inner);
         flaws.entry(part).or_insert_with(|| flaw.to_owned());
+    }
+
+    /// Notes why a part cannot be read, unless it is of a stage that the object has not reached.
+    fn note_failure(&self, part: usize, error: &Error) {
+        if self.layout.part(part).stage == 1 || error.kind() != ErrorKind::NotFound {
+            self.note(part, error.message());
+        }
     }
 
     pub(super) fn lost(&self, segments: &Range<u64>, parts: &[usize]) -> Error {

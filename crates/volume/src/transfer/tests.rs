@@ -202,6 +202,26 @@ async fn lt_objects_come_from_any_nodes() {
     assert_eq!(error.unwrap_err().kind(), ErrorKind::TooFewShards);
 }
 
+/// A service that takes a file only at once holds it all, but must not hold the memory of segments,
+/// for which the encoder waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn services_that_take_files_at_once_keep_no_segments() {
+    let layout = layout("4+2", 4096);
+    let content = content(8 << 20);
+    let mut writers = Vec::new();
+    for part in 0..layout.part_count() {
+        let node = crate::node::Endpoint::memory(format!("node {part}")).unwrap();
+        writers.push(Some(node.writer("file").await.unwrap()));
+    }
+    let source = std::io::Cursor::new(content.clone());
+    let settings = settings();
+    let sent = send(&layout, source, writers, 6, &settings, Arc::new(|_| {}));
+    let sent = tokio::time::timeout(Duration::from_secs(60), sent).await;
+    // An encoder that waits for ever would keep the runtime from ending.
+    let Ok(sent) = sent else { std::process::abort() };
+    assert_eq!(sent.unwrap().length, content.len() as u64);
+}
+
 #[tokio::test]
 async fn damage_is_read_around_and_noted() {
     let layout = layout("4+2", 4096);
