@@ -29,6 +29,7 @@ use crate::define::cells::{CellId, CellSet, NodeId, Role};
 use crate::define::code::Code;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Plan;
+use crate::plan::combination::Change;
 use crate::plan::layout::BufferLayout;
 use crate::run::buffers::Buffer;
 use crate::run::dispatch::Kernel;
@@ -313,7 +314,32 @@ impl Codec {
     /// If there is no such node or it holds no data, or if some node holds data and parity
     /// ([`crate::ErrorKind::Parameters`]).
     pub fn updater(&self, node: impl Into<NodeId>) -> Result<Prepared> {
-        let node = node.into();
+        self.changer(node.into(), Change::OldAndNew)
+    }
+
+    /// Prepares the update of parity by a difference: the XOR of the old and the new data shard of
+    /// `node`. The source is the difference, and the targets are as for [`Codec::updater`]. A store
+    /// that sends changes to the nodes with parity sends the difference alone.
+    ///
+    /// ```
+    /// let codec = paritas::Codec::new(4, 2)?;
+    /// let mut data = vec![vec![7_u8; 1200]; 4];
+    /// let mut parity = vec![vec![0; 1200]; 2];
+    /// codec.encode(&data, &mut parity)?;
+    /// let difference: Vec<u8> = data[3].iter().map(|byte| byte ^ 9).collect();
+    /// data[3].fill(9);
+    /// codec.difference_updater(3)?.run(&[difference], &mut parity)?;
+    /// assert_eq!(codec.verify(&[data, parity].concat())?, []);
+    /// # Ok::<(), paritas::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Codec::updater`].
+    pub fn difference_updater(&self, node: impl Into<NodeId>) -> Result<Prepared> {
+        self.changer(node.into(), Change::Difference)
+    }
+
+    fn changer(&self, node: NodeId, change: Change) -> Result<Prepared> {
         self.expect_node(node)?;
         let shards = Shards::new(self.code(), self.code().stages());
         let (sources, parity) = shards.split(self.code())?;
@@ -321,9 +347,10 @@ impl Codec {
             let message = format!("node {node} holds no data");
             return Err(Error::parameters(message).at(node.index()));
         }
-        let targets: Vec<usize> = (2..).take(parity.len()).collect();
-        let prepared = self.engine.prepared(&Question::Update(node), &[0, 1], &targets)?;
-        let nodes = [node, node].iter().chain(parity).map(|node| node.index()).collect();
+        let given: Vec<usize> = (0..change.shards()).collect();
+        let targets: Vec<usize> = (given.len()..).take(parity.len()).collect();
+        let prepared = self.engine.prepared(&Question::Update(node, change), &given, &targets)?;
+        let nodes = given.iter().map(|_| &node).chain(parity).map(|node| node.index()).collect();
         Ok(Prepared { nodes: Some(nodes), ..prepared })
     }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::define::cells::{CellSet, NodeId};
 use crate::error::Result;
 use crate::plan::Plan;
+use crate::plan::combination::Change;
 use crate::run::executable::Executable;
 
 /// A question that a codec may be asked.
@@ -14,8 +15,8 @@ use crate::run::executable::Executable;
 pub(super) enum Question {
     /// Compute the second cells from the first.
     Compute(CellSet, CellSet),
-    /// Update parity after this node changed.
-    Update(NodeId),
+    /// Update parity after this node changed, given its old and new shard or their difference.
+    Update(NodeId, Change),
     /// Run this plan.
     Plan(Arc<Plan>),
 }

@@ -166,10 +166,10 @@ impl Engine {
         let planner = self.planner(target);
         match question {
             Question::Compute(have, want) => planner.compute(have, want),
-            Question::Update(node) => {
+            Question::Update(node, change) => {
                 let shards = Shards::new(&self.code, self.code.stages());
                 let (_, targets) = shards.split(&self.code)?;
-                planner.update(*node, targets)
+                planner.update(*node, *change, targets)
             }
             Question::Plan(plan) => planner.given(plan),
         }

@@ -107,6 +107,7 @@ impl Code {
     pub(crate) fn combination_update(
         &self,
         node: NodeId,
+        change: Change,
         parity: &[NodeId],
     ) -> Result<Combination> {
         let matrix = self.expect_words()?;
@@ -117,8 +118,8 @@ impl Code {
             let message = format!("no parity depends on node {}", node.index());
             return Err(Error::parameters(message).at(node.index()));
         }
-        let rows = outputs.iter().map(|parity| vec![factor(parity); 2]).collect();
-        Ok(Combination::new(matrix.field(), vec![node, node], outputs, rows))
+        let rows = outputs.iter().map(|parity| vec![factor(parity); change.shards()]).collect();
+        Ok(Combination::new(matrix.field(), vec![node; change.shards()], outputs, rows))
     }
 
     fn expect_words(&self) -> Result<&SymbolMatrix> {
@@ -136,6 +137,25 @@ impl Code {
             missing.len(),
             names.join(", ")
         ))
+    }
+}
+
+/// What is told of a data node whose parity is updated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Change {
+    /// The old and the new shard.
+    OldAndNew,
+    /// The XOR of the two.
+    Difference,
+}
+
+impl Change {
+    /// Number of shards that tell it.
+    pub(crate) fn shards(self) -> usize {
+        match self {
+            Self::OldAndNew => 2,
+            Self::Difference => 1,
+        }
     }
 }
 
@@ -331,10 +351,10 @@ mod tests {
     fn updates_leave_out_independent_parity() {
         let code = code(vec![vec![1, 2, 4, 8], vec![1, 1, 0, 0]]);
         let parity = nodes(&[4, 5]);
-        let update = code.combination_update(NodeId::new(1), &parity).unwrap();
+        let update = code.combination_update(NodeId::new(1), Change::OldAndNew, &parity).unwrap();
         assert_eq!((update.inputs(), update.outputs()), (&nodes(&[1, 1])[..], &parity[..]));
         assert_eq!([update.coefficients(0), update.coefficients(1)], [[2, 2], [1, 1]]);
-        let update = code.combination_update(NodeId::new(2), &parity).unwrap();
+        let update = code.combination_update(NodeId::new(2), Change::OldAndNew, &parity).unwrap();
         assert_eq!(update.outputs(), nodes(&[4]));
     }
 }

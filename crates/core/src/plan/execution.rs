@@ -16,6 +16,7 @@ use crate::define::cells::{CellId, CellSet, NodeId};
 use crate::define::code::Code;
 use crate::error::{Error, Result};
 use crate::limits::{LONG_SCHEDULE, PRODUCTS_A_PART};
+use crate::plan::combination::Change;
 use crate::plan::cost::Cost;
 use crate::plan::layout::Layout;
 use crate::plan::machine::{LINE, Machine};
@@ -197,30 +198,35 @@ impl Planner<'_> {
         Execution::of_program(self.bind(plan.clone())?, self.target)
     }
 
-    /// Plans how parity is updated after data node `node` changed. The buffers are the node's old
-    /// and new content, then the shards of `targets`.
+    /// Plans how parity is updated after data node `node` changed. The buffers are the shards that
+    /// `change` tells, then the shards of `targets`.
     ///
     /// # Errors
     /// If no parity depends on the node.
-    pub(crate) fn update(&self, node: NodeId, targets: &[NodeId]) -> Result<Execution> {
+    pub(crate) fn update(
+        &self,
+        node: NodeId,
+        change: Change,
+        targets: &[NodeId],
+    ) -> Result<Execution> {
         if self.code.symbols().is_some() {
-            return self.update_words(node, targets);
+            return self.update_words(node, change, targets);
         }
         let parity = self.code.cells_of(targets.iter().copied());
-        let (schedule, touched) = self.code.schedule_update(node, &parity, self.options)?;
-        let rows = self.code.node_cells(node).len();
-        let old_and_new =
-            (0..2 * rows).map(|cell| Location { buffer: cell / rows, row: cell % rows });
+        let (schedule, touched) = self.code.schedule_update(node, change, &parity, self.options)?;
+        let (rows, given) = (self.code.node_cells(node).len(), change.shards());
+        let changed =
+            (0..given * rows).map(|cell| Location { buffer: cell / rows, row: cell % rows });
         let outputs: Vec<Location> = touched
             .iter()
             .filter_map(|&cell| self.code.cell(cell).place)
             .map(|place| {
                 let number = targets.iter().position(|&target| target == place.node);
-                Location { buffer: 2 + number.unwrap_or(0), row: place.row }
+                Location { buffer: given + number.unwrap_or(0), row: place.row }
             })
             .collect();
-        let inputs = old_and_new.chain(outputs.iter().copied()).collect();
-        let nodes = [node, node].into_iter().chain(targets.iter().copied());
+        let inputs = changed.chain(outputs.iter().copied()).collect();
+        let nodes = std::iter::repeat_n(node, given).chain(targets.iter().copied());
         let strips = nodes.map(|node| self.code.node_cells(node).len()).collect();
         let program = Program::new(schedule, inputs, outputs, strips, self.layout.packet)?;
         Execution::of_program(program, self.target)
@@ -333,14 +339,19 @@ impl Planner<'_> {
         self.execute_words(&parts, turns)
     }
 
-    fn update_words(&self, node: NodeId, targets: &[NodeId]) -> Result<Execution> {
-        let combination = self.code.combination_update(node, targets)?;
-        let buffer = |output: &NodeId| 2 + targets.iter().take_while(|&t| t != output).count();
+    fn update_words(&self, node: NodeId, change: Change, targets: &[NodeId]) -> Result<Execution> {
+        let combination = self.code.combination_update(node, change, targets)?;
+        let given = change.shards();
+        let buffer = |output: &NodeId| given + targets.iter().take_while(|&t| t != output).count();
         let words = Words {
-            rows: Rows { field: combination.field(), inputs: 2, coefficients: combination.rows() },
-            inputs: vec![0, 1],
+            rows: Rows {
+                field: combination.field(),
+                inputs: given,
+                coefficients: combination.rows(),
+            },
+            inputs: (0..given).collect(),
             outputs: combination.outputs().iter().map(buffer).collect(),
-            buffers: 2 + targets.len(),
+            buffers: given + targets.len(),
             in_place: true,
         };
         self.execute_words(&words.parts(self.machine()), Turns::ByTiles { kept: 0 })

@@ -52,6 +52,7 @@ use crate::define::cells::{CellId, CellSet, NodeId};
 use crate::define::code::Code;
 use crate::error::{Error, Result};
 use crate::plan::budget::Budget;
+use crate::plan::combination::Change;
 use crate::plan::cost::Objective;
 use crate::plan::machine::Machine;
 use crate::plan::optimise::matching::{self, Preference};
@@ -294,7 +295,7 @@ impl Code {
     /// Returns a schedule that updates derived cells after the data cells of `node` changed, and
     /// these derived cells: the cells of `parity` that depend on the node.
     ///
-    /// The inputs are the node's old cells, its new cells, and the old derived cells, in this
+    /// The inputs are the node's cells as `change` gives them, and the old derived cells, in this
     /// order. The outputs are the new derived cells.
     ///
     /// # Errors
@@ -302,6 +303,7 @@ impl Code {
     pub(crate) fn schedule_update(
         &self,
         node: NodeId,
+        change: Change,
         parity: &CellSet,
         options: PlanOptions,
     ) -> Result<(Schedule, Vec<CellId>)> {
@@ -321,19 +323,21 @@ impl Code {
             let message = format!("no parity depends on node {}", node.index());
             return Err(Error::parameters(message).at(node.index()));
         }
+        let shards = change.shards();
+        let changes = shards * cells.len();
         let supports: Vec<Vec<usize>> = rows
             .iter()
             .enumerate()
             .map(|(i, changed)| {
-                let both = changed.iter().flat_map(|&c| [c, cells.len() + c]);
-                both.chain([2 * cells.len() + i]).collect()
+                let inputs =
+                    (0..shards).flat_map(|b| changed.iter().map(move |&c| b * cells.len() + c));
+                inputs.chain([changes + i]).collect()
             })
             .collect();
-        let inputs = 2 * cells.len() + touched.len();
-        // The streams: the node's old content, its new content, and each derived cell as a stream
-        // of its own.
-        let derived = (2..).take(touched.len()).collect();
-        let streams = [vec![0; cells.len()], vec![1; cells.len()], derived].concat();
+        let inputs = changes + touched.len();
+        // The streams: each shard of the change, and each derived cell as a stream of its own.
+        let changed = (0..changes).map(|cell| cell / cells.len());
+        let streams: Vec<usize> = changed.chain((shards..).take(touched.len())).collect();
         let mut rows = Rows::new(&direct::schedule(inputs, &supports)?)?;
         let refining = Refining::Asked(options.rounds.unwrap_or(0));
         reduce_rows(&mut rows, options, refining, &mut self.budget(options));

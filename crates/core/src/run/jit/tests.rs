@@ -10,6 +10,7 @@ use super::*;
 use crate::define::cells::{CellId, NodeId, Role};
 use crate::define::code::Code as ErasureCode;
 use crate::plan::PlanOptions;
+use crate::plan::combination::Change;
 use crate::plan::program::Location;
 use crate::plan::schedule::Schedule;
 use crate::plan::steps::{Allocation, Operand, Step};
@@ -87,7 +88,8 @@ fn of_update(spec: &str, packet: usize) -> Program {
     let code = code(spec);
     let parity = code.stored(Role::Parity);
     let options = PlanOptions::default();
-    let (schedule, touched) = code.schedule_update(NodeId::new(0), &parity, options).unwrap();
+    let (schedule, touched) =
+        code.schedule_update(NodeId::new(0), Change::OldAndNew, &parity, options).unwrap();
     let rows = code.node_cells(NodeId::new(0)).len();
     let data = (0..2 * rows).map(|cell| Location { buffer: cell / rows, row: cell % rows });
     let places = touched.iter().map(|&cell| code.cell(cell).place.unwrap());

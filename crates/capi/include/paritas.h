@@ -1,0 +1,570 @@
+/* Paritas: erasure codes, compiled.
+ *
+ * A codec is made from the name of a code (`10+4`, `isal-cauchy:k=6,m=3`, `rdp:k=6`), and encodes,
+ * reconstructs and updates shards in the caller's memory. A prepared call is one question of a
+ * codec, ready to run: it takes no lock and allocates nothing for up to 64 shards. Shard files are
+ * encoded, decoded, verified and repaired by name. docs/embedding.md says which call suits which
+ * size.
+ *
+ * Errors. Functions that can fail return a paritas_status; its numbers are the exit codes of the
+ * command `paritas`. paritas_last_message() then tells what is wrong, by name and number, until the
+ * next call of the same thread. After an error the targets of the call may hold anything, unless
+ * the function says otherwise.
+ *
+ * Pointers. A null pointer where one is needed, targets that overlap, and handles of the wrong kind
+ * are refused with PARITAS_ARGUMENTS. A handle that has been freed is recognised where its memory
+ * has not been used again; do not rely on it. Memory must be as long as the function says, which no
+ * function can check.
+ *
+ * Threads. There is no state but the handles, and the last message of each thread. All handles may
+ * be used by several threads at once; freeing one ends all use of it.
+ *
+ * Lengths. `bytes` is the length of a shard of a node with data: a multiple of
+ * paritas_codec_shard_unit(). In most codes all shards have this length; paritas_codec_shard_len()
+ * tells those that differ. */
+
+
+#ifndef PARITAS_H
+#define PARITAS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * The outcome of a call. The numbers are the exit codes of the command `paritas`.
+ */
+typedef enum {
+    /**
+     * Done, or everything intact.
+     */
+    PARITAS_OK = 0,
+    /**
+     * Damaged, but repairable.
+     */
+    PARITAS_REPAIRABLE = 1,
+    /**
+     * Too few shards or blocks are left.
+     */
+    PARITAS_LOST = 2,
+    /**
+     * Bad arguments: a spec, a parameter, a pointer, a number of shards or a length.
+     */
+    PARITAS_ARGUMENTS = 3,
+    /**
+     * No shard set was recognised.
+     */
+    PARITAS_NOT_RECOGNISED = 4,
+    /**
+     * The final check of decoded data failed, or a block is not the one that it is said to be.
+     */
+    PARITAS_CHECK_FAILED = 5,
+    /**
+     * Input or output failed.
+     */
+    PARITAS_IO = 6,
+    /**
+     * A fault of Paritas.
+     */
+    PARITAS_INTERNAL = 7,
+    /**
+     * The system does not have enough memory.
+     */
+    PARITAS_MEMORY = 8,
+} paritas_status;
+
+/**
+ * A code, and how it is run. May be used by several threads at once.
+ */
+typedef struct paritas_codec paritas_codec;
+
+/**
+ * All blocks of an object, and what a decoder must know about them. May be used by several threads
+ * at once.
+ */
+typedef struct paritas_lt_blocks paritas_lt_blocks;
+
+/**
+ * A decoder. Several threads may push blocks into it; they take turns.
+ */
+typedef struct paritas_lt_decoder paritas_lt_decoder;
+
+/**
+ * One question of a codec, ready to run: which shards are read and which are computed is fixed.
+ * May be used by several threads at once, and lives on when the codec is freed.
+ */
+typedef struct paritas_prepared paritas_prepared;
+
+/**
+ * A schedule: XORs that compute wanted cells from cells at hand. Its cells have numbers: first the
+ * inputs, then the temporaries, then the outputs. May be used by several threads at once.
+ */
+typedef struct paritas_schedule paritas_schedule;
+
+/**
+ * How a codec works. Zeros stand for the defaults.
+ */
+typedef struct {
+    /**
+     * Bytes of a packet; by default 64. Part of the stored format, except in codes over words.
+     */
+    size_t packet;
+    /**
+     * Largest number of threads of a call; by default as many as there are processors. Another
+     * thread is used for every megabyte of shards.
+     */
+    size_t threads;
+} paritas_options;
+
+/**
+ * What verification found. Numbers of shards count the parts that a code of several stages stores.
+ */
+typedef struct {
+    /**
+     * Shards that are there and intact.
+     */
+    size_t intact;
+    /**
+     * Shards that are damaged.
+     */
+    size_t damaged;
+    /**
+     * Shards that are missing or cannot be read.
+     */
+    size_t missing;
+    /**
+     * How many more shards may be lost, whichever they are.
+     */
+    size_t tolerable;
+    /**
+     * Bytes of the object; 0 if they are unknown.
+     */
+    uint64_t object_bytes;
+} paritas_verify_report;
+
+/**
+ * Where a cell is stored: as row `row` of shard `shard`.
+ */
+typedef struct {
+    /**
+     * Number of the shard; UINT32_MAX for data that is stored nowhere.
+     */
+    uint32_t shard;
+    /**
+     * Row in the shard's strip.
+     */
+    uint32_t row;
+} paritas_place;
+
+/**
+ * One operation: cell `target` becomes the XOR of `source_count` cells, whose numbers are
+ * `sources[first_source]` and those after it.
+ */
+typedef struct {
+    /**
+     * Number of the temporary or output that is written.
+     */
+    uint32_t target;
+    /**
+     * Where its sources begin in the array of sources.
+     */
+    uint32_t first_source;
+    /**
+     * Number of its sources. 0 makes a cell of zeros.
+     */
+    uint32_t source_count;
+} paritas_op;
+
+/**
+ * A schedule, as arrays that C reads. They live as long as the schedule.
+ */
+typedef struct {
+    /**
+     * The inputs, by number from 0.
+     */
+    const paritas_place *inputs;
+    /**
+     * How many inputs there are.
+     */
+    size_t input_count;
+    /**
+     * How many temporaries there are. Their numbers follow those of the inputs.
+     */
+    size_t temp_count;
+    /**
+     * The outputs. Their numbers follow those of the temporaries.
+     */
+    const paritas_place *outputs;
+    /**
+     * How many outputs there are.
+     */
+    size_t output_count;
+    /**
+     * The operations in the order in which they run.
+     */
+    const paritas_op *ops;
+    /**
+     * How many operations there are.
+     */
+    size_t op_count;
+    /**
+     * The sources of all operations.
+     */
+    const uint32_t *sources;
+    /**
+     * How many sources there are. The schedule costs as many XORs and copies.
+     */
+    size_t source_count;
+} paritas_schedule_view;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * Makes a codec for the code named `spec`, as "10+4". `options` may be null.
+ */
+paritas_status paritas_codec_new(const char *spec,
+                                 const paritas_options *options,
+                                 paritas_codec **codec);
+
+/**
+ * Frees a codec. Calls prepared with it live on. Null is allowed.
+ */
+void paritas_codec_free(paritas_codec *codec);
+
+/**
+ * Returns the code's spec in its canonical form. It lives as long as the codec.
+ */
+const char *paritas_codec_spec(const paritas_codec *codec);
+
+/**
+ * Returns the number of shards with data, k: those come first. In codes whose shards hold both
+ * data and parity (xcode), all shards.
+ */
+size_t paritas_codec_data_shards(const paritas_codec *codec);
+
+/**
+ * Returns the number of shards without data, m.
+ */
+size_t paritas_codec_parity_shards(const paritas_codec *codec);
+
+/**
+ * Returns the number of shards that may be lost, whichever they are.
+ */
+size_t paritas_codec_tolerance(const paritas_codec *codec);
+
+/**
+ * Returns the bytes of a packet.
+ */
+size_t paritas_codec_packet(const paritas_codec *codec);
+
+/**
+ * Returns the bytes of which a data shard's length is a multiple. Memory needs no alignment;
+ * shards aligned to 64 bytes are faster.
+ */
+size_t paritas_codec_shard_unit(const paritas_codec *codec);
+
+/**
+ * Returns the bytes of a strip. Shards may be encoded and reconstructed in parts that begin at a
+ * multiple of it, and end at one or with the shard.
+ */
+size_t paritas_codec_strip(const paritas_codec *codec);
+
+/**
+ * Returns the bytes of a data shard of an object of `object_bytes` bytes; 0 if no memory holds it.
+ */
+size_t paritas_codec_data_len(const paritas_codec *codec, size_t object_bytes);
+
+/**
+ * Returns the bytes of shard number `shard` if data shards have `bytes` bytes; 0 if there is no
+ * such shard or length.
+ */
+size_t paritas_codec_shard_len(const paritas_codec *codec, size_t shard, size_t bytes);
+
+/**
+ * Computes all parity shards from all data shards. `data` are k pointers and `parity` m; data
+ * shards have `bytes` bytes. In a code of several stages (dpg), computes the parity of the first
+ * stage, in the shards that stand in it.
+ */
+paritas_status paritas_encode(const paritas_codec *codec,
+                              const uint8_t *const *data,
+                              uint8_t *const *parity,
+                              size_t bytes);
+
+/**
+ * Computes the parity in shards that hold data and parity (xcode). `shards` are all pointers;
+ * rows of parity are overwritten.
+ */
+paritas_status paritas_encode_shards(const paritas_codec *codec,
+                                     uint8_t *const *shards,
+                                     size_t bytes);
+
+/**
+ * Computes lost shards from the others. `shards` are k + m pointers. `present` has a flag for each:
+ * shards that are not present are computed, or left alone if their pointer is null.
+ */
+paritas_status paritas_reconstruct(const paritas_codec *codec,
+                                   uint8_t *const *shards,
+                                   const bool *present,
+                                   size_t bytes);
+
+/**
+ * Updates parity in place after data shard `shard` changed from `old_data` to `new_data`. `parity`
+ * are the m parity shards.
+ */
+paritas_status paritas_update(const paritas_codec *codec,
+                              size_t shard,
+                              const uint8_t *old_data,
+                              const uint8_t *new_data,
+                              uint8_t *const *parity,
+                              size_t bytes);
+
+/**
+ * Writes the shards of the file at `file` into the `folder_count` folders of `folders`, which
+ * exist: shard i into folder i modulo their number. `spec` names the code. Shards of another
+ * object that is called the same are refused unless `force` is set; they are kept until the new
+ * ones are complete.
+ */
+paritas_status paritas_file_encode(const char *file,
+                                   const char *spec,
+                                   const char *const *folders,
+                                   size_t folder_count,
+                                   bool force);
+
+/**
+ * Writes an object to the file `output`, from the shards found in the `path_count` files and
+ * folders of `paths`. `object` chooses one by its name or the beginning of its id; it may be null
+ * if there is only one. An existing file is refused unless `force` is set. The file gets its name
+ * when it is complete and its digest is right.
+ */
+paritas_status paritas_file_decode(const char *const *paths,
+                                   size_t path_count,
+                                   const char *object,
+                                   const char *output,
+                                   bool force);
+
+/**
+ * Verifies every byte of an object's shards, given as for paritas_file_decode(). Returns
+ * PARITAS_OK if all is intact, PARITAS_REPAIRABLE if it can be repaired, and PARITAS_LOST if not.
+ * `found` may be null.
+ */
+paritas_status paritas_file_verify(const char *const *paths,
+                                   size_t path_count,
+                                   const char *object,
+                                   paritas_verify_report *found);
+
+/**
+ * Writes the shards of an object that are damaged or missing, given as for paritas_file_decode():
+ * into the folder `to`, or where they belong if it is null. `repaired` may be null; it receives
+ * the number of shards that were written.
+ */
+paritas_status paritas_file_repair(const char *const *paths,
+                                   size_t path_count,
+                                   const char *object,
+                                   const char *to,
+                                   size_t *repaired);
+
+/**
+ * Encode: computes all blocks of an object by the code named `spec`, as "lt:k=1024,n=2048".
+ */
+paritas_status paritas_lt_encode(const char *spec,
+                                 const uint8_t *object,
+                                 size_t object_bytes,
+                                 paritas_lt_blocks **blocks);
+
+/**
+ * Returns the number of blocks, n.
+ */
+size_t paritas_lt_block_count(const paritas_lt_blocks *blocks);
+
+/**
+ * Returns the bytes of every block.
+ */
+size_t paritas_lt_block_bytes(const paritas_lt_blocks *blocks);
+
+/**
+ * Returns a block by its number, from 0 to n - 1; null if there is none. It lives as long as the
+ * set.
+ */
+const uint8_t *paritas_lt_block(const paritas_lt_blocks *blocks, size_t number);
+
+/**
+ * Returns what a decoder must know: the code, lengths and checksums. It is to be kept with the
+ * blocks, and lives as long as the set. `bytes` receives its length.
+ */
+const uint8_t *paritas_lt_info(const paritas_lt_blocks *blocks, size_t *bytes);
+
+/**
+ * Frees a set of blocks. Null is allowed.
+ */
+void paritas_lt_blocks_free(paritas_lt_blocks *blocks);
+
+/**
+ * DecInit: makes a decoder from what paritas_lt_info() returned, as `info_bytes` bytes.
+ */
+paritas_status paritas_lt_dec_init(const uint8_t *info,
+                                   size_t info_bytes,
+                                   paritas_lt_decoder **decoder);
+
+/**
+ * DecPush: gives block number `number` to a decoder, which copies it. `ready` receives whether the
+ * object can be rebuilt; it may be null. A block that has been pushed before changes nothing; one
+ * whose checksum is wrong is PARITAS_CHECK_FAILED and changes nothing either.
+ */
+paritas_status paritas_lt_dec_push(const paritas_lt_decoder *decoder,
+                                   size_t number,
+                                   const uint8_t *block,
+                                   size_t bytes,
+                                   bool *ready);
+
+/**
+ * Writes the object to `object`, of `object_bytes` bytes, which must be the object's length.
+ * PARITAS_LOST says that the blocks do not suffice yet.
+ */
+paritas_status paritas_lt_dec_object(const paritas_lt_decoder *decoder,
+                                     uint8_t *object,
+                                     size_t object_bytes);
+
+/**
+ * Returns the number of different blocks that a decoder has received.
+ */
+size_t paritas_lt_dec_received(const paritas_lt_decoder *decoder);
+
+/**
+ * Release: frees a decoder. Null is allowed.
+ */
+void paritas_lt_release(paritas_lt_decoder *decoder);
+
+/**
+ * Cuts an object into k data shards and computes the m parity shards. `shards` are k + m pointers.
+ * Data shards have paritas_codec_data_len(codec, object_bytes) bytes, the last ones padded with
+ * zeros; paritas_codec_shard_len() tells the length of the others.
+ */
+paritas_status paritas_object_encode(const paritas_codec *codec,
+                                     const uint8_t *object,
+                                     size_t object_bytes,
+                                     uint8_t *const *shards);
+
+/**
+ * Puts an object together from its shards, of which those that are null are lost. Lost data is
+ * computed right into the object; no shard changes.
+ */
+paritas_status paritas_object_decode(const paritas_codec *codec,
+                                     const uint8_t *const *shards,
+                                     uint8_t *object,
+                                     size_t object_bytes);
+
+/**
+ * Prepares encoding: the sources are the k data shards, the targets the m parity shards.
+ */
+paritas_status paritas_prepare_encode(const paritas_codec *codec, paritas_prepared **prepared);
+
+/**
+ * Prepares the reconstruction of the `lost_count` shards that `lost` names from the
+ * `present_count` shards that `present` names: these are the sources, those the targets, in the
+ * order given.
+ */
+paritas_status paritas_prepare_reconstruct(const paritas_codec *codec,
+                                           const size_t *present,
+                                           size_t present_count,
+                                           const size_t *lost,
+                                           size_t lost_count,
+                                           paritas_prepared **prepared);
+
+/**
+ * Prepares the update of parity after data shard `shard` changed: the sources are the old and the
+ * new shard, the targets the m parity shards, which are changed in place.
+ */
+paritas_status paritas_prepare_update(const paritas_codec *codec,
+                                      size_t shard,
+                                      paritas_prepared **prepared);
+
+/**
+ * Prepares the same by the difference alone: the only source is the XOR of the old and the new
+ * shard. A store that sends changes to the nodes with parity sends half the bytes.
+ */
+paritas_status paritas_prepare_difference(const paritas_codec *codec,
+                                          size_t shard,
+                                          paritas_prepared **prepared);
+
+/**
+ * Returns the number of shards that a prepared call reads.
+ */
+size_t paritas_prepared_sources(const paritas_prepared *prepared);
+
+/**
+ * Returns the number of shards that a prepared call computes.
+ */
+size_t paritas_prepared_targets(const paritas_prepared *prepared);
+
+/**
+ * Runs a prepared call. Data shards have `bytes` bytes.
+ */
+paritas_status paritas_run(const paritas_prepared *prepared,
+                           const uint8_t *const *sources,
+                           uint8_t *const *targets,
+                           size_t bytes);
+
+/**
+ * Frees a prepared call. Null is allowed.
+ */
+void paritas_prepared_free(paritas_prepared *prepared);
+
+/**
+ * Plans how the `lost_count` shards that `lost` names are computed from all others; without any,
+ * how parity is computed from data. For codes in the packet layout.
+ */
+paritas_status paritas_schedule_new(const paritas_codec *codec,
+                                    const size_t *lost,
+                                    size_t lost_count,
+                                    paritas_schedule **schedule);
+
+/**
+ * Stores the arrays of a schedule in `view`.
+ */
+paritas_status paritas_schedule_read(const paritas_schedule *schedule, paritas_schedule_view *view);
+
+/**
+ * Returns a schedule as text, an operation a line. It lives as long as the schedule.
+ */
+const char *paritas_schedule_text(const paritas_schedule *schedule);
+
+/**
+ * Frees a schedule. Null is allowed.
+ */
+void paritas_schedule_free(paritas_schedule *schedule);
+
+/**
+ * Returns the number of rows of a codec's bit matrix: one for each bit of parity.
+ */
+size_t paritas_matrix_rows(const paritas_codec *codec);
+
+/**
+ * Returns the number of columns of a codec's bit matrix: one for each bit of data.
+ */
+size_t paritas_matrix_columns(const paritas_codec *codec);
+
+/**
+ * Writes a codec's bit matrix to `bits`, row by row, a byte of 0 or 1 for each bit. Rows are the
+ * parity cells and columns the data cells, both by shard and then by row of the shard. `count` is
+ * the number of bytes, paritas_matrix_rows() times paritas_matrix_columns().
+ */
+paritas_status paritas_matrix(const paritas_codec *codec, uint8_t *bits, size_t count);
+
+/**
+ * Returns what was wrong in the last call of this thread that failed: a text in UTF-8, empty if
+ * none failed. It stays valid until the next call of the same thread.
+ */
+const char *paritas_last_message(void);
+
+/**
+ * Returns the version of the library, as "0.1.0".
+ */
+const char *paritas_version(void);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* PARITAS_H */

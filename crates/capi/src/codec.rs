@@ -1,0 +1,394 @@
+//! Codecs: made from a spec; they encode, reconstruct and update shards in the caller's memory.
+
+use std::ffi::c_char;
+
+use paritas::{Code, Codec, CodecOptions, NodeId};
+
+use crate::handle::{self, Handle};
+use crate::memory::{self, Shards, Source};
+use crate::status::{Failure, Result, guard, paritas_status, value};
+
+/// A code, and how it is run. May be used by several threads at once.
+pub struct paritas_codec {
+    _opaque: (),
+}
+
+/// How a codec works. Zeros stand for the defaults.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct paritas_options {
+    /// Bytes of a packet; by default 64. Part of the stored format, except in codes over words.
+    pub packet: usize,
+    /// Largest number of threads of a call; by default as many as there are processors. Another
+    /// thread is used for every megabyte of shards.
+    pub threads: usize,
+}
+
+impl Handle for paritas_codec {
+    type Value = Shaped;
+    const NAME: &'static str = "codec";
+}
+
+/// A codec, and the shape of its shards.
+pub(crate) struct Shaped {
+    pub(crate) codec: Codec,
+    spec: std::ffi::CString,
+    /// Rows of each node's shard; 1 in the word layout.
+    rows: Vec<usize>,
+    /// Rows of a data shard, which is what `bytes` is about.
+    pub(crate) data_rows: usize,
+    /// Nodes that hold data, and those that hold none, after all stages.
+    pub(crate) data: Vec<usize>,
+    pub(crate) parity: Vec<usize>,
+}
+
+impl Shaped {
+    fn new(codec: Codec) -> Result<Self> {
+        let code = codec.code();
+        if code.graph().is_some() {
+            return Err(Failure::arguments(format!(
+                "{} is an LT code, which has no shards; use paritas_lt_encode",
+                code.spec()
+            )));
+        }
+        let is_words = code.symbols().is_some();
+        let rows_of = |node| if is_words { 1 } else { code.node_cells(node).len() };
+        let rows: Vec<usize> = code.nodes().map(rows_of).collect();
+        let (data, parity): (Vec<NodeId>, Vec<NodeId>) =
+            code.nodes().partition(|&node| code.holds_data(node));
+        let numbers = |nodes: &[NodeId]| nodes.iter().map(|node| node.index()).collect();
+        let (data, parity): (Vec<usize>, Vec<usize>) = (numbers(&data), numbers(&parity));
+        let data_rows = data.iter().map(|&node| rows[node]).max().unwrap_or(1);
+        let spec = std::ffi::CString::new(code.spec().to_string()).unwrap_or_default();
+        Ok(Self { rows, data_rows, data, parity, spec, codec })
+    }
+
+    /// Returns the bytes of a row if data shards have `bytes`.
+    pub(crate) fn row(&self, bytes: usize) -> Result<usize> {
+        match bytes.is_multiple_of(self.data_rows) {
+            true => Ok(bytes / self.data_rows),
+            false => Err(Failure::arguments(format!(
+                "{}: a shard's length must be a multiple of {} bytes; got {bytes}",
+                self.codec.code().spec(),
+                self.codec.shard_unit()
+            ))),
+        }
+    }
+
+    pub(crate) fn rows_of(&self, node: usize) -> usize {
+        self.rows[node]
+    }
+
+    /// Returns the nodes that stand in the first stage, with data or without.
+    pub(crate) fn standing(&self, with_data: bool) -> Vec<usize> {
+        let code = self.codec.code();
+        let nodes = code.nodes_at(1).into_iter();
+        nodes.filter(|&node| code.holds_data(node) == with_data).map(NodeId::index).collect()
+    }
+
+    pub(crate) fn expect_node(&self, node: usize) -> Result<NodeId> {
+        if node < self.rows.len() {
+            return Ok(NodeId::new(node));
+        }
+        let (spec, last) = (self.codec.code().spec(), self.rows.len() - 1);
+        Err(Failure::arguments(format!(
+            "{spec}: a shard's number must be at most {last}; got {node}"
+        )))
+    }
+
+    pub(crate) fn nodes(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+/// Makes a codec for the code named `spec`, as "10+4". `options` may be null.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_codec_new(
+    spec: *const c_char,
+    options: *const paritas_options,
+    codec: *mut *mut paritas_codec,
+) -> paritas_status {
+    guard(|| {
+        let make = || {
+            // SAFETY: the caller's pointers are null or valid.
+            let spec = unsafe { memory::text(spec, "spec") }?;
+            // SAFETY: as above.
+            let options = unsafe { options.as_ref() };
+            let code: Code = spec.parse()?;
+            Shaped::new(Codec::with_options(code, chosen(options))?)
+        };
+        // SAFETY: as above.
+        unsafe { handle::give(codec, make) }
+    })
+}
+
+fn chosen(given: Option<&paritas_options>) -> CodecOptions {
+    let options = CodecOptions::default();
+    let Some(given) = given else { return options };
+    let options = options.threads(given.threads);
+    if given.packet == 0 { options } else { options.packet(given.packet) }
+}
+
+/// Frees a codec. Calls prepared with it live on. Null is allowed.
+///
+/// # Safety
+/// `codec` is null or a codec that nobody uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_codec_free(codec: *mut paritas_codec) {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe { handle::free(codec) });
+}
+
+/// Answers a question about a codec; 0 if it is none.
+///
+/// # Safety
+/// `codec` is null or a codec.
+unsafe fn ask<T: Default>(codec: *const paritas_codec, question: impl FnOnce(&Shaped) -> T) -> T {
+    // SAFETY: as the caller promises.
+    value(|| unsafe { handle::open(codec) }.map(question))
+}
+
+/// Returns the code's spec in its canonical form. It lives as long as the codec.
+///
+/// # Safety
+/// `codec` is null or a codec.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_codec_spec(codec: *const paritas_codec) -> *const c_char {
+    // SAFETY: as the caller promises.
+    let spec = value(|| unsafe { handle::open(codec) }.map(|codec| Some(codec.spec.as_ptr())));
+    spec.unwrap_or(std::ptr::null())
+}
+
+/// Returns the number of shards with data, k: those come first. In codes whose shards hold both
+/// data and parity (xcode), all shards.
+///
+/// # Safety
+/// `codec` is null or a codec.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_codec_data_shards(codec: *const paritas_codec) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { ask(codec, |codec| codec.data.len()) }
+}
+
+/// Returns the number of shards without data, m.
+///
+/// # Safety
+/// `codec` is null or a codec.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_codec_parity_shards(codec: *const paritas_codec) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { ask(codec, |codec| codec.parity.len()) }
+}
+
+/// Returns the number of shards that may be lost, whichever they are.
+///
+/// # Safety
+/// `codec` is null or a codec.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_codec_tolerance(codec: *const paritas_codec) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { ask(codec, |codec| codec.codec.code().tolerance()) }
+}
+
+/// Returns the bytes of a packet.
+///
+/// # Safety
+/// `codec` is null or a codec.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_codec_packet(codec: *const paritas_codec) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { ask(codec, |codec| codec.codec.packet()) }
+}
+
+/// Returns the bytes of which a data shard's length is a multiple. Memory needs no alignment;
+/// shards aligned to 64 bytes are faster.
+///
+/// # Safety
+/// `codec` is null or a codec.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_codec_shard_unit(codec: *const paritas_codec) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { ask(codec, |codec| codec.codec.shard_unit()) }
+}
+
+/// Returns the bytes of a strip. Shards may be encoded and reconstructed in parts that begin at a
+/// multiple of it, and end at one or with the shard.
+///
+/// # Safety
+/// `codec` is null or a codec.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_codec_strip(codec: *const paritas_codec) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { ask(codec, |codec| codec.codec.strip()) }
+}
+
+/// Returns the bytes of a data shard of an object of `object_bytes` bytes; 0 if no memory holds it.
+///
+/// # Safety
+/// `codec` is null or a codec.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_codec_data_len(
+    codec: *const paritas_codec,
+    object_bytes: usize,
+) -> usize {
+    let length = |codec: &Shaped| match codec.codec.shard_len(object_bytes) {
+        usize::MAX => 0,
+        length => length,
+    };
+    // SAFETY: as the caller promises.
+    unsafe { ask(codec, length) }
+}
+
+/// Returns the bytes of shard number `shard` if data shards have `bytes` bytes; 0 if there is no
+/// such shard or length.
+///
+/// # Safety
+/// `codec` is null or a codec.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_codec_shard_len(
+    codec: *const paritas_codec,
+    shard: usize,
+    bytes: usize,
+) -> usize {
+    value(|| {
+        // SAFETY: as the caller promises.
+        let codec = unsafe { handle::open(codec) }?;
+        let node = codec.expect_node(shard)?.index();
+        Ok(codec.row(bytes)?.checked_mul(codec.rows_of(node)).unwrap_or(0))
+    })
+}
+
+/// Computes all parity shards from all data shards. `data` are k pointers and `parity` m; data
+/// shards have `bytes` bytes. In a code of several stages (dpg), computes the parity of the first
+/// stage, in the shards that stand in it.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_encode(
+    codec: *const paritas_codec,
+    data: *const *const u8,
+    parity: *const *mut u8,
+    bytes: usize,
+) -> paritas_status {
+    guard(|| {
+        // SAFETY: as the caller promises.
+        let codec = unsafe { handle::open(codec) }?;
+        let (sources, targets) = (codec.standing(true), codec.standing(false));
+        // SAFETY: as the caller promises.
+        let data = unsafe { memory::values(data, sources.len(), "data") }?;
+        // SAFETY: as the caller promises.
+        let parity = unsafe { memory::values(parity, targets.len(), "parity") }?;
+        let row = codec.row(bytes)?;
+        let length = |&node: &usize| row * codec.rows_of(node);
+        let data = data.iter().copied().zip(sources.iter().map(length));
+        let parity = parity.iter().copied().zip(targets.iter().map(length));
+        // SAFETY: as the caller promises.
+        let mut shards = unsafe { Shards::new(data, parity) }?;
+        Ok(codec.codec.encode(&shards.sources, &mut shards.targets)?)
+    })
+}
+
+/// Computes the parity in shards that hold data and parity (xcode). `shards` are all pointers;
+/// rows of parity are overwritten.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_encode_shards(
+    codec: *const paritas_codec,
+    shards: *const *mut u8,
+    bytes: usize,
+) -> paritas_status {
+    guard(|| {
+        // SAFETY: as the caller promises.
+        let codec = unsafe { handle::open(codec) }?;
+        let nodes: Vec<usize> =
+            codec.codec.code().nodes_at(1).into_iter().map(NodeId::index).collect();
+        // SAFETY: as the caller promises.
+        let pointers = unsafe { memory::values(shards, nodes.len(), "shards") }?;
+        let row = codec.row(bytes)?;
+        let targets = pointers.iter().zip(&nodes);
+        let targets = targets.map(|(&start, &node)| (start, row * codec.rows_of(node)));
+        // SAFETY: as the caller promises.
+        let mut shards = unsafe { Shards::new([], targets) }?;
+        let mut shards: Vec<&mut [u8]> = shards.targets.iter_mut().map(AsMut::as_mut).collect();
+        Ok(codec.codec.encode_nodes(&mut shards)?)
+    })
+}
+
+/// Computes lost shards from the others. `shards` are k + m pointers. `present` has a flag for each:
+/// shards that are not present are computed, or left alone if their pointer is null.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_reconstruct(
+    codec: *const paritas_codec,
+    shards: *const *mut u8,
+    present: *const bool,
+    bytes: usize,
+) -> paritas_status {
+    guard(|| {
+        // SAFETY: as the caller promises.
+        let codec = unsafe { handle::open(codec) }?;
+        // SAFETY: as the caller promises.
+        let pointers = unsafe { memory::values(shards, codec.nodes(), "shards") }?;
+        // SAFETY: as the caller promises. Any byte but 0 counts as true.
+        let present = unsafe { memory::values(present.cast::<u8>(), codec.nodes(), "present") }?;
+        let row = codec.row(bytes)?;
+        let length = |node: usize| row * codec.rows_of(node);
+        let is_present = |node: &usize| present[*node] != 0;
+        let (have, lost): (Vec<usize>, Vec<usize>) = (0..codec.nodes()).partition(is_present);
+        let lost: Vec<usize> = lost.into_iter().filter(|&node| !pointers[node].is_null()).collect();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let sources = have.iter().map(|&node| (pointers[node].cast_const(), length(node)));
+        let targets = lost.iter().map(|&node| (pointers[node], length(node)));
+        // SAFETY: as the caller promises.
+        let mut shards = unsafe { Shards::new(sources, targets) }?;
+        let (have, lost) = (ids(&have), ids(&lost));
+        let reconstructor = codec.codec.reconstructor(&have, &lost)?;
+        Ok(reconstructor.run(&shards.sources, &mut shards.targets)?)
+    })
+}
+
+pub(crate) fn ids(nodes: &[usize]) -> Vec<NodeId> {
+    nodes.iter().copied().map(NodeId::new).collect()
+}
+
+/// Updates parity in place after data shard `shard` changed from `old_data` to `new_data`. `parity`
+/// are the m parity shards.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_update(
+    codec: *const paritas_codec,
+    shard: usize,
+    old_data: *const u8,
+    new_data: *const u8,
+    parity: *const *mut u8,
+    bytes: usize,
+) -> paritas_status {
+    guard(|| {
+        // SAFETY: as the caller promises.
+        let codec = unsafe { handle::open(codec) }?;
+        let node = codec.expect_node(shard)?;
+        let row = codec.row(bytes)?;
+        // SAFETY: as the caller promises.
+        let parity = unsafe { memory::values(parity, codec.parity.len(), "parity") }?;
+        let length = |node: usize| row * codec.rows_of(node);
+        let sources = [old_data, new_data].map(|start| (start, length(shard)));
+        let targets = parity.iter().zip(&codec.parity).map(|(&start, &node)| (start, length(node)));
+        // SAFETY: as the caller promises.
+        let mut shards = unsafe { Shards::new(sources, targets) }?;
+        let [old, new] = &shards.sources[..] else { return Ok(()) };
+        let (old, new) = (Source::as_ref(old), Source::as_ref(new));
+        Ok(codec.codec.update(node, old, new, &mut shards.targets)?)
+    })
+}

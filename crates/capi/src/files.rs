@@ -1,0 +1,233 @@
+//! Shard files, as the command `paritas` writes and reads them.
+
+use std::ffi::{OsString, c_char};
+use std::fs::File;
+use std::path::PathBuf;
+
+use paritas::Code;
+use paritas_shards::{
+    Attributes, EncodeJob, FileTarget, Inventory, Object, RepairJob, ShardState, Status, scan,
+};
+
+use crate::memory;
+use crate::status::paritas_status::*;
+use crate::status::{Failure, Result, guard, paritas_status, report};
+
+/// Nobody is told of progress.
+const SILENT: paritas_shards::Progress<'static> = &|_| {};
+
+/// Writes the shards of the file at `file` into the `folder_count` folders of `folders`, which
+/// exist: shard i into folder i modulo their number. `spec` names the code. Shards of another
+/// object that is called the same are refused unless `force` is set; they are kept until the new
+/// ones are complete.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_file_encode(
+    file: *const c_char,
+    spec: *const c_char,
+    folders: *const *const c_char,
+    folder_count: usize,
+    force: bool,
+) -> paritas_status {
+    guard(|| {
+        // SAFETY: as the caller promises.
+        let (path, spec) = unsafe { (memory::path(file, "file")?, memory::text(spec, "spec")?) };
+        // SAFETY: as the caller promises.
+        let folders = unsafe { memory::paths(folders, folder_count, "folders") }?;
+        encode(&path, spec.parse()?, folders, force)
+    })
+}
+
+fn encode(path: &PathBuf, code: Code, folders: Vec<PathBuf>, force: bool) -> Result<()> {
+    if folders.is_empty() {
+        return Err(Failure::arguments("folders: at least one is needed"));
+    }
+    let failed = |error| Failure::io(format!("{}: {error}", path.display()));
+    let name = path
+        .file_name()
+        .map(OsString::from)
+        .ok_or_else(|| Failure::arguments(format!("{} has no file name", path.display())))?;
+    let file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(Failure::arguments(format!("{} is a folder", path.display())));
+    }
+    let length = metadata.is_file().then_some(metadata.len());
+    let job = EncodeJob::new(code, name, folders)
+        .length_hint(length)
+        .attributes(Attributes::of(&metadata))
+        .force(force);
+    paritas_shards::encode(&job, file, SILENT)?;
+    Ok(())
+}
+
+/// Looks for shards in files and folders, and chooses the only object, or that of the name or of
+/// the beginning of the id `wanted`.
+fn with_object<T>(
+    paths: &[PathBuf],
+    wanted: Option<&str>,
+    act: impl FnOnce(&Object) -> Result<T>,
+) -> Result<T> {
+    let mut inventory = scan(paths);
+    inventory.offer(paths);
+    if inventory.objects.is_empty() {
+        return Err(nothing_found(&inventory, paths));
+    }
+    act(inventory.choose(wanted.map(AsRef::as_ref))?)
+}
+
+fn nothing_found(inventory: &Inventory, paths: &[PathBuf]) -> Failure {
+    let unread = inventory
+        .ignored
+        .iter()
+        .find(|ignored| ignored.unreadable || ignored.named && ignored.path.metadata().is_err());
+    if let Some(unread) = unread {
+        return Failure::io(format!("{} {}", unread.path.display(), unread.reason));
+    }
+    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    Failure::not_recognised(format!("there are no shards in {}", paths.join(", ")))
+}
+
+/// Reads the arguments that all functions of this file share, and acts on the object.
+///
+/// # Safety
+/// The pointers are null or as [`paritas_file_decode`] describes.
+unsafe fn on_object<T>(
+    paths: *const *const c_char,
+    path_count: usize,
+    object: *const c_char,
+    act: impl FnOnce(&Object) -> Result<T>,
+) -> Result<T> {
+    // SAFETY: as the caller promises.
+    let paths = unsafe { memory::paths(paths, path_count, "paths") }?;
+    let wanted = match object.is_null() {
+        true => None,
+        // SAFETY: as the caller promises.
+        false => Some(unsafe { memory::text(object, "object") }?),
+    };
+    with_object(&paths, wanted, act)
+}
+
+/// Writes an object to the file `output`, from the shards found in the `path_count` files and
+/// folders of `paths`. `object` chooses one by its name or the beginning of its id; it may be null
+/// if there is only one. An existing file is refused unless `force` is set. The file gets its name
+/// when it is complete and its digest is right.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_file_decode(
+    paths: *const *const c_char,
+    path_count: usize,
+    object: *const c_char,
+    output: *const c_char,
+    force: bool,
+) -> paritas_status {
+    guard(|| {
+        // SAFETY: as the caller promises.
+        let output = unsafe { memory::path(output, "output") }?;
+        let target = FileTarget::new(output).force(force);
+        let act = |object: &Object| Ok(paritas_shards::decode(object, target, None, SILENT)?);
+        // SAFETY: as the caller promises.
+        unsafe { on_object(paths, path_count, object, act) }.map(drop)
+    })
+}
+
+/// What verification found. Numbers of shards count the parts that a code of several stages stores.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct paritas_verify_report {
+    /// Shards that are there and intact.
+    pub intact: usize,
+    /// Shards that are damaged.
+    pub damaged: usize,
+    /// Shards that are missing or cannot be read.
+    pub missing: usize,
+    /// How many more shards may be lost, whichever they are.
+    pub tolerable: usize,
+    /// Bytes of the object; 0 if they are unknown.
+    pub object_bytes: u64,
+}
+
+/// Verifies every byte of an object's shards, given as for paritas_file_decode(). Returns
+/// PARITAS_OK if all is intact, PARITAS_REPAIRABLE if it can be repaired, and PARITAS_LOST if not.
+/// `found` may be null.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_file_verify(
+    paths: *const *const c_char,
+    path_count: usize,
+    object: *const c_char,
+    found: *mut paritas_verify_report,
+) -> paritas_status {
+    report(|| {
+        // SAFETY: as the caller promises.
+        let (status, verified) = unsafe { on_object(paths, path_count, object, verify) }?;
+        if !found.is_null() {
+            // SAFETY: as the caller promises.
+            *unsafe { memory::target(found, "report") }? = verified;
+        }
+        status
+    })
+}
+
+/// Verifies an object. The verdict stands beside the report, which is told in any case.
+fn verify(object: &Object) -> Result<(Result<paritas_status>, paritas_verify_report)> {
+    let report = paritas_shards::verify(object, None, SILENT)?;
+    let count = |states: &[ShardState]| {
+        report.shards.iter().filter(|shard| states.contains(&shard.state)).count()
+    };
+    let found = paritas_verify_report {
+        intact: count(&[ShardState::Intact]),
+        damaged: count(&[ShardState::Damaged, ShardState::Inconsistent]),
+        missing: count(&[ShardState::Missing, ShardState::Unreadable]),
+        tolerable: report.tolerable,
+        object_bytes: object.length().unwrap_or(0),
+    };
+    let label = object.label();
+    let why = report.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let verdict = match report.status {
+        Status::Intact => Ok(PARITAS_OK),
+        Status::Repairable => Ok(PARITAS_REPAIRABLE),
+        Status::Lost => Err(Failure::lost(format!("{label} is damaged beyond repair{why}"))),
+        Status::Unknown => Err(Failure::io(format!("{label}: unread shards decide{why}"))),
+        Status::Inconsistent => Err(Failure::check_failed(format!("{label} is inconsistent{why}"))),
+    };
+    Ok((verdict, found))
+}
+
+/// Writes the shards of an object that are damaged or missing, given as for paritas_file_decode():
+/// into the folder `to`, or where they belong if it is null. `repaired` may be null; it receives
+/// the number of shards that were written.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_file_repair(
+    paths: *const *const c_char,
+    path_count: usize,
+    object: *const c_char,
+    to: *const c_char,
+    repaired: *mut usize,
+) -> paritas_status {
+    guard(|| {
+        let to = match to.is_null() {
+            true => None,
+            // SAFETY: as the caller promises.
+            false => Some(unsafe { memory::path(to, "to") }?),
+        };
+        let job = RepairJob::default().to(to);
+        let act = |object: &Object| Ok(paritas_shards::repair(object, &job, SILENT)?);
+        // SAFETY: as the caller promises.
+        let report = unsafe { on_object(paths, path_count, object, act) }?;
+        if !repaired.is_null() {
+            // SAFETY: as the caller promises.
+            *unsafe { memory::target(repaired, "repaired") }? = report.repaired.len();
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,254 @@
+//! Pointers of a caller become references, slices and shards. Everything that can be checked is
+//! checked before the first reference is made.
+
+use std::ffi::{CStr, c_char};
+use std::path::PathBuf;
+use std::{ptr, slice};
+
+use smallvec::SmallVec;
+
+use crate::status::{Failure, Result};
+
+/// Number of shards of a call up to which it allocates nothing.
+const ON_STACK: usize = 64;
+
+fn null(what: &str) -> Failure {
+    Failure::arguments(format!("{what} must not be null"))
+}
+
+/// Returns a reference for the caller's `pointer`, in which a result is stored.
+///
+/// # Safety
+/// `pointer` is null, or valid for reads and writes during `'a`.
+pub(crate) unsafe fn target<'a, T>(pointer: *mut T, what: &str) -> Result<&'a mut T> {
+    if pointer.is_null() || !pointer.is_aligned() {
+        return Err(null(what));
+    }
+    // SAFETY: as the caller promises.
+    Ok(unsafe { &mut *pointer })
+}
+
+/// Returns the slice of `count` values at `pointer`. Without values it may be null.
+///
+/// # Safety
+/// `pointer` is null, or valid for reads of `count` values during `'a`.
+pub(crate) unsafe fn values<'a, T>(pointer: *const T, count: usize, what: &str) -> Result<&'a [T]> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    expect_size::<T>(count, what)?;
+    if pointer.is_null() || !pointer.is_aligned() {
+        return Err(null(what));
+    }
+    // SAFETY: as the caller promises; the length fits into the address space.
+    Ok(unsafe { slice::from_raw_parts(pointer, count) })
+}
+
+/// Returns the slice of `count` values at `pointer`, to be written.
+///
+/// # Safety
+/// `pointer` is null, or valid for reads and writes of `count` values during `'a`.
+pub(crate) unsafe fn values_mut<'a, T>(
+    pointer: *mut T,
+    count: usize,
+    what: &str,
+) -> Result<&'a mut [T]> {
+    if count == 0 {
+        return Ok(&mut []);
+    }
+    expect_size::<T>(count, what)?;
+    if pointer.is_null() || !pointer.is_aligned() {
+        return Err(null(what));
+    }
+    // SAFETY: as the caller promises; the length fits into the address space.
+    Ok(unsafe { slice::from_raw_parts_mut(pointer, count) })
+}
+
+fn expect_size<T>(count: usize, what: &str) -> Result<()> {
+    let bytes = count.checked_mul(size_of::<T>());
+    match bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok()) {
+        true => Ok(()),
+        false => Err(Failure::arguments(format!("{what}: no memory has {count} of them"))),
+    }
+}
+
+/// Returns a text in UTF-8.
+///
+/// # Safety
+/// `pointer` is null, or to a text that ends with a null byte and lives during `'a`.
+pub(crate) unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a str> {
+    if pointer.is_null() {
+        return Err(null(what));
+    }
+    // SAFETY: as the caller promises.
+    let text = unsafe { CStr::from_ptr(pointer) };
+    text.to_str().map_err(|_| Failure::arguments(format!("{what} must be UTF-8")))
+}
+
+/// Returns a path. On Unix any bytes are one, elsewhere UTF-8.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn path(pointer: *const c_char, what: &str) -> Result<PathBuf> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        if pointer.is_null() {
+            return Err(null(what));
+        }
+        // SAFETY: as the caller promises.
+        let bytes = unsafe { CStr::from_ptr(pointer) }.to_bytes();
+        Ok(std::ffi::OsStr::from_bytes(bytes).into())
+    }
+    #[cfg(not(unix))]
+    // SAFETY: as the caller promises.
+    unsafe {
+        text(pointer, what).map(PathBuf::from)
+    }
+}
+
+/// Returns a list of paths.
+///
+/// # Safety
+/// `pointers` is null, or valid for reads of `count` pointers, each as for [`text`].
+pub(crate) unsafe fn paths(
+    pointers: *const *const c_char,
+    count: usize,
+    what: &str,
+) -> Result<Vec<PathBuf>> {
+    // SAFETY: as the caller promises.
+    let pointers = unsafe { values(pointers, count, what) }?;
+    // SAFETY: as the caller promises.
+    pointers.iter().map(|&pointer| unsafe { path(pointer, what) }).collect()
+}
+
+/// A shard that a call reads.
+pub(crate) struct Source(*const u8, usize);
+
+impl AsRef<[u8]> for Source {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: `Shards::new` promised that the memory is valid and is not written.
+        unsafe { slice::from_raw_parts(self.0, self.1) }
+    }
+}
+
+/// A shard that a call writes.
+pub(crate) struct Target(*mut u8, usize);
+
+impl AsMut<[u8]> for Target {
+    fn as_mut(&mut self) -> &mut [u8] {
+        // SAFETY: `Shards::new` promised that the memory is valid, and checked that no other shard
+        // of the call overlaps it.
+        unsafe { slice::from_raw_parts_mut(self.0, self.1) }
+    }
+}
+
+/// The shards of a call.
+pub(crate) struct Shards {
+    pub(crate) sources: SmallVec<[Source; ON_STACK]>,
+    pub(crate) targets: SmallVec<[Target; ON_STACK]>,
+}
+
+impl Shards {
+    /// Takes the shards that a call reads and those that it writes, each with its length.
+    ///
+    /// # Errors
+    /// If a pointer is null although its shard has bytes, or if a target overlaps another shard.
+    ///
+    /// # Safety
+    /// Pointers that are not null are valid for their lengths, the targets for writes, while the
+    /// shards are used; nobody else writes the sources or touches the targets.
+    pub(crate) unsafe fn new(
+        sources: impl IntoIterator<Item = (*const u8, usize)>,
+        targets: impl IntoIterator<Item = (*mut u8, usize)>,
+    ) -> Result<Self> {
+        let dangling = ptr::NonNull::<u8>::dangling().as_ptr();
+        let mut shards = Self { sources: SmallVec::new(), targets: SmallVec::new() };
+        for (number, (start, bytes)) in sources.into_iter().enumerate() {
+            expect_shard(start, bytes, "read", number)?;
+            let start = if bytes == 0 { dangling.cast_const() } else { start };
+            shards.sources.push(Source(start, bytes));
+        }
+        for (number, (start, bytes)) in targets.into_iter().enumerate() {
+            expect_shard(start, bytes, "computed", number)?;
+            let start = if bytes == 0 { dangling } else { start };
+            shards.targets.push(Target(start, bytes));
+        }
+        shards.expect_apart().map(|()| shards)
+    }
+
+    fn expect_apart(&self) -> Result<()> {
+        let sources = || self.sources.iter().map(|shard| (shard.0 as usize, shard.1));
+        let targets = || self.targets.iter().map(|shard| (shard.0 as usize, shard.1));
+        for (number, target) in targets().enumerate() {
+            if let Some(other) = sources().position(|source| overlap(source, target)) {
+                return Err(Failure::arguments(format!(
+                    "shard {number} of those that are computed overlaps shard {other} of those \
+                     that are read"
+                )));
+            }
+            if let Some(other) = targets().take(number).position(|other| overlap(other, target)) {
+                return Err(Failure::arguments(format!(
+                    "shards {other} and {number} of those that are computed overlap"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether two pieces of memory, each a start and a length, share a byte.
+fn overlap((a, a_bytes): (usize, usize), (b, b_bytes): (usize, usize)) -> bool {
+    a_bytes > 0 && b_bytes > 0 && a < b + b_bytes && b < a + a_bytes
+}
+
+fn expect_shard(start: *const u8, bytes: usize, what: &str, number: usize) -> Result<()> {
+    let fits = (start as usize).checked_add(bytes).is_some() && isize::try_from(bytes).is_ok();
+    match start.is_null() && bytes > 0 || !fits {
+        true => Err(Failure::arguments(format!(
+            "shard {number} of those that are {what} cannot be {bytes} bytes at {start:p}"
+        ))),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns whether shards are refused that lie at these places of one piece of memory.
+    fn is_refused(sources: &[(usize, usize)], targets: &[(usize, usize)]) -> bool {
+        let mut memory = [0_u8; 64];
+        let start = memory.as_mut_ptr();
+        let at = |&(at, bytes): &(usize, usize)| (start.wrapping_add(at), bytes);
+        let sources = sources.iter().map(at).map(|(start, bytes)| (start.cast_const(), bytes));
+        // SAFETY: all places lie in `memory`, which nobody else uses.
+        unsafe { Shards::new(sources, targets.iter().map(at)) }.is_err()
+    }
+
+    #[test]
+    fn targets_overlap_nothing() {
+        assert!(!is_refused(&[(0, 16), (16, 16)], &[(32, 16), (48, 16)]));
+        assert!(!is_refused(&[(0, 16), (8, 16)], &[(32, 16)]), "sources may overlap");
+        assert!(!is_refused(&[(0, 16)], &[(8, 0)]), "an empty shard overlaps nothing");
+        assert!(is_refused(&[(0, 16)], &[(15, 16)]));
+        assert!(is_refused(&[(0, 16)], &[(0, 16)]));
+        assert!(is_refused(&[(16, 16)], &[(8, 32)]));
+        assert!(is_refused(&[], &[(0, 16), (16, 16), (31, 1)]));
+    }
+
+    #[test]
+    fn null_is_refused_where_there_are_bytes() {
+        let read = |bytes| [(ptr::null::<u8>(), bytes)];
+        // SAFETY: null pointers are allowed.
+        unsafe {
+            assert!(Shards::new(read(1), []).is_err());
+            assert!(Shards::new(read(0), []).is_ok());
+            assert!(Shards::new([], [(ptr::null_mut(), usize::MAX)]).is_err());
+            assert!(values::<u64>(ptr::null(), 1, "").is_err());
+            assert!(values::<u64>(ptr::dangling(), usize::MAX, "").is_err());
+            assert!(values::<u64>(ptr::null(), 0, "").is_ok_and(<[u64]>::is_empty));
+            assert!(text(ptr::null(), "").is_err());
+        }
+    }
+}

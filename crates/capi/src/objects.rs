@@ -1,0 +1,133 @@
+//! Objects: one piece of memory as n shards, and back.
+
+use paritas::Buffer;
+
+use crate::codec::{Shaped, paritas_codec};
+use crate::handle;
+use crate::memory::{self, Shards};
+use crate::status::{Failure, Result, guard, paritas_status};
+
+/// Cuts an object into k data shards and computes the m parity shards. `shards` are k + m pointers.
+/// Data shards have paritas_codec_data_len(codec, object_bytes) bytes, the last ones padded with
+/// zeros; paritas_codec_shard_len() tells the length of the others.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_object_encode(
+    codec: *const paritas_codec,
+    object: *const u8,
+    object_bytes: usize,
+    shards: *const *mut u8,
+) -> paritas_status {
+    guard(|| {
+        // SAFETY: as the caller promises.
+        let codec = unsafe { handle::open(codec) }?;
+        let (data, parity) = (codec.standing(true), codec.standing(false));
+        let count = data.len() + parity.len();
+        // SAFETY: as the caller promises.
+        let pointers = unsafe { memory::values(shards, count, "shards") }?;
+        let bytes = data_bytes(codec, object_bytes)?;
+        let row = codec.row(bytes)?;
+        let nodes = data.iter().chain(&parity);
+        let targets =
+            pointers.iter().zip(nodes).map(|(&start, &node)| (start, row * codec.rows_of(node)));
+        // SAFETY: as the caller promises.
+        let mut shards = unsafe { Shards::new([(object, object_bytes)], targets) }?;
+        let object = shards.sources[0].as_ref();
+        let mut targets: Vec<&mut [u8]> = shards.targets.iter_mut().map(AsMut::as_mut).collect();
+        let (data, parity) = targets.split_at_mut(data.len());
+        fill(object, data);
+        Ok(codec.codec.encode(data, parity)?)
+    })
+}
+
+/// Returns the bytes of a data shard, if the code's shards hold either data or parity.
+fn data_bytes(codec: &Shaped, object: usize) -> Result<usize> {
+    // Refuses codes whose shards hold both.
+    codec.codec.encoder()?;
+    match codec.codec.shard_len(object) {
+        usize::MAX => Err(Failure::arguments(format!("no memory holds shards of {object} bytes"))),
+        bytes => Ok(bytes),
+    }
+}
+
+/// Cuts an object into shards and pads them with zeros.
+fn fill(object: &[u8], shards: &mut [&mut [u8]]) {
+    let mut rest = object;
+    for shard in shards {
+        let (piece, after) = rest.split_at(rest.len().min(shard.len()));
+        shard[..piece.len()].copy_from_slice(piece);
+        shard[piece.len()..].fill(0);
+        rest = after;
+    }
+}
+
+/// Puts an object together from its shards, of which those that are null are lost. Lost data is
+/// computed right into the object; no shard changes.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_object_decode(
+    codec: *const paritas_codec,
+    shards: *const *const u8,
+    object: *mut u8,
+    object_bytes: usize,
+) -> paritas_status {
+    guard(|| {
+        // SAFETY: as the caller promises.
+        let codec = unsafe { handle::open(codec) }?;
+        // SAFETY: as the caller promises.
+        let pointers = unsafe { memory::values(shards, codec.nodes(), "shards") }?;
+        let bytes = data_bytes(codec, object_bytes)?;
+        let row = codec.row(bytes)?;
+        let present: Vec<usize> =
+            (0..codec.nodes()).filter(|&node| !pointers[node].is_null()).collect();
+        let sources = present.iter().map(|&node| (pointers[node], row * codec.rows_of(node)));
+        // SAFETY: as the caller promises.
+        let mut shards = unsafe { Shards::new(sources, [(object, object_bytes)]) }?;
+        let mut buffers: Vec<Buffer<'_>> = Vec::new();
+        buffers.resize_with(codec.nodes(), Buffer::default);
+        for (&node, source) in present.iter().zip(&shards.sources) {
+            buffers[node] = Buffer::Source(source.as_ref());
+        }
+        join(codec, buffers, shards.targets[0].as_mut(), bytes)
+    })
+}
+
+/// Writes an object of which `present` are the shards that there are. Data shards have `bytes`.
+fn join(codec: &Shaped, present: Vec<Buffer<'_>>, object: &mut [u8], bytes: usize) -> Result<()> {
+    if object.is_empty() {
+        return Ok(());
+    }
+    // The shard that reaches over the end of the object is computed beside it.
+    let mut beside = Vec::new();
+    let mut end = None;
+    let mut buffers = present;
+    let mut is_whole = true;
+    for (&node, piece) in codec.data.iter().zip(object.chunks_mut(bytes)) {
+        if let Buffer::Source(shard) = &buffers[node] {
+            piece.copy_from_slice(&shard[..piece.len()]);
+            continue;
+        }
+        is_whole = false;
+        if piece.len() == bytes {
+            buffers[node] = Buffer::Target(piece);
+        } else {
+            end = Some((node, piece));
+        }
+    }
+    if let Some((node, _)) = &end {
+        beside.resize(bytes, 0);
+        buffers[*node] = Buffer::Target(&mut beside);
+    }
+    if !is_whole {
+        codec.codec.reconstruct_into(&mut buffers)?;
+    }
+    drop(buffers);
+    if let Some((_, piece)) = end {
+        piece.copy_from_slice(&beside[..piece.len()]);
+    }
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! Prepared calls: one question of a codec, ready to run.
+
+use std::sync::Arc;
+
+use paritas::Prepared;
+
+use crate::codec::{Shaped, ids, paritas_codec};
+use crate::handle::{self, Handle};
+use crate::memory::{self, Shards};
+use crate::status::{Failure, Result, guard, paritas_status, value};
+
+/// One question of a codec, ready to run: which shards are read and which are computed is fixed.
+/// May be used by several threads at once, and lives on when the codec is freed.
+pub struct paritas_prepared {
+    _opaque: (),
+}
+
+impl Handle for paritas_prepared {
+    type Value = Call;
+    const NAME: &'static str = "prepared call";
+}
+
+/// A prepared question, and the rows of its shards.
+pub(crate) struct Call {
+    prepared: Prepared,
+    sources: Arc<[usize]>,
+    targets: Arc<[usize]>,
+    data_rows: usize,
+}
+
+impl Call {
+    fn new(codec: &Shaped, prepared: Prepared, sources: &[usize], targets: &[usize]) -> Self {
+        let rows = |nodes: &[usize]| nodes.iter().map(|&node| codec.rows_of(node)).collect();
+        let (sources, targets) = (rows(sources), rows(targets));
+        Self { prepared, sources, targets, data_rows: codec.data_rows }
+    }
+
+    fn row(&self, bytes: usize) -> Result<usize> {
+        match bytes.is_multiple_of(self.data_rows) {
+            true => Ok(bytes / self.data_rows),
+            false => Err(Failure::arguments(format!(
+                "a data shard must have a multiple of {} bytes, its rows; got {bytes}",
+                self.data_rows
+            ))),
+        }
+    }
+}
+
+/// Prepares encoding: the sources are the k data shards, the targets the m parity shards.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_prepare_encode(
+    codec: *const paritas_codec,
+    prepared: *mut *mut paritas_prepared,
+) -> paritas_status {
+    let make = || {
+        // SAFETY: as the caller promises.
+        let codec = unsafe { handle::open(codec) }?;
+        let (sources, targets) = (codec.standing(true), codec.standing(false));
+        Ok(Call::new(codec, codec.codec.encoder()?, &sources, &targets))
+    };
+    // SAFETY: as the caller promises.
+    guard(|| unsafe { handle::give(prepared, make) })
+}
+
+/// Prepares the reconstruction of the `lost_count` shards that `lost` names from the
+/// `present_count` shards that `present` names: these are the sources, those the targets, in the
+/// order given.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_prepare_reconstruct(
+    codec: *const paritas_codec,
+    present: *const usize,
+    present_count: usize,
+    lost: *const usize,
+    lost_count: usize,
+    prepared: *mut *mut paritas_prepared,
+) -> paritas_status {
+    let make = || {
+        // SAFETY: as the caller promises.
+        let codec = unsafe { handle::open(codec) }?;
+        // SAFETY: as the caller promises.
+        let present = unsafe { memory::values(present, present_count, "present") }?;
+        // SAFETY: as the caller promises.
+        let lost = unsafe { memory::values(lost, lost_count, "lost") }?;
+        let question = codec.codec.reconstructor(&ids(present), &ids(lost))?;
+        Ok(Call::new(codec, question, present, lost))
+    };
+    // SAFETY: as the caller promises.
+    guard(|| unsafe { handle::give(prepared, make) })
+}
+
+/// Prepares the update of parity after data shard `shard` changed: the sources are the old and the
+/// new shard, the targets the m parity shards, which are changed in place.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_prepare_update(
+    codec: *const paritas_codec,
+    shard: usize,
+    prepared: *mut *mut paritas_prepared,
+) -> paritas_status {
+    let make = || {
+        // SAFETY: as the caller promises.
+        let codec = unsafe { handle::open(codec) }?;
+        let question = codec.codec.updater(codec.expect_node(shard)?)?;
+        Ok(Call::new(codec, question, &[shard, shard], &codec.parity))
+    };
+    // SAFETY: as the caller promises.
+    guard(|| unsafe { handle::give(prepared, make) })
+}
+
+/// Prepares the same by the difference alone: the only source is the XOR of the old and the new
+/// shard. A store that sends changes to the nodes with parity sends half the bytes.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_prepare_difference(
+    codec: *const paritas_codec,
+    shard: usize,
+    prepared: *mut *mut paritas_prepared,
+) -> paritas_status {
+    let make = || {
+        // SAFETY: as the caller promises.
+        let codec = unsafe { handle::open(codec) }?;
+        let question = codec.codec.difference_updater(codec.expect_node(shard)?)?;
+        Ok(Call::new(codec, question, &[shard], &codec.parity))
+    };
+    // SAFETY: as the caller promises.
+    guard(|| unsafe { handle::give(prepared, make) })
+}
+
+/// Returns the number of shards that a prepared call reads.
+///
+/// # Safety
+/// `prepared` is null or a prepared call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_prepared_sources(prepared: *const paritas_prepared) -> usize {
+    // SAFETY: as the caller promises.
+    value(|| unsafe { handle::open(prepared) }.map(|call| call.sources.len()))
+}
+
+/// Returns the number of shards that a prepared call computes.
+///
+/// # Safety
+/// `prepared` is null or a prepared call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_prepared_targets(prepared: *const paritas_prepared) -> usize {
+    // SAFETY: as the caller promises.
+    value(|| unsafe { handle::open(prepared) }.map(|call| call.targets.len()))
+}
+
+/// Runs a prepared call. Data shards have `bytes` bytes.
+///
+/// # Safety
+/// The pointers are null or as the function that prepared the call says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_run(
+    prepared: *const paritas_prepared,
+    sources: *const *const u8,
+    targets: *const *mut u8,
+    bytes: usize,
+) -> paritas_status {
+    guard(|| {
+        // SAFETY: as the caller promises.
+        let call = unsafe { handle::open(prepared) }?;
+        // SAFETY: as the caller promises.
+        let sources = unsafe { memory::values(sources, call.sources.len(), "sources") }?;
+        // SAFETY: as the caller promises.
+        let targets = unsafe { memory::values(targets, call.targets.len(), "targets") }?;
+        let row = call.row(bytes)?;
+        let sources = sources.iter().zip(&*call.sources).map(|(&start, rows)| (start, rows * row));
+        let targets = targets.iter().zip(&*call.targets).map(|(&start, rows)| (start, rows * row));
+        // SAFETY: as the caller promises.
+        let mut shards = unsafe { Shards::new(sources, targets) }?;
+        Ok(call.prepared.run(&shards.sources, &mut shards.targets)?)
+    })
+}
+
+/// Frees a prepared call. Null is allowed.
+///
+/// # Safety
+/// `prepared` is null or a prepared call that nobody uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_prepared_free(prepared: *mut paritas_prepared) {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe { handle::free(prepared) });
+}

@@ -1,0 +1,178 @@
+//! What a call reports: a status, and the message of the thread's last error.
+
+use std::cell::RefCell;
+use std::ffi::{CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The outcome of a call. The numbers are the exit codes of the command `paritas`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(clippy::upper_case_acronyms)]
+pub enum paritas_status {
+    /// Done, or everything intact.
+    PARITAS_OK = 0,
+    /// Damaged, but repairable.
+    PARITAS_REPAIRABLE = 1,
+    /// Too few shards or blocks are left.
+    PARITAS_LOST = 2,
+    /// Bad arguments: a spec, a parameter, a pointer, a number of shards or a length.
+    PARITAS_ARGUMENTS = 3,
+    /// No shard set was recognised.
+    PARITAS_NOT_RECOGNISED = 4,
+    /// The final check of decoded data failed, or a block is not the one that it is said to be.
+    PARITAS_CHECK_FAILED = 5,
+    /// Input or output failed.
+    PARITAS_IO = 6,
+    /// A fault of Paritas.
+    PARITAS_INTERNAL = 7,
+    /// The system does not have enough memory.
+    PARITAS_MEMORY = 8,
+}
+
+use paritas_status::*;
+
+/// Why a call failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    status: paritas_status,
+    message: String,
+}
+
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+impl Failure {
+    pub(crate) fn arguments(message: impl Into<String>) -> Self {
+        Self { status: PARITAS_ARGUMENTS, message: message.into() }
+    }
+
+    pub(crate) fn not_recognised(message: impl Into<String>) -> Self {
+        Self { status: PARITAS_NOT_RECOGNISED, message: message.into() }
+    }
+
+    pub(crate) fn lost(message: impl Into<String>) -> Self {
+        Self { status: PARITAS_LOST, message: message.into() }
+    }
+
+    pub(crate) fn check_failed(message: impl Into<String>) -> Self {
+        Self { status: PARITAS_CHECK_FAILED, message: message.into() }
+    }
+
+    pub(crate) fn io(message: impl Into<String>) -> Self {
+        Self { status: PARITAS_IO, message: message.into() }
+    }
+}
+
+impl From<paritas::Error> for Failure {
+    fn from(error: paritas::Error) -> Self {
+        use paritas::ErrorKind;
+        let status = match error.kind() {
+            ErrorKind::NotEnough => PARITAS_LOST,
+            ErrorKind::Damaged => PARITAS_CHECK_FAILED,
+            ErrorKind::Memory => PARITAS_MEMORY,
+            ErrorKind::Internal => PARITAS_INTERNAL,
+            _ => PARITAS_ARGUMENTS,
+        };
+        Self { status, message: error.to_string() }
+    }
+}
+
+impl From<paritas_shards::Error> for Failure {
+    fn from(error: paritas_shards::Error) -> Self {
+        use paritas_shards::ErrorKind;
+        let status = match error.kind() {
+            ErrorKind::Parameters | ErrorKind::Exists | ErrorKind::Ambiguous => PARITAS_ARGUMENTS,
+            ErrorKind::NotRecognised => PARITAS_NOT_RECOGNISED,
+            ErrorKind::TooFewShards => PARITAS_LOST,
+            ErrorKind::DigestMismatch => PARITAS_CHECK_FAILED,
+            ErrorKind::Io | ErrorKind::Busy => PARITAS_IO,
+            ErrorKind::Memory => PARITAS_MEMORY,
+            _ => PARITAS_INTERNAL,
+        };
+        Self { status, message: error.to_string() }
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+/// Keeps a message for [`paritas_last_message`]. Bytes after a null byte are dropped.
+fn remember(message: String) {
+    let mut bytes = message.into_bytes();
+    bytes.truncate(bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len()));
+    let message = CString::new(bytes).unwrap_or_default();
+    // A thread that is ending has no last message any more.
+    let _ = LAST.try_with(|last| *last.borrow_mut() = message);
+}
+
+/// Runs the body of an exported function whose outcome is a status. No panic leaves it.
+pub(crate) fn report(call: impl FnOnce() -> Result<paritas_status>) -> paritas_status {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(status)) => status,
+        Ok(Err(Failure { status, message })) => {
+            remember(message);
+            status
+        }
+        Err(_) => {
+            remember("a fault of Paritas: it panicked, and wrote why to standard error".into());
+            PARITAS_INTERNAL
+        }
+    }
+}
+
+/// Runs the body of an exported function that is done or fails.
+pub(crate) fn guard(call: impl FnOnce() -> Result<()>) -> paritas_status {
+    report(|| call().map(|()| PARITAS_OK))
+}
+
+/// Runs the body of an exported function that returns a value. If it fails, the value is `T`'s
+/// default: 0, or a null pointer.
+pub(crate) fn value<T: Default>(call: impl FnOnce() -> Result<T>) -> T {
+    let mut value = T::default();
+    guard(|| {
+        value = call()?;
+        Ok(())
+    });
+    value
+}
+
+/// Returns what was wrong in the last call of this thread that failed: a text in UTF-8, empty if
+/// none failed. It stays valid until the next call of the same thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn paritas_last_message() -> *const c_char {
+    LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+}
+
+/// Returns the version of the library, as "0.1.0".
+#[unsafe(no_mangle)]
+pub extern "C" fn paritas_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+
+    fn last() -> String {
+        // SAFETY: the pointer is to this thread's last message, which no call replaces meanwhile.
+        unsafe { CStr::from_ptr(paritas_last_message()) }.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_panic_is_an_error() {
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let status = guard(|| panic!("on purpose"));
+        std::panic::set_hook(hook);
+        assert_eq!(status, PARITAS_INTERNAL);
+        assert!(last().contains("panicked"));
+    }
+
+    #[test]
+    fn messages_are_each_threads_own() {
+        assert_eq!(guard(|| Err(Failure::arguments("mine\0rest"))), PARITAS_ARGUMENTS);
+        assert_eq!(std::thread::spawn(last).join().unwrap(), "");
+        assert_eq!(last(), "mine");
+    }
+}

@@ -1,0 +1,111 @@
+//! Regions of a caller's memory as shards.
+
+use std::slice;
+
+use paritas::{Prepared, Result};
+use smallvec::SmallVec;
+
+/// Number of regions of a call up to which it allocates nothing.
+const ON_STACK: usize = 64;
+
+/// The regions of a call, all of one length.
+#[derive(Debug)]
+pub struct Regions {
+    bytes: usize,
+    sources: SmallVec<[*const u8; ON_STACK]>,
+    targets: SmallVec<[*mut u8; ON_STACK]>,
+}
+
+struct Source(*const u8, usize);
+struct Target(*mut u8, usize);
+
+impl AsRef<[u8]> for Source {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: `Regions::new` promised that the region is valid, and `Regions::run` found that
+        // no target overlaps it.
+        unsafe { slice::from_raw_parts(self.0, self.1) }
+    }
+}
+
+impl AsMut<[u8]> for Target {
+    fn as_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above; no other region of the call overlaps it.
+        unsafe { slice::from_raw_parts_mut(self.0, self.1) }
+    }
+}
+
+impl Regions {
+    /// Takes the regions that a call reads and those that it writes, each of `bytes` bytes.
+    ///
+    /// # Safety
+    /// All pointers are valid for `bytes` bytes, the targets for writes, until the regions are
+    /// dropped, and nobody else writes any of them or reads a target meanwhile.
+    pub unsafe fn new(
+        bytes: usize,
+        sources: impl IntoIterator<Item = *const u8>,
+        targets: impl IntoIterator<Item = *mut u8>,
+    ) -> Self {
+        Self {
+            bytes,
+            sources: sources.into_iter().collect(),
+            targets: targets.into_iter().collect(),
+        }
+    }
+
+    /// Runs a program. Targets that overlap sources, which the libraries that are replaced do not
+    /// forbid, are computed from copies of these.
+    ///
+    /// # Errors
+    /// If the program does not suit the number or the length of the regions. Then nothing is
+    /// written.
+    pub fn run(&self, program: &Prepared) -> Result<()> {
+        if !self.are_apart() {
+            return self.run_beside(program);
+        }
+        let mut copies: Vec<Vec<u8>> = Vec::new();
+        let source = |&start: &*const u8| match self.is_written(start) {
+            false => Source(start, self.bytes),
+            true => {
+                // SAFETY: `new` promised that the region is valid; no program runs.
+                copies.push(unsafe { slice::from_raw_parts(start, self.bytes) }.to_vec());
+                Source(copies[copies.len() - 1].as_ptr(), self.bytes)
+            }
+        };
+        let sources: SmallVec<[Source; ON_STACK]> = self.sources.iter().map(source).collect();
+        let target = |&start: &*mut u8| Target(start, self.bytes);
+        let mut targets: SmallVec<[Target; ON_STACK]> = self.targets.iter().map(target).collect();
+        program.run(&sources, &mut targets)
+    }
+
+    /// Runs a program on copies of the targets, and writes these one after the other: of targets
+    /// that overlap, the last one wins.
+    fn run_beside(&self, program: &Prepared) -> Result<()> {
+        let region = |&start: &*mut u8| {
+            // SAFETY: `new` promised that the region is valid; no program runs.
+            unsafe { slice::from_raw_parts(start, self.bytes) }.to_vec()
+        };
+        let mut beside: Vec<Vec<u8>> = self.targets.iter().map(region).collect();
+        let sources: Vec<Source> =
+            self.sources.iter().map(|&start| Source(start, self.bytes)).collect();
+        program.run(&sources, &mut beside)?;
+        for (&target, made) in self.targets.iter().zip(&beside) {
+            // SAFETY: `new` promised that the region is valid for writes; `made` is as long.
+            unsafe { target.copy_from_nonoverlapping(made.as_ptr(), self.bytes) };
+        }
+        Ok(())
+    }
+
+    fn is_written(&self, source: *const u8) -> bool {
+        self.targets.iter().any(|&target| self.overlap(source, target))
+    }
+
+    fn overlap(&self, a: *const u8, b: *const u8) -> bool {
+        (a as usize).abs_diff(b as usize) < self.bytes
+    }
+
+    fn are_apart(&self) -> bool {
+        self.targets.iter().enumerate().all(|(number, &target)| {
+            self.targets[..number].iter().all(|&other| !self.overlap(other, target))
+        })
+    }
+}

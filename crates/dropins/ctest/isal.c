@@ -1,0 +1,291 @@
+/* Compares a libisal.so.2 of ours with the real one, both given by path: every function that both have is called with
+ * the same random arguments, and must leave the same bytes everywhere. With a third argument, measures both instead. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef unsigned char u8;
+typedef void encode_fn(int, int, int, u8 *, u8 **, u8 **);
+typedef void update_fn(int, int, int, int, u8 *, u8 *, u8 **);
+typedef void dot_fn(int, int, u8 *, u8 **, u8 *);
+typedef void dots_fn(int, int, u8 *, u8 **, u8 **);
+typedef void mad_fn(int, int, int, u8 *, u8 *, u8 *);
+typedef void mads_fn(int, int, int, u8 *, u8 *, u8 **);
+typedef int multiply_fn(int, u8 *, void *, void *);
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+/* The two libraries: ours is 0. */
+static void *library[2];
+
+static void *function(int which, const char *name) {
+    void *found = dlsym(library[which], name);
+    if (!found) fprintf(stderr, "library %d lacks %s\n", which, name);
+    CHECK(found);
+    return found;
+}
+
+static uint64_t state = 1;
+
+static unsigned next(unsigned below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(state >> 33) % below;
+}
+
+static void random_bytes(u8 *at, size_t count) {
+    for (size_t i = 0; i < count; i++) at[i] = (u8)next(256);
+}
+
+enum { NODES = 48, LONGEST = 5056, ROOM = LONGEST + 64 };
+
+static _Alignas(64) u8 data[NODES][ROOM], parity[2][NODES][ROOM];
+static u8 matrix[2][NODES * NODES], tables[2][NODES * NODES * 32];
+static u8 *sources[NODES], *targets[2][NODES];
+
+/* A random call: its shape, a table that both libraries make the same, and targets of the same content. A table seldom
+ * changes from one call to the next, as with callers. */
+static int length, k, rows;
+
+static void prepare(int most_rows, int shortest) {
+    length = shortest + (int)next(LONGEST - (unsigned)shortest);
+    if (next(4) == 0) length = length / 64 * 64;
+    if (most_rows < 7 || k == 0 || next(4) == 0) {
+        k = 1 + (int)next(20);
+        rows = most_rows < 7 ? most_rows : 1 + (int)next((unsigned)most_rows);
+        random_bytes(matrix[0], (size_t)(k * rows));
+        for (int i = 0; i < k * rows; i++) matrix[0][i] = next(5) ? matrix[0][i] : (u8)next(2);
+    } else {
+        matrix[0][next((unsigned)(k * rows))] ^= (u8)next(256);
+    }
+    for (int which = 0; which < 2; which++) {
+        void (*init)(int, int, u8 *, u8 *) = function(which, "ec_init_tables");
+        init(k, rows, matrix[0], tables[which]);
+    }
+    CHECK(memcmp(tables[0], tables[1], (size_t)(k * rows * 32)) == 0);
+    for (int i = 0; i < k; i++) {
+        random_bytes(data[i], ROOM);
+        sources[i] = data[i] + next(64);
+    }
+    for (int i = 0; i < rows; i++) {
+        unsigned offset = next(64);
+        random_bytes(parity[0][i], ROOM);
+        memcpy(parity[1][i], parity[0][i], ROOM);
+        for (int which = 0; which < 2; which++) targets[which][i] = parity[which][i] + offset;
+    }
+}
+
+static void same(const char *name) {
+    for (int i = 0; i < rows; i++) {
+        if (memcmp(parity[0][i], parity[1][i], ROOM) == 0) continue;
+        fprintf(stderr, "%s: k = %d, rows = %d, %d bytes: row %d differs\n", name, k, rows, length, i);
+        exit(1);
+    }
+}
+
+/* Instruction sets of the real library that this processor has. */
+static const char *sets[] = {"", "_base", "_sse", "_avx", "_avx2", "_avx512"};
+
+static int has(const char *set) {
+    if (!*set || !strcmp(set, "_base")) return 1;
+    if (!strcmp(set, "_avx512")) return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+    if (!strcmp(set, "_avx2")) return __builtin_cpu_supports("avx2");
+    return !strcmp(set, "_avx") ? __builtin_cpu_supports("avx") : __builtin_cpu_supports("ssse3");
+}
+
+static char name[64];
+
+static void call_all(const char *set) {
+    int vector = *set && strcmp(set, "_base");
+    for (int round = 0; round < 40; round++) {
+        prepare(12, 1);
+        snprintf(name, sizeof name, "ec_encode_data%s", set);
+        for (int which = 0; which < 2; which++)
+            ((encode_fn *)function(which, name))(length, k, rows, tables[which], sources, targets[which]);
+        same(name);
+        snprintf(name, sizeof name, "ec_encode_data_update%s", set);
+        int column = (int)next((unsigned)k);
+        for (int which = 0; which < 2; which++)
+            ((update_fn *)function(which, name))(length, k, rows, column, tables[which], sources[0], targets[which]);
+        same(name);
+
+        prepare(1, vector ? 64 : 32);
+        column = (int)next((unsigned)k);
+        snprintf(name, sizeof name, "gf_vect_dot_prod%s", set);
+        for (int which = 0; which < 2; which++)
+            ((dot_fn *)function(which, name))(length, k, tables[which], sources, targets[which][0]);
+        same(name);
+        snprintf(name, sizeof name, "gf_vect_mad%s", set);
+        for (int which = 0; which < 2; which++)
+            ((mad_fn *)function(which, name))(length, k, column, tables[which], sources[0], targets[which][0]);
+        same(name);
+        for (int count = 2; vector && count <= 6; count++) {
+            prepare(count, 64);
+            column = (int)next((unsigned)k);
+            snprintf(name, sizeof name, "gf_%dvect_dot_prod%s", count, set);
+            for (int which = 0; which < 2; which++)
+                ((dots_fn *)function(which, name))(length, k, tables[which], sources, targets[which]);
+            same(name);
+            snprintf(name, sizeof name, "gf_%dvect_mad%s", count, set);
+            for (int which = 0; which < 2; which++)
+                ((mads_fn *)function(which, name))(length, k, column, tables[which], sources[0], targets[which]);
+            same(name);
+        }
+        if (!strcmp(set, "_avx2") || !strcmp(set, "_avx512")) continue;
+        prepare(1, 32);
+        length = length / 32 * 32 + (vector && round % 8 == 0);
+        /* The real one stores whole lines. */
+        sources[0] = data[0];
+        for (int which = 0; which < 2; which++) targets[which][0] = parity[which][0];
+        snprintf(name, sizeof name, "gf_vect_mul%s", set);
+        int returned[2] = {0, 0};
+        for (int which = 0; which < 2; which++) {
+            if (!strcmp(set, "_base"))
+                ((void (*)(int, u8 *, u8 *, u8 *))function(which, name))(length, tables[which], sources[0], targets[which][0]);
+            else
+                returned[which] = ((multiply_fn *)function(which, name))(length, tables[which], sources[0], targets[which][0]);
+        }
+        CHECK((returned[0] != 0) == (returned[1] != 0));
+        if (returned[0] == 0) same(name);
+    }
+}
+
+/* A table that the caller wrote by other means, and targets that are sources or each other. */
+static void odd_calls(void) {
+    for (int round = 0; round < 40; round++) {
+        prepare(4, 64);
+        random_bytes(tables[0], (size_t)(k * rows * 32));
+        memcpy(tables[1], tables[0], (size_t)(k * rows * 32));
+        for (int which = 0; which < 2; which++)
+            ((encode_fn *)function(which, "ec_encode_data"))(length / 64 * 64, k, rows, tables[which], sources, targets[which]);
+        same("ec_encode_data with any table");
+    }
+    for (int round = 0; round < 40; round++) {
+        prepare(4, 64);
+        rows = 4;
+        /* In place: the first source is the first target. */
+        memcpy(targets[0][0], sources[0], (size_t)length);
+        u8 *in_place[NODES];
+        memcpy(in_place, sources, sizeof sources);
+        in_place[0] = targets[0][0];
+        ((encode_fn *)function(0, "ec_encode_data"))(length, k, rows, tables[0], in_place, targets[0]);
+        ((encode_fn *)function(1, "ec_encode_data"))(length, k, rows, tables[1], sources, targets[1]);
+        for (int i = 0; i < rows; i++) CHECK(memcmp(targets[0][i], targets[1][i], (size_t)length) == 0);
+    }
+}
+
+static void matrices(void) {
+    const char *generators[] = {"gf_gen_rs_matrix", "gf_gen_cauchy1_matrix"};
+    for (int n = 1; n <= NODES; n++)
+        for (k = 1; k <= n; k++)
+            for (int g = 0; g < 2; g++) {
+                for (int which = 0; which < 2; which++) ((void (*)(u8 *, int, int))function(which, generators[g]))(matrix[which], n, k);
+                CHECK(memcmp(matrix[0], matrix[1], (size_t)(n * k)) == 0);
+            }
+    for (int round = 0; round < 400; round++) {
+        int n = 1 + (int)next(20), returned[2];
+        static u8 inverse[2][NODES * NODES];
+        random_bytes(matrix[0], (size_t)(n * n));
+        if (next(3) == 0) memcpy(matrix[0], matrix[0] + n * (n - 1), (size_t)n);
+        memcpy(matrix[1], matrix[0], (size_t)(n * n));
+        for (int which = 0; which < 2; which++) returned[which] = ((int (*)(u8 *, u8 *, int))function(which, "gf_invert_matrix"))(matrix[which], inverse[which], n);
+        CHECK(returned[0] == returned[1]);
+        CHECK(memcmp(inverse[0], inverse[1], (size_t)(n * n)) == 0 && memcmp(matrix[0], matrix[1], (size_t)(n * n)) == 0);
+    }
+    for (int a = 0; a < 256; a++) {
+        CHECK(((u8(*)(u8))function(0, "gf_inv"))((u8)a) == ((u8(*)(u8))function(1, "gf_inv"))((u8)a));
+        for (int b = 0; b < 256; b++)
+            CHECK(((u8(*)(u8, u8))function(0, "gf_mul"))((u8)a, (u8)b) == ((u8(*)(u8, u8))function(1, "gf_mul"))((u8)a, (u8)b));
+    }
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Prints GB/s of data of both, and the median of the ratios of pairs of samples. */
+static void measure(void) {
+    enum { PAIRS = 61 };
+    const int shapes[][2] = {{10, 4}, {6, 3}, {4, 2}, {12, 4}}, sizes[] = {4096, 65536, 1 << 20};
+    u8 *memory = aligned_alloc(64, 32u << 20);
+    CHECK(memory);
+    random_bytes(memory, 32u << 20);
+    for (int s = 0; s < 4; s++)
+        for (int z = 0; z < 3; z++) {
+            k = shapes[s][0], rows = shapes[s][1], length = sizes[z];
+            for (int i = 0; i < k + rows; i++) {
+                u8 *at = memory + (size_t)i * ((size_t)length + 576);
+                if (i < k) sources[i] = at;
+                else targets[0][i - k] = at;
+            }
+            ((void (*)(u8 *, int, int))function(1, "gf_gen_cauchy1_matrix"))(matrix[0], k + rows, k);
+            ((void (*)(int, int, u8 *, u8 *))function(1, "ec_init_tables"))(k, rows, matrix[0] + k * k, tables[0]);
+            encode_fn *encode[2] = {function(0, "ec_encode_data"), function(1, "ec_encode_data")};
+            int calls = (8 << 20) / (k * length) + 1;
+            double times[2][PAIRS], ratios[PAIRS];
+            for (int i = 0; i < 200; i++) encode[0](length, k, rows, tables[0], sources, targets[0]);
+            for (int pair = 0; pair < PAIRS; pair++) {
+                for (int turn = 0; turn < 2; turn++) {
+                    int which = (pair + turn) % 2;
+                    double start = now();
+                    for (int i = 0; i < calls; i++) encode[which](length, k, rows, tables[0], sources, targets[0]);
+                    times[which][pair] = (now() - start) / calls;
+                }
+                ratios[pair] = times[1][pair] / times[0][pair];
+            }
+            for (int which = 0; which < 2; which++) qsort(times[which], PAIRS, sizeof(double), ascending);
+            qsort(ratios, PAIRS, sizeof(double), ascending);
+            printf("%d+%d, %7d bytes: ours %6.2f GB/s, real %6.2f GB/s, ratio %.2f (%.2f to %.2f)\n", k, rows, length,
+                   k * length / times[0][PAIRS / 2] * 1e-9, k * length / times[1][PAIRS / 2] * 1e-9, ratios[PAIRS / 2],
+                   ratios[PAIRS / 4], ratios[PAIRS * 3 / 4]);
+        }
+    /* What a table costs that was not seen before. */
+    k = 10, rows = 4, length = 4096;
+    double total = 0;
+    for (int i = 0; i < 200; i++) {
+        random_bytes(matrix[0], 40);
+        ((void (*)(int, int, u8 *, u8 *))function(1, "ec_init_tables"))(k, rows, matrix[0], tables[0]);
+        double start = now();
+        ((encode_fn *)function(0, "ec_encode_data"))(length, k, rows, tables[0], sources, targets[0]);
+        total += now() - start;
+    }
+    printf("the first call with a table: %.0f microseconds\n", total / 200 * 1e6);
+    free(memory);
+}
+
+int main(int count, char **arguments) {
+    CHECK(count >= 3);
+    for (int which = 0; which < 2; which++) {
+        library[which] = dlopen(arguments[which + 1], RTLD_NOW | RTLD_LOCAL);
+        if (!library[which]) fprintf(stderr, "%s\n", dlerror());
+        CHECK(library[which]);
+    }
+    CHECK(dlsym(library[0], "paritas_isal_version") && !dlsym(library[1], "paritas_isal_version"));
+    if (count > 3) {
+        measure();
+        return 0;
+    }
+    for (int i = 0; i < 6; i++)
+        if (has(sets[i])) call_all(sets[i]);
+    odd_calls();
+    matrices();
+    CHECK(((size_t(*)(void))function(0, "paritas_isal_programs"))() > 100);
+    printf("ISA-L: the same bytes from all functions\n");
+    return 0;
+}

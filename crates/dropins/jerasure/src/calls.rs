@@ -1,0 +1,114 @@
+//! Programs by the content of matrices of `int`, and the memory of callers.
+
+use std::slice;
+
+use paritas::Prepared;
+use paritas_dropins::{Key, Programs, Recent, Regions};
+
+static PROGRAMS: Programs<i32> = Programs::new();
+
+thread_local! {
+    static RECENT: Recent<i32> = const { Recent::new(Vec::new()) };
+}
+
+/// Number of programs that have been made so far.
+pub(crate) fn made() -> usize {
+    PROGRAMS.made()
+}
+
+/// What a program computes.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Words = 0,
+    Packets = 1,
+    DecodeWords = 2,
+    DecodePackets = 3,
+    Schedule = 4,
+    Add = 5,
+}
+
+/// Runs the program for `content`, which `make` makes if there is none yet. Returns whether there
+/// is one.
+///
+/// # Safety
+/// All regions are valid for `bytes` bytes, the targets for writes.
+pub(crate) unsafe fn run(
+    kind: Kind,
+    shape: [usize; 5],
+    content: &[i32],
+    make: impl FnOnce() -> Option<Prepared>,
+    (bytes, sources, targets): (usize, &[*mut u8], &[*mut u8]),
+) -> bool {
+    if targets.is_empty() || bytes == 0 {
+        return true;
+    }
+    let [a, b, c, d, e] = shape;
+    let key = Key { shape: [kind as usize, a, b, c, d, e], content };
+    let read = sources.iter().map(|source| source.cast_const());
+    // SAFETY: as the caller promises.
+    let regions = unsafe { Regions::new(bytes, read, targets.iter().copied()) };
+    let make = || make().ok_or_else(none);
+    PROGRAMS.run(&RECENT, key, make, |program| match program {
+        None => false,
+        Some(program) => match regions.run(program) {
+            Ok(()) => true,
+            Err(error) => fail(&error.to_string()),
+        },
+    })
+}
+
+/// The error that stands for no program; nobody reads it.
+fn none() -> paritas::Error {
+    match "none".parse::<paritas::Code>() {
+        Err(error) => error,
+        Ok(_) => fail("there is a code named none"),
+    }
+}
+
+/// Ends the program with a message, as Jerasure does where it is called wrongly.
+pub(crate) fn fail(message: &str) -> ! {
+    eprintln!("libJerasure of Paritas: {message}");
+    std::process::abort()
+}
+
+/// Returns a size that a caller gave; one below 0 ends the program.
+pub(crate) fn size(value: i32, what: &str) -> usize {
+    usize::try_from(value).unwrap_or_else(|_| fail(&format!("{what} must not be {value}")))
+}
+
+/// Returns `count` values of the caller.
+///
+/// # Safety
+/// `pointer` is valid for reads of `count` values, or null.
+pub(crate) unsafe fn values<'a, T>(pointer: *const T, count: usize) -> &'a [T] {
+    if pointer.is_null() || count == 0 {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { slice::from_raw_parts(pointer, count) }
+}
+
+/// Returns `count` values of the caller that are written.
+///
+/// # Safety
+/// `pointer` is valid for writes of `count` values, or null.
+pub(crate) unsafe fn values_mut<'a, T>(pointer: *mut T, count: usize) -> &'a mut [T] {
+    if pointer.is_null() || count == 0 {
+        return &mut [];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { slice::from_raw_parts_mut(pointer, count) }
+}
+
+/// Returns values in memory that the caller frees by `free`; null without memory.
+pub(crate) fn given<T: Copy>(values: &[T]) -> *mut T {
+    let bytes = size_of_val(values);
+    // SAFETY: `malloc` may be called with any size.
+    let memory = unsafe { libc::malloc(bytes.max(1)) }.cast::<T>();
+    if !memory.is_null() {
+        // SAFETY: the memory is new and has room for the values; `malloc` aligns it for any of
+        // these types.
+        unsafe { memory.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+    }
+    memory
+}

@@ -1,0 +1,186 @@
+//! `galois.h`: arithmetic on words and regions.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use paritas_dropins::{multiples, product};
+
+use crate::calls::{Kind, fail, run, values, values_mut};
+use crate::linear::field;
+
+/// Returns the product of two words of w bits.
+#[unsafe(no_mangle)]
+pub extern "C" fn galois_single_multiply(a: c_int, b: c_int, w: c_int) -> c_int {
+    match field(w) {
+        Some(field) => field.multiply(a as u32, b as u32) as c_int,
+        None => fail(&format!("there are no words of {w} bits")),
+    }
+}
+
+/// Returns the quotient of two words of w bits: 0 if `a` is 0, else -1 if `b` is.
+#[unsafe(no_mangle)]
+pub extern "C" fn galois_single_divide(a: c_int, b: c_int, w: c_int) -> c_int {
+    let Some(field) = field(w) else { fail(&format!("there are no words of {w} bits")) };
+    match field.inverse(b as u32) {
+        _ if a == 0 => 0,
+        Some(inverse) => field.multiply(a as u32, inverse) as c_int,
+        None => -1,
+    }
+}
+
+/// Returns the inverse of a word of w bits; -1 for 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn galois_inverse(x: c_int, w: c_int) -> c_int {
+    galois_single_divide(1, x, w)
+}
+
+/// Prepares the field of words of w bits. Nothing is to be done. Returns 0, or EINVAL for a width
+/// that there is not.
+#[unsafe(no_mangle)]
+pub extern "C" fn galois_init_default_field(w: c_int) -> c_int {
+    if field(w).is_some() { 0 } else { libc::EINVAL }
+}
+
+/// Ends the use of a field. Nothing is to be done.
+#[unsafe(no_mangle)]
+pub extern "C" fn galois_uninit_field(_w: c_int) -> c_int {
+    0
+}
+
+/// Would exchange a field of gf-complete; does nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn galois_change_technique(_gf: *mut c_void, _w: c_int) {}
+
+/// Would return a field of gf-complete; returns null.
+#[unsafe(no_mangle)]
+pub extern "C" fn galois_get_field_ptr(_w: c_int) -> *mut c_void {
+    std::ptr::null_mut()
+}
+
+/// Adds a region to another.
+///
+/// # Safety
+/// Both regions are valid for `nbytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn galois_region_xor(src: *mut c_char, dest: *mut c_char, nbytes: c_int) {
+    let bytes = usize::try_from(nbytes).unwrap_or(0);
+    // SAFETY: as the caller promises.
+    unsafe { add(src.cast(), dest.cast(), bytes) };
+}
+
+/// Adds a region to another, also where they overlap.
+///
+/// # Safety
+/// Both regions are valid for `bytes` bytes.
+pub(crate) unsafe fn add(source: *const u8, target: *mut u8, bytes: usize) {
+    let overlap = (source as usize).abs_diff(target as usize) < bytes;
+    // SAFETY: as the caller promises. Regions that overlap are read before the target is borrowed.
+    let copy = if overlap { unsafe { values(source, bytes) }.to_vec() } else { Vec::new() };
+    // SAFETY: as above.
+    let source = if overlap { &copy[..] } else { unsafe { values(source, bytes) } };
+    // SAFETY: nothing that is borrowed overlaps the target.
+    let target = unsafe { values_mut(target, bytes) };
+    target.iter_mut().zip(source).for_each(|(target, &source)| *target ^= source);
+}
+
+/// Multiplies a region of words by a constant: in place, or into `other`, or added to it.
+///
+/// # Safety
+/// `region` is valid for `nbytes` bytes, and `other` is null or so.
+unsafe fn multiply(
+    w: c_int,
+    region: *mut c_char,
+    factor: c_int,
+    nbytes: c_int,
+    other: *mut c_char,
+    adds: bool,
+) {
+    let bytes = usize::try_from(nbytes).unwrap_or(0);
+    let adds = adds && !other.is_null();
+    let (source, target) = (region.cast(), if other.is_null() { region } else { other }.cast());
+    let make = || {
+        let field = field(w)?;
+        if adds {
+            return multiples(field, &[factor as u32]).ok();
+        }
+        product(field, vec![vec![factor as u32]]).ok()
+    };
+    if adds && factor == 0 {
+        return;
+    }
+    let kind = if adds { Kind::Add } else { Kind::Words };
+    let shape = [1, 1, w as usize, 0, 0];
+    // SAFETY: as the caller promises.
+    if !unsafe { run(kind, shape, &[factor], make, (bytes, &[source], &[target])) } {
+        fail(&format!("no words of {w} bits can be multiplied by {factor}"));
+    }
+}
+
+macro_rules! region_multiply {
+    ($($name:ident $w:literal;)*) => {
+        $(/// Multiplies a region of words by a constant: in place if `r2` is null, else into `r2`, or
+        /// added to it if `add` is not 0.
+        ///
+        /// # Safety
+        /// `region` is valid for `nbytes` bytes, and `r2` is null or so.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            region: *mut c_char,
+            multby: c_int,
+            nbytes: c_int,
+            r2: *mut c_char,
+            add: c_int,
+        ) {
+            // SAFETY: as the caller promises.
+            unsafe { multiply($w, region, multby, nbytes, r2, add != 0) };
+        })*
+    };
+}
+
+region_multiply! {
+    galois_w08_region_multiply 8;
+    galois_w16_region_multiply 16;
+    galois_w32_region_multiply 32;
+}
+
+macro_rules! double_region {
+    ($($name:ident $w:literal;)*) => {
+        $(/// Doubles the words of a region in place.
+        ///
+        /// # Safety
+        /// `region` is valid for `nbytes` bytes.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(region: *mut c_char, nbytes: c_int) {
+            // SAFETY: as the caller promises.
+            unsafe { multiply($w, region, 2, nbytes, std::ptr::null_mut(), false) };
+        })*
+    };
+}
+
+double_region! {
+    reed_sol_galois_w08_region_multby_2 8;
+    reed_sol_galois_w16_region_multby_2 16;
+    reed_sol_galois_w32_region_multby_2 32;
+}
+
+/// Computes the XOR of `k` regions.
+///
+/// # Safety
+/// `data_ptrs` is valid for reads of `k` pointers, and all regions for `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jerasure_do_parity(
+    k: c_int,
+    data_ptrs: *mut *mut c_char,
+    parity_ptr: *mut c_char,
+    size: c_int,
+) {
+    let k = usize::try_from(k).unwrap_or(0);
+    // SAFETY: as the caller promises.
+    let data: &[*mut u8] = unsafe { values(data_ptrs.cast(), k) };
+    let bytes = usize::try_from(size).unwrap_or(0);
+    let make = || product(field(8)?, vec![vec![1; k]]).ok();
+    let shape = [k, 1, 8, 0, 0];
+    // SAFETY: as the caller promises.
+    if !unsafe { run(Kind::Add, shape, &[], make, (bytes, data, &[parity_ptr.cast()])) } {
+        fail(&format!("{k} regions have no parity"));
+    }
+}

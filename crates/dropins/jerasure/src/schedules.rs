@@ -1,0 +1,391 @@
+//! Schedules: lists of operations, each five numbers in memory of its own: device and packet of the
+//! source, device and packet of the target, and 0 to copy or 1 to add. A list ends with -1.
+
+use std::ffi::{c_char, c_int};
+use std::ptr::null_mut;
+
+use paritas::BitMatrix;
+use paritas_dropins::packets;
+
+use crate::calls::{Kind, fail, given, run, size, values};
+use crate::encode::{Devices, strip_bytes};
+use crate::galois;
+use crate::linear::{bit_recovery, bits, survivors};
+
+type Op = [c_int; 5];
+
+/// Returns operations as C keeps them; null without memory.
+fn given_schedule(ops: &[Op]) -> *mut *mut c_int {
+    let end = [-1, 0, 0, 0, 0];
+    let ops: Vec<*mut c_int> = ops.iter().chain([&end]).map(|op| given(op)).collect();
+    given(&ops)
+}
+
+/// # Safety
+/// `schedule` is a schedule.
+unsafe fn read(schedule: *const *mut c_int) -> Vec<c_int> {
+    let mut all = Vec::new();
+    for at in 0.. {
+        // SAFETY: as the caller promises.
+        let op = unsafe { *schedule.add(at) };
+        // SAFETY: as the caller promises; the last operation may have its first number alone.
+        if unsafe { *op } < 0 {
+            break;
+        }
+        // SAFETY: as the caller promises.
+        all.extend_from_slice(unsafe { values(op, 5) });
+    }
+    all
+}
+
+/// Schedules a bit matrix with w rows a device: row r of it becomes packet r mod w of the device
+/// `targets[r / w]`; its columns are the packets of the devices `sources`. With `smart`, a row may
+/// start from a row that has been computed, if that takes fewer operations.
+fn schedule(
+    matrix: &BitMatrix,
+    w: usize,
+    sources: &[usize],
+    targets: &[usize],
+    smart: bool,
+) -> Vec<Op> {
+    let ones: Vec<Vec<usize>> =
+        (0..matrix.rows()).map(|row| matrix.support(row).collect()).collect();
+    let place = |devices: &[usize], at: usize| [devices[at / w] as c_int, (at % w) as c_int];
+    let mut ops = Vec::new();
+    let mut left: Vec<usize> = (0..ones.len()).collect();
+    // For each row, what it costs, and the row that it starts from.
+    let mut start: Vec<(usize, Option<usize>)> = ones.iter().map(|row| (row.len(), None)).collect();
+    while !left.is_empty() {
+        let cheapest = |&(_, row): &(usize, &usize)| if smart { start[*row].0 } else { 0 };
+        let Some((at, _)) = left.iter().enumerate().min_by_key(cheapest) else { break };
+        let row = left.remove(at);
+        let [device, packet] = place(targets, row);
+        let base = start[row].1;
+        if let Some(base) = base {
+            let [from, of] = place(targets, base);
+            ops.push([from, of, device, packet, 0]);
+        }
+        let added = differences(base.map_or(&[], |base| &ones[base]), &ones[row]);
+        for (number, column) in added.into_iter().enumerate() {
+            let [from, of] = place(sources, column);
+            let adds = c_int::from(number > 0 || base.is_some());
+            ops.push([from, of, device, packet, adds]);
+        }
+        for &other in left.iter().filter(|_| smart) {
+            let cost = 1 + differences(&ones[row], &ones[other]).len();
+            if cost < start[other].0 {
+                start[other] = (cost, Some(row));
+            }
+        }
+    }
+    ops
+}
+
+/// Returns what is in one of two ascending lists alone.
+fn differences(a: &[usize], b: &[usize]) -> Vec<usize> {
+    let only = |in_one: &[usize], other: &[usize]| -> Vec<usize> {
+        in_one.iter().copied().filter(|one| other.binary_search(one).is_err()).collect()
+    };
+    [only(a, b), only(b, a)].concat()
+}
+
+/// # Safety
+/// `bitmatrix` is null, or valid for `k · m · w · w` values.
+unsafe fn of_bitmatrix(
+    (k, m, w): (c_int, c_int, c_int),
+    bitmatrix: *const c_int,
+    smart: bool,
+) -> *mut *mut c_int {
+    let (k, m, w) = (size(k, "k"), size(m, "m"), size(w, "w"));
+    if bitmatrix.is_null() || k * m * w == 0 {
+        return null_mut();
+    }
+    // SAFETY: as the caller promises.
+    let matrix = bits(unsafe { values(bitmatrix, k * m * w * w) }, k * w);
+    let (data, coding): (Vec<usize>, Vec<usize>) = (0..k + m).partition(|&device| device < k);
+    given_schedule(&schedule(&matrix, w, &data, &coding, smart))
+}
+
+/// Returns a schedule that computes every row from data alone; null for a null matrix.
+///
+/// # Safety
+/// `bitmatrix` is null, or valid for `k · m · w · w` values.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jerasure_dumb_bitmatrix_to_schedule(
+    k: c_int,
+    m: c_int,
+    w: c_int,
+    bitmatrix: *mut c_int,
+) -> *mut *mut c_int {
+    // SAFETY: as the caller promises.
+    unsafe { of_bitmatrix((k, m, w), bitmatrix, false) }
+}
+
+/// Returns a schedule that may compute a row from another row; null for a null matrix.
+///
+/// # Safety
+/// `bitmatrix` is null, or valid for `k · m · w · w` values.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jerasure_smart_bitmatrix_to_schedule(
+    k: c_int,
+    m: c_int,
+    w: c_int,
+    bitmatrix: *mut c_int,
+) -> *mut *mut c_int {
+    // SAFETY: as the caller promises.
+    unsafe { of_bitmatrix((k, m, w), bitmatrix, true) }
+}
+
+/// Frees a schedule.
+///
+/// # Safety
+/// `schedule` is a schedule, in memory of `malloc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jerasure_free_schedule(schedule: *mut *mut c_int) {
+    if schedule.is_null() {
+        return;
+    }
+    for at in 0.. {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let op = *schedule.add(at);
+            let is_last = *op < 0;
+            libc::free(op.cast());
+            if is_last {
+                break;
+            }
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { libc::free(schedule.cast()) };
+}
+
+/// Runs a schedule over one strip: `ptrs` are the first packets of the devices.
+///
+/// # Safety
+/// `operations` is a schedule, and the packets that it names are valid for `packetsize` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jerasure_do_scheduled_operations(
+    ptrs: *mut *mut c_char,
+    operations: *mut *mut c_int,
+    packetsize: c_int,
+) {
+    let bytes = size(packetsize, "packetsize");
+    // SAFETY: as the caller promises.
+    let ops = unsafe { read(operations) };
+    for op in ops.chunks_exact(5) {
+        let packet = |device: c_int, packet: c_int| {
+            // SAFETY: as the caller promises.
+            unsafe { (*ptrs.add(device as usize)).cast::<u8>().add(packet as usize * bytes) }
+        };
+        let (source, target) = (packet(op[0], op[1]), packet(op[2], op[3]));
+        // SAFETY: as the caller promises.
+        unsafe {
+            match op[4] {
+                0 => source.copy_to(target, bytes),
+                _ => galois::add(source, target, bytes),
+            }
+        }
+    }
+}
+
+/// The devices that a schedule touches.
+struct Touched {
+    /// Devices of which a packet is read before it is written, or kept beside others that are
+    /// written.
+    sources: Vec<usize>,
+    /// Devices of which a packet is written.
+    targets: Vec<usize>,
+}
+
+/// Returns the cells, numbered device by device, that an operation reads and writes. `None` if
+/// there are no such devices or packets.
+fn cells_of(op: &[c_int], w: usize, devices: usize) -> Option<(usize, usize)> {
+    let cell = |device: c_int, packet: c_int| {
+        let (device, packet) = (usize::try_from(device).ok()?, usize::try_from(packet).ok()?);
+        (device < devices && packet < w).then_some(device * w + packet)
+    };
+    Some((cell(op[0], op[1])?, cell(op[2], op[3])?))
+}
+
+fn touched(ops: &[c_int], w: usize, devices: usize) -> Option<Touched> {
+    let mut is_written = vec![false; devices * w];
+    let mut is_read = vec![false; devices];
+    for op in ops.chunks_exact(5) {
+        let (source, target) = cells_of(op, w, devices)?;
+        is_read[source / w] |= !is_written[source];
+        is_read[target / w] |= op[4] != 0 && !is_written[target];
+        is_written[target] = true;
+    }
+    let of = |device: usize| &is_written[device * w..(device + 1) * w];
+    let is_target = |device: &usize| of(*device).contains(&true);
+    let is_source =
+        |device: &usize| is_read[*device] || is_target(device) && of(*device).contains(&false);
+    let targets = (0..devices).filter(is_target).collect();
+    Some(Touched { sources: (0..devices).filter(is_source).collect(), targets })
+}
+
+/// Returns the bit matrix that a schedule computes, by running it on symbols.
+fn matrix_of(ops: &[c_int], w: usize, devices: usize, touched: &Touched) -> Option<BitMatrix> {
+    let mut values = BitMatrix::zero(devices * w, touched.sources.len() * w);
+    for (number, source) in touched.sources.iter().enumerate() {
+        (0..w).for_each(|row| values.set(source * w + row, number * w + row, true));
+    }
+    for op in ops.chunks_exact(5) {
+        let (source, target) = cells_of(op, w, devices)?;
+        if op[4] == 0 {
+            let old: Vec<usize> = values.support(target).collect();
+            old.into_iter().for_each(|column| values.set(target, column, false));
+        }
+        let added: Vec<usize> = values.support(source).collect();
+        added.into_iter().for_each(|column| values.flip(target, column));
+    }
+    let rows = touched.targets.iter().flat_map(|device| device * w..(device + 1) * w);
+    let rows: Vec<Vec<usize>> = rows.map(|row| values.support(row).collect()).collect();
+    Some(BitMatrix::from_supports(values.columns(), &rows))
+}
+
+/// Runs a schedule over whole devices.
+///
+/// # Safety
+/// All devices that the schedule names are valid for the bytes of `lengths`.
+unsafe fn run_schedule(
+    ops: &[c_int],
+    w: usize,
+    (bytes, packet): (usize, usize),
+    devices: &Devices,
+) {
+    let n = devices.all.len();
+    let Some(touched) = touched(ops, w, n) else {
+        fail(&format!("a schedule names a device or a packet beyond {n} and {w}"))
+    };
+    let pick = |list: &[usize]| list.iter().map(|&device| devices.all[device]).collect::<Vec<_>>();
+    let make = || packets(&matrix_of(ops, w, n, &touched)?, w, packet).ok();
+    let shape = [n, w, packet, 0, 0];
+    let regions = (bytes, &pick(&touched.sources)[..], &pick(&touched.targets)[..]);
+    // SAFETY: as the caller promises.
+    if !unsafe { run(Kind::Schedule, shape, ops, make, regions) } {
+        fail("there is no program for this schedule");
+    }
+}
+
+/// Computes coding devices by a schedule.
+///
+/// # Safety
+/// `schedule` is a schedule, the lists are valid for `k` and `m` pointers, and all regions for
+/// `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jerasure_schedule_encode(
+    k: c_int,
+    m: c_int,
+    w: c_int,
+    schedule: *mut *mut c_int,
+    data_ptrs: *mut *mut c_char,
+    coding_ptrs: *mut *mut c_char,
+    size: c_int,
+    packetsize: c_int,
+) {
+    let lengths = strip_bytes(w, size, packetsize);
+    // SAFETY: as the caller promises.
+    unsafe {
+        let devices = Devices::new(k, m, data_ptrs, coding_ptrs);
+        run_schedule(&read(schedule), w as usize, lengths, &devices);
+    }
+}
+
+/// Returns the schedules for all losses of one or two devices of a code with m = 2; null if it is
+/// another one, or a loss cannot be recovered.
+///
+/// # Safety
+/// `bitmatrix` is valid for `k · m · w · w` values.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jerasure_generate_schedule_cache(
+    k: c_int,
+    m: c_int,
+    w: c_int,
+    bitmatrix: *mut c_int,
+    smart: c_int,
+) -> *mut *mut *mut c_int {
+    if m != 2 || bitmatrix.is_null() {
+        return null_mut();
+    }
+    let (k, w) = (size(k, "k"), size(w, "w"));
+    let n = k + 2;
+    // SAFETY: as the caller promises.
+    let matrix = bits(unsafe { values(bitmatrix, 2 * k * w * w) }, k * w);
+    let of = |a: usize, b: usize| {
+        let erased: Vec<bool> = (0..n).map(|device| device == a || device == b).collect();
+        let survivors = survivors(&erased, k)?;
+        let map = bit_recovery(&matrix, w, &survivors.sources, &survivors.lost)?;
+        let ops = schedule(&map, w, &survivors.sources, &survivors.lost, smart != 0);
+        Some(given_schedule(&ops))
+    };
+    let mut cache = vec![null_mut(); n * (n + 1)];
+    for a in 0..n {
+        for b in 0..=a {
+            let schedule = of(a, b).unwrap_or(null_mut());
+            (cache[a * n + b], cache[b * n + a]) = (schedule, schedule);
+        }
+    }
+    given(&cache)
+}
+
+/// Frees a cache of schedules.
+///
+/// # Safety
+/// `cache` is a cache for `k` and `m` from `jerasure_generate_schedule_cache`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jerasure_free_schedule_cache(
+    k: c_int,
+    m: c_int,
+    cache: *mut *mut *mut c_int,
+) {
+    if cache.is_null() {
+        return;
+    }
+    let n = size(k, "k") + size(m, "m");
+    for a in 0..n {
+        for b in 0..=a {
+            // SAFETY: as the caller promises; each schedule stands once in this half.
+            unsafe { jerasure_free_schedule(*cache.add(a * n + b)) };
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { libc::free(cache.cast()) };
+}
+
+/// Computes one or two devices that are erased, by a cache of schedules. Returns -1 if more are.
+///
+/// # Safety
+/// `scache` is a cache for `k` and `m`; else as `jerasure_schedule_encode`; `erasures` ends with -1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jerasure_schedule_decode_cache(
+    k: c_int,
+    m: c_int,
+    w: c_int,
+    scache: *mut *mut *mut c_int,
+    erasures: *mut c_int,
+    data_ptrs: *mut *mut c_char,
+    coding_ptrs: *mut *mut c_char,
+    size: c_int,
+    packetsize: c_int,
+) -> c_int {
+    let lengths = strip_bytes(w, size, packetsize);
+    // SAFETY: as the caller promises.
+    let devices = unsafe { Devices::new(k, m, data_ptrs, coding_ptrs) };
+    let n = devices.all.len();
+    // SAFETY: as the caller promises.
+    let erased = unsafe { crate::encode::erased(erasures, n) };
+    let lost: Vec<usize> = (0..n).filter(|&device| erased[device]).collect();
+    let (Some(&first), Some(&last), true) = (lost.first(), lost.last(), lost.len() <= 2) else {
+        return if lost.is_empty() { 0 } else { -1 };
+    };
+    // SAFETY: as the caller promises.
+    let schedule = unsafe { *scache.add(first * n + last) };
+    if schedule.is_null() {
+        return -1;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { run_schedule(&read(schedule), w as usize, lengths, &devices) };
+    0
+}
