@@ -4,7 +4,13 @@
 //! interpreter while it works, and is safe to call from several threads at once. What Python objects
 //! share with the codes is in [`buffers`], and only there is code that the compiler cannot check.
 
+#![deny(unsafe_code)]
+
 mod arrays;
+#[expect(
+    unsafe_code,
+    reason = "the memory of Python objects becomes slices here, and nowhere else"
+)]
 mod buffers;
 mod code;
 mod codec;

@@ -239,8 +239,8 @@ async fn progress_moves_by_bytes() {
     let bytes = content(3_000_000);
     put(&disks.volume(spec).await, "object", &bytes).await;
     let mut volume = disks.open(spec);
-    let told: std::sync::Arc<std::sync::Mutex<Vec<u64>>> = Default::default();
-    let line = std::sync::Arc::clone(&told);
+    let told: Arc<std::sync::Mutex<Vec<u64>>> = Default::default();
+    let line = Arc::clone(&told);
     volume.watch(move |of, bytes| {
         assert_eq!(*of, name("object"));
         line.lock().unwrap().push(bytes);
