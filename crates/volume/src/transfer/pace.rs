@@ -64,7 +64,13 @@ impl Pace {
 
     /// Whether the node has been late too often to be asked first.
     pub fn is_unreliable(&self) -> bool {
-        self.lock().late >= UNRELIABLE
+        self.lateness() > 0
+    }
+
+    /// Returns how often in a row the node was late or failed, or 0 if that may be chance.
+    pub fn lateness(&self) -> u32 {
+        let late = self.lock().late;
+        if late >= UNRELIABLE { late } else { 0 }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

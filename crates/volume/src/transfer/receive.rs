@@ -256,14 +256,14 @@ impl Receiver {
     }
 
     /// Returns the parts that can be asked, best first: those of stage 1 before those of later
-    /// stages, which may not be there yet; within each those on nodes that answer in time, and
-    /// within these and the others those that hold data.
+    /// stages, which may not be there yet; within each those on nodes that answer in time, then
+    /// those that were late the least; and within these those that hold data.
     pub(super) fn preference(&self, tried: &[usize]) -> Vec<usize> {
         let can = |part: &usize| self.places[*part].is_some() && !tried.contains(part);
         let mut parts: Vec<usize> = (0..self.places.len()).filter(can).collect();
         let rank = |part: usize| {
-            let is_unreliable = self.paces[part].is_unreliable();
-            (self.layout.part(part).stage, is_unreliable, !self.layout.holds_data(part))
+            let lateness = self.paces[part].lateness();
+            (self.layout.part(part).stage, lateness, !self.layout.holds_data(part))
         };
         parts.sort_by_key(|&part| rank(part));
         parts

@@ -265,6 +265,20 @@ async fn hanging_nodes_do_not_hold_up_a_read() {
     }
 }
 
+#[test]
+fn nodes_that_were_late_most_often_are_asked_last() {
+    let layout = layout("4+2", 4096);
+    let nodes: Vec<Memory> = (0..6).map(|_| Memory::default()).collect();
+    let receiver = receiver(&layout, &nodes, 100_000, &[3]);
+    assert_eq!(receiver.preference(&[]), [0, 1, 2, 4, 5]);
+    for (part, times) in [(0, 5), (1, 1), (2, 2), (4, 3)] {
+        (0..times).for_each(|_| receiver.paces[part].late());
+    }
+    assert_eq!(receiver.preference(&[]), [1, 5, 2, 4, 0]);
+    receiver.paces[0].answered(Duration::from_millis(1));
+    assert_eq!(receiver.preference(&[1]), [0, 5, 2, 4]);
+}
+
 #[tokio::test]
 async fn a_node_that_fails_in_mid_put_is_told() {
     let layout = layout("4+2", 4096);
