@@ -255,9 +255,9 @@ class Illness(NamedTuple):
 ILLNESSES = [Illness("healthy", 0), *(Illness(name, nodes) for name in ("slow", "hung", "cutting") for nodes in (1, 2, 4))]
 
 
-def stragglers(lab: Lab, rounds: int, plain_rounds: int) -> Iterator[Row]:
+def stragglers(lab: Lab, kinds: list[str], rounds: int, plain_rounds: int) -> Iterator[Row]:
     """Measures reads while nodes lag: of an LT volume, and of an MDS volume with hedging and without."""
-    schemes = {scheme: lab.volume(scheme.split()[0], spec, NODES) for scheme, spec in STRAGGLING.items()}
+    schemes = {kind: lab.volume(kind.split()[0], STRAGGLING[kind], NODES) for kind in kinds}
     for volume in schemes.values():
         volume.put(lab.source, "object")
     plain = lab.volume("plain", "10+6", NODES, PLAIN)
@@ -312,6 +312,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--server", default="nginx", choices=["nginx", "versitygw"],
                         help="for `prototype`; of versitygw, which logs nothing, only writes")
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--kind", choices=STRAGGLING, help="for `stragglers`: only this volume")
     parser.add_argument("--plain-rounds", type=int, default=1, help="rounds without hedging, which can take minutes")
     parser.add_argument("--size", type=int, metavar="MIB", help="size of the object")
     parser.add_argument("--paritas", help="the command to measure; without it, it is built from these sources")
@@ -347,7 +348,8 @@ def run_units(args: argparse.Namespace, paritas: str) -> Iterator[Row]:
 def run_stragglers(args: argparse.Namespace, paritas: str) -> Iterator[Row]:
     for rate in args.rates or [118.5]:
         with Network(NODES, rate) as network:
-            yield from stragglers(Lab(network, paritas, (args.size or 256) << 20), 20 if args.rounds is None else args.rounds, args.plain_rounds)
+            lab, kinds = Lab(network, paritas, (args.size or 256) << 20), [args.kind] if args.kind else list(STRAGGLING)
+            yield from stragglers(lab, kinds, 20 if args.rounds is None else args.rounds, args.plain_rounds)
 
 
 RUNS = {"prototype": run_prototype, "units": run_units, "stragglers": run_stragglers}
