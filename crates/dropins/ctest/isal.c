@@ -109,9 +109,12 @@ static void call_all(const char *set) {
     for (int round = 0; round < 40; round++) {
         prepare(12, 1);
         snprintf(name, sizeof name, "ec_encode_data%s", set);
-        for (int which = 0; which < 2; which++)
-            ((encode_fn *)function(which, name))(length, k, rows, tables[which], sources, targets[which]);
-        same(name);
+        /* Some tables are used so often that they are compiled. */
+        for (int call = round % 3 ? 1 : 40; call--;) {
+            for (int which = 0; which < 2; which++)
+                ((encode_fn *)function(which, name))(length, k, rows, tables[which], sources, targets[which]);
+            same(name);
+        }
         snprintf(name, sizeof name, "ec_encode_data_update%s", set);
         int column = (int)next((unsigned)k);
         for (int which = 0; which < 2; which++)
@@ -285,7 +288,7 @@ int main(int count, char **arguments) {
         if (has(sets[i])) call_all(sets[i]);
     odd_calls();
     matrices();
-    CHECK(((size_t(*)(void))function(0, "paritas_isal_programs"))() > 100);
+    CHECK(((size_t(*)(void))function(0, "paritas_isal_programs"))() > 10);
     printf("ISA-L: the same bytes from all functions\n");
     return 0;
 }
