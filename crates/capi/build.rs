@@ -1,10 +1,13 @@
-//! Gives the shared library its name for the dynamic linker, which `cargo build` does not.
+//! Gives the shared library its name for the dynamic linker, which `cargo build` does not, and
+//! keeps it loaded: its threads go on when a program that opened it closes it.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    let is_linux = std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux");
-    let by_cargo_c = std::env::var_os("CARGO_FEATURE_CAPI").is_some();
-    if is_linux && !by_cargo_c {
-        println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libparitas.so.0.1");
+    if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+        // cargo-c names the library itself.
+        if std::env::var_os("CARGO_FEATURE_CAPI").is_none() {
+            println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libparitas.so.0.1");
+        }
     }
 }

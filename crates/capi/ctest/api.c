@@ -2,6 +2,7 @@
  * loops take every 37th pattern of losses alone, for tools that slow a program down. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -363,6 +364,23 @@ static void threads(void) {
     paritas_codec_free(codec);
 }
 
+/* A child process computes too, although the threads that helped its parent do not exist in it. */
+static void after_fork(void) {
+    paritas_codec *codec = codec_of("6+3");
+    size_t bytes = paritas_codec_strip(codec) << 12;
+    uint8_t **shards = encoded(codec, bytes);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        OK(paritas_encode(codec, (const uint8_t *const *)shards, shards + K, bytes));
+        _exit(0);
+    }
+    int status = -1;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    shards_free(shards, N);
+    paritas_codec_free(codec);
+}
+
 int main(int count, char **arguments) {
     CHECK(count >= 2);
     if (count > 2) stride = 37;
@@ -377,6 +395,8 @@ int main(int count, char **arguments) {
     lt();
     files(arguments[1]);
     threads();
+    /* A tool that follows the child takes what its parent's threads held for lost. */
+    if (stride == 1) after_fork();
     printf("C interface, version %s: all promises hold\n", paritas_version());
     return 0;
 }

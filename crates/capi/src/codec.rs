@@ -283,7 +283,7 @@ pub unsafe extern "C" fn paritas_encode(
         // SAFETY: as the caller promises.
         let parity = unsafe { memory::values(parity, targets.len(), "parity") }?;
         let row = codec.row(bytes)?;
-        let length = |&node: &usize| row * codec.rows_of(node);
+        let length = |&node: &usize| row.saturating_mul(codec.rows_of(node));
         let data = data.iter().copied().zip(sources.iter().map(length));
         let parity = parity.iter().copied().zip(targets.iter().map(length));
         // SAFETY: as the caller promises.
@@ -312,7 +312,8 @@ pub unsafe extern "C" fn paritas_encode_shards(
         let pointers = unsafe { memory::values(shards, nodes.len(), "shards") }?;
         let row = codec.row(bytes)?;
         let targets = pointers.iter().zip(&nodes);
-        let targets = targets.map(|(&start, &node)| (start, row * codec.rows_of(node)));
+        let targets =
+            targets.map(|(&start, &node)| (start, row.saturating_mul(codec.rows_of(node))));
         // SAFETY: as the caller promises.
         let mut shards = unsafe { Shards::new([], targets) }?;
         let mut shards: Vec<&mut [u8]> = shards.targets.iter_mut().map(AsMut::as_mut).collect();
@@ -340,7 +341,7 @@ pub unsafe extern "C" fn paritas_reconstruct(
         // SAFETY: as the caller promises. Any byte but 0 counts as true.
         let present = unsafe { memory::values(present.cast::<u8>(), codec.nodes(), "present") }?;
         let row = codec.row(bytes)?;
-        let length = |node: usize| row * codec.rows_of(node);
+        let length = |node: usize| row.saturating_mul(codec.rows_of(node));
         let is_present = |node: &usize| present[*node] != 0;
         let (have, lost): (Vec<usize>, Vec<usize>) = (0..codec.nodes()).partition(is_present);
         let lost: Vec<usize> = lost.into_iter().filter(|&node| !pointers[node].is_null()).collect();
@@ -382,7 +383,7 @@ pub unsafe extern "C" fn paritas_update(
         let row = codec.row(bytes)?;
         // SAFETY: as the caller promises.
         let parity = unsafe { memory::values(parity, codec.parity.len(), "parity") }?;
-        let length = |node: usize| row * codec.rows_of(node);
+        let length = |node: usize| row.saturating_mul(codec.rows_of(node));
         let sources = [old_data, new_data].map(|start| (start, length(shard)));
         let targets = parity.iter().zip(&codec.parity).map(|(&start, &node)| (start, length(node)));
         // SAFETY: as the caller promises.

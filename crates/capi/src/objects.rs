@@ -7,7 +7,8 @@ use crate::handle;
 use crate::memory::{self, Shards};
 use crate::status::{Failure, Result, guard, paritas_status};
 
-/// Cuts an object into k data shards and computes the m parity shards. `shards` are k + m pointers.
+/// Cuts an object into k data shards and computes the m parity shards. `shards` are k + m pointers;
+/// in a code of several stages (dpg), those to the shards that stand in the first one.
 /// Data shards have paritas_codec_data_len(codec, object_bytes) bytes, the last ones padded with
 /// zeros; paritas_codec_shard_len() tells the length of the others.
 ///
@@ -30,8 +31,10 @@ pub unsafe extern "C" fn paritas_object_encode(
         let bytes = data_bytes(codec, object_bytes)?;
         let row = codec.row(bytes)?;
         let nodes = data.iter().chain(&parity);
-        let targets =
-            pointers.iter().zip(nodes).map(|(&start, &node)| (start, row * codec.rows_of(node)));
+        let targets = pointers
+            .iter()
+            .zip(nodes)
+            .map(|(&start, &node)| (start, row.saturating_mul(codec.rows_of(node))));
         // SAFETY: as the caller promises.
         let mut shards = unsafe { Shards::new([(object, object_bytes)], targets) }?;
         let object = shards.sources[0].as_ref();
@@ -84,7 +87,8 @@ pub unsafe extern "C" fn paritas_object_decode(
         let row = codec.row(bytes)?;
         let present: Vec<usize> =
             (0..codec.nodes()).filter(|&node| !pointers[node].is_null()).collect();
-        let sources = present.iter().map(|&node| (pointers[node], row * codec.rows_of(node)));
+        let sources =
+            present.iter().map(|&node| (pointers[node], row.saturating_mul(codec.rows_of(node))));
         // SAFETY: as the caller promises.
         let mut shards = unsafe { Shards::new(sources, [(object, object_bytes)]) }?;
         let mut buffers: Vec<Buffer<'_>> = Vec::new();

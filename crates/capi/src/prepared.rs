@@ -175,8 +175,14 @@ pub unsafe extern "C" fn paritas_run(
         // SAFETY: as the caller promises.
         let targets = unsafe { memory::values(targets, call.targets.len(), "targets") }?;
         let row = call.row(bytes)?;
-        let sources = sources.iter().zip(&*call.sources).map(|(&start, rows)| (start, rows * row));
-        let targets = targets.iter().zip(&*call.targets).map(|(&start, rows)| (start, rows * row));
+        let sources = sources
+            .iter()
+            .zip(&*call.sources)
+            .map(|(&start, rows)| (start, row.saturating_mul(*rows)));
+        let targets = targets
+            .iter()
+            .zip(&*call.targets)
+            .map(|(&start, rows)| (start, row.saturating_mul(*rows)));
         // SAFETY: as the caller promises.
         let mut shards = unsafe { Shards::new(sources, targets) }?;
         Ok(call.prepared.run(&shards.sources, &mut shards.targets)?)

@@ -1,5 +1,9 @@
 //! Programs by the content of a caller's table.
 //!
+//! Planning a program takes a fraction of a millisecond, in which a megabyte can be encoded by slower
+//! means. So a library may say how many bytes are to pass before a program is made
+//! ([`Programs::new`]); until then, calls are told that there is none.
+//!
 //! Each thread has its most recent programs in a list of its own, so that a usual call takes no
 //! lock and writes no shared memory: it compares one table. All programs together are bounded in
 //! number and in the bytes of their tables; the least recently used is dropped first.
@@ -7,7 +11,7 @@
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::LocalKey;
 
 use paritas::Prepared;
@@ -30,12 +34,15 @@ pub struct Key<'a, T> {
     pub content: &'a [T],
 }
 
-/// A program that is kept, or the fact that there is none for its key.
+/// A program that is kept, or is to be made when it pays.
 #[derive(Debug)]
 pub struct Kept<T> {
     shape: [usize; 6],
     content: Box<[T]>,
-    program: Option<Prepared>,
+    /// The program; `None` in it if none can be made.
+    program: OnceLock<Option<Prepared>>,
+    /// Bytes that have passed without it.
+    passed: AtomicUsize,
 }
 
 impl<T: Copy + Eq> Kept<T> {
@@ -50,14 +57,16 @@ pub type Recent<T> = RefCell<Vec<Arc<Kept<T>>>>;
 /// All programs of a library.
 #[derive(Debug)]
 pub struct Programs<T: 'static> {
+    /// Bytes that pass before a program is made.
+    after: usize,
     latest_first: Mutex<Vec<Arc<Kept<T>>>>,
     made: AtomicUsize,
 }
 
 impl<T: Copy + Eq> Programs<T> {
-    /// No programs.
-    pub const fn new() -> Self {
-        Self { latest_first: Mutex::new(Vec::new()), made: AtomicUsize::new(0) }
+    /// No programs yet. One is made for a call with which `after` bytes have passed for its key.
+    pub const fn new(after: usize) -> Self {
+        Self { after, latest_first: Mutex::new(Vec::new()), made: AtomicUsize::new(0) }
     }
 
     /// Number of programs that have been made so far.
@@ -65,85 +74,92 @@ impl<T: Copy + Eq> Programs<T> {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// Calls `act` with the program for `key`, which `make` makes if there is none yet; with `None`
-    /// if it cannot be made.
+    /// Calls `act` with the program for `key`, which `make` makes when it pays; with `None` if it
+    /// does not pay yet, or if none can be made. `bytes` tells how many bytes the call passes, and
+    /// is asked only as long as there is no program.
     pub fn run<R>(
         &self,
         recent: &'static LocalKey<Recent<T>>,
         key: Key<'_, T>,
+        bytes: impl FnOnce() -> usize,
         make: impl FnOnce() -> paritas::Result<Prepared>,
         act: impl FnOnce(Option<&Prepared>) -> R,
     ) -> R {
-        let mut once = Some((make, act));
+        let run = |kept: &Kept<T>| act(self.program(kept, bytes, make));
+        let mut once = Some(run);
         let in_list = recent.try_with(|list| {
             let mut list = list.try_borrow_mut().ok()?;
-            let (make, act) = once.take()?;
             if !list.first().is_some_and(|kept| kept.is(&key)) {
-                self.to_front(&mut list, &key, make);
+                self.to_front(&mut list, &key);
             }
-            Some(act(list[0].program.as_ref()))
+            once.take().map(|run| run(&list[0]))
         });
         // A thread that is ending has no list any more.
         match (in_list, once) {
             (Ok(Some(result)), _) => result,
-            (_, Some((make, act))) => act(self.find(&key, make).program.as_ref()),
-            _ => unreachable!("`act` has run if it is gone"),
+            (_, Some(run)) => run(&self.find(&key)),
+            _ => unreachable!("`run` has returned if it is gone"),
         }
     }
 
-    /// Puts the program for `key` first in a thread's list.
-    fn to_front(
+    /// Returns the program that is kept; makes it first if it pays by now.
+    fn program<'k>(
         &self,
-        list: &mut Vec<Arc<Kept<T>>>,
-        key: &Key<'_, T>,
+        kept: &'k Kept<T>,
+        bytes: impl FnOnce() -> usize,
         make: impl FnOnce() -> paritas::Result<Prepared>,
-    ) {
+    ) -> Option<&'k Prepared> {
+        if let Some(program) = kept.program.get() {
+            return program.as_ref();
+        }
+        let bytes = bytes();
+        let passed = kept.passed.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if passed < self.after {
+            return None;
+        }
+        let program = || {
+            self.made.fetch_add(1, Ordering::Relaxed);
+            catch_unwind(AssertUnwindSafe(make)).ok().and_then(Result::ok)
+        };
+        kept.program.get_or_init(program).as_ref()
+    }
+
+    /// Puts the entry for `key` first in a thread's list.
+    fn to_front(&self, list: &mut Vec<Arc<Kept<T>>>, key: &Key<'_, T>) {
         match list.iter().position(|kept| kept.is(key)) {
             Some(place) => list[..=place].rotate_right(1),
             None => {
                 list.truncate(RECENT - 1);
-                list.insert(0, self.find(key, make));
+                list.insert(0, self.find(key));
             }
         }
     }
 
-    /// Returns the program for `key` from those of all threads.
-    fn find(
-        &self,
-        key: &Key<'_, T>,
-        make: impl FnOnce() -> paritas::Result<Prepared>,
-    ) -> Arc<Kept<T>> {
-        let place = |all: &[Arc<Kept<T>>]| all.iter().position(|kept| kept.is(key));
+    /// Returns the entry for `key` among those of all threads, a new one if there is none.
+    fn find(&self, key: &Key<'_, T>) -> Arc<Kept<T>> {
         let mut all = self.all();
-        if let Some(place) = place(&all) {
+        if let Some(place) = all.iter().position(|kept| kept.is(key)) {
             all[..=place].rotate_right(1);
             return Arc::clone(&all[0]);
         }
-        // Made outside the lock: two threads may make the same program, which is harmless.
-        drop(all);
-        let program = catch_unwind(AssertUnwindSafe(make)).ok().and_then(Result::ok);
-        self.made.fetch_add(1, Ordering::Relaxed);
-        let content = key.content.into();
-        let made = Arc::new(Kept { shape: key.shape, content, program });
-        let mut all = self.all();
-        all.insert(0, Arc::clone(&made));
+        let kept = Arc::new(Kept {
+            shape: key.shape,
+            content: key.content.into(),
+            program: OnceLock::new(),
+            passed: AtomicUsize::new(0),
+        });
+        all.insert(0, Arc::clone(&kept));
         let bytes = |all: &[Arc<Kept<T>>]| -> usize {
             all.iter().map(|kept| size_of_val(&*kept.content)).sum()
         };
         while all.len() > KEPT || all.len() > 1 && bytes(&all) > KEPT_BYTES {
             all.pop();
         }
-        made
+        kept
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<Arc<Kept<T>>>> {
         self.latest_first.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<T: Copy + Eq> Default for Programs<T> {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -161,13 +177,13 @@ mod tests {
 
     fn ask(programs: &Programs<u8>, number: usize, content: &[u8]) -> bool {
         let key = Key { shape: [number; 6], content };
-        programs.run(&RECENT_OF_TEST, key, program, |program| program.is_some())
+        programs.run(&RECENT_OF_TEST, key, || 10, program, |program| program.is_some())
     }
 
     /// A program is made once for a content, and again if the table is rewritten in place.
     #[test]
     fn programs_are_found_by_content() {
-        let programs = Programs::new();
+        let programs = Programs::new(0);
         let mut table = [1, 2, 3];
         assert!(ask(&programs, 0, &table) && ask(&programs, 0, &table));
         assert_eq!(programs.made(), 1);
@@ -182,24 +198,37 @@ mod tests {
     }
 
     #[test]
+    fn programs_are_made_when_it_pays() {
+        let programs = Programs::new(30);
+        assert_eq!([0; 4].map(|_| ask(&programs, 0, &[1])), [false, false, true, true]);
+        assert_eq!(programs.made(), 1);
+    }
+
+    #[test]
     fn programs_are_bounded() {
-        let programs = Programs::new();
+        let programs = Programs::new(0);
         let none = || Err("no-code".parse::<paritas::Code>().unwrap_err());
         for number in 0..KEPT + 10 {
             let key = Key { shape: [number; 6], content: &[0] };
-            assert!(programs.run(&RECENT_OF_TEST, key, none, |program| program.is_none()));
+            assert!(programs.run(&RECENT_OF_TEST, key, || 0, none, |program| program.is_none()));
         }
         assert_eq!(programs.all().len(), KEPT);
         assert_eq!(programs.all()[0].shape, [KEPT + 9; 6]);
         let large = vec![0; KEPT_BYTES];
-        assert!(
-            programs.run(&RECENT_OF_TEST, Key { shape: [0; 6], content: &large }, none, |p| p
-                .is_none())
-        );
-        assert!(
-            programs.run(&RECENT_OF_TEST, Key { shape: [1; 6], content: &large }, none, |p| p
-                .is_none())
-        );
+        assert!(programs.run(
+            &RECENT_OF_TEST,
+            Key { shape: [0; 6], content: &large },
+            || 0,
+            none,
+            |p| p.is_none()
+        ));
+        assert!(programs.run(
+            &RECENT_OF_TEST,
+            Key { shape: [1; 6], content: &large },
+            || 0,
+            none,
+            |p| p.is_none()
+        ));
         assert_eq!(programs.all().len(), 1);
     }
 
@@ -207,10 +236,10 @@ mod tests {
     fn what_panics_has_no_program() {
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| {}));
-        let programs = Programs::new();
+        let programs = Programs::new(0);
         let key = Key { shape: [0; 6], content: &[7_u8] };
         let panics = || -> paritas::Result<Prepared> { panic!("on purpose") };
-        assert!(programs.run(&RECENT_OF_TEST, key, panics, |program| program.is_none()));
+        assert!(programs.run(&RECENT_OF_TEST, key, || 0, panics, |program| program.is_none()));
         std::panic::set_hook(hook);
     }
 }

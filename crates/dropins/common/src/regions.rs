@@ -95,6 +95,11 @@ impl Regions {
         Ok(())
     }
 
+    /// Whether a target overlaps another region of the call.
+    pub fn overlap_somewhere(&self) -> bool {
+        !self.are_apart() || self.sources.iter().any(|&source| self.is_written(source))
+    }
+
     fn is_written(&self, source: *const u8) -> bool {
         self.targets.iter().any(|&target| self.overlap(source, target))
     }

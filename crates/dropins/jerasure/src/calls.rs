@@ -5,7 +5,7 @@ use std::slice;
 use paritas::Prepared;
 use paritas_dropins::{Key, Programs, Recent, Regions};
 
-static PROGRAMS: Programs<i32> = Programs::new();
+static PROGRAMS: Programs<i32> = Programs::new(0);
 
 thread_local! {
     static RECENT: Recent<i32> = const { Recent::new(Vec::new()) };
@@ -48,13 +48,19 @@ pub(crate) unsafe fn run(
     // SAFETY: as the caller promises.
     let regions = unsafe { Regions::new(bytes, read, targets.iter().copied()) };
     let make = || make().ok_or_else(none);
-    PROGRAMS.run(&RECENT, key, make, |program| match program {
-        None => false,
-        Some(program) => match regions.run(program) {
-            Ok(()) => true,
-            Err(error) => fail(&error.to_string()),
+    PROGRAMS.run(
+        &RECENT,
+        key,
+        || 0,
+        make,
+        |program| match program {
+            None => false,
+            Some(program) => match regions.run(program) {
+                Ok(()) => true,
+                Err(error) => fail(&error.to_string()),
+            },
         },
-    })
+    )
 }
 
 /// The error that stands for no program; nobody reads it.

@@ -14,6 +14,9 @@ use crate::linear::{bit_recovery, bits, survivors};
 
 type Op = [c_int; 5];
 
+/// Numbers of a usual schedule, for which room is made at first.
+const USUAL: usize = 4096;
+
 /// Returns operations as C keeps them; null without memory.
 fn given_schedule(ops: &[Op]) -> *mut *mut c_int {
     let end = [-1, 0, 0, 0, 0];
@@ -24,7 +27,7 @@ fn given_schedule(ops: &[Op]) -> *mut *mut c_int {
 /// # Safety
 /// `schedule` is a schedule.
 unsafe fn read(schedule: *const *mut c_int) -> Vec<c_int> {
-    let mut all = Vec::new();
+    let mut all = Vec::with_capacity(USUAL);
     for at in 0.. {
         // SAFETY: as the caller promises.
         let op = unsafe { *schedule.add(at) };
@@ -198,24 +201,32 @@ struct Touched {
     targets: Vec<usize>,
 }
 
-/// Returns the cells, numbered device by device, that an operation reads and writes. `None` if
-/// there are no such devices or packets.
-fn cells_of(op: &[c_int], w: usize, devices: usize) -> Option<(usize, usize)> {
-    let cell = |device: c_int, packet: c_int| {
+/// A packet of a device.
+#[derive(Clone, Copy)]
+struct Packet {
+    device: usize,
+    /// Its number among the packets of all devices, of which each has w.
+    cell: usize,
+}
+
+/// Returns the packets that an operation reads and writes. `None` if there are no such devices or
+/// packets.
+fn packets_of(op: &[c_int], w: usize, devices: usize) -> Option<(Packet, Packet)> {
+    let packet = |device: c_int, packet: c_int| {
         let (device, packet) = (usize::try_from(device).ok()?, usize::try_from(packet).ok()?);
-        (device < devices && packet < w).then_some(device * w + packet)
+        (device < devices && packet < w).then_some(Packet { device, cell: device * w + packet })
     };
-    Some((cell(op[0], op[1])?, cell(op[2], op[3])?))
+    Some((packet(op[0], op[1])?, packet(op[2], op[3])?))
 }
 
 fn touched(ops: &[c_int], w: usize, devices: usize) -> Option<Touched> {
     let mut is_written = vec![false; devices * w];
     let mut is_read = vec![false; devices];
     for op in ops.chunks_exact(5) {
-        let (source, target) = cells_of(op, w, devices)?;
-        is_read[source / w] |= !is_written[source];
-        is_read[target / w] |= op[4] != 0 && !is_written[target];
-        is_written[target] = true;
+        let (source, target) = packets_of(op, w, devices)?;
+        is_read[source.device] |= !is_written[source.cell];
+        is_read[target.device] |= op[4] != 0 && !is_written[target.cell];
+        is_written[target.cell] = true;
     }
     let of = |device: usize| &is_written[device * w..(device + 1) * w];
     let is_target = |device: &usize| of(*device).contains(&true);
@@ -232,7 +243,8 @@ fn matrix_of(ops: &[c_int], w: usize, devices: usize, touched: &Touched) -> Opti
         (0..w).for_each(|row| values.set(source * w + row, number * w + row, true));
     }
     for op in ops.chunks_exact(5) {
-        let (source, target) = cells_of(op, w, devices)?;
+        let (source, target) = packets_of(op, w, devices)?;
+        let (source, target) = (source.cell, target.cell);
         if op[4] == 0 {
             let old: Vec<usize> = values.support(target).collect();
             old.into_iter().for_each(|column| values.set(target, column, false));
