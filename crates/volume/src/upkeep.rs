@@ -243,9 +243,14 @@ impl Volume {
                         return self.add_stage(name, &object, &layout, is_deep).await;
                     }
                     self.remove_damaged(&hands).await;
+                    let object = listed.version.object;
                     match is_owed {
-                        true => self.mark_object(OWED, listed.version.object, name).await,
-                        false => self.unmark_object(OWED, listed.version.object).await,
+                        true => self.mark_object(OWED, object, name).await,
+                        false => self.unmark_object(OWED, object).await,
+                    }
+                    // All that a promotion had added may have been lost, or the hint.
+                    if self.has_stage_after(&hands, stage) {
+                        self.mark_object(BACKLOG, object, name).await;
                     }
                     let (name, read_bytes) = (name.clone(), hands.read_bytes());
                     let is_removed = listed.kind == Kind::Removed;
@@ -312,6 +317,12 @@ impl Volume {
         let end = ends.and_then(|ends| ends.get(stage.checked_sub(1)?).copied());
         let last = hands.damaged().last_key_value().map(|(&part, _)| part);
         last.zip(end).is_some_and(|(last, end)| last >= end)
+    }
+
+    /// Whether the object's code has a later stage than `stage`.
+    fn has_stage_after(&self, hands: &NameHands<'_>, stage: usize) -> bool {
+        let layout = hands.layout();
+        stage > 0 && layout.is_some_and(|layout| usize::from(layout.code().stages()) > stage)
     }
 
     /// Returns names in the order in which they are repaired: the objects that can lose the fewest

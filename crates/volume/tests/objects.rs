@@ -256,10 +256,33 @@ async fn progress_moves_by_bytes() {
     volume.promote(&name("object")).await.unwrap();
     let (count, sum) = steps();
     assert!(count >= 10 && sum == 3_000_000, "{count}: {sum}");
-    std::fs::remove_dir_all(disks.path(1).join("objects")).unwrap();
+    let first = node_of(&volume, 0).await;
+    std::fs::remove_dir_all(disks.path(first).join("objects")).unwrap();
     volume.repair(&name("object"), false).await.unwrap();
     let (count, sum) = steps();
     assert!(count >= 10 && sum == 3_000_000, "{count}: {sum}");
+}
+
+/// Returns the number of the disk that has a part of the object.
+async fn node_of(volume: &Volume, part: usize) -> usize {
+    let object = volume.find(&name("object"), GetOptions::default()).await.unwrap();
+    object.nodes()[part].as_ref().unwrap()["disk".len()..].parse().unwrap()
+}
+
+#[tokio::test]
+async fn an_object_that_lost_all_later_parity_waits_for_promotion_again() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("bbdpg:k=4,m=1,m2=2,base=cauchy").await;
+    put(&volume, "object", &content(300_000)).await;
+    volume.promote(&name("object")).await.unwrap();
+    assert!(volume.backlog("").await.is_empty());
+    let last = node_of(&volume, 5).await;
+    std::fs::remove_dir_all(disks.path(last).join("objects")).unwrap();
+    volume.repair(&name("object"), false).await.unwrap();
+    assert_eq!(volume.backlog("").await, [name("object")]);
+    volume.promote(&name("object")).await.unwrap();
+    assert_eq!(volume.verify(&name("object"), true).await.unwrap().stage, 2);
+    assert!(volume.backlog("").await.is_empty());
 }
 
 #[tokio::test]
