@@ -437,7 +437,8 @@ size_t paritas_lt_dec_received(const paritas_lt_decoder *decoder);
 void paritas_lt_release(paritas_lt_decoder *decoder);
 
 /**
- * Cuts an object into k data shards and computes the m parity shards. `shards` are k + m pointers.
+ * Cuts an object into k data shards and computes the m parity shards. `shards` are k + m pointers;
+ * in a code of several stages (dpg), those to the shards that stand in the first one.
  * Data shards have paritas_codec_data_len(codec, object_bytes) bytes, the last ones padded with
  * zeros; paritas_codec_shard_len() tells the length of the others.
  */

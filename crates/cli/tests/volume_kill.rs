@@ -97,6 +97,13 @@ fn run_and_kill(tank: &Tank, work: Work, chance: &mut Chance) -> bool {
     child.wait().unwrap().signal().is_some()
 }
 
+/// Removes the claims of promotions that were killed. They are void after two minutes, which no test
+/// waits for.
+fn void_claims(tank: &Tank) {
+    let is_claim = |path: &PathBuf| path.extension().is_some_and(|end| end == "claim");
+    tank.files().into_iter().filter(is_claim).for_each(|path| fs::remove_file(path).unwrap());
+}
+
 /// Makes all files two days old.
 fn age(tank: &Tank) {
     let old = SystemTime::now() - Duration::from_secs(2 * 86_400);
@@ -118,17 +125,25 @@ fn leftovers(tank: &Tank, work: Work) -> Vec<PathBuf> {
     tank.files().into_iter().filter(|path| !is_known(path)).collect()
 }
 
-/// Kills a command, and says it again, several times. Returns how often it was still running.
+/// Number of rounds after which a command counts as one that cannot be killed while it runs.
+const MOST_ROUNDS: usize = 30;
+
+/// Kills a command, and says it again, `rounds` times and until it was still running once. Returns
+/// how often it was.
 fn kill_and_say_again(work: Work, rounds: usize, seed: u64) -> usize {
     let mut chance = Chance(seed);
     let mut running = 0;
-    for round in 0..rounds {
+    for round in 0..MOST_ROUNDS {
+        if round >= rounds && running > 0 {
+            break;
+        }
         let tank = Tank::new(5, work.code());
         let objects = put_all(&tank, &mut chance);
         work.prepare(&tank);
         running += usize::from(run_and_kill(&tank, work, &mut chance));
         expect_all(&tank, &objects);
         let (command, more) = work.command();
+        void_claims(&tank);
         tank.run(command, &more).expect(exit::DONE);
         tank.run("verify", &args!["--deep"]).expect(exit::DONE);
         tank.run("status", &[]).expect(exit::DONE);
@@ -147,7 +162,7 @@ fn kill_and_say_again(work: Work, rounds: usize, seed: u64) -> usize {
 fn kill_all(rounds: usize, seed: u64) {
     for work in WORKS {
         let running = kill_and_say_again(work, rounds, seed);
-        say(&format!("{work:?}: killed {running} of {rounds} times"));
+        say(&format!("{work:?}: killed {running} times"));
         assert!(running > 0, "{work:?} was never killed");
     }
 }

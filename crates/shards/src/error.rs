@@ -163,14 +163,14 @@ impl Error {
     /// the action, such as "writing".
     pub(crate) fn io(doing: &str, path: &Path, source: &io::Error) -> Self {
         let message = format!("{doing} {}: {source}", shown(path));
-        let mut error = Self::new(ErrorKind::Io, message).because(same(source));
+        let mut error = Self::new(kind_of(source), message).because(same(source));
         error.0.path = Some(path.to_owned());
         error
     }
 
     /// Creates the error for the operating system's refusal of an action on a stream.
     pub(crate) fn stream(doing: impl fmt::Display, source: io::Error) -> Self {
-        Self::new(ErrorKind::Io, format!("{doing}: {source}")).because(source)
+        Self::new(kind_of(&source), format!("{doing}: {source}")).because(source)
     }
 
     /// Creates the error for the operating system's refusal of `bytes` bytes of memory.
@@ -182,6 +182,14 @@ impl Error {
     /// Creates the error with which a thread stops because another one of the same job has failed.
     pub fn cancelled() -> Self {
         Self::new(ErrorKind::Cancelled, "stopped because another thread failed")
+    }
+}
+
+/// Returns the kind of an error of the operating system: any action may fail for want of memory.
+fn kind_of(error: &io::Error) -> ErrorKind {
+    match error.kind() {
+        io::ErrorKind::OutOfMemory => ErrorKind::Memory,
+        _ => ErrorKind::Io,
     }
 }
 
