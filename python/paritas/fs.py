@@ -104,6 +104,14 @@ class VolumeFileSystem(AbstractFileSystem):
     def rm_file(self, path: str) -> None:
         self.volume.remove(self._strip_protocol(path))
 
+    def rm(
+        self, path: str | list[str], recursive: bool = False, maxdepth: int | None = None
+    ) -> None:
+        found = self.expand_path(path, recursive=recursive, maxdepth=maxdepth)
+        # A directory is gone with its last object.
+        for name in [name for name in found if not self.isdir(name)]:
+            self.rm_file(name)
+
     def _rm(self, path: str) -> None:
         self.rm_file(path)
 
@@ -130,10 +138,11 @@ class _ObjectReader(AbstractBufferedFile):
     """An object that is read by ranges."""
 
     def _fetch_range(self, start: int, end: int) -> bytes:
-        return self.fs.volume.get(self.path, start, end)
+        volume: Volume = self.fs.volume
+        return volume.get(self.path, start, end)
 
 
-class _ObjectWriter(tempfile.SpooledTemporaryFile):
+class _ObjectWriter(tempfile.SpooledTemporaryFile[bytes]):
     """An object that is stored when it is closed. After an exception in a `with` block it is not."""
 
     def __init__(self, volume: Volume, name: str) -> None:

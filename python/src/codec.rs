@@ -213,8 +213,11 @@ impl Codec {
         sources: &Shards,
     ) -> Result<Vec<Bound<'py, PyByteArray>>> {
         let rows = |node: usize| self.0.code().node_cells(NodeId::new(node)).len();
-        let row = have.first().map_or(0, |&node| sources.first_len() / rows(node).max(1));
-        Ok(new_shards(py, lost.iter().map(|&node| row * rows(node)))?)
+        let length = |node: usize| match have.first() {
+            Some(&first) => sources.first_len() * rows(node) / rows(first).max(1),
+            None => 0,
+        };
+        Ok(new_shards(py, lost.iter().map(|&node| length(node)))?)
     }
 
     fn prepare(&self, have: &[usize], want: &[usize]) -> Result<paritas::Prepared> {
