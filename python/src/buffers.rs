@@ -2,8 +2,8 @@
 //!
 //! An object is exported by the buffer protocol: it stays alive and keeps its length and place as
 //! long as the export lives. What no protocol prevents is that another thread writes to it
-//! meanwhile. That is the caller's to avoid, as with every library that releases the interpreter; the
-//! documentation of the package says so.
+//! meanwhile. That is the caller's to avoid, as with every library that releases the interpreter;
+//! the documentation of the package says so.
 
 use std::ops::Range;
 use std::slice;

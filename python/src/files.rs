@@ -167,8 +167,8 @@ pub struct RepairReport {
     warnings: Vec<String>,
 }
 
-/// Makes every shard of the objects in `paths` whole again. New shards go to `to`, by default to the
-/// directories of the others. Returns a report for each object.
+/// Makes every shard of the objects in `paths` whole again. New shards go to `to`, by default to
+/// the directories of the others. Returns a report for each object.
 #[pyfunction]
 #[pyo3(signature = (paths, *, to = None, sync = true, threads = None))]
 pub fn repair_files(

@@ -301,8 +301,8 @@ paritas_status paritas_encode_shards(const paritas_codec *codec,
                                      size_t bytes);
 
 /**
- * Computes lost shards from the others. `shards` are k + m pointers. `present` has a flag for each:
- * shards that are not present are computed, or left alone if their pointer is null.
+ * Computes lost shards from the others. `shards` are k + m pointers. `present` has a flag for
+ * each: shards that are not present are computed, or left alone if their pointer is null.
  */
 paritas_status paritas_reconstruct(const paritas_codec *codec,
                                    uint8_t *const *shards,

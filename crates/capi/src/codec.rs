@@ -321,8 +321,8 @@ pub unsafe extern "C" fn paritas_encode_shards(
     })
 }
 
-/// Computes lost shards from the others. `shards` are k + m pointers. `present` has a flag for each:
-/// shards that are not present are computed, or left alone if their pointer is null.
+/// Computes lost shards from the others. `shards` are k + m pointers. `present` has a flag for
+/// each: shards that are not present are computed, or left alone if their pointer is null.
 ///
 /// # Safety
 /// The pointers are null or as this describes.

@@ -97,8 +97,8 @@ fn run_and_kill(tank: &Tank, work: Work, chance: &mut Chance) -> bool {
     child.wait().unwrap().signal().is_some()
 }
 
-/// Removes the claims of promotions that were killed. They are void after two minutes, which no test
-/// waits for.
+/// Removes the claims of promotions that were killed. They are void after two minutes, which no
+/// test waits for.
 fn void_claims(tank: &Tank) {
     let is_claim = |path: &PathBuf| path.extension().is_some_and(|end| end == "claim");
     tank.files().into_iter().filter(is_claim).for_each(|path| fs::remove_file(path).unwrap());

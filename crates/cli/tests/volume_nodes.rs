@@ -93,7 +93,8 @@ fn only_a_new_and_empty_place_joins() {
     assert!(unknown.stderr.contains("it has node1, node2, node3"), "{unknown}");
 }
 
-/// Commands that work in the background obey the rate of the volume file, and --rate goes before it.
+/// Commands that work in the background obey the rate of the volume file, and --rate goes before
+/// it.
 #[test]
 fn rates_are_obeyed() {
     let tank = Tank::new(3, "2+1");

@@ -16,8 +16,8 @@ use crate::volume::losses;
 
 /// A volume file that is being changed. Nothing is written before [`Edit::save`].
 ///
-/// The number of nodes that may be lost must never rise, or manifests that were written before would
-/// be looked for on too few nodes. So it is written down before the list grows.
+/// The number of nodes that may be lost must never rise, or manifests that were written before
+/// would be looked for on too few nodes. So it is written down before the list grows.
 #[derive(Debug)]
 pub struct Edit {
     path: PathBuf,

@@ -138,8 +138,8 @@ impl Scrub<'_> {
     }
 
     /// Reads all blocks of the next object and repairs what is wrong. Returns nothing at the end of
-    /// the pass. If too few nodes answer ([`ErrorKind::TooFewNodes`]), nothing follows, and the next
-    /// scrub goes on with the same object.
+    /// the pass. If too few nodes answer ([`ErrorKind::TooFewNodes`]), nothing follows, and the
+    /// next scrub goes on with the same object.
     pub async fn next(&mut self) -> Option<(ObjectName, Result<Repaired>)> {
         if self.is_over {
             return None;

@@ -78,8 +78,8 @@ pub struct Repaired {
     pub read_bytes: u64,
 }
 
-/// How many nodes answered, how many that are not drained have the manifest whole, and how many have
-/// it damaged.
+/// How many nodes answered, how many that are not drained have the manifest whole, and how many
+/// have it damaged.
 #[derive(Debug, Clone, Copy)]
 struct Manifests {
     answered: usize,
@@ -218,7 +218,8 @@ impl Volume {
     }
 
     /// Brings one object into order: every part and every manifest on the nodes where they belong,
-    /// older versions removed. If `is_deep`, all blocks and manifests are read first to find damage.
+    /// older versions removed. If `is_deep`, all blocks and manifests are read first to find
+    /// damage.
     ///
     /// # Errors
     /// If too few nodes answered ([`ErrorKind::TooFewNodes`]), if too many shards are lost
@@ -352,9 +353,9 @@ impl Volume {
     /// Elsewhere several do the same, and write equal bytes.
     ///
     /// # Errors
-    /// As [`Volume::find`]; if the object has no later stage ([`ErrorKind::Parameters`]), if another
-    /// process promotes it or it was replaced meanwhile ([`ErrorKind::Busy`]), or if the parts
-    /// cannot be made or stored.
+    /// As [`Volume::find`]; if the object has no later stage ([`ErrorKind::Parameters`]), if
+    /// another process promotes it or it was replaced meanwhile ([`ErrorKind::Busy`]), or if the
+    /// parts cannot be made or stored.
     pub async fn promote(&self, name: &ObjectName) -> Result<Repaired> {
         let object = self.find(name, GetOptions::default()).await?;
         let layout = staged(name, &object)?;

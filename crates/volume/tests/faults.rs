@@ -74,8 +74,8 @@ impl Work {
         if self.promotes() { "bbdpg:k=4,m=1,m2=2,base=cauchy" } else { "4+2" }
     }
 
-    /// Returns the number of nodes that may fail besides. A replaced disk is lost already, and so is
-    /// one that is drained as soon as it is empty; before promotion one shard may be missing.
+    /// Returns the number of nodes that may fail besides. A replaced disk is lost already, and so
+    /// is one that is drained as soon as it is empty; before promotion one shard may be missing.
     fn faulty(self) -> usize {
         if self.promotes() || matches!(self, Self::Replace | Self::Drain) { 1 } else { 2 }
     }
@@ -287,8 +287,8 @@ impl Scene {
         })
     }
 
-    /// Hides as many random disks as may be lost, if they have no more shards than verification says
-    /// may be lost; or manifests, if these are the object.
+    /// Hides as many random disks as may be lost, if they have no more shards than verification
+    /// says may be lost; or manifests, if these are the object.
     fn hide(&self, verdict: &Verdict, chance: &mut Chance) -> Hidden {
         let folder = if verdict.stages == 0 { "/manifests/" } else { "/objects/" };
         let (mut left, mut hidden) = (verdict.spare, Vec::new());

@@ -249,7 +249,8 @@ async fn progress_moves_by_bytes() {
         let steps = std::mem::take(&mut *told.lock().unwrap());
         (steps.len(), steps.iter().sum::<u64>())
     };
-    // Five of six parts are there, and each counts a sixth of the object. Steps are a mebibyte long.
+    // Five of six parts are there, and each counts a sixth of the object. Steps are a mebibyte
+    // long.
     volume.verify(&name("object"), true).await.unwrap();
     let (count, sum) = steps();
     assert!(count == 5 && sum == 2_500_000, "{count}: {sum}");

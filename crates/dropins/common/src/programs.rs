@@ -1,7 +1,7 @@
 //! Programs by the content of a caller's table.
 //!
-//! Planning a program takes a fraction of a millisecond, in which a megabyte can be encoded by slower
-//! means. So a library may say how many bytes are to pass before a program is made
+//! Planning a program takes a fraction of a millisecond, in which a megabyte can be encoded by
+//! slower means. So a library may say how many bytes are to pass before a program is made
 //! ([`Programs::new`]); until then, calls are told that there is none.
 //!
 //! Each thread has its most recent programs in a list of its own, so that a usual call takes no

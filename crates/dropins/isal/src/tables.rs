@@ -1,7 +1,8 @@
 //! Calls with a caller's table: the program for its content, run over the caller's regions.
 //!
-//! Until a program pays, and for tables that are seen once (a degraded read has one of its own), the
-//! sums are made term by term, by 256 small programs that add a multiple of one region to another.
+//! Until a program pays, and for tables that are seen once (a degraded read has one of its own),
+//! the sums are made term by term, by 256 small programs that add a multiple of one region to
+//! another.
 
 use std::slice;
 use std::sync::OnceLock;

@@ -369,7 +369,8 @@ pub unsafe extern "C" fn jerasure_free_schedule_cache(
 /// Computes one or two devices that are erased, by a cache of schedules. Returns -1 if more are.
 ///
 /// # Safety
-/// `scache` is a cache for `k` and `m`; else as `jerasure_schedule_encode`; `erasures` ends with -1.
+/// `scache` is a cache for `k` and `m`; else as `jerasure_schedule_encode`; `erasures` ends with
+/// -1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jerasure_schedule_decode_cache(
     k: c_int,

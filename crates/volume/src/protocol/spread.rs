@@ -33,8 +33,8 @@ impl Spread {
     }
 
     /// Chooses a node for each of `parts`, besides those in `places`: the home, or, if that is in
-    /// `failed`, the substitute whose failure domain has the fewest parts, and of these the one that
-    /// has the fewest. A part for which no node is left is not among the result.
+    /// `failed`, the substitute whose failure domain has the fewest parts, and of these the one
+    /// that has the fewest. A part for which no node is left is not among the result.
     pub fn choose(
         &self,
         parts: impl IntoIterator<Item = PartIndex>,
@@ -44,9 +44,9 @@ impl Spread {
         self.choose_among(parts, failed, places, |_| true)
     }
 
-    /// Chooses as [`Self::choose`] does, but only nodes that are *spare*: with the part, neither they
-    /// nor their failure domains have more parts than the fullest would have if all parts were at
-    /// home.
+    /// Chooses as [`Self::choose`] does, but only nodes that are *spare*: with the part, neither
+    /// they nor their failure domains have more parts than the fullest would have if all parts were
+    /// at home.
     pub fn choose_spare(
         &self,
         parts: impl IntoIterator<Item = PartIndex>,

@@ -364,8 +364,8 @@ pub async fn promote(args: &Promote, output: &Output) -> Outcome {
     each(items, 1, output, promote).await.end(output)
 }
 
-/// Returns the objects to promote, each with whether it was named itself. Of those that are meant by
-/// a prefix, or by all, the ones come first that have waited longest.
+/// Returns the objects to promote, each with whether it was named itself. Of those that are meant
+/// by a prefix, or by all, the ones come first that have waited longest.
 async fn promotable(volume: &Volume, args: &Promote) -> Result<Vec<(Item, bool)>, Failure> {
     let everything = [String::new()];
     let names = if args.all { &everything[..] } else { &args.names };
