@@ -136,8 +136,8 @@ impl Arena {
 
     fn all_sizes(mut self) {
         let segment = self.segment;
-        let few = [0, 1, segment + 1];
-        let more = [63, 64, 65, segment - 1, segment, (1 << 20) + 7];
+        let few = [0, segment + 1];
+        let more = [1, 63, 64, 65, segment - 1, segment, (1 << 20) + 7];
         let more = if is_soak() { &more[..] } else { &[] };
         for &size in few.iter().chain(more) {
             let specimen = self.specimen(size, "specimen.bin");
