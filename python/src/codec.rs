@@ -174,7 +174,7 @@ impl Codec {
     }
 
     /// Returns the first `length` bytes of an object from its shards in node order. The data shards
-    /// must be there ([`Codec::reconstruct`] makes those that are lost); parity may be left out.
+    /// must be there (`reconstruct` makes those that are lost); parity may be left out.
     fn join<'py>(
         &self,
         py: Python<'py>,

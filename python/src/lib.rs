@@ -2,7 +2,7 @@
 //!
 //! Every function that computes or reads takes the caller's memory as it is, releases the
 //! interpreter while it works, and is safe to call from several threads at once. What Python
-//! objects share with the codes is in [`buffers`], and only there is code that the compiler cannot
+//! objects share with the codes is in `buffers`, and only there is code that the compiler cannot
 //! check.
 
 #![deny(unsafe_code)]
