@@ -133,8 +133,9 @@ def main() -> None:
     if json.loads(text)["cases"] != json.loads(FIXTURES.read_text())["cases"]:
         sys.exit(f"{FIXTURES} is not what this library makes; see `{sys.argv[0]} --write`")
     environment = {**os.environ, "PARITAS_JERASURE": str(PROGRAM)}
-    for tests in [["paritas", "--test", "jerasure"], ["paritas-shards", "--test", "foreign", "jerasure::"]]:
-        command = ["cargo", "test", "--quiet", "-p", *tests, "--", "--nocapture"]
+    # The whole workspace is named, so that what was built for its tests is used.
+    for tests in [["--test", "jerasure"], ["--test", "foreign", "jerasure::"]]:
+        command = ["cargo", "test", "--quiet", "--workspace", *tests, "--", "--nocapture"]
         status = subprocess.run(command, cwd=ROOT, env=environment).returncode
         if status:
             sys.exit(status)

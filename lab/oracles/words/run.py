@@ -85,7 +85,9 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(ORACLES), help="the libraries, separated by commas")
     args = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
-    run("cargo", "build", "--quiet", "-p", "paritas", "--example", "words_oracle", cwd=ROOT)
+    # All is built at once, as for the tests: another selection would have other features of shared
+    # dependencies, and be built anew.
+    run("cargo", "build", "--quiet", "--workspace", "--all-targets", cwd=ROOT)
     cases, skipped, differ = [], [], []
     for name in args.only.split(","):
         try:
