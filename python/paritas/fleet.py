@@ -8,7 +8,7 @@ The workers are processes of this machine, or tasks of a Ray cluster, whose node
 the volume file. Each task is the work on one object. It may be done twice, because a worker can die
 after it has done its work and before it has said so; every kind of work can be done twice without
 harm. What is done is written to a journal in the volume, so that a run that was cut off goes on
-where it stopped when it is started again.
+where it stopped when it is started again within a day. Later, it begins anew.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ ATTEMPTS = 3
 
 #: Seconds between two writings of the journal.
 _WRITING = 5.0
+
+#: Seconds after which a journal that nobody has written to says nothing of the present any more.
+_STALE = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,8 @@ def run(
         engine: ``processes`` or ``ray``.
         rate: the most bytes a second that go to each node, and that come from it, by all workers
             together; by default the volume file's `background_rate`.
-        journal: the name of the run. A run of that name goes on where it stopped. By default it
+        journal: the name of the run. A run of that name that was cut off, or in which something
+            failed, goes on where it stopped, if that was less than a day ago. By default the name
             follows from the kind and the objects asked for.
         progress: is told the number of objects done and of all.
 
@@ -238,8 +242,10 @@ class _Journal:
         self.outcomes: dict[str, Outcome] = {}
         self.written = time.monotonic()
         try:
-            lines = volume.get(self.name).decode().splitlines()
+            written, *lines = volume.get(self.name).decode().splitlines()
         except NotFoundError:
+            return
+        if time.time() - json.loads(written)["written"] > _STALE:
             return
         found = (Outcome(**json.loads(line)) for line in lines)
         # What failed is tried again.
@@ -261,7 +267,8 @@ class _Journal:
             pass
 
     def _write(self) -> None:
-        lines = "".join(json.dumps(asdict(outcome)) + "\n" for outcome in self.outcomes.values())
+        entries = [{"written": time.time()}, *map(asdict, self.outcomes.values())]
+        lines = "".join(json.dumps(entry) + "\n" for entry in entries)
         self.volume.put(self.name, lines.encode())
         self.written = time.monotonic()
 

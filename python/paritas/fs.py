@@ -7,7 +7,9 @@ by URLs. The volume file is named by the storage option ``volume``, or by the en
 >>> import pandas  # doctest: +SKIP
 >>> pandas.read_csv("paritas://tables/a.csv", storage_options={"volume": "photos.toml"})  # doctest: +SKIP
 
-Objects are written whole: a file that is open for writing appears when it is closed.
+Objects are written whole: a file that is open for writing appears when it is closed. If an exception
+ends the `with` block of a binary file, nothing appears. Files in text mode are closed by Python's own
+wrapper, which stores what was written so far, as on all file systems of `fsspec`.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ unsafe fn read_slice<'a>(start: *const u8, length: usize) -> &'a [u8] {
 
 /// Shards in the memory of Python objects: one object each, or the rows of one array.
 pub struct Shards {
-    /// What keeps the memory.
-    exports: Vec<PyUntypedBuffer>,
+    /// The exports, which keep the memory where it is and are not looked at again.
+    _exports: Vec<PyUntypedBuffer>,
     /// Where each shard is.
     places: Vec<Place>,
     is_array: bool,
@@ -62,10 +62,6 @@ struct Place {
     length: usize,
     is_readonly: bool,
 }
-
-// SAFETY: the pointers are into exports, which may be moved between threads like the objects that
-// they keep alive; what is read and written through them is said in `with`.
-unsafe impl Send for Shards {}
 
 impl Shards {
     /// Exports the memory of a list or tuple of objects, or of the rows of an array of two
@@ -88,7 +84,7 @@ impl Shards {
             places.push(Place::of(&export));
             exports.push(export);
         }
-        Ok(Self { exports, places, is_array: false })
+        Ok(Self { _exports: exports, places, is_array: false })
     }
 
     fn of_array(object: &Bound<'_, PyAny>) -> Result<Self> {
@@ -103,7 +99,7 @@ impl Shards {
         let length = whole.length.checked_div(rows).unwrap_or(0);
         let row =
             |row: usize| Place { start: whole.start.wrapping_add(row * length), length, ..whole };
-        Ok(Self { places: (0..rows).map(row).collect(), exports: vec![export], is_array: true })
+        Ok(Self { places: (0..rows).map(row).collect(), _exports: vec![export], is_array: true })
     }
 
     /// Whether the shards are rows of one array.
@@ -126,7 +122,6 @@ impl Shards {
         work: impl FnOnce(&[&[u8]], &mut [&mut [u8]]) -> Result<R>,
     ) -> Result<R> {
         expect_apart(sources, targets)?;
-        debug_assert!(!sources.exports.is_empty() || sources.places.is_empty());
         let read = |place: &Place| {
             // SAFETY: the place is in an export that `sources` keeps. No target shares memory with
             // it, so nothing here writes to it; for others see the module.

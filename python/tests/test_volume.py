@@ -159,6 +159,16 @@ def test_a_fleet_resumes_from_its_journal(volume_file, volume, tmp_path):
     assert volume.list(fleet.JOURNALS) == []
 
 
+def test_an_old_journal_says_nothing(volume_file, volume, tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 10_000)
+    sources = [("one", path), ("two", tmp_path / "missing")]
+    fleet.run(volume_file, "encode", sources=sources, workers=1, journal="run")
+    monkeypatch.setattr(fleet, "_STALE", 0.0)
+    report = fleet.run(volume_file, "encode", sources=sources, workers=1, journal="run")
+    assert report.resumed == 0 and report.names("changed") == ["one"]
+
+
 def test_wrong_arguments_are_refused(volume_file):
     for arguments in [{"kind": "paint"}, {"kind": "encode"}, {"kind": "scrub", "engine": "horses"}]:
         with pytest.raises(paritas.ParameterError):

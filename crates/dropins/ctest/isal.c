@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "timing.h"
 
 typedef unsigned char u8;
 typedef void encode_fn(int, int, int, u8 *, u8 **, u8 **);
@@ -244,17 +245,6 @@ static void matrices(void) {
         for (int b = 0; b < 256; b++)
             CHECK(((u8(*)(u8, u8))function(0, "gf_mul"))((u8)a, (u8)b) == ((u8(*)(u8, u8))function(1, "gf_mul"))((u8)a, (u8)b));
     }
-}
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* Prints GB/s of data of both, and the median of the ratios of pairs of samples. */

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "timing.h"
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
@@ -265,17 +266,6 @@ static void arithmetic(void) {
         CHECK(returned[0] == returned[1]);
         if (returned[0] == 0) CHECK(memcmp(inverse[0], inverse[1], (size_t)(k * k) * sizeof(int)) == 0);
     }
-}
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* Prints GB/s of data of both, and the median of the ratios of pairs of samples. */

@@ -108,7 +108,7 @@ async fn without_a_spare_node_another_has_two_shards_if_none_may_be_missing() {
 
 #[tokio::test]
 async fn a_spare_node_is_in_a_failure_domain_that_has_room() {
-    // Three hosts with three disks each, of which each host has two shards.
+    // Three hosts have three disks each. Every host gets two shards.
     for fails in 0..3 {
         let disks = Disks::new(9);
         let hosts = |setup: &mut Setup| {

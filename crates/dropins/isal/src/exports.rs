@@ -6,7 +6,7 @@ use std::slice;
 use crate::field;
 use crate::tables::{self, TABLE};
 
-/// Returns the list of `count` pointers at `pointers`; none if there are not so many.
+/// Returns the `count` pointers at `pointers`: none if `count` is not positive, or `pointers` null.
 ///
 /// # Safety
 /// `pointers` is valid for reads of `count` pointers.

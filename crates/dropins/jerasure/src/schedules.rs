@@ -205,7 +205,7 @@ struct Touched {
 #[derive(Clone, Copy)]
 struct Packet {
     device: usize,
-    /// Its number among the packets of all devices, of which each has w.
+    /// The packet's number: each device has w packets, and those of device 0 come first.
     cell: usize,
 }
 
