@@ -1,5 +1,7 @@
 //! Codes at work on memory.
 
+use std::num::NonZeroUsize;
+
 use paritas::{CodecOptions, NodeId};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
@@ -21,14 +23,18 @@ pub struct Codec(paritas::Codec);
 impl Codec {
     #[new]
     #[pyo3(signature = (code, *, threads = None, packet = None))]
-    fn new(code: &Bound<'_, PyAny>, threads: Option<usize>, packet: Option<usize>) -> Result<Self> {
+    fn new(
+        code: &Bound<'_, PyAny>,
+        threads: Option<NonZeroUsize>,
+        packet: Option<usize>,
+    ) -> Result<Self> {
         let code = match code.cast::<Code>() {
             Ok(code) => code.get().0.clone(),
             Err(_) => code.extract::<&str>()?.parse()?,
         };
         let options = CodecOptions::default();
         let options = match threads {
-            Some(threads) => options.threads(threads),
+            Some(threads) => options.threads(threads.get()),
             None => options,
         };
         let options = match packet {

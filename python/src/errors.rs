@@ -93,6 +93,11 @@ pub fn wrong_argument(message: impl Into<String>) -> Failure {
     raise::<ParameterError>("Parameters", message.into())
 }
 
+/// Makes an exception for files among which is nothing that was looked for.
+pub fn nothing_found(message: String) -> Failure {
+    raise::<NotFoundError>("NotRecognised", message)
+}
+
 fn raise<E: PyTypeInfo>(kind: impl Debug, message: String) -> Failure {
     Failure(Python::attach(|py| {
         let error = PyErr::new::<E, _>((message,));

@@ -5,10 +5,10 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use paritas_shards::{Attributes, EncodeJob, FileTarget, RepairJob, ShardState, Status};
+use paritas_shards::{Attributes, EncodeJob, FileTarget, Inventory, RepairJob, ShardState, Status};
 use pyo3::prelude::*;
 
-use crate::errors::{Result, wrong_argument};
+use crate::errors::{Result, nothing_found, wrong_argument};
 
 /// Encodes the file `source` into one shard file for each node of `code`, spread over
 /// `directories`. Returns the paths of the shards.
@@ -39,6 +39,17 @@ pub fn encode_file(
     })
 }
 
+/// Finds the objects whose shards are in `paths`. There must be one.
+fn found(paths: &[PathBuf]) -> Result<Inventory> {
+    let inventory = paritas_shards::scan(paths);
+    if !inventory.objects.is_empty() {
+        return Ok(inventory);
+    }
+    let named = inventory.ignored.iter().filter(|ignored| ignored.named);
+    let reasons = named.map(|ignored| format!("; {} {}", ignored.path.display(), ignored.reason));
+    Err(nothing_found(format!("there is no shard that can be read{}", reasons.collect::<String>())))
+}
+
 /// Writes the object whose shards are in `paths` (files or directories) to the file `target`. With
 /// shards of several objects, `name` says which.
 #[pyfunction]
@@ -53,7 +64,7 @@ pub fn decode_file(
     threads: Option<NonZeroUsize>,
 ) -> Result<()> {
     py.detach(|| {
-        let inventory = paritas_shards::scan(&paths);
+        let inventory = found(&paths)?;
         let object = inventory.choose(name.as_deref())?;
         let target = FileTarget::new(target).force(force).sync(sync);
         paritas_shards::decode(object, target, threads, &|_| {})?;
@@ -105,7 +116,7 @@ pub fn verify_files(
 ) -> Result<Vec<VerifyReport>> {
     let verify = if deep { paritas_shards::verify_deep } else { paritas_shards::verify };
     let reports = py.detach(|| -> Result<Vec<_>> {
-        let objects = paritas_shards::scan(&paths).objects;
+        let objects = found(&paths)?.objects;
         let verified = objects.into_iter().map(|object| {
             let report = verify(&object, threads, &|_| {})?;
             Ok((object, report))
@@ -180,7 +191,7 @@ pub fn repair_files(
 ) -> Result<Vec<RepairReport>> {
     py.detach(|| {
         let job = RepairJob::default().to(to).sync(sync).threads(threads);
-        let objects = paritas_shards::scan(&paths).objects;
+        let objects = found(&paths)?.objects;
         let repaired = objects.into_iter().map(|object| {
             let report = paritas_shards::repair(&object, &job, &|_| {})?;
             Ok(RepairReport {

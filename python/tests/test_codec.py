@@ -108,6 +108,7 @@ def test_a_prepared_reconstruction_restores_what_it_names():
         lambda codec, data: codec.prepared([0, 1, 2, 3], None),
         lambda codec, data: codec.code.schedule([0, 1, 2, 9], [4]),
         lambda codec, data: paritas.Codec("nonsense:k=3"),
+        lambda codec, data: codec.encode(b"one buffer"),
     ],
 )
 def test_wrong_arguments_are_refused(act):
@@ -115,6 +116,11 @@ def test_wrong_arguments_are_refused(act):
     with pytest.raises(paritas.ParameterError) as error:
         act(codec, [bytes(12)] * 4)
     assert isinstance(error.value, ValueError) and error.value.kind
+
+
+def test_no_threads_are_too_few():
+    with pytest.raises(ValueError):
+        paritas.Codec("4+2", threads=0)
 
 
 def test_memory_that_is_written_must_not_be_shared():

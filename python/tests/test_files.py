@@ -47,8 +47,15 @@ def test_too_many_losses_are_told(encoded, tmp_path):
 
 
 def test_no_shards_are_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        paritas.decode_file([tmp_path], tmp_path / "file")
-    assert paritas.verify_files([tmp_path]) == []
+    missing = tmp_path / "missing"
+    for act in [
+        lambda paths: paritas.decode_file(paths, tmp_path / "file"),
+        paritas.verify_files,
+        paritas.repair_files,
+    ]:
+        with pytest.raises(paritas.NotFoundError):
+            act([tmp_path])
+        with pytest.raises(FileNotFoundError, match="missing"):
+            act([missing])
     with pytest.raises(OSError):
         paritas.encode_file(tmp_path / "missing", [tmp_path])
