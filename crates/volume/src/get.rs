@@ -9,7 +9,8 @@ use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
 use paritas_shards::blocks::Layout;
 use paritas_shards::{Digest, Timestamp};
-use tokio::sync::mpsc::{Receiver as Receiving, channel};
+use tokio::sync::mpsc::{Receiver as Receiving, Sender as Sending, channel};
+use tokio::task::JoinHandle;
 
 use crate::driver::{Hands, drive};
 use crate::error::{Error, ErrorKind, Result};
@@ -211,7 +212,8 @@ impl Volume {
                 range.start, range.end, whole.end
             )));
         }
-        let mut copy = Copy { sink, hasher: blake3::Hasher::new(), done: 0, progress };
+        let digester = (range == whole).then(Digester::start);
+        let mut copy = Copy { sink, digester, done: 0, progress };
         match copy.run(&object, range.clone()).await {
             // The shards may have moved. What was written already is right, and stays.
             Err(error) if error.kind() == ErrorKind::TooFewShards => {
@@ -224,12 +226,14 @@ impl Volume {
             }
             result => result?,
         }
-        let digest = Digest::new(copy.hasher.finalize().into());
-        if range == whole && digest != object.digest {
-            return Err(Error::new(
-                ErrorKind::DigestMismatch,
-                format!("{name}: the digest must be {}; got {digest}", object.digest),
-            ));
+        if let Some(digester) = copy.digester {
+            let digest = digester.finish().await?;
+            if digest != object.digest {
+                return Err(Error::new(
+                    ErrorKind::DigestMismatch,
+                    format!("{name}: the digest must be {}; got {digest}", object.digest),
+                ));
+            }
         }
         object.note_flaws();
         Ok(object)
@@ -282,7 +286,8 @@ async fn read_manifest(
 /// Copies an object's bytes in order.
 struct Copy<'a> {
     sink: &'a mut (dyn Write + Send),
-    hasher: blake3::Hasher,
+    /// What hashes the bytes, if the object is copied whole.
+    digester: Option<Digester>,
     done: u64,
     progress: &'a (dyn Fn(u64) + Send + Sync),
 }
@@ -291,15 +296,16 @@ impl Copy<'_> {
     async fn run(&mut self, object: &Object, range: Range<u64>) -> Result<()> {
         let mut bytes = ahead(object.bytes(range));
         while let Some(pieces) = bytes.recv().await {
-            for piece in &pieces? {
-                piece.chunks(IN_CACHE).try_for_each(|bytes| self.take(bytes))?;
+            let pieces = pieces?;
+            if let Some(digester) = &self.digester {
+                digester.take(pieces.clone()).await;
             }
+            pieces.iter().try_for_each(|piece| self.write(piece))?;
         }
         Ok(())
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<()> {
-        self.hasher.update(bytes);
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.sink.write_all(bytes).map_err(|error| {
             Error::new(ErrorKind::Io, format!("writing the output: {error}")).because(error)
         })?;
@@ -309,8 +315,41 @@ impl Copy<'_> {
     }
 }
 
-/// Number of bytes that are hashed and then written while they are in the processor's cache.
-const IN_CACHE: usize = 256 << 10;
+/// Hashes bytes on a thread of its own, while they are written on another: together they take longer
+/// than all the rest of reading.
+struct Digester {
+    line: Sending<Pieces>,
+    hashing: JoinHandle<Digest>,
+}
+
+/// Number of transmission units that wait to be hashed. Their memory is that of those which are
+/// being written.
+const UNHASHED: usize = 1;
+
+impl Digester {
+    fn start() -> Self {
+        let (line, mut units) = channel::<Pieces>(UNHASHED);
+        let hashing = tokio::task::spawn_blocking(move || {
+            let mut hasher = blake3::Hasher::new();
+            while let Some(pieces) = units.blocking_recv() {
+                pieces.iter().for_each(|piece| _ = hasher.update(piece));
+            }
+            Digest::new(hasher.finalize().into())
+        });
+        Self { line, hashing }
+    }
+
+    /// Hashes bytes after those before them.
+    async fn take(&self, pieces: Pieces) {
+        // If the thread has ended too early, `finish` says why.
+        let _ = self.line.send(pieces).await;
+    }
+
+    async fn finish(self) -> Result<Digest> {
+        drop(self.line);
+        self.hashing.await.map_err(|error| Error::internal("hashing", error))
+    }
+}
 
 /// Number of transmission units that have come and wait to be written.
 const AHEAD: usize = 1;

@@ -73,8 +73,8 @@ async fn a_service_conforms() {
     assert!(report.passed());
 }
 
-/// A writer that is forgotten is like one that was killed. SFTP has its file by then; WebDAV and
-/// buckets have none.
+/// A writer that is forgotten is like one that was killed. SFTP has its file by then, a WebDAV
+/// server may have it, and a bucket has none.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a server: run scripts/test-services"]
 async fn what_a_kill_leaves_can_be_swept() {
@@ -89,8 +89,14 @@ async fn what_a_kill_leaves_can_be_swept() {
     let listed: Vec<_> = node.list("").try_collect().await.unwrap();
     assert_eq!(listed, []);
     assert_eq!(node.sweep(Duration::from_secs(3600)).await.unwrap(), 0);
-    let left = u64::from(variable("PARITAS_SERVICE").unwrap().starts_with("sftp:"));
-    assert_eq!(node.sweep(Duration::ZERO).await.unwrap(), left);
+    // What a WebDAV server does with a request that was given up, it does in its own time.
+    let swept = node.sweep(Duration::ZERO).await.unwrap();
+    match variable("PARITAS_SERVICE").unwrap() {
+        uri if uri.starts_with("sftp:") => assert_eq!(swept, 1),
+        uri if uri.starts_with("s3:") => assert_eq!(swept, 0),
+        _ => {}
+    }
+    assert_eq!(node.sweep(Duration::ZERO).await.unwrap(), 0);
 }
 
 /// A volume over two folders of the service and two of this machine: written, read in full and in

@@ -25,6 +25,7 @@ use opendal::layers::{RetryLayer, TimeoutLayer};
 use opendal::{Buffer, Metadata, Operator};
 
 use super::service::Service;
+use super::streamed::Put;
 use super::{
     Abilities, Entry, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix, range_length,
     staging_path,
@@ -37,6 +38,9 @@ const PART: usize = 8 << 20;
 /// Bytes a second below which a node is as good as dead: what is sent may take the time limit and
 /// the time that this rate needs.
 const SLOWEST: u64 = 128 << 10;
+
+/// Bytes a second that a server stores at least, if it copies what has arrived before it answers.
+const STORING: u64 = 16 << 20;
 
 /// Bytes of an error's text that are shown.
 const ERROR_BYTES: usize = 400;
@@ -224,20 +228,28 @@ impl Endpoint {
         let service = &self.inner.service;
         let stage = service.staged.then(staging_path).transpose()?;
         let writing = &self.inner.writing;
-        let stored = service.stored(path);
-        let mut opening = writing.writer_with(stage.as_deref().unwrap_or(&stored));
         let in_parts = writing.info().capability().write_multi_max_size.is_some();
-        if in_parts {
-            opening = opening.chunk(PART);
-        }
-        let writer = opening.await.map_err(|error| self.inner.error("write", path, error))?;
+        let sink = match (&service.puts, &stage) {
+            (Some(puts), Some(stage)) if service.abilities.streams => {
+                let made = self.inner.steady.create_dir(&format!("{STAGING}/")).await;
+                made.map(|()| Sink::Put(puts.begin(stage)))
+            }
+            _ => {
+                let stored = service.stored(path);
+                let opening = writing.writer_with(stage.as_deref().unwrap_or(&stored));
+                let opening = if in_parts { opening.chunk(PART) } else { opening };
+                opening.await.map(|writer| Sink::Service(Box::new(writer)))
+            }
+        };
+        let sink = sink.map_err(|error| self.inner.error("write", path, error))?;
         Ok(EndpointWriter {
             endpoint: self.clone(),
             path: path.to_owned(),
             stage,
             kept: Vec::new(),
             collects: in_parts || !service.abilities.streams,
-            writer: Some(writer),
+            sent: 0,
+            sink: Some(sink),
             failed: false,
         })
     }
@@ -421,9 +433,43 @@ struct EndpointWriter {
     kept: Vec<Bytes>,
     /// Whether what is written is sent only later, when the file or a part of it is complete.
     collects: bool,
+    /// Number of bytes that were handed over.
+    sent: u64,
     /// Nothing after the writer is finished or aborted.
-    writer: Option<opendal::Writer>,
+    sink: Option<Sink>,
     failed: bool,
+}
+
+/// What takes the bytes of a file.
+enum Sink {
+    /// OpenDAL's writer.
+    Service(Box<opendal::Writer>),
+    /// A request whose body is still being written.
+    Put(Put),
+}
+
+impl Sink {
+    async fn write(&mut self, content: Buffer) -> opendal::Result<()> {
+        match self {
+            Self::Service(writer) => writer.write(content).await,
+            Self::Put(put) => put.write(content).await,
+        }
+    }
+
+    async fn close(&mut self) -> opendal::Result<()> {
+        match self {
+            Self::Service(writer) => writer.close().await.map(drop),
+            Self::Put(put) => put.close().await,
+        }
+    }
+
+    async fn abort(self) {
+        // Fails where the service knows no such thing: then there is a file under the other name.
+        // A request is cancelled when it is dropped.
+        if let Self::Service(mut writer) = self {
+            let _ = writer.abort().await;
+        }
+    }
 }
 
 impl EndpointWriter {
@@ -433,7 +479,7 @@ impl EndpointWriter {
         pieces.retain(|piece| !piece.is_empty());
         let content = Buffer::from(pieces);
         let (inner, bytes) = (&self.endpoint.inner, content.len() as u64);
-        let Some(writer) = self.writer.as_mut().filter(|_| !self.failed) else {
+        let Some(sink) = self.sink.as_mut().filter(|_| !self.failed) else {
             let message = format!("{} cannot be continued after an error", self.path);
             return Err(Error::new(ErrorKind::Io, message).at_node(&inner.name));
         };
@@ -441,29 +487,31 @@ impl EndpointWriter {
         self.failed = true;
         match inner.service.resends {
             true => {
-                let sent = writer.write(content).await;
+                let sent = sink.write(content).await;
                 sent.map_err(|error| inner.error("write", &self.path, error))?;
             }
-            false => inner.in_time(bytes, "write", &self.path, writer.write(content)).await?,
+            false => inner.in_time(bytes, "write", &self.path, sink.write(content)).await?,
         }
+        self.sent += bytes;
         self.failed = false;
         Ok(())
     }
 
-    /// Completes the file under the name that it has now. `bytes` are sent only now.
-    async fn close(&mut self, bytes: u64) -> Result<()> {
+    /// Completes the file under the name that it has now. `kept` bytes are sent only now.
+    async fn close(&mut self, kept: u64) -> Result<()> {
         let inner = &self.endpoint.inner;
-        let Some(writer) = self.writer.as_mut() else {
+        let bytes = kept + self.sent / STORING * SLOWEST;
+        let Some(sink) = self.sink.as_mut() else {
             return Ok(());
         };
         match inner.service.resends {
             true => {
-                let closed = writer.close().await;
+                let closed = sink.close().await;
                 closed.map_err(|error| inner.error("write", &self.path, error))?;
             }
-            false => drop(inner.in_time(bytes, "write", &self.path, writer.close()).await?),
+            false => inner.in_time(bytes, "write", &self.path, sink.close()).await?,
         }
-        self.writer = None;
+        self.sink = None;
         Ok(())
     }
 
@@ -503,17 +551,14 @@ impl EndpointWriter {
 
     /// Returns what removes everything that was sent, if something was.
     fn clean_up(&mut self) -> Option<impl Future<Output = ()> + Send + 'static> {
-        let (writer, stage) = (self.writer.take(), self.stage.take());
-        if writer.is_none() && stage.is_none() {
+        let (sink, stage) = (self.sink.take(), self.stage.take());
+        if sink.is_none() && stage.is_none() {
             return None;
         }
         let endpoint = self.endpoint.clone();
         Some(async move {
-            if let Some(mut writer) = writer {
-                // Fails where the service knows no such thing: then there is a file under the other
-                // name.
-                let abort = writer.abort();
-                let _ = tokio::time::timeout(endpoint.inner.patience.timeout, abort).await;
+            if let Some(sink) = sink {
+                let _ = tokio::time::timeout(endpoint.inner.patience.timeout, sink.abort()).await;
             }
             if let Some(stage) = stage {
                 let _ = endpoint.inner.steady.delete(&stage).await;

@@ -26,6 +26,7 @@ mod open;
 mod probe;
 mod redact;
 mod service;
+mod streamed;
 mod timed;
 
 use std::fmt;

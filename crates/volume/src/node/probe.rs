@@ -89,7 +89,21 @@ impl Prober<'_> {
         // A node notices by itself if it got the whole file for a range.
         abilities.ranges &= self.node.abilities().ranges;
         abilities.create = abilities.create && self.creates_once().await?;
+        abilities.streams = abilities.streams && self.streams().await;
         Ok(Probe { abilities, clock_ahead })
+    }
+
+    /// Whether the node takes a file that is still being written.
+    async fn streams(&self) -> bool {
+        let path = self.path("stream");
+        let write = async {
+            let mut writer = self.node.writer(&path).await?;
+            writer.write(vec![Self::content()]).await?;
+            writer.write(vec![Self::content()]).await?;
+            writer.finish().await?;
+            self.node.read(&path, None).await
+        };
+        write.await.is_ok_and(|content| content == [Self::content(), Self::content()].concat())
     }
 
     /// Whether the node refuses to create a file that exists, also for several at once.
@@ -135,7 +149,7 @@ impl Prober<'_> {
     /// Removes all files. What cannot be removed now, cannot be removed later either.
     async fn clean_up(&self) {
         let races = (0..ROUNDS).map(|round| format!("race-{round}"));
-        for name in races.chain(["file".to_owned(), "clock".to_owned()]) {
+        for name in races.chain(["file", "clock", "stream"].map(str::to_owned)) {
             let _ = self.node.delete(&self.path(&name)).await;
         }
     }

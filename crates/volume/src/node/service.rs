@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use http::{Request, Response, StatusCode, header};
 use opendal::{
@@ -12,6 +12,7 @@ use opendal::{
 use opendal_http_transport_reqwest::ReqwestTransport;
 
 use super::redact::Secret;
+use super::streamed::Puts;
 use super::{Abilities, Location};
 use crate::{Error, ErrorKind, Result};
 
@@ -28,6 +29,8 @@ pub(super) struct Service {
     pub escapes: bool,
     /// Whether the server reads ranges, as far as it was seen: a server may send the whole file.
     pub ranges: Arc<AtomicBool>,
+    /// What sends files while they are written, where OpenDAL does not.
+    pub puts: Option<Puts>,
     /// What must not be shown.
     pub secrets: Vec<Secret>,
 }
@@ -69,7 +72,9 @@ impl Service {
             Error::parameters(secrets.iter().fold(text, |text, secret| secret.redact(&text)))
         })?;
         let ranges = Arc::new(AtomicBool::new(true));
-        let transport = Transport { inner: http_transport(), ranges: ranges.clone() };
+        let client = http_client();
+        let inner = HttpTransporter::new(ReqwestTransport::new(client.clone()));
+        let transport = Transport { inner, ranges: ranges.clone() };
         let context = OperationContext::new().with_http_transport(HttpTransporter::new(transport));
         let staged = matches!(location, Location::Webdav { .. } | Location::Sftp { .. });
         Ok(Self {
@@ -79,6 +84,7 @@ impl Service {
             resends: !staged,
             escapes: matches!(location, Location::Webdav { .. }),
             ranges,
+            puts: puts(location, credentials, client),
             secrets,
         })
     }
@@ -130,8 +136,7 @@ fn abilities(location: &Location) -> Abilities {
     match location {
         Location::Folder(_) | Location::S3 { .. } => all,
         Location::Memory => Abilities { streams: false, ..all },
-        Location::Webdav { .. } => Abilities { create: false, streams: false, ..all },
-        Location::Sftp { .. } => Abilities { create: false, ..all },
+        Location::Webdav { .. } | Location::Sftp { .. } => Abilities { create: false, ..all },
         Location::Http { .. } => {
             Abilities { write: false, list: false, create: false, streams: false, ..all }
         }
@@ -201,12 +206,23 @@ fn revealed(secret: &Option<Secret>) -> &str {
     secret.as_ref().map_or("", Secret::reveal)
 }
 
-/// Returns a client for HTTP. Its cryptography is ring's, unless the program has chosen another for
-/// the whole process.
-fn http_transport() -> HttpTransporter {
-    // An error says that a choice was made before.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    HttpTransporter::new(ReqwestTransport::default())
+/// Returns what sends files to a WebDAV server while they are written.
+fn puts(location: &Location, credentials: &Credentials, client: reqwest::Client) -> Option<Puts> {
+    let Location::Webdav { endpoint, root } = location else { return None };
+    let (endpoint, root) = (endpoint.clone(), root.clone());
+    let Credentials { user, password, .. } = credentials.clone();
+    Some(Puts { client, endpoint, root, user, password })
+}
+
+/// Returns the client for HTTP, whose connections all services share. Its cryptography is ring's,
+/// unless the program has chosen another for the whole process.
+pub(super) fn http_client() -> reqwest::Client {
+    static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(|| {
+        // An error says that a choice was made before.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        reqwest::Client::new()
+    });
+    CLIENT.clone()
 }
 
 /// A transport that notices what OpenDAL does not: a server that sends the whole file where a range
