@@ -41,7 +41,8 @@ Example:
   paritas doctor
 
 JSON: type \"doctor\", version, architecture, threads, packet, kernel (the one for files), tuned, \
-executable_memory, executable_memory_error, kernels [{name, vector_bytes, right, fallback}].";
+executable_memory, executable_memory_error, kernels [{name, vector_bytes, right, fallback, \
+lab (whether it only repeats the papers' measurements and is never chosen)}].";
 
 /// Protect files with erasure codes: verify, repair and recover them.
 #[derive(Debug, Parser)]
@@ -892,10 +893,15 @@ Examples:
   paritas bench --code bbdpg:k=6,m=2,m2=4 --op promote
   paritas bench --code lt:k=1024,n=1229 --op decode --reception 1.05 --set dram
   paritas bench --code rdp:k=6 --sweep packet --kernel avx2 --order data
+  paritas bench --code liberation:k=11,w=11 --sweep packet --kernel datawise64 --order data --set dram
 
 GB/s is k x shard bytes / seconds / 10^9 for every operation (an update counts the whole stripes \
 whose parity it keeps right). The roofline is the speed of reading and writing the same streams \
-with one XOR for each byte read, in the same process and with the same kernel. Results are checked \
+with one XOR for each byte read, in the same process and with the same kernel. (Kernels of the lab, \
+packetwise64 to packetwise512 and datawise64 to datawise512, run schedules as papers did, a whole \
+packet at a time, and 64 to 512 bits at once; datawise reads each word of a packet once for all \
+operations in a row that need it. Their roofline runs with the best kernel and packets of 64 bytes, \
+so that fractions of it compare them with each other.) Results are checked \
 before they are timed. Code and roofline are measured in pairs, back to back (within a millisecond, \
 unless one run takes longer), in alternating order. Speeds are the median and the 90th percentile \
 of all samples. The fraction of the roofline is the median over all pairs, with an interval that \
@@ -951,7 +957,7 @@ pub struct Bench {
     #[arg(long, value_enum, default_value = "total")]
     pub cost: CostName,
     /// The order in which operations are planned. A compiled kernel still takes the cheapest of
-    /// several orders; tiled kernels (scalar, sse2, avx2, avx512, neon) run the order as it is.
+    /// several orders; all other kernels run the order as it is.
     #[arg(long, value_enum, default_value = "parity")]
     pub order: OrderName,
     /// The kernel: auto, or one of those that `paritas doctor` lists.

@@ -6,8 +6,8 @@ mod blocks;
 use std::time::Instant;
 
 use paritas::{
-    Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, Kernel, KernelChoice, Machine, NodeId,
-    Pass, Role, Spec,
+    Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice,
+    Machine, NodeId, Pass, Role, Spec,
 };
 use paritas_tune::measure::{Pairs, Ratio, Rounds, Shard, Side, sample};
 use serde_json::{Value, json};
@@ -380,7 +380,8 @@ impl Workload {
     }
 
     /// Creates the roofline: the same streams with one XOR for every byte read. It is a code whose
-    /// parity nodes divide the data nodes among them.
+    /// parity nodes divide the data nodes among them. For kernels of the lab it runs with the best
+    /// kernel, whatever their packet, so that fractions of it compare kernels, packets and orders.
     fn roofline(&self, args: &Bench) -> Result<Self, Failure> {
         let sources = self.data_shards();
         let code = self.codec.code();
@@ -396,7 +397,12 @@ impl Workload {
             (Operation::Promote, None) => (sources, targets),
         };
         // In the word layout a strip is a word, and a shard is one stream.
-        let rows = (self.codec.strip() / args.packet).max(1);
+        let (kernel, packet, rows) = match args.kernel {
+            KernelChoice::Only(kernel) if kernel.is_of_the_lab() => {
+                (KernelChoice::Only(Kernel::best(DEFAULT_PACKET)), DEFAULT_PACKET, 1)
+            }
+            kernel => (kernel, args.packet, (self.codec.strip() / args.packet).max(1)),
+        };
         let code = one_xor_a_byte(sources, targets, rows)?;
         let nodes = sources + targets;
         let plain = Bench {
@@ -404,6 +410,8 @@ impl Workload {
             op: Operation::Encode,
             stage: None,
             set: self.shard * nodes,
+            kernel,
+            packet,
             ..*args
         };
         Self::new(code, &plain)

@@ -46,8 +46,8 @@ struct TiledOp {
 }
 
 /// Where the bytes of a cell lie.
-#[derive(Clone, Copy)]
-enum Operand {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operand {
     /// At `offset` in every strip of `strip` bytes of a buffer.
     Cell { buffer: usize, offset: usize, strip: usize },
     /// In the scratch.
@@ -165,7 +165,7 @@ impl Tiles {
 }
 
 impl Operand {
-    fn new(program: &Program, places: &ScratchPlaces, slot: Slot) -> Self {
+    pub(super) fn new(program: &Program, places: &ScratchPlaces, slot: Slot) -> Self {
         match (slot, program.location(slot)) {
             (_, Some(location)) => Self::Cell {
                 buffer: location.buffer,
@@ -181,13 +181,13 @@ impl Operand {
 
 /// Assigns tiles of the scratch to temporaries. A temporary takes over the tile of one whose last
 /// use is over, if there is one.
-struct ScratchPlaces {
+pub(super) struct ScratchPlaces {
     of_temps: Vec<usize>,
     count: usize,
 }
 
 impl ScratchPlaces {
-    fn new(schedule: &Schedule) -> Self {
+    pub(super) fn new(schedule: &Schedule) -> Self {
         let mut last = vec![0; schedule.temps()];
         let touched = |op: &Op| op.sources.iter().copied().chain([op.target]).collect::<Vec<_>>();
         for (position, op) in schedule.ops().iter().enumerate() {
@@ -217,6 +217,11 @@ impl ScratchPlaces {
             }
         }
         places
+    }
+
+    /// Number of places.
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 }
 
