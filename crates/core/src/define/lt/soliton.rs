@@ -219,7 +219,7 @@ mod tests {
             (1.4, 0.5, 2.998, 3),
             (5.0, 0.7, 0.878, 2),
         ] {
-            let ripple = c * (1024.0 / delta as f64).ln() * 32.0;
+            let ripple = c * (1024.0_f64 / delta).ln() * 32.0;
             assert!((1024.0 / ripple - ratio).abs() < 0.005, "c = {c}, delta = {delta}");
             assert_eq!(Soliton::robust(1024, c, delta).unwrap().integers().0, spike);
         }
