@@ -1,9 +1,11 @@
 """All experiments."""
 
-from . import luo, uyeda, zhou
+from . import jugan, luo, plank, uyeda, zhou
 from .experiment import Experiment
 
-EXPERIMENTS: list[Experiment] = [*luo.EXPERIMENTS, *zhou.EXPERIMENTS, *uyeda.EXPERIMENTS]
+EXPERIMENTS: list[Experiment] = [
+    experiment for document in (luo, plank, zhou, jugan, uyeda) for experiment in document.EXPERIMENTS
+]
 
 
 def select(paper: str | None, table: str | None) -> list[Experiment]:

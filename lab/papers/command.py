@@ -11,8 +11,9 @@ import time
 from .experiment import Cell
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 # The command that measures. `lab/run --paritas` sets it; by default it is built by `cargo build --release`.
-PARITAS = pathlib.Path(os.environ.get("PARITAS_COMMAND", ROOT / "target" / "release" / "paritas"))
+PARITAS = pathlib.Path(os.environ.get("PARITAS_COMMAND", TARGET / "release" / "paritas"))
 
 
 def paritas(*arguments: object) -> list[dict]:
@@ -90,7 +91,7 @@ def available(*names: str) -> list[str]:
 @functools.cache
 def fountain() -> pathlib.Path:
     """Returns the program for LT codes, built."""
-    target = ROOT / "target" / "fountain"
+    target = TARGET / "fountain"
     build = ["cargo", "build", "--release", "--quiet", "--target-dir", target]
     subprocess.run(build, cwd=ROOT / "lab" / "fountain", check=True)
     return target / "release" / "fountain"

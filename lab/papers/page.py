@@ -23,7 +23,7 @@ h2 { margin-top: 3rem; border-bottom: 2px solid #ccd; } h3 { margin-top: 2rem; }
 table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
 th, td { border: 1px solid #ccd; padding: 0.2rem 0.5rem; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } thead { background: #eef; }
-.scroll { overflow-x: auto; } .theirs { color: #667; } .same { background: #e3f4e3; } .other { background: #fdeede; }
+.scroll { overflow-x: auto; } .theirs { color: #667; } .ratio { color: #225; } .same { background: #e3f4e3; } .other { background: #fdeede; }
 .doubt { text-decoration: underline dotted #b40; } .about, .origin { color: #445; font-size: 0.9rem; max-width: 60rem; }
 figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; } code { overflow-wrap: anywhere; }
 @media (max-width: 500px) { body { font-size: 15px; padding: 0 0.6rem; } }
@@ -78,8 +78,9 @@ def summary(records: list[tuple[Experiment, Record | None]]) -> str:
     items = "".join(f"<li>{html.escape(doubt)}</li>" for doubt in doubts)
     return (
         f"<p>Processor: {html.escape(', '.join(processors) or 'none yet')}. Commit: {html.escape(', '.join(commits))}. "
-        f"Effort: {', '.join(efforts)}.</p><p>A cell is <b>ours</b> <span class='theirs'>theirs</span>. In tables of counts, "
-        "green cells agree with the document to the last printed digit, and yellow ones differ.</p>"
+        f"Effort: {', '.join(efforts)}.</p><p>A cell is <b>ours</b> <span class='theirs'>theirs</span>. Where both "
+        "count the same, their ratio stands first, or = if they agree to the last printed digit; green cells agree, and yellow "
+        "ones differ. Speeds are ratios to what the table's caption names; theirs stand in the unit of the document.</p>"
         f"<h2>Doubts</h2><ol>{items}</ol>"
     )
 
@@ -148,9 +149,17 @@ def field(experiment: Experiment, ours: Cell | None, theirs: str | None) -> str:
     kind = ""
     if theirs and experiment.kind is not Kind.TIMED:
         kind = "same" if agrees(ours.value, theirs) else "other"
-    title = interval(ours)
     marked = f'<b class="doubt">{number(ours.value)}</b>' if ours.doubt else f"<b>{number(ours.value)}</b>"
-    return f'<td class="{kind}" title="{html.escape(title)}">{marked}{their}</td>'
+    return f'<td class="{kind}" title="{html.escape(interval(ours))}">{ratio(experiment, ours, theirs)}{marked}{their}</td>'
+
+
+def ratio(experiment: Experiment, ours: Cell, theirs: str | None) -> str:
+    """Returns ours over theirs where both count the same; "=" if they agree to the last digit."""
+    if not theirs or experiment.kind is Kind.TIMED or not experiment.comparable or not float(theirs):
+        return ""
+    if agrees(ours.value, theirs):
+        return '<span class="ratio">=</span> '
+    return f'<span class="ratio">{ours.value / float(theirs):.3f}</span> '
 
 
 def interval(cell: Cell) -> str:

@@ -3,7 +3,7 @@
 
     lab/papers/tests.py
 
-Runs the command of PARITAS_COMMAND; by default target/debug/paritas.
+Runs the command of PARITAS_COMMAND; by default the one that cargo built for tests.
 """
 
 import os
@@ -13,7 +13,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-os.environ.setdefault("PARITAS_COMMAND", str(ROOT / "target" / "debug" / "paritas"))
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+os.environ.setdefault("PARITAS_COMMAND", str(TARGET / "debug" / "paritas"))
 sys.path.insert(0, str(ROOT / "lab"))
 
 from papers import catalogue, luo, page  # noqa: E402
@@ -146,8 +147,8 @@ class Frame(unittest.TestCase):
     def test_a_table_shows_ours_theirs_and_what_is_missing(self):
         experiment = catalogue.by_identity("zhou-table-3.1")
         text = page.table(experiment, [Cell("(7,5,3)", "BN", 31.1111), Cell("(7,5,3)", "SS", 12, 11, 13, 1.5, "too noisy")])
-        self.assertIn('<td class="same" title=""><b>31.1</b> <span class="theirs">31.11</span></td>', text)
-        self.assertIn('<td class="other" title="too noisy; 11 to 13; 1.50 GB/s"><b class="doubt">12</b>', text)
+        self.assertIn('<td class="same" title=""><span class="ratio">=</span> <b>31.1</b> <span class="theirs">31.11</span></td>', text)
+        self.assertIn('<td class="other" title="too noisy; 11 to 13; 1.50 GB/s"><span class="ratio">1.080</span> <b class="doubt">12</b>', text)
         self.assertIn('<td> <span class="theirs">1920</span></td>', text)
 
     def test_gains_are_ratios_less_one(self):

@@ -208,13 +208,13 @@ EXPERIMENTS = [
                plot=Plot("MB/s of the network", "MB/s of the system")),
     Experiment("uyeda", "section-10", "Section X: all variants at C = 1.4, delta = 0.2", Kind.TIMED, "multiples", (0, 0),
                sources=("uyeda-throughput", "uyeda-blocks"), derive=summary, comparable=False),
-    table_of_lines("freedom", "Degree of freedom: how freely blocks replace each other", lambda effort: ("freedom", 100 if
+    table_of_lines("freedom", "Degree of freedom: how freely blocks replace each other", lambda effort: ("freedom", 10 if
                    effort.quick else 1000), ["variant", "method", "n", "received"], (30, 300),
                    "The paper asks for such a measure; ours are in docs/lt.md."),
-    table_of_lines("curve", "Blocks needed, XORs and failures of many distributions", lambda effort: ("curve", 10 if
+    table_of_lines("curve", "Blocks needed, XORs and failures of many distributions", lambda effort: ("curve", 4 if
                    effort.quick else 1000), ["variant", "method", "c", "delta"], (60, 900), ""),
     table_of_lines("defaults", "Blocks and XORs of the default distribution and others", lambda effort:
-                   ("defaults", 20 if effort.quick else 1000, "4,16,64,256,1024" if effort.quick else
+                   ("defaults", 5 if effort.quick else 1000, "4,16,64,256,1024" if effort.quick else
                     "4,16,64,256,1024,8192,65536"), ["k", "n", "variant", "c", "delta"], (30, 1200), ""),
     Experiment("uyeda", "peers", "Beside the raptorq crate", Kind.TIMED, "times as fast", (40, 200),
                points=lambda effort: [Point("all", lambda: peers(effort))],
