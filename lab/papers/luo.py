@@ -168,7 +168,7 @@ ABOUT = (
     "traditional is Algorithm 1 on 64-bit words, new is Algorithm 2; order alone has the order of Algorithm 2, but goes "
     "over a packet once for each coding packet. Rows as they stand, copies first, no tiling, nothing fused. compiled is "
     "the kernel that serves files, on the schedule that it would have there. The roofline is the speed of one XOR for each "
-    "byte read, by the best kernel, over the same memory."
+    "byte read, by the best kernel, over the same memory (for compiled, in packets of the same size)."
 )
 
 EXPERIMENTS = [

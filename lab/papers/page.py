@@ -113,16 +113,17 @@ def footer(experiment: Experiment, record: Record) -> str:
 
 
 def verdict(experiment: Experiment, cells: list[Cell]) -> str:
-    """For counts, says in how many cells ours are the printed figures."""
+    """Says how far ours are from the printed figures, and for counts how many are the same."""
     theirs = experiment.theirs()
     both = [cell for cell in cells if cell.place in theirs]
-    if experiment.kind is Kind.TIMED or not both:
+    if experiment.kind is Kind.TIMED or not experiment.comparable or not both:
         return ""
     same = sum(agrees(cell.value, theirs[cell.place]) for cell in both)
     ratios = [cell.value / float(theirs[cell.place]) for cell in both if float(theirs[cell.place])]
     mean = sum(abs(ratio - 1) for ratio in ratios) / len(ratios)
+    exact = f"{same} of {len(both)} cells agree to the last printed digit; " if experiment.kind is Kind.EXACT else ""
     return (
-        f"<p>{same} of {len(both)} cells agree to the last printed digit; ours are {min(ratios):.3f} to {max(ratios):.3f} "
+        f"<p>{exact}{len(both)} cells: ours are {min(ratios):.3f} to {max(ratios):.3f} "
         f"times theirs, {100 * mean:.1f} % apart on average.</p>"
     )
 

@@ -6,13 +6,11 @@ interrupted goes on with the points that are not in it.
 """
 
 import csv
-import datetime
 import pathlib
-import platform
-import subprocess
 from typing import NamedTuple
 
-from .command import ROOT
+import records
+
 from .experiment import Cell, Experiment
 
 COLUMNS = ["point", *Cell._fields]
@@ -34,21 +32,10 @@ class Origin(NamedTuple):
         return enough and (self.processor, self.commit) == (other.processor, other.commit)
 
 
-def origin(effort: str, command: str) -> Origin:
+def origin(effort: str) -> Origin:
     """Returns the origin of what this process measures now."""
-    describe = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
-    commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True).stdout.strip() or "unknown"
-    return Origin(processor(), commit, datetime.date.today().isoformat(), effort, command)
-
-
-def processor() -> str:
-    """Returns the name of the processor."""
-    try:
-        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
+    now = records.origin()
+    return Origin(now.processor, now.commit, now.date, effort, now.command)
 
 
 class Record(NamedTuple):

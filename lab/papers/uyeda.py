@@ -198,7 +198,7 @@ EXPERIMENTS = [
     *sorted(TABLES, key=lambda experiment: int(experiment.name.partition("-")[2])),
     Experiment("uyeda", "table-18", "The best parameters for each ratio of network to computation", Kind.SAMPLED,
                "parameters, degrees; time in k arrivals", (60, 600), points=lambda effort: [Point("all", lambda: network(effort))],
-               printed="uyeda-table-18", about="One graph a cell, uniform coverage, decodable. Not reproduced, cause unknown: "
+               printed="uyeda-table-18", comparable=False, about="One graph a cell, uniform coverage, decodable. Not reproduced, cause unknown: "
                "see docs/errata.md. The average degrees of their parameters are exact in a test of the core."),
     Experiment("uyeda", "figure-xor", "The system with a network of 128 MB/s", Kind.SAMPLED, "MB/s", (0, 0),
                sources=("uyeda-table-18",), derive=lambda records: throughput_of_system(records, "XOR"),
