@@ -17,8 +17,8 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 os.environ.setdefault("PARITAS_COMMAND", str(TARGET / "debug" / "paritas"))
 sys.path.insert(0, str(ROOT / "lab"))
 
-from papers import catalogue, luo, page  # noqa: E402
-from papers.command import in_percent  # noqa: E402
+from papers import catalogue, luo, page, widths  # noqa: E402
+from papers.command import PARITAS, in_percent  # noqa: E402
 from papers.experiment import Cell, Effort, Experiment, Kind, Point, agrees, printed  # noqa: E402
 from papers.store import Origin, Store  # noqa: E402
 
@@ -95,6 +95,17 @@ class Errata(unittest.TestCase):
             speeds = (float(theirs[machine, column]) for column in ("new", "traditional", "write"))
             same.append(agrees(luo.improvement(*speeds), theirs[machine, "improvement"]))
         self.assertEqual(same, [True, True, True, False])
+
+
+class MachineCode(unittest.TestCase):
+    """Kernels of the lab."""
+
+    @unittest.skipUnless(widths.can_read(), "needs objdump on x86-64")
+    def test_kernels_are_as_wide_as_their_names_say(self):
+        for width in widths.FUNCTIONS:
+            found = widths.xors(PARITAS, width)
+            self.assertGreater(found[width], 0, f"{width}: {found}")
+            self.assertLessEqual(set(found), {width, 64}, f"{width}: {found}")
 
 
 class Frame(unittest.TestCase):
