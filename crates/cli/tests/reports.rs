@@ -72,7 +72,7 @@ const LISTED: [(&str, &[&str]); 29] = [
     ("export", &["export"]),
     ("codes", &["family", "code"]),
     ("schedule", &["schedule"]),
-    ("bench", &["bench"]),
+    ("bench", &["bench", "comparison"]),
     ("tune", &["decision", "tuning"]),
     ("doctor", &["doctor"]),
     ("volume init", &["volume-init"]),
@@ -782,6 +782,26 @@ fn packets_are_swept_and_orders_chosen() {
     assert!(field("order").iter().all(|order| order == "data"), "{sizes:?}");
     run([&sweep[..], &["packet", "--packet", "64"]].concat()).expect(exit::ARGUMENTS);
     run(["bench", "--code", "lt:k=16,n=40", "--sweep", "packet"]).expect(exit::ARGUMENTS);
+}
+
+/// Two ways to run a code are measured in pairs.
+#[test]
+fn settings_are_compared_in_pairs() {
+    let bench = ["bench", "--code", "rdp:k=4", "--set", "65536", "--reps", "3", "--json"];
+    let kernel = ["--kernel", "datawise64", "--order", "data", "--packet", "128", "--against"];
+    let against = "kernel=packetwise64,order=parity,packet=64";
+    let line = run([&bench[..], &kernel, &[against]].concat()).expect(exit::DONE).result();
+    assert_eq!(line["type"], "comparison");
+    assert_eq!(line["against"], against);
+    assert_eq!([&line["kernel"], &line["against_kernel"]], ["datawise64", "packetwise64"]);
+    let number = |field: &str| line[field].as_f64().unwrap();
+    assert!(number("ratio_low") <= number("ratio") && number("ratio") <= number("ratio_high"));
+    assert!(number("gbps_median") > 0.0 && number("against_gbps") > 0.0, "{line}");
+    // Three pairs give no verdict.
+    assert_eq!((&line["pairs"], &line["noisy"]), (&3.into(), &true.into()));
+    run([&bench[..], &["--against", "kernel"]].concat()).expect(exit::ARGUMENTS);
+    let lt = ["bench", "--code", "lt:k=16,n=40", "--against", "kernel=scalar"];
+    run(lt).expect(exit::ARGUMENTS);
 }
 
 /// A chosen packet is stored, and readers of the shards find it there.

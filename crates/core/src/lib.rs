@@ -89,6 +89,6 @@ pub use plan::schedule::{MAX_SLOTS, Op, Schedule, Slot};
 pub use plan::steps::Instructions;
 pub use plan::{Account, Cut, Order, Pass, Plan, PlanOptions, Reads};
 pub use run::buffers::{Buffer, Stores};
-pub use run::dispatch::{Kernel, KernelChoice, WordKernel, can_compile};
+pub use run::dispatch::{Kernel, KernelChoice, Width, WordKernel, can_compile};
 pub use run::pages::Pages;
 pub use run::threads::Split;

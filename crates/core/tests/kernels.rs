@@ -8,7 +8,7 @@ use common::{as_slices, code, fill};
 use paritas::interpret;
 use paritas::{
     Buffer, Call, CellId, Code, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Order, Pass,
-    PlanOptions, Role, Split, Stores, can_compile,
+    PlanOptions, Role, Split, Stores, Width, can_compile,
 };
 use paritas_reference as reference;
 
@@ -210,7 +210,7 @@ fn stores_past_the_cache_change_nothing() {
             let data: Vec<Vec<u8>> =
                 (0..k).map(|node| fill(node, stripes * plain.strip())).collect();
             let expected = encoded(&plain, &data, parity, 0);
-            for kernel in common::kernels() {
+            for kernel in common::candidates() {
                 for (stores, stagger) in STORES_AND_STAGGERS {
                     let made = encoded_aligned(&codec(stores, kernel), &data, parity, stagger);
                     assert!(made == expected, "{spec} {kernel:?} {stores:?} {stagger}");
@@ -284,7 +284,7 @@ fn threads_do_not_change_the_result() {
         let expected = encoded(&one, &data, parity, 0);
         for split in Split::ALL {
             for threads in [0, 1, 2, 3, 8] {
-                for kernel in common::kernels() {
+                for kernel in common::candidates() {
                     let codec = codec(threads, split, kernel);
                     let what = format!("{spec} {packet} by {split} on {threads} {kernel:?}");
                     assert!(encoded(&codec, &data, parity, 0) == expected, "{what}");
@@ -337,6 +337,23 @@ fn unavailable_kernels_are_refused() {
         let options = CodecOptions::default().kernel(KernelChoice::Only(kernel));
         let error = Codec::with_options(code("4+2"), options).unwrap_err();
         assert_eq!(error.kind(), paritas::ErrorKind::Kernel);
+    }
+}
+
+#[test]
+fn kernels_of_the_lab_serve_only_if_asked_for() {
+    assert!(Kernel::Packetwise(Width::Bits64).is_available(), "any processor has them");
+    assert!(Kernel::candidates().all(|kernel| !kernel.is_of_the_lab()));
+    for packet in [1, 8, 16, 64, 100, 4096] {
+        assert!(!KernelChoice::Auto.resolve(packet).is_of_the_lab(), "{packet}");
+    }
+    for kernel in Kernel::available().filter(|kernel| kernel.is_of_the_lab()) {
+        let named: KernelChoice = kernel.name().parse().unwrap();
+        let codec = common::codec("4+2", 64, named);
+        assert_eq!(codec.kernel_name(), kernel.name());
+        // Words have kernels of their own.
+        let words = common::codec("isal-cauchy:k=4,m=2", 64, named);
+        assert!(words.kernel_name().starts_with("words-"));
     }
 }
 

@@ -8,8 +8,8 @@
 //! a stripe.
 //!
 //! Source: Zhou, *Erasure coding optimization for data storage* (dissertation, 2020), section 4.7
-//! and appendix A. Its figure 4.3 does not say by how much stripes are rotated; [`Interleave`]
-//! fixes that.
+//! and appendix A. Its figure 4.3 shows three layouts of (3, 2, 3); [`Interleave`] says how stripes
+//! are rotated for all parameters.
 
 /// The nodes on which symbols lie. Stripes and symbols count from 0; the k data symbols come first,
 /// then parity.

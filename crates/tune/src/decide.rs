@@ -126,7 +126,7 @@ fn packet_kernels(
     decide: &mut Decide<'_>,
 ) -> Result<(Kernel, BTreeMap<String, CodeTuning>)> {
     let kernels: Vec<Kernel> =
-        Kernel::available().filter(|kernel| kernel.suits(plain().packet)).collect();
+        Kernel::candidates().filter(|kernel| kernel.suits(plain().packet)).collect();
     let built_in = kernels.len() - 1;
     let (graphs, mut codes) = split_by_graph(codes)?;
     let mut tuned = graph_kernels(&graphs, decide)?;
@@ -182,7 +182,7 @@ fn split_by_graph(codes: &[Spec]) -> Result<(Vec<Spec>, Vec<Spec>)> {
 /// one way, and its blocks are run by tiled kernels, so these speeds say nothing about other codes.
 fn graph_kernels(codes: &[Spec], decide: &mut Decide<'_>) -> Result<BTreeMap<String, CodeTuning>> {
     let tiled: Vec<Kernel> =
-        Kernel::available().filter(|kernel| kernel.machine().is_none()).collect();
+        Kernel::candidates().filter(|kernel| kernel.machine().is_none()).collect();
     let mut tuned = BTreeMap::new();
     for spec in codes {
         let mut contest = Contest::new("kernel", spec, LT_SET)?;
@@ -204,7 +204,7 @@ fn with_kernel(kernel: Kernel) -> CodecOptions {
 /// after the other, as in the dissertation's section 3.2.3. It uses the tiled kernel and codes of
 /// plain parity: the parity of one node is a copy, and that of more nodes adds the others.
 fn xor_weight() -> Result<(u32, Finding)> {
-    let tiled = Kernel::available().filter(|kernel| kernel.machine().is_none()).last();
+    let tiled = Kernel::candidates().filter(|kernel| kernel.machine().is_none()).last();
     let kernel = tiled.unwrap_or(Kernel::Scalar);
     let options = with_kernel(kernel).packet(WEIGHED_PACKET);
     let (copy, mut copying) = plain_parity(1, &options)?;

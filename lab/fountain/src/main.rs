@@ -1,5 +1,6 @@
 //! Measures LT codes: their throughput beside that of the `raptorq` crate, and the figures of the
-//! 2004 evaluation. `lab/lt.py` runs this program and prints tables of its output, which is CSV.
+//! 2004 evaluation. `lab/papers/uyeda.py` runs this program and makes tables of its
+//! output, which is CSV.
 //!
 //! ```text
 //! fountain bench SPEC ROUNDS KIB        encode and decode blocks of KIB KiB, in pairs with raptorq

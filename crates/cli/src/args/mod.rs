@@ -4,6 +4,7 @@
 //! only those about volumes are in [`volume`]. Parser, help, man pages and completions are derived
 //! from it.
 
+pub mod against;
 #[cfg(feature = "volume")]
 pub mod volume;
 
@@ -16,6 +17,8 @@ use std::time::Duration;
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use paritas::{KernelChoice, Machine, Objective, Order, Pass, Spec, Split};
 use paritas_shards::foreign::Format;
+
+use crate::args::against::Against;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -41,7 +44,8 @@ Example:
   paritas doctor
 
 JSON: type \"doctor\", version, architecture, threads, packet, kernel (the one for files), tuned, \
-executable_memory, executable_memory_error, kernels [{name, vector_bytes, right, fallback}].";
+executable_memory, executable_memory_error, kernels [{name, vector_bytes, right, fallback, \
+lab (whether it only repeats the papers' measurements and is never chosen)}].";
 
 /// Protect files with erasure codes: verify, repair and recover them.
 #[derive(Debug, Parser)]
@@ -892,10 +896,17 @@ Examples:
   paritas bench --code bbdpg:k=6,m=2,m2=4 --op promote
   paritas bench --code lt:k=1024,n=1229 --op decode --reception 1.05 --set dram
   paritas bench --code rdp:k=6 --sweep packet --kernel avx2 --order data
+  paritas bench --code liberation:k=11,w=11 --sweep packet --kernel datawise64 --order data --set dram
+  paritas bench --code liberation:k=11,w=11 --kernel datawise64 --order data --packet 1024 \
+    --against kernel=packetwise64,order=parity
 
 GB/s is k x shard bytes / seconds / 10^9 for every operation (an update counts the whole stripes \
 whose parity it keeps right). The roofline is the speed of reading and writing the same streams \
-with one XOR for each byte read, in the same process and with the same kernel. Results are checked \
+with one XOR for each byte read, in the same process and with the same kernel. (Kernels of the lab, \
+packetwise64 to packetwise512 and datawise64 to datawise512, run schedules as papers did, a whole \
+packet at a time, and 64 to 512 bits at once; datawise reads each word of a packet once for all \
+operations in a row that need it. Their roofline runs with the best kernel and packets of 64 bytes, \
+so that fractions of it compare them with each other.) Results are checked \
 before they are timed. Code and roofline are measured in pairs, back to back (within a millisecond, \
 unless one run takes longer), in alternating order. Speeds are the median and the 90th percentile \
 of all samples. The fraction of the roofline is the median over all pairs, with an interval that \
@@ -912,7 +923,9 @@ roofline_fraction_high, verdict (the code is faster or slower than the roofline,
 with it, or the measurement is too noisy to tell), noisy (whether the fraction is uncertain), \
 first_seconds (of the first run, which plans and compiles). For an LT code packet, order and split \
 are null, and there are block_bytes, blocks (computed or received), reception (these as a multiple \
-of k) and seed (both null for encode).")]
+of k) and seed (both null for encode). With --against, type \"comparison\": code, op, stage, set_bytes, shard_bytes, align, \
+packet, order, kernel, threads, split, reps, pairs, gbps_median, against (the other settings), against_kernel, \
+against_gbps, ratio, ratio_low, ratio_high (how many times as fast as with the other settings, and its interval), verdict, noisy.")]
 pub struct Bench {
     /// The code.
     #[arg(long, value_name = "SPEC")]
@@ -951,7 +964,7 @@ pub struct Bench {
     #[arg(long, value_enum, default_value = "total")]
     pub cost: CostName,
     /// The order in which operations are planned. A compiled kernel still takes the cheapest of
-    /// several orders; tiled kernels (scalar, sse2, avx2, avx512, neon) run the order as it is.
+    /// several orders; all other kernels run the order as it is.
     #[arg(long, value_enum, default_value = "parity")]
     pub order: OrderName,
     /// The kernel: auto, or one of those that `paritas doctor` lists.
@@ -963,6 +976,10 @@ pub struct Bench {
     /// The way in which threads share the work: auto (as tuned), stripe, node, columns or rows.
     #[arg(long, default_value = "auto", value_name = "SPLIT", value_parser = parse_split)]
     pub split: SplitChoice,
+    /// Measure in pairs with other settings of the same code, not with the roofline; what is not
+    /// given is the same.
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    pub against: Option<Against>,
     /// The number of pairs to measure; more are taken if they differ too much.
     #[arg(long, default_value_t = 41, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub reps: u32,

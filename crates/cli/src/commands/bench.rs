@@ -6,12 +6,13 @@ mod blocks;
 use std::time::Instant;
 
 use paritas::{
-    Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, Kernel, KernelChoice, Machine, NodeId,
-    Pass, Role, Spec,
+    Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice,
+    Machine, NodeId, Pass, Role, Spec,
 };
 use paritas_tune::measure::{Pairs, Ratio, Rounds, Shard, Side, sample};
 use serde_json::{Value, json};
 
+use crate::args::against::Against;
 use crate::args::{Align, Bench, CostName, Operation, OrderName, Sweep, named};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
@@ -26,6 +27,12 @@ const STAGGER: usize = 5 * LINE;
 /// Measures a code, and reports.
 pub fn run(args: &Bench, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
+    if let (Some(against), Some(_)) = (args.against, code.graph()) {
+        let spec = code.spec();
+        return Err(Failure::arguments(format!(
+            "--against is not for LT codes; got {spec} and {against}"
+        )));
+    }
     if code.graph().is_some() {
         return blocks::run(code, args, output);
     }
@@ -56,6 +63,9 @@ fn packets(code: &Code, set: usize) -> impl Iterator<Item = usize> {
 fn bench(code: Code, args: &Bench, output: &Output) -> Result<(), Failure> {
     let mut subject = Workload::new(code, args)?;
     subject.check(args)?;
+    if let Some(against) = args.against {
+        return compare(subject, against, args, output);
+    }
     let mut roofline = subject.roofline(args)?;
     let measured = measure(&mut subject, &mut roofline, args)?;
     subject.codec.fallback().iter().for_each(|why| output.warn(why));
@@ -65,6 +75,48 @@ fn bench(code: Code, args: &Bench, output: &Output) -> Result<(), Failure> {
     });
     let what = format!("packet {}, shards of {} bytes", args.packet, subject.shard);
     measured.report(args, output, facts, &what);
+    Ok(())
+}
+
+/// Measures in pairs with other settings of the same code, and reports.
+fn compare(
+    mut subject: Workload,
+    against: Against,
+    args: &Bench,
+    output: &Output,
+) -> Result<(), Failure> {
+    let other = against.apply(args);
+    let mut base = Workload::new(subject.codec.code().clone(), &other)?;
+    base.check(&other)?;
+    let measured = measure(&mut subject, &mut base, args)?;
+    // Shards are whole strips, so those of another packet may have other lengths.
+    let bytes = |workload: &Workload| workload.user_bytes() as f64;
+    let Measured { spec, kernel, speed, limit, fraction: mut ratio, .. } = measured;
+    let [scale, other_speed] = [bytes(&subject) / bytes(&base), bytes(&base) / bytes(&subject)];
+    for part in [&mut ratio.median, &mut ratio.low, &mut ratio.high] {
+        *part *= scale;
+    }
+    let other_speed = limit.median * other_speed;
+    let value = json!({
+        "type": "comparison", "code": spec, "op": named(args.op), "stage": subject.stage,
+        "set_bytes": args.set, "shard_bytes": subject.shard, "align": named(args.align),
+        "packet": args.packet, "order": named(args.order), "kernel": kernel,
+        "threads": args.threads, "split": subject.codec.options().split.name(),
+        "reps": args.reps, "pairs": ratio.pairs, "gbps_median": speed.median,
+        "against": against.to_string(), "against_kernel": base.codec.kernel_name(),
+        "against_gbps": other_speed, "ratio": ratio.median, "ratio_low": ratio.low,
+        "ratio_high": ratio.high, "verdict": ratio.verdict().name(), "noisy": ratio.is_noisy(),
+    });
+    output.result(value, || {
+        let Ratio { median, low, high, pairs, .. } = ratio;
+        let doubt = if ratio.is_noisy() { ", too noisy to rely on" } else { "" };
+        format!(
+            "{spec} {}: {:.2} GB/s with {kernel}, {median:.3} times as fast as with {against} \
+             ({low:.3} to {high:.3} by {pairs} pairs{doubt})",
+            named(args.op),
+            speed.median,
+        )
+    });
     Ok(())
 }
 
@@ -361,6 +413,7 @@ impl Workload {
             kernel: KernelChoice::Only(Kernel::Scalar),
             cost: CostName::Total,
             order: OrderName::Parity,
+            against: None,
             ..*args
         };
         let mut other = Self::new(self.codec.code().clone(), &plain)?;
@@ -380,7 +433,8 @@ impl Workload {
     }
 
     /// Creates the roofline: the same streams with one XOR for every byte read. It is a code whose
-    /// parity nodes divide the data nodes among them.
+    /// parity nodes divide the data nodes among them. For kernels of the lab it runs with the best
+    /// kernel, whatever their packet, so that fractions of it compare kernels, packets and orders.
     fn roofline(&self, args: &Bench) -> Result<Self, Failure> {
         let sources = self.data_shards();
         let code = self.codec.code();
@@ -396,7 +450,12 @@ impl Workload {
             (Operation::Promote, None) => (sources, targets),
         };
         // In the word layout a strip is a word, and a shard is one stream.
-        let rows = (self.codec.strip() / args.packet).max(1);
+        let (kernel, packet, rows) = match args.kernel {
+            KernelChoice::Only(kernel) if kernel.is_of_the_lab() => {
+                (KernelChoice::Only(Kernel::best(DEFAULT_PACKET)), DEFAULT_PACKET, 1)
+            }
+            kernel => (kernel, args.packet, (self.codec.strip() / args.packet).max(1)),
+        };
         let code = one_xor_a_byte(sources, targets, rows)?;
         let nodes = sources + targets;
         let plain = Bench {
@@ -404,6 +463,9 @@ impl Workload {
             op: Operation::Encode,
             stage: None,
             set: self.shard * nodes,
+            kernel,
+            packet,
+            against: None,
             ..*args
         };
         Self::new(code, &plain)

@@ -23,6 +23,7 @@ pub fn run(output: &Output) -> Outcome {
         "kernels": kernels.iter().map(|finding| json!({
             "name": finding.kernel.name(), "vector_bytes": finding.kernel.vector_bytes(),
             "right": finding.right, "fallback": finding.fallback,
+            "lab": finding.kernel.is_of_the_lab(),
         })).collect::<Vec<_>>(),
     });
     output.result(value, || {
@@ -69,7 +70,11 @@ impl Finding {
 
     fn line(&self, chosen: Kernel) -> String {
         let verdict = if self.right { "computes right" } else { "COMPUTES WRONG" };
-        let mark = if self.kernel == chosen { "  (chosen for files)" } else { "" };
+        let mark = match self.kernel {
+            kernel if kernel == chosen => "  (chosen for files)",
+            kernel if kernel.is_of_the_lab() => "  (for the lab; never chosen)",
+            _ => "",
+        };
         let fallback = self.fallback.iter().map(|why| format!("; {why}")).collect::<String>();
         let width = 8 * self.kernel.vector_bytes();
         format!("  kernel {}: {width} bits, {verdict}{fallback}{mark}\n", self.kernel)

@@ -16,7 +16,8 @@ use crate::run::buffers::PreparedKernel;
 use crate::run::executable::Executable;
 use crate::run::jit::isa::Isa;
 use crate::run::jit::{self, Compiling, Jit};
-use crate::run::tiled::{self, Runners, Tiled};
+use crate::run::tiled::packets::Pass;
+use crate::run::tiled::{self, Runners, Tiled, Untiled};
 
 /// A kernel by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -43,6 +44,38 @@ pub enum Kernel {
     JitNeon,
     /// Compiled, NEON with the three-input XOR of the SHA-3 instructions.
     JitNeonSha3,
+    /// For the lab: one operation of two operands after the other, each over a whole packet.
+    Packetwise(Width),
+    /// For the lab: as [`Kernel::Packetwise`], but consecutive operations that read the same packet
+    /// run side by side, each word of it read once.
+    Datawise(Width),
+}
+
+/// How much a kernel of the lab loads, XORs and stores at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Width {
+    /// General registers.
+    Bits64,
+    /// SSE2 or NEON.
+    Bits128,
+    /// AVX2.
+    Bits256,
+    /// AVX-512.
+    Bits512,
+}
+
+impl Width {
+    /// The tiled kernel on the same registers.
+    fn tiled(self) -> Kernel {
+        match self {
+            Self::Bits64 => Kernel::Scalar,
+            Self::Bits128 if cfg!(target_arch = "aarch64") => Kernel::Neon,
+            Self::Bits128 => Kernel::Sse2,
+            Self::Bits256 => Kernel::Avx2,
+            Self::Bits512 => Kernel::Avx512,
+        }
+    }
 }
 
 /// A kernel of the word layout by name.
@@ -111,6 +144,9 @@ impl WordKernel {
     pub(crate) fn resolve(choice: KernelChoice) -> Self {
         let KernelChoice::Only(kernel) = choice else { return Self::best() };
         let most = match kernel {
+            Kernel::Packetwise(width) | Kernel::Datawise(width) => {
+                return Self::resolve(KernelChoice::Only(width.tiled()));
+            }
             Kernel::Scalar => Self::Scalar,
             Kernel::Sse2 => Self::Ssse3,
             Kernel::Avx2 | Kernel::JitAvx2 => Self::Avx2,
@@ -123,6 +159,7 @@ impl WordKernel {
     /// this processor has it.
     pub(crate) fn like(kernel: Kernel) -> Self {
         match kernel {
+            Kernel::Packetwise(width) | Kernel::Datawise(width) => Self::like(width.tiled()),
             Kernel::Scalar => Self::Scalar,
             Kernel::Sse2 => Self::Ssse3,
             Kernel::Avx2 | Kernel::JitAvx2 => Self::Avx2,
@@ -177,6 +214,8 @@ pub(crate) struct Serving {
     isa: Option<Isa>,
     /// Kernel that runs programs before they are compiled, and where compiling fails.
     tiled: Kernel,
+    /// For a kernel of the lab, what a pass over a packet covers.
+    untiled: Option<Pass>,
     how: Compiling,
 }
 
@@ -185,14 +224,19 @@ impl Serving {
     pub(crate) fn packets(choice: KernelChoice, kernel: Kernel, prefetch: bool) -> Self {
         let after = if choice.is_by_name() { 0 } else { COMPILED_AFTER };
         let how = Compiling { after, prefetch };
-        Self { isa: kernel.isa(), tiled: kernel.tiled(), how }
+        let untiled = match kernel {
+            Kernel::Packetwise(_) => Some(Pass::Step),
+            Kernel::Datawise(_) => Some(Pass::Source),
+            _ => None,
+        };
+        Self { isa: kernel.isa(), tiled: kernel.tiled(), untiled, how }
     }
 
     /// Creates the serving kernel for words. A kernel that is asked for by name compiles at once.
     pub(crate) fn words(kernel: WordKernel, by_name: bool, prefetch: bool) -> Self {
         let after = if by_name { 0 } else { WORDS_COMPILED_AFTER };
         let how = Compiling { after, prefetch };
-        Self { isa: kernel.isa(), tiled: kernel.tiled(), how }
+        Self { isa: kernel.isa(), tiled: kernel.tiled(), untiled: None, how }
     }
 
     /// Target that plans are made for.
@@ -211,6 +255,9 @@ impl Serving {
     fn prepare_part(self, Part { program, variants, .. }: Part) -> Result<Box<dyn PreparedKernel>> {
         let unavailable = || self.tiled.unavailable();
         let runners = self.tiled.runners().ok_or_else(unavailable)?;
+        if let Some(pass) = self.untiled {
+            return Ok(Box::new(Untiled::new(&program, pass, runners)));
+        }
         let tiled = Box::new(Tiled::new(&program, runners));
         match (self.isa, variants) {
             (Some(isa), Some(variants)) => {
@@ -241,8 +288,16 @@ pub enum KernelChoice {
 }
 
 impl Kernel {
-    /// All kernels, the simplest first.
-    pub const ALL: [Self; 10] = [
+    /// All kernels: those of the lab, then the others, the simplest first.
+    pub const ALL: [Self; 18] = [
+        Self::Packetwise(Width::Bits64),
+        Self::Packetwise(Width::Bits128),
+        Self::Packetwise(Width::Bits256),
+        Self::Packetwise(Width::Bits512),
+        Self::Datawise(Width::Bits64),
+        Self::Datawise(Width::Bits128),
+        Self::Datawise(Width::Bits256),
+        Self::Datawise(Width::Bits512),
         Self::Scalar,
         Self::Sse2,
         Self::Avx2,
@@ -268,6 +323,14 @@ impl Kernel {
             Self::JitAvx512 => "jit-avx512",
             Self::JitNeon => "jit-neon",
             Self::JitNeonSha3 => "jit-neon-sha3",
+            Self::Packetwise(Width::Bits64) => "packetwise64",
+            Self::Packetwise(Width::Bits128) => "packetwise128",
+            Self::Packetwise(Width::Bits256) => "packetwise256",
+            Self::Packetwise(Width::Bits512) => "packetwise512",
+            Self::Datawise(Width::Bits64) => "datawise64",
+            Self::Datawise(Width::Bits128) => "datawise128",
+            Self::Datawise(Width::Bits256) => "datawise256",
+            Self::Datawise(Width::Bits512) => "datawise512",
         }
     }
 
@@ -279,14 +342,28 @@ impl Kernel {
         }
     }
 
-    /// The kernels that this processor can run, the simplest first.
+    /// The kernels that this processor can run: those of the lab, then the others, the simplest
+    /// first.
     pub fn available() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|kernel| kernel.is_available())
+    }
+
+    /// The kernels that this processor can run and that may be chosen without being asked for by
+    /// name, the simplest first.
+    pub fn candidates() -> impl Iterator<Item = Self> {
+        Self::available().filter(|kernel| !kernel.is_of_the_lab())
+    }
+
+    /// Whether the kernel only serves to repeat the papers' measurements. It is slower than others
+    /// on the same registers, and serves only if it is asked for by name.
+    pub fn is_of_the_lab(self) -> bool {
+        matches!(self, Self::Packetwise(_) | Self::Datawise(_))
     }
 
     /// Bytes of a vector register.
     pub fn vector_bytes(self) -> usize {
         match self {
+            Self::Packetwise(width) | Self::Datawise(width) => width.tiled().vector_bytes(),
             Self::Scalar => 8,
             Self::Sse2 | Self::Neon | Self::JitNeon | Self::JitNeonSha3 => 16,
             Self::Avx2 | Self::JitAvx2 | Self::JitAvx512Vl => 32,
@@ -294,10 +371,10 @@ impl Kernel {
         }
     }
 
-    /// The widest available kernel whose registers divide a packet of `packet` bytes without
+    /// The widest candidate whose registers divide a packet of `packet` bytes without
     /// remainder, or the simplest kernel if there is none.
     pub fn best(packet: usize) -> Self {
-        Self::available().filter(|kernel| kernel.suits(packet)).last().unwrap_or(Self::Scalar)
+        Self::candidates().filter(|kernel| kernel.suits(packet)).last().unwrap_or(Self::Scalar)
     }
 
     /// Whether the kernel's registers divide a packet of `packet` bytes without remainder.
@@ -321,12 +398,14 @@ impl Kernel {
         }
     }
 
-    /// The tiled kernel that uses the same registers. It serves where a compiled kernel does not.
+    /// The tiled kernel that uses the same registers. It serves where a compiled kernel does not, and
+    /// runs the blocks of LT codes.
     pub(crate) fn tiled(self) -> Self {
         match self {
             Self::JitAvx2 | Self::JitAvx512Vl => Self::Avx2,
             Self::JitAvx512 => Self::Avx512,
             Self::JitNeon | Self::JitNeonSha3 => Self::Neon,
+            Self::Packetwise(width) | Self::Datawise(width) => width.tiled(),
             tiled => tiled,
         }
     }

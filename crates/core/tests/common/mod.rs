@@ -25,6 +25,11 @@ pub fn kernels() -> Vec<KernelChoice> {
     Kernel::available().map(KernelChoice::Only).collect()
 }
 
+/// Returns every kernel of [`kernels`] but those of the lab.
+pub fn candidates() -> Vec<KernelChoice> {
+    Kernel::candidates().map(KernelChoice::Only).collect()
+}
+
 pub fn as_slices(shards: &[Vec<u8>]) -> Vec<&[u8]> {
     shards.iter().map(Vec::as_slice).collect()
 }

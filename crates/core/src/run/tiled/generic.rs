@@ -3,9 +3,8 @@
 //! An operation is run over a *tile* before the next operation begins: a few stripes where packets
 //! are small, part of a packet where they are large. A tile is so small that all cells of the
 //! schedule stay in the first- and second-level caches, and large enough to hide the cost of
-//! interpreting an operation. Temporaries live in a scratch, one tile each. This is the papers' way
-//! to run a schedule ("one packet operation after another"), but with n-ary operations instead of
-//! pairs; it runs any schedule on any machine.
+//! interpreting an operation. Temporaries live in a scratch, one tile each. It runs any schedule on
+//! any machine. (The papers ran operations of two operands over whole packets: `packets.rs`.)
 //!
 //! Words are multiplied bit by bit: the product is the sum, over the set bits of the word, of the
 //! constant's product with that bit. That is a plain loop over the words of a tile, which the
@@ -46,8 +45,8 @@ struct TiledOp {
 }
 
 /// Where the bytes of a cell lie.
-#[derive(Clone, Copy)]
-enum Operand {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operand {
     /// At `offset` in every strip of `strip` bytes of a buffer.
     Cell { buffer: usize, offset: usize, strip: usize },
     /// In the scratch.
@@ -165,7 +164,7 @@ impl Tiles {
 }
 
 impl Operand {
-    fn new(program: &Program, places: &ScratchPlaces, slot: Slot) -> Self {
+    pub(super) fn new(program: &Program, places: &ScratchPlaces, slot: Slot) -> Self {
         match (slot, program.location(slot)) {
             (_, Some(location)) => Self::Cell {
                 buffer: location.buffer,
@@ -181,13 +180,13 @@ impl Operand {
 
 /// Assigns tiles of the scratch to temporaries. A temporary takes over the tile of one whose last
 /// use is over, if there is one.
-struct ScratchPlaces {
+pub(super) struct ScratchPlaces {
     of_temps: Vec<usize>,
     count: usize,
 }
 
 impl ScratchPlaces {
-    fn new(schedule: &Schedule) -> Self {
+    pub(super) fn new(schedule: &Schedule) -> Self {
         let mut last = vec![0; schedule.temps()];
         let touched = |op: &Op| op.sources.iter().copied().chain([op.target]).collect::<Vec<_>>();
         for (position, op) in schedule.ops().iter().enumerate() {
@@ -217,6 +216,11 @@ impl ScratchPlaces {
             }
         }
         places
+    }
+
+    /// Number of places.
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 }
 

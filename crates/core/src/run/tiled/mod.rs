@@ -2,12 +2,14 @@
 //!
 //! They serve until a program has been compiled, and wherever compiling is not allowed. Each kernel
 //! is one algorithm ([`generic`], and for LT codes [`blocks`]) over the [`vector::Vector`] trait;
-//! an instruction set is a thin facade that enables its features around them.
+//! an instruction set is a thin facade that enables its features around them. The lab's kernels,
+//! which cut nothing into tiles, are a third algorithm ([`packets`]).
 
 #![allow(unsafe_code)]
 
 pub(crate) mod blocks;
 pub(crate) mod generic;
+pub(crate) mod packets;
 pub(crate) mod vector;
 
 #[cfg(target_arch = "x86_64")]
@@ -27,6 +29,7 @@ use crate::plan::program::Program;
 use crate::run::buffers::{Memory, PreparedKernel};
 use crate::run::tiled::blocks::Blocks;
 use crate::run::tiled::generic::Tiles;
+use crate::run::tiled::packets::{Packets, Pass};
 
 /// The tiled kernels of an instruction set. They exist only if the processor has it.
 #[derive(Clone, Copy)]
@@ -41,6 +44,10 @@ pub(crate) struct Runners {
     /// valid for the bytes of the blocks, and each output is valid for them or null. Nobody else
     /// touches these bytes of the outputs or writes those of the inputs.
     pub(crate) blocks: unsafe fn(&BlockProgram, &Blocks),
+    /// Runs a program over a range of stripes, a whole packet at a time.
+    ///
+    /// Its safety contract is that of [`PreparedKernel::run`].
+    pub(crate) packets: unsafe fn(&Packets, &Memory<'_>, Range<usize>),
 }
 
 /// A program prepared for a tiled kernel.
@@ -60,5 +67,25 @@ impl PreparedKernel for Tiled {
         // SAFETY: the caller's contract; runners exist only where the processor has the features
         // that they need.
         unsafe { (self.runners.tiles)(&self.program, memory, stripes) }
+    }
+}
+
+/// A program prepared for a kernel of the lab.
+pub(crate) struct Untiled {
+    program: Packets,
+    runners: Runners,
+}
+
+impl Untiled {
+    pub(crate) fn new(program: &Program, pass: Pass, runners: Runners) -> Self {
+        Self { program: Packets::new(program, pass), runners }
+    }
+}
+
+impl PreparedKernel for Untiled {
+    unsafe fn run(&self, memory: &Memory<'_>, stripes: Range<usize>) {
+        // SAFETY: the caller's contract; runners exist only where the processor has the features
+        // that they need.
+        unsafe { (self.runners.packets)(&self.program, memory, stripes) }
     }
 }

@@ -7,15 +7,23 @@ use crate::run::buffers::Memory;
 use crate::run::tiled::Runners;
 use crate::run::tiled::blocks::{Blocks, run_tiles};
 use crate::run::tiled::generic::Tiles;
+use crate::run::tiled::packets::Packets;
 
 /// The kernels.
 pub(crate) fn runners() -> Option<Runners> {
-    Some(Runners { tiles, blocks })
+    Some(Runners { tiles, blocks, packets })
 }
 
 /// # Safety
 /// As [`Runners::tiles`].
 unsafe fn tiles(program: &Tiles, memory: &Memory<'_>, stripes: Range<usize>) {
+    // SAFETY: the caller's contract; words need no features.
+    unsafe { program.run::<u64>(memory, stripes) }
+}
+
+/// # Safety
+/// As [`Runners::packets`].
+unsafe fn packets(program: &Packets, memory: &Memory<'_>, stripes: Range<usize>) {
     // SAFETY: the caller's contract; words need no features.
     unsafe { program.run::<u64>(memory, stripes) }
 }

@@ -1,0 +1,107 @@
+//! `bench --against`: settings of another run that the measured one is compared with.
+
+use std::fmt;
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use paritas::{KernelChoice, Split};
+
+use crate::args::{Bench, OrderName, PassName, named};
+
+/// Settings that differ from those of the command line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Against {
+    kernel: Option<KernelChoice>,
+    order: Option<OrderName>,
+    pass: Option<PassName>,
+    packet: Option<usize>,
+    threads: Option<usize>,
+    split: Option<Split>,
+}
+
+impl Against {
+    /// Returns the arguments of the other run.
+    pub fn apply(&self, args: &Bench) -> Bench {
+        Bench {
+            code: args.code.clone(),
+            kernel: self.kernel.unwrap_or(args.kernel),
+            order: self.order.unwrap_or(args.order),
+            pass: self.pass.or(args.pass),
+            packet: self.packet.unwrap_or(args.packet),
+            threads: self.threads.unwrap_or(args.threads),
+            split: self.split.or(args.split),
+            against: None,
+            ..*args
+        }
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let number = || value.parse().map_err(|_| format!("{key} must be a number; got `{value}`"));
+        match key {
+            "kernel" => {
+                self.kernel = Some(value.parse().map_err(|e: paritas::Error| e.to_string())?)
+            }
+            "order" => self.order = Some(OrderName::from_str(value, false)?),
+            "pass" => self.pass = Some(PassName::from_str(value, false)?),
+            "packet" => self.packet = Some(number()?),
+            "threads" => self.threads = Some(number()?),
+            "split" => self.split = Some(value.parse().map_err(|e: paritas::Error| e.to_string())?),
+            _ => {
+                return Err(format!(
+                    "there is no setting `{key}`; there are kernel, order, pass, packet, threads, split"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Against {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut against = Self::default();
+        for part in text.split(',') {
+            let Some((key, value)) = part.split_once('=') else {
+                return Err(format!("must be key=value,…; got `{part}`"));
+            };
+            against.set(key, value)?;
+        }
+        Ok(against)
+    }
+}
+
+impl fmt::Display for Against {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kernel = self.kernel.map(|choice| match choice {
+            KernelChoice::Only(kernel) => kernel.to_string(),
+            _ => "auto".to_owned(),
+        });
+        let parts = [
+            ("kernel", kernel),
+            ("order", self.order.map(named)),
+            ("pass", self.pass.map(named)),
+            ("packet", self.packet.map(|packet| packet.to_string())),
+            ("threads", self.threads.map(|threads| threads.to_string())),
+            ("split", self.split.map(|split| split.to_string())),
+        ];
+        let parts = parts.into_iter().filter_map(|(key, value)| Some(format!("{key}={}", value?)));
+        f.write_str(&parts.collect::<Vec<_>>().join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_parsed_or_refused() {
+        let against: Against = "kernel=scalar,order=data,packet=8,threads=2".parse().unwrap();
+        assert_eq!((against.order, against.packet), (Some(OrderName::Data), Some(8)));
+        assert_eq!(against.to_string(), "kernel=scalar,order=data,packet=8,threads=2");
+        assert_eq!((against.threads, against.pass, against.split), (Some(2), None, None));
+        for wrong in ["", "kernel", "kernel=fast", "order=up", "packet=x", "set=8", "split=no"] {
+            assert!(wrong.parse::<Against>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Schedules as they were run before: packet after packet, or data word after data word.
+//!
+//! These kernels are for the lab. They repeat the conditions under which papers measured packet
+//! sizes and orders of operations, so that what the papers found can be tried on machines of today.
+//! Every operation is taken apart into steps of two operands: the first source of a target is
+//! copied, each further one is XORed into it. A step runs over a whole packet, stripe by stripe,
+//! with plain loads and stores of one width: nothing is cut into tiles, no sum stays in a register,
+//! and nothing bypasses the cache.
+//!
+//! - *Packetwise*, a step is one pass over one packet: Algorithm 1 of Luo, Xu and Plank, *An
+//!   Efficient XOR-Scheduling Algorithm for Erasure Codes Encoding* (2009), and how Jerasure runs a
+//!   schedule.
+//! - *Datawise*, consecutive steps that read the same packet are one pass: each word of it is loaded
+//!   once and goes to all their targets before the next word is loaded. This is Algorithm 2 of that
+//!   paper, if the operations are in data-first order.
+//!
+//! A compiler would widen such loops. [`xor_pass`] prevents that, so that a kernel named after 64
+//! bits moves 64 bits at a time.
+
+use std::ops::Range;
+use std::sync::atomic::{Ordering, compiler_fence};
+
+use crate::plan::program::Program;
+use crate::plan::schedule::{Op, Slot};
+use crate::run::buffers::Memory;
+use crate::run::tiled::generic::{Operand, ScratchPlaces};
+use crate::run::tiled::vector::Vector;
+
+/// Most targets of one pass, whose addresses stay in registers.
+const TARGETS_A_PASS: usize = 4;
+
+/// What one pass over a packet covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// One step.
+    Step,
+    /// All consecutive steps that read the same packet.
+    Source,
+}
+
+/// A program as a list of passes.
+pub(crate) struct Packets {
+    passes: Vec<PacketPass>,
+    /// Number of packets in the scratch.
+    scratch: usize,
+    /// Range of bytes of each packet that the program handles.
+    columns: usize,
+}
+
+/// Steps that read the same packet and do the same with it.
+struct PacketPass {
+    kind: Kind,
+    source: Operand,
+    /// At most [`TARGETS_A_PASS`].
+    targets: Vec<Operand>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Sets the target to zeros; there is no source.
+    Zero,
+    Copy,
+    Xor,
+}
+
+impl Packets {
+    pub(super) fn new(program: &Program, pass: Pass) -> Self {
+        let schedule = program.schedule();
+        let places = ScratchPlaces::new(schedule);
+        let operand = |slot| Operand::new(program, &places, slot);
+        let mut passes: Vec<PacketPass> = Vec::new();
+        for (kind, source, target) in schedule.ops().iter().flat_map(|op| steps(program, op)) {
+            let (source, target) = (operand(source), operand(target));
+            let joins = |last: &&mut PacketPass| {
+                let has_room = pass == Pass::Source && last.targets.len() < TARGETS_A_PASS;
+                has_room && last.kind == kind && last.source == source
+            };
+            match passes.last_mut().filter(joins) {
+                Some(last) => last.targets.push(target),
+                None => passes.push(PacketPass { kind, source, targets: vec![target] }),
+            }
+        }
+        Self { passes, scratch: places.count(), columns: program.columns().len() }
+    }
+
+    /// Runs over the range `stripes`.
+    ///
+    /// # Safety
+    /// As [`PreparedKernel::run`](crate::run::buffers::PreparedKernel::run); `V`'s instruction set
+    /// is available.
+    #[inline(always)]
+    pub(super) unsafe fn run<V: Vector>(&self, memory: &Memory<'_>, stripes: Range<usize>) {
+        let row = self.columns.div_ceil(64) * 64;
+        let mut scratch = vec![0_u64; self.scratch * row / 8];
+        let scratch = scratch.as_mut_ptr().cast::<u8>();
+        for stripe in stripes {
+            let at = |operand: Operand| match operand {
+                Operand::Cell { buffer, offset, strip } => {
+                    memory.pointer(buffer).wrapping_add(stripe * strip + offset)
+                }
+                Operand::Temp(number) => scratch.wrapping_add(number * row),
+            };
+            for pass in &self.passes {
+                // SAFETY: the operands lie in this stripe of the caller's buffers or in the
+                // scratch, which has `row` bytes for every temporary.
+                unsafe { pass.run::<V>(at, self.columns) };
+            }
+        }
+    }
+}
+
+/// Takes an operation apart: kind, source and target of each step. If the target takes the memory
+/// of one of the sources, that source needs no step, because it is there already.
+fn steps(program: &Program, op: &Op) -> impl Iterator<Item = (Kind, Slot, Slot)> {
+    let target = op.target;
+    let place = program.location(target);
+    let is_there = |source: &Slot| place.is_some() && program.location(*source) == place;
+    let there = op.sources.iter().copied().find(is_there);
+    let is_new = !op.accumulate && there.is_none();
+    let zero = (is_new && op.sources.is_empty()).then_some((Kind::Zero, target, target));
+    let others = op.sources.clone().into_iter().filter(move |&source| Some(source) != there);
+    let steps = others.enumerate().map(move |(number, source)| {
+        let kind = if is_new && number == 0 { Kind::Copy } else { Kind::Xor };
+        (kind, source, target)
+    });
+    zero.into_iter().chain(steps)
+}
+
+impl PacketPass {
+    /// # Safety
+    /// `at` returns addresses of `length` bytes, valid for reading, those of targets for writing.
+    #[inline(always)]
+    unsafe fn run<V: Vector>(&self, at: impl Fn(Operand) -> *mut u8, length: usize) {
+        let source = at(self.source).cast_const();
+        // SAFETY: the caller's contract, passed on.
+        unsafe {
+            match (self.kind, &self.targets[..]) {
+                (Kind::Zero, targets) => {
+                    targets.iter().for_each(|&target| at(target).write_bytes(0, length));
+                }
+                (Kind::Copy, &[a]) => pass::<V, 1, true>(source, [a].map(at), length),
+                (Kind::Copy, &[a, b]) => pass::<V, 2, true>(source, [a, b].map(at), length),
+                (Kind::Copy, &[a, b, c]) => pass::<V, 3, true>(source, [a, b, c].map(at), length),
+                (Kind::Copy, &[a, b, c, d]) => {
+                    pass::<V, 4, true>(source, [a, b, c, d].map(at), length);
+                }
+                (Kind::Xor, &[a]) => pass::<V, 1, false>(source, [a].map(at), length),
+                (Kind::Xor, &[a, b]) => pass::<V, 2, false>(source, [a, b].map(at), length),
+                (Kind::Xor, &[a, b, c]) => pass::<V, 3, false>(source, [a, b, c].map(at), length),
+                (Kind::Xor, &[a, b, c, d]) => {
+                    pass::<V, 4, false>(source, [a, b, c, d].map(at), length);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Copies or XORs a packet into `N` others: whole vectors, then words and bytes.
+///
+/// # Safety
+/// `source` is valid for reading `length` bytes, each of `targets` for reading and writing them.
+#[inline(always)]
+unsafe fn pass<V: Vector, const N: usize, const COPY: bool>(
+    source: *const u8,
+    targets: [*mut u8; N],
+    length: usize,
+) {
+    // SAFETY: each pass ends before `length`.
+    unsafe {
+        let whole = xor_pass::<V, N, COPY>(source, targets, 0, length);
+        let words = xor_pass::<u64, N, COPY>(source, targets, whole, length);
+        xor_pass::<u8, N, COPY>(source, targets, words, length);
+    }
+}
+
+/// Runs over the whole vectors from byte `at` on, one at a time, and returns the first byte that is
+/// left. The fence, which costs no instruction, keeps the compiler from joining neighbouring
+/// vectors and from calling `memcpy` for a copy.
+///
+/// # Safety
+/// As [`pass`].
+#[inline(always)]
+unsafe fn xor_pass<V: Vector, const N: usize, const COPY: bool>(
+    source: *const u8,
+    targets: [*mut u8; N],
+    mut at: usize,
+    length: usize,
+) -> usize {
+    while at + V::BYTES <= length {
+        // SAFETY: `at` plus the vector's bytes does not exceed `length`.
+        unsafe {
+            let word = V::load(source.add(at));
+            for target in targets {
+                let target = target.add(at);
+                let sum = if COPY { word } else { V::load(target).xor(word) };
+                sum.store(target);
+            }
+        }
+        compiler_fence(Ordering::SeqCst);
+        at += V::BYTES;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::program::Location;
+
+    /// The toy code of the paper in data-first order (its table 3), with two packets a node.
+    const DATA_FIRST: &str = "inputs 2 temps 0 outputs 2\no0 = i0\no1 = i0\no0 ^= i1\no1 ^= i1\n";
+
+    fn program(text: &str, inputs: &[usize], outputs: &[usize]) -> Program {
+        let places = |buffers: &[usize]| {
+            buffers.iter().map(|&buffer| Location { buffer, row: 0 }).collect::<Vec<_>>()
+        };
+        let schedule = text.parse().unwrap();
+        Program::new(schedule, places(inputs), places(outputs), vec![1; 4], 64).unwrap()
+    }
+
+    fn shape(packets: &Packets) -> Vec<(Kind, usize)> {
+        packets.passes.iter().map(|pass| (pass.kind, pass.targets.len())).collect()
+    }
+
+    #[test]
+    fn a_pass_covers_a_step_or_all_that_read_a_packet() {
+        let program = program(DATA_FIRST, &[0, 1], &[2, 3]);
+        let by_step = [(Kind::Copy, 1), (Kind::Copy, 1), (Kind::Xor, 1), (Kind::Xor, 1)];
+        assert_eq!(shape(&Packets::new(&program, Pass::Step)), by_step);
+        let by_source = [(Kind::Copy, 2), (Kind::Xor, 2)];
+        assert_eq!(shape(&Packets::new(&program, Pass::Source)), by_source);
+    }
+
+    #[test]
+    fn sums_are_taken_apart_and_what_is_in_place_stays() {
+        let text = "inputs 3 temps 0 outputs 2\no0 = i0 ^ i1 ^ i2\no1 = 0\n";
+        let apart = program(text, &[0, 1, 2], &[3, 0]);
+        let steps = [(Kind::Copy, 1), (Kind::Xor, 1), (Kind::Xor, 1), (Kind::Zero, 1)];
+        assert_eq!(shape(&Packets::new(&apart, Pass::Step)), steps);
+        let in_place = program(text, &[0, 1, 2], &[1, 3]);
+        let steps = [(Kind::Xor, 1), (Kind::Xor, 1), (Kind::Zero, 1)];
+        assert_eq!(shape(&Packets::new(&in_place, Pass::Step)), steps);
+    }
+}

@@ -1,0 +1,68 @@
+//! What `docs/errata.md` says about the papers and no test of a feature covers: figures that follow
+//! from others, and conditions that are printed the wrong way round.
+
+mod common;
+
+use common::code;
+use paritas::{Code, NodeId};
+
+fn is_legal(spec: &str) -> bool {
+    Code::new(&spec.parse().unwrap()).is_ok()
+}
+
+/// Luo, Xu and Plank: the peak GB/s of tables 5 and 8 on each machine, new and traditional, and the
+/// printed gains in percent, of encoding and of writing.
+const PEAKS: [(f64, f64, &str, &str); 4] = [
+    (1.411, 0.956, "47", "8.3"),
+    (2.125, 1.621, "31", "3.8"),
+    (3.29, 2.673, "23", "1.9"),
+    (3.56, 2.925, "21", "1.6"),
+];
+
+/// Their bandwidth is bytes over seconds, not the inverse: so read, the formula of section 5.5 gives
+/// the gains of table 8 but the last, and the gains of table 5 but the first and the last.
+#[test]
+fn gains_follow_from_bytes_over_seconds_but_three() {
+    let write = 0.296;
+    let gains = PEAKS.map(|(new, traditional, ..)| {
+        let seconds = |encode: f64| 1.0 / encode + 1.0 / write;
+        (100.0 * (new / traditional - 1.0), 100.0 * (seconds(traditional) / seconds(new) - 1.0))
+    });
+    let is_printed = gains.iter().zip(PEAKS).map(|(&(encoding, writing), (.., first, second))| {
+        (format!("{encoding:.0}") == first, format!("{writing:.1}") == second)
+    });
+    let expected = [(false, true), (true, true), (true, true), (false, false)];
+    assert_eq!(is_printed.collect::<Vec<_>>(), expected);
+    let digits = |number: f64| format!("{number:.2}");
+    assert_eq!([gains[0].0, gains[3].0, gains[3].1].map(digits), ["47.59", "21.71", "1.67"]);
+}
+
+/// Special-purpose codes need k of at most w (EVENODD: w + 1), not w of at most k.
+#[test]
+fn packets_a_strip_bound_the_nodes_not_the_reverse() {
+    for legal in ["rdp:k=6,p=11", "liberation:k=3,w=7", "evenodd:k=5,p=11", "blaum-roth:k=4,w=6"] {
+        let w = code(legal).node_cells(NodeId::new(0)).len();
+        let k = legal.split(['=', ',']).nth(1).unwrap().parse().unwrap();
+        assert!(w > k, "{legal}: w = {w}");
+    }
+    for (largest, too_many) in [
+        ("rdp:k=10,p=11", "rdp:k=11,p=11"),
+        ("liberation:k=7,w=7", "liberation:k=8,w=7"),
+        ("evenodd:k=11,p=11", "evenodd:k=12,p=11"),
+        ("blaum-roth:k=6,w=6", "blaum-roth:k=7,w=6"),
+    ] {
+        assert!(is_legal(largest) && !is_legal(too_many), "{largest}");
+    }
+}
+
+/// Cauchy codes need 2^w of at least n: neither w of at least 2^n, nor is n = 2^w + 1 enough points.
+#[test]
+fn cauchy_codes_have_a_point_for_every_node() {
+    for w in 2..=8_usize {
+        let n = 1 << w;
+        assert!(is_legal(&format!("cauchy-orig:k={},m=2,w={w}", n - 2)), "w = {w}, n = {n}");
+        assert!(!is_legal(&format!("cauchy-orig:k={},m=2,w={w}", n - 1)), "w = {w}, n = {n} + 1");
+    }
+    // The poster's codes, 10 + 1 to 10 + 8, need w = 5 by either condition.
+    assert!(is_legal("cauchy-orig:k=10,m=8,w=5") && !is_legal("cauchy-orig:k=10,m=8,w=4"));
+}

@@ -1,0 +1,5 @@
+"""The experiments of the five source documents, a module a document.
+
+`experiment.py` says what an experiment is, `command.py` runs the programs that measure, `store.py` keeps
+what was measured. `printed/` holds the figures that the documents print.
+"""

@@ -1,0 +1,25 @@
+"""All experiments."""
+
+from . import jugan, luo, plank, uyeda, zhou
+from .experiment import Experiment
+
+EXPERIMENTS: list[Experiment] = [
+    experiment for document in (luo, plank, zhou, jugan, uyeda) for experiment in document.EXPERIMENTS
+]
+
+
+def select(paper: str | None, table: str | None) -> list[Experiment]:
+    """Returns the experiments of a paper, or the one of a name; all without a paper. A derived one comes after what it
+    is derived from, which is chosen with it."""
+    chosen = [e for e in EXPERIMENTS if paper in (None, e.paper) and table in (None, e.name)]
+    needed = {identity for experiment in chosen for identity in closure(experiment)}
+    return [experiment for experiment in EXPERIMENTS if experiment.identity in needed]
+
+
+def closure(experiment: Experiment) -> set[str]:
+    """Returns an experiment and all that it is derived from, by identity."""
+    return {experiment.identity}.union(*(closure(by_identity(source)) for source in experiment.sources))
+
+
+def by_identity(identity: str) -> Experiment:
+    return next(experiment for experiment in EXPERIMENTS if experiment.identity == identity)

@@ -1,0 +1,104 @@
+"""Runs the programs that measure: the `paritas` command, and `lab/fountain` for LT codes."""
+
+import functools
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import time
+
+from .experiment import Cell
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+# The command that measures. `lab/run --paritas` sets it; by default it is built by `cargo build --release`.
+PARITAS = pathlib.Path(os.environ.get("PARITAS_COMMAND", TARGET / "release" / "paritas"))
+
+
+def paritas(*arguments: object) -> list[dict]:
+    """Runs the command, and returns the lines of JSON that it prints."""
+    words = [*map(str, arguments), "--json"]
+    done = subprocess.run([binary(), *words], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{shown(arguments)} ended with code {done.returncode}: {done.stderr.strip()}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def shown(arguments: tuple) -> str:
+    """Returns the command line as a reader would type it."""
+    return shlex.join(["paritas", *map(str, arguments)])
+
+
+@functools.cache
+def binary() -> pathlib.Path:
+    """Returns the command, built if it is missing."""
+    if not PARITAS.exists():
+        build = ["cargo", "build", "--release", "--quiet", "--workspace", "--bin", "paritas"]
+        subprocess.run(build, cwd=ROOT, check=True)
+    return PARITAS
+
+
+def schedule(spec: str, *more: object) -> dict:
+    """Returns what `paritas schedule` counts."""
+    return paritas("schedule", spec, *more)[0]
+
+
+def bench(spec: str, *more: object) -> list[dict]:
+    """Returns what `paritas bench` measures on one thread: a line for each packet size of a sweep. A processor that
+    another program used meanwhile is no error; the line says if the figure is uncertain."""
+    return paritas("bench", "--code", spec, "--threads", "1", *more)
+
+
+def bench_cell(row: str, column: str, spec: str, *more: object) -> Cell:
+    """Measures one cell: the speed as a fraction of the roofline."""
+    return timed(row, column, bench(spec, *more)[0], shown(("bench", "--code", spec, "--threads", "1", *more)))
+
+
+def timed(row: str, column: str, line: dict, command: str) -> Cell:
+    """Returns a cell of a line of `paritas bench`: its speed as a fraction of the roofline's."""
+    doubt = "too noisy" if line["noisy"] else ""
+    fraction = [line[f"roofline_fraction{end}"] for end in ("", "_low", "_high")]
+    return Cell(row, column, *fraction, speed=line["gbps_median"], doubt=doubt, command=command)
+
+
+def compared(row: str, column: str, spec: str, against: str, *more: object) -> Cell:
+    """Measures how many times as fast a code is as with other settings, in pairs."""
+    words = ("bench", "--code", spec, *more, "--against", against)
+    line = paritas(*words)[0]
+    ratio = [line[f"ratio{end}"] for end in ("", "_low", "_high")]
+    doubt = "too noisy" if line["noisy"] else ""
+    return Cell(row, column, *ratio, speed=line["gbps_median"], doubt=doubt, command=shown(words))
+
+
+def in_percent(ratio: Cell) -> Cell:
+    """Returns by how many percent something is faster."""
+    gain = lambda value: 100 * (value - 1)
+    return ratio._replace(value=gain(ratio.value), low=gain(ratio.low), high=gain(ratio.high))
+
+
+@functools.cache
+def kernels() -> list[str]:
+    """Returns the names of the kernels that this processor can run."""
+    return [kernel["name"] for kernel in paritas("doctor")[0]["kernels"]]
+
+
+def available(*names: str) -> list[str]:
+    """Returns those of the kernels that this processor can run."""
+    return [name for name in names if name in kernels()]
+
+
+@functools.cache
+def fountain() -> pathlib.Path:
+    """Returns the program for LT codes, built."""
+    target = TARGET / "fountain"
+    build = ["cargo", "build", "--release", "--quiet", "--target-dir", target]
+    subprocess.run(build, cwd=ROOT / "lab" / "fountain", check=True)
+    return target / "release" / "fountain"
+
+
+def seconds_of(action) -> float:
+    """Returns how long `action` takes."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start

@@ -1,0 +1,79 @@
+"""Jugan: Multi-threaded erasure coding in Jerasure (poster)."""
+
+import os
+from typing import Iterable
+
+from .command import compared
+from .experiment import Cell, Effort, Experiment, Kind, Point, Records
+
+K = 10
+# The poster's ways to divide the work: by stripe, by coding node ("disks"), by columns of packets ("packet_cols"), by rows.
+SPLITS = ["stripe", "node", "columns", "rows"]
+WORDS = [8, 16, 32]
+PACKETS = [64, 2 << 10, 16 << 10]
+
+
+def cores() -> list[int]:
+    """Returns the numbers of threads to try beyond one: the powers of two below the machine's, and those."""
+    most = len(os.sched_getaffinity(0))
+    return sorted({n for n in (2, 4, 8, 16, 32, 64, most) if 1 < n <= most})
+
+
+def parities(effort: Effort) -> list[int]:
+    return [1, 4] if effort.quick else list(range(1, 9))
+
+
+def size(effort: Effort) -> tuple:
+    """The poster encoded 100 MB."""
+    return ("--set", 32 << 20, "--reps", 20) if effort.quick else ("--set", 128 << 20, "--reps", 41)
+
+
+def speed_up(row: str, spec: str, split: str, more: tuple, effort: Effort) -> Iterable[Cell]:
+    """How many times as fast several threads are as one, in pairs."""
+    for threads in cores():
+        options = ("--threads", threads, "--split", split, *more, *size(effort))
+        yield compared(row, f"{split}, {threads} threads", spec, "threads=1", *options)
+
+
+def reed_solomon(effort: Effort) -> list[Point]:
+    grid = [(m, w, split) for m in parities(effort) for w in WORDS for split in ("stripe", "node")]
+    spec = lambda m, w: f"reed-solomon:k={K},m={m},w={w}"
+    return [
+        Point(f"{spec(m, w)} {s}", lambda m=m, w=w, s=s: speed_up(f"M = {m}, W = {w}", spec(m, w), s, (), effort))
+        for m, w, s in grid
+    ]
+
+
+def cauchy(effort: Effort) -> list[Point]:
+    grid = [(m, packet, split) for m in parities(effort) for packet in PACKETS for split in SPLITS]
+    name = lambda m, packet: f"M = {m}, packets of {packet}"
+    return [
+        Point(f"{name(m, packet)} {s}", lambda m=m, packet=packet, s=s: speed_up(
+            name(m, packet), f"cauchy:k={K},m={m},w=5", s, ("--packet", packet), effort))
+        for m, packet, s in grid
+    ]  # fmt: skip
+
+
+def largest(records: Records) -> Iterable[Cell]:
+    """The largest speed-up of each split, over all codes and packets."""
+    for name in ("reed-solomon", "cauchy"):
+        cells = records[f"jugan-{name}"]
+        for column in dict.fromkeys(cell.column for cell in cells):
+            found = [cell for cell in cells if cell.column == column]
+            most, least = max(found, key=lambda c: c.value), min(found, key=lambda c: c.value)
+            yield most._replace(row=f"{name}, {column}", column="most")
+            yield least._replace(row=f"{name}, {column}", column="least")
+
+
+ABOUT = (
+    "Speed-up against one thread with the same code and packets, in pairs. The poster reached 3.62 with 4 cores at most, and "
+    "less than 1 with large packets."
+)
+EXPERIMENTS = [
+    Experiment("jugan", "reed-solomon", "Speed-up of Reed-Solomon codes", Kind.TIMED, "times as fast as one thread",
+               (30, 600), points=reed_solomon, about=ABOUT + " Words of a field have no rows or columns to divide."),
+    Experiment("jugan", "cauchy", "Speed-up of Cauchy codes, w = 5", Kind.TIMED, "times as fast as one thread",
+               (60, 1500), points=cauchy, about=ABOUT),
+    Experiment("jugan", "largest", "The largest and smallest speed-up of each way", Kind.TIMED, "times as fast as one thread",
+               (0, 0), sources=("jugan-reed-solomon", "jugan-cauchy"), derive=largest),
+]  # fmt: skip

@@ -1,0 +1,201 @@
+"""Luo, Xu, Plank: An Efficient XOR-Scheduling Algorithm for Erasure Codes Encoding (2009)."""
+
+import os
+import re
+import tempfile
+from typing import Iterable
+
+from .command import available, bench, compared, in_percent, paritas, schedule, seconds_of, shown, timed
+from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records, printed
+
+# The ways to run a schedule: the paper's two algorithms on 64-bit words, the first one with the order of the second,
+# both algorithms on wider vectors, and a compiled kernel.
+WAYS = {
+    "traditional": ("packetwise64", "parity"),
+    "new": ("datawise64", "data"),
+    "order alone": ("packetwise64", "data"),
+    "traditional, 256 bits": ("packetwise256", "parity"),
+    "new, 256 bits": ("datawise256", "data"),
+    "traditional, 512 bits": ("packetwise512", "parity"),
+    "new, 512 bits": ("datawise512", "data"),
+}
+COMPILED = "compiled"
+LIBERATION = {k: f"liberation:k={k},w={k}" for k in (5, 11, 17)}
+OTHERS = {"EVENODD": "evenodd:k=11", "RDP": "rdp:k=10", "X-Code": "xcode:n=11", "STAR": "star:k=11"}
+MACHINES = ("P4", "Pd", "Pc2d", "Pc2q")
+
+
+def measured(spec: str, prefix: str, effort: Effort) -> list[Point]:
+    """Returns a point for each curve of a code over packet sizes."""
+    names = [name for name, (kernel, _) in WAYS.items() if available(kernel)]
+    if effort.quick:
+        names = [name for name in names if "bits" not in name]
+    points = [Point(f"{prefix}{name}", lambda name=name: curve(spec, prefix, name, effort)) for name in names]
+    return [*points, Point(f"{prefix}{COMPILED}", lambda: compiled(spec, prefix, effort))]
+
+
+def options(effort: Effort) -> tuple:
+    """The paper encodes 20 MB at a time, far more than its caches hold; a whole run takes 256 MiB for the same reason."""
+    return ("--set", 8 << 20, "--reps", 20) if effort.quick else ("--set", 256 << 20, "--reps", 20)
+
+
+def curve(spec: str, prefix: str, name: str, effort: Effort) -> Iterable[Cell]:
+    """One curve: a code run in one way, for each packet size."""
+    kernel, order = WAYS[name]
+    more = ("--pass", "direct", "--kernel", kernel, "--order", order, "--sweep", "packet", *options(effort))
+    command = shown(("bench", "--code", spec, "--threads", "1", *more))
+    return [timed(str(line["packet"]), f"{prefix}{name}", line, command) for line in bench(spec, *more)]
+
+
+def compiled(spec: str, prefix: str, effort: Effort) -> Iterable[Cell]:
+    """The same code by the best kernel, as it runs in files."""
+    more = ("--kernel", "jit", "--sweep", "packet", *options(effort))
+    command = shown(("bench", "--code", spec, "--threads", "1", *more))
+    lines = [line for line in bench(spec, *more) if line["packet"] >= 64]
+    return [timed(str(line["packet"]), f"{prefix}{COMPILED}", line, command) for line in lines]
+
+
+def other_codes(effort: Effort) -> list[Point]:
+    return [point for name, spec in OTHERS.items() for point in measured(spec, f"{name}: ", effort)]
+
+
+def sizes(effort: Effort) -> list[Point]:
+    return [point for k in (5, 17) for point in measured(LIBERATION[k], f"k = {k}: ", effort)]
+
+
+def peak(cells: list[Cell], column: str) -> Cell:
+    """Returns the fastest cell of a curve."""
+    return max((cell for cell in cells if cell.column == column), key=lambda cell: cell.value)
+
+
+def peaks(records: Records) -> Iterable[Cell]:
+    """Table 5: the peaks of figure 3, measured in pairs."""
+    return improved("here, 64 bits", LIBERATION[11], records["luo-figure-3"], "", "")
+
+
+def improved(row: str, spec: str, cells: list[Cell], prefix: str, width: str) -> Iterable[Cell]:
+    """Measures both algorithms in pairs, each with the packet that was its fastest in a figure; nothing if the figure lacks
+    one of them."""
+    names = [f"{prefix}{name}{width}" for name in ("new", "traditional")]
+    if not all(any(cell.column == name for cell in cells) for name in names):
+        return
+    packets = [int(peak(cells, name).row) for name in names]
+    (kernel, order), (other, other_order) = (WAYS[f"{name}{width}"] for name in ("new", "traditional"))
+    set_bytes = re.search(r"--set (\d+)", peak(cells, names[0]).command).group(1)
+    ratio = compared(
+        row, "improvement", spec, f"kernel={other},order={other_order},packet={packets[1]}", "--threads", 1, "--pass", "direct",
+        "--kernel", kernel, "--order", order, "--packet", packets[0], "--set", set_bytes, "--reps", 41,
+    )  # fmt: skip
+    yield Cell(row, "new", ratio.speed)
+    yield Cell(row, "traditional", ratio.speed / ratio.value)
+    yield in_percent(ratio)
+    yield Cell(row, "packet of the new", packets[0])
+    yield Cell(row, "packet of the traditional", packets[1])
+
+
+def all_peaks(records: Records) -> Iterable[Cell]:
+    """The same for every code and width that was measured."""
+    codes = [("luo-figure-3", "", LIBERATION[11], "Liberation, k = 11")]
+    codes += [("luo-figure-7", f"k = {k}: ", LIBERATION[k], f"Liberation, k = {k}") for k in (5, 17)]
+    codes += [("luo-figure-8", f"{name}: ", spec, name) for name, spec in OTHERS.items()]
+    for source, prefix, spec, name in codes:
+        for width in ("", ", 256 bits", ", 512 bits"):
+            yield from improved(f"{name}{width or ', 64 bits'}", spec, records[source], prefix, width)
+
+
+def counts(name: str) -> Iterable[Cell]:
+    """Table 6: the parameters of the codes, and the XORs that they take for each coding packet."""
+    spec = OTHERS[name]
+    code = paritas("codes", spec)[0]
+    xors = schedule(spec, "--pass", "direct")["xors"]
+    # The packets of a strip on every node: X-Code has data and coding packets on all of them.
+    w = (code["data_cells"] + code["parity_cells"]) // code["nodes"]
+    values = {"k": code["data_nodes"], "w": w, "m": code["tolerance"]}
+    for column, value in {**values, "XORs a coding packet": xors / code["parity_cells"]}.items():
+        yield Cell(name, column, value, command=shown(("codes", spec)))
+
+
+def rdp_here(records: Records) -> Iterable[Cell]:
+    """Table 7: RDP at its peak, by the second algorithm and compiled."""
+    cells = records["luo-figure-8"]
+    yield Cell("here", "ours", peak(cells, "RDP: new").speed)
+    yield Cell("here", "compiled", peak(cells, f"RDP: {COMPILED}").speed)
+
+
+def improvement(new: float, traditional: float, write: float) -> float:
+    """The model of section 5.5: by how many percent writing gets faster, if bytes are first encoded, then written."""
+    seconds = lambda encode: 1 / encode + 1 / write
+    return 100 * (seconds(traditional) / seconds(new) - 1)
+
+
+def write_speed(effort: Effort) -> Iterable[Cell]:
+    """Writes a file, and measures GB/s into the system's buffers, and until the data is on the disk."""
+    size = (64 << 20) if effort.quick else (1 << 30)
+    block = os.urandom(8 << 20)
+    with tempfile.TemporaryFile(dir=".") as file:
+        buffered = seconds_of(lambda: [file.write(block) for _ in range(size // len(block))] and file.flush())
+        synced = buffered + seconds_of(lambda: os.fsync(file.fileno()))
+    for column, seconds in {"into buffers": buffered, "until on disk": synced}.items():
+        yield Cell("here", column, size / seconds / 1e9, doubt="one sample, other load unknown")
+
+
+def written(records: Records) -> Iterable[Cell]:
+    """Table 8: the model with the speeds measured here."""
+    cells = {cell.column: cell.value for cell in records["luo-table-5"] if cell.row.startswith("here")}
+    for disk in records["luo-disk"]:
+        row = f"here, {disk.column}"
+        yield Cell(row, "new", cells["new"])
+        yield Cell(row, "traditional", cells["traditional"])
+        yield Cell(row, "write", disk.value)
+        yield Cell(row, "improvement", improvement(cells["new"], cells["traditional"], disk.value), doubt=disk.doubt)
+
+
+def potential(records: Records) -> Iterable[Cell]:
+    """Figure 9: the model if encoding gets P percent slower and the disk P percent faster; theirs, from table 8, and
+    ours."""
+    theirs = printed("luo-table-8")
+    speeds = {name: tuple(float(theirs[name, column]) for column in ("new", "traditional", "write")) for name in MACHINES}
+    ours = {cell.column: cell.value for cell in records["luo-table-8"] if cell.row == "here, until on disk"}
+    speeds["here"] = ours["new"], ours["traditional"], ours["write"]
+    for percent in range(0, 91, 10):
+        slower, faster = 1 - percent / 100, 1 + percent / 100
+        for name, (new, traditional, write) in speeds.items():
+            yield Cell(str(percent), name, improvement(new * slower, traditional * slower, write * faster))
+
+
+CURVES = Plot("bytes of a packet", "fraction of the roofline")
+ABOUT = (
+    "traditional is Algorithm 1 on 64-bit words, new is Algorithm 2; order alone has the order of Algorithm 2, but goes "
+    "over a packet once for each coding packet. Rows as they stand, copies first, no tiling, nothing fused. compiled is "
+    "the kernel that serves files, on the schedule that it would have there. The roofline is the speed of one XOR for each "
+    "byte read, by the best kernel, over the same memory (for compiled, in packets of the same size)."
+)
+
+EXPERIMENTS = [
+    Experiment("luo", "figure-3", "Figures 3 to 6: packet sizes, Liberation codes with k = w = 11", Kind.TIMED,
+               "fraction of the roofline", (30, 900), points=lambda effort: measured(LIBERATION[11], "", effort),
+               plot=CURVES, about=ABOUT),
+    Experiment("luo", "figure-7", "Packet sizes, Liberation codes with k = w = 5 and 17", Kind.TIMED,
+               "fraction of the roofline", (60, 1800), points=sizes, plot=CURVES, about=ABOUT),
+    Experiment("luo", "figure-8", "Packet sizes, EVENODD, RDP, X-Code and STAR", Kind.TIMED, "fraction of the roofline",
+               (120, 3600), points=other_codes, plot=CURVES, about=ABOUT),
+    Experiment("luo", "table-5", "Peaks of figure 3", Kind.TIMED, "GB/s, percent, bytes", (2, 30),
+               sources=("luo-figure-3",), derive=peaks, printed="luo-table-5", comparable=False,
+               about="Both algorithms are measured in pairs, each with the packet that was its fastest in figure 3."),
+    Experiment("luo", "peaks", "Peaks of figures 3 to 8", Kind.TIMED, "GB/s, percent, bytes", (15, 400),
+               sources=("luo-figure-3", "luo-figure-7", "luo-figure-8"), derive=all_peaks),
+    Experiment("luo", "table-6", "Parameters of the other codes", Kind.EXACT, "numbers", (1, 1),
+               points=lambda _: [Point(name, lambda name=name: counts(name)) for name in OTHERS],
+               printed="luo-table-6", about="X-Code has its coding packets on all 11 nodes: w counts packets of a strip."),
+    Experiment("luo", "table-7", "Speed of RDP", Kind.TIMED, "GB/s", (1, 1), sources=("luo-figure-8",), derive=rdp_here,
+               printed="luo-table-7", comparable=False),
+    Experiment("luo", "disk", "Speed of the disk here", Kind.TIMED, "GB/s", (1, 10),
+               points=lambda effort: [Point("disk", lambda: write_speed(effort))],
+               about="The paper took the speed that bonnie measures, which includes the system's buffers."),
+    Experiment("luo", "table-8", "Model of writing with the speeds of here", Kind.TIMED, "GB/s, percent", (1, 1),
+               sources=("luo-table-5", "luo-disk"), derive=written, printed="luo-table-8", comparable=False),
+    Experiment("luo", "figure-9", "Model of writing, encoding P % slower and the disk P % faster", Kind.TIMED,
+               "percent faster", (1, 1), sources=("luo-table-8",), derive=potential,
+               plot=Plot("P, percent", "writing faster, percent", log_x=False),
+               about="The curves of the paper's machines follow from table 8; they are exact."),
+]  # fmt: skip
