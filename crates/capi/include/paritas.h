@@ -3,8 +3,8 @@
  * A codec is made from the name of a code (`10+4`, `isal-cauchy:k=6,m=3`, `rdp:k=6`), and encodes,
  * reconstructs and updates shards in the caller's memory. A prepared call is one question of a
  * codec, ready to run: it takes no lock and allocates nothing for up to 64 shards. Shard files are
- * encoded, decoded, verified and repaired by name. docs/embedding.md says which call suits which
- * size.
+ * encoded, decoded, verified and repaired by name. Volumes keep objects over disks, hosts and
+ * buckets. docs/embedding.md says which call suits which size.
  *
  * Errors. Functions that can fail return a paritas_status; its numbers are the exit codes of the
  * command `paritas`. paritas_last_message() then tells what is wrong, by name and number, until the
@@ -17,7 +17,8 @@
  * function can check.
  *
  * Threads. There is no state but the handles, and the last message of each thread. All handles may
- * be used by several threads at once; freeing one ends all use of it.
+ * be used by several threads at once; freeing one ends all use of it. All but volumes may be used
+ * in a process that was forked.
  *
  * Lengths. `bytes` is the length of a shard of a node with data: a multiple of
  * paritas_codec_shard_unit(). In most codes all shards have this length; paritas_codec_shard_len()
