@@ -3,8 +3,8 @@
  * A codec is made from the name of a code (`10+4`, `isal-cauchy:k=6,m=3`, `rdp:k=6`), and encodes,
  * reconstructs and updates shards in the caller's memory. A prepared call is one question of a
  * codec, ready to run: it takes no lock and allocates nothing for up to 64 shards. Shard files are
- * encoded, decoded, verified and repaired by name. docs/embedding.md says which call suits which
- * size.
+ * encoded, decoded, verified and repaired by name. Volumes keep objects over disks, hosts and
+ * buckets. docs/embedding.md says which call suits which size.
  *
  * Errors. Functions that can fail return a paritas_status; its numbers are the exit codes of the
  * command `paritas`. paritas_last_message() then tells what is wrong, by name and number, until the
@@ -17,7 +17,8 @@
  * function can check.
  *
  * Threads. There is no state but the handles, and the last message of each thread. All handles may
- * be used by several threads at once; freeing one ends all use of it.
+ * be used by several threads at once; freeing one ends all use of it. All but volumes may be used
+ * in a process that was forked.
  *
  * Lengths. `bytes` is the length of a shard of a node with data: a multiple of
  * paritas_codec_shard_unit(). In most codes all shards have this length; paritas_codec_shard_len()
@@ -52,7 +53,7 @@ typedef enum {
      */
     PARITAS_ARGUMENTS = 3,
     /**
-     * No shard set was recognised.
+     * No shard set was recognised, or there is no object of this name.
      */
     PARITAS_NOT_RECOGNISED = 4,
     /**
@@ -79,6 +80,12 @@ typedef enum {
 typedef struct paritas_codec paritas_codec;
 
 /**
+ * The names of objects of a volume, in order, with their lengths. May be used by several threads
+ * at once, and lives on when the volume is freed.
+ */
+typedef struct paritas_listing paritas_listing;
+
+/**
  * All blocks of an object, and what a decoder must know about them. May be used by several threads
  * at once.
  */
@@ -100,6 +107,12 @@ typedef struct paritas_prepared paritas_prepared;
  * inputs, then the temporaries, then the outputs. May be used by several threads at once.
  */
 typedef struct paritas_schedule paritas_schedule;
+
+/**
+ * A volume: objects, each cut into shards on several nodes. May be used by several threads at
+ * once, but not in a process that was forked from the one that opened it: that opens it again.
+ */
+typedef struct paritas_volume paritas_volume;
 
 /**
  * How a codec works. Zeros stand for the defaults.
@@ -216,6 +229,69 @@ typedef struct {
      */
     size_t source_count;
 } paritas_schedule_view;
+
+/**
+ * What is known of an object of a volume.
+ */
+typedef struct {
+    /**
+     * Bytes of the object.
+     */
+    uint64_t bytes;
+    /**
+     * The BLAKE3 of its bytes.
+     */
+    uint8_t digest[32];
+} paritas_volume_object;
+
+/**
+ * How an object of a volume is protected.
+ */
+typedef struct {
+    /**
+     * Shards that are whole on no node.
+     */
+    size_t missing;
+    /**
+     * How many more shards may be lost, whichever they are.
+     */
+    size_t tolerable;
+    /**
+     * The stage that its parity has reached, from 1; 0 if it is kept beside its name, because it
+     * is small.
+     */
+    size_t stage;
+    /**
+     * Number of stages of its code.
+     */
+    size_t stages;
+} paritas_volume_verdict;
+
+/**
+ * The state of a volume.
+ */
+typedef struct {
+    /**
+     * Nodes of the volume.
+     */
+    size_t nodes;
+    /**
+     * Nodes that are of no use now.
+     */
+    size_t failing;
+    /**
+     * How many nodes may be lost, whichever they are.
+     */
+    size_t tolerable;
+    /**
+     * Objects that wait for paritas_volume_repair().
+     */
+    size_t owed;
+    /**
+     * Objects that wait for a later stage of their code.
+     */
+    size_t backlog;
+} paritas_volume_state;
 
 #ifdef __cplusplus
 extern "C" {
@@ -563,6 +639,125 @@ const char *paritas_last_message(void);
  * Returns the version of the library, as "0.1.0".
  */
 const char *paritas_version(void);
+
+/**
+ * Opens the volume that the volume file `file` describes, as `paritas volume init` writes it, and
+ * starts threads for it.
+ */
+paritas_status paritas_volume_open(const char *file, paritas_volume **volume);
+
+/**
+ * Closes a volume. It may be null. A process that was forked leaves it alone.
+ */
+void paritas_volume_free(paritas_volume *volume);
+
+/**
+ * Stores an object of `bytes` bytes. An object of this name is replaced. When this returns
+ * PARITAS_OK, every reader finds the object; `owed`, which may be null, tells whether something is
+ * left for paritas_volume_repair().
+ */
+paritas_status paritas_volume_put(const paritas_volume *volume,
+                                  const char *name,
+                                  const uint8_t *object,
+                                  size_t bytes,
+                                  bool *owed);
+
+/**
+ * Stores the file at `file` with its mode and time, as paritas_volume_put().
+ */
+paritas_status paritas_volume_put_file(const paritas_volume *volume,
+                                       const char *name,
+                                       const char *file,
+                                       bool *owed);
+
+/**
+ * Finds an object. There is none of this name if the outcome is PARITAS_NOT_RECOGNISED.
+ */
+paritas_status paritas_volume_stat(const paritas_volume *volume,
+                                   const char *name,
+                                   paritas_volume_object *found);
+
+/**
+ * Reads `bytes` bytes of an object into `target`, from the byte `start` on. A range beyond the
+ * object is refused. Of the whole object the digest is checked, of a part each block that is read.
+ */
+paritas_status paritas_volume_get(const paritas_volume *volume,
+                                  const char *name,
+                                  uint64_t start,
+                                  uint8_t *target,
+                                  size_t bytes);
+
+/**
+ * Writes an object to the file `output`, which gets its name when it is complete and its digest is
+ * right. An existing file is refused unless `force` is set.
+ */
+paritas_status paritas_volume_get_file(const paritas_volume *volume,
+                                       const char *name,
+                                       const char *output,
+                                       bool force);
+
+/**
+ * Removes an object.
+ */
+paritas_status paritas_volume_remove(const paritas_volume *volume, const char *name);
+
+/**
+ * Lists the objects whose names begin with `prefix`, all of them if it is null or empty.
+ */
+paritas_status paritas_volume_list(const paritas_volume *volume,
+                                   const char *prefix,
+                                   paritas_listing **listing);
+
+/**
+ * Returns the number of objects of a listing.
+ */
+size_t paritas_listing_count(const paritas_listing *listing);
+
+/**
+ * Returns the name of the object `number` of a listing; null beyond the last one. It lives as long
+ * as the listing.
+ */
+const char *paritas_listing_name(const paritas_listing *listing, size_t number);
+
+/**
+ * Returns the length in bytes of the object `number` of a listing; 0 beyond the last one.
+ */
+uint64_t paritas_listing_bytes(const paritas_listing *listing, size_t number);
+
+/**
+ * Frees a listing. It may be null.
+ */
+void paritas_listing_free(paritas_listing *listing);
+
+/**
+ * Looks for the shards of an object on all nodes; with `deep`, reads every block of them. Returns
+ * PARITAS_OK if all is intact, PARITAS_REPAIRABLE if paritas_volume_repair() can restore it,
+ * PARITAS_LOST if not, and PARITAS_IO if that depends on nodes that did not answer. Unless all is
+ * intact, paritas_last_message() tells what is wrong. `found` may be null.
+ */
+paritas_status paritas_volume_verify(const paritas_volume *volume,
+                                     const char *name,
+                                     bool deep,
+                                     paritas_volume_verdict *found);
+
+/**
+ * Makes an object whole again; with `deep`, reads every block of it first. `repaired` receives the
+ * number of shards that were written; it may be null. Returns PARITAS_REPAIRABLE if something is
+ * left for another repair; then paritas_last_message() tells what is wrong on nodes.
+ */
+paritas_status paritas_volume_repair(const paritas_volume *volume,
+                                     const char *name,
+                                     bool deep,
+                                     size_t *repaired);
+
+/**
+ * Asks all nodes of a volume. Returns PARITAS_OK if they are of use and nothing waits for repair,
+ * PARITAS_REPAIRABLE if some fail or objects wait, and PARITAS_IO if more nodes fail than may be
+ * lost. A node that has been of use since the volume was opened counts as of use; to see the
+ * present, open the volume anew. Unless all is right, paritas_last_message() tells what is wrong.
+ * `found` may be null.
+ */
+paritas_status paritas_volume_status(const paritas_volume *volume, paritas_volume_state *found);
 
 #ifdef __cplusplus
 }  // extern "C"

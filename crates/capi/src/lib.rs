@@ -20,3 +20,5 @@ mod objects;
 mod prepared;
 mod schedule;
 mod status;
+#[cfg(feature = "volume")]
+mod volumes;

@@ -17,7 +17,7 @@ pub enum paritas_status {
     PARITAS_LOST = 2,
     /// Bad arguments: a spec, a parameter, a pointer, a number of shards or a length.
     PARITAS_ARGUMENTS = 3,
-    /// No shard set was recognised.
+    /// No shard set was recognised, or there is no object of this name.
     PARITAS_NOT_RECOGNISED = 4,
     /// The final check of decoded data failed, or a block is not the one that it is said to be.
     PARITAS_CHECK_FAILED = 5,
@@ -87,6 +87,31 @@ impl From<paritas_shards::Error> for Failure {
             ErrorKind::Io | ErrorKind::Busy => PARITAS_IO,
             ErrorKind::Memory => PARITAS_MEMORY,
             _ => PARITAS_INTERNAL,
+        };
+        Self { status, message: error.to_string() }
+    }
+}
+
+#[cfg(feature = "volume")]
+impl Failure {
+    /// Something is damaged or left to do, which the message tells.
+    pub(crate) fn repairable(message: impl Into<String>) -> Self {
+        Self { status: PARITAS_REPAIRABLE, message: message.into() }
+    }
+}
+
+#[cfg(feature = "volume")]
+impl From<paritas_volume::Error> for Failure {
+    fn from(error: paritas_volume::Error) -> Self {
+        use paritas_volume::ErrorKind;
+        let status = match error.kind() {
+            ErrorKind::Parameters | ErrorKind::Exists => PARITAS_ARGUMENTS,
+            ErrorKind::NotFound | ErrorKind::NotRecognised => PARITAS_NOT_RECOGNISED,
+            ErrorKind::TooFewShards => PARITAS_LOST,
+            ErrorKind::DigestMismatch => PARITAS_CHECK_FAILED,
+            ErrorKind::Memory => PARITAS_MEMORY,
+            ErrorKind::Internal => PARITAS_INTERNAL,
+            _ => PARITAS_IO,
         };
         Self { status, message: error.to_string() }
     }

@@ -247,13 +247,83 @@ static void matrices(void) {
     }
 }
 
-/* Prints GB/s of data of both, and the median of the ratios of pairs of samples. */
+/* The roofline: each byte of data is read and added once, and each byte of parity is stored, without any
+ * multiplication. Of these ways of doing it, the fastest counts. */
+#ifdef __x86_64__
+#include <immintrin.h>
+#define ROOFLINE(name, isa, vector, load, add, store)                                                                  \
+    __attribute__((target(isa))) static void name(void) {                                                              \
+        enum { STEP = 4 };                                                                                             \
+        for (int at = 0; at < length; at += STEP * (int)sizeof(vector)) {                                              \
+            vector sums[STEP];                                                                                         \
+            for (int i = 0; i < STEP; i++) sums[i] = load((const void *)((const vector *)(sources[0] + at) + i));      \
+            for (int j = 1; j < k; j++)                                                                                \
+                for (int i = 0; i < STEP; i++)                                                                         \
+                    sums[i] = add(sums[i], load((const void *)((const vector *)(sources[j] + at) + i)));               \
+            for (int j = 0; j < rows; j++)                                                                             \
+                for (int i = 0; i < STEP; i++) store((void *)((vector *)(targets[0][j] + at) + i), sums[i]);           \
+        }                                                                                                              \
+    }
+ROOFLINE(avx2, "avx2", __m256i, _mm256_load_si256, _mm256_xor_si256, _mm256_store_si256)
+ROOFLINE(avx2_past_cache, "avx2", __m256i, _mm256_load_si256, _mm256_xor_si256, _mm256_stream_si256)
+ROOFLINE(avx512, "avx512f", __m512i, _mm512_load_si512, _mm512_xor_si512, _mm512_store_si512)
+ROOFLINE(avx512_past_cache, "avx512f", __m512i, _mm512_load_si512, _mm512_xor_si512, _mm512_stream_si512)
+#endif
+
+enum { ROOFLINES = 4, PAIRS = 61 };
+
+/* Returns how many rooflines this machine has. */
+static int rooflines(void (**found)(void)) {
+    int count = 0;
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) found[count++] = avx2, found[count++] = avx2_past_cache;
+    if (__builtin_cpu_supports("avx512f")) found[count++] = avx512, found[count++] = avx512_past_cache;
+#else
+    (void)found;
+#endif
+    return count;
+}
+
+static encode_fn *encode[2];
+
+static double seconds_of(int which, void (**roofline)(void), int calls) {
+    double start = 0;
+    /* The first call finds in the cache what the sample before has left there, so it does not count. */
+    for (int i = -1; i < calls; i++) {
+        if (i == 0) start = now();
+        if (which < 2) encode[which](length, k, rows, tables[0], sources, targets[0]);
+        else roofline[which - 2]();
+    }
+    return (now() - start) / calls;
+}
+
+/* Prints GB/s of data of both, the median of the ratios of pairs of samples, and our share of the roofline. */
+static void measure_shape(void) {
+    void (*roofline[ROOFLINES])(void);
+    int ways = 2 + rooflines(roofline), calls = (8 << 20) / (k * length) + 1;
+    double times[2 + ROOFLINES][PAIRS], ratios[PAIRS], best = 1e9;
+    for (int i = 0; i < 200; i++) encode[0](length, k, rows, tables[0], sources, targets[0]);
+    for (int pair = 0; pair < PAIRS; pair++) {
+        for (int turn = 0; turn < ways; turn++) times[(pair + turn) % ways][pair] = seconds_of((pair + turn) % ways, roofline, calls);
+        ratios[pair] = times[1][pair] / times[0][pair];
+    }
+    for (int way = 0; way < ways; way++) qsort(times[way], PAIRS, sizeof(double), ascending);
+    for (int way = 2; way < ways; way++)
+        if (times[way][PAIRS / 2] < best) best = times[way][PAIRS / 2];
+    qsort(ratios, PAIRS, sizeof(double), ascending);
+    printf("%d+%d, %7d bytes: ours %6.2f GB/s, real %6.2f GB/s, ratio %.2f (%.2f to %.2f)", k, rows, length,
+           k * length / times[0][PAIRS / 2] * 1e-9, k * length / times[1][PAIRS / 2] * 1e-9, ratios[PAIRS / 2],
+           ratios[PAIRS / 4], ratios[PAIRS * 3 / 4]);
+    if (ways > 2) printf(", roofline %6.2f GB/s: %.2f of it", k * length / best * 1e-9, best / times[0][PAIRS / 2]);
+    printf("\n");
+}
+
 static void measure(void) {
-    enum { PAIRS = 61 };
     const int shapes[][2] = {{10, 4}, {6, 3}, {4, 2}, {12, 4}}, sizes[] = {4096, 65536, 1 << 20};
     u8 *memory = aligned_alloc(64, 32u << 20);
     CHECK(memory);
     random_bytes(memory, 32u << 20);
+    for (int which = 0; which < 2; which++) encode[which] = function(which, "ec_encode_data");
     for (int s = 0; s < 4; s++)
         for (int z = 0; z < 3; z++) {
             k = shapes[s][0], rows = shapes[s][1], length = sizes[z];
@@ -264,24 +334,7 @@ static void measure(void) {
             }
             ((void (*)(u8 *, int, int))function(1, "gf_gen_cauchy1_matrix"))(matrix[0], k + rows, k);
             ((void (*)(int, int, u8 *, u8 *))function(1, "ec_init_tables"))(k, rows, matrix[0] + k * k, tables[0]);
-            encode_fn *encode[2] = {function(0, "ec_encode_data"), function(1, "ec_encode_data")};
-            int calls = (8 << 20) / (k * length) + 1;
-            double times[2][PAIRS], ratios[PAIRS];
-            for (int i = 0; i < 200; i++) encode[0](length, k, rows, tables[0], sources, targets[0]);
-            for (int pair = 0; pair < PAIRS; pair++) {
-                for (int turn = 0; turn < 2; turn++) {
-                    int which = (pair + turn) % 2;
-                    double start = now();
-                    for (int i = 0; i < calls; i++) encode[which](length, k, rows, tables[0], sources, targets[0]);
-                    times[which][pair] = (now() - start) / calls;
-                }
-                ratios[pair] = times[1][pair] / times[0][pair];
-            }
-            for (int which = 0; which < 2; which++) qsort(times[which], PAIRS, sizeof(double), ascending);
-            qsort(ratios, PAIRS, sizeof(double), ascending);
-            printf("%d+%d, %7d bytes: ours %6.2f GB/s, real %6.2f GB/s, ratio %.2f (%.2f to %.2f)\n", k, rows, length,
-                   k * length / times[0][PAIRS / 2] * 1e-9, k * length / times[1][PAIRS / 2] * 1e-9, ratios[PAIRS / 2],
-                   ratios[PAIRS / 4], ratios[PAIRS * 3 / 4]);
+            measure_shape();
         }
     /* What a table costs that was not seen before. */
     k = 10, rows = 4, length = 4096;

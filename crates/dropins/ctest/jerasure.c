@@ -2,10 +2,13 @@
  * bytes. With a third argument, measures both instead. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "timing.h"
 
@@ -268,6 +271,112 @@ static void arithmetic(void) {
     }
 }
 
+/* A `gf_t` of gf-complete. */
+typedef struct gf gf;
+struct gf {
+    uint32_t (*multiply)(gf *, uint32_t, uint32_t), (*divide)(gf *, uint32_t, uint32_t), (*inverse)(gf *, uint32_t);
+    void (*region)(gf *, void *, void *, uint32_t, int, int);
+    uint32_t (*extract)(gf *, void *, int, int);
+    void *scratch;
+};
+enum { SPLIT_TABLE = 11, ALTMAP = 0x20 };
+
+/* Returns a field that a library makes: method 0 and polynomial 0 are the usual ones. */
+static gf *new_field(int which, int method, int region, unsigned long long polynomial) {
+    typedef gf *init(int, int, int, int, unsigned long long, int, int);
+    gf *made = ((init *)function(which, "galois_init_field"))(w, method, region, 0, polynomial, method ? w : 0, method ? 4 : 0);
+    CHECK(made);
+    return made;
+}
+
+static void single_words(void) {
+    int *a = (int *)device[0][0], *b = (int *)device[0][1];
+    fill_devices();
+    for (int i = 0; i < 500; i++) {
+        int x = w < 32 ? a[i] & ((1 << w) - 1) : a[i], y = w < 32 ? b[i] & ((1 << w) - 1) : b[i];
+        const char *names[] = {"galois_single_multiply", "galois_single_divide"};
+        for (int t = 0; t < 2; t++) CHECK(CALL(0, int, names[t], (int, int, int))(x, y, w) == CALL(1, int, names[t], (int, int, int))(x, y, w));
+    }
+}
+
+/* Compares what a `gf_t` of ours computes by itself with one of theirs. */
+static void same_field(gf *ours, gf *real) {
+    for (int i = 1; i < 20; i++) {
+        uint32_t a = (uint32_t)next(1 << 30) >> (w < 30 ? 30 - w : 0), b = 1 + (uint32_t)next((1 << (w < 30 ? w : 30)) - 1);
+        CHECK(ours->multiply(ours, a, b) == real->multiply(real, a, b) && ours->divide(ours, a, b) == real->divide(real, a, b));
+        CHECK(ours->inverse(ours, b) == real->inverse(real, b));
+        fill_devices();
+        bytes = 1024;
+        ours->region(ours, device[0][0], device[0][1], b, bytes, i % 2);
+        real->region(real, device[1][0], device[1][1], b, bytes, i % 2);
+        same_devices();
+        CHECK(ours->extract(ours, device[0][0], bytes, i % 32) == real->extract(real, device[0][0], bytes, i % 32));
+    }
+}
+
+/* Checks that a call ends the program, as Jerasure's assertions do. */
+static void refused(void (*call)(void)) {
+    pid_t child = fork();
+    if (child == 0) {
+        if (!freopen("/dev/null", "w", stderr)) _exit(1);
+        call();
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+static void change(int which, gf *field) { CALL(which, void, "galois_change_technique", (gf *, int))(field, w); }
+static void change_to_null(void) { change(0, NULL); }
+static void change_to_altmap(void) { change(0, new_field(1, SPLIT_TABLE, ALTMAP, 0)); }
+static void init_altmap(void) { new_field(0, 0, ALTMAP, 0); }
+static void init_reducible(void) { new_field(0, 0, 0, 0x100); }
+static void init_composite(void) { CALL(0, gf *, "galois_init_composite_field", (int, int, int, int, gf *))(16, 0, 0, 2, new_field(0, 0, 0, 0)); }
+static void change_to_composite(void) {
+    gf *base = new_field(1, 0, 0, 0);
+    w = 16;
+    change(0, CALL(1, gf *, "galois_init_composite_field", (int, int, int, int, gf *))(16, 0, 0, 2, base));
+}
+
+/* Exchanges fields: each library for a field of its own and of the other one, with another polynomial, and back. */
+static void fields(void) {
+    const int widths[] = {8, 16, 32};
+    const unsigned long long polynomials[] = {0x12D, 0x1002D, 0xAF};
+    int matrix[12];
+    for (int round = 0; round < 12; round++) {
+        k = 4, m = 3, w = widths[round % 3];
+        for (int which = 0; which < 2; which++) {
+            CHECK(CALL(which, int, "galois_init_default_field", (int))(w) == 0);
+            gf **fields = function(which, "gfp_array");
+            CHECK(fields[w] && fields[w] == CALL(which, gf *, "galois_get_field_ptr", (int))(w));
+        }
+        single_words();
+        for (int i = 0; i < 12; i++) matrix[i] = CALL(0, int, "galois_single_divide", (int, int, int))(1, (i % 4) ^ (4 + i / 4), w);
+        words(matrix);
+        for (int which = 0; which < 2; which++) {
+            gf *made = new_field(round / 6 ? which : !which, SPLIT_TABLE, 0, round / 3 % 2 ? 0 : polynomials[round % 3]);
+            change(which, made);
+            CHECK(CALL(which, gf *, "galois_get_field_ptr", (int))(w) == made);
+        }
+        gf *both[2];
+        for (int which = 0; which < 2; which++) both[which] = new_field(which, SPLIT_TABLE, 0, polynomials[round % 3]);
+        same_field(both[0], both[1]);
+        single_words();
+        for (int i = 0; i < 12; i++) matrix[i] = CALL(0, int, "galois_single_divide", (int, int, int))(1, (i % 4) ^ (4 + i / 4), w);
+        words(matrix);
+        bytes = 4096;
+        fill_devices();
+        const char *names[] = {"galois_w8_region_xor", "galois_w16_region_xor", "galois_w32_region_xor"};
+        for (int which = 0; which < 2; which++) CALL(which, void, names[2], (void *, void *, int))(device[which][0], device[which][1], bytes);
+        for (int which = 0; which < 2; which++) CALL(which, void, names[round % 3], (void *, void *, int))(device[which][1], device[which][2], bytes);
+        same_devices();
+        for (int which = 0; which < 2; which++) CHECK(CALL(which, int, "galois_uninit_field", (int))(w) == 0);
+    }
+    w = 8;
+    void (*refusals[])(void) = {change_to_null, change_to_altmap, init_altmap, init_reducible, init_composite, change_to_composite};
+    for (int t = 0; t < 6; t++) refused(refusals[t]);
+}
+
 /* Prints GB/s of data of both, and the median of the ratios of pairs of samples. */
 static void measure(void) {
     enum { PAIRS = 31 };
@@ -324,6 +433,7 @@ int main(int count, char **arguments) {
     }
     arithmetic();
     techniques();
+    fields();
     CHECK(CALL(0, size_t, "paritas_jerasure_programs", (void))() > 100);
     printf("Jerasure: the same bytes from all functions\n");
     return 0;

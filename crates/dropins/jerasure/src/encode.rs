@@ -5,7 +5,8 @@ use std::ffi::{c_char, c_int};
 use paritas_dropins::{packets, product};
 
 use crate::calls::{Kind, fail, run, size, values};
-use crate::linear::{Matrix, Survivors, bit_recovery, bits, field, recovery, survivors};
+use crate::fields::{field, polynomial};
+use crate::linear::{Matrix, Survivors, bit_recovery, bits, recovery, survivors};
 
 /// The devices of a call: data, then coding.
 pub(crate) struct Devices {
@@ -95,7 +96,7 @@ unsafe fn multiply(
         let matrix = Matrix::new(w, content, k)?;
         product(matrix.field, matrix.rows).ok()
     };
-    let shape = [k, m, w as usize, 0, 0];
+    let shape = [k, m, w as usize, polynomial(w), 0];
     // SAFETY: as the caller promises.
     if !unsafe { run(Kind::Words, shape, content, make, (bytes, sources, targets)) } {
         fail(&format!("no program for k = {k}, m = {m}, w = {w}"));
@@ -273,7 +274,7 @@ pub unsafe extern "C" fn jerasure_matrix_decode(
         product(matrix.field, matrix.rows).ok()
     };
     let content = decoding_key(matrix, &erased);
-    let shape = [k, n, w as usize, 0, 0];
+    let shape = [k, n, w as usize, polynomial(w), 0];
     let regions = (bytes, &devices.pick(&sources)[..], &devices.pick(&lost)[..]);
     // SAFETY: as the caller promises.
     if unsafe { run(Kind::DecodeWords, shape, &content, make, regions) } { 0 } else { -1 }

@@ -5,7 +5,8 @@ use std::ptr::null_mut;
 
 use crate::calls::{self, given, size, values, values_mut};
 use crate::encode::erased;
-use crate::linear::{Matrix, bit_matrix, bit_values, bits, field, inverse_bits, survivors};
+use crate::fields::field;
+use crate::linear::{Matrix, bit_matrix, bit_values, bits, inverse_bits, survivors};
 
 /// Returns the name and version of this library, by which a program can tell that it was loaded.
 #[unsafe(no_mangle)]

@@ -7,7 +7,8 @@ use std::ptr::null_mut;
 use paritas::{BitMatrix, Code};
 
 use crate::calls::{given, values, values_mut};
-use crate::linear::{Matrix, bit_values, field};
+use crate::fields::field;
+use crate::linear::{Matrix, bit_values};
 
 /// Returns the parity rows of the code named `spec`, over its data cells.
 fn parity_bits(spec: &str) -> Option<BitMatrix> {

@@ -2,10 +2,11 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use paritas::Field;
 use paritas_dropins::{multiples, product};
 
 use crate::calls::{Kind, fail, run, values, values_mut};
-use crate::linear::field;
+use crate::fields::field;
 
 /// Returns the product of two words of w bits.
 #[unsafe(no_mangle)]
@@ -31,29 +32,6 @@ pub extern "C" fn galois_single_divide(a: c_int, b: c_int, w: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn galois_inverse(x: c_int, w: c_int) -> c_int {
     galois_single_divide(1, x, w)
-}
-
-/// Prepares the field of words of w bits. Nothing is to be done. Returns 0, or EINVAL for a width
-/// that there is not.
-#[unsafe(no_mangle)]
-pub extern "C" fn galois_init_default_field(w: c_int) -> c_int {
-    if field(w).is_some() { 0 } else { libc::EINVAL }
-}
-
-/// Ends the use of a field. Nothing is to be done.
-#[unsafe(no_mangle)]
-pub extern "C" fn galois_uninit_field(_w: c_int) -> c_int {
-    0
-}
-
-/// Would exchange a field of gf-complete; does nothing.
-#[unsafe(no_mangle)]
-pub extern "C" fn galois_change_technique(_gf: *mut c_void, _w: c_int) {}
-
-/// Would return a field of gf-complete; returns null.
-#[unsafe(no_mangle)]
-pub extern "C" fn galois_get_field_ptr(_w: c_int) -> *mut c_void {
-    std::ptr::null_mut()
 }
 
 /// Adds a region to another.
@@ -86,6 +64,36 @@ pub(crate) unsafe fn add(source: *const u8, target: *mut u8, bytes: usize) {
 ///
 /// # Safety
 /// `region` is valid for `nbytes` bytes, and `other` is null or so.
+pub(crate) unsafe fn multiply_region(
+    field: Field,
+    region: *mut u8,
+    factor: u32,
+    nbytes: c_int,
+    other: *mut u8,
+    adds: bool,
+) {
+    let bytes = usize::try_from(nbytes).unwrap_or(0);
+    let adds = adds && !other.is_null();
+    let target = if other.is_null() { region } else { other };
+    let make = || match adds {
+        true => multiples(field, &[factor]).ok(),
+        false => product(field, vec![vec![factor]]).ok(),
+    };
+    if adds && factor == 0 {
+        return;
+    }
+    let kind = if adds { Kind::Add } else { Kind::Words };
+    let shape = [1, 1, field.width() as usize, field.polynomial() as usize, 0];
+    // SAFETY: as the caller promises.
+    if !unsafe { run(kind, shape, &[factor as c_int], make, (bytes, &[region], &[target])) } {
+        fail(&format!("no words of {} bits can be multiplied by {factor}", field.width()));
+    }
+}
+
+/// Multiplies a region of words of w bits, as [`multiply_region`].
+///
+/// # Safety
+/// As [`multiply_region`].
 unsafe fn multiply(
     w: c_int,
     region: *mut c_char,
@@ -94,25 +102,9 @@ unsafe fn multiply(
     other: *mut c_char,
     adds: bool,
 ) {
-    let bytes = usize::try_from(nbytes).unwrap_or(0);
-    let adds = adds && !other.is_null();
-    let (source, target) = (region.cast(), if other.is_null() { region } else { other }.cast());
-    let make = || {
-        let field = field(w)?;
-        if adds {
-            return multiples(field, &[factor as u32]).ok();
-        }
-        product(field, vec![vec![factor as u32]]).ok()
-    };
-    if adds && factor == 0 {
-        return;
-    }
-    let kind = if adds { Kind::Add } else { Kind::Words };
-    let shape = [1, 1, w as usize, 0, 0];
+    let Some(field) = field(w) else { fail(&format!("there are no words of {w} bits")) };
     // SAFETY: as the caller promises.
-    if !unsafe { run(kind, shape, &[factor], make, (bytes, &[source], &[target])) } {
-        fail(&format!("no words of {w} bits can be multiplied by {factor}"));
-    }
+    unsafe { multiply_region(field, region.cast(), factor as u32, nbytes, other.cast(), adds) };
 }
 
 macro_rules! region_multiply {
@@ -141,6 +133,22 @@ region_multiply! {
     galois_w16_region_multiply 16;
     galois_w32_region_multiply 32;
 }
+
+macro_rules! region_xor {
+    ($($name:ident)*) => {
+        $(/// Adds a region to another.
+        ///
+        /// # Safety
+        /// Both regions are valid for `nbytes` bytes.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(src: *mut c_void, dest: *mut c_void, nbytes: c_int) {
+            // SAFETY: as the caller promises.
+            unsafe { galois_region_xor(src.cast(), dest.cast(), nbytes) };
+        })*
+    };
+}
+
+region_xor! { galois_w8_region_xor galois_w16_region_xor galois_w32_region_xor }
 
 macro_rules! double_region {
     ($($name:ident $w:literal;)*) => {

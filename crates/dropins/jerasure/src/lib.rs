@@ -9,8 +9,8 @@
 //! in a cache (`jerasure_generate_schedule_cache`) number devices as encoding does.
 //!
 //! Where Jerasure prints a message and ends the program (sizes that are no multiple of the packets,
-//! a word width that it has not), so does this library. Fields of gf-complete cannot be exchanged:
-//! functions that take or return a `gf_t` do nothing.
+//! a word width that it has not), so does this library. A `gf_t` of gf-complete is taken and given
+//! where it stands for a field of polynomials (`fields.rs`).
 
 #![allow(unsafe_code)]
 #![allow(non_snake_case)] // the library has the name of its model
@@ -19,6 +19,7 @@ mod calls;
 mod encode;
 mod export;
 mod families;
+mod fields;
 mod galois;
 mod linear;
 mod schedules;

@@ -2,6 +2,8 @@
 
 use paritas::{BitMatrix, Field};
 
+use crate::fields::field;
+
 /// A matrix over a field, row by row. Elements of GF(2^32) are kept as the bits of an `int`.
 #[derive(Clone)]
 pub(crate) struct Matrix {
@@ -59,11 +61,6 @@ impl Matrix {
         }
         Some(inverse)
     }
-}
-
-/// Returns the field of words of w bits with Jerasure's polynomial.
-pub(crate) fn field(w: i32) -> Option<Field> {
-    Field::new(u32::try_from(w).ok()?).ok()
 }
 
 /// Reads a bit matrix of `columns` columns.
