@@ -1,4 +1,4 @@
-"""Work on many objects by many workers: scrub, repair, promote, encode.
+"""Work on many objects by many workers: scrub, repair, promote, re-encode, encode.
 
 >>> from paritas import fleet
 >>> report = fleet.run("photos.toml", "scrub", workers=8)           # doctest: +SKIP
@@ -101,7 +101,8 @@ def run(
 
     Args:
         volume: the volume file.
-        kind: ``scrub`` (reads every block), ``repair``, ``promote``, or ``encode`` (stores
+        kind: ``scrub`` (reads every block), ``repair``, ``promote``, ``reencode`` (cuts objects by
+            the code that the volume file names now, if they have another), or ``encode`` (stores
             `sources`).
         prefix, names: the objects; by default all that the kind of work concerns.
         sources: for ``encode``, the names of objects and the files with their bytes.
@@ -193,6 +194,10 @@ def _promote(volume: Volume, task: Task) -> Outcome:
     return _changed(task, volume.promote(task.name).stored)
 
 
+def _reencode(volume: Volume, task: Task) -> Outcome:
+    return _changed(task, int(volume.reencode(task.name)))
+
+
 def _encode(volume: Volume, task: Task) -> Outcome:
     assert task.source is not None
     volume.put_file(task.name, task.source)
@@ -207,6 +212,7 @@ _KINDS: dict[str, Callable[[Volume, Task], Outcome]] = {
     "scrub": _scrub,
     "repair": _repair,
     "promote": _promote,
+    "reencode": _reencode,
     "encode": _encode,
 }
 

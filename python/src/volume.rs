@@ -8,7 +8,7 @@ use paritas::CodecOptions;
 use paritas_shards::{Attributes, FileTarget, Output};
 use paritas_volume::config::Config;
 use paritas_volume::names::ObjectName;
-use paritas_volume::{GetOptions, Health, Object, PutOptions, Rate, Runner};
+use paritas_volume::{GetOptions, Health, Object, PutOptions, Rate, Reencoded, Runner};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -165,6 +165,14 @@ impl Volume {
     fn promote(&self, py: Python<'_>, name: &str) -> Result<RepairedObject> {
         let name = ObjectName::new(name)?;
         Ok(self.run(py, self.volume.promote(&name))?.into())
+    }
+
+    /// Cuts an object by the code that the volume file names now, if it has another. Returns whether
+    /// it had. If somebody replaces or removes the object meanwhile, that counts.
+    fn reencode(&self, py: Python<'_>, name: &str) -> Result<bool> {
+        let name = ObjectName::new(name)?;
+        let done = self.run(py, self.volume.reencode(&name))?;
+        Ok(matches!(done, Reencoded::Changed(_)))
     }
 
     /// Returns the names of the objects that wait for promotion, those first that have waited

@@ -3,9 +3,11 @@
 import io
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import subprocess
+import time
 
 import fsspec
 import paritas
@@ -126,6 +128,32 @@ def test_a_fleet_promotes_and_repairs(volume_file, volume, tmp_path):
     assert len(report.names("changed")) == 12
     assert len(fleet.run(volume_file, "scrub", workers=2).names("unchanged")) == 12
     assert volume.list(fleet.JOURNALS) == [], "the journals of runs that are done are gone"
+
+
+def test_a_fleet_reencodes(volume_file, volume, tmp_path):
+    contents = {f"objects/{number}": os.urandom(20_000 + number) for number in range(6)}
+    for name, content in contents.items():
+        volume.put(name, content)
+    old = volume.code
+    text = volume_file.read_text()
+    volume_file.write_text(re.sub("(?m)^code = .*$", 'code = "2+2"', text))
+    report = fleet.run(volume_file, "reencode", workers=2)
+    assert len(report.names("changed")) == 6
+    changed = paritas.Volume.open(volume_file)
+    for name, content in contents.items():
+        assert changed.get(name) == content
+        assert changed.stat(name).code == changed.code != old
+    report = fleet.run(volume_file, "reencode", workers=2)
+    assert len(report.names("unchanged")) == 6
+
+
+def test_the_rate_of_a_fleet_is_that_of_all_workers_together(volume_file, volume):
+    for number in range(2):
+        volume.put(f"objects/{number}", os.urandom(300_000))
+    begun = time.monotonic()
+    report = fleet.run(volume_file, "scrub", workers=2, rate=60_000)
+    # A node has 100,000 bytes of each object. Those of a second may come at once, the others not.
+    assert report.is_done and time.monotonic() - begun > (200_000 - 60_000) / 60_000 - 0.1
 
 
 def test_a_fleet_goes_on_after_a_worker_died(volume_file, volume, tmp_path):

@@ -356,7 +356,7 @@ const AHEAD: usize = 1;
 
 /// Reads bytes in a task of its own, so that reading goes on while some are written. The task ends
 /// when the receiver is dropped.
-fn ahead(mut bytes: BoxStream<'static, Result<Pieces>>) -> Receiving<Result<Pieces>> {
+pub(crate) fn ahead(mut bytes: BoxStream<'static, Result<Pieces>>) -> Receiving<Result<Pieces>> {
     let (line, received) = channel(AHEAD);
     tokio::spawn(async move {
         loop {

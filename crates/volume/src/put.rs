@@ -16,7 +16,7 @@ use crate::manifest::{Body, Content, Manifest};
 use crate::names::{self, ObjectName};
 use crate::node::Mode;
 use crate::protocol::{
-    self, Action, Answer, Event, Kind, Listed, NodeIndex, Put, PutOutcome, Request,
+    self, Action, Answer, Event, Kind, Listed, NodeIndex, Put, PutOutcome, Request, Version,
 };
 use crate::transfer::send::send;
 use crate::volume::Volume;
@@ -73,7 +73,7 @@ impl Volume {
         let object = ObjectId::random()?;
         match peek(source, self.setup.inline_bytes).await? {
             Source::Short(bytes) => self.put_inline(name, object, bytes, options).await,
-            Source::Long(source) => self.put_shards(name, object, source, options).await,
+            Source::Long(source) => self.put_shards(name, object, source, options, None).await,
         }
     }
 
@@ -90,15 +90,17 @@ impl Volume {
         let digest = Digest::new(blake3::hash(&bytes).into());
         let make = move |_: &NameHands<'_>| Some((digest, Body::Inline(bytes.clone())));
         let hands = PutHands::new(self, name, options, Box::new(make));
-        self.finish_put(object, content, hands).await
+        self.finish_put(object, content, hands, None).await
     }
 
-    async fn put_shards(
+    /// Writes an object in shards, in place of the version `old` if one is given.
+    pub(crate) async fn put_shards(
         &self,
         name: &ObjectName,
         object: ObjectId,
         source: Box<dyn Read + Send>,
         options: PutOptions,
+        old: Option<Version>,
     ) -> Result<PutReport> {
         let layout = self.new_layout(name, object, &options)?;
         let spread = self.spread(object, layout.code());
@@ -120,7 +122,7 @@ impl Volume {
         hands.name.keep_layout(layout);
         hands.source = Mutex::new(Some(source));
         tokio::select! {
-            done = self.finish_put(object, content, hands) => done,
+            done = self.finish_put(object, content, hands, old) => done,
             error = self.beat(object) => Err(error),
         }
     }
@@ -145,9 +147,12 @@ impl Volume {
         object: ObjectId,
         content: protocol::Content,
         hands: PutHands<'_>,
+        old: Option<Version>,
     ) -> Result<PutReport> {
         let is_inline = matches!(content, protocol::Content::Inline { .. });
-        let (outcome, put) = drive(Put::new(self.quorum, object, content, now()), &hands).await;
+        let put = Put::new(self.quorum, object, content, now());
+        let put = old.into_iter().fold(put, Put::in_place_of);
+        let (outcome, put) = drive(put, &hands).await;
         let flaws = hands.name.flaws();
         let (listed, is_owed) = match outcome {
             PutOutcome::Committed { listed, is_owed } => (listed, is_owed),
@@ -309,6 +314,10 @@ impl<'a> PutHands<'a> {
                     self.name.volume.node_count(),
                     self.name.volume.quorum.to_read()
                 ),
+            ),
+            PutOutcome::Superseded => Error::new(
+                ErrorKind::Busy,
+                format!("{name} was replaced or removed meanwhile; what is there now stays"),
             ),
             PutOutcome::Committed { .. } => Error::new(ErrorKind::Internal, "the put succeeded"),
         }

@@ -7,13 +7,18 @@
 //! | numbering | versions, from all nodes | too few answers: all is discarded. Else the new version has the next generation, and manifests are written |
 //! | writing | manifests | t + 1 are written: committed, older versions are removed. Fewer: other nodes are tried; if there are none, the outcome is open |
 //! | deleting | deletions of older shards, then of their manifests | done |
-//! | discarding | deletions of what was stored | refused |
+//! | discarding | deletions of what was stored | refused, or superseded |
 //!
 //! The second survey makes the version that was stored last the greatest, however long storing
 //! took.
 //! From the first manifest on nothing is taken back: somebody may have read the new version, and
 //! somebody may have removed an older one because of it. If the outcome is open, repair carries it
 //! through.
+//!
+//! An object that is written again in place of one version ([`Put::in_place_of`]) gets the
+//! generation of that version and a greater id. So it counts before that version, and after every
+//! version that anybody wrote or will write because of other bytes. If a survey shows another
+//! version to be the greatest, all is discarded.
 
 use std::collections::BTreeSet;
 
@@ -62,6 +67,7 @@ pub struct Put {
     listed: Option<Listed>,
     removal: Option<Removal>,
     now: u64,
+    old: Option<Version>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -89,6 +95,9 @@ pub enum PutOutcome {
     },
     /// There is no object to remove.
     NotFound,
+    /// The version in whose place the new one was to be is not the greatest, or is gone. Nothing was
+    /// made visible.
+    Superseded,
     /// Nothing was made visible: too few nodes answered, or too few parts could be stored.
     Refused {
         /// Number of nodes that answered the last survey.
@@ -125,7 +134,14 @@ impl Put {
             listed: None,
             removal: None,
             now,
+            old: None,
         }
+    }
+
+    /// Writes the object in place of a version whose bytes it has, unless there is a greater one.
+    /// The object's id must be greater than that of `old`.
+    pub fn in_place_of(self, old: Version) -> Self {
+        Self { old: Some(old), ..self }
     }
 
     /// Returns where parts were stored.
@@ -170,6 +186,12 @@ impl Put {
         }
     }
 
+    /// Whether the version that is to be replaced does not count any more.
+    fn is_superseded(&self) -> bool {
+        let counts = self.view.object().map(|listed| listed.version);
+        self.old.is_some() && self.old != counts
+    }
+
     /// Deletes what was stored. Nothing is visible of it yet.
     fn discard(&mut self) -> Step<PutOutcome> {
         self.phase = Phase::Discarding;
@@ -190,7 +212,10 @@ impl Put {
             Content::Removed => Kind::Removed,
             Content::Shards { .. } | Content::Inline { .. } => Kind::Put,
         };
-        let generation = self.view.next_generation(self.now);
+        let generation = match self.old {
+            Some(old) => old.generation,
+            None => self.view.next_generation(self.now),
+        };
         let version = Version { generation, object: self.object };
         self.write(Listed { version, kind, length: self.length })
     }
@@ -227,6 +252,9 @@ impl Put {
             Some(listed) => {
                 let is_owed = self.owes(listed);
                 Step::Done(PutOutcome::Committed { listed, is_owed })
+            }
+            None if self.view.is_sure() && self.is_superseded() => {
+                Step::Done(PutOutcome::Superseded)
             }
             None => self.refuse(),
         }
@@ -277,8 +305,9 @@ impl Procedure for Put {
                 Content::Inline { .. } | Content::Removed => self.survey(Phase::Numbering),
             },
             (Phase::Surveying, _) if !self.view.is_sure() => self.refuse(),
+            (Phase::Surveying, _) if self.is_superseded() => Step::Done(PutOutcome::Superseded),
             (Phase::Surveying | Phase::Storing, _) => self.store(),
-            (Phase::Numbering, _) if !self.view.is_sure() => self.discard(),
+            (Phase::Numbering, _) if !self.view.is_sure() || self.is_superseded() => self.discard(),
             (Phase::Writing, Some(listed)) => self.write(listed),
             (Phase::Numbering | Phase::Writing, _) => self.number(),
             (Phase::DeletingObjects, _) => self.delete_manifests(),

@@ -9,7 +9,7 @@ use paritas_shards::ObjectId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// One more than the greatest generation that the writer found before, or the seconds since
-    /// 1970, whichever is greater.
+    /// 1970, whichever is greater; or that of the version in whose place this one is.
     pub generation: u64,
     /// The object that the version consists of. It is drawn at random, so no two versions have the
     /// same.

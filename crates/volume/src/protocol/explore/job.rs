@@ -20,6 +20,8 @@ pub enum Job {
     /// Puts an object that stands in its manifest.
     Inline,
     Remove,
+    /// Writes the bytes again that are there from the beginning, in place of their version.
+    Rewrite,
     Get,
     /// Promotes the object that is there from the beginning.
     Promote,
@@ -53,7 +55,7 @@ pub struct Fetch {
 impl Job {
     /// Whether the job makes a new version.
     pub fn writes(self) -> bool {
-        matches!(self, Self::Put | Self::PutMost | Self::Inline | Self::Remove)
+        matches!(self, Self::Put | Self::PutMost | Self::Inline | Self::Remove | Self::Rewrite)
     }
 }
 
@@ -69,10 +71,17 @@ impl Run {
         let (quorum, order) = (world.quorum, world.serving().collect());
         let (acked, now) =
             (state.acked, if world.breaks(Mutation::NoClock) { 0 } else { state.now });
-        let put = |content| Self::Put(started(Put::new(quorum, id(at + 1), content, now)), acked);
+        let put = |content| {
+            let put = Put::new(quorum, id(at + 1), content, now);
+            let put = match world.jobs[at] == Job::Rewrite && !world.breaks(Mutation::NewNumber) {
+                true => put.in_place_of(world.first()),
+                false => put,
+            };
+            Self::Put(started(put), acked)
+        };
         let mut spread = world.spread();
         match world.jobs[at] {
-            Job::Put | Job::PutMost => {
+            Job::Put | Job::PutMost | Job::Rewrite => {
                 spread.homes.truncate(STAGES[0]);
                 let missing = usize::from(world.jobs[at] == Job::PutMost);
                 put(Content::Shards { spread, needed: STAGES[0] - missing })
@@ -190,6 +199,12 @@ fn ended_put(world: &World, state: &mut State, put: Machine<Put>, before: Option
                 state.flaw =
                     Some("a put is committed below one that was committed before it began");
             }
+            let is_rewrite = |it: Listed| world.is_rewrite(it.version.object);
+            let is_other =
+                state.acked.is_some_and(|it| it.version != world.first() && !is_rewrite(it));
+            if is_rewrite(*listed) && is_other && state.acked < Some(*listed) {
+                state.flaw = Some("old bytes count after others were committed");
+            }
             state.acked = state.acked.max(Some(*listed));
         }
         Some(PutOutcome::Open { listed, .. }) if world.breaks(Mutation::RollBack) => {
@@ -207,6 +222,7 @@ fn ended_put(world: &World, state: &mut State, put: Machine<Put>, before: Option
         }
         Some(PutOutcome::Open { .. }) => world.reach("put: open"),
         Some(PutOutcome::NotFound) => world.reach("remove: not found"),
+        Some(PutOutcome::Superseded) => world.reach("put: superseded"),
     }
     Run::Ended
 }

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use stateright::{Checker, HasDiscoveries, Model, UniformChooser};
 
-use job::Job::{Get, Inline, Promote, Put, PutMost, Remove, Repair, Scrub};
+use job::Job::{Get, Inline, Promote, Put, PutMost, Remove, Repair, Rewrite, Scrub};
 use model::{Budget, Mutation, World};
 
 use crate::protocol::Kind;
@@ -37,7 +37,7 @@ fn explore(world: World) -> BTreeSet<&'static str> {
 /// states.
 fn sample(nodes: usize, states: usize) {
     let budget = Budget { faults: 4, crashes: 2, outages: 2, losses: 1, days: 1 };
-    let world = World::new(nodes, &[Put, Inline, Promote, Repair, Remove, Get, Repair], budget);
+    let world = World::new(nodes, &[Put, Inline, Promote, Repair, Remove, Get, Rewrite], budget);
     let checker = world.checker().threads(2).target_state_count(states);
     let checker = checker.spawn_simulation(1, UniformChooser).join();
     println!("{nodes} nodes, random histories: {} states", checker.state_count());
@@ -69,7 +69,7 @@ const FAULT: Budget = Budget { faults: 1, ..CALM };
 #[test]
 fn small_worlds_are_sound_and_have_every_outcome() {
     let mut worlds = Vec::new();
-    for job in [Put, PutMost, Inline, Remove, Promote, Repair, Scrub, Get] {
+    for job in [Put, PutMost, Inline, Remove, Promote, Repair, Rewrite, Scrub, Get] {
         worlds.push(World::new(3, &[job], ROUGH));
         worlds.push(World::new(4, &[job], CRASH));
     }
@@ -82,6 +82,9 @@ fn small_worlds_are_sound_and_have_every_outcome() {
         [Promote, Promote],
         [Put, Scrub],
         [Inline, Scrub],
+        [Rewrite, Inline],
+        [Rewrite, Rewrite],
+        [Rewrite, Promote],
     ] {
         worlds.push(World::new(3, &jobs, CRASH));
     }
@@ -102,7 +105,7 @@ fn small_worlds_are_sound_and_have_every_outcome() {
     assert_eq!(reached, BTreeSet::from(OUTCOMES));
 }
 
-const OUTCOMES: [&str; 20] = [
+const OUTCOMES: [&str; 21] = [
     "get: found and read",
     "get: not found",
     "get: replaced while it was read",
@@ -116,6 +119,7 @@ const OUTCOMES: [&str; 20] = [
     "put: committed, something owed",
     "put: open",
     "put: refused",
+    "put: superseded",
     "remove: not found",
     "repair: collected",
     "repair: nothing",
@@ -149,6 +153,7 @@ fn broken_rules_are_found() {
         (World::new(3, &[Put], CRASH), EarlyRemoval),
         (World::new(3, &[Put, Repair], faults(2)), RollBack),
         (World::new(3, &[Inline, Get], Budget { losses: 1, ..FAULT }), EmptyAnswers),
+        (World::new(3, &[Rewrite, Inline], CALM), NewNumber),
         (
             World::new(3, &[Repair, Inline], Budget { days: 1, faults: 1, ..CRASH }).from(MARK),
             NoClock,
@@ -173,6 +178,8 @@ fn larger_worlds_are_sound() {
     explore(World::new(3, &[Put, Put], Budget { crashes: 1, ..FAULT }));
     explore(World::new(3, &[Put, Promote, Repair], CRASH));
     explore(World::new(3, &[Remove, Inline, Repair], day));
+    explore(World::new(3, &[Rewrite, Put, Repair], CALM));
+    explore(World::new(3, &[Rewrite, Repair], Budget { crashes: 1, losses: 1, ..FAULT }));
     for job in [Get, Promote, Repair] {
         explore(World::new(3, &[Put, Put, job], CALM));
     }

@@ -63,6 +63,8 @@ pub enum Mutation {
     EarlyCollection,
     /// Generations are counted without a clock.
     NoClock,
+    /// What is written again gets a new generation.
+    NewNumber,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -170,8 +172,7 @@ impl World {
     }
 
     fn initial(&self) -> State {
-        // Some versions came before it, so that forgetting it would matter.
-        let version = Version { generation: 5, object: id(0) };
+        let version = self.first();
         let listed = self.initial.map(|kind| Listed { version, kind, length: 1 });
         let manifests: BTreeSet<Listed> = listed.into_iter().collect();
         let mut nodes = vec![Disk { manifests, ..Disk::default() }; self.quorum.nodes()];
@@ -190,6 +191,16 @@ impl World {
             nodes: nodes.into_iter().map(Arc::new).collect(),
             flaw: None,
         }
+    }
+
+    /// Returns the version that is there from the beginning. Some came before it, so that forgetting
+    /// it would matter.
+    pub fn first(&self) -> Version {
+        Version { generation: 5, object: id(0) }
+    }
+
+    pub fn is_rewrite(&self, object: ObjectId) -> bool {
+        self.jobs.iter().enumerate().any(|(at, job)| *job == Job::Rewrite && id(at + 1) == object)
     }
 
     pub fn is_inline(&self, object: ObjectId) -> bool {

@@ -1,0 +1,129 @@
+//! Cutting objects anew by the code that the volume has now.
+//!
+//! An object keeps its bytes, and its version keeps its generation: whoever writes other bytes at
+//! the same time writes a greater version, and wins ([`crate::protocol::Put::in_place_of`]).
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+use bytes::Bytes;
+use paritas_shards::{Attributes, Digest, ObjectId};
+use tokio::sync::mpsc::Receiver;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::get::{GetOptions, Object, ahead};
+use crate::names::ObjectName;
+use crate::put::{PutOptions, PutReport};
+use crate::transfer::receive::Pieces;
+use crate::volume::Volume;
+
+/// What [`Volume::reencode`] did.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Reencoded {
+    /// Nothing: the object has the volume's code already, or is kept in its manifests.
+    Unchanged,
+    /// The object was cut anew.
+    Changed(PutReport),
+}
+
+impl Volume {
+    /// Cuts an object by the volume's code, if it has another. Mode and time stay. Readers find the
+    /// object at any moment; if somebody replaces or removes it meanwhile, that counts.
+    ///
+    /// # Errors
+    /// As [`Volume::get`] and [`Volume::put`]; if the object was replaced or removed meanwhile, or
+    /// has been cut anew too often to be so once more ([`ErrorKind::Busy`]).
+    pub async fn reencode(&self, name: &ObjectName) -> Result<Reencoded> {
+        let object = self.find(name, GetOptions::default()).await?;
+        let code = self.code().spec().to_string();
+        if object.code().is_none_or(|old| old == code) {
+            return Ok(Reencoded::Unchanged);
+        }
+        let old = object.listed().version;
+        let mut options = PutOptions::default();
+        options.attributes = Attributes::default();
+        options.attributes.mode = object.mode();
+        options.attributes.modified = object.modified();
+        options.length = Some(object.length());
+        let id = greater(old.object)?;
+        let source = Box::new(Source::of(&object));
+        Ok(Reencoded::Changed(self.put_shards(name, id, source, options, Some(old)).await?))
+    }
+}
+
+/// Draws an id that is greater than `old`.
+fn greater(old: ObjectId) -> Result<ObjectId> {
+    let above = u128::MAX - u128::from_be_bytes(*old.as_bytes());
+    // Fewer would make it likely that two draw the same.
+    if above < 1 << 64 {
+        let message = "the object was cut anew too often; put it again";
+        return Err(Error::new(ErrorKind::Busy, message));
+    }
+    let drawn = u128::from_be_bytes(*ObjectId::random()?.as_bytes());
+    Ok(ObjectId::new((u128::MAX - drawn % above).to_be_bytes()))
+}
+
+/// The bytes of an object, as a source for a put. They end only if their digest is right.
+struct Source {
+    units: Receiver<Result<Pieces>>,
+    pieces: VecDeque<Bytes>,
+    hasher: blake3::Hasher,
+    digest: Digest,
+}
+
+impl Source {
+    fn of(object: &Object) -> Self {
+        Self {
+            units: ahead(object.bytes(0..object.length())),
+            pieces: VecDeque::new(),
+            hasher: blake3::Hasher::new(),
+            digest: object.digest(),
+        }
+    }
+
+    fn end(&self) -> io::Result<usize> {
+        let digest = Digest::new(self.hasher.finalize().into());
+        match digest == self.digest {
+            true => Ok(0),
+            false => {
+                Err(io::Error::other(format!("the digest must be {}; got {digest}", self.digest)))
+            }
+        }
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.pieces.is_empty() {
+            match self.units.blocking_recv() {
+                Some(pieces) => self.pieces = pieces.map_err(io::Error::other)?.into(),
+                None => return self.end(),
+            }
+        }
+        let Some(piece) = self.pieces.front_mut() else { return Ok(0) };
+        let bytes = piece.split_to(buffer.len().min(piece.len()));
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        self.hasher.update(&bytes);
+        if piece.is_empty() {
+            self.pieces.pop_front();
+        }
+        Ok(bytes.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_grow_until_few_are_left() {
+        for old in [[0; 16], [0x7f; 16], [0xfe; 16]] {
+            let old = ObjectId::new(old);
+            (0..100).for_each(|_| assert!(greater(old).unwrap() > old));
+        }
+        let mut last = [0xff; 16];
+        last[8..].fill(0);
+        assert_eq!(greater(ObjectId::new(last)).unwrap_err().kind(), ErrorKind::Busy);
+    }
+}
