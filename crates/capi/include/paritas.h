@@ -17,8 +17,8 @@
  * function can check.
  *
  * Threads. There is no state but the handles, and the last message of each thread. All handles may
- * be used by several threads at once; freeing one ends all use of it. All but volumes may be used
- * in a process that was forked.
+ * be used by several threads at once; freeing one ends all use of it. A process that was forked may
+ * go on with codecs and prepared calls, but not with volumes.
  *
  * Lengths. `bytes` is the length of a shard of a node with data: a multiple of
  * paritas_codec_shard_unit(). In most codes all shards have this length; paritas_codec_shard_len()
