@@ -45,14 +45,19 @@ def schedule(spec: str, *more: object) -> dict:
 
 
 def bench(spec: str, *more: object) -> list[dict]:
-    """Returns what `paritas bench` measures on one thread: a line for each packet size of a sweep. A processor that
-    another program used meanwhile is no error; the line says if the figure is uncertain."""
-    return paritas("bench", "--code", spec, "--threads", "1", *more)
+    """Returns what `paritas bench` measures on one thread: a line for each packet size of a sweep. All rooflines run with the
+    best kernel, so that fractions of them can be compared."""
+    return paritas(*of_bench(spec, *more))
+
+
+def of_bench(spec: str, *more: object) -> tuple:
+    """Returns the arguments of `bench`."""
+    return ("bench", "--code", spec, "--threads", "1", "--best-roofline", *more)
 
 
 def bench_cell(row: str, column: str, spec: str, *more: object) -> Cell:
     """Measures one cell: the speed as a fraction of the roofline."""
-    return timed(row, column, bench(spec, *more)[0], shown(("bench", "--code", spec, "--threads", "1", *more)))
+    return timed(row, column, bench(spec, *more)[0], shown(of_bench(spec, *more)))
 
 
 def timed(row: str, column: str, line: dict, command: str) -> Cell:

@@ -5,7 +5,7 @@ import re
 import tempfile
 from typing import Iterable
 
-from .command import available, bench, compared, in_percent, paritas, schedule, seconds_of, shown, timed
+from .command import available, bench, compared, in_percent, of_bench, paritas, schedule, seconds_of, shown, timed
 from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records, printed
 
 # The ways to run a schedule: the paper's two algorithms on 64-bit words, the first one with the order of the second,
@@ -43,14 +43,14 @@ def curve(spec: str, prefix: str, name: str, effort: Effort) -> Iterable[Cell]:
     """One curve: a code run in one way, for each packet size."""
     kernel, order = WAYS[name]
     more = ("--pass", "direct", "--kernel", kernel, "--order", order, "--sweep", "packet", *options(effort))
-    command = shown(("bench", "--code", spec, "--threads", "1", *more))
+    command = shown(of_bench(spec, *more))
     return [timed(str(line["packet"]), f"{prefix}{name}", line, command) for line in bench(spec, *more)]
 
 
 def compiled(spec: str, prefix: str, effort: Effort) -> Iterable[Cell]:
     """The same code by the best kernel, as it runs in files."""
     more = ("--kernel", "jit", "--sweep", "packet", *options(effort))
-    command = shown(("bench", "--code", spec, "--threads", "1", *more))
+    command = shown(of_bench(spec, *more))
     lines = [line for line in bench(spec, *more) if line["packet"] >= 64]
     return [timed(str(line["packet"]), f"{prefix}{COMPILED}", line, command) for line in lines]
 
@@ -168,7 +168,7 @@ ABOUT = (
     "traditional is Algorithm 1 on 64-bit words, new is Algorithm 2; order alone has the order of Algorithm 2, but goes "
     "over a packet once for each coding packet. Rows as they stand, copies first, no tiling, nothing fused. compiled is "
     "the kernel that serves files, on the schedule that it would have there. The roofline is the speed of one XOR for each "
-    "byte read, by the best kernel, over the same memory (for compiled, in packets of the same size)."
+    "byte read, by the best kernel, over the same memory."
 )
 
 EXPERIMENTS = [
