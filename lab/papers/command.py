@@ -70,10 +70,14 @@ def timed(row: str, column: str, line: dict, command: str) -> Cell:
 def compared(row: str, column: str, spec: str, against: str, *more: object) -> Cell:
     """Measures how many times as fast a code is as with other settings, in pairs."""
     words = ("bench", "--code", spec, *more, "--against", against)
-    line = paritas(*words)[0]
+    return ratio_cell(row, column, paritas(*words)[0], shown(words))
+
+
+def ratio_cell(row: str, column: str, line: dict, command: str) -> Cell:
+    """Returns a cell of a line of `paritas bench --against`."""
     ratio = [line[f"ratio{end}"] for end in ("", "_low", "_high")]
     doubt = "too noisy" if line["noisy"] else ""
-    return Cell(row, column, *ratio, speed=line["gbps_median"], doubt=doubt, command=shown(words))
+    return Cell(row, column, *ratio, speed=line["gbps_median"], doubt=doubt, command=command)
 
 
 def in_percent(ratio: Cell) -> Cell:

@@ -273,8 +273,8 @@ EXPERIMENTS = [
         "zhou", "table-4.3", "Lengths of schedules of delayed parity", Kind.EXACT, "XORs and copies of a group", (5, 5),
         points=by_row("zhou-table-4.3", lambda row, _: groups(row)), printed="zhou-table-4.3",
         about="BB-DPG is the default bbdpg, DPG the default dpg (one searched matrix), DPG w/o opt has the natural points, "
-        "normalised. (k, m) and (k, m') are m' stripes of the searched codes. Whole group is how bbdpg is run: "
-        "coupling then costs less than the dissertation counts.",
+        "normalised. (k, m) and (k, m') are m' stripes of the searched codes. Whole group is the "
+        "schedule of the whole group, as bbdpg is run.",
     ),
     code_table("3.17", "encode", "codes for any n and k"), code_table("3.21", "decode", "codes for any n and k"),
     code_table("3.23", "encode", "three parities"), code_table("3.24", "encode", "two parities"),
