@@ -45,14 +45,19 @@ def schedule(spec: str, *more: object) -> dict:
 
 
 def bench(spec: str, *more: object) -> list[dict]:
-    """Returns what `paritas bench` measures on one thread: a line for each packet size of a sweep. A processor that
-    another program used meanwhile is no error; the line says if the figure is uncertain."""
-    return paritas("bench", "--code", spec, "--threads", "1", *more)
+    """Returns what `paritas bench` measures on one thread: a line for each packet size of a sweep. All rooflines run with the
+    best kernel, so that fractions of them can be compared."""
+    return paritas(*of_bench(spec, *more))
+
+
+def of_bench(spec: str, *more: object) -> tuple:
+    """Returns the arguments of `bench`."""
+    return ("bench", "--code", spec, "--threads", "1", "--best-roofline", *more)
 
 
 def bench_cell(row: str, column: str, spec: str, *more: object) -> Cell:
     """Measures one cell: the speed as a fraction of the roofline."""
-    return timed(row, column, bench(spec, *more)[0], shown(("bench", "--code", spec, "--threads", "1", *more)))
+    return timed(row, column, bench(spec, *more)[0], shown(of_bench(spec, *more)))
 
 
 def timed(row: str, column: str, line: dict, command: str) -> Cell:
@@ -65,10 +70,14 @@ def timed(row: str, column: str, line: dict, command: str) -> Cell:
 def compared(row: str, column: str, spec: str, against: str, *more: object) -> Cell:
     """Measures how many times as fast a code is as with other settings, in pairs."""
     words = ("bench", "--code", spec, *more, "--against", against)
-    line = paritas(*words)[0]
+    return ratio_cell(row, column, paritas(*words)[0], shown(words))
+
+
+def ratio_cell(row: str, column: str, line: dict, command: str) -> Cell:
+    """Returns a cell of a line of `paritas bench --against`."""
     ratio = [line[f"ratio{end}"] for end in ("", "_low", "_high")]
     doubt = "too noisy" if line["noisy"] else ""
-    return Cell(row, column, *ratio, speed=line["gbps_median"], doubt=doubt, command=shown(words))
+    return Cell(row, column, *ratio, speed=line["gbps_median"], doubt=doubt, command=command)
 
 
 def in_percent(ratio: Cell) -> Cell:

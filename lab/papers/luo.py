@@ -5,7 +5,9 @@ import re
 import tempfile
 from typing import Iterable
 
-from .command import available, bench, compared, in_percent, paritas, schedule, seconds_of, shown, timed
+from .command import (
+    available, bench, compared, in_percent, of_bench, paritas, ratio_cell, schedule, seconds_of, shown, timed,
+)  # fmt: skip
 from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records, printed
 
 # The ways to run a schedule: the paper's two algorithms on 64-bit words, the first one with the order of the second,
@@ -43,16 +45,35 @@ def curve(spec: str, prefix: str, name: str, effort: Effort) -> Iterable[Cell]:
     """One curve: a code run in one way, for each packet size."""
     kernel, order = WAYS[name]
     more = ("--pass", "direct", "--kernel", kernel, "--order", order, "--sweep", "packet", *options(effort))
-    command = shown(("bench", "--code", spec, "--threads", "1", *more))
+    command = shown(of_bench(spec, *more))
     return [timed(str(line["packet"]), f"{prefix}{name}", line, command) for line in bench(spec, *more)]
 
 
 def compiled(spec: str, prefix: str, effort: Effort) -> Iterable[Cell]:
     """The same code by the best kernel, as it runs in files."""
     more = ("--kernel", "jit", "--sweep", "packet", *options(effort))
-    command = shown(("bench", "--code", spec, "--threads", "1", *more))
+    command = shown(of_bench(spec, *more))
     lines = [line for line in bench(spec, *more) if line["packet"] >= 64]
     return [timed(str(line["packet"]), f"{prefix}{COMPILED}", line, command) for line in lines]
+
+
+def gain(prefix: str, spec: str, name: str, effort: Effort) -> Iterable[Cell]:
+    """One curve of ratios: a way beside the traditional algorithm on vectors of the same width and the same packets."""
+    kernel, order = WAYS[name]
+    against = f"kernel={kernel.replace('datawise', 'packetwise')},order=parity"
+    more = ("--pass", "direct", "--kernel", kernel, "--order", order, "--sweep", "packet", *options(effort))
+    words = ("bench", "--code", spec, *more, "--against", against)
+    for line in paritas(*words):
+        yield ratio_cell(str(line["packet"]), f"{prefix}: {name}", line, shown(words))
+
+
+def gains(effort: Effort) -> list[Point]:
+    codes = {f"Liberation, k = {k}": spec for k, spec in LIBERATION.items()} | OTHERS
+    names = ["new", "order alone", *(() if effort.quick else ("new, 256 bits", "new, 512 bits"))]
+    return [
+        Point(f"{code}: {name}", lambda code=code, spec=spec, name=name: gain(code, spec, name, effort))
+        for code, spec in codes.items() for name in names if available(WAYS[name][0])
+    ]  # fmt: skip
 
 
 def other_codes(effort: Effort) -> list[Point]:
@@ -168,7 +189,7 @@ ABOUT = (
     "traditional is Algorithm 1 on 64-bit words, new is Algorithm 2; order alone has the order of Algorithm 2, but goes "
     "over a packet once for each coding packet. Rows as they stand, copies first, no tiling, nothing fused. compiled is "
     "the kernel that serves files, on the schedule that it would have there. The roofline is the speed of one XOR for each "
-    "byte read, by the best kernel, over the same memory (for compiled, in packets of the same size)."
+    "byte read, by the best kernel, over the same memory."
 )
 
 EXPERIMENTS = [
@@ -179,6 +200,11 @@ EXPERIMENTS = [
                "fraction of the roofline", (60, 1800), points=sizes, plot=CURVES, about=ABOUT),
     Experiment("luo", "figure-8", "Packet sizes, EVENODD, RDP, X-Code and STAR", Kind.TIMED, "fraction of the roofline",
                (120, 3600), points=other_codes, plot=CURVES, about=ABOUT),
+    Experiment("luo", "gains", "What the new algorithm gains at each packet size", Kind.TIMED,
+               "times as fast as the traditional algorithm", (60, 3000), points=gains,
+               plot=Plot("bytes of a packet", "times as fast as the traditional algorithm"),
+               about="In pairs, so other programs disturb these ratios less than the curves above, whose rooflines also feel "
+               "what else uses the memory."),
     Experiment("luo", "table-5", "Peaks of figure 3", Kind.TIMED, "GB/s, percent, bytes", (2, 30),
                sources=("luo-figure-3",), derive=peaks, printed="luo-table-5", comparable=False,
                about="Both algorithms are measured in pairs, each with the packet that was its fastest in figure 3."),

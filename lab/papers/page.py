@@ -107,7 +107,7 @@ def footer(experiment: Experiment, record: Record) -> str:
     """Returns where the cells come from, and the commands of some of them."""
     commands = list(dict.fromkeys(cell.command for cell in record.cells if cell.command))
     shown = "".join(f"<li><code>{html.escape(text)}</code></li>" for text in commands)
-    details = f"<details><summary>{len(commands)} commands</summary><ul>{shown}</ul></details>" if commands else ""
+    details = f"<details><summary>Commands ({len(commands)})</summary><ul>{shown}</ul></details>" if commands else ""
     where = f"{record.origin.date}, commit {record.origin.commit}, {record.origin.effort} run"
     return f'<p class="origin"><code>{command(experiment)}</code>; {html.escape(where)}; raw: {experiment.identity}.csv</p>{details}'
 
@@ -176,7 +176,7 @@ def number(value: float) -> str:
     """Returns a figure with about three digits; whole numbers as they are."""
     if value == int(value) and abs(value) < 1e6:
         return str(int(value))
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return f"{value:#.3g}" if abs(value) < 99.95 else f"{value:.0f}"
 
 
 def plot(experiment: Experiment, cells: list[Cell]) -> str:

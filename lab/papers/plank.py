@@ -2,7 +2,7 @@
 
 from typing import Iterable
 
-from .command import available, bench, bench_cell, paritas, shown, timed
+from .command import available, bench, bench_cell, of_bench, paritas, shown, timed
 from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records
 
 SHAPES = [(6, 2), (14, 2), (12, 4), (10, 6)]
@@ -84,7 +84,7 @@ def packet_curve(effort: Effort) -> Iterable[Cell]:
     for kernel in available("packetwise64", "packetwise128", "packetwise256"):
         more = ("--pass", "direct", "--kernel", kernel, "--sweep", "packet", *size)
         for line in bench("rdp:k=6", *more):
-            yield timed(str(line["packet"]), kernel, line, shown(("bench", "--code", "rdp:k=6", "--threads", "1", *more)))
+            yield timed(str(line["packet"]), kernel, line, shown(of_bench("rdp:k=6", *more)))
 
 
 def packet_search(effort: Effort) -> Iterable[Cell]:

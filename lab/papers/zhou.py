@@ -4,7 +4,7 @@ import pathlib
 import re
 from typing import Iterable
 
-from .command import available, bench, bench_cell, compared, in_percent, paritas, schedule, shown, timed
+from .command import available, bench, bench_cell, compared, in_percent, of_bench, paritas, schedule, shown, timed
 from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records, printed
 
 # Strategies (i, j) of table 3.2: whether the matrix is normalised, and the pass.
@@ -112,7 +112,7 @@ def packet_curve(name: str, spec: str, effort: Effort) -> Iterable[Cell]:
     kernel = available(THEIR_WIDTH, "packetwise128")[0]
     more = ("--pass", "wm" if "CRS" in name else "direct", "--kernel", kernel, "--sweep", "packet", *set_and_reps(effort))
     for line in bench(spec, *more):
-        yield timed(str(line["packet"]), name, line, shown(("bench", "--code", spec, "--threads", "1", *more)))
+        yield timed(str(line["packet"]), name, line, shown(of_bench(spec, *more)))
 
 
 def rule_beside_optimum(records: Records) -> Iterable[Cell]:
@@ -128,6 +128,57 @@ def rule_beside_optimum(records: Records) -> Iterable[Cell]:
         yield Cell(name, "next power of two below", rounded)
         yield Cell(name, "fastest packet", int(best.row))
         yield Cell(name, "speed by the rule, % of the fastest", 100 * curve[rounded].value / best.value)
+
+
+# How the codes of tables 3.17 to 3.27 are run: spec, pass, kernels in order of preference. Words run on the word kernel
+# that needs no more than the named instruction set.
+WIDEST = ("packetwise512", "packetwise256", "packetwise128")
+CODES = {
+    "Jo-CRS": ("cauchy:k={k},m={m}", "wm", WIDEST),
+    "CRS": ("cauchy-good:k={k},m={m},w={w}", "smart", WIDEST),
+    "ISA-L": ("isal-cauchy:k={k},m={m}", None, ("avx2", "neon")),
+    "Jo-CRS-128": ("cauchy:k={k},m={m}", "wm", ("packetwise128",)),
+    "JE-128": ("isal-cauchy:k={k},m={m}", None, ("sse2", "neon")),
+    "QFS": ("qfs:k={k}", "direct", WIDEST),
+    "STAR": ("star:k={k}", "direct", WIDEST),
+    "EO": ("evenodd:k={k}", "direct", WIDEST),
+    "RDP": ("rdp:k={k}", "direct", WIDEST),
+    "Raid6": ("raid6:k={k}", None, ("avx2", "neon")),
+    "compiled (ours)": ("cauchy:k={k},m={m}", "slp", ("jit",)),
+    "words, best kernel (ours)": ("isal-cauchy:k={k},m={m}", None, ("auto",)),
+}
+
+
+def codes_beside(row: str, operation: str, names: list[str], effort: Effort) -> Iterable[Cell]:
+    """Tables 3.17 to 3.27: speeds of codes, as fractions of one XOR for each byte read."""
+    n, k = numbers(row)
+    for name in names:
+        template, way, kernels = CODES[name]
+        spec = template.format(k=k, m=n - k, w=max(2, (n - 1).bit_length()))
+        kernel = next((kernel for kernel in kernels if kernel in ("jit", "auto") or available(kernel)), None)
+        if kernel:
+            more = ("--op", operation, "--kernel", kernel, *set_and_reps(effort))
+            yield bench_cell(row, name, spec, *more, *(packets_of(spec, way) if kernel in WIDEST else ()))
+
+
+def packets_of(spec: str, way: str) -> tuple:
+    """Returns the pass, and the packet of rule (3.1) for encoding."""
+    facts = schedule(spec, "--pass", way)
+    cells = sum(facts["reads"]) + facts["copies"] - facts["temps"]
+    return "--pass", way, "--packet", packet_by_rule(cells, facts["temps"], unit=64)
+
+
+def code_table(number: str, operation: str, about: str) -> Experiment:
+    """Returns a table of speeds; the printed one is of their Xeon, which has AVX-512."""
+    name = f"zhou-table-{number}"
+    names = [*dict.fromkeys(column for _, column in printed(name)), "compiled (ours)", "words, best kernel (ours)"]
+    measure = lambda row, effort: codes_beside(row, operation, names, effort)
+    return Experiment(
+        "zhou", f"table-{number}", f"Speed of {operation}, {about}", Kind.TIMED, "fraction of the roofline (theirs in GB/s)",
+        (10, 240), points=by_row(name, measure, few=4), printed=name, comparable=False,
+        about="Packets by rule (3.1). ISA-L and JE-128 are ISA-L's code by our word kernels, with shuffles of 256 and of 128 bits; "
+        "the best word kernel may have GFNI. Jo-CRS is our default matrix. Decoding is after the loss of the first m nodes.",
+    )  # fmt: skip
 
 
 def pinned(k: int, m: int, w: int, pin: dict, start: str) -> str:
@@ -185,7 +236,7 @@ EXPERIMENTS = [
         "zhou", "table-3.1", "XORs of the baseline, and how many percent of them each technique saves", Kind.EXACT,
         "XORs, then percent of them", (4, 4),
         points=by_row("zhou-table-3.1", lambda row, _: reductions(row)), printed="zhou-table-3.1",
-        about="Baseline, BN and SS agree in every row. Maximum matchings are not unique, so UM and WM differ by up to "
+        about="Baseline, BN and SS agree in every row; print cuts one digit of BN. Maximum matchings are not unique, so UM and WM differ by up to "
         "2.1 points. The column slp is ours: common pairs of anything, then refined, without normalisation.",
     ),
     Experiment(
@@ -222,7 +273,10 @@ EXPERIMENTS = [
         "zhou", "table-4.3", "Lengths of schedules of delayed parity", Kind.EXACT, "XORs and copies of a group", (5, 5),
         points=by_row("zhou-table-4.3", lambda row, _: groups(row)), printed="zhou-table-4.3",
         about="BB-DPG is the default bbdpg, DPG the default dpg (one searched matrix), DPG w/o opt has the natural points, "
-        "normalised. (k, m) and (k, m') are m' stripes of the searched codes. Whole group is how bbdpg is run: "
-        "coupling then costs less than the dissertation counts.",
+        "normalised. (k, m) and (k, m') are m' stripes of the searched codes. Whole group is the "
+        "schedule of the whole group, as bbdpg is run.",
     ),
+    code_table("3.17", "encode", "codes for any n and k"), code_table("3.21", "decode", "codes for any n and k"),
+    code_table("3.23", "encode", "three parities"), code_table("3.24", "encode", "two parities"),
+    code_table("3.26", "decode", "three parities"), code_table("3.27", "decode", "two parities"),
 ]  # fmt: skip

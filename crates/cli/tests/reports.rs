@@ -800,8 +800,13 @@ fn settings_are_compared_in_pairs() {
     // Three pairs give no verdict.
     assert_eq!((&line["pairs"], &line["noisy"]), (&3.into(), &true.into()));
     run([&bench[..], &["--against", "kernel"]].concat()).expect(exit::ARGUMENTS);
-    let lt = ["bench", "--code", "lt:k=16,n=40", "--against", "kernel=scalar"];
-    run(lt).expect(exit::ARGUMENTS);
+    let lt = ["bench", "--code", "lt:k=16,n=40"];
+    run([&lt[..], &["--against", "kernel=scalar"]].concat()).expect(exit::ARGUMENTS);
+    run([&lt[..], &["--best-roofline"]].concat()).expect(exit::ARGUMENTS);
+    let words = ["bench", "--code", "isal-cauchy:k=4,m=2", "--set", "65536", "--reps", "3"];
+    check_bench(
+        &run([&words[..], &["--best-roofline", "--json"]].concat()).expect(exit::DONE).result(),
+    );
 }
 
 /// A chosen packet is stored, and readers of the shards find it there.

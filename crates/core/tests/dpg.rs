@@ -229,7 +229,8 @@ fn their_accounting_gives_their_figures_but_one() {
 }
 
 /// All percentages of the row (9, 2, 4) are relative to 558, so that figure is no slip of a
-/// typesetter: optimised DPG, DPG, (k, m) and (k, m2) are printed as 3.58, 7.53, -33.33 and 34.77 %.
+/// typesetter: optimised DPG, DPG, (k, m) and (k, m2) are printed as 3.58, 7.53, -33.33 and
+/// 34.77 %.
 #[test]
 fn the_row_that_differs_agrees_with_itself() {
     for (length, printed) in [(578, "3.58"), (600, "7.53"), (372, "-33.33"), (752, "34.77")] {

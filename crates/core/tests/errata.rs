@@ -19,8 +19,8 @@ const PEAKS: [(f64, f64, &str, &str); 4] = [
     (3.56, 2.925, "21", "1.6"),
 ];
 
-/// Their bandwidth is bytes over seconds, not the inverse: so read, the formula of section 5.5 gives
-/// the gains of table 8 but the last, and the gains of table 5 but the first and the last.
+/// Their bandwidth is bytes over seconds, not the inverse. So read, the formula of section 5.5
+/// gives the gains of table 8 but the last, and table 5 has its gains but the first and the last.
 #[test]
 fn gains_follow_from_bytes_over_seconds_but_three() {
     let write = 0.296;
@@ -55,7 +55,8 @@ fn packets_a_strip_bound_the_nodes_not_the_reverse() {
     }
 }
 
-/// Cauchy codes need 2^w of at least n: neither w of at least 2^n, nor is n = 2^w + 1 enough points.
+/// Cauchy codes need 2^w of at least n, not w of at least 2^n. For n = 2^w + 1 there are too few
+/// points.
 #[test]
 fn cauchy_codes_have_a_point_for_every_node() {
     for w in 2..=8_usize {

@@ -906,7 +906,7 @@ with one XOR for each byte read, in the same process and with the same kernel. (
 packetwise64 to packetwise512 and datawise64 to datawise512, run schedules as papers did, a whole \
 packet at a time, and 64 to 512 bits at once; datawise reads each word of a packet once for all \
 operations in a row that need it. Their roofline runs with the best kernel and packets of 64 bytes, \
-so that fractions of it compare them with each other.) Results are checked \
+so that fractions of it compare them with each other; with --best-roofline, that of any kernel does.) Results are checked \
 before they are timed. Code and roofline are measured in pairs, back to back (within a millisecond, \
 unless one run takes longer), in alternating order. Speeds are the median and the 90th percentile \
 of all samples. The fraction of the roofline is the median over all pairs, with an interval that \
@@ -976,6 +976,9 @@ pub struct Bench {
     /// The way in which threads share the work: auto (as tuned), stripe, node, columns or rows.
     #[arg(long, default_value = "auto", value_name = "SPLIT", value_parser = parse_split)]
     pub split: SplitChoice,
+    /// Run the roofline with the best kernel and packets of 64 bytes, not with the measured kernel.
+    #[arg(long, conflicts_with = "against")]
+    pub best_roofline: bool,
     /// Measure in pairs with other settings of the same code, not with the roofline; what is not
     /// given is the same.
     #[arg(long, value_name = "KEY=VALUE,…")]

@@ -27,10 +27,10 @@ const STAGGER: usize = 5 * LINE;
 /// Measures a code, and reports.
 pub fn run(args: &Bench, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
-    if let (Some(against), Some(_)) = (args.against, code.graph()) {
+    if code.graph().is_some() && (args.against.is_some() || args.best_roofline) {
         let spec = code.spec();
         return Err(Failure::arguments(format!(
-            "--against is not for LT codes; got {spec} and {against}"
+            "--against and --best-roofline are not for LT codes; got {spec}"
         )));
     }
     if code.graph().is_some() {
@@ -414,6 +414,7 @@ impl Workload {
             cost: CostName::Total,
             order: OrderName::Parity,
             against: None,
+            best_roofline: false,
             ..*args
         };
         let mut other = Self::new(self.codec.code().clone(), &plain)?;
@@ -434,7 +435,8 @@ impl Workload {
 
     /// Creates the roofline: the same streams with one XOR for every byte read. It is a code whose
     /// parity nodes divide the data nodes among them. For kernels of the lab it runs with the best
-    /// kernel, whatever their packet, so that fractions of it compare kernels, packets and orders.
+    /// kernel, whatever their packet, so that fractions of it compare kernels, packets and orders;
+    /// for other kernels, if that is asked for.
     fn roofline(&self, args: &Bench) -> Result<Self, Failure> {
         let sources = self.data_shards();
         let code = self.codec.code();
@@ -450,11 +452,11 @@ impl Workload {
             (Operation::Promote, None) => (sources, targets),
         };
         // In the word layout a strip is a word, and a shard is one stream.
-        let (kernel, packet, rows) = match args.kernel {
-            KernelChoice::Only(kernel) if kernel.is_of_the_lab() => {
-                (KernelChoice::Only(Kernel::best(DEFAULT_PACKET)), DEFAULT_PACKET, 1)
-            }
-            kernel => (kernel, args.packet, (self.codec.strip() / args.packet).max(1)),
+        let is_of_the_lab =
+            matches!(args.kernel, KernelChoice::Only(kernel) if kernel.is_of_the_lab());
+        let (kernel, packet, rows) = match args.best_roofline || is_of_the_lab {
+            true => (KernelChoice::Only(Kernel::best(DEFAULT_PACKET)), DEFAULT_PACKET, 1),
+            false => (args.kernel, args.packet, (self.codec.strip() / args.packet).max(1)),
         };
         let code = one_xor_a_byte(sources, targets, rows)?;
         let nodes = sources + targets;

@@ -398,8 +398,8 @@ impl Kernel {
         }
     }
 
-    /// The tiled kernel that uses the same registers. It serves where a compiled kernel does not, and
-    /// runs the blocks of LT codes.
+    /// The tiled kernel that uses the same registers. It serves where a compiled kernel does not,
+    /// and runs the blocks of LT codes.
     pub(crate) fn tiled(self) -> Self {
         match self {
             Self::JitAvx2 | Self::JitAvx512Vl => Self::Avx2,

@@ -183,7 +183,8 @@ mod tests {
     use super::*;
 
     /// The average degrees of table 18, printed digit by printed digit. Its authors' program seems
-    /// to have had ρ(1) = 0; with 1/k, as they printed and as here, averages are up to 0.08 % lower.
+    /// to have had ρ(1) = 0. With 1/k, as they printed and as here, averages are up to 0.08 %
+    /// lower.
     #[test]
     fn average_degrees_are_those_of_the_paper() {
         for (c, delta, printed) in [

@@ -10,9 +10,9 @@
 //! - *Packetwise*, a step is one pass over one packet: Algorithm 1 of Luo, Xu and Plank, *An
 //!   Efficient XOR-Scheduling Algorithm for Erasure Codes Encoding* (2009), and how Jerasure runs a
 //!   schedule.
-//! - *Datawise*, consecutive steps that read the same packet are one pass: each word of it is loaded
-//!   once and goes to all their targets before the next word is loaded. This is Algorithm 2 of that
-//!   paper, if the operations are in data-first order.
+//! - *Datawise*, consecutive steps that read the same packet are one pass: each word of it is
+//!   loaded once and goes to all their targets before the next word is loaded. This is Algorithm 2
+//!   of that paper, if the operations are in data-first order.
 //!
 //! A compiler would widen such loops. [`xor_pass`] prevents that, so that a kernel named after 64
 //! bits moves 64 bits at a time.
