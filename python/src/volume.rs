@@ -167,8 +167,8 @@ impl Volume {
         Ok(self.run(py, self.volume.promote(&name))?.into())
     }
 
-    /// Cuts an object by the code that the volume file names now, if it has another. Returns whether
-    /// it had. If somebody replaces or removes the object meanwhile, that counts.
+    /// Cuts an object by the code that the volume file names now, if it has another. Returns
+    /// whether it had. If somebody replaces or removes the object meanwhile, that counts.
     fn reencode(&self, py: Python<'_>, name: &str) -> Result<bool> {
         let name = ObjectName::new(name)?;
         let done = self.run(py, self.volume.reencode(&name))?;

@@ -315,8 +315,8 @@ impl Copy<'_> {
     }
 }
 
-/// Hashes bytes on a thread of its own, while they are written on another: together they take longer
-/// than all the rest of reading.
+/// Hashes bytes on a thread of its own, while they are written on another: together they take
+/// longer than all the rest of reading.
 struct Digester {
     line: Sending<Pieces>,
     hashing: JoinHandle<Digest>,

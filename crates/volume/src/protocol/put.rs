@@ -95,8 +95,8 @@ pub enum PutOutcome {
     },
     /// There is no object to remove.
     NotFound,
-    /// The version in whose place the new one was to be is not the greatest, or is gone. Nothing was
-    /// made visible.
+    /// The version in whose place the new one was to be is not the greatest, or is gone. Nothing
+    /// was made visible.
     Superseded,
     /// Nothing was made visible: too few nodes answered, or too few parts could be stored.
     Refused {

@@ -193,8 +193,8 @@ impl World {
         }
     }
 
-    /// Returns the version that is there from the beginning. Some came before it, so that forgetting
-    /// it would matter.
+    /// Returns the version that is there from the beginning. Some came before it, so that
+    /// forgetting it would matter.
     pub fn first(&self) -> Version {
         Version { generation: 5, object: id(0) }
     }
