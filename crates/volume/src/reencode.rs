@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io::{self, Read};
 
 use bytes::Bytes;
-use paritas_shards::{Attributes, Digest, ObjectId};
+use paritas_shards::{Digest, ObjectId};
 use tokio::sync::mpsc::Receiver;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -42,7 +42,6 @@ impl Volume {
         }
         let old = object.listed().version;
         let mut options = PutOptions::default();
-        options.attributes = Attributes::default();
         options.attributes.mode = object.mode();
         options.attributes.modified = object.modified();
         options.length = Some(object.length());
