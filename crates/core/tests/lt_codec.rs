@@ -69,7 +69,7 @@ fn objects_of_all_lengths_come_back() {
 fn every_method_kernel_and_store_gives_the_object() {
     let (object, info, blocks) = encode("lt:k=50,n=200,c=0.2", 50 * 3000 - 17);
     for method in [Method::Greedy, Method::Lazy, Method::Inactivation] {
-        for kernel in Kernel::available() {
+        for kernel in Kernel::candidates() {
             for stores in [Stores::NonTemporal, Stores::Cached] {
                 let kernel = KernelChoice::Only(kernel);
                 let options =
