@@ -155,7 +155,9 @@ impl Arena {
 
     /// The sizes at which all damage is tried, and few other trials.
     fn some_sizes(mut self) {
-        for size in [0, 1, self.segment, (1 << 20) + 7] {
+        let (few, more) = ([0, self.segment], [1, (1 << 20) + 7]);
+        let more = if is_soak() { &more[..] } else { &[] };
+        for &size in few.iter().chain(more) {
             let specimen = self.specimen(size, "specimen.bin");
             self.every_damage(&specimen);
             self.spread_damage(&specimen);
