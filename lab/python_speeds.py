@@ -13,14 +13,19 @@ import argparse
 import json
 import pathlib
 import subprocess
+import sys
 import time
 from typing import Callable
 
-import numpy
-import paritas
-import pyeclib.ec_iface
-import zfec
 from pairs import Pairs
+
+try:
+    import numpy
+    import paritas
+    import pyeclib.ec_iface
+    import zfec
+except ModuleNotFoundError as error:
+    sys.exit(f"{error}: pip install ./python numpy pyeclib zfec")
 
 K, M = 10, 4
 SIZES = {"4 KiB": 4 << 10, "64 KiB": 64 << 10, "1 MiB": 1 << 20}
