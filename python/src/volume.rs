@@ -5,7 +5,7 @@ use std::io::{self, Cursor, Read};
 use std::path::PathBuf;
 
 use paritas::CodecOptions;
-use paritas_shards::{Attributes, FileTarget, Output};
+use paritas_shards::{Attributes, FileTarget};
 use paritas_volume::config::Config;
 use paritas_volume::names::ObjectName;
 use paritas_volume::{GetOptions, Health, Object, PutOptions, Rate, Reencoded, Runner};
@@ -111,9 +111,8 @@ impl Volume {
         let name = ObjectName::new(name)?;
         let object = self.run(py, self.volume.find(&name, GetOptions::default()))?;
         let target = FileTarget::new(path).force(force);
-        let mut output = Output::create(target, object.mode(), object.modified())?;
-        self.run(py, self.volume.read(object, None, &mut output, &|_| {}))?;
-        Ok(py.detach(|| output.commit())?)
+        self.run(py, self.volume.read_to_file(object, target, &|_| {}))?;
+        Ok(())
     }
 
     /// Returns what is known of an object.

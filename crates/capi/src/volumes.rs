@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::{process, ptr, slice};
 
 use paritas::CodecOptions;
-use paritas_shards::{Attributes, FileTarget, Output};
+use paritas_shards::{Attributes, FileTarget};
 
 // The handle has the crate's name.
 use ::paritas_volume as store;
@@ -249,9 +249,8 @@ pub unsafe extern "C" fn paritas_volume_get_file(
             unsafe { (named(volume, name)?, memory::path(output, "output")?) };
         let object = volume.run(volume.volume.find(&name, GetOptions::default()))?;
         let target = FileTarget::new(path).force(force);
-        let mut output = Output::create(target, object.mode(), object.modified())?;
-        volume.run(volume.volume.read(object, None, &mut output, &|_| {}))?;
-        Ok(output.commit()?)
+        volume.run(volume.volume.read_to_file(object, target, &|_| {}))?;
+        Ok(())
     })
 }
 

@@ -242,13 +242,24 @@ impl Target {
             DecodeTarget::Writer(stream) => Ok(Self::Stream(stream)),
             DecodeTarget::File(file) => {
                 let access = file.preserve.access(object.mode(), object.modified());
-                Self::open_file(file, access, |path| expect_no_shard(path, object))
+                Ok(match Opened::open(file, access, |path| expect_no_shard(path, object))? {
+                    Opened::New(file, sync) => Self::File(file, sync),
+                    Opened::Device(device) => Self::Stream(Box::new(device)),
+                })
             }
         }
     }
+}
 
+/// An open target that was named: a new file, with whether it is synced, or a device or pipe.
+enum Opened {
+    New(Pending, bool),
+    Device(fs::File),
+}
+
+impl Opened {
     /// Opens a file. `check` may refuse an existing one that would be replaced.
-    fn open_file(
+    fn open(
         target: FileTarget,
         access: Access,
         check: impl Fn(&Path) -> Result<()>,
@@ -256,13 +267,13 @@ impl Target {
         let FileTarget { path, force, sync, .. } = target;
         let create = |target| {
             let replace = if force { Replace::Always } else { Replace::Never };
-            Ok(Self::File(Pending::create(NewFile { target, replace, access })?, sync))
+            Ok(Self::New(Pending::create(NewFile { target, replace, access })?, sync))
         };
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => {
                 Err(Error::exists(format!("{} is a directory", shown(&path))))
             }
-            Ok(found) if !found.is_file() => Self::open_stream(&path),
+            Ok(found) if !found.is_file() => Self::open_device(&path),
             Ok(_) if !force => {
                 Err(Error::exists(format!("{} exists; --force replaces it", shown(&path))))
             }
@@ -280,16 +291,15 @@ impl Target {
         }
     }
 
-    fn open_stream(path: &Path) -> Result<Self> {
+    fn open_device(path: &Path) -> Result<Self> {
         let file = OpenOptions::new().write(true).open(path);
-        file.map(|file| Self::Stream(Box::new(file)))
-            .map_err(|error| Error::io("opening", path, &error))
+        file.map(Self::Device).map_err(|error| Error::io("opening", path, &error))
     }
 }
 
 /// A file that gets its name once it is complete, or a device or pipe that is written to directly.
 pub struct Output {
-    target: Target,
+    target: Opened,
     written: u64,
 }
 
@@ -305,7 +315,25 @@ impl Output {
         modified: Option<Timestamp>,
     ) -> Result<Self> {
         let access = file.preserve.access(mode, modified);
-        Ok(Self { target: Target::open_file(file, access, |_| Ok(()))?, written: 0 })
+        Ok(Self { target: Opened::open(file, access, |_| Ok(()))?, written: 0 })
+    }
+
+    /// Whether [`Output::write_at`] can be used: devices and pipes are written in order.
+    pub fn takes_positions(&self) -> bool {
+        matches!(self.target, Opened::New(..))
+    }
+
+    /// Writes pieces one after the other from the position `start` on, which several threads may do
+    /// at a time. A position that is never written holds zeros.
+    ///
+    /// # Errors
+    /// If writing fails, or if this is a device or a pipe ([`crate::ErrorKind::Io`]).
+    pub fn write_at(&self, pieces: &[impl AsRef<[u8]>], start: u64) -> Result<()> {
+        let mut slices: Vec<_> = pieces.iter().map(|piece| IoSlice::new(piece.as_ref())).collect();
+        match &self.target {
+            Opened::New(file, _) => file.write_at(&mut slices, start),
+            Opened::Device(_) => Err(cannot_write(io::ErrorKind::NotSeekable.into())),
+        }
     }
 
     /// Gives the file its name. Without this, nothing is left of it.
@@ -315,8 +343,8 @@ impl Output {
     /// ([`crate::ErrorKind::Io`]).
     pub fn commit(self) -> Result<()> {
         match self.target {
-            Target::File(file, sync) => commit(vec![file], sync).map(|_| ()),
-            Target::Stream(mut stream) => stream.flush().map_err(cannot_write),
+            Opened::New(file, sync) => commit(vec![file], sync).map(|_| ()),
+            Opened::Device(mut device) => device.flush().map_err(cannot_write),
         }
     }
 }
@@ -324,11 +352,10 @@ impl Output {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.target {
-            Target::File(file, _) => {
-                file.write_at(&mut [IoSlice::new(bytes)], self.written)
-                    .map_err(io::Error::other)?;
+            Opened::New(..) => {
+                self.write_at(&[bytes], self.written).map_err(io::Error::other)?;
             }
-            Target::Stream(stream) => stream.write_all(bytes)?,
+            Opened::Device(device) => device.write_all(bytes)?,
         }
         self.written += bytes.len() as u64;
         Ok(bytes.len())
@@ -336,8 +363,8 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.target {
-            Target::File(..) => Ok(()),
-            Target::Stream(stream) => stream.flush(),
+            Opened::New(..) => Ok(()),
+            Opened::Device(device) => device.flush(),
         }
     }
 }

@@ -131,6 +131,8 @@ impl From<paritas_shards::Error> for Error {
             Shards::Parameters => ErrorKind::Parameters,
             Shards::TooFewShards => ErrorKind::TooFewShards,
             Shards::DigestMismatch => ErrorKind::DigestMismatch,
+            Shards::Exists => ErrorKind::Exists,
+            Shards::Busy => ErrorKind::Busy,
             Shards::Memory => ErrorKind::Memory,
             Shards::Io | Shards::NotRecognised => ErrorKind::Io,
             Shards::Cancelled => ErrorKind::Cancelled,

@@ -1,16 +1,16 @@
 //! Reading objects.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::Write;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
 use paritas_shards::blocks::Layout;
-use paritas_shards::{Digest, Timestamp};
-use tokio::sync::mpsc::{Receiver as Receiving, Sender as Sending, channel};
-use tokio::task::JoinHandle;
+use paritas_shards::{Digest, FileTarget, Output, PieceDigest, Timestamp};
+use tokio::sync::mpsc::{Receiver as Receiving, channel};
 
 use crate::driver::{Hands, drive};
 use crate::error::{Error, ErrorKind, Result};
@@ -18,7 +18,7 @@ use crate::hands::{Flaw, NameHands};
 use crate::manifest::{Body, Manifest};
 use crate::names::ObjectName;
 use crate::protocol::{Action, Answer, Get, GetOutcome, Kind, Listed, NodeIndex, Request, Version};
-use crate::transfer::receive::{Pieces, Receiver};
+use crate::transfer::receive::{Keep, Pieces, Receiver, Wanted, kept, run_blocking};
 use crate::transfer::{Pace, Place};
 use crate::volume::{Volume, parts_of};
 
@@ -198,10 +198,46 @@ impl Volume {
     /// As [`Volume::get`].
     pub async fn read(
         &self,
-        mut object: Object,
+        object: Object,
         range: Option<Range<u64>>,
         sink: &mut (dyn Write + Send),
         progress: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<Object> {
+        self.copy(object, range, Sink::Stream(sink), progress).await
+    }
+
+    /// Writes the bytes of an object that was found to a file, which gets its name when they are
+    /// complete and their digest is right. The file gets as much of the source's mode and time as
+    /// `target` says.
+    ///
+    /// # Errors
+    /// As [`Volume::get`]; if the file exists and must not be replaced ([`ErrorKind::Exists`]), or
+    /// if it cannot be written ([`ErrorKind::Io`]).
+    pub async fn read_to_file(
+        &self,
+        object: Object,
+        target: FileTarget,
+        progress: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<Object> {
+        let mut output = Output::create(target, object.mode(), object.modified())?;
+        if !output.takes_positions() {
+            let object = self.read(object, None, &mut output, progress).await?;
+            output.commit()?;
+            return Ok(object);
+        }
+        let output = Arc::new(output);
+        let object = self.copy(object, None, Sink::File(Arc::clone(&output)), progress).await?;
+        let output = alone(output).await;
+        run_blocking(move || output.commit()).await??;
+        Ok(object)
+    }
+
+    async fn copy<'a>(
+        &self,
+        mut object: Object,
+        range: Option<Range<u64>>,
+        sink: Sink<'a>,
+        progress: &'a (dyn Fn(u64) + Send + Sync),
     ) -> Result<Object> {
         let name = &object.manifest.name.clone();
         let whole = 0..object.length();
@@ -212,26 +248,26 @@ impl Volume {
                 range.start, range.end, whole.end
             )));
         }
-        let digester = (range == whole).then(Digester::start);
-        let mut copy = Copy { sink, digester, done: 0, progress };
-        match copy.run(&object, range.clone()).await {
+        let digest = (range == whole).then(|| Arc::new(PieceDigest::new(whole.end)));
+        let mut copy = Copy { sink, digest, left: VecDeque::from([range]), progress };
+        match copy.run(&object).await {
             // The shards may have moved. What was written already is right, and stays.
             Err(error) if error.kind() == ErrorKind::TooFewShards => {
                 let version = object.manifest.listed.version;
                 object = self.look_everywhere(name, object).await?;
-                let rest = range.start + copy.done..range.end;
-                if let Err(error) = copy.run(&object, rest).await {
+                if let Err(error) = copy.run(&object).await {
                     return Err(self.gone(name, version, error).await);
                 }
             }
             result => result?,
         }
-        if let Some(digester) = copy.digester {
-            let digest = digester.finish().await?;
-            if digest != object.digest {
+        if let Some(digest) = copy.digest {
+            let digest = alone(digest).await.finish();
+            if digest != Some(object.digest) {
+                let got = digest.map_or("none".to_owned(), |digest| digest.to_string());
                 return Err(Error::new(
                     ErrorKind::DigestMismatch,
-                    format!("{name}: the digest must be {}; got {digest}", object.digest),
+                    format!("{name}: the digest must be {}; got {got}", object.digest),
                 ));
             }
         }
@@ -283,71 +319,97 @@ async fn read_manifest(
     Err(Error::new(ErrorKind::Io, format!("no manifest can be read: {}", flaws.join("; "))))
 }
 
-/// Copies an object's bytes in order.
+/// Where an object's bytes go.
+enum Sink<'a> {
+    /// To a stream, in order.
+    Stream(&'a mut (dyn Write + Send)),
+    /// All of them to a file, in any order, by the threads that decode them: there they are still in
+    /// the cache.
+    File(Arc<Output>),
+}
+
+impl Sink<'_> {
+    /// Takes the next bytes in order, unless they are kept already.
+    fn take(&mut self, pieces: &Pieces) -> Result<()> {
+        let Self::Stream(stream) = self else { return Ok(()) };
+        pieces.iter().try_for_each(|piece| stream.write_all(piece)).map_err(|error| {
+            Error::new(ErrorKind::Io, format!("writing the output: {error}")).because(error)
+        })
+    }
+}
+
+/// How long is waited for a thread that still works on what is no longer wanted.
+const WORKING: Duration = Duration::from_millis(1);
+
+/// Waits until no thread uses `shared` any longer: after a flaw, one may still work on a unit that
+/// was given up and came from elsewhere.
+async fn alone<T>(mut shared: Arc<T>) -> T {
+    loop {
+        match Arc::try_unwrap(shared) {
+            Ok(value) => return value,
+            Err(again) => shared = again,
+        }
+        tokio::time::sleep(WORKING).await;
+    }
+}
+
+/// Copies an object's bytes.
 struct Copy<'a> {
-    sink: &'a mut (dyn Write + Send),
-    /// What hashes the bytes, if the object is copied whole.
-    digester: Option<Digester>,
-    done: u64,
+    sink: Sink<'a>,
+    /// The digest of the bytes, if the object is copied whole.
+    digest: Option<Arc<PieceDigest>>,
+    /// What is not done yet; just one range if the order matters.
+    left: VecDeque<Range<u64>>,
     progress: &'a (dyn Fn(u64) + Send + Sync),
 }
 
 impl Copy<'_> {
-    async fn run(&mut self, object: &Object, range: Range<u64>) -> Result<()> {
-        let mut bytes = ahead(object.bytes(range));
-        while let Some(pieces) = bytes.recv().await {
-            let pieces = pieces?;
-            if let Some(digester) = &self.digester {
-                digester.take(pieces.clone()).await;
+    async fn run(&mut self, object: &Object) -> Result<()> {
+        if let (Sink::File(_), Content::Shards { receiver, .. }) = (&self.sink, &object.content)
+            && receiver.is_local()
+        {
+            for range in std::mem::take(&mut self.left) {
+                let wanted = Wanted { range, keep: Some(self.keep()) };
+                self.left.extend(receiver.keep_all(wanted, self.progress).await);
             }
-            pieces.iter().try_for_each(|piece| self.write(piece))?;
+        }
+        while let Some(range) = self.left.front() {
+            let wanted = Wanted { range: range.clone(), keep: Some(self.keep()) };
+            self.run_in_order(object, wanted).await?;
+            self.left.pop_front();
         }
         Ok(())
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.sink.write_all(bytes).map_err(|error| {
-            Error::new(ErrorKind::Io, format!("writing the output: {error}")).because(error)
-        })?;
-        self.done += bytes.len() as u64;
-        (self.progress)(bytes.len() as u64);
+    async fn run_in_order(&mut self, object: &Object, wanted: Wanted) -> Result<()> {
+        let mut bytes = ahead(object.bytes(wanted));
+        while let Some(pieces) = bytes.recv().await {
+            let pieces = pieces?;
+            self.sink.take(&pieces)?;
+            let count = pieces.iter().map(|piece| piece.len() as u64).sum();
+            self.left.iter_mut().take(1).for_each(|range| range.start += count);
+            (self.progress)(count);
+        }
         Ok(())
     }
-}
 
-/// Hashes bytes on a thread of its own, while they are written on another: together they take
-/// longer than all the rest of reading.
-struct Digester {
-    line: Sending<Pieces>,
-    hashing: JoinHandle<Digest>,
-}
-
-/// Number of transmission units that wait to be hashed. Their memory is that of those which are
-/// being written.
-const UNHASHED: usize = 1;
-
-impl Digester {
-    fn start() -> Self {
-        let (line, mut units) = channel::<Pieces>(UNHASHED);
-        let hashing = tokio::task::spawn_blocking(move || {
-            let mut hasher = blake3::Hasher::new();
-            while let Some(pieces) = units.blocking_recv() {
-                pieces.iter().for_each(|piece| _ = hasher.update(piece));
+    /// Returns what is done with bytes by the thread that has decoded them. It holds neither the
+    /// output nor the digest, because a thread that a folder holds up may never let go of it.
+    fn keep(&self) -> Keep {
+        let output = match &self.sink {
+            Sink::File(output) => Some(Arc::downgrade(output)),
+            Sink::Stream(_) => None,
+        };
+        let digest = self.digest.as_ref().map(Arc::downgrade);
+        Arc::new(move |start, pieces| {
+            if let Some(output) = output.as_ref().and_then(Weak::upgrade) {
+                output.write_at(pieces, start)?;
             }
-            Digest::new(hasher.finalize().into())
-        });
-        Self { line, hashing }
-    }
-
-    /// Hashes bytes after those before them.
-    async fn take(&self, pieces: Pieces) {
-        // If the thread has ended too early, `finish` says why.
-        let _ = self.line.send(pieces).await;
-    }
-
-    async fn finish(self) -> Result<Digest> {
-        drop(self.line);
-        self.hashing.await.map_err(|error| Error::internal("hashing", error))
+            if let Some(digest) = digest.as_ref().and_then(Weak::upgrade) {
+                digest.take(start, pieces);
+            }
+            Ok(())
+        })
     }
 }
 
@@ -374,14 +436,16 @@ pub(crate) fn ahead(mut bytes: BoxStream<'static, Result<Pieces>>) -> Receiving<
 }
 
 impl Object {
-    /// Returns the object's bytes in a range that is within it, in order.
-    pub(crate) fn bytes(&self, range: Range<u64>) -> BoxStream<'static, Result<Pieces>> {
+    /// Returns the object's wanted bytes, which are within it, in order.
+    pub(crate) fn bytes(&self, wanted: impl Into<Wanted>) -> BoxStream<'static, Result<Pieces>> {
+        let wanted = wanted.into();
         match &self.content {
             Content::Inline(bytes) => {
-                let piece = bytes.slice(range.start as usize..range.end as usize);
-                stream::iter([Ok(vec![piece])]).boxed()
+                let (start, end) = (wanted.range.start, wanted.range.end);
+                let piece = bytes.slice(start as usize..end as usize);
+                stream::once(kept(wanted, start, vec![piece])).boxed()
             }
-            Content::Shards { receiver, .. } => Arc::clone(receiver).bytes(range),
+            Content::Shards { receiver, .. } => Arc::clone(receiver).bytes(wanted),
         }
     }
 

@@ -8,7 +8,9 @@
 //! If the root is missing, every call fails, and none says that a file does not exist: a disk that
 //! is not mounted has not lost its files.
 
+use std::cell::Cell;
 use std::fs::{self, File};
+use std::future::Future;
 use std::io::{self, ErrorKind as IoErrorKind, IoSlice, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -20,6 +22,7 @@ use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
 use paritas_shards::sync_directory;
 use tempfile::{NamedTempFile, PersistError};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Sender};
 use walkdir::{DirEntry, WalkDir};
 
@@ -69,12 +72,38 @@ impl Folder {
         work: impl FnOnce(&Inner) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let inner = self.inner.clone();
+        if may_block() {
+            return work(&inner);
+        }
         match tokio::task::spawn_blocking(move || work(&inner)).await {
             Ok(result) => result,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             Err(error) => Err(self.inner.error(ErrorKind::Cancelled, "the program ends", error)),
         }
     }
+}
+
+thread_local! {
+    static MAY_BLOCK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a future to its end on this thread, which must be one that may block. Folders that it asks
+/// answer on this thread as well: handing over to another would take as long as reading a megabyte.
+pub(crate) fn run_here<T>(runtime: &Handle, future: impl Future<Output = T>) -> T {
+    struct Reset;
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            MAY_BLOCK.set(false);
+        }
+    }
+    let _reset = Reset;
+    MAY_BLOCK.set(true);
+    runtime.block_on(future)
+}
+
+/// Whether this thread runs a future by [`run_here`].
+pub(crate) fn may_block() -> bool {
+    MAY_BLOCK.get()
 }
 
 #[async_trait]

@@ -44,6 +44,7 @@ pub use delayed::{Delay, Delayed};
 pub use endpoint::Endpoint;
 pub use faulty::{Fault, Faulty, Trigger};
 pub use folder::Folder;
+pub(crate) use folder::{may_block, run_here};
 pub use limited::{Limit, Limited};
 pub use location::{KnownHosts, Location};
 pub use metered::{Call, Meter, Metered};

@@ -1,11 +1,13 @@
 //! Moving the blocks of one object to nodes and back.
 //!
 //! [`send`] encodes on threads of its own while tasks write what is ready, one task for each shard.
-//! [`receive`] reads from as many nodes as are needed, asks others where one is late, and decodes.
+//! [`receive`] reads from as many nodes as are needed, asks others where one is late, and decodes;
+//! [`local`] does the same with fewer threads where all nodes are folders of this machine.
 //! Blocks move in *transmission units*: as many adjacent blocks of one shard as make about
 //! [`Settings::unit`] bytes.
 
 pub(crate) mod check;
+mod local;
 mod pace;
 mod race;
 mod rateless;

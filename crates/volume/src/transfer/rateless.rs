@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::transfer::Pace;
-use crate::transfer::receive::{Pieces, Receiver, cut, data_of, run_blocking};
+use crate::transfer::receive::{Pieces, Receiver, Wanted, cut, data_of, kept, run_blocking};
 
 /// Number of requests under way to one node.
 const DEPTH: usize = 2;
@@ -89,25 +89,25 @@ struct Answer {
     bytes: Result<Bytes>,
 }
 
-/// Returns the bytes of an object of an LT code in `range`, in order.
+/// Returns the wanted bytes of an object of an LT code, in order.
 pub(crate) fn bytes(
     receiver: Arc<Receiver>,
-    range: Range<u64>,
+    wanted: Wanted,
 ) -> impl Stream<Item = Result<Pieces>> + Send {
-    let segment = receiver.layout.segment_bytes();
+    let (segment, range) = (receiver.layout.segment_bytes(), &wanted.range);
     let left = match range.is_empty() {
         true => 0..0,
         false => range.start / segment..range.end.div_ceil(segment),
     };
     try_unfold(Gathering::new(receiver, left), move |mut gathering| {
-        let range = range.clone();
+        let wanted = wanted.clone();
         async move {
             let Some((segment, lanes)) = gathering.next().await? else { return Ok(None) };
             let receiver = &gathering.receiver;
             let here = receiver.layout.segment_range(receiver.length, segment);
             let mut pieces = Vec::new();
-            cut(&mut pieces, lanes, here, &range);
-            Ok(Some((pieces, gathering)))
+            cut(&mut pieces, lanes, here.clone(), &wanted.range);
+            Ok(Some((kept(wanted, here.start, pieces).await?, gathering)))
         }
     })
 }

@@ -17,6 +17,7 @@ use paritas_shards::blocks::{Layout, Segment};
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::node::may_block;
 use crate::transfer::race::Race;
 use crate::transfer::{Pace, Place, Settings, rateless};
 
@@ -50,6 +51,31 @@ const FREE_HEDGES: f64 = 4.0;
 /// A range of the object's bytes, in pieces.
 pub(crate) type Pieces = Vec<Bytes>;
 
+/// Takes pieces and the position of the first in the object, from any thread and in any order, as
+/// soon as they are known.
+pub(crate) type Keep = Arc<dyn Fn(u64, &Pieces) -> Result<()> + Send + Sync>;
+
+/// What is wanted of an object.
+#[derive(Clone)]
+pub(crate) struct Wanted {
+    pub range: Range<u64>,
+    /// What takes the bytes while they are in the cache, besides who receives them in order.
+    pub keep: Option<Keep>,
+}
+
+impl From<Range<u64>> for Wanted {
+    fn from(range: Range<u64>) -> Self {
+        Self { range, keep: None }
+    }
+}
+
+impl Wanted {
+    /// Keeps pieces that begin at `start`, or at the beginning of what is wanted.
+    fn keep(&self, start: u64, pieces: &Pieces) -> Result<()> {
+        self.keep.as_ref().map_or(Ok(()), |keep| keep(start.max(self.range.start), pieces))
+    }
+}
+
 impl Receiver {
     pub fn new(
         layout: Layout,
@@ -61,15 +87,16 @@ impl Receiver {
         Arc::new(Self { layout, length, places, paces, settings, notes: Notes::default() })
     }
 
-    /// Returns the object's bytes in `range`, in order. After an error nothing follows.
-    pub fn bytes(self: Arc<Self>, range: Range<u64>) -> BoxStream<'static, Result<Pieces>> {
+    /// Returns the object's wanted bytes, in order. After an error nothing follows.
+    pub fn bytes(self: Arc<Self>, wanted: impl Into<Wanted>) -> BoxStream<'static, Result<Pieces>> {
+        let wanted = wanted.into();
         if self.layout.code().graph().is_some() {
-            return rateless::bytes(self, range).boxed();
+            return rateless::bytes(self, wanted).boxed();
         }
-        let units = self.units(&range);
+        let units = self.units(&wanted.range, self.settings.unit);
         let ahead = self.ahead();
         stream::iter(units)
-            .map(move |unit| Arc::clone(&self).unit(unit, range.clone()))
+            .map(move |unit| Arc::clone(&self).unit(unit, wanted.clone()))
             .buffered(ahead)
             .boxed()
     }
@@ -80,48 +107,86 @@ impl Receiver {
         flaws.iter().map(|(part, flaw)| (*part, flaw.clone())).collect()
     }
 
-    /// Returns the segments of each transmission unit that a range of bytes touches.
-    fn units(&self, range: &Range<u64>) -> Vec<Range<u64>> {
+    /// Returns the segments of each transmission unit that a range of bytes touches, if a unit has
+    /// about `unit` bytes of each shard.
+    pub(super) fn units(&self, range: &Range<u64>, unit: usize) -> Vec<Range<u64>> {
         if range.is_empty() {
             return Vec::new();
         }
         let bytes = self.layout.segment_bytes();
         let (first, end) = (range.start / bytes, range.end.div_ceil(bytes));
-        let step = self.segments_per_unit();
+        let step = self.segments_per_unit(unit);
         (first..end).step_by(step as usize).map(|at| at..(at + step).min(end)).collect()
     }
 
-    fn segments_per_unit(&self) -> u64 {
+    fn segments_per_unit(&self, unit: usize) -> u64 {
         let block = (self.layout.segment_memory() / self.layout.part_count()).max(1);
-        (self.settings.unit / block).max(1) as u64
+        (unit / block).max(1) as u64
     }
 
     /// Returns the number of units that are fetched at once. Many hide the time that servers take
     /// to answer; of folders, few come sooner, because they are used while they are in the cache.
     fn ahead(&self) -> usize {
-        let unit = self.layout.segment_memory() * self.segments_per_unit() as usize;
-        let are_local = self.places.iter().flatten().all(|place| place.node.is_local());
-        let most = if are_local { 2 } else { 16 };
+        let segments = self.segments_per_unit(self.settings.unit);
+        let unit = self.layout.segment_memory() * segments as usize;
+        let most = if self.is_local() { 2 } else { 16 };
         (self.settings.memory / 2 / unit.max(1)).clamp(1, most)
     }
 
-    /// Fetches and decodes one unit, as far as it is in `range`.
-    async fn unit(self: Arc<Self>, unit: Range<u64>, range: Range<u64>) -> Result<Pieces> {
-        if let Some(pieces) = self.direct(&unit, &range).await {
-            return Ok(pieces);
-        }
-        let got = self.fetch(&unit, &[]).await?;
-        let this = Arc::clone(&self);
-        let (first, blocks) = (unit.clone(), got.clone());
-        let decode = move || first.map(|segment| this.decode(segment, &blocks)).collect();
-        let decoded: Vec<Result<Decoded>> = run_blocking(decode).await?;
+    /// Fetches and decodes one unit, as far as it is wanted.
+    pub(super) async fn unit(self: Arc<Self>, unit: Range<u64>, wanted: Wanted) -> Result<Pieces> {
+        let start = self.layout.segment_range(self.length, unit.start).start;
+        let pieces = match self.direct(&unit, &wanted.range).await {
+            Some(pieces) => pieces,
+            None => {
+                let got = Arc::new(self.fetch(&unit, &[]).await?);
+                let (this, blocks) = (Arc::clone(&self), Arc::clone(&got));
+                let (segments, wants) = (unit.clone(), wanted.clone());
+                let decode = move || this.decode_unit(segments, &blocks, &wants);
+                match run_blocking(decode).await?? {
+                    Some(pieces) => return Ok(pieces),
+                    None => Arc::clone(&self).rescue_unit(unit, &got, &wanted.range).await?,
+                }
+            }
+        };
+        kept(wanted, start, pieces).await
+    }
+
+    /// Decodes one unit, and keeps each segment while its bytes are in the cache. Returns `None` if
+    /// the intact blocks do not determine it; what was kept then is kept again.
+    fn decode_unit(
+        &self,
+        unit: Range<u64>,
+        blocks: &[Blocks],
+        wanted: &Wanted,
+    ) -> Result<Option<Pieces>> {
         let mut pieces = Vec::new();
-        for (segment, decoded) in unit.zip(decoded) {
-            let lanes = match decoded? {
-                Decoded::Lanes(lanes) => lanes,
-                Decoded::NotEnough => Arc::clone(&self).rescue(segment, &got).await?,
+        for segment in unit {
+            let Some(lanes) = self.decode(segment, blocks)? else { return Ok(None) };
+            let here = self.layout.segment_range(self.length, segment);
+            let (start, mut own) = (here.start, Vec::new());
+            cut(&mut own, lanes, here, &wanted.range);
+            wanted.keep(start, &own)?;
+            pieces.append(&mut own);
+        }
+        Ok(Some(pieces))
+    }
+
+    /// Decodes one unit of which some blocks are damaged.
+    async fn rescue_unit(
+        self: Arc<Self>,
+        unit: Range<u64>,
+        blocks: &Arc<Vec<Blocks>>,
+        range: &Range<u64>,
+    ) -> Result<Pieces> {
+        let mut pieces = Vec::new();
+        for segment in unit {
+            let (this, had) = (Arc::clone(&self), Arc::clone(blocks));
+            let lanes = match run_blocking(move || this.decode(segment, &had)).await?? {
+                Some(lanes) => lanes,
+                None => Arc::clone(&self).rescue(segment, blocks).await?,
             };
-            cut(&mut pieces, lanes, self.layout.segment_range(self.length, segment), &range);
+            cut(&mut pieces, lanes, self.layout.segment_range(self.length, segment), range);
         }
         Ok(pieces)
     }
@@ -279,8 +344,9 @@ impl Receiver {
         self.layout.is_solvable_from(parts.iter().copied())
     }
 
-    /// Decodes one segment from what has come.
-    fn decode(&self, segment: u64, blocks: &[Blocks]) -> Result<Decoded> {
+    /// Decodes one segment from what has come. Returns its data, lane by lane, perhaps with padding
+    /// at the end, or `None` if the intact blocks do not determine it.
+    fn decode(&self, segment: u64, blocks: &[Blocks]) -> Result<Option<Pieces>> {
         let mut lanes: BTreeMap<usize, Bytes> = BTreeMap::new();
         for blocks in blocks {
             let block = self.block_of(blocks, segment);
@@ -295,8 +361,8 @@ impl Receiver {
         }
         let wanted = self.layout.data_lanes();
         let direct: Option<Pieces> = wanted.iter().map(|lane| lanes.get(lane).cloned()).collect();
-        if let Some(lanes) = direct {
-            return Ok(Decoded::Lanes(lanes));
+        if direct.is_some() {
+            return Ok(direct);
         }
         let mut memory = Segment::new(&self.layout)?;
         memory.begin(segment, self.length);
@@ -304,11 +370,11 @@ impl Receiver {
             memory.accept(blocks.part, &self.block_of(blocks, segment));
         }
         if !memory.is_solvable() {
-            return Ok(Decoded::NotEnough);
+            return Ok(None);
         }
         memory.make_data()?;
         let bytes = self.layout.segment_range(self.length, segment);
-        Ok(Decoded::Lanes(data_of(&self.layout, memory, (bytes.end - bytes.start) as usize)))
+        Ok(Some(data_of(&self.layout, memory, (bytes.end - bytes.start) as usize)))
     }
 
     fn block_of(&self, blocks: &Blocks, segment: u64) -> Bytes {
@@ -334,9 +400,7 @@ impl Receiver {
                 }
             }
             let (this, all) = (Arc::clone(&self), blocks.clone());
-            if let Decoded::Lanes(lanes) =
-                run_blocking(move || this.decode(segment, &all)).await??
-            {
+            if let Some(lanes) = run_blocking(move || this.decode(segment, &all)).await?? {
                 return Ok(lanes);
             }
         }
@@ -387,14 +451,6 @@ struct Blocks {
     bytes: Bytes,
 }
 
-/// What became of one segment.
-enum Decoded {
-    /// Its data, lane by lane, perhaps with padding at the end.
-    Lanes(Pieces),
-    /// The intact blocks do not determine it.
-    NotEnough,
-}
-
 /// A lane of a segment's data, as shared memory.
 struct DataLane {
     segment: Arc<Segment>,
@@ -432,9 +488,20 @@ pub(super) fn cut(pieces: &mut Pieces, lanes: Pieces, here: Range<u64>, range: &
     }
 }
 
-pub(super) async fn run_blocking<R: Send + 'static>(
+/// Keeps pieces that begin at `start`, or at the beginning of what is wanted, and returns them.
+pub(crate) async fn kept(wanted: Wanted, start: u64, pieces: Pieces) -> Result<Pieces> {
+    if wanted.keep.is_none() {
+        return Ok(pieces);
+    }
+    run_blocking(move || wanted.keep(start, &pieces).map(|()| pieces)).await?
+}
+
+pub(crate) async fn run_blocking<R: Send + 'static>(
     work: impl FnOnce() -> R + Send + 'static,
 ) -> Result<R> {
+    if may_block() {
+        return Ok(work());
+    }
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| Error::internal("decoding", error))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use futures::stream::{self, BoxStream, StreamExt};
 use paritas_shards::blocks::{Layout, Shape};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::{Abilities, Entry, Mode, Node, Stat, Writer};
-use crate::transfer::receive::Receiver;
+use crate::node::{Abilities, Entry, Mode, Node, Stat, Writer, may_block};
+use crate::transfer::receive::{Receiver, Wanted};
 use crate::transfer::send::{Sent, send};
 use crate::transfer::{Pace, Place, Settings};
 
@@ -24,6 +25,9 @@ struct Files(Mutex<BTreeMap<String, Bytes>>);
 struct Memory {
     files: Arc<Files>,
     hangs: bool,
+    /// Whether it is a folder of this machine, and whether it holds up a thread that may block.
+    is_local: bool,
+    holds_up: Arc<AtomicBool>,
     fails_writing_after: Option<usize>,
 }
 
@@ -63,7 +67,14 @@ impl Node for Memory {
         Abilities { write: true, list: true, create: true, ranges: true, streams: true }
     }
 
+    fn is_local(&self) -> bool {
+        self.is_local
+    }
+
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
+        while self.holds_up.load(Ordering::Relaxed) && may_block() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         if self.hangs {
             std::future::pending::<()>().await;
         }
@@ -299,4 +310,61 @@ async fn a_node_that_fails_in_mid_put_is_told() {
     assert_eq!(error.kind(), ErrorKind::TooFewNodes);
     assert!(error.to_string().contains("the disk is full"), "{error}");
     assert!(nodes.iter().all(|node| node.files.0.lock().unwrap().is_empty()));
+}
+
+/// Keeps bytes at their positions.
+async fn keep_all(receiver: &Arc<Receiver>, range: Range<u64>) -> (Vec<u8>, Vec<Range<u64>>) {
+    let kept = Arc::new(Mutex::new(vec![0; receiver.length as usize]));
+    let own = Arc::clone(&kept);
+    let keep = move |start: u64, pieces: &Vec<Bytes>| {
+        let mut at = start as usize;
+        for piece in pieces {
+            own.lock().unwrap()[at..at + piece.len()].copy_from_slice(piece);
+            at += piece.len();
+        }
+        Ok(())
+    };
+    let done = AtomicU64::new(0);
+    let count = |bytes| _ = done.fetch_add(bytes, Ordering::Relaxed);
+    let wanted = Wanted { range: range.clone(), keep: Some(Arc::new(keep)) };
+    let left = receiver.keep_all(wanted, &count).await;
+    let missing: u64 = left.iter().map(|left| left.end - left.start).sum();
+    assert_eq!(done.into_inner() + missing, range.end - range.start);
+    let kept = kept.lock().unwrap()[range.start as usize..range.end as usize].to_vec();
+    (kept, left)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_lies_in_folders_is_kept_in_any_order() {
+    let (layout, content) = (layout("4+2", 4 << 10), content(3_000_001));
+    let nodes = vec![Memory { is_local: true, ..Memory::default() }; 6];
+    put(&layout, &nodes, &content, 6).await.unwrap();
+    for gone in [&[][..], &[1, 4]] {
+        let receiver = receiver(&layout, &nodes, content.len(), gone);
+        for range in [0..content.len(), 0..1, 1_234_567..2_345_678, 7..7] {
+            let wide = range.start as u64..range.end as u64;
+            let (kept, left) = keep_all(&receiver, wide).await;
+            assert_eq!((&kept[..], left), (&content[range], Vec::new()));
+        }
+    }
+    let receiver = receiver(&layout, &nodes, content.len(), &[0, 1, 2]);
+    let (_, left) = keep_all(&receiver, 0..content.len() as u64).await;
+    assert_eq!(left.first().map(|range| range.start), Some(0));
+    assert_eq!(left.last().map(|range| range.end), Some(content.len() as u64));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_holds_up_threads_is_read_in_the_usual_way() {
+    let (layout, content) = (layout("4+2", 4 << 10), content(2_000_000));
+    let holds_up = Arc::new(AtomicBool::new(false));
+    let local = Memory { is_local: true, ..Memory::default() };
+    let mut nodes = vec![local; 6];
+    nodes[2].holds_up = Arc::clone(&holds_up);
+    put(&layout, &nodes, &content, 6).await.unwrap();
+    let receiver = receiver(&layout, &nodes, content.len(), &[]);
+    holds_up.store(true, Ordering::Relaxed);
+    let (_, left) = keep_all(&receiver, 0..content.len() as u64).await;
+    assert_eq!(left.first().map(|range| range.start), Some(0));
+    assert_eq!(get(Arc::clone(&receiver), 0..content.len() as u64).await.unwrap(), content);
+    holds_up.store(false, Ordering::Relaxed);
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use paritas_shards::{FileTarget, Output as NewFile, Preserve};
+use paritas_shards::{FileTarget, Preserve};
 use paritas_volume::names::ObjectName;
 use paritas_volume::{GetOptions, Object, PutOptions, PutReport, Volume};
 use serde_json::{Value, json};
@@ -122,9 +122,7 @@ pub async fn get_file(
     let start = Instant::now();
     let preserve = if args.no_preserve { Preserve::Nothing } else { Preserve::Usual };
     let target = FileTarget::new(path).force(args.force).sync(!args.no_sync).preserve(preserve);
-    let mut file = NewFile::create(target, object.mode(), object.modified())?;
-    let object = volume.read(object, None, &mut file, &|bytes| progress.advance(bytes)).await?;
-    file.commit()?;
+    let object = volume.read_to_file(object, target, &|bytes| progress.advance(bytes)).await?;
     report_get(name, &object, path, start, progress, output);
     Ok(Exit::Done)
 }
