@@ -1,0 +1,239 @@
+//! Long codes: thousands of data blocks, and parity blocks of which each repairs any lost block.
+
+use crate::define::long::LongMatrix;
+use crate::define::tower::{Element, base};
+use crate::error::{Error, Result};
+use crate::plan::long::recovery::Recovery;
+
+/// Bytes of a granule: 64 symbols, their low bytes before their high bytes.
+const GRANULE: usize = 128;
+
+/// A systematic code of N data blocks and P parity blocks. Any lost blocks are recoverable, as many
+/// as there are parity blocks left.
+///
+/// ```
+/// let code = paritas::LongCode::new(5, 2)?;
+/// let data: Vec<Vec<u8>> = (0..5).map(|i| vec![i * 17 + 1; 256]).collect();
+/// let blocks: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+/// let mut parity = [[0; 256]; 2];
+/// code.add(&[0, 1], 0, &blocks, &mut parity.each_mut().map(|p| &mut p[..]), 1)?;
+///
+/// // Blocks 1 and 3 are lost. What the others contribute is taken from the parity blocks.
+/// let left = [blocks[0], &[], blocks[2], &[], blocks[4]];
+/// let recovery = code.solve(&[1, 3], &[0, 1])?;
+/// code.add(recovery.rows(), 0, &left, &mut parity.each_mut().map(|p| &mut p[..]), 1)?;
+/// let mut lost = [[0; 256]; 2];
+/// let sums = parity.each_ref().map(|p| &p[..]);
+/// recovery.recover(&sums, &mut lost.each_mut().map(|l| &mut l[..]), 1)?;
+/// assert_eq!((&lost[0][..], &lost[1][..]), (blocks[1], blocks[3]));
+/// # Ok::<(), paritas::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LongCode {
+    matrix: LongMatrix,
+}
+
+impl LongCode {
+    /// Returns the code of `data` data blocks and `parity` parity blocks. There is one such code:
+    /// its matrix never changes.
+    ///
+    /// # Errors
+    /// If a count is 0, or if the data blocks and the next power of two from the parity blocks on
+    /// are more than 65,536 together.
+    pub fn new(data: usize, parity: usize) -> Result<Self> {
+        Ok(Self { matrix: LongMatrix::new(data, parity)? })
+    }
+
+    /// The number of data blocks, N.
+    pub fn data(&self) -> usize {
+        self.matrix.data()
+    }
+
+    /// The number of parity blocks, P. Losses up to this number are recoverable, whichever they
+    /// are.
+    pub fn parity(&self) -> usize {
+        self.matrix.parity()
+    }
+
+    /// The number that lengths of sums, and so of whole blocks, are multiples of, in bytes. Ranges
+    /// of columns that begin at multiples of it may be coded apart.
+    pub fn granule(&self) -> usize {
+        GRANULE
+    }
+
+    /// The number of data blocks that are transformed together: the next power of two from P on. A
+    /// call of [`LongCode::add`] costs least for each block if its blocks are several whole chunks,
+    /// which begin at multiples of this number.
+    pub fn chunk(&self) -> usize {
+        self.matrix.chunk()
+    }
+
+    /// Adds data blocks to parity blocks: `sums[i]` becomes `sums[i]` XOR the part that the data
+    /// blocks `first`, `first + 1`, … have in parity block `rows[i]`. What a block lacks to the
+    /// length of the sums counts as zeros, so a block that is not at hand may be empty. Uses at most
+    /// `threads` threads; 0 sets no limit but the machine's.
+    ///
+    /// # Errors
+    /// If there are no such data blocks or rows, if a row occurs twice, if there is not one sum for
+    /// each row, if the sums differ in length or have no multiple of the granule, or if a block is
+    /// longer than they.
+    pub fn add(
+        &self,
+        rows: &[usize],
+        first: usize,
+        blocks: &[&[u8]],
+        sums: &mut [&mut [u8]],
+        threads: usize,
+    ) -> Result<()> {
+        let _ = threads;
+        self.check_numbers("parity", self.parity(), rows)?;
+        if first.checked_add(blocks.len()).is_none_or(|end| end > self.data()) {
+            return Err(Error::parameters(format!(
+                "there are {} data blocks; blocks from {first} on, {} of them, exceed these",
+                self.data(),
+                blocks.len()
+            )));
+        }
+        check_count("sums", rows.len(), sums.len())?;
+        let length = common_length(sums.iter().map(|sum| sum.len()))?;
+        check_no_longer(length, blocks.iter().map(|block| block.len()))?;
+        for (&row, sum) in rows.iter().zip(sums) {
+            for (column, block) in blocks.iter().enumerate() {
+                add_product(self.matrix.coefficient(row, first + column), block, sum);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns how the lost data blocks `lost` are computed if the parity blocks `rows` are at hand.
+    ///
+    /// # Errors
+    /// If there are fewer parity blocks than lost data blocks ([`crate::ErrorKind::NotEnough`]; the
+    /// message says how many more are needed), if a block does not exist, or if one occurs twice.
+    pub fn solve(&self, lost: &[usize], rows: &[usize]) -> Result<LongRecovery> {
+        self.check_numbers("data", self.data(), lost)?;
+        self.check_numbers("parity", self.parity(), rows)?;
+        Ok(LongRecovery { plan: Recovery::new(self.matrix, lost, rows)? })
+    }
+
+    /// Checks that `numbers` are different numbers below `count`.
+    fn check_numbers(&self, kind: &str, count: usize, numbers: &[usize]) -> Result<()> {
+        let mut seen = vec![false; count];
+        for &number in numbers {
+            match seen.get_mut(number) {
+                Some(seen) if !*seen => *seen = true,
+                Some(_) => {
+                    let message = format!("{kind} block {number} is named twice");
+                    return Err(Error::parameters(message).at(number));
+                }
+                None => {
+                    let message = format!("there is no {kind} block {number}; there are {count}");
+                    return Err(Error::parameters(message).at(number));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How lost data blocks are computed; see [`LongCode::solve`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LongRecovery {
+    plan: Recovery,
+}
+
+impl LongRecovery {
+    /// The parity blocks that are needed, as many as data blocks are lost: the first of those at
+    /// hand.
+    pub fn rows(&self) -> &[usize] {
+        self.plan.rows()
+    }
+
+    /// The lost data blocks.
+    pub fn lost(&self) -> &[usize] {
+        self.plan.lost()
+    }
+
+    /// Computes the lost data blocks: `lost[i]` becomes the block with number [`Self::lost`]`[i]`.
+    /// `sums[i]` is the parity block [`Self::rows`]`[i]`, to which all data blocks at hand have been
+    /// added by [`LongCode::add`]. A lost block may be shorter than the sums, as the last one of a
+    /// stream is. Uses at most `threads` threads; 0 sets no limit but the machine's.
+    ///
+    /// # Errors
+    /// If there is not one sum for each row and one buffer for each lost block, if the sums differ
+    /// in length or have no multiple of the granule, or if a lost block is longer than they.
+    pub fn recover(&self, sums: &[&[u8]], lost: &mut [&mut [u8]], threads: usize) -> Result<()> {
+        let _ = threads;
+        check_count("sums", self.rows().len(), sums.len())?;
+        check_count("lost blocks", self.lost().len(), lost.len())?;
+        let length = common_length(sums.iter().map(|sum| sum.len()))?;
+        check_no_longer(length, lost.iter().map(|block| block.len()))?;
+        let matrix = self.plan.matrix();
+        for ((&column, factor), lost) in self.lost().iter().zip(self.plan.lost_factors()).zip(lost)
+        {
+            let mut block = vec![0; length];
+            for ((&row, row_factor), sum) in
+                self.rows().iter().zip(self.plan.row_factors()).zip(sums)
+            {
+                let divisor = Element::point(row ^ matrix.position(column));
+                let product = factor.times(*row_factor).times(matrix.scale(column)).over(divisor);
+                add_product(product, sum, &mut block);
+            }
+            lost.copy_from_slice(&block[..lost.len()]);
+        }
+        Ok(())
+    }
+}
+
+fn check_count(kind: &str, expected: usize, given: usize) -> Result<()> {
+    if given != expected {
+        let error = Error::buffers(format!("{expected} {kind} are needed; got {given}"));
+        return Err(error.expecting(expected).given_instead(given));
+    }
+    Ok(())
+}
+
+/// Returns the length of all sums; 0 if there are none.
+fn common_length(mut lengths: impl Iterator<Item = usize>) -> Result<usize> {
+    let Some(length) = lengths.next() else { return Ok(0) };
+    if !length.is_multiple_of(GRANULE) {
+        let message = format!("sums must have a multiple of {GRANULE} bytes; got {length}");
+        return Err(Error::length(message).given_instead(length));
+    }
+    match lengths.enumerate().find(|&(_, other)| other != length) {
+        None => Ok(length),
+        Some((number, other)) => {
+            let number = number + 1;
+            let message =
+                format!("sum {number} must have {length} bytes, as the first; got {other}");
+            Err(Error::length(message).at(number).expecting(length).given_instead(other))
+        }
+    }
+}
+
+fn check_no_longer(length: usize, blocks: impl Iterator<Item = usize>) -> Result<()> {
+    match blocks.enumerate().find(|&(_, block)| length > 0 && block > length) {
+        None => Ok(()),
+        Some((number, block)) => {
+            let message = format!("block {number} must have at most {length} bytes; got {block}");
+            Err(Error::length(message).at(number).expecting(length).given_instead(block))
+        }
+    }
+}
+
+/// Adds `factor` times a block to a sum.
+fn add_product(factor: Element, block: &[u8], sum: &mut [u8]) {
+    let times = |factor: u8| -> [u8; 256] {
+        std::array::from_fn(|byte| base().multiply(factor.into(), byte as u32) as u8)
+    };
+    let [own, cross, both] = factor.factors().map(times);
+    for (symbols, sums) in block.chunks(GRANULE).zip(sum.chunks_exact_mut(GRANULE)) {
+        let mut granule = [0; GRANULE];
+        granule[..symbols.len()].copy_from_slice(symbols);
+        for at in 0..GRANULE / 2 {
+            let (low, high) = (usize::from(granule[at]), usize::from(granule[at + GRANULE / 2]));
+            sums[at] ^= own[low] ^ cross[high];
+            sums[at + GRANULE / 2] ^= own[low] ^ both[low ^ high];
+        }
+    }
+}
