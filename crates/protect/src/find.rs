@@ -235,7 +235,8 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<Protection>> {
 
 /// Returns the protections whose parity is in some folders.
 pub(crate) fn in_folders(folders: &[PathBuf]) -> Result<Vec<Protection>> {
-    let places = Places { folders: folders.to_vec(), ..Places::default() };
+    let folders = folders.iter().filter(|folder| folder.is_dir()).cloned().collect();
+    let places = Places { folders, ..Places::default() };
     places.protections()
 }
 
