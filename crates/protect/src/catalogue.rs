@@ -488,3 +488,6 @@ fn internal(error: &dyn std::fmt::Display) -> Error {
 pub(crate) fn bad(why: impl std::fmt::Display) -> Error {
     Error::not_recognised(format!("the catalogue cannot be used: {why}"))
 }
+
+#[cfg(test)]
+mod tests;

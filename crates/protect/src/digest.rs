@@ -36,10 +36,13 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Hashes the bytes of a file of `length` bytes that begin at `offset`. They are not the whole
-    /// file.
+    /// Hashes the bytes of a file of `length` bytes that begin at `offset`.
     pub fn of(offset: u64, bytes: &[u8], length: u64) -> Self {
         let mut parts = Self::default();
+        if length <= CHUNK {
+            parts.keep(offset, bytes);
+            return parts;
+        }
         let end = offset + bytes.len() as u64;
         let at = |position: u64| (position - offset) as usize;
         let first = offset.next_multiple_of(CHUNK).min(end);
@@ -47,7 +50,7 @@ impl Parts {
         parts.keep(offset, &bytes[..at(first)]);
         let mut start = first;
         while start < last {
-            let next = start + subtree(start, last - start);
+            let next = start + subtree(start, last - start).min(left_length(length));
             let value = hash_subtree(start, &bytes[at(start)..at(next)]);
             parts.subtrees.insert(start, (next, value));
             start = next;

@@ -110,3 +110,51 @@ fn recover(
     recovery.recover(&sums, &mut slices, 1)?;
     Ok(Some(found))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Id;
+    use crate::geometry::{Geometry, Redundancy};
+
+    fn header(catalogue: &[u8], files: u16, parity: u64) -> Header {
+        Header {
+            protection: Id::new([0; 16]),
+            layer: Id::new([0; 16]),
+            generation: 0,
+            index: 0,
+            count: files,
+            geometry: Geometry::choose(1000, Redundancy::USUAL).unwrap(),
+            catalogue: CatalogueShape::choose(catalogue, files, parity),
+        }
+    }
+
+    /// Half of the files suffice, and one of them where the catalogue is small beside the parity.
+    #[test]
+    fn catalogues_survive_lost_files() {
+        let bytes: Vec<u8> = (0..300_000_u32).map(|at| (at % 253) as u8).collect();
+        for length in [1, 511, 4096, 4097, 20_000, 300_000] {
+            for files in [1_u16, 2, 4, 7, 128] {
+                for (parity, needed) in [(0, files.div_ceil(2)), (1 << 40, 1)] {
+                    let catalogue = &bytes[..length];
+                    let header = header(catalogue, files, parity);
+                    let pieces = cut(catalogue, &header).unwrap();
+                    let most = header.catalogue.piece * u64::from(header.catalogue.data);
+                    assert!(most >= length as u64 && pieces.len() as u64 <= MOST_PIECES);
+                    let is_kept = |file: u64| file < u64::from(needed);
+                    let with = |is_kept: &dyn Fn(u64) -> bool| {
+                        let numbered = (0..).zip(&pieces);
+                        let kept = numbered.map(|(number, piece): (u64, &Vec<u8>)| {
+                            is_kept(number % u64::from(files)).then(|| piece.clone())
+                        });
+                        join(kept.collect(), &header).unwrap()
+                    };
+                    assert_eq!(with(&is_kept).as_deref(), Some(catalogue), "{length} {files}");
+                    let last = |file| is_kept(u64::from(files) - 1 - file);
+                    assert_eq!(with(&last).as_deref(), Some(catalogue), "{length} {files}");
+                    assert_eq!(with(&|_| false), None);
+                }
+            }
+        }
+    }
+}
