@@ -419,7 +419,9 @@ pub(crate) fn check_path(path: &[u8]) -> Result<()> {
     let is_bad = |part: &[u8]| {
         matches!(part, b"" | b"." | b"..") || part == FOLDER.as_bytes() || part.contains(&0)
     };
-    match path.split(|&byte| byte == b'/').any(is_bad) {
+    // Where these have a meaning in paths, they could lead out of the root.
+    let is_foreign = cfg!(windows) && path.iter().any(|byte| matches!(byte, b'\\' | b':'));
+    match is_foreign || path.split(|&byte| byte == b'/').any(is_bad) {
         true => Err(bad(format!("the path {:?} is not allowed", String::from_utf8_lossy(path)))),
         false => Ok(()),
     }

@@ -173,7 +173,7 @@ mod tests {
         }
         assert_eq!(Geometry::choose(0, Redundancy::USUAL).unwrap().code().unwrap(), None);
         let usual = Geometry::choose(1 << 29, Redundancy::USUAL).unwrap();
-        assert_eq!((usual.data, usual.parity), (9_999, 1_000));
+        assert_eq!((usual.data, usual.parity, usual.block), (9_987, 999, 53_760));
     }
 
     #[test]

@@ -367,7 +367,7 @@ impl<'a> Repair<'a> {
         files.keys().any(|&entry| match self.protection.entries[entry].kind {
             EntryKind::File { layer, piece, size, .. } if layer == number && size > 0 => {
                 let start = evidence.stream.pieces()[piece].start;
-                known_ranges(&evidence.lost, block, start..start + size) != [start..start + size]
+                has_lost(&evidence.lost, block, start..start + size)
             }
             _ => false,
         })
@@ -524,6 +524,12 @@ fn is_in_the_way(error: &Error) -> bool {
 const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 #[cfg(not(unix))]
 const LOOP: i32 = i32::MIN;
+
+/// Whether a range of a stream has bytes in lost blocks.
+fn has_lost(lost: &[u64], block: u64, range: Range<u64>) -> bool {
+    let first = lost.partition_point(|number| (number + 1) * block <= range.start);
+    lost.get(first).is_some_and(|number| number * block < range.end)
+}
 
 /// Returns the parts of a range of a stream that are in no lost block.
 fn known_ranges(lost: &[u64], block: u64, range: Range<u64>) -> Vec<Range<u64>> {

@@ -26,6 +26,9 @@ use crate::tree::in_threads;
 /// them.
 const STEP: u64 = 1 << 20;
 
+/// Number of bytes that are given up at once where a disk cannot read.
+const SECTOR: usize = 4096;
+
 /// The bytes of a layer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stream {
@@ -178,12 +181,29 @@ impl Piece {
             }
             Ok(_) => None,
             Err(Ok(trouble)) => Some(trouble),
+            Err(Err(error)) if is_bad_place(&error) && bytes.len() > SECTOR => {
+                // The sectors around a bad one can be read.
+                let (front, back) = bytes.split_at_mut((bytes.len() / 2).next_multiple_of(SECTOR));
+                let trouble = self.read(offset, front);
+                self.read(offset + front.len() as u64, back).or(trouble)
+            }
             Err(Err(error)) => {
                 bytes.fill(0);
                 Some(Trouble::Refused(error.kind(), error.to_string()))
             }
         }
     }
+}
+
+/// Whether a disk could not read some sectors.
+#[cfg(unix)]
+fn is_bad_place(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
+}
+
+#[cfg(not(unix))]
+fn is_bad_place(_error: &io::Error) -> bool {
+    false
 }
 
 impl Source {

@@ -225,6 +225,9 @@ impl Examination<'_> {
         for (number, entry) in protection.entries.iter().enumerate() {
             states.extend(state_by_metadata(entry, tree.at(&entry.path)).map(|s| (number, s)));
         }
+        if !self.options.quick {
+            self.compare_names(&tree, &mut states);
+        }
         let mut layers = Vec::new();
         for layer in &protection.layers {
             layers.push(match self.options.quick {
@@ -239,6 +242,25 @@ impl Examination<'_> {
         }
         set_ranges(protection, &mut evidence);
         Ok(evidence)
+    }
+
+    /// Compares further names of files with the digests of these, where they are files of their own.
+    fn compare_names(&self, tree: &Tree, states: &mut BTreeMap<usize, FileState>) {
+        let entries = &self.protection.entries;
+        for (number, entry) in entries.iter().enumerate() {
+            let EntryKind::HardLink { target } = &entry.kind else { continue };
+            let Some((size, own)) = file_at(tree, &entry.path) else { continue };
+            let is_linked = own.is_some() && file_at(tree, target).is_some_and(|(_, id)| id == own);
+            let file = self.protection.entry_at(target).map(|at| &entries[at].kind);
+            let Some(EntryKind::File { digest, .. }) = file else { continue };
+            if !is_linked {
+                let is_same =
+                    scan::digest_of(&self.protection.path_of(entry), size) == Some(*digest);
+                let state =
+                    if is_same { FileState::Touched } else { FileState::Changed(Vec::new()) };
+                states.insert(number, state);
+            }
+        }
     }
 
     /// Reads the files of a layer and its parity.
@@ -376,6 +398,14 @@ impl LayerEvidence {
             rows.extend(places.map(|(&row, &place)| (row, (index, place))));
         }
         Self { stream, lost, rows, checked }
+    }
+}
+
+/// Returns the size of a file and what tells it from others, if there is one at a path.
+fn file_at(tree: &Tree, path: &[u8]) -> Option<(u64, Option<(u64, u64)>)> {
+    match tree.at(path)?.kind {
+        FoundKind::File { size, links } => Some((size, links)),
+        _ => None,
     }
 }
 

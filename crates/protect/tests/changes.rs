@@ -279,3 +279,111 @@ fn several_paths_have_one_root() {
     assert_eq!(fs::read(root.join("b/file")).unwrap(), b"a/b");
     assert_eq!(fs::read(root.join("c/file")).unwrap(), b"a/c");
 }
+
+/// A file that changes while it is read is not protected, and all others are.
+#[test]
+fn files_may_change_while_they_are_read() {
+    let root = tempfile::tempdir().unwrap();
+    let mut chance = Chance::new(13);
+    for (name, bytes) in [("a", 1_500_000), ("b", 50_000), ("c", 1_000)] {
+        write(&root.path().join(name), &chance.bytes(bytes), 0o644, 1);
+    }
+    let job = |root: &Path| job(root).threads(std::num::NonZeroUsize::new(1));
+    let victim = root.path().join("b");
+    let change = |_| {
+        if let Ok(file) = fs::OpenOptions::new().append(true).open(&victim) {
+            std::io::Write::write_all(&mut &file, b"more").unwrap();
+        }
+    };
+    let planned = plan(&job(root.path())).unwrap();
+    let report = paritas_protect::protect(&planned, &change).unwrap();
+    assert_eq!((report.files, report.skipped.len()), (2, 1));
+    assert_eq!(report.skipped[0].path, victim);
+    let found = check(root.path());
+    assert_eq!((found.status, found.new.len(), found.files), (Status::Intact, 1, 2));
+    assert_eq!(updated(root.path()).added, 1);
+    assert_eq!(check(root.path()).files, 3);
+    // Passes that would code different bytes are refused.
+    let planned = plan(&job(root.path()).memory(200_000).force(true)).unwrap();
+    assert!(planned.passes > 1);
+    let before = snapshot(&root.path().join(".paritas"));
+    let error = paritas_protect::protect(&planned, &change).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert_same(&snapshot(&root.path().join(".paritas")), &before, "refusing");
+}
+
+/// Little memory gives the same as much.
+#[test]
+fn repairs_take_little_memory() {
+    let root = scene(14);
+    let before = snapshot(root.path());
+    let parity = snapshot(&root.path().join(".paritas"));
+    fs::remove_file(root.path().join("one/5")).unwrap();
+    flip(&root.path().join("two/5"), 4_000);
+    let (lost, _) = parity.first_key_value().unwrap();
+    fs::remove_file(root.path().join(".paritas").join(lost)).unwrap();
+    let report = repaired(root.path(), RepairJob::default().memory(20_000));
+    assert_eq!((report.restored.len(), report.parity.len()), (2, 1));
+    assert_same(&snapshot(root.path()), &before, "repairing");
+    let bytes = |thing: &common::Thing| match thing {
+        common::Thing::File { bytes, .. } => bytes.clone(),
+        other => panic!("{other:?}"),
+    };
+    let now = snapshot(&root.path().join(".paritas"));
+    assert!(now.iter().zip(&parity).all(|(one, other)| bytes(one.1) == bytes(other.1)));
+}
+
+/// A further name of a file stays one when the file is repaired.
+#[test]
+fn further_names_are_kept() {
+    use std::os::unix::fs::MetadataExt;
+    let root = scene(15);
+    let (file, name) = (root.path().join("one/4"), root.path().join("two/again"));
+    fs::hard_link(&file, &name).unwrap();
+    make(&job(root.path()).redundancy("30%".parse().unwrap()).force(true));
+    let before = snapshot(root.path());
+    let is_linked = || fs::metadata(&file).unwrap().ino() == fs::metadata(&name).unwrap().ino();
+    flip(&name, 5);
+    mend(root.path());
+    assert!(is_linked());
+    assert_same(&snapshot(root.path()), &before, "repairing both");
+    fs::remove_file(&name).unwrap();
+    mend(root.path());
+    assert!(is_linked());
+    // A copy in place of the name is as good, a file with other bytes is someone's own.
+    fs::remove_file(&name).unwrap();
+    fs::copy(&file, &name).unwrap();
+    let report = check(root.path());
+    assert_eq!(
+        (report.status, report.findings[0].state.clone()),
+        (Status::Intact, FileState::Touched)
+    );
+    fs::write(&name, "other").unwrap();
+    assert!(matches!(check(root.path()).findings[0].state, FileState::Changed(_)));
+    assert!(mend(root.path()).restored.is_empty());
+    repaired(root.path(), RepairJob::default().restore_changed(true));
+    assert!(is_linked());
+    assert_same(&snapshot(root.path()), &before, "reverting");
+}
+
+/// Nobody may read parity who may not read what it is made from.
+#[test]
+fn parity_is_as_private_as_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let root = scene(16);
+    let modes = |folder: &Path| {
+        let files = fs::read_dir(folder).unwrap();
+        let mode = |file: std::io::Result<fs::DirEntry>| {
+            file.unwrap().metadata().unwrap().permissions().mode() & 0o777
+        };
+        files.map(mode).fold(0, |all, mode| all | mode)
+    };
+    let parity = root.path().join(".paritas");
+    assert_eq!(modes(&parity), 0o644);
+    write(&root.path().join("secret"), b"secret", 0o600, 1);
+    make(&job(root.path()).force(true));
+    assert_eq!(modes(&parity), 0o600);
+    fs::remove_file(fs::read_dir(&parity).unwrap().next().unwrap().unwrap().path()).unwrap();
+    mend(root.path());
+    assert_eq!(modes(&parity), 0o600);
+}

@@ -109,7 +109,7 @@ fn updating_is_killed() {
         for turn in 0.. {
             let path = root.join(format!("new {}", turn % 3));
             write(&path, &Chance::new(turn).bytes(2000), 0o644, turn);
-            let protection = find(&[root.clone()]).unwrap().remove(0);
+            let protection = find(std::slice::from_ref(&root)).unwrap().remove(0);
             update(&protection, &UpdateJob::default().sync(false), &|_| {}).unwrap();
         }
     }
