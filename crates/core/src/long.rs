@@ -1,12 +1,10 @@
 //! Long codes: thousands of data blocks, and parity blocks of which each repairs any lost block.
 
 use crate::define::long::LongMatrix;
-use crate::define::tower::{Element, base};
 use crate::error::{Error, Result};
+use crate::plan::long::program::{GRANULE, LongProgram};
 use crate::plan::long::recovery::Recovery;
-
-/// Bytes of a granule: 64 symbols, their low bytes before their high bytes.
-const GRANULE: usize = 128;
+use crate::run;
 
 /// A systematic code of N data blocks and P parity blocks. Any lost blocks are recoverable, as many
 /// as there are parity blocks left.
@@ -85,7 +83,6 @@ impl LongCode {
         sums: &mut [&mut [u8]],
         threads: usize,
     ) -> Result<()> {
-        let _ = threads;
         self.check_numbers("parity", self.parity(), rows)?;
         if first.checked_add(blocks.len()).is_none_or(|end| end > self.data()) {
             return Err(Error::parameters(format!(
@@ -94,15 +91,8 @@ impl LongCode {
                 blocks.len()
             )));
         }
-        check_count("sums", rows.len(), sums.len())?;
-        let length = common_length(sums.iter().map(|sum| sum.len()))?;
-        check_no_longer(length, blocks.iter().map(|block| block.len()))?;
-        for (&row, sum) in rows.iter().zip(sums) {
-            for (column, block) in blocks.iter().enumerate() {
-                add_product(self.matrix.coefficient(row, first + column), block, sum);
-            }
-        }
-        Ok(())
+        let program = LongProgram::add(self.matrix, rows, first..first + blocks.len());
+        run::long::run(&program, blocks, sums, threads)
     }
 
     /// Returns how the lost data blocks `lost` are computed if the parity blocks `rows` are at hand.
@@ -163,77 +153,6 @@ impl LongRecovery {
     /// If there is not one sum for each row and one buffer for each lost block, if the sums differ
     /// in length or have no multiple of the granule, or if a lost block is longer than they.
     pub fn recover(&self, sums: &[&[u8]], lost: &mut [&mut [u8]], threads: usize) -> Result<()> {
-        let _ = threads;
-        check_count("sums", self.rows().len(), sums.len())?;
-        check_count("lost blocks", self.lost().len(), lost.len())?;
-        let length = common_length(sums.iter().map(|sum| sum.len()))?;
-        check_no_longer(length, lost.iter().map(|block| block.len()))?;
-        let matrix = self.plan.matrix();
-        for ((&column, factor), lost) in self.lost().iter().zip(self.plan.lost_factors()).zip(lost)
-        {
-            let mut block = vec![0; length];
-            for ((&row, row_factor), sum) in
-                self.rows().iter().zip(self.plan.row_factors()).zip(sums)
-            {
-                let divisor = Element::point(row ^ matrix.position(column));
-                let product = factor.times(*row_factor).times(matrix.scale(column)).over(divisor);
-                add_product(product, sum, &mut block);
-            }
-            lost.copy_from_slice(&block[..lost.len()]);
-        }
-        Ok(())
-    }
-}
-
-fn check_count(kind: &str, expected: usize, given: usize) -> Result<()> {
-    if given != expected {
-        let error = Error::buffers(format!("{expected} {kind} are needed; got {given}"));
-        return Err(error.expecting(expected).given_instead(given));
-    }
-    Ok(())
-}
-
-/// Returns the length of all sums; 0 if there are none.
-fn common_length(mut lengths: impl Iterator<Item = usize>) -> Result<usize> {
-    let Some(length) = lengths.next() else { return Ok(0) };
-    if !length.is_multiple_of(GRANULE) {
-        let message = format!("sums must have a multiple of {GRANULE} bytes; got {length}");
-        return Err(Error::length(message).given_instead(length));
-    }
-    match lengths.enumerate().find(|&(_, other)| other != length) {
-        None => Ok(length),
-        Some((number, other)) => {
-            let number = number + 1;
-            let message =
-                format!("sum {number} must have {length} bytes, as the first; got {other}");
-            Err(Error::length(message).at(number).expecting(length).given_instead(other))
-        }
-    }
-}
-
-fn check_no_longer(length: usize, blocks: impl Iterator<Item = usize>) -> Result<()> {
-    match blocks.enumerate().find(|&(_, block)| length > 0 && block > length) {
-        None => Ok(()),
-        Some((number, block)) => {
-            let message = format!("block {number} must have at most {length} bytes; got {block}");
-            Err(Error::length(message).at(number).expecting(length).given_instead(block))
-        }
-    }
-}
-
-/// Adds `factor` times a block to a sum.
-fn add_product(factor: Element, block: &[u8], sum: &mut [u8]) {
-    let times = |factor: u8| -> [u8; 256] {
-        std::array::from_fn(|byte| base().multiply(factor.into(), byte as u32) as u8)
-    };
-    let [own, cross, both] = factor.factors().map(times);
-    for (symbols, sums) in block.chunks(GRANULE).zip(sum.chunks_exact_mut(GRANULE)) {
-        let mut granule = [0; GRANULE];
-        granule[..symbols.len()].copy_from_slice(symbols);
-        for at in 0..GRANULE / 2 {
-            let (low, high) = (usize::from(granule[at]), usize::from(granule[at + GRANULE / 2]));
-            sums[at] ^= own[low] ^ cross[high];
-            sums[at + GRANULE / 2] ^= own[low] ^ both[low ^ high];
-        }
+        run::long::run(&LongProgram::recover(&self.plan), sums, lost, threads)
     }
 }
