@@ -282,34 +282,33 @@ impl Places {
         }
     }
 
-    /// Reads the protections of the folders, and then of those folders that they name.
+    /// Reads the protections of the folders, and of those folders that they name.
     fn protections(&self) -> Result<Vec<Protection>> {
         let mut folders: BTreeSet<PathBuf> = self.folders.iter().cloned().collect();
         let mut files = Vec::new();
         for folder in &folders {
             files.extend(parity_files_in(folder)?);
         }
-        let named = group(&files).into_values().filter_map(|files| newest(&files));
-        let named: Vec<PathBuf> = named
-            .flat_map(|(_, _, catalogue)| catalogue.settings.folders)
-            .map(|path| owned_name(path.into()).into())
-            .collect();
+        let mut newest = newest_of_all(&files);
+        let named = newest.values().flat_map(|(_, _, catalogue)| &catalogue.settings.folders);
+        let named: Vec<PathBuf> =
+            named.map(|path| PathBuf::from(owned_name(path.to_vec()))).collect();
+        let known = files.len();
         for folder in named {
             if folders.insert(folder.clone()) {
                 files.extend(parity_files_in(&folder).unwrap_or_default());
             }
         }
+        if files.len() > known {
+            newest = newest_of_all(&files);
+        }
         let groups = group(&files);
-        groups
-            .into_iter()
-            .filter_map(|(id, files)| self.protection(id, &files).transpose())
-            .collect()
-    }
-
-    fn protection(&self, id: Id, files: &[&ParityFile]) -> Result<Option<Protection>> {
-        let Some((header, bytes, catalogue)) = newest(files) else { return Ok(None) };
-        let root = self.root(files, &catalogue.settings);
-        assemble(id, root, files, &header, bytes, catalogue).map(Some)
+        let protection = |(id, (header, bytes, catalogue)): (Id, (Header, Vec<u8>, Catalogue))| {
+            let files = &groups[&id];
+            let root = self.root(files, &catalogue.settings);
+            assemble(id, root, files, &header, bytes, catalogue)
+        };
+        newest.into_iter().map(protection).collect()
     }
 
     /// Returns the root of a protection: the folder that has the parity in it, else the folder that
@@ -387,6 +386,12 @@ fn catalogue(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
     let header = &files[0].header;
     let catalogue = Catalogue::decode(&bytes, &header.geometry).ok()?;
     Some((header.clone(), bytes, catalogue))
+}
+
+/// Returns the newest catalogue of each protection.
+fn newest_of_all(files: &[ParityFile]) -> BTreeMap<Id, (Header, Vec<u8>, Catalogue)> {
+    let newest = |(id, files): (Id, Vec<&ParityFile>)| newest(&files).map(|newest| (id, newest));
+    group(files).into_iter().filter_map(newest).collect()
 }
 
 /// Returns the newest catalogue that can be read.

@@ -249,9 +249,12 @@ impl<'a> Walk<'a> {
         while let Some(folder) = self.next() {
             let inner = self.list(&folder, &mut tree);
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-            queue.folders.extend(inner);
             queue.busy -= 1;
-            self.changed.notify_all();
+            // Threads are woken if there is something to do, or nothing for ever.
+            if !inner.is_empty() || queue.busy == 0 {
+                self.changed.notify_all();
+            }
+            queue.folders.extend(inner);
         }
         tree
     }
