@@ -66,6 +66,13 @@ impl LongCode {
         self.matrix.chunk()
     }
 
+    /// Returns the coefficient of data block `data` in parity block `parity`: the element a + b·t of
+    /// GF(2^16) as the number a + 256·b. `None` if there is no such block.
+    pub fn coefficient(&self, parity: usize, data: usize) -> Option<u16> {
+        let exists = parity < self.parity() && data < self.data();
+        exists.then(|| self.matrix.coefficient(parity, data).0)
+    }
+
     /// Adds data blocks to parity blocks: `sums[i]` becomes `sums[i]` XOR the part that the data
     /// blocks `first`, `first + 1`, … have in parity block `rows[i]`. What a block lacks to the
     /// length of the sums counts as zeros, so a block that is not at hand may be empty. Uses at most
