@@ -154,3 +154,6 @@ pub(crate) const VERIFIED_BYTES: usize = 64 << 10;
 /// The most quotients that are compared when a matrix of `cauchy-good` over a field too large for
 /// tables is improved for encoding. Each takes 60 ns, all together two seconds.
 pub(crate) const MOST_QUOTIENTS: usize = 1 << 25;
+
+/// Total bytes of the two tiles of a transform of long codes.
+pub(crate) const LONG_TILE_BYTES: usize = 768 << 10;

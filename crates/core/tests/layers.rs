@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// The layers, lowest first: each may use only itself and those before it. Files outside these
 /// folders are named with their path, without `.rs`.
 const LAYERS: [&[&str]; 5] =
-    [&["error", "limits"], &["define"], &["plan"], &["run"], &["codec", "lt"]];
+    [&["error", "limits"], &["define"], &["plan"], &["run"], &["codec", "long", "lt"]];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")

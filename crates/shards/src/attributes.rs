@@ -84,7 +84,7 @@ impl Owner {
 
 impl Timestamp {
     /// Returns a moment as the system counts.
-    fn of(time: SystemTime) -> Option<Self> {
+    pub fn of(time: SystemTime) -> Option<Self> {
         let (seconds, nanoseconds) = match time.duration_since(SystemTime::UNIX_EPOCH) {
             Ok(after) => (i64::try_from(after.as_secs()).ok()?, after.subsec_nanos()),
             Err(error) => {
@@ -100,12 +100,12 @@ impl Timestamp {
     }
 
     /// Whether the nanoseconds are less than a second.
-    pub(crate) fn is_normal(self) -> bool {
+    pub fn is_normal(self) -> bool {
         self.nanoseconds < NANOSECONDS
     }
 
     /// Returns the moment as the system counts, if it can.
-    fn system_time(self) -> Option<SystemTime> {
+    pub fn system_time(self) -> Option<SystemTime> {
         let seconds = Duration::from_secs(self.seconds.unsigned_abs());
         let second = match self.seconds < 0 {
             true => SystemTime::UNIX_EPOCH.checked_sub(seconds),

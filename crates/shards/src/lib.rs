@@ -29,6 +29,7 @@
 pub mod blocks;
 pub mod foreign;
 pub mod format;
+pub mod staged;
 
 mod aside;
 mod attributes;

@@ -26,6 +26,7 @@ pub(crate) mod execution;
 pub mod interpret;
 mod known;
 pub(crate) mod layout;
+pub(crate) mod long;
 pub(crate) mod lower;
 pub mod lt;
 pub mod machine;

@@ -17,7 +17,7 @@ use crate::run::executable::Executable;
 use crate::run::jit::isa::Isa;
 use crate::run::jit::{self, Compiling, Jit};
 use crate::run::tiled::packets::Pass;
-use crate::run::tiled::{self, Runners, Tiled, Untiled};
+use crate::run::tiled::{self, LongRunner, Runners, Tiled, Untiled};
 
 /// A kernel by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -179,6 +179,29 @@ impl WordKernel {
             Self::Avx512 => Some(Isa::Avx512Bw),
             Self::Gfni256 => Some(Isa::Avx2Gfni),
             Self::Gfni512 => Some(Isa::Avx512Gfni),
+        }
+    }
+
+    /// The kernel of long codes that multiplies as this one does; `None` if the processor lacks it.
+    pub(crate) fn long(self) -> Option<LongRunner> {
+        if !self.is_available() {
+            return None;
+        }
+        match self {
+            Self::Scalar => Some(tiled::scalar::long),
+            #[cfg(target_arch = "x86_64")]
+            Self::Ssse3 => Some(tiled::sse2::long),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => Some(tiled::avx2::long),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => Some(tiled::avx512::long),
+            #[cfg(target_arch = "x86_64")]
+            Self::Gfni256 => Some(tiled::avx2::long_gfni),
+            #[cfg(target_arch = "x86_64")]
+            Self::Gfni512 => Some(tiled::avx512::long_gfni),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => Some(tiled::neon::long),
+            _ => None,
         }
     }
 

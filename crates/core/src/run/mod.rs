@@ -11,6 +11,7 @@ pub(crate) mod buffers;
 pub(crate) mod dispatch;
 pub(crate) mod executable;
 pub(crate) mod jit;
+pub(crate) mod long;
 pub(crate) mod pages;
 #[cfg(test)]
 mod tests;

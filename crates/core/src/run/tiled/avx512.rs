@@ -4,10 +4,13 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use crate::plan::blocks::BlockProgram;
+use crate::plan::long::program::LongProgram;
 use crate::run::buffers::Memory;
 use crate::run::tiled::Runners;
 use crate::run::tiled::blocks::{Blocks, run_tiles};
 use crate::run::tiled::generic::Tiles;
+use crate::run::tiled::long::run_long;
+use crate::run::tiled::multiplier::{Matrices, Multiplier, Shuffles, Tables};
 use crate::run::tiled::packets::Packets;
 use crate::run::tiled::vector::{Streaming, Vector};
 
@@ -38,6 +41,26 @@ unsafe fn packets(program: &Packets, memory: &Memory<'_>, stripes: Range<usize>)
 unsafe fn blocks(program: &BlockProgram, blocks: &Blocks) {
     // SAFETY: the caller's contract; the feature is enabled here.
     unsafe { run_tiles::<__m512i>(program, blocks) }
+}
+
+/// Runs a program of a long code, with the shuffles of AVX512BW.
+///
+/// # Safety
+/// As [`LongRunner`](super::LongRunner).
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(crate) unsafe fn long(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
+    // SAFETY: the caller's contract; the features are enabled here.
+    unsafe { run_long::<__m512i, Shuffles, 8>(program, memory, granules) }
+}
+
+/// Runs a program of a long code, with the bit matrices of GFNI.
+///
+/// # Safety
+/// As [`LongRunner`](super::LongRunner).
+#[target_feature(enable = "avx512f,avx512bw,gfni")]
+pub(crate) unsafe fn long_gfni(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
+    // SAFETY: the caller's contract; the features are enabled here.
+    unsafe { run_long::<__m512i, Matrices, 8>(program, memory, granules) }
 }
 
 // SAFETY: loads and stores touch exactly the register's bytes, unaligned.
@@ -81,5 +104,42 @@ unsafe impl Streaming for __m512i {
     fn prefetch(from: *const u8) {
         // SAFETY: a prefetch of any address is harmless.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+    }
+}
+
+// SAFETY: the instructions are those of the register's shuffles.
+unsafe impl Multiplier<__m512i> for Shuffles {
+    type Factor = Tables;
+
+    fn factors() -> &'static [Tables; 256] {
+        Self::all()
+    }
+
+    #[inline(always)]
+    unsafe fn times(vector: __m512i, factor: &Tables) -> __m512i {
+        // SAFETY: the caller vouches for the instruction set; a table has 16 bytes.
+        unsafe {
+            let [low, high] = [&factor.0[0], &factor.0[1]]
+                .map(|table| _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())));
+            let mask = _mm512_set1_epi8(0x0F);
+            let high_half = _mm512_and_si512(_mm512_srli_epi64::<4>(vector), mask);
+            let low = _mm512_shuffle_epi8(low, _mm512_and_si512(vector, mask));
+            low.xor(_mm512_shuffle_epi8(high, high_half))
+        }
+    }
+}
+
+// SAFETY: the instruction is that of the register.
+unsafe impl Multiplier<__m512i> for Matrices {
+    type Factor = u64;
+
+    fn factors() -> &'static [u64; 256] {
+        Self::all()
+    }
+
+    #[inline(always)]
+    unsafe fn times(vector: __m512i, factor: &u64) -> __m512i {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { _mm512_gf2p8affine_epi64_epi8::<0>(vector, _mm512_set1_epi64(*factor as i64)) }
     }
 }

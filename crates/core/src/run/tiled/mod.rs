@@ -1,14 +1,17 @@
 //! Tiled kernels: run schedules operation by operation, on any machine.
 //!
 //! They serve until a program has been compiled, and wherever compiling is not allowed. Each kernel
-//! is one algorithm ([`generic`], and for LT codes [`blocks`]) over the [`vector::Vector`] trait;
-//! an instruction set is a thin facade that enables its features around them. The lab's kernels,
+//! is one algorithm ([`generic`], [`blocks`] for LT codes, [`long`] for long codes) over the
+//! [`vector::Vector`] trait; an instruction set is a thin facade that enables its features around
+//! them. The lab's kernels,
 //! which cut nothing into tiles, are a third algorithm ([`packets`]).
 
 #![allow(unsafe_code)]
 
 pub(crate) mod blocks;
 pub(crate) mod generic;
+pub(crate) mod long;
+mod multiplier;
 pub(crate) mod packets;
 pub(crate) mod vector;
 
@@ -25,6 +28,7 @@ pub(crate) mod sse2;
 use std::ops::Range;
 
 use crate::plan::blocks::BlockProgram;
+use crate::plan::long::program::LongProgram;
 use crate::plan::program::Program;
 use crate::run::buffers::{Memory, PreparedKernel};
 use crate::run::tiled::blocks::Blocks;
@@ -49,6 +53,14 @@ pub(crate) struct Runners {
     /// Its safety contract is that of [`PreparedKernel::run`].
     pub(crate) packets: unsafe fn(&Packets, &Memory<'_>, Range<usize>),
 }
+
+/// Runs a program of a long code over a range of granules.
+///
+/// Its safety contract: the places of `memory` are the program's buffers, each valid for its length
+/// (for writing if the program writes it). Outputs that are added to hold whole granules up to the
+/// end of the range. Nobody else touches these granules of the outputs or writes those of the
+/// inputs.
+pub(crate) type LongRunner = unsafe fn(&LongProgram, &Memory<'_>, Range<usize>);
 
 /// A program prepared for a tiled kernel.
 pub(crate) struct Tiled {

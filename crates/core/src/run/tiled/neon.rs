@@ -4,10 +4,13 @@ use std::arch::aarch64::*;
 use std::ops::Range;
 
 use crate::plan::blocks::BlockProgram;
+use crate::plan::long::program::LongProgram;
 use crate::run::buffers::Memory;
 use crate::run::tiled::Runners;
 use crate::run::tiled::blocks::{Blocks, run_tiles};
 use crate::run::tiled::generic::Tiles;
+use crate::run::tiled::long::run_long;
+use crate::run::tiled::multiplier::{Multiplier, Shuffles, Tables};
 use crate::run::tiled::packets::Packets;
 use crate::run::tiled::vector::{Streaming, Vector};
 
@@ -38,6 +41,16 @@ unsafe fn packets(program: &Packets, memory: &Memory<'_>, stripes: Range<usize>)
 unsafe fn blocks(program: &BlockProgram, blocks: &Blocks) {
     // SAFETY: the caller's contract; the feature is enabled here.
     unsafe { run_tiles::<uint8x16_t>(program, blocks) }
+}
+
+/// Runs a program of a long code.
+///
+/// # Safety
+/// As [`LongRunner`](super::LongRunner).
+#[target_feature(enable = "neon")]
+pub(crate) unsafe fn long(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
+    // SAFETY: the caller's contract; the features are enabled here.
+    unsafe { run_long::<uint8x16_t, Shuffles, 8>(program, memory, granules) }
 }
 
 // SAFETY: loads and stores touch exactly the register's bytes, unaligned.
@@ -73,4 +86,25 @@ unsafe impl Streaming for uint8x16_t {
 
     #[inline(always)]
     unsafe fn fence() {}
+}
+
+// SAFETY: the instructions are those of the register's shuffles.
+unsafe impl Multiplier<uint8x16_t> for Shuffles {
+    type Factor = Tables;
+
+    fn factors() -> &'static [Tables; 256] {
+        Self::all()
+    }
+
+    #[inline(always)]
+    unsafe fn times(vector: uint8x16_t, factor: &Tables) -> uint8x16_t {
+        // SAFETY: the caller vouches for the instruction set; a table has 16 bytes.
+        unsafe {
+            let [low, high] = [&factor.0[0], &factor.0[1]].map(|table| vld1q_u8(table.as_ptr()));
+            let mask = vdupq_n_u8(0x0F);
+            let high_half = vshrq_n_u8::<4>(vector);
+            let low = vqtbl1q_u8(low, vandq_u8(vector, mask));
+            low.xor(vqtbl1q_u8(high, high_half))
+        }
+    }
 }

@@ -3,10 +3,13 @@
 use std::ops::Range;
 
 use crate::plan::blocks::BlockProgram;
+use crate::plan::long::program::LongProgram;
 use crate::run::buffers::Memory;
 use crate::run::tiled::Runners;
 use crate::run::tiled::blocks::{Blocks, run_tiles};
 use crate::run::tiled::generic::Tiles;
+use crate::run::tiled::long::run_long;
+use crate::run::tiled::multiplier::Bits;
 use crate::run::tiled::packets::Packets;
 
 /// The kernels.
@@ -33,4 +36,13 @@ unsafe fn packets(program: &Packets, memory: &Memory<'_>, stripes: Range<usize>)
 unsafe fn blocks(program: &BlockProgram, blocks: &Blocks) {
     // SAFETY: the caller's contract; words need no features.
     unsafe { run_tiles::<u64>(program, blocks) }
+}
+
+/// Runs a program of a long code.
+///
+/// # Safety
+/// As [`LongRunner`](super::LongRunner).
+pub(crate) unsafe fn long(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
+    // SAFETY: the caller's contract; words need no features.
+    unsafe { run_long::<u64, Bits, 2>(program, memory, granules) }
 }

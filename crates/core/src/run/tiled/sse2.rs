@@ -4,10 +4,13 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use crate::plan::blocks::BlockProgram;
+use crate::plan::long::program::LongProgram;
 use crate::run::buffers::Memory;
 use crate::run::tiled::Runners;
 use crate::run::tiled::blocks::{Blocks, run_tiles};
 use crate::run::tiled::generic::Tiles;
+use crate::run::tiled::long::run_long;
+use crate::run::tiled::multiplier::{Multiplier, Shuffles, Tables};
 use crate::run::tiled::packets::Packets;
 use crate::run::tiled::vector::{Streaming, Vector};
 
@@ -38,6 +41,16 @@ unsafe fn packets(program: &Packets, memory: &Memory<'_>, stripes: Range<usize>)
 unsafe fn blocks(program: &BlockProgram, blocks: &Blocks) {
     // SAFETY: the caller's contract; the feature is enabled here.
     unsafe { run_tiles::<__m128i>(program, blocks) }
+}
+
+/// Runs a program of a long code, with the shuffles of SSSE3.
+///
+/// # Safety
+/// As [`LongRunner`](super::LongRunner).
+#[target_feature(enable = "ssse3")]
+pub(crate) unsafe fn long(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
+    // SAFETY: the caller's contract; the features are enabled here.
+    unsafe { run_long::<__m128i, Shuffles, 4>(program, memory, granules) }
 }
 
 // SAFETY: loads and stores touch exactly the register's bytes, unaligned.
@@ -81,5 +94,27 @@ unsafe impl Streaming for __m128i {
     fn prefetch(from: *const u8) {
         // SAFETY: a prefetch of any address is harmless.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+    }
+}
+
+// SAFETY: the instructions are those of the register's shuffles.
+unsafe impl Multiplier<__m128i> for Shuffles {
+    type Factor = Tables;
+
+    fn factors() -> &'static [Tables; 256] {
+        Self::all()
+    }
+
+    #[inline(always)]
+    unsafe fn times(vector: __m128i, factor: &Tables) -> __m128i {
+        // SAFETY: the caller vouches for the instruction set; a table has 16 bytes.
+        unsafe {
+            let [low, high] =
+                [&factor.0[0], &factor.0[1]].map(|table| _mm_loadu_si128(table.as_ptr().cast()));
+            let mask = _mm_set1_epi8(0x0F);
+            let high_half = _mm_and_si128(_mm_srli_epi64::<4>(vector), mask);
+            let low = _mm_shuffle_epi8(low, _mm_and_si128(vector, mask));
+            low.xor(_mm_shuffle_epi8(high, high_half))
+        }
     }
 }

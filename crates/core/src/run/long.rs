@@ -1,0 +1,253 @@
+//! Long codes: programs over blocks behind a safe interface.
+
+#![allow(unsafe_code)]
+
+use std::num::NonZeroUsize;
+
+use crate::error::{Error, Result};
+use crate::limits::BYTES_A_THREAD;
+use crate::plan::long::program::{GRANULE, LongProgram};
+use crate::run::buffers::{Memory, Place};
+use crate::run::dispatch::WordKernel;
+use crate::run::threads::{self, Threads};
+
+/// Runs a program over its inputs, followed by its outputs. Uses at most `threads` threads; 0 sets
+/// no limit but the machine's.
+///
+/// # Errors
+/// If there are not as many blocks as the program reads and writes; if parity blocks (the outputs
+/// of a program that adds, the inputs of another one) differ in length or have no multiple of a
+/// granule; or if another block is longer than they.
+pub(crate) fn run(
+    program: &LongProgram,
+    inputs: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+    threads: usize,
+) -> Result<()> {
+    run_on(WordKernel::best(), program, inputs, outputs, threads)
+}
+
+/// As [`run`], with a kernel that the processor must have.
+fn run_on(
+    kernel: WordKernel,
+    program: &LongProgram,
+    inputs: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+    threads: usize,
+) -> Result<()> {
+    let length = check(program, inputs, outputs)?;
+    let runner = kernel.long().ok_or_else(|| kernel.unavailable())?;
+    let count = inputs.len() + outputs.len();
+    let inputs = inputs.iter().map(|&input| Place::from(input));
+    let outputs = outputs.iter_mut().map(|output| Place::from(&mut **output));
+    let places: Vec<Place<'_>> = inputs.chain(outputs).collect();
+    let memory = Memory { places: &places, nontemporal: false };
+    let threads = Threads { most: NonZeroUsize::new(threads), bytes_each: BYTES_A_THREAD };
+    threads::over_stripes(length / GRANULE, program.tile(), length * count, threads, |range| {
+        // SAFETY: `check` found every buffer, and that sums have whole granules. The kernel keeps
+        // within the length of each. Exclusive borrows stand behind all that is written. Threads
+        // get disjoint granules. Runners exist only where the processor has what they need.
+        unsafe { runner(program, &memory, range) };
+    });
+    Ok(())
+}
+
+/// Checks the blocks of a call and returns the length of the parity blocks.
+fn check(program: &LongProgram, inputs: &[&[u8]], outputs: &[&mut [u8]]) -> Result<usize> {
+    let (read, count) = (inputs.len(), inputs.len() + outputs.len());
+    let is_input = program.read().all(|buffer| buffer < read);
+    if !is_input || !program.written().all(|buffer| (read..count).contains(&buffer)) {
+        let made = outputs.len();
+        return Err(Error::buffers(format!(
+            "{read} blocks to read and {made} blocks to write are not those of the call: a block \
+             is missing, or one too many"
+        )));
+    }
+    let inputs: Vec<usize> = inputs.iter().map(|input| input.len()).collect();
+    let outputs: Vec<usize> = outputs.iter().map(|output| output.len()).collect();
+    let (parity, data) = if program.adds() { (outputs, inputs) } else { (inputs, outputs) };
+    let Some(&length) = parity.first() else { return Ok(0) };
+    if !length.is_multiple_of(GRANULE) {
+        let message =
+            format!("a parity block must have a multiple of {GRANULE} bytes; got {length}");
+        return Err(Error::length(message).given_instead(length));
+    }
+    let differs = parity.iter().enumerate().find(|&(_, &other)| other != length);
+    if let Some((number, &other)) = differs {
+        let message =
+            format!("parity block {number} must have {length} bytes, as the first; got {other}");
+        return Err(Error::length(message).at(number).expecting(length).given_instead(other));
+    }
+    match data.iter().enumerate().find(|&(_, &block)| block > length) {
+        None => Ok(length),
+        Some((number, &block)) => {
+            let message =
+                format!("data block {number} must have at most {length} bytes; got {block}");
+            Err(Error::length(message).at(number).expecting(length).given_instead(block))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::define::long::LongMatrix;
+    use crate::define::tower::{Element, base};
+    use crate::error::ErrorKind;
+    use crate::plan::long::recovery::Recovery;
+
+    fn fill(blocks: usize, length: usize) -> Vec<Vec<u8>> {
+        let byte = |block: usize| move |at: usize| (at % 251 * 7 + block * 31 + block / 7) as u8;
+        (0..blocks).map(|block| (0..length).map(byte(block)).collect()).collect()
+    }
+
+    fn slices(blocks: &[Vec<u8>]) -> Vec<&[u8]> {
+        blocks.iter().map(Vec::as_slice).collect()
+    }
+
+    /// Adds `factor` times a block to a sum, symbol by symbol.
+    fn add_product(factor: Element, block: &[u8], sum: &mut [u8]) {
+        let times = |factor: u8| -> [u8; 256] {
+            std::array::from_fn(|byte| base().multiply(factor.into(), byte as u32) as u8)
+        };
+        let [own, cross, both] = factor.factors().map(times);
+        let half = GRANULE / 2;
+        for (symbols, sums) in block.chunks(GRANULE).zip(sum.chunks_exact_mut(GRANULE)) {
+            let mut granule = [0; GRANULE];
+            granule[..symbols.len()].copy_from_slice(symbols);
+            for at in 0..half {
+                let (low, high) = (usize::from(granule[at]), usize::from(granule[at + half]));
+                sums[at] ^= own[low] ^ cross[high];
+                sums[at + half] ^= own[low] ^ both[low ^ high];
+            }
+        }
+    }
+
+    /// The numbers of blocks, the bytes of each, the bytes of the last, and the first that is added.
+    const CASES: [(usize, usize, usize, usize, usize); 8] = [
+        (1, 1, 128, 128, 0),
+        (7, 1, 384, 1, 2),
+        (9, 2, 128, 127, 0),
+        (20, 3, 256, 65, 1),
+        (40, 8, 640, 513, 9),
+        (50, 13, 384, 129, 0),
+        (75, 32, 128, 64, 40),
+        (700, 100, 128, 3, 100),
+    ];
+
+    /// Checks every kernel against the coefficients, with short, empty and absent blocks, rows in
+    /// any order, and nothing written round the sums.
+    #[test]
+    fn all_kernels_add_products() {
+        for (data, parity, length, last, first) in CASES {
+            let matrix = LongMatrix::new(data, parity).unwrap();
+            let mut blocks = fill(data, length).split_off(first);
+            blocks.last_mut().unwrap().truncate(last);
+            if blocks.len() > 3 {
+                blocks[1].clear();
+                blocks[2].truncate(length / 2 + 1);
+            }
+            let rows: Vec<usize> = (0..parity).rev().filter(|row| row % 5 != 2).collect();
+            let mut expected = fill(rows.len(), length);
+            for (&row, sum) in rows.iter().zip(&mut expected) {
+                for (number, block) in blocks.iter().enumerate() {
+                    add_product(matrix.coefficient(row, first + number), block, sum);
+                }
+            }
+            let program = LongProgram::add(matrix, &rows, first..data);
+            for kernel in WordKernel::available() {
+                for shift in [0, 3] {
+                    let mut made = fill(rows.len(), length);
+                    made.iter_mut().for_each(|sum| {
+                        sum.splice(0..0, vec![0xEE; 64 + shift]);
+                        sum.extend([0xEE; 64]);
+                    });
+                    let mut sums: Vec<&mut [u8]> =
+                        made.iter_mut().map(|sum| &mut sum[64 + shift..][..length]).collect();
+                    run_on(kernel, &program, &slices(&blocks), &mut sums, 1).unwrap();
+                    for (made, expected) in made.iter().zip(&expected) {
+                        let (before, rest) = made.split_at(64 + shift);
+                        let (sum, after) = rest.split_at(length);
+                        assert!(sum == expected, "{kernel} {data} + {parity}");
+                        assert!(before.iter().chain(after).all(|&byte| byte == 0xEE));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn all_kernels_recover() {
+        for (data, parity, length, last, _) in CASES {
+            let matrix = LongMatrix::new(data, parity).unwrap();
+            let count = data.min(parity.div_ceil(2));
+            let lost: Vec<usize> = (0..count).map(|n| data - 1 - n * data / count).collect();
+            let rows: Vec<usize> = (0..parity).rev().collect();
+            let recovery = Recovery::new(matrix, &lost, &rows).unwrap();
+            let mut blocks = fill(count, length);
+            blocks[0].truncate(last);
+            let mut sums = vec![vec![0; length]; count];
+            for (&row, sum) in recovery.rows().iter().zip(&mut sums) {
+                for (&column, block) in lost.iter().zip(&blocks) {
+                    add_product(matrix.coefficient(row, column), block, sum);
+                }
+            }
+            for kernel in WordKernel::available() {
+                let mut made: Vec<Vec<u8>> =
+                    blocks.iter().map(|block| vec![0xEE; block.len()]).collect();
+                let mut targets: Vec<&mut [u8]> = made.iter_mut().map(Vec::as_mut_slice).collect();
+                let program = LongProgram::recover(&recovery);
+                run_on(kernel, &program, &slices(&sums), &mut targets, 1).unwrap();
+                assert!(made == blocks, "{kernel} {data} + {parity}");
+            }
+        }
+    }
+
+    /// Checks that threads and ranges of columns give the same bytes as one thread and whole blocks.
+    #[test]
+    fn columns_are_independent() {
+        let length = 150 * GRANULE;
+        let program = LongProgram::add(LongMatrix::new(60, 10).unwrap(), &[0, 4, 9], 0..60);
+        let blocks = fill(60, length - 50);
+        let of = |bytes: std::ops::Range<usize>, threads| {
+            let blocks: Vec<&[u8]> = blocks
+                .iter()
+                .map(|block| &block[bytes.start..block.len().min(bytes.end)])
+                .collect();
+            let mut sums = fill(3, length);
+            let mut targets: Vec<&mut [u8]> =
+                sums.iter_mut().map(|sum| &mut sum[bytes.clone()]).collect();
+            run(&program, &blocks, &mut targets, threads).unwrap();
+            targets.iter().flat_map(|target| target.to_vec()).collect::<Vec<u8>>()
+        };
+        let whole = of(0..length, 1);
+        assert_eq!(of(0..length, 2), whole);
+        assert_eq!(of(0..length, 0), whole);
+        let cuts = [0, GRANULE, 34 * GRANULE, length];
+        let parts: Vec<Vec<u8>> = cuts.windows(2).map(|cut| of(cut[0]..cut[1], 1)).collect();
+        for (row, whole) in whole.chunks_exact(length).enumerate() {
+            let row =
+                parts.iter().flat_map(|part| part.chunks_exact(part.len() / 3).nth(row).unwrap());
+            assert!(row.eq(whole));
+        }
+    }
+
+    #[test]
+    fn blocks_that_do_not_fit_are_refused() {
+        let program = LongProgram::add(LongMatrix::new(3, 2).unwrap(), &[0, 1], 0..3);
+        let data = fill(3, 129);
+        let run_with = |lengths: [usize; 3], sums: &[usize]| {
+            let blocks: Vec<&[u8]> =
+                data.iter().zip(lengths).map(|(block, length)| &block[..length]).collect();
+            let mut sums: Vec<Vec<u8>> = sums.iter().map(|&length| vec![0; length]).collect();
+            let mut sums: Vec<&mut [u8]> = sums.iter_mut().map(Vec::as_mut_slice).collect();
+            run(&program, &blocks, &mut sums, 1).map_err(|error| (error.kind(), error.node()))
+        };
+        assert_eq!(run_with([128, 0, 77], &[128, 128]), Ok(()));
+        assert_eq!(run_with([128; 3], &[128]), Err((ErrorKind::Buffers, None)));
+        assert_eq!(run_with([100; 3], &[100, 100]), Err((ErrorKind::Length, None)));
+        assert_eq!(run_with([128; 3], &[128, 256]), Err((ErrorKind::Length, Some(1))));
+        assert_eq!(run_with([128, 128, 129], &[128, 128]), Err((ErrorKind::Length, Some(2))));
+        assert!(run(&program, &slices(&data[..2]), &mut [], 1).is_err());
+    }
+}

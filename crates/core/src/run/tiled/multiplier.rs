@@ -1,0 +1,86 @@
+//! Multiplying bytes by elements of GF(2^8): three ways, of which each instruction set has one.
+
+use std::sync::LazyLock;
+
+use crate::define::tower::base;
+use crate::plan::lower::ByteMap;
+use crate::run::tiled::vector::Vector;
+
+/// How a machine multiplies every byte of a register by an element of GF(2^8).
+///
+/// # Safety
+/// The methods may only be called where the processor has the instruction set; they are meant to
+/// be inlined into functions with the matching `target_feature`.
+pub(super) unsafe trait Multiplier<V: Vector> {
+    /// A factor in the form that the machine takes.
+    type Factor: Copy + 'static;
+
+    /// The factors of all bytes.
+    fn factors() -> &'static [Self::Factor; 256];
+
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn times(vector: V, factor: &Self::Factor) -> V;
+}
+
+/// Multiplies by matrices of 8 by 8 bits (GFNI).
+pub(super) struct Matrices;
+
+/// Multiplies by looking half bytes up in two tables of 16 bytes.
+pub(super) struct Shuffles;
+
+/// Multiplies bit by bit.
+pub(super) struct Bits;
+
+fn of_all_bytes<T>(form: impl Fn(ByteMap) -> T) -> [T; 256] {
+    let map = |factor: usize| form(ByteMap::of_product(base(), factor as u32, 0, 0));
+    std::array::from_fn(map)
+}
+
+impl Matrices {
+    pub(super) fn all() -> &'static [u64; 256] {
+        static ALL: LazyLock<[u64; 256]> =
+            LazyLock::new(|| of_all_bytes(|map| u64::from_le_bytes(map.matrix())));
+        &ALL
+    }
+}
+
+/// The images of the values of a low half byte, and of a high one.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(32))]
+pub(super) struct Tables(pub(super) [[u8; 16]; 2]);
+
+impl Shuffles {
+    pub(super) fn all() -> &'static [Tables; 256] {
+        static ALL: LazyLock<[Tables; 256]> =
+            LazyLock::new(|| {
+                of_all_bytes(|map| {
+                    Tables([0, 4].map(|shift| {
+                        std::array::from_fn(|value| map.apply((value as u8) << shift))
+                    }))
+                })
+            });
+        &ALL
+    }
+}
+
+/// A one in every byte of a word.
+const ONES: u64 = u64::from_le_bytes([1; 8]);
+
+// SAFETY: every processor has the instructions.
+unsafe impl Multiplier<u64> for Bits {
+    /// The images of the eight bits of a byte, each in every byte of a word.
+    type Factor = [u64; 8];
+
+    fn factors() -> &'static [[u64; 8]; 256] {
+        static ALL: LazyLock<[[u64; 8]; 256]> =
+            LazyLock::new(|| of_all_bytes(|map| map.0.map(|image| u64::from(image) * ONES)));
+        &ALL
+    }
+
+    #[inline(always)]
+    unsafe fn times(vector: u64, factor: &[u64; 8]) -> u64 {
+        let bits = factor.iter().enumerate();
+        bits.fold(0, |sum, (bit, image)| sum ^ (vector >> bit & ONES) * 0xFF & image)
+    }
+}

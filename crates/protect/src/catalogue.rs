@@ -1,0 +1,495 @@
+//! The catalogue of a layer: what is protected, and the checksums by which damage is found.
+//!
+//! It is a CBOR map (RFC 8949). What compresses well stands in columns, one list for each property,
+//! which are CBOR again and compressed with DEFLATE (RFC 1951); digests and checksums are kept as
+//! they are.
+//!
+//! | key | value |
+//! | --- | --- |
+//! | 0 | the settings, a map: 0 the label; 1 the path of the root when it was protected; 2 an array of the protected paths, relative to the root; 3 an array of the patterns of excluded paths; 4 the redundancy in millionths; 5 the time, an array of seconds and nanoseconds; 6 an array of the paths of the folders for parity, empty if it is in the root |
+//! | 1 | an array of the older layers that count, oldest first: each an array of the layer's id and an array of the numbers of its pieces that are dead |
+//! | 2 | number of bytes of the columns |
+//! | 3 | the columns, compressed |
+//! | 4 | the digests of the files of kind 3, 16 bytes each |
+//! | 5 | the CRC-64/NVME of each data block, 8 bytes each, little-endian |
+//!
+//! | column | value |
+//! | --- | --- |
+//! | 0 | bytes: the kind of each item: 0 folder, 1 symbolic link, 2 hard link, 3 file, 4 gap, 5 file of an older layer |
+//! | 1 | for each item but gaps: number of bytes that its path shares with the path before |
+//! | 2 | bytes: for each of them the rest of the path, and a zero byte |
+//! | 3 | their modes, below 4096 |
+//! | 4 | the seconds of their times of change: differences to the item before |
+//! | 5 | the nanoseconds of these times |
+//! | 6 | for files and gaps: the size in bytes |
+//! | 7 | bytes: for each link its target, and a zero byte; that of a hard link is the path of a file |
+//! | 8 | for files of older layers: an array of the number of the layer (in key 1) and of the piece |
+//!
+//! Items but gaps are in ascending order of their paths' bytes. Paths are relative to the root, and
+//! have no empty, `.`, `..` or `.paritas` component. Files and gaps are the *pieces* of the layer's
+//! stream, in order, with nothing between them. A gap stands for bytes that belong to no file any
+//! more, because the file changed while it was read.
+
+use std::io::Read;
+
+use flate2::Compression;
+use flate2::read::{DeflateDecoder, DeflateEncoder};
+use minicbor::bytes::ByteVec;
+use minicbor::{Decode, Encode};
+use paritas_shards::Timestamp;
+
+use crate::digest::FileDigest;
+use crate::error::{Error, Result};
+use crate::format::Id;
+use crate::geometry::Geometry;
+
+/// The name of the folder that holds parity in a protected root.
+pub(crate) const FOLDER: &str = ".paritas";
+/// The largest mode, all bits set.
+const MODES: u32 = 0o7777;
+/// Number of bytes of paths that a catalogue may have whatever its size.
+const PATHS: usize = 64 << 20;
+/// Largest number of bytes of paths for each byte of the columns.
+const PATHS_PER_BYTE: usize = 256;
+/// The least size of a catalogue's columns for each of its compressed bytes that is refused. DEFLATE
+/// never reaches it.
+const EXPANSION: u64 = 1100;
+const DIGEST: usize = size_of::<FileDigest>();
+const CHECKSUM: usize = size_of::<u64>();
+
+/// What is protected and how, as the user said it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct Settings {
+    #[n(0)]
+    pub label: ByteVec,
+    #[n(1)]
+    pub root: ByteVec,
+    #[n(2)]
+    pub starts: Vec<ByteVec>,
+    #[n(3)]
+    pub excludes: Vec<String>,
+    #[n(4)]
+    pub redundancy: u32,
+    #[n(5)]
+    pub created: Timestamp,
+    /// The folders for parity. Without any it is in the root.
+    #[n(6)]
+    pub folders: Vec<ByteVec>,
+}
+
+/// An older layer that still counts.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[cbor(array)]
+pub(crate) struct Older {
+    #[n(0)]
+    pub layer: Id,
+    /// The numbers of its pieces that are files no more.
+    #[n(1)]
+    pub dead: Vec<u32>,
+}
+
+/// A catalogue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Catalogue {
+    pub settings: Settings,
+    pub older: Vec<Older>,
+    pub items: Vec<Item>,
+    /// The checksum of each data block.
+    pub checksums: Vec<u64>,
+}
+
+/// Something that is protected. Gaps have no path, mode or time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Item {
+    pub path: Vec<u8>,
+    pub mode: u32,
+    pub modified: Timestamp,
+    pub kind: ItemKind,
+}
+
+/// What an item is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ItemKind {
+    Folder,
+    Symlink {
+        target: Vec<u8>,
+    },
+    /// Another name of the file at the path `target`.
+    HardLink {
+        target: Vec<u8>,
+    },
+    File {
+        size: u64,
+        digest: FileDigest,
+    },
+    Gap {
+        size: u64,
+    },
+    /// A file whose bytes are piece `piece` of an older layer.
+    Kept {
+        layer: u32,
+        piece: u32,
+    },
+}
+
+impl Item {
+    /// Returns the item for bytes that belong to no file.
+    pub fn gap(size: u64) -> Self {
+        let modified = Timestamp { seconds: 0, nanoseconds: 0 };
+        Self { path: Vec::new(), mode: 0, modified, kind: ItemKind::Gap { size } }
+    }
+
+    /// Returns the number of bytes in the layer's stream, if it has any place there.
+    pub fn size(&self) -> Option<u64> {
+        match self.kind {
+            ItemKind::File { size, .. } | ItemKind::Gap { size } => Some(size),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Encode, Decode)]
+#[cbor(map)]
+struct Stored {
+    #[n(0)]
+    settings: Settings,
+    #[n(1)]
+    older: Vec<Older>,
+    #[n(2)]
+    unpacked: u64,
+    #[n(3)]
+    packed: ByteVec,
+    #[n(4)]
+    digests: ByteVec,
+    #[n(5)]
+    checksums: ByteVec,
+}
+
+#[derive(Default, Encode, Decode)]
+#[cbor(map)]
+struct Columns {
+    #[cbor(n(0), with = "minicbor::bytes")]
+    kinds: Vec<u8>,
+    #[n(1)]
+    shared: Vec<u32>,
+    #[cbor(n(2), with = "minicbor::bytes")]
+    names: Vec<u8>,
+    #[n(3)]
+    modes: Vec<u32>,
+    #[n(4)]
+    seconds: Vec<i64>,
+    #[n(5)]
+    nanoseconds: Vec<u32>,
+    #[n(6)]
+    sizes: Vec<u64>,
+    #[cbor(n(7), with = "minicbor::bytes")]
+    targets: Vec<u8>,
+    #[n(8)]
+    kept: Vec<(u32, u32)>,
+}
+
+impl Catalogue {
+    /// Writes the catalogue.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        let columns = to_bytes(&Columns::of(&self.items))?;
+        let mut packed = Vec::new();
+        let mut encoder = DeflateEncoder::new(&columns[..], Compression::default());
+        encoder.read_to_end(&mut packed).map_err(|error| internal(&error))?;
+        let digest = |item: &Item| match item.kind {
+            ItemKind::File { digest, .. } => Some(digest),
+            _ => None,
+        };
+        let digests: Vec<FileDigest> = self.items.iter().filter_map(digest).collect();
+        let checksums: Vec<[u8; CHECKSUM]> =
+            self.checksums.iter().map(|checksum| checksum.to_le_bytes()).collect();
+        to_bytes(&Stored {
+            settings: self.settings.clone(),
+            older: self.older.clone(),
+            unpacked: columns.len() as u64,
+            packed: packed.into(),
+            digests: digests.concat().into(),
+            checksums: checksums.concat().into(),
+        })
+    }
+
+    /// Reads a catalogue of the layer that has these blocks.
+    ///
+    /// # Errors
+    /// If anything contradicts the format ([`crate::ErrorKind::NotRecognised`]).
+    pub fn decode(bytes: &[u8], geometry: &Geometry) -> Result<Self> {
+        let stored: Stored = from_bytes(bytes)?;
+        let columns: Columns = from_bytes(&unpack(&stored.packed, stored.unpacked)?)?;
+        let digests = in_chunks::<DIGEST>(&stored.digests, "digests")?;
+        let checksums = in_chunks::<CHECKSUM>(&stored.checksums, "checksums")?;
+        let checksums: Vec<u64> =
+            checksums.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        if checksums.len() as u64 != geometry.data {
+            return Err(bad(format!(
+                "{} checksums for {} data blocks",
+                checksums.len(),
+                geometry.data
+            )));
+        }
+        stored.settings.created.is_normal().then_some(()).ok_or_else(|| bad("its time is none"))?;
+        for start in &stored.settings.starts {
+            match start.is_empty() {
+                true => {}
+                false => check_path(start)?,
+            }
+        }
+        let items = columns.items(digests)?;
+        check_length(&items, geometry)?;
+        check_kept(&items, &stored.older)?;
+        Ok(Self { settings: stored.settings, older: stored.older, items, checksums })
+    }
+}
+
+impl Columns {
+    fn of(items: &[Item]) -> Self {
+        let mut columns = Self::default();
+        let mut before: &[u8] = &[];
+        let mut second = 0_i64;
+        for item in items {
+            columns.kinds.push(item.kind.number());
+            columns.sizes.extend(item.size());
+            match &item.kind {
+                ItemKind::Gap { .. } => continue,
+                ItemKind::Symlink { target } | ItemKind::HardLink { target } => {
+                    put_text(&mut columns.targets, target);
+                }
+                &ItemKind::Kept { layer, piece } => columns.kept.push((layer, piece)),
+                _ => {}
+            }
+            let shared = before.iter().zip(&item.path).take_while(|(a, b)| a == b).count();
+            columns.shared.push(shared as u32);
+            put_text(&mut columns.names, &item.path[shared..]);
+            columns.modes.push(item.mode);
+            columns.seconds.push(item.modified.seconds.wrapping_sub(second));
+            columns.nanoseconds.push(item.modified.nanoseconds);
+            (before, second) = (&item.path, item.modified.seconds);
+        }
+        columns
+    }
+
+    fn items(&self, digests: &[FileDigest]) -> Result<Vec<Item>> {
+        let mut left = Left::new(self, digests)?;
+        let items: Vec<Item> =
+            self.kinds.iter().map(|&kind| left.item(kind)).collect::<Result<_>>()?;
+        left.expect_nothing().map(|()| items)
+    }
+}
+
+impl ItemKind {
+    fn number(&self) -> u8 {
+        match self {
+            Self::Folder => 0,
+            Self::Symlink { .. } => 1,
+            Self::HardLink { .. } => 2,
+            Self::File { .. } => 3,
+            Self::Gap { .. } => 4,
+            Self::Kept { .. } => 5,
+        }
+    }
+}
+
+/// What is left of the columns while items are read.
+struct Left<'a> {
+    shared: std::slice::Iter<'a, u32>,
+    names: &'a [u8],
+    modes: std::slice::Iter<'a, u32>,
+    seconds: std::slice::Iter<'a, i64>,
+    nanoseconds: std::slice::Iter<'a, u32>,
+    sizes: std::slice::Iter<'a, u64>,
+    targets: &'a [u8],
+    kept: std::slice::Iter<'a, (u32, u32)>,
+    digests: std::slice::Iter<'a, FileDigest>,
+    path: Vec<u8>,
+    second: i64,
+    /// Number of bytes that paths may still have.
+    budget: usize,
+}
+
+impl<'a> Left<'a> {
+    fn new(columns: &'a Columns, digests: &'a [FileDigest]) -> Result<Self> {
+        let bytes = columns.names.len().saturating_add(columns.shared.len());
+        Ok(Self {
+            shared: columns.shared.iter(),
+            names: &columns.names,
+            modes: columns.modes.iter(),
+            seconds: columns.seconds.iter(),
+            nanoseconds: columns.nanoseconds.iter(),
+            sizes: columns.sizes.iter(),
+            targets: &columns.targets,
+            kept: columns.kept.iter(),
+            digests: digests.iter(),
+            path: Vec::new(),
+            second: 0,
+            budget: bytes.saturating_mul(PATHS_PER_BYTE).max(PATHS),
+        })
+    }
+
+    fn item(&mut self, kind: u8) -> Result<Item> {
+        if kind == 4 {
+            return Ok(Item::gap(next(&mut self.sizes, "size")?));
+        }
+        let path = self.next_path()?;
+        let mode = next(&mut self.modes, "mode")?;
+        let step = next(&mut self.seconds, "time")?;
+        self.second = self.second.wrapping_add(step);
+        let nanoseconds = next(&mut self.nanoseconds, "time")?;
+        let modified = Timestamp { seconds: self.second, nanoseconds };
+        if mode > MODES || !modified.is_normal() {
+            return Err(bad("a mode or a time is out of range"));
+        }
+        let kind = match kind {
+            0 => ItemKind::Folder,
+            1 => ItemKind::Symlink { target: take_text(&mut self.targets)?.to_vec() },
+            2 => ItemKind::HardLink { target: take_text(&mut self.targets)?.to_vec() },
+            3 => ItemKind::File {
+                size: next(&mut self.sizes, "size")?,
+                digest: next(&mut self.digests, "digest")?,
+            },
+            5 => {
+                let (layer, piece) = next(&mut self.kept, "kept file")?;
+                ItemKind::Kept { layer, piece }
+            }
+            other => return Err(bad(format!("kind {other} is unknown"))),
+        };
+        Ok(Item { path, mode, modified, kind })
+    }
+
+    fn next_path(&mut self) -> Result<Vec<u8>> {
+        let shared = next(&mut self.shared, "path")? as usize;
+        let rest = take_text(&mut self.names)?;
+        let Some(kept) = self.path.get(..shared) else {
+            return Err(bad("a path shares more than the path before has"));
+        };
+        let path = [kept, rest].concat();
+        self.budget = self
+            .budget
+            .checked_sub(path.len())
+            .ok_or_else(|| bad("its paths are longer than it can have"))?;
+        check_path(&path)?;
+        if path <= self.path {
+            return Err(bad("its paths are not in order"));
+        }
+        self.path.clone_from(&path);
+        Ok(path)
+    }
+
+    fn expect_nothing(self) -> Result<()> {
+        let lists = [
+            self.shared.len(),
+            self.modes.len(),
+            self.seconds.len(),
+            self.nanoseconds.len(),
+            self.sizes.len(),
+            self.kept.len(),
+            self.digests.len(),
+        ];
+        let is_empty = lists.iter().all(|&left| left == 0);
+        match is_empty && self.names.is_empty() && self.targets.is_empty() {
+            true => Ok(()),
+            false => Err(bad("its columns are longer than its items")),
+        }
+    }
+}
+
+fn next<T: Copy>(column: &mut std::slice::Iter<'_, T>, what: &str) -> Result<T> {
+    column.next().copied().ok_or_else(|| bad(format!("a {what} is missing")))
+}
+
+fn put_text(column: &mut Vec<u8>, text: &[u8]) {
+    column.extend_from_slice(text);
+    column.push(0);
+}
+
+/// Takes the bytes up to a zero byte from the front.
+fn take_text<'a>(column: &mut &'a [u8]) -> Result<&'a [u8]> {
+    let end = column.iter().position(|&byte| byte == 0);
+    let end = end.ok_or_else(|| bad("a path or target is missing"))?;
+    let text = &column[..end];
+    *column = &column[end + 1..];
+    Ok(text)
+}
+
+/// Refuses paths that lead out of the root, or into the folder of parity.
+pub(crate) fn check_path(path: &[u8]) -> Result<()> {
+    let is_bad = |part: &[u8]| {
+        matches!(part, b"" | b"." | b"..") || part == FOLDER.as_bytes() || part.contains(&0)
+    };
+    // Where these have a meaning in paths, they could lead out of the root.
+    let is_foreign = cfg!(windows) && path.iter().any(|byte| matches!(byte, b'\\' | b':'));
+    match is_foreign || path.split(|&byte| byte == b'/').any(is_bad) {
+        true => Err(bad(format!("the path {:?} is not allowed", String::from_utf8_lossy(path)))),
+        false => Ok(()),
+    }
+}
+
+fn check_length(items: &[Item], geometry: &Geometry) -> Result<()> {
+    let mut sizes = items.iter().filter_map(Item::size);
+    let total = sizes.try_fold(0_u64, u64::checked_add);
+    match total {
+        Some(total) if total == geometry.length => Ok(()),
+        _ => Err(bad(format!("its files do not have the {} bytes of the stream", geometry.length))),
+    }
+}
+
+fn check_kept(items: &[Item], older: &[Older]) -> Result<()> {
+    let layers = older.len() as u64;
+    let is_beyond = |item: &Item| match item.kind {
+        ItemKind::Kept { layer, .. } => u64::from(layer) >= layers,
+        _ => false,
+    };
+    match items.iter().any(is_beyond) {
+        true => Err(bad("a file is of a layer that it does not list")),
+        false => Ok(()),
+    }
+}
+
+/// Decompresses columns that should have `unpacked` bytes. Memory grows with what is there, not
+/// with what is stated.
+fn unpack(packed: &[u8], unpacked: u64) -> Result<Vec<u8>> {
+    if unpacked / EXPANSION > packed.len() as u64 {
+        return Err(bad("its columns are larger than they can be"));
+    }
+    let mut columns = Vec::new();
+    let read = DeflateDecoder::new(packed).take(unpacked + 1).read_to_end(&mut columns);
+    match read {
+        Ok(read) if read as u64 == unpacked => Ok(columns),
+        _ => Err(bad("its columns cannot be decompressed")),
+    }
+}
+
+fn in_chunks<'a, const N: usize>(bytes: &'a [u8], what: &str) -> Result<&'a [[u8; N]]> {
+    match bytes.as_chunks::<N>() {
+        (chunks, []) => Ok(chunks),
+        _ => Err(bad(format!("its {what} are cut"))),
+    }
+}
+
+fn to_bytes(value: &impl Encode<()>) -> Result<Vec<u8>> {
+    minicbor::to_vec(value).map_err(|error| internal(&error))
+}
+
+fn from_bytes<'a, T: Decode<'a, ()>>(bytes: &'a [u8]) -> Result<T> {
+    let mut decoder = minicbor::Decoder::new(bytes);
+    let value = decoder.decode().map_err(|error| bad(error.to_string()))?;
+    match decoder.position() == bytes.len() {
+        true => Ok(value),
+        false => Err(bad("something follows its end")),
+    }
+}
+
+fn internal(error: &dyn std::fmt::Display) -> Error {
+    Error::new(crate::ErrorKind::Internal, format!("writing the catalogue: {error}"))
+}
+
+/// Returns the error for a catalogue that contradicts the format.
+pub(crate) fn bad(why: impl std::fmt::Display) -> Error {
+    Error::not_recognised(format!("the catalogue cannot be used: {why}"))
+}
+
+#[cfg(test)]
+mod tests;

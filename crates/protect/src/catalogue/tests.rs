@@ -1,0 +1,149 @@
+use super::*;
+
+fn item(path: &str, kind: ItemKind) -> Item {
+    let modified = Timestamp { seconds: -5, nanoseconds: 999_999_999 };
+    Item { path: path.into(), mode: 0o644, modified, kind }
+}
+
+fn sample() -> (Catalogue, Geometry) {
+    let settings = Settings {
+        label: b"label".to_vec().into(),
+        root: b"/root\xff".to_vec().into(),
+        starts: vec![Vec::new().into()],
+        excludes: vec!["*.tmp".to_owned()],
+        redundancy: 100_000,
+        created: Timestamp { seconds: 1 << 40, nanoseconds: 1 },
+        folders: Vec::new(),
+    };
+    let items = vec![
+        item("a", ItemKind::Folder),
+        item("a/b", ItemKind::File { size: 700, digest: [1; 16] }),
+        Item::gap(100),
+        item("a/c", ItemKind::Symlink { target: b"../\xff\n".to_vec() }),
+        item("a/d", ItemKind::HardLink { target: b"a/b".to_vec() }),
+        item("b", ItemKind::Kept { layer: 0, piece: 7 }),
+        item("c", ItemKind::File { size: 0, digest: [2; 16] }),
+    ];
+    let older = vec![Older { layer: Id::new([9; 16]), dead: vec![1, 2] }];
+    let catalogue = Catalogue { settings, older, items, checksums: vec![3, 4] };
+    (catalogue, Geometry { length: 800, block: 512, data: 2, parity: 1 })
+}
+
+#[test]
+fn catalogues_are_read_as_written() {
+    let (catalogue, geometry) = sample();
+    let bytes = catalogue.encode().unwrap();
+    assert_eq!(Catalogue::decode(&bytes, &geometry).unwrap(), catalogue);
+}
+
+fn refused(bytes: &[u8], geometry: &Geometry, why: &str) {
+    let error = Catalogue::decode(bytes, geometry).unwrap_err();
+    assert_eq!(error.kind(), crate::ErrorKind::NotRecognised);
+    assert!(error.to_string().contains(why), "{error} instead of {why}");
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    type Change = fn(&mut Catalogue);
+    let changes: [(&str, Change); 18] = [
+        ("not allowed", |it| it.items[1].path = b"/a".to_vec()),
+        ("not allowed", |it| it.items[1].path = b"a/../b".to_vec()),
+        ("not allowed", |it| it.items[1].path = b"a//b".to_vec()),
+        ("not allowed", |it| it.items[1].path = b"a/./b".to_vec()),
+        ("not allowed", |it| it.items[1].path = b"a/.paritas".to_vec()),
+        ("not allowed", |it| it.items[1].path = b"a/b/".to_vec()),
+        ("not allowed", |it| it.items[0].path = b"".to_vec()),
+        ("not allowed", |it| it.settings.starts.push(b"..".to_vec().into())),
+        ("not in order", |it| it.items[1].path = b"a".to_vec()),
+        ("not in order", |it| it.items.swap(0, 6)),
+        ("out of range", |it| it.items[1].mode = 0o10000),
+        ("out of range", |it| it.items[1].modified.nanoseconds = 1_000_000_000),
+        ("800 bytes", |it| it.items[1].kind = ItemKind::File { size: 701, digest: [0; 16] }),
+        ("800 bytes", |it| {
+            let file = || ItemKind::File { size: u64::MAX, digest: [0; 16] };
+            it.items[1].kind = file();
+            it.items[6].kind = file();
+        }),
+        ("does not list", |it| it.items[5].kind = ItemKind::Kept { layer: 1, piece: 0 }),
+        ("1 checksums for 2", |it| it.checksums.truncate(1)),
+        ("its time", |it| it.settings.created.nanoseconds = u32::MAX),
+        ("3 checksums for 2", |it| it.checksums.push(0)),
+    ];
+    for (why, change) in changes {
+        let (mut catalogue, geometry) = sample();
+        change(&mut catalogue);
+        refused(&catalogue.encode().unwrap(), &geometry, why);
+    }
+}
+
+/// Packs columns as a forger would.
+fn forged(change: impl FnOnce(&mut Columns, &mut Stored)) -> Vec<u8> {
+    let (catalogue, _) = sample();
+    let mut columns = Columns::of(&catalogue.items);
+    let mut stored: Stored = from_bytes(&catalogue.encode().unwrap()).unwrap();
+    stored.unpacked = 0;
+    change(&mut columns, &mut stored);
+    let columns = to_bytes(&columns).unwrap();
+    let mut packed = Vec::new();
+    DeflateEncoder::new(&columns[..], Compression::default()).read_to_end(&mut packed).unwrap();
+    if stored.unpacked == 0 {
+        stored.unpacked = columns.len() as u64;
+    }
+    stored.packed = packed.into();
+    to_bytes(&stored).unwrap()
+}
+
+#[test]
+fn forged_columns_are_refused() {
+    type Change = fn(&mut Columns, &mut Stored);
+    let changes: [(&str, Change); 14] = [
+        ("is unknown", |columns, _| columns.kinds[0] = 6),
+        ("longer than its items", |columns, _| columns.kinds.truncate(6)),
+        ("missing", |columns, _| columns.kinds.push(0)),
+        ("missing", |columns, _| columns.sizes.clear()),
+        ("missing", |columns, _| columns.modes.clear()),
+        ("missing", |columns, _| columns.targets.clear()),
+        ("missing", |columns, _| columns.kept.clear()),
+        ("missing", |columns, _| _ = columns.names.pop()),
+        ("shares more", |columns, _| columns.shared[1] = 2),
+        ("cut", |_, stored| stored.digests.truncate(31)),
+        ("missing", |_, stored| stored.digests.truncate(16)),
+        ("longer than its items", |_, stored| stored.digests.extend([0; 16])),
+        ("larger than they can be", |_, stored| stored.unpacked = u64::MAX),
+        ("decompressed", |_, stored| stored.unpacked = 10),
+    ];
+    let (_, geometry) = sample();
+    for (why, change) in changes {
+        refused(&forged(change), &geometry, why);
+    }
+    // A path of a megabyte that a thousand items share.
+    let bomb = forged(|columns, _| {
+        *columns = Columns::default();
+        for number in 0..2000_u32 {
+            columns.kinds.push(0);
+            columns.modes.push(0);
+            columns.seconds.push(0);
+            columns.nanoseconds.push(0);
+            match number {
+                0 => put_text(&mut columns.names, &vec![b'a'; 1 << 20]),
+                _ => put_text(&mut columns.names, format!("{number:06}").as_bytes()),
+            }
+            columns.shared.push(if number == 0 { 0 } else { 1 << 20 });
+        }
+    });
+    refused(&bomb, &geometry, "longer than it can have");
+}
+
+#[test]
+fn any_damage_is_refused_or_harmless() {
+    let (catalogue, geometry) = sample();
+    let bytes = catalogue.encode().unwrap();
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << bit;
+            let _ = Catalogue::decode(&damaged, &geometry);
+        }
+        assert!(Catalogue::decode(&bytes[..at], &geometry).is_err());
+    }
+}

@@ -1,0 +1,716 @@
+//! Making parity for files that stay where they are.
+//!
+//! [`plan`] looks through the files and chooses the blocks, so that the cost is known before the
+//! first byte is read. [`protect`] reads every byte once, in order, while the parity fits into the
+//! memory that the job allows. If it does not, the first pass hashes everything and codes as many
+//! columns of the blocks as fit, and further passes read the other columns, each byte once more.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::IoSlice;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::SystemTime;
+
+use paritas::{LongCode, Pages};
+use paritas_shards::staged::{StagedFile, publish};
+use paritas_shards::{Attributes, Progress, Timestamp, shown};
+
+use crate::catalogue::{Catalogue, FOLDER, Item, ItemKind, Older, Settings};
+use crate::digest::FileDigest;
+use crate::error::{Error, ErrorKind, Result};
+use crate::find::{Protection, in_folders};
+use crate::format::{CatalogueShape, Header, Id, Kind};
+use crate::geometry::{Geometry, Redundancy};
+use crate::pieces;
+use crate::setters::setters;
+use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
+use crate::system::{name_bytes, path_in};
+use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree, first_names, root_of};
+
+/// Memory that a job uses unless it says otherwise, in bytes.
+pub const DEFAULT_MEMORY: u64 = 1 << 30;
+/// Number of parity files that a folder gets at least, and number that a layer has at least.
+const FILES: (usize, usize) = (2, 4);
+/// Largest number of folders for parity.
+const MOST_FOLDERS: usize = 64;
+/// Number of bytes that are read before they are coded, unless whole chunks of the code are more.
+const BATCH: u64 = 32 << 20;
+/// Ranges of columns are multiples of this number of bytes.
+const GRANULE: u64 = 128;
+/// Largest number of bytes of a label.
+const MOST_LABEL: usize = 100;
+
+/// What is to be protected and how: that of [`ProtectJob::new`], changed by setters of the same
+/// names.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ProtectJob {
+    /// The files and folders. Links among them are followed, those in them are not.
+    pub paths: Vec<PathBuf>,
+    /// The wanted size of the parity.
+    pub redundancy: Redundancy,
+    /// The folders for parity. Without any it goes to `.paritas` in the root.
+    pub parity_dirs: Vec<PathBuf>,
+    /// Patterns of paths that are left out. A pattern without a slash is for names in any folder,
+    /// others are for paths relative to the root.
+    pub excludes: Vec<String>,
+    /// Largest number of bytes for parity and data in memory, about.
+    pub memory: u64,
+    /// Largest number of threads; by default as many as the machine runs at once.
+    pub threads: Option<NonZeroUsize>,
+    /// The beginning of the parity files' names; by default the name of the root or of the only
+    /// file.
+    pub label: Option<String>,
+    /// Whether a protection of the same label is replaced.
+    pub force: bool,
+    /// Whether everything is synced to the disk before the parity files get their names.
+    pub sync: bool,
+}
+
+impl ProtectJob {
+    /// Creates a job with the usual settings: a tenth of parity beside the files.
+    pub fn new(paths: Vec<PathBuf>) -> Self {
+        Self {
+            paths,
+            redundancy: Redundancy::USUAL,
+            parity_dirs: Vec::new(),
+            excludes: Vec::new(),
+            memory: DEFAULT_MEMORY,
+            threads: None,
+            label: None,
+            force: false,
+            sync: true,
+        }
+    }
+}
+
+setters! { ProtectJob {
+    /// Makes about this much parity.
+    redundancy: Redundancy,
+    /// Puts the parity into these folders, which must exist.
+    parity_dirs: Vec<PathBuf>,
+    /// Leaves out what matches these patterns.
+    excludes: Vec<String>,
+    /// Uses about `memory` bytes.
+    memory: u64,
+    /// Uses at most `threads` threads.
+    threads: impl Into<Option<NonZeroUsize>>,
+    /// Begins the names of parity files with `label`.
+    label: impl Into<Option<String>>,
+    /// Replaces a protection of the same label, or refuses to.
+    force: bool,
+    /// Turns syncing on or off.
+    sync: bool,
+} }
+
+/// What [`protect`] is about to do, and what it costs.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Plan {
+    /// The root: paths in the catalogue are relative to it.
+    pub root: PathBuf,
+    /// The beginning of the parity files' names.
+    pub label: String,
+    /// Number of files, with files of other names counted once.
+    pub files: u64,
+    /// The blocks.
+    pub geometry: Geometry,
+    /// The parity files that will be written.
+    pub parity_files: Vec<PathBuf>,
+    /// Number of bytes of the parity blocks.
+    pub parity_bytes: u64,
+    /// Number of bytes that will be read.
+    pub bytes_to_read: u64,
+    /// Number of passes over the data. Those after the first read the rest of it together, once.
+    pub passes: u64,
+    /// What was found and is not protected.
+    pub skipped: Vec<Skipped>,
+    pub(crate) order: Order,
+}
+
+/// Everything that making a layer needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Order {
+    pub root: PathBuf,
+    pub settings: Settings,
+    pub protection: Id,
+    pub generation: u32,
+    pub older: Vec<Older>,
+    /// What is protected. Files have digests of zeros yet.
+    pub items: Vec<Item>,
+    pub stream: Stream,
+    pub geometry: Geometry,
+    pub targets: Vec<PathBuf>,
+    pub folders: Vec<PathBuf>,
+    /// Parity files that go when the new ones have their names.
+    pub replaced: Vec<PathBuf>,
+    /// Mode for parity files: what all protected files allow.
+    pub mode: u32,
+    pub memory: u64,
+    pub threads: usize,
+    pub sync: bool,
+    /// The digests that files must have, by path, unless they are damaged.
+    pub known: HashMap<Vec<u8>, FileDigest>,
+}
+
+/// The result of protecting.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ProtectReport {
+    /// The id of the protection.
+    pub id: Id,
+    /// Number of protected files.
+    pub files: u64,
+    /// The blocks.
+    pub geometry: Geometry,
+    /// The parity files.
+    pub parity_files: Vec<PathBuf>,
+    /// Number of bytes of all parity files, with catalogues.
+    pub stored_bytes: u64,
+    /// Number of bytes of the catalogue.
+    pub catalogue_bytes: u64,
+    /// What is not protected: sockets and devices, what could not be read, and files that changed
+    /// while they were read.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Looks through the files of a job and chooses their blocks.
+///
+/// # Errors
+/// If a path does not exist or cannot be read ([`ErrorKind::Io`]), a setting cannot be used
+/// ([`ErrorKind::Parameters`]), or the files are protected already ([`ErrorKind::Exists`]).
+pub fn plan(job: &ProtectJob) -> Result<Plan> {
+    let (root, starts) = root_of(&job.paths)?;
+    let excludes = Excludes::new(&job.excludes)?;
+    let threads = threads(job.threads);
+    let label = label(job, &root, &starts)?;
+    let folders = parity_folders(job, &root)?;
+    let tree = Tree::walk(&root, &starts, &excludes, threads);
+    refuse_skipped(&root, &starts, &tree)?;
+    let replaced = replaced(&root, &folders, &label, job.force)?;
+    let settings = Settings {
+        label: label.clone().into_bytes().into(),
+        root: whole_bytes(&root).into(),
+        starts: starts.into_iter().map(Into::into).collect(),
+        excludes: job.excludes.clone(),
+        redundancy: job.redundancy.millionths(),
+        created: now(),
+        folders: match job.parity_dirs.is_empty() {
+            true => Vec::new(),
+            false => folders.iter().map(|folder| whole_bytes(folder).into()).collect(),
+        },
+    };
+    let items = items(&tree.found);
+    let mode = common_mode(&items);
+    let order = Order {
+        settings,
+        protection: random_id()?,
+        generation: 0,
+        older: Vec::new(),
+        stream: stream(&root, &items),
+        items,
+        geometry: Geometry::choose(0, job.redundancy)?,
+        targets: Vec::new(),
+        folders,
+        replaced,
+        mode,
+        memory: job.memory,
+        threads,
+        sync: job.sync,
+        known: HashMap::new(),
+        root,
+    };
+    order.plan(job.redundancy, tree.skipped)
+}
+
+impl Order {
+    /// Chooses blocks and names of files.
+    pub fn plan(mut self, redundancy: Redundancy, skipped: Vec<Skipped>) -> Result<Plan> {
+        self.geometry = Geometry::choose(self.stream.length(), redundancy)?;
+        let count = (self.folders.len() * FILES.0).max(FILES.1) as u16;
+        let header = self.header(count, Id::new([0; 16]), 0);
+        let folders = self.folders.iter().cycle();
+        let name = |index| header.name(&self.settings.label, index);
+        self.targets =
+            (0..count).zip(folders).map(|(index, folder)| folder.join(name(index))).collect();
+        let passes = self.passes().len() as u64;
+        let is_file = |item: &&Item| matches!(item.kind, ItemKind::File { .. });
+        let once = self.geometry.length;
+        let first = self.passes().first().map_or(0, |columns| columns.end - columns.start);
+        let again = if passes > 1 { (self.geometry.block - first) * self.geometry.data } else { 0 };
+        Ok(Plan {
+            root: self.root.clone(),
+            label: String::from_utf8_lossy(&self.settings.label).into_owned(),
+            files: self.items.iter().filter(is_file).count() as u64,
+            geometry: self.geometry,
+            parity_files: self.targets.clone(),
+            parity_bytes: self.geometry.parity * self.geometry.block,
+            bytes_to_read: once + again.min(once),
+            passes,
+            skipped,
+            order: self,
+        })
+    }
+
+    fn header(&self, count: u16, layer: Id, index: u16) -> Header {
+        Header {
+            protection: self.protection,
+            layer,
+            generation: self.generation,
+            index,
+            count,
+            geometry: self.geometry,
+            catalogue: CatalogueShape::choose(&[], count, 0),
+        }
+    }
+
+    /// Returns the ranges of columns, one for each pass.
+    fn passes(&self) -> Vec<Range<u64>> {
+        passes(&self.geometry, self.geometry.parity, self.memory)
+    }
+}
+
+/// Returns ranges of columns for which `rows` sums and a batch of blocks fit into memory.
+pub(crate) fn passes(geometry: &Geometry, rows: u64, memory: u64) -> Vec<Range<u64>> {
+    let width = memory / (rows + chunk(geometry)).max(1) / GRANULE * GRANULE;
+    let width = width.clamp(GRANULE, geometry.block);
+    let starts = (0..geometry.block).step_by(width as usize);
+    let range = |start: u64| start..(start + width).min(geometry.block);
+    if geometry.data == 0 { Vec::new() } else { starts.map(range).collect() }
+}
+
+/// Returns the number of blocks that are coded together.
+fn chunk(geometry: &Geometry) -> u64 {
+    geometry.parity.next_power_of_two().min(geometry.data)
+}
+
+/// Makes the parity of a plan, and puts it where the plan says. `progress` is told the bytes read.
+///
+/// # Errors
+/// If a parity file cannot be written ([`ErrorKind::Io`]), the memory is short
+/// ([`ErrorKind::Memory`]), or files change between passes ([`ErrorKind::Busy`]). Then there is no
+/// new parity, and what was there before stays.
+pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
+    let order = &plan.order;
+    order.folders.iter().try_for_each(|folder| make_folder(folder, &order.root))?;
+    let header = order.header(order.targets.len() as u16, random_id()?, 0);
+    let attributes = Attributes { mode: Some(order.mode), ..Attributes::default() };
+    let files = StagedFile::create_all(order.targets.iter().cloned(), &attributes, false)?;
+    let scanned = code_blocks(order, &header, &files, progress)?;
+    let (items, mut skipped) = settled(order, &scanned);
+    refuse_damaged(order, &items)?;
+    let files_count = items.iter().filter(|item| matches!(item.kind, ItemKind::File { .. }));
+    let files_count = files_count.count() as u64;
+    let catalogue = Catalogue {
+        settings: order.settings.clone(),
+        older: order.older.clone(),
+        items,
+        checksums: scanned.checksums,
+    };
+    let catalogue = catalogue.encode()?;
+    let parity_bytes = order.geometry.parity * order.geometry.block;
+    let shape = CatalogueShape::choose(&catalogue, header.count, parity_bytes);
+    let header = Header { catalogue: shape, ..header };
+    write_catalogue(&header, &catalogue, |index| files.get(usize::from(index)))?;
+    publish(files, &order.folders, || Ok(existing(&order.replaced)), order.sync)?;
+    skipped.splice(0..0, plan.skipped.iter().cloned());
+    Ok(ProtectReport {
+        id: order.protection,
+        files: files_count,
+        geometry: order.geometry,
+        parity_files: order.targets.clone(),
+        stored_bytes: (0..header.count).map(|index| header.file_length(index)).sum(),
+        catalogue_bytes: shape.length,
+        skipped,
+    })
+}
+
+/// Returns the files to be removed that are still there.
+fn existing(replaced: &[PathBuf]) -> Vec<PathBuf> {
+    replaced.iter().filter(|path| path.exists()).cloned().collect()
+}
+
+/// Makes and writes all parity blocks.
+fn code_blocks(
+    order: &Order,
+    header: &Header,
+    files: &[StagedFile],
+    progress: Progress<'_>,
+) -> Result<Scanned> {
+    let Order { stream, geometry, .. } = order;
+    let mut gathered = Gathered::new(stream, geometry);
+    let Some(code) = geometry.code()? else { return Ok(gathered.finish(stream)) };
+    let rows: Vec<usize> = (0..geometry.parity as usize).collect();
+    let mut checks: Vec<crc_fast::Digest> =
+        (0..geometry.parity).map(|row| header.row_checksum(row)).collect();
+    let passes = order.passes();
+    let is_single = passes.len() == 1;
+    let mut sums = Pages::zeroed(rows.len() * (passes[0].end - passes[0].start) as usize)?;
+    for columns in passes {
+        let is_first = columns.start == 0;
+        let threads = order.threads;
+        let reading = Reading { stream, geometry: *geometry, columns, threads, progress };
+        let width = reading.width();
+        let sums = &mut sums[..rows.len() * width];
+        sums.fill(0);
+        let coding = Coding { code: &code, rows: &rows, memory: order.memory };
+        match is_first {
+            true => coding.add(&reading, sums, |blocks, memory| {
+                reading.scan(blocks, Some(memory), &mut gathered);
+            })?,
+            false => coding.add(&reading, sums, |blocks, memory| {
+                reading.load(blocks, memory, |_| false);
+            })?,
+        }
+        for ((row, sum), check) in (0..).zip(sums.chunks(width)).zip(&mut checks) {
+            let file = &files[usize::from(header.file_of(row))];
+            write_row(header, row, &reading.columns, sum, check, file)?;
+        }
+    }
+    let scanned = gathered.finish(stream);
+    if !is_single {
+        refuse_changes(order, &scanned)?;
+    }
+    Ok(scanned)
+}
+
+/// Sums of blocks by rows of a code.
+pub(crate) struct Coding<'a> {
+    pub code: &'a LongCode,
+    pub rows: &'a [usize],
+    pub memory: u64,
+}
+
+impl Coding<'_> {
+    /// Adds all blocks to the sums. While one batch is added, `read` reads the next one, if the
+    /// memory suffices for both.
+    pub fn add(
+        &self,
+        reading: &Reading<'_>,
+        sums: &mut [u8],
+        mut read: impl FnMut(Range<u64>, &mut [u8]) + Send,
+    ) -> Result<()> {
+        let width = reading.width();
+        let bytes = |blocks: &Range<u64>| (blocks.end - blocks.start) as usize * width;
+        let batches = self.batches(reading);
+        let most = batches.first().map_or(0, bytes);
+        let has_room = (sums.len() + 2 * most) as u64 <= self.memory;
+        let mut sums: Vec<&mut [u8]> = sums.chunks_mut(width).collect();
+        let mut now = Pages::zeroed(most)?;
+        let mut next = Pages::zeroed(if has_room && batches.len() > 1 { most } else { 0 })?;
+        let mut is_read = false;
+        for (number, current) in batches.iter().enumerate() {
+            if !is_read {
+                read(current.clone(), &mut now[..bytes(current)]);
+            }
+            let ahead = batches.get(number + 1).filter(|_| has_room).cloned();
+            is_read = ahead.is_some();
+            let blocks: Vec<&[u8]> = now[..bytes(current)].chunks(width).collect();
+            let first = current.start as usize;
+            thread::scope(|scope| {
+                let ahead = ahead.map(|blocks| {
+                    let (read, next) = (&mut read, &mut next);
+                    scope.spawn(move || {
+                        let memory = bytes(&blocks);
+                        read(blocks, &mut next[..memory]);
+                    })
+                });
+                let added = self.code.add(self.rows, first, &blocks, &mut sums, reading.threads);
+                if let Some(Err(panic)) = ahead.map(thread::ScopedJoinHandle::join) {
+                    std::panic::resume_unwind(panic);
+                }
+                added
+            })?;
+            if is_read {
+                std::mem::swap(&mut now, &mut next);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns blocks that are added together: whole chunks of the code.
+    fn batches(&self, reading: &Reading<'_>) -> Vec<Range<u64>> {
+        let (chunk, data) = (self.code.chunk() as u64, reading.geometry.data);
+        let chunks = BATCH / (chunk * reading.width() as u64);
+        let each = chunks.max(1) * chunk;
+        let range = |start: u64| start..(start + each).min(data);
+        (0..data).step_by(each as usize).map(range).collect()
+    }
+}
+
+/// Refuses to go on if a file changed, because passes would have coded different bytes of it.
+fn refuse_changes(order: &Order, scanned: &Scanned) -> Result<()> {
+    let mut troubles = scanned.troubles.iter();
+    let changed = troubles.find(|(_, trouble)| !matches!(trouble, Trouble::Refused(..)));
+    match changed.and_then(|(&piece, _)| order.stream.pieces()[piece].source.as_ref()) {
+        Some(source) => Err(Error::new(
+            ErrorKind::Busy,
+            format!(
+                "{} changed while it was read; run the command again, or with more memory, so that \
+                 one pass suffices",
+                shown(&source.path)
+            ),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Returns the items with their digests, and those that are not protected because of a trouble.
+/// Their bytes stay in the stream as gaps.
+fn settled(order: &Order, scanned: &Scanned) -> (Vec<Item>, Vec<Skipped>) {
+    let mut skipped = Vec::new();
+    let mut piece = 0;
+    let mut items = Vec::with_capacity(order.items.len());
+    for item in &order.items {
+        let Some(size) = item.size() else {
+            items.push(item.clone());
+            continue;
+        };
+        items.push(match scanned.digests[piece] {
+            Some(digest) if !scanned.troubles.contains_key(&piece) => {
+                Item { kind: ItemKind::File { size, digest }, ..item.clone() }
+            }
+            _ => {
+                let reason = reason(scanned.troubles.get(&piece));
+                skipped.push(Skipped { path: path_in(&order.root, &item.path), reason });
+                Item::gap(size)
+            }
+        });
+        piece += 1;
+    }
+    drop_orphans(&mut items);
+    (items, skipped)
+}
+
+/// Refuses to take what has become of a damaged file for the file.
+fn refuse_damaged(order: &Order, items: &[Item]) -> Result<()> {
+    let is_damaged = |item: &&Item| match item.kind {
+        ItemKind::File { digest, .. } => {
+            order.known.get(&item.path).is_some_and(|known| *known != digest)
+        }
+        _ => false,
+    };
+    match items.iter().find(is_damaged) {
+        Some(item) => Err(damaged(&path_in(&order.root, &item.path))),
+        None => Ok(()),
+    }
+}
+
+/// Returns the error for a file whose bytes have changed and whose time has not.
+pub(crate) fn damaged(path: &Path) -> Error {
+    Error::new(
+        ErrorKind::CheckFailed,
+        format!(
+            "{} is damaged: its time is the one that it had, and its bytes are not; repair it \
+             first, or touch it if you have changed it",
+            shown(path)
+        ),
+    )
+}
+
+/// Removes further names of files that are not protected.
+fn drop_orphans(items: &mut Vec<Item>) {
+    let file = |item: &Item| matches!(item.kind, ItemKind::File { .. } | ItemKind::Kept { .. });
+    let files: HashSet<Vec<u8>> =
+        items.iter().filter(|item| file(item)).map(|item| item.path.clone()).collect();
+    items.retain(|item| match &item.kind {
+        ItemKind::HardLink { target } => files.contains(target),
+        _ => true,
+    });
+}
+
+fn reason(trouble: Option<&Trouble>) -> String {
+    match trouble {
+        Some(Trouble::Refused(_, why)) => why.clone(),
+        _ => "it changed while it was read".to_owned(),
+    }
+}
+
+/// Writes headers, catalogue pieces and trailers of those parity files that `file` returns.
+pub(crate) fn write_catalogue<'f>(
+    header: &Header,
+    catalogue: &[u8],
+    file: impl Fn(u16) -> Option<&'f StagedFile>,
+) -> Result<()> {
+    for (number, piece) in (0..).zip(pieces::cut(catalogue, header)?) {
+        let Some(file) = file(header.file_of(number)) else { continue };
+        let mut crc = header.piece_checksum(number);
+        crc.update(&piece);
+        let check = crc.finalize().to_le_bytes();
+        let at = header.piece_offset(number);
+        file.write_at(&mut [IoSlice::new(&piece), IoSlice::new(&check)], at)?;
+    }
+    for index in 0..header.count {
+        let Some(file) = file(index) else { continue };
+        let header = Header { index, ..header.clone() };
+        file.write_at(&mut [IoSlice::new(&header.to_bytes(Kind::Header))], 0)?;
+        let trailer = header.to_bytes(Kind::Trailer);
+        file.write_at(&mut [IoSlice::new(&trailer)], header.trailer_offset(index))?;
+    }
+    Ok(())
+}
+
+/// Writes columns of a parity block, and behind the last ones its checksum.
+pub(crate) fn write_row(
+    header: &Header,
+    row: u64,
+    columns: &Range<u64>,
+    bytes: &[u8],
+    check: &mut crc_fast::Digest,
+    file: &StagedFile,
+) -> Result<()> {
+    check.update(bytes);
+    let sum = check.finalize().to_le_bytes();
+    let is_last = columns.end == header.geometry.block;
+    let tail: &[u8] = if is_last { &sum } else { &[] };
+    let at = header.row_offset(row) + columns.start;
+    Ok(file.write_at(&mut [IoSlice::new(bytes), IoSlice::new(tail)], at)?)
+}
+
+/// Returns what is found as items of a catalogue.
+pub(crate) fn items(found: &[Found]) -> Vec<Item> {
+    let first = first_names(found);
+    let item = |found: &Found| {
+        let kind = match &found.kind {
+            FoundKind::Folder => ItemKind::Folder,
+            FoundKind::Symlink { target } => ItemKind::Symlink { target: target.clone() },
+            FoundKind::File { size, links } => {
+                match links.and_then(|id| first.get(&id)).filter(|name| **name != found.path) {
+                    Some(target) => ItemKind::HardLink { target: target.to_vec() },
+                    None => ItemKind::File { size: *size, digest: [0; 16] },
+                }
+            }
+        };
+        Item { path: found.path.clone(), mode: found.mode, modified: found.modified, kind }
+    };
+    found.iter().map(item).collect()
+}
+
+/// Returns the stream of some items.
+pub(crate) fn stream(root: &Path, items: &[Item]) -> Stream {
+    let mut stream = Stream::default();
+    for item in items {
+        if let Some(size) = item.size() {
+            let expected = Some((size, item.modified));
+            stream.push(size, Some(Source { path: path_in(root, &item.path), expected }));
+        }
+    }
+    stream
+}
+
+/// Returns the permissions that all files give.
+pub(crate) fn common_mode(items: &[Item]) -> u32 {
+    let is_file = |item: &&Item| item.size().is_some();
+    items.iter().filter(is_file).fold(0o666, |mode, item| mode & item.mode)
+}
+
+/// Returns the number of threads to use.
+pub(crate) fn threads(wanted: Option<NonZeroUsize>) -> usize {
+    let machine = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    wanted.map_or_else(machine, NonZeroUsize::get)
+}
+
+pub(crate) fn now() -> Timestamp {
+    Timestamp::of(SystemTime::now()).unwrap_or(Timestamp { seconds: 0, nanoseconds: 0 })
+}
+
+pub(crate) fn random_id() -> Result<Id> {
+    Ok(Id::random()?)
+}
+
+/// Refuses paths that were given and cannot be protected.
+fn refuse_skipped(root: &Path, starts: &[Vec<u8>], tree: &Tree) -> Result<()> {
+    let given: Vec<PathBuf> = starts.iter().map(|start| path_in(root, start)).collect();
+    match tree.skipped.iter().find(|skipped| given.contains(&skipped.path)) {
+        Some(Skipped { path, reason }) => {
+            Err(Error::parameters(format!("{} cannot be protected: {reason}", shown(path))))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns the bytes of an absolute path.
+pub(crate) fn whole_bytes(path: &Path) -> Vec<u8> {
+    name_bytes(path.as_os_str()).to_vec()
+}
+
+/// Returns the label of a job: the one it states, or the name of the only file or of the root.
+fn label(job: &ProtectJob, root: &Path, starts: &[Vec<u8>]) -> Result<String> {
+    let only = match starts {
+        [only] if !only.is_empty() => path_in(root, only),
+        _ => root.to_owned(),
+    };
+    let usual = || match only.file_name() {
+        Some(name) => shortened(&shown(name).to_string()),
+        None => "root".to_owned(),
+    };
+    let label = job.label.clone().unwrap_or_else(usual);
+    let is_bad = label.is_empty() || label.contains(['/', '\0']) || label.len() > MOST_LABEL;
+    match is_bad || label.starts_with('.') && job.label.is_some() {
+        true => Err(Error::parameters(format!(
+            "{label:?} is no label; it must have 1 to {MOST_LABEL} bytes, no slash, and no dot at \
+             its beginning"
+        ))),
+        false => Ok(label.trim_start_matches('.').to_owned()),
+    }
+}
+
+/// Cuts a name to the length of a label.
+fn shortened(name: &str) -> String {
+    let ends = name.char_indices().map(|(at, character)| at + character.len_utf8());
+    let end = ends.take_while(|&end| end <= MOST_LABEL).last().unwrap_or(0);
+    name[..end].to_owned()
+}
+
+fn parity_folders(job: &ProtectJob, root: &Path) -> Result<Vec<PathBuf>> {
+    if job.parity_dirs.is_empty() {
+        return Ok(vec![root.join(FOLDER)]);
+    }
+    if job.parity_dirs.len() > MOST_FOLDERS {
+        return Err(Error::parameters(format!(
+            "{} folders for parity were given; at most {MOST_FOLDERS} are possible",
+            job.parity_dirs.len()
+        )));
+    }
+    let whole = |folder: &PathBuf| match fs::canonicalize(folder) {
+        Ok(path) if path.is_dir() => Ok(path),
+        Ok(path) => Err(Error::parameters(format!("{} is not a folder", shown(&path)))),
+        Err(error) => Err(Error::io("opening the folder for parity", folder, error)),
+    };
+    job.parity_dirs.iter().map(whole).collect()
+}
+
+/// Makes the folder for parity in the root, if it is that one.
+fn make_folder(folder: &Path, root: &Path) -> Result<()> {
+    if *folder != root.join(FOLDER) {
+        return Ok(());
+    }
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(Error::io("making", folder, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the parity files of a protection of this root and label, if it may be replaced.
+fn replaced(root: &Path, folders: &[PathBuf], label: &str, force: bool) -> Result<Vec<PathBuf>> {
+    let old = in_folders(folders)?;
+    let is_same = |old: &&Protection| old.label() == label && old.was_at(root);
+    let old: Vec<&Protection> = old.iter().filter(is_same).collect();
+    match old.first() {
+        Some(first) if !force => Err(Error::new(
+            ErrorKind::Exists,
+            format!(
+                "{} is protected already (id {}); update that protection, replace it with --force, \
+                 or give another label",
+                shown(root),
+                first.id()
+            ),
+        )),
+        _ => Ok(old.iter().flat_map(|old| old.parity_files()).map(Path::to_owned).collect()),
+    }
+}

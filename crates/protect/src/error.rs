@@ -1,0 +1,131 @@
+//! The one public error of the crate: an opaque struct over a public kind, with a message that
+//! carries the numbers and what to do.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use paritas_shards::shown;
+
+/// An error on the way to a protection, or back to the protected files.
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    path: Option<PathBuf>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// The sort of an error. A command line maps each to an exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A path, a number or a pattern that cannot be used.
+    Parameters,
+    /// The files are protected already, and the job forbids to replace the protection.
+    Exists,
+    /// No parity file was found, or nothing that says which files it belongs to.
+    NotRecognised,
+    /// More is lost than the parity at hand can repair.
+    BeyondRepair,
+    /// What was computed does not have the digest of the protected file.
+    CheckFailed,
+    /// The operating system refused to read or to write.
+    Io,
+    /// The operating system lacks the memory.
+    Memory,
+    /// Another process works on the same files, or files change while they are read.
+    Busy,
+    /// A defect of this program.
+    Internal,
+}
+
+/// The crate's result type.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// Returns the sort of the error.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Returns the file or folder that the error is about, if it is about one.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, message: message.into(), path: None, source: None }))
+    }
+
+    pub(crate) fn parameters(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Parameters, message)
+    }
+
+    pub(crate) fn not_recognised(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotRecognised, message)
+    }
+
+    /// Creates the error for the operating system's refusal of an action on a path. `doing` names
+    /// the action, such as "writing".
+    pub(crate) fn io(doing: &str, path: &Path, source: io::Error) -> Self {
+        let kind = match source.kind() {
+            io::ErrorKind::OutOfMemory => ErrorKind::Memory,
+            _ => ErrorKind::Io,
+        };
+        let mut error = Self::new(kind, format!("{doing} {}: {source}", shown(path)));
+        error.0.path = Some(path.to_owned());
+        error.0.source = Some(source.into());
+        error
+    }
+
+    fn because(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+}
+
+impl From<paritas::Error> for Error {
+    fn from(error: paritas::Error) -> Self {
+        let kind = match error.kind() {
+            paritas::ErrorKind::Spec | paritas::ErrorKind::Parameters => ErrorKind::Parameters,
+            paritas::ErrorKind::Memory => ErrorKind::Memory,
+            paritas::ErrorKind::NotEnough => ErrorKind::BeyondRepair,
+            _ => ErrorKind::Internal,
+        };
+        Self::new(kind, error.to_string()).because(error)
+    }
+}
+
+impl From<paritas_shards::Error> for Error {
+    fn from(error: paritas_shards::Error) -> Self {
+        use paritas_shards::ErrorKind as Shards;
+        let kind = match error.kind() {
+            Shards::Parameters => ErrorKind::Parameters,
+            Shards::Exists => ErrorKind::Exists,
+            Shards::Io => ErrorKind::Io,
+            Shards::Memory => ErrorKind::Memory,
+            Shards::Busy => ErrorKind::Busy,
+            _ => ErrorKind::Internal,
+        };
+        let mut own = Self::new(kind, error.to_string());
+        own.0.path = error.path().map(Path::to_owned);
+        own.because(error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}

@@ -1,0 +1,608 @@
+//! Finding protections, and what they say.
+//!
+//! Parity files are recognised by content. Those of one protection are grouped by layer. The newest
+//! layer whose catalogue can be read says which older layers count, and what there should be.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use paritas_shards::{Timestamp, counted, shown};
+
+use crate::catalogue::{Catalogue, FOLDER, Item, ItemKind, Settings, bad, check_path};
+use crate::digest::FileDigest;
+use crate::error::{Error, Result};
+use crate::format::{EXTENSION, Header, Id};
+use crate::geometry::{Geometry, Redundancy};
+use crate::parity::{ParityFile, read_catalogue};
+use crate::system::{name_bytes, owned_name, path_in};
+
+/// Files and the parity that protects them, as the newest catalogue says.
+#[derive(Debug, Clone)]
+pub struct Protection {
+    pub(crate) root: PathBuf,
+    pub(crate) id: Id,
+    pub(crate) settings: Settings,
+    /// The layers that count, oldest first. The newest one is the last.
+    pub(crate) layers: Vec<Layer>,
+    /// Everything that is protected, by path.
+    pub(crate) entries: Vec<Entry>,
+    /// Number of older layers that count and cannot be read.
+    pub(crate) unreadable_layers: usize,
+    /// Parity files of layers that do not count, and of newer ones that cannot be read.
+    pub(crate) stray: Vec<PathBuf>,
+}
+
+/// A stream, its blocks and its parity.
+#[derive(Debug, Clone)]
+pub(crate) struct Layer {
+    pub header: Header,
+    /// The parity files that were found, by number.
+    pub files: Vec<Option<ParityFile>>,
+    /// The bytes of the catalogue.
+    pub catalogue: Vec<u8>,
+    /// The checksums of the data blocks.
+    pub checksums: Vec<u64>,
+    /// The pieces of the stream.
+    pub pieces: Vec<LayerPiece>,
+    /// Path, mode and time of each piece as this layer's catalogue says them.
+    pub originals: Vec<(Vec<u8>, u32, Timestamp)>,
+}
+
+/// A piece of a layer's stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LayerPiece {
+    pub size: u64,
+    /// The file that it is, unless it is none any more.
+    pub entry: Option<usize>,
+}
+
+/// Something that is protected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub path: Vec<u8>,
+    pub mode: u32,
+    pub modified: Timestamp,
+    pub kind: EntryKind,
+}
+
+/// What something that is protected is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum EntryKind {
+    Folder,
+    Symlink {
+        target: Vec<u8>,
+    },
+    HardLink {
+        target: Vec<u8>,
+    },
+    File {
+        size: u64,
+        digest: FileDigest,
+        /// Number of the layer that has its bytes.
+        layer: usize,
+        piece: usize,
+    },
+}
+
+impl Entry {
+    pub fn size(&self) -> u64 {
+        match self.kind {
+            EntryKind::File { size, .. } => size,
+            _ => 0,
+        }
+    }
+
+    pub fn is_file(&self) -> bool {
+        matches!(self.kind, EntryKind::File { .. })
+    }
+}
+
+impl Protection {
+    /// Returns the folder that the paths of protected files are relative to.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the id.
+    pub fn id(&self) -> Id {
+        self.id
+    }
+
+    /// Returns the beginning of the names of the parity files.
+    pub fn label(&self) -> String {
+        String::from_utf8_lossy(&self.settings.label).into_owned()
+    }
+
+    /// Returns when the newest layer was made.
+    pub fn created(&self) -> Timestamp {
+        self.settings.created
+    }
+
+    /// Returns the redundancy that was asked for.
+    pub fn redundancy(&self) -> Redundancy {
+        Redundancy::new(self.settings.redundancy).unwrap_or(Redundancy::USUAL)
+    }
+
+    /// Returns the patterns of paths that are left out.
+    pub fn excludes(&self) -> &[String] {
+        &self.settings.excludes
+    }
+
+    /// Returns the number of protected files, without further names of the same file.
+    pub fn files(&self) -> u64 {
+        self.entries.iter().filter(|entry| entry.is_file()).count() as u64
+    }
+
+    /// Returns the number of protected folders, links and further names of files.
+    pub fn others(&self) -> u64 {
+        self.entries.len() as u64 - self.files()
+    }
+
+    /// Returns the number of bytes of all protected files.
+    pub fn bytes(&self) -> u64 {
+        self.entries.iter().map(Entry::size).sum()
+    }
+
+    /// Returns the number of bytes of all parity blocks.
+    pub fn parity_bytes(&self) -> u64 {
+        self.geometries().map(|geometry| geometry.parity * geometry.block).sum()
+    }
+
+    /// Returns the number of bytes that a verification reads: those of the files and the parity
+    /// blocks, both in full.
+    pub fn bytes_to_verify(&self) -> u64 {
+        self.geometries().map(|geometry| geometry.length).sum::<u64>() + self.parity_bytes()
+    }
+
+    /// Returns the blocks of each layer, oldest first.
+    pub fn geometries(&self) -> impl Iterator<Item = Geometry> + '_ {
+        self.layers.iter().map(|layer| layer.header.geometry)
+    }
+
+    /// Returns the parity files that were found, with those of layers that do not count.
+    pub fn parity_files(&self) -> impl Iterator<Item = &Path> {
+        let files = self.layers.iter().flat_map(|layer| layer.files.iter().flatten());
+        files.map(|file| file.path.as_path()).chain(self.stray.iter().map(PathBuf::as_path))
+    }
+
+    /// Returns the folders of the parity: those in which files were found, and those in which it
+    /// was put if they exist.
+    pub fn parity_folders(&self) -> Vec<PathBuf> {
+        let stated = stated_folders(&self.settings, &self.root);
+        let found = self.parity_files().filter_map(Path::parent).map(Path::to_owned);
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for folder in stated.into_iter().filter(|folder| folder.is_dir()).chain(found) {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
+        folders
+    }
+
+    /// Returns where file `index` of a layer is or should be.
+    pub(crate) fn place_of(&self, layer: &Layer, index: u16) -> PathBuf {
+        if let Some(file) = &layer.files[usize::from(index)] {
+            return file.path.clone();
+        }
+        let folders = self.parity_folders();
+        let name = layer.header.name(&self.settings.label, index);
+        folders[usize::from(index) % folders.len()].join(name)
+    }
+
+    /// Whether this is the protection of a root, judging by what it says.
+    pub(crate) fn was_at(&self, root: &Path) -> bool {
+        self.root == root
+    }
+
+    /// Returns the path of an entry.
+    pub(crate) fn path_of(&self, entry: &Entry) -> PathBuf {
+        path_in(&self.root, &entry.path)
+    }
+
+    /// Returns the number of the entry at a path.
+    pub(crate) fn entry_at(&self, path: &[u8]) -> Option<usize> {
+        self.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok()
+    }
+}
+
+/// Returns the folders in which a protection was put.
+fn stated_folders(settings: &Settings, root: &Path) -> Vec<PathBuf> {
+    match settings.folders.is_empty() {
+        true => vec![root.join(FOLDER)],
+        false => settings.folders.iter().map(|path| owned_name(path.to_vec()).into()).collect(),
+    }
+}
+
+/// Finds the protections at some paths: protected roots or files, folders with parity files, parity
+/// files, or roots together with the folders of their parity.
+///
+/// # Errors
+/// If a path cannot be read ([`crate::ErrorKind::Io`]), or there is no protection
+/// ([`crate::ErrorKind::NotRecognised`]).
+pub fn find(paths: &[PathBuf]) -> Result<Vec<Protection>> {
+    let mut places = Places::default();
+    paths.iter().try_for_each(|path| places.add(path))?;
+    let mut found = places.protections()?;
+    if let Some(wanted) = &places.wanted {
+        found.retain(|protection| wanted.contains(&protection.id));
+    }
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err(places.nothing(paths)),
+    }
+}
+
+/// Returns the protections whose parity is in some folders.
+pub(crate) fn in_folders(folders: &[PathBuf]) -> Result<Vec<Protection>> {
+    let folders = folders.iter().filter(|folder| folder.is_dir()).cloned().collect();
+    let places = Places { folders, ..Places::default() };
+    places.protections()
+}
+
+/// Where parity may be, and which roots were given.
+#[derive(Debug, Default)]
+struct Places {
+    /// Folders with parity files.
+    folders: Vec<PathBuf>,
+    roots: Vec<PathBuf>,
+    /// The protections of parity files that were given, if any were.
+    wanted: Option<BTreeSet<Id>>,
+}
+
+impl Places {
+    fn add(&mut self, path: &Path) -> Result<()> {
+        let whole = path.canonicalize().map_err(|error| Error::io("opening", path, error))?;
+        if !whole.is_dir() {
+            return self.add_file(&whole);
+        }
+        let has_parity = !parity_files_in(&whole)?.is_empty();
+        let inner = whole.join(FOLDER);
+        if has_parity {
+            self.folders.push(whole.clone());
+        }
+        if inner.is_dir() {
+            self.folders.push(inner);
+        }
+        if !has_parity {
+            self.roots.push(whole);
+        }
+        Ok(())
+    }
+
+    fn add_file(&mut self, path: &Path) -> Result<()> {
+        let folder = path.parent().unwrap_or(path);
+        match ParityFile::recognise(path) {
+            Some(file) => {
+                self.wanted.get_or_insert_default().insert(file.header.protection);
+                self.folders.push(folder.to_owned());
+                Ok(())
+            }
+            None => self.add(folder),
+        }
+    }
+
+    /// Reads the protections of the folders, and of those folders that they name.
+    fn protections(&self) -> Result<Vec<Protection>> {
+        let mut folders: BTreeSet<PathBuf> = self.folders.iter().cloned().collect();
+        let mut files = Vec::new();
+        for folder in &folders {
+            files.extend(parity_files_in(folder)?);
+        }
+        let mut newest = newest_of_all(&files);
+        let named = newest.values().flat_map(|(_, _, catalogue)| &catalogue.settings.folders);
+        let named: Vec<PathBuf> =
+            named.map(|path| PathBuf::from(owned_name(path.to_vec()))).collect();
+        let known = files.len();
+        for folder in named {
+            if folders.insert(folder.clone()) {
+                files.extend(parity_files_in(&folder).unwrap_or_default());
+            }
+        }
+        if files.len() > known {
+            newest = newest_of_all(&files);
+        }
+        let groups = group(&files);
+        let protection = |(id, (header, bytes, catalogue)): (Id, (Header, Vec<u8>, Catalogue))| {
+            let files = &groups[&id];
+            let root = self.root(files, &catalogue.settings);
+            assemble(id, root, files, &header, bytes, catalogue)
+        };
+        newest.into_iter().map(protection).collect()
+    }
+
+    /// Returns the root of a protection: the folder that has the parity in it, else the folder that
+    /// was given besides the parity, else the one that the catalogue states.
+    fn root(&self, files: &[&ParityFile], settings: &Settings) -> PathBuf {
+        let inner = files.iter().filter_map(|file| file.path.parent());
+        let mut inner =
+            inner.filter(|folder| folder.file_name().is_some_and(|name| name == FOLDER));
+        match (inner.next().and_then(Path::parent), &self.roots[..]) {
+            (Some(root), _) => root.to_owned(),
+            (None, [root]) => root.clone(),
+            (None, roots) => {
+                let stated = PathBuf::from(owned_name(settings.root.to_vec()));
+                roots.iter().find(|root| root.ends_with(&stated)).cloned().unwrap_or(stated)
+            }
+        }
+    }
+
+    fn nothing(&self, paths: &[PathBuf]) -> Error {
+        let paths: Vec<String> = paths.iter().map(|path| shown(path).to_string()).collect();
+        let paths = paths.join(", ");
+        match self.folders.is_empty() {
+            true => Error::not_recognised(format!(
+                "{paths}: there is no protection; if its parity is elsewhere, give that folder, too"
+            )),
+            false => Error::not_recognised(format!(
+                "{paths}: no parity file has enough of a catalogue to say what is protected"
+            )),
+        }
+    }
+}
+
+/// Returns the parity files in a folder.
+fn parity_files_in(folder: &Path) -> Result<Vec<ParityFile>> {
+    let failed = |error| Error::io("reading the folder", folder, error);
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let mark = format!(".{EXTENSION}");
+        let is_named = name_bytes(&name).windows(mark.len()).any(|part| part == mark.as_bytes());
+        if is_named {
+            files.extend(ParityFile::recognise(&folder.join(name)));
+        }
+    }
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(files)
+}
+
+fn group(files: &[ParityFile]) -> BTreeMap<Id, Vec<&ParityFile>> {
+    let mut groups: BTreeMap<Id, Vec<&ParityFile>> = BTreeMap::new();
+    for file in files {
+        groups.entry(file.header.protection).or_default().push(file);
+    }
+    groups
+}
+
+/// Returns the files of each layer that say the same of it, newest layer first.
+fn layers<'f>(files: &[&'f ParityFile]) -> Vec<Vec<&'f ParityFile>> {
+    let mut layers: Vec<Vec<&ParityFile>> = Vec::new();
+    for file in files {
+        match layers.iter_mut().find(|layer| layer[0].header.agrees(&file.header)) {
+            Some(layer) => layer.push(file),
+            None => layers.push(vec![file]),
+        }
+    }
+    // Of equal generations, which only a forgery has, the one with more files comes first.
+    layers.sort_by_key(|layer| {
+        std::cmp::Reverse((layer[0].header.generation, layer.len(), layer[0].header.layer))
+    });
+    layers
+}
+
+fn catalogue(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
+    let bytes = read_catalogue(files).ok().flatten()?;
+    let header = &files[0].header;
+    let catalogue = Catalogue::decode(&bytes, &header.geometry).ok()?;
+    Some((header.clone(), bytes, catalogue))
+}
+
+/// Returns the newest catalogue of each protection.
+fn newest_of_all(files: &[ParityFile]) -> BTreeMap<Id, (Header, Vec<u8>, Catalogue)> {
+    let newest = |(id, files): (Id, Vec<&ParityFile>)| newest(&files).map(|newest| (id, newest));
+    group(files).into_iter().filter_map(newest).collect()
+}
+
+/// Returns the newest catalogue that can be read.
+fn newest(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
+    layers(files).iter().find_map(|layer| catalogue(layer))
+}
+
+/// Puts the layers that count together.
+fn assemble(
+    id: Id,
+    root: PathBuf,
+    files: &[&ParityFile],
+    header: &Header,
+    bytes: Vec<u8>,
+    newest: Catalogue,
+) -> Result<Protection> {
+    let groups = layers(files);
+    let files_of = |layer: Id| groups.iter().find(|group| group[0].header.layer == layer);
+    let mut builder = Builder { entries: Vec::new(), layers: Vec::new() };
+    let mut unreadable_layers = 0;
+    let kept = kept(&newest);
+    for (number, older) in (0..).zip(&newest.older) {
+        let Some((header, bytes, catalogue)) = files_of(older.layer).and_then(|g| catalogue(g))
+        else {
+            unreadable_layers += 1;
+            continue;
+        };
+        let dead: HashSet<u32> = older.dead.iter().copied().collect();
+        let file = |piece: u32, item: &Item| match kept.get(&(number, piece)) {
+            _ if dead.contains(&piece) => None,
+            Some(newer) => Some((newer.path.clone(), newer.mode, newer.modified)),
+            None => Some((item.path.clone(), item.mode, item.modified)),
+        };
+        builder.add_layer(&header, files_of(older.layer), bytes, &catalogue, file)?;
+    }
+    let file = |_, item: &Item| Some((item.path.clone(), item.mode, item.modified));
+    builder.add_layer(header, files_of(header.layer), bytes, &newest, file)?;
+    builder.add_others(&newest);
+    let (entries, layers) = builder.finish()?;
+    let used: HashSet<&Path> = layers
+        .iter()
+        .flat_map(|layer| layer.files.iter().flatten())
+        .map(|file| file.path.as_path())
+        .collect();
+    let stray = files.iter().map(|file| file.path.as_path());
+    let stray = stray.filter(|path| !used.contains(path)).map(Path::to_owned).collect();
+    let settings = newest.settings;
+    Ok(Protection { root, id, settings, layers, entries, unreadable_layers, stray })
+}
+
+/// Returns the items of the newest catalogue that are files of older layers.
+fn kept(newest: &Catalogue) -> HashMap<(u32, u32), &Item> {
+    let kept = |item| match item {
+        &Item { kind: ItemKind::Kept { layer, piece }, .. } => Some(((layer, piece), item)),
+        _ => None,
+    };
+    newest.items.iter().filter_map(kept).collect()
+}
+
+struct Builder {
+    entries: Vec<Entry>,
+    layers: Vec<Layer>,
+}
+
+impl Builder {
+    /// Adds the files of a layer. `file` returns path, mode and time of a piece that still is one.
+    fn add_layer(
+        &mut self,
+        header: &Header,
+        files: Option<&Vec<&ParityFile>>,
+        bytes: Vec<u8>,
+        catalogue: &Catalogue,
+        file: impl Fn(u32, &Item) -> Option<(Vec<u8>, u32, Timestamp)>,
+    ) -> Result<()> {
+        let layer = self.layers.len();
+        let (mut pieces, mut originals) = (Vec::new(), Vec::new());
+        for item in &catalogue.items {
+            let Some(size) = item.size() else { continue };
+            originals.push((item.path.clone(), item.mode, item.modified));
+            let piece = pieces.len();
+            pieces.push(LayerPiece { size, entry: None });
+            let ItemKind::File { digest, .. } = item.kind else { continue };
+            if let Some((path, mode, modified)) = file(piece as u32, item) {
+                let kind = EntryKind::File { size, digest, layer, piece };
+                self.entries.push(Entry { path, mode, modified, kind });
+            }
+        }
+        let mut by_index = vec![None; header.count.into()];
+        for &file in files.into_iter().flatten() {
+            let place: &mut Option<ParityFile> = &mut by_index[usize::from(file.header.index)];
+            if place.as_ref().is_none_or(|known| !known.has_ends && file.has_ends) {
+                *place = Some(file.clone());
+            }
+        }
+        self.layers.push(Layer {
+            header: header.clone(),
+            files: by_index,
+            catalogue: bytes,
+            checksums: catalogue.checksums.clone(),
+            pieces,
+            originals,
+        });
+        Ok(())
+    }
+
+    /// Adds folders and links.
+    fn add_others(&mut self, newest: &Catalogue) {
+        for item in &newest.items {
+            let kind = match &item.kind {
+                ItemKind::Folder => EntryKind::Folder,
+                ItemKind::Symlink { target } => EntryKind::Symlink { target: target.clone() },
+                ItemKind::HardLink { target } => EntryKind::HardLink { target: target.clone() },
+                _ => continue,
+            };
+            let Item { path, mode, modified, .. } = item.clone();
+            self.entries.push(Entry { path, mode, modified, kind });
+        }
+    }
+
+    fn finish(mut self) -> Result<(Vec<Entry>, Vec<Layer>)> {
+        self.entries.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        check_tree(&self.entries)?;
+        for (number, entry) in self.entries.iter().enumerate() {
+            if let EntryKind::File { layer, piece, .. } = entry.kind {
+                self.layers[layer].pieces[piece].entry = Some(number);
+            }
+        }
+        Ok((self.entries, self.layers))
+    }
+}
+
+/// Refuses trees in which a path stands twice, leads through something that is no folder, or is a
+/// further name of something that is no file.
+fn check_tree(entries: &[Entry]) -> Result<()> {
+    let at = |path: &[u8]| {
+        let found = entries.binary_search_by(|entry| entry.path.as_slice().cmp(path));
+        found.ok().map(|number| &entries[number].kind)
+    };
+    if let Some(pair) = entries.windows(2).find(|pair| pair[0].path == pair[1].path) {
+        return Err(bad(format!("{:?} stands twice", lossy(&pair[0].path))));
+    }
+    for entry in entries {
+        let parent =
+            entry.path.iter().rposition(|&byte| byte == b'/').map(|end| &entry.path[..end]);
+        if parent.is_some_and(|parent| at(parent) != Some(&EntryKind::Folder)) {
+            return Err(bad(format!("{:?} is in no folder", lossy(&entry.path))));
+        }
+        match &entry.kind {
+            EntryKind::HardLink { target } => {
+                check_path(target)?;
+                if !matches!(at(target), Some(EntryKind::File { .. })) {
+                    return Err(bad(format!("{:?} is a name of no file", lossy(&entry.path))));
+                }
+            }
+            EntryKind::Symlink { target } if target.is_empty() => {
+                return Err(bad(format!("{:?} is a link to nothing", lossy(&entry.path))));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn lossy(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
+impl std::fmt::Display for Protection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let files = counted(self.files(), "file");
+        write!(f, "{} ({files}, {} bytes) in {}", self.label(), self.bytes(), shown(&self.root))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(path: &str, kind: EntryKind) -> Entry {
+        let modified = Timestamp { seconds: 0, nanoseconds: 0 };
+        Entry { path: path.into(), mode: 0o644, modified, kind }
+    }
+
+    #[test]
+    fn trees_that_cannot_be_are_refused() {
+        let file = || EntryKind::File { size: 1, digest: [0; 16], layer: 0, piece: 0 };
+        let link = |target: &str| EntryKind::Symlink { target: target.into() };
+        let name = |target: &str| EntryKind::HardLink { target: target.into() };
+        let folder = || entry("a", EntryKind::Folder);
+        let cases = [
+            (None, vec![folder(), entry("a/b", file()), entry("c", name("a/b"))]),
+            (None, vec![folder(), entry("a/b", link("../../..")), entry("c", link("/"))]),
+            (Some("twice"), vec![folder(), folder()]),
+            (Some("in no folder"), vec![entry("a/b", file())]),
+            (Some("in no folder"), vec![entry("a", file()), entry("a/b", file())]),
+            (Some("in no folder"), vec![entry("a", link("/etc")), entry("a/b", file())]),
+            (Some("in no folder"), vec![entry("a", link("/etc")), entry("a/b", name("a"))]),
+            (Some("not allowed"), vec![entry("a", name("../b"))]),
+            (Some("not allowed"), vec![entry("a", name("/etc/passwd"))]),
+            (Some("no file"), vec![entry("a", name("a"))]),
+            (Some("no file"), vec![entry("a", link("b")), entry("b", name("a"))]),
+            (Some("no file"), vec![folder(), entry("b", name("a"))]),
+            (Some("to nothing"), vec![entry("a", link(""))]),
+        ];
+        for (why, entries) in cases {
+            let checked = check_tree(&entries).map_err(|error| error.to_string());
+            match (why, checked) {
+                (None, Ok(())) => {}
+                (Some(why), Err(error)) => assert!(error.contains(why), "{error}, not {why}"),
+                (_, checked) => panic!("{entries:?}: {checked:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Changing things in a tree without ever leaving it: each folder on the way is opened by itself,
+//! and none that is a link. Whoever replaces a folder by a link meanwhile gains nothing.
+
+use std::fs::{File, FileTimes};
+use std::io;
+use std::path::Path;
+
+use paritas_shards::Timestamp;
+
+#[cfg(not(unix))]
+pub(crate) use other::Folder;
+#[cfg(unix)]
+pub(crate) use unix::Folder;
+
+impl Folder {
+    /// Opens the folder that a path relative to this one is in, and returns it with the last name.
+    /// Folders on the way that do not exist are made if `make` is set.
+    pub fn parent(&self, path: &[u8], make: bool) -> io::Result<(Self, Vec<u8>)> {
+        let mut names = path.split(|&byte| byte == b'/');
+        let last = names.next_back().unwrap_or_default().to_vec();
+        let mut folder = self.same()?;
+        for name in names {
+            folder = folder.inner(name, make)?;
+        }
+        Ok((folder, last))
+    }
+}
+
+/// Sets the time at which a file or folder last changed.
+pub(crate) fn set_modified(file: &File, modified: Timestamp) -> io::Result<()> {
+    let time = modified.system_time();
+    time.map_or(Ok(()), |time| file.set_times(FileTimes::new().set_modified(time)))
+}
+
+/// Returns the number of free bytes where a folder is, and what tells the file system from others.
+#[cfg(unix)]
+pub(crate) fn free_bytes(folder: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let system = rustix::fs::statvfs(folder).ok()?;
+    let device = std::fs::metadata(folder).ok()?.dev();
+    Some((device, system.f_bavail.saturating_mul(system.f_frsize)))
+}
+
+/// Returns `None`: it is not known.
+#[cfg(not(unix))]
+pub(crate) fn free_bytes(_folder: &Path) -> Option<(u64, u64)> {
+    None
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::fs::{File, Permissions};
+    use std::io;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::fs::{PermissionsExt, fchown};
+    use std::path::Path;
+
+    use paritas_shards::Timestamp;
+    use rustix::fs::{
+        AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Timespec, Timestamps, fstat, linkat,
+        mkdirat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
+    };
+    use rustix::io::Errno;
+
+    const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+    /// An open folder.
+    #[derive(Debug)]
+    pub(crate) struct Folder(OwnedFd);
+
+    impl Folder {
+        /// Opens a folder by its path, which may lead through links.
+        pub fn open(path: &Path) -> io::Result<Self> {
+            Ok(Self(openat(CWD, path, FOLDER, Mode::empty())?))
+        }
+
+        /// Returns this folder, opened once more.
+        pub fn same(&self) -> io::Result<Self> {
+            self.0.try_clone().map(Self)
+        }
+
+        /// Opens a folder in this one; makes it if it does not exist and `make` is set.
+        pub fn inner(&self, name: &[u8], make: bool) -> io::Result<Self> {
+            let open = || openat(&self.0, name, FOLDER | OFlags::NOFOLLOW, Mode::empty());
+            match open() {
+                Err(Errno::NOENT) if make => {
+                    match mkdirat(&self.0, name, Mode::RWXU) {
+                        Err(Errno::EXIST) | Ok(()) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                    Ok(Self(open()?))
+                }
+                opened => Ok(Self(opened?)),
+            }
+        }
+
+        /// Makes a file that must not exist, for its owner alone.
+        pub fn create(&self, name: &[u8]) -> io::Result<File> {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            Ok(File::from(openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?))
+        }
+
+        /// Opens a file for reading and writing, unless it is a link.
+        pub fn file(&self, name: &[u8]) -> io::Result<File> {
+            let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            Ok(File::from(openat(&self.0, name, flags, Mode::empty())?))
+        }
+
+        /// Gives a new file to the owner of the file that it will replace, or else of the folder.
+        /// Returns the mode of the file that it will replace, if there is one.
+        pub fn adopt(&self, new: &File, name: &[u8]) -> io::Result<Option<u32>> {
+            let old = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+            let old = old.filter(|old| FileType::from_raw_mode(old.st_mode).is_file());
+            let owner = old.map_or_else(|| fstat(&self.0), Ok)?;
+            let now = fstat(new)?;
+            if (now.st_uid, now.st_gid) != (owner.st_uid, owner.st_gid) {
+                // Only a few processes may give files away. The others keep them.
+                let _ = fchown(new, Some(owner.st_uid), Some(owner.st_gid));
+            }
+            Ok(old.map(|old| old.st_mode & 0o7777))
+        }
+
+        /// Renames a file in this folder, over what has the new name.
+        pub fn replace(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
+            Ok(renameat(&self.0, from, &self.0, to)?)
+        }
+
+        /// Moves something from another folder to a name that must be free.
+        pub fn take(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {
+            match renameat_with(&folder.0, from, &self.0, to, RenameFlags::NOREPLACE) {
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                    linkat(&folder.0, from, &self.0, to, AtFlags::empty())?;
+                    Ok(unlinkat(&folder.0, from, AtFlags::empty())?)
+                }
+                taken => Ok(taken?),
+            }
+        }
+
+        pub fn remove(&self, name: &[u8]) -> io::Result<()> {
+            Ok(unlinkat(&self.0, name, AtFlags::empty())?)
+        }
+
+        /// Makes a symbolic link with a time.
+        pub fn symlink(&self, target: &[u8], name: &[u8], modified: Timestamp) -> io::Result<()> {
+            symlinkat(target, &self.0, name)?;
+            let time = Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds.into() };
+            let times = Timestamps { last_access: time, last_modification: time };
+            // A link with another time is a link all the same.
+            let _ = utimensat(&self.0, name, &times, AtFlags::SYMLINK_NOFOLLOW);
+            Ok(())
+        }
+
+        /// Gives a file in another folder a further name here.
+        pub fn link(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {
+            Ok(linkat(&folder.0, from, &self.0, to, AtFlags::empty())?)
+        }
+
+        /// Gives the folder its mode and time.
+        pub fn finish(self, mode: u32, modified: Timestamp) -> io::Result<()> {
+            let file = File::from(self.0);
+            file.set_permissions(Permissions::from_mode(mode))?;
+            super::set_modified(&file, modified)
+        }
+
+        /// Sets the time at which the folder last changed.
+        pub fn set_modified(self, modified: Timestamp) -> io::Result<()> {
+            super::set_modified(&File::from(self.0), modified)
+        }
+
+        /// Makes the names in the folder last.
+        pub fn sync(&self) -> io::Result<()> {
+            match rustix::fs::fsync(&self.0) {
+                Err(Errno::INVAL) => Ok(()),
+                done => Ok(done?),
+            }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod other {
+    use std::fs::{self, File, OpenOptions};
+    use std::io;
+    use std::path::{Path, PathBuf};
+
+    use paritas_shards::Timestamp;
+
+    use crate::system::owned_name;
+
+    /// A folder. It is looked at before each use, because it cannot be held open here.
+    #[derive(Debug)]
+    pub(crate) struct Folder(PathBuf);
+
+    impl Folder {
+        pub fn open(path: &Path) -> io::Result<Self> {
+            path.canonicalize().map(Self)
+        }
+
+        pub fn same(&self) -> io::Result<Self> {
+            Ok(Self(self.0.clone()))
+        }
+
+        pub fn inner(&self, name: &[u8], make: bool) -> io::Result<Self> {
+            let path = self.at(name);
+            match fs::symlink_metadata(&path) {
+                Ok(found) if found.is_dir() => Ok(Self(path)),
+                Ok(_) => Err(io::ErrorKind::NotADirectory.into()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound && make => {
+                    fs::create_dir(&path)?;
+                    Ok(Self(path))
+                }
+                Err(error) => Err(error),
+            }
+        }
+
+        fn at(&self, name: &[u8]) -> PathBuf {
+            self.0.join(owned_name(name.to_vec()))
+        }
+
+        pub fn create(&self, name: &[u8]) -> io::Result<File> {
+            OpenOptions::new().read(true).write(true).create_new(true).open(self.at(name))
+        }
+
+        pub fn file(&self, name: &[u8]) -> io::Result<File> {
+            OpenOptions::new().read(true).write(true).open(self.at(name))
+        }
+
+        pub fn adopt(&self, _new: &File, _name: &[u8]) -> io::Result<Option<u32>> {
+            Ok(None)
+        }
+
+        pub fn replace(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
+            fs::rename(self.at(from), self.at(to))
+        }
+
+        pub fn take(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {
+            fs::hard_link(folder.at(from), self.at(to))?;
+            fs::remove_file(folder.at(from))
+        }
+
+        pub fn remove(&self, name: &[u8]) -> io::Result<()> {
+            fs::remove_file(self.at(name))
+        }
+
+        pub fn symlink(&self, _target: &[u8], _name: &[u8], _time: Timestamp) -> io::Result<()> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        pub fn link(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {
+            fs::hard_link(folder.at(from), self.at(to))
+        }
+
+        pub fn finish(self, _mode: u32, _modified: Timestamp) -> io::Result<()> {
+            Ok(())
+        }
+
+        pub fn set_modified(self, _modified: Timestamp) -> io::Result<()> {
+            Ok(())
+        }
+
+        pub fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+}

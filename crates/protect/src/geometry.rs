@@ -1,0 +1,188 @@
+//! How many blocks of which size a stream is cut into, and how many parity blocks it gets.
+//!
+//! Any lost blocks can be repaired, as many as there are parity blocks (see [`paritas::LongCode`]).
+//! Many small blocks are better for scattered damage, because each damaged byte costs a block. Few
+//! large ones have fewer checksums. So there are about a thousand parity blocks while their size is
+//! at least 8 KiB; a block of less than that is at most a 256th of the parity, but never smaller
+//! than 512 bytes. A code has at most 65,536 blocks, so a low redundancy has fewer parity blocks.
+
+use std::fmt;
+use std::str::FromStr;
+
+use paritas::LongCode;
+
+use crate::error::{Error, Result};
+
+/// Wanted number of parity blocks. With rounding it stays below the next power of two, which the
+/// work for each byte depends on.
+const MANY: u64 = 1000;
+/// Smallest size in bytes of a block where there are [`MANY`].
+const LARGE: u64 = 8192;
+/// Wanted number of parity blocks where these would be smaller than [`LARGE`].
+const SOME: u64 = 256;
+/// Smallest size of a block in bytes.
+const SMALL: u64 = 512;
+/// Sizes of blocks are multiples of this number of bytes.
+const GRANULE: u64 = 128;
+/// Largest number of data blocks.
+const MOST_DATA: u64 = 64_000;
+/// Largest number of parity blocks that is read.
+const MOST_PARITY: u64 = 1 << 15;
+/// Largest size of a block in bytes.
+const MOST_BLOCK: u64 = 1 << 40;
+
+/// The wanted size of the parity, as a share of what is protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Redundancy {
+    millionths: u32,
+}
+
+impl Redundancy {
+    /// A tenth.
+    pub const USUAL: Self = Self { millionths: 100_000 };
+    /// The smallest, a tenth of a percent.
+    pub const LEAST: Self = Self { millionths: 1_000 };
+    /// The largest, ten times what is protected.
+    pub const MOST: Self = Self { millionths: 10_000_000 };
+
+    /// Returns the redundancy of this many millionths.
+    ///
+    /// # Errors
+    /// If it is not from 0.1 % to 1000 % ([`crate::ErrorKind::Parameters`]).
+    pub fn new(millionths: u32) -> Result<Self> {
+        let redundancy = Self { millionths };
+        match (Self::LEAST..=Self::MOST).contains(&redundancy) {
+            true => Ok(redundancy),
+            false => Err(Error::parameters(format!(
+                "the redundancy is {redundancy}; it must be from {} to {}",
+                Self::LEAST,
+                Self::MOST
+            ))),
+        }
+    }
+
+    /// Returns the redundancy in millionths.
+    pub fn millionths(self) -> u32 {
+        self.millionths
+    }
+
+    /// Returns this share of a number, rounded up.
+    pub(crate) fn of(self, number: u64) -> u64 {
+        let product = u128::from(number) * u128::from(self.millionths);
+        u64::try_from(product.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    }
+}
+
+impl fmt::Display for Redundancy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", f64::from(self.millionths) / 10_000.0)
+    }
+}
+
+impl FromStr for Redundancy {
+    type Err = Error;
+
+    /// Reads a percentage, such as `10%` or `2.5%`.
+    fn from_str(text: &str) -> Result<Self> {
+        let number = text.strip_suffix('%').unwrap_or(text).trim();
+        let percent: f64 = number
+            .parse()
+            .ok()
+            .filter(|percent| (0.0..=4000.0).contains(percent))
+            .ok_or_else(|| {
+            Error::parameters(format!("{text:?} is no redundancy; give a percentage such as 10%"))
+        })?;
+        Self::new((percent * 10_000.0).round() as u32)
+    }
+}
+
+/// The blocks of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Number of bytes of the stream.
+    pub length: u64,
+    /// Number of bytes of a block. The last data block may be shorter.
+    pub block: u64,
+    /// Number of data blocks.
+    pub data: u64,
+    /// Number of parity blocks.
+    pub parity: u64,
+}
+
+impl Geometry {
+    /// Chooses the blocks of a stream of `length` bytes. An empty stream has none.
+    ///
+    /// # Errors
+    /// If the stream is longer than any code is for ([`crate::ErrorKind::Parameters`]).
+    pub fn choose(length: u64, redundancy: Redundancy) -> Result<Self> {
+        if length == 0 {
+            return Ok(Self { length, block: SMALL, data: 0, parity: 0 });
+        }
+        let bytes = redundancy.of(length);
+        let block = bytes.div_ceil(MANY).max(LARGE.min(bytes.div_ceil(SOME))).max(SMALL);
+        let block = block.max(length.div_ceil(MOST_DATA)).next_multiple_of(GRANULE);
+        let data = length.div_ceil(block);
+        let geometry = Self { length, block, data, parity: redundancy.of(data).max(1) };
+        match geometry.is_valid() {
+            true => Ok(geometry),
+            false => Err(Error::parameters(format!("{length} bytes are too many to protect"))),
+        }
+    }
+
+    /// Whether the numbers fit together, and are within the limits.
+    pub(crate) fn is_valid(&self) -> bool {
+        let Self { length, block, data, parity } = *self;
+        let in_range = (1..=MOST_BLOCK).contains(&block) && length < 1 << 63;
+        let counts = data < 1 << 16 && parity <= MOST_PARITY && (data == 0) == (parity == 0);
+        let has_code = counts && data + parity.next_power_of_two() <= 1 << 16;
+        in_range && has_code && block % GRANULE == 0 && length.div_ceil(block) == data
+    }
+
+    /// Returns the long code of these blocks, unless there are none.
+    pub(crate) fn code(&self) -> Result<Option<LongCode>> {
+        match self.data {
+            0 => Ok(None),
+            data => Ok(Some(LongCode::new(data as usize, self.parity as usize)?)),
+        }
+    }
+
+    /// Returns the number of bytes of a data block.
+    pub(crate) fn bytes_of(&self, block: u64) -> u64 {
+        self.block.min(self.length - block * self.block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_length_has_blocks() {
+        let redundancies = ["0.1%", "1%", "5%", "10%", "33.3%", "100%", "1000%"];
+        for redundancy in redundancies.map(|text| text.parse::<Redundancy>().unwrap()) {
+            for length in (0..46).flat_map(|bits| [1_u64 << bits, (1_u64 << bits) / 7 * 13 + 1]) {
+                let chosen = Geometry::choose(length, redundancy).unwrap();
+                assert!(chosen.is_valid(), "{chosen:?}");
+                let bytes = chosen.parity * chosen.block;
+                assert!(bytes >= redundancy.of(length), "{chosen:?}");
+                // The last data block and the last parity block may be longer than is needed.
+                let allowed = redundancy.of(length + chosen.block) + chosen.block;
+                assert!(bytes <= allowed, "{chosen:?} {redundancy}");
+                chosen.code().unwrap();
+            }
+        }
+        assert_eq!(Geometry::choose(0, Redundancy::USUAL).unwrap().code().unwrap(), None);
+        let usual = Geometry::choose(1 << 29, Redundancy::USUAL).unwrap();
+        assert_eq!((usual.data, usual.parity, usual.block), (9_987, 999, 53_760));
+    }
+
+    #[test]
+    fn redundancies_are_read() {
+        assert_eq!("10%".parse::<Redundancy>().unwrap(), Redundancy::USUAL);
+        assert_eq!("2.5".parse::<Redundancy>().unwrap().to_string(), "2.5%");
+        for text in ["", "%", "-1%", "0%", "ten", "nan", "inf", "1001%", "0.05%", "1e99"] {
+            let error = text.parse::<Redundancy>().unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Parameters, "{text}");
+        }
+    }
+}

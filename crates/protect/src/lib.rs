@@ -1,0 +1,64 @@
+//! Protection: parity beside files that stay where they are.
+//!
+//! [`protect`] reads files and folders and writes *parity files* beside them, or elsewhere; it never
+//! changes what it protects. [`find`] reads what was protected, [`verify`] says what is damaged and
+//! whether it can be repaired, [`repair`] makes it whole again, and [`update()`] brings the
+//! protection up to date after changes.
+//!
+//! ```
+//! use paritas_protect::{ProtectJob, RepairJob, Status, VerifyOptions};
+//! # let folder = tempfile::tempdir()?;
+//! # let photos = folder.path().join("photos");
+//! # std::fs::create_dir(&photos)?;
+//! # std::fs::write(photos.join("a.jpg"), [7; 100_000])?;
+//! # std::fs::write(photos.join("b.jpg"), [9; 1_000])?;
+//! let plan = paritas_protect::plan(&ProtectJob::new(vec![photos.clone()]))?;
+//! paritas_protect::protect(&plan, &|_| {})?;
+//! std::fs::remove_file(photos.join("b.jpg"))?;
+//!
+//! let found = paritas_protect::find(&[photos.clone()])?;
+//! let report = paritas_protect::verify(&found[0], &VerifyOptions::default(), &|_| {})?;
+//! assert_eq!(report.status, Status::Repairable);
+//! paritas_protect::repair(&found[0], &RepairJob::default(), &|_| {})?;
+//! assert_eq!(std::fs::read(photos.join("b.jpg"))?, [9; 1_000]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! All files form one stream of bytes, without anything between them. The stream is cut into blocks
+//! (`geometry.rs`), over which one long code makes parity blocks. So any damage is repaired that
+//! touches as many blocks as there are parity blocks, wherever it is: flipped bits, lost files and
+//! folders, lost parity files. `format.rs` has the bytes of parity files, and `catalogue.rs` those
+//! of the catalogue, which says what is protected.
+
+mod catalogue;
+mod create;
+mod digest;
+mod error;
+mod find;
+mod folder;
+mod format;
+mod geometry;
+mod parity;
+mod pieces;
+mod repair;
+mod restore;
+mod scan;
+mod setters;
+mod stream;
+mod system;
+mod tree;
+mod update;
+mod verify;
+
+pub use create::{DEFAULT_MEMORY, Plan, ProtectJob, ProtectReport, plan, protect};
+pub use error::{Error, ErrorKind, Result};
+pub use find::{Protection, find};
+pub use format::Id;
+pub use geometry::{Geometry, Redundancy};
+pub use repair::{RepairJob, RepairReport, repair};
+pub use tree::Skipped;
+pub use update::{UpdateJob, UpdateReport, Updated, update};
+pub use verify::{
+    FileFinding, FileState, LayerReport, ParityFinding, Protected, Status, VerifyOptions,
+    VerifyReport, verify,
+};

@@ -1,0 +1,202 @@
+//! Parity files on disk: recognising, checking and reading them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use paritas_shards::Progress;
+
+use crate::error::{Error, Result};
+use crate::format::{CHECK, Header, Kind, RECORD};
+use crate::pieces;
+use crate::stream::{open, read_at};
+use crate::tree::in_threads;
+
+/// Number of bytes that are read at once.
+const STEP: usize = 1 << 20;
+
+/// A parity file that was recognised.
+#[derive(Debug, Clone)]
+pub(crate) struct ParityFile {
+    pub path: PathBuf,
+    pub header: Header,
+    pub length: u64,
+    /// Whether header, trailer and length are right.
+    pub has_ends: bool,
+}
+
+/// What of a parity file is intact.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Checked {
+    /// The positions of intact parity blocks, by number.
+    pub rows: BTreeMap<u64, u64>,
+    /// The numbers of damaged catalogue pieces.
+    pub damaged_pieces: u64,
+}
+
+impl ParityFile {
+    /// Looks at a file. Returns `None` if it is no parity file, or cannot be read as one.
+    pub fn recognise(path: &Path) -> Option<Self> {
+        let file = open(path).ok()?;
+        let length = file.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
+        let record = |offset, kind| {
+            let mut bytes = [0; RECORD];
+            read_exact(&file, &mut bytes, offset).then_some(())?;
+            Header::from_bytes(&bytes, kind)
+        };
+        let front = record(0, Kind::Header);
+        let back = length.checked_sub(RECORD as u64).and_then(|at| record(at, Kind::Trailer));
+        let agree = front.is_some() && front == back;
+        let header = front.or(back)?;
+        let has_ends = agree && header.file_length(header.index) == length;
+        Some(Self { path: path.to_owned(), header, length, has_ends })
+    }
+
+    /// Returns the positions at which something may be that belongs at `offset`.
+    fn places(&self, offset: u64) -> impl Iterator<Item = u64> + use<> {
+        let expected = self.header.file_length(self.header.index);
+        let shifted = (offset + self.length).checked_sub(expected);
+        let other = shifted.filter(|&place| place != offset);
+        [Some(offset), other].into_iter().flatten()
+    }
+
+    /// Checks every parity block and catalogue piece.
+    pub fn check(&self, progress: Progress<'_>) -> Result<Checked> {
+        let file = self.open()?;
+        let mut checked = Checked::default();
+        let header = &self.header;
+        let mut memory = Vec::new();
+        for row in header.rows(header.index) {
+            let (bytes, at) = (header.geometry.block, header.row_offset(row));
+            let intact = |place: &u64| {
+                is_intact(&file, *place, bytes, header.row_checksum(row), &mut memory)
+            };
+            checked.rows.extend(self.places(at).find(intact).map(|place| (row, place)));
+            progress(bytes);
+        }
+        for number in header.pieces(header.index) {
+            let (bytes, at) = (header.catalogue.piece, header.piece_offset(number));
+            let intact = |place: &u64| {
+                is_intact(&file, *place, bytes, header.piece_checksum(number), &mut memory)
+            };
+            checked.damaged_pieces += u64::from(self.places(at).find(intact).is_none());
+        }
+        Ok(checked)
+    }
+
+    /// Returns the intact catalogue pieces by number.
+    pub fn pieces(&self) -> Result<Vec<(u64, Vec<u8>)>> {
+        let file = self.open()?;
+        let header = &self.header;
+        let piece = |number: u64| {
+            let at = header.piece_offset(number);
+            // A piece that is longer than the file is not there.
+            let bytes = Some(header.catalogue.piece).filter(|&bytes| bytes <= self.length)?;
+            self.places(at).find_map(|place| {
+                let mut piece = vec![0; bytes as usize];
+                let mut check = [0; CHECK as usize];
+                let is_read = read_exact(&file, &mut piece, place)
+                    && read_exact(&file, &mut check, place + bytes);
+                let mut crc = header.piece_checksum(number);
+                crc.update(&piece);
+                (is_read && crc.finalize().to_le_bytes() == check).then_some((number, piece))
+            })
+        };
+        Ok(header.pieces(header.index).filter_map(piece).collect())
+    }
+
+    fn open(&self) -> Result<File> {
+        open(&self.path).map_err(|error| Error::io("opening", &self.path, error))
+    }
+}
+
+fn read_exact(file: &File, mut bytes: &mut [u8], mut offset: u64) -> bool {
+    while !bytes.is_empty() {
+        match read_at(file, bytes, offset) {
+            Ok(0) => return false,
+            Ok(read) => {
+                offset += read as u64;
+                bytes = &mut bytes[read..];
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// Whether the bytes at a place have the checksum that follows them.
+fn is_intact(
+    file: &File,
+    place: u64,
+    bytes: u64,
+    mut crc: crc_fast::Digest,
+    memory: &mut Vec<u8>,
+) -> bool {
+    memory.resize(STEP.min((bytes + CHECK) as usize), 0);
+    let mut at = 0;
+    while at < bytes {
+        let count = (bytes - at).min(memory.len() as u64) as usize;
+        // The checksum is read with the last bytes, if there is room.
+        let with_check = (count + CHECK as usize).min(memory.len());
+        let is_last = at + count as u64 == bytes && with_check > count;
+        let read = if is_last { with_check } else { count };
+        if !read_exact(file, &mut memory[..read], place + at) {
+            return false;
+        }
+        crc.update(&memory[..count]);
+        at += count as u64;
+        if is_last {
+            return memory[count..read] == crc.finalize().to_le_bytes();
+        }
+    }
+    let mut check = [0; CHECK as usize];
+    read_exact(file, &mut check, place + bytes) && check == crc.finalize().to_le_bytes()
+}
+
+/// Reads the columns of a parity block at its place into memory.
+pub(crate) fn read_row(path: &Path, place: u64, bytes: &mut [u8]) -> Result<()> {
+    let file = open(path).map_err(|error| Error::io("opening", path, error))?;
+    match read_exact(&file, bytes, place) {
+        true => Ok(()),
+        false => Err(Error::io("reading", path, std::io::ErrorKind::UnexpectedEof.into())),
+    }
+}
+
+/// Checks files in several threads.
+pub(crate) fn check_all(
+    files: &[&ParityFile],
+    threads: usize,
+    progress: Progress<'_>,
+) -> Vec<Result<Checked>> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(BTreeMap::new());
+    in_threads(threads.min(files.len()), || {
+        while let Some((at, file)) = take(&next, files) {
+            let checked = file.check(progress);
+            done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(at, checked);
+        }
+    });
+    done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_values().collect()
+}
+
+fn take<'f>(next: &AtomicUsize, files: &[&'f ParityFile]) -> Option<(usize, &'f ParityFile)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    files.get(at).map(|file| (at, *file))
+}
+
+/// Returns the catalogue of a layer from its files, if they have enough of it.
+pub(crate) fn read_catalogue(files: &[&ParityFile]) -> Result<Option<Vec<u8>>> {
+    let Some(first) = files.first() else { return Ok(None) };
+    let header = &first.header;
+    let count = header.catalogue.each as usize * usize::from(header.count);
+    let mut pieces = vec![None; count];
+    for file in files {
+        for (number, piece) in file.pieces().unwrap_or_default() {
+            pieces[number as usize] = Some(piece);
+        }
+    }
+    pieces::join(pieces, header)
+}

@@ -1,0 +1,630 @@
+//! Making everything whole again.
+//!
+//! A repair verifies first. Then it begins the files to restore under temporary names, copies what
+//! is still there, computes the lost blocks layer by layer and column by column as the memory
+//! allows, compares each file by its digest, and renames it. Parity files come last. So whenever a
+//! repair is killed, everything that was good is still there, and what is restored counts.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use paritas::Pages;
+use paritas_shards::staged::{StagedFile, publish};
+use paritas_shards::{Attributes, Progress, shown};
+
+use crate::create::{Coding, DEFAULT_MEMORY, passes, threads, write_catalogue, write_row};
+use crate::error::{Error, ErrorKind, Result};
+use crate::find::{EntryKind, Layer, Protection};
+use crate::folder::free_bytes;
+use crate::parity::read_row;
+use crate::restore::{Restoring, Target};
+use crate::setters::setters;
+use crate::stream::Reading;
+use crate::system::path_bytes;
+use crate::tree::Skipped;
+use crate::verify::{
+    Evidence, FileState, LayerEvidence, Status, VerifyOptions, VerifyReport, examine,
+};
+
+/// Number of bytes that are copied at once.
+const STEP: u64 = 1 << 20;
+
+/// How things are repaired.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RepairJob {
+    /// Where restored files go, if not into the root. Then nothing in the root changes, and no
+    /// parity is written.
+    pub to: Option<PathBuf>,
+    /// Whether files that someone has changed become again what they were.
+    pub restore_changed: bool,
+    /// Whether files that were moved go back to where they were.
+    pub move_back: bool,
+    /// Largest number of bytes for parity and data in memory, about.
+    pub memory: u64,
+    /// Largest number of threads; by default as many as the machine runs at once.
+    pub threads: Option<NonZeroUsize>,
+    /// Whether everything is synced to the disk before files get their names.
+    pub sync: bool,
+}
+
+impl Default for RepairJob {
+    /// Restores in place what is damaged or missing, and leaves what was changed or moved.
+    fn default() -> Self {
+        Self {
+            to: None,
+            restore_changed: false,
+            move_back: false,
+            memory: DEFAULT_MEMORY,
+            threads: None,
+            sync: true,
+        }
+    }
+}
+
+setters! { RepairJob {
+    /// Puts restored files into a folder, which must exist.
+    to: impl Into<Option<PathBuf>>,
+    /// Restores changed files as well, or leaves them.
+    restore_changed: bool,
+    /// Moves files back, or leaves them where they are.
+    move_back: bool,
+    /// Uses about `memory` bytes.
+    memory: u64,
+    /// Uses at most `threads` threads.
+    threads: impl Into<Option<NonZeroUsize>>,
+    /// Turns syncing on or off.
+    sync: bool,
+} }
+
+/// The result of a repair.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RepairReport {
+    /// What was found before. If it is [`Status::BeyondRepair`], nothing was changed.
+    pub found: VerifyReport,
+    /// Files, folders and links that were restored, where they are now.
+    pub restored: Vec<PathBuf>,
+    /// Files that were moved back: from where, and to where.
+    pub moved_back: Vec<(PathBuf, PathBuf)>,
+    /// Parity files that were written anew.
+    pub parity: Vec<PathBuf>,
+    /// What could not be restored, and why.
+    pub failed: Vec<Skipped>,
+}
+
+/// Repairs a protection. `progress` is told the bytes read.
+///
+/// # Errors
+/// If a file cannot be written ([`ErrorKind::Io`]), the disk or the memory is short
+/// ([`ErrorKind::Io`], [`ErrorKind::Memory`]), or what was computed has another digest
+/// ([`ErrorKind::CheckFailed`]). What was restored before stays.
+pub fn repair(
+    protection: &Protection,
+    job: &RepairJob,
+    progress: Progress<'_>,
+) -> Result<RepairReport> {
+    let options = VerifyOptions::default().threads(job.threads);
+    let (found, evidence) = examine(protection, &options, progress)?;
+    let mut report = RepairReport {
+        found,
+        restored: Vec::new(),
+        moved_back: Vec::new(),
+        parity: Vec::new(),
+        failed: Vec::new(),
+    };
+    if report.found.status == Status::BeyondRepair {
+        return Ok(report);
+    }
+    let root = job.to.clone().unwrap_or_else(|| protection.root.clone());
+    if job.to.is_none() && !root.exists() {
+        std::fs::create_dir(&root).map_err(|error| Error::io("making", &root, error))?;
+    }
+    let target = Target::open(&root, protection.id.to_string())?;
+    let mut repair = Repair { protection, job, progress, evidence, target: &target };
+    repair.run(&mut report)?;
+    Ok(report)
+}
+
+struct Repair<'a> {
+    protection: &'a Protection,
+    job: &'a RepairJob,
+    progress: Progress<'a>,
+    evidence: Evidence,
+    target: &'a Target,
+}
+
+/// The files that are being restored, by entry.
+type Files<'t> = BTreeMap<usize, Restoring<'t>>;
+
+impl<'a> Repair<'a> {
+    fn run(&mut self, report: &mut RepairReport) -> Result<()> {
+        let wanted = self.wanted();
+        self.expect_space(&wanted)?;
+        if self.job.to.is_none() {
+            self.remove_leftovers();
+        }
+        self.make_folders(&wanted, report)?;
+        let mut files = self.begin(&wanted, report)?;
+        for number in 0..self.protection.layers.len() {
+            let parity = self.begin_parity(number)?;
+            self.copy_known(number, &files)?;
+            self.compute(number, &files, &parity)?;
+            self.finish_files(number, &mut files, report)?;
+            self.finish_parity(number, parity, report)?;
+        }
+        if self.job.move_back && self.job.to.is_none() {
+            self.move_back(report)?;
+        }
+        self.make_links(&wanted, report);
+        self.finish_folders(&wanted)
+    }
+
+    /// Returns the entries that are to be restored.
+    fn wanted(&self) -> Vec<usize> {
+        let is_wanted = |state: &FileState| match state {
+            FileState::Damaged(_) | FileState::Missing => true,
+            FileState::Changed(_) => self.job.restore_changed || self.job.to.is_some(),
+            FileState::Touched | FileState::Unreadable(_) => false,
+            // It is there. Elsewhere it is wanted under its own name.
+            FileState::Moved(_) => self.job.to.is_some(),
+        };
+        let states = self.evidence.states.iter();
+        states.filter(|(_, state)| is_wanted(state)).map(|(&number, _)| number).collect()
+    }
+
+    /// Refuses to begin if the disks have no room for what will be written.
+    fn expect_space(&self, wanted: &[usize]) -> Result<()> {
+        let root = self.job.to.as_ref().unwrap_or(&self.protection.root);
+        let bytes = wanted.iter().map(|&number| self.protection.entries[number].size()).sum();
+        let mut needs = vec![(root.clone(), bytes)];
+        for (layer, evidence) in self.protection.layers.iter().zip(&self.evidence.layers) {
+            for index in self.broken(layer, evidence) {
+                let path = self.protection.place_of(layer, index);
+                let folder = path.parent().unwrap_or(&path).to_owned();
+                needs.push((folder, layer.header.file_length(index)));
+            }
+        }
+        let mut by_system: BTreeMap<u64, (PathBuf, u64, u64)> = BTreeMap::new();
+        for (folder, bytes) in needs {
+            let Some((system, free)) = free_bytes(&folder) else { continue };
+            by_system.entry(system).or_insert((folder, 0, free)).1 += bytes;
+        }
+        match by_system.into_values().find(|(_, bytes, free)| bytes > free) {
+            Some((folder, bytes, free)) => Err(Error::new(
+                ErrorKind::Io,
+                format!(
+                    "the repair writes {bytes} bytes before it removes any; the disk of {} has \
+                     {free} free",
+                    shown(&folder)
+                ),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes what an earlier repair of this protection left when it was killed.
+    fn remove_leftovers(&self) {
+        let mark = format!(".paritas-{}-", &self.protection.id.to_string()[..8]);
+        for path in &self.evidence.tree.leftovers {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with(&mark) {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+
+    fn make_folders(&self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
+        for &number in wanted {
+            let entry = &self.protection.entries[number];
+            if entry.kind == EntryKind::Folder {
+                let made = self.target.make_folder(&entry.path);
+                self.note(made, &entry.path, report);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what was restored, or why it was not.
+    fn note(&self, done: Result<()>, path: &[u8], report: &mut RepairReport) {
+        let path = self.target.path_of(path);
+        match done {
+            Ok(()) => report.restored.push(path),
+            Err(error) => report.failed.push(Skipped { path, reason: error.to_string() }),
+        }
+    }
+
+    fn begin(&self, wanted: &[usize], report: &mut RepairReport) -> Result<Files<'a>> {
+        let mut files = Files::new();
+        for &number in wanted {
+            let entry = &self.protection.entries[number];
+            let EntryKind::File { size, .. } = entry.kind else { continue };
+            match self.target.begin(&entry.path, size) {
+                Ok(restoring) => _ = files.insert(number, restoring),
+                Err(error) if is_in_the_way(&error) => {
+                    let path = self.target.path_of(&entry.path);
+                    report.failed.push(Skipped { path, reason: error.to_string() });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(files)
+    }
+
+    /// Copies the bytes of good blocks to the files that are being restored.
+    fn copy_known(&self, number: usize, files: &Files<'a>) -> Result<()> {
+        let evidence = &self.evidence.layers[number];
+        let geometry = &self.protection.layers[number].header.geometry;
+        let mut memory = vec![0; STEP as usize];
+        for (&entry, restoring) in files {
+            let EntryKind::File { layer, piece, size, .. } = self.protection.entries[entry].kind
+            else {
+                continue;
+            };
+            if layer != number || size == 0 {
+                continue;
+            }
+            let start = evidence.stream.pieces()[piece].start;
+            let mut file = None;
+            for range in known_ranges(&evidence.lost, geometry.block, start..start + size) {
+                for at in range.clone().step_by(STEP as usize) {
+                    let count = (range.end - at).min(STEP) as usize;
+                    evidence.stream.fill(at, &mut memory[..count]);
+                    if file.is_none() {
+                        file = Some(restoring.open()?);
+                    }
+                    let file = file.as_ref().expect("it was opened");
+                    write_all(file, &memory[..count], at - start, || {
+                        self.target.path_of(&restoring.path)
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes the lost blocks of a layer, and from these its lost parity blocks.
+    fn compute(
+        &self,
+        number: usize,
+        files: &Files<'a>,
+        parity: &BTreeMap<u16, StagedFile>,
+    ) -> Result<()> {
+        let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
+        let header = &layer.header;
+        let Some(code) = header.geometry.code()? else { return Ok(()) };
+        let is_lost_row = |row: &u64| !evidence.rows.contains_key(row);
+        let lost_rows: Vec<u64> = (0..header.geometry.parity).filter(is_lost_row).collect();
+        let lost_rows = if parity.is_empty() { Vec::new() } else { lost_rows };
+        if lost_rows.is_empty() && !self.needs_lost_blocks(number, files) {
+            return Ok(());
+        }
+        let lost: Vec<usize> = evidence.lost.iter().map(|&block| block as usize).collect();
+        let at_hand: Vec<usize> = evidence.rows.keys().map(|&row| row as usize).collect();
+        let recovery = code.solve(&lost, &at_hand)?;
+        let used = recovery.rows().len();
+        let rows: Vec<usize> = recovery
+            .rows()
+            .iter()
+            .copied()
+            .chain(lost_rows.iter().map(|&row| row as usize))
+            .collect();
+        let mut checks: Vec<crc_fast::Digest> =
+            lost_rows.iter().map(|&row| header.row_checksum(row)).collect();
+        let mut writer = Writer { repair: self, number, files, open: None };
+        let memory = (rows.len() + lost.len()) as u64;
+        for columns in passes(&header.geometry, memory, self.job.memory) {
+            let reading = Reading {
+                stream: &evidence.stream,
+                geometry: header.geometry,
+                columns,
+                threads: threads(self.job.threads),
+                progress: self.progress,
+            };
+            let width = reading.width();
+            let mut sums = Pages::zeroed(rows.len() * width)?;
+            for (&row, sum) in rows[..used].iter().zip(sums.chunks_mut(width)) {
+                let (file, place) = evidence.rows[&(row as u64)];
+                let file = layer.files[usize::from(file)].as_ref();
+                let path = &file.expect("it has parity blocks at hand").path;
+                read_row(path, place + reading.columns.start, sum)?;
+            }
+            let is_lost = |block: u64| evidence.lost.binary_search(&block).is_ok();
+            let coding = Coding { code: &code, rows: &rows, memory: self.job.memory };
+            coding.add(&reading, &mut sums, |blocks, memory| {
+                reading.load(blocks, memory, is_lost);
+            })?;
+            let (syndromes, regenerated) = sums.split_at_mut(used * width);
+            let mut blocks = Pages::zeroed(lost.len() * width)?;
+            let syndromes: Vec<&[u8]> = syndromes.chunks(width).collect();
+            let mut found: Vec<&mut [u8]> = blocks.chunks_mut(width).collect();
+            recovery.recover(&syndromes, &mut found, reading.threads)?;
+            for (&block, bytes) in recovery.lost().iter().zip(blocks.chunks(width)) {
+                writer.write(block as u64, reading.columns.start, bytes)?;
+            }
+            if !lost_rows.is_empty() {
+                let mut all: Vec<&[u8]> = vec![&[]; header.geometry.data as usize];
+                for (&block, bytes) in recovery.lost().iter().zip(blocks.chunks(width)) {
+                    all[block] = bytes;
+                }
+                let mut regenerated: Vec<&mut [u8]> = regenerated.chunks_mut(width).collect();
+                code.add(&rows[used..], 0, &all, &mut regenerated, reading.threads)?;
+                for ((&row, bytes), check) in lost_rows.iter().zip(&regenerated).zip(&mut checks) {
+                    let file = &parity[&header.file_of(row)];
+                    write_row(header, row, &reading.columns, bytes, check, file)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn needs_lost_blocks(&self, number: usize, files: &Files<'a>) -> bool {
+        let evidence = &self.evidence.layers[number];
+        let block = self.protection.layers[number].header.geometry.block;
+        files.keys().any(|&entry| match self.protection.entries[entry].kind {
+            EntryKind::File { layer, piece, size, .. } if layer == number && size > 0 => {
+                let start = evidence.stream.pieces()[piece].start;
+                has_lost(&evidence.lost, block, start..start + size)
+            }
+            _ => false,
+        })
+    }
+
+    /// Gives the restored files of a layer their names.
+    fn finish_files(
+        &self,
+        number: usize,
+        files: &mut Files<'a>,
+        report: &mut RepairReport,
+    ) -> Result<()> {
+        for (entry, restoring) in std::mem::take(files) {
+            let found = &self.protection.entries[entry];
+            match found.kind {
+                EntryKind::File { layer, digest, .. } if layer == number => {
+                    let path = found.path.clone();
+                    match restoring.finish(found, digest, self.job.sync) {
+                        Err(error) if is_in_the_way(&error) => {
+                            self.note(Err(error), &path, report);
+                        }
+                        done => {
+                            done?;
+                            self.note(Ok(()), &path, report);
+                        }
+                    }
+                }
+                _ => _ = files.insert(entry, restoring),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the numbers of the parity files of a layer that are to be written anew.
+    fn broken(&self, layer: &Layer, evidence: &LayerEvidence) -> Vec<u16> {
+        if self.job.to.is_some() {
+            return Vec::new();
+        }
+        let is_whole = |&index: &u16| {
+            let at = usize::from(index);
+            let pair = layer.files[at].as_ref().zip(evidence.checked[at].as_ref());
+            pair.is_some_and(|(file, checked)| {
+                let rows = layer.header.rows(index).count();
+                file.has_ends && checked.rows.len() == rows && checked.damaged_pieces == 0
+            })
+        };
+        (0..layer.header.count).filter(|index| !is_whole(index)).collect()
+    }
+
+    /// Begins the parity files that are to be written anew, and copies what is good of the old.
+    fn begin_parity(&self, number: usize) -> Result<BTreeMap<u16, StagedFile>> {
+        let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
+        let broken = self.broken(layer, evidence);
+        let places = broken.iter().map(|&index| self.protection.place_of(layer, index));
+        let mode = self.protection.entries.iter().filter(|entry| entry.is_file());
+        let mode = mode.fold(0o666, |mode, entry| mode & entry.mode);
+        let attributes = Attributes { mode: Some(mode), ..Attributes::default() };
+        let files = StagedFile::create_all(places, &attributes, true)?;
+        let files: BTreeMap<u16, StagedFile> = broken.into_iter().zip(files).collect();
+        write_catalogue(&layer.header, &layer.catalogue, |index| files.get(&index))?;
+        for (&index, new) in &files {
+            let Some(checked) = &evidence.checked[usize::from(index)] else { continue };
+            let Some(old) = &layer.files[usize::from(index)] else { continue };
+            for (&row, &place) in &checked.rows {
+                copy_row(layer, row, &old.path, place, new)?;
+            }
+        }
+        Ok(files)
+    }
+
+    fn finish_parity(
+        &self,
+        number: usize,
+        parity: BTreeMap<u16, StagedFile>,
+        report: &mut RepairReport,
+    ) -> Result<()> {
+        let layer = &self.protection.layers[number];
+        report.parity.extend(parity.keys().map(|&index| self.protection.place_of(layer, index)));
+        if parity.is_empty() {
+            return Ok(());
+        }
+        let files = parity.into_values().collect();
+        Ok(publish(files, &[], || Ok(Vec::new()), self.job.sync)?)
+    }
+
+    fn move_back(&self, report: &mut RepairReport) -> Result<()> {
+        for (&number, state) in &self.evidence.states {
+            let FileState::Moved(from) = state else { continue };
+            let entry = &self.protection.entries[number];
+            let Ok(relative) = from.strip_prefix(&self.protection.root) else { continue };
+            self.target.take(&path_bytes(relative), &entry.path)?;
+            report.moved_back.push((from.clone(), self.target.path_of(&entry.path)));
+        }
+        Ok(())
+    }
+
+    /// Restores links, and further names of files that were restored.
+    fn make_links(&self, wanted: &[usize], report: &mut RepairReport) {
+        let entries = &self.protection.entries;
+        for &number in wanted {
+            let entry = &entries[number];
+            if let EntryKind::Symlink { target } = &entry.kind {
+                let done = self.target.symlink(entry, target);
+                self.note(done, &entry.path, report);
+            }
+        }
+        for (number, entry) in entries.iter().enumerate() {
+            let EntryKind::HardLink { target } = &entry.kind else { continue };
+            let file = self.protection.entry_at(target);
+            let is_new = |number: usize| wanted.binary_search(&number).is_ok();
+            if is_new(number) || file.is_some_and(is_new) {
+                let done = self.target.hard_link(target, &entry.path);
+                self.note(done, &entry.path, report);
+            }
+        }
+    }
+
+    /// Gives new folders their modes and times, and others the times that they had.
+    fn finish_folders(&self, wanted: &[usize]) -> Result<()> {
+        let entries = self.protection.entries.iter().enumerate().rev();
+        for (number, entry) in entries.filter(|(_, entry)| entry.kind == EntryKind::Folder) {
+            let had_time = || {
+                let found = self.evidence.tree.at(&entry.path);
+                found.is_some_and(|found| found.modified == entry.modified)
+            };
+            let is_new = wanted.binary_search(&number).is_ok();
+            let done = match (is_new || self.job.to.is_some(), had_time()) {
+                (true, _) => self.target.finish_folder(entry),
+                (false, true) => self.target.set_folder_time(entry),
+                (false, false) => Ok(()),
+            };
+            // A folder that is not there has been reported, or was not needed elsewhere.
+            if done.as_ref().is_err_and(|error| error.kind() != ErrorKind::Io) {
+                return done;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether something that is no folder, or a folder, is where a file is to go.
+fn is_in_the_way(error: &Error) -> bool {
+    use std::io::ErrorKind as Io;
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref());
+    source.is_some_and(|source: &std::io::Error| {
+        // A link is refused as a loop of links.
+        matches!(source.kind(), Io::NotADirectory | Io::IsADirectory | Io::DirectoryNotEmpty)
+            || source.raw_os_error() == Some(LOOP)
+    })
+}
+
+/// What the system says of a link that was to be a folder.
+#[cfg(unix)]
+const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
+#[cfg(not(unix))]
+const LOOP: i32 = i32::MIN;
+
+/// Whether a range of a stream has bytes in lost blocks.
+fn has_lost(lost: &[u64], block: u64, range: Range<u64>) -> bool {
+    let first = lost.partition_point(|number| (number + 1) * block <= range.start);
+    lost.get(first).is_some_and(|number| number * block < range.end)
+}
+
+/// Returns the parts of a range of a stream that are in no lost block.
+fn known_ranges(lost: &[u64], block: u64, range: Range<u64>) -> Vec<Range<u64>> {
+    let first = lost.partition_point(|number| (number + 1) * block <= range.start);
+    let mut known = Vec::new();
+    let mut at = range.start;
+    for number in lost[first..].iter().take_while(|&number| number * block < range.end) {
+        if at < number * block {
+            known.push(at..number * block);
+        }
+        at = (number + 1) * block;
+    }
+    if at < range.end {
+        known.push(at..range.end);
+    }
+    known
+}
+
+/// Writes computed blocks to the files that they belong to.
+struct Writer<'r, 'a> {
+    repair: &'r Repair<'a>,
+    number: usize,
+    files: &'r Files<'a>,
+    /// The file that was written last.
+    open: Option<(usize, File)>,
+}
+
+impl Writer<'_, '_> {
+    /// Writes some columns of a block.
+    fn write(&mut self, block: u64, column: u64, bytes: &[u8]) -> Result<()> {
+        let layer = &self.repair.protection.layers[self.number];
+        let stream = &self.repair.evidence.layers[self.number].stream;
+        let geometry = &layer.header.geometry;
+        let start = block * geometry.block + column;
+        let end = (start + bytes.len() as u64).min(geometry.length);
+        if start >= end {
+            return Ok(());
+        }
+        for number in stream.pieces_in(start..end) {
+            let piece = &stream.pieces()[number];
+            let Some(entry) = layer.pieces[number].entry else { continue };
+            let Some(restoring) = self.files.get(&entry) else { continue };
+            let (from, to) = (start.max(piece.start), end.min(piece.start + piece.length));
+            let part = &bytes[(from - start) as usize..(to - start) as usize];
+            let path = || self.repair.target.path_of(&restoring.path);
+            write_all(self.file(entry, restoring)?, part, from - piece.start, path)?;
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, entry: usize, restoring: &Restoring<'_>) -> Result<&File> {
+        if self.open.as_ref().is_none_or(|(open, _)| *open != entry) {
+            self.open = Some((entry, restoring.open()?));
+        }
+        Ok(&self.open.as_ref().expect("it was opened").1)
+    }
+}
+
+/// Writes all bytes at a position.
+fn write_all(file: &File, bytes: &[u8], offset: u64, path: impl Fn() -> PathBuf) -> Result<()> {
+    #[cfg(unix)]
+    let written = std::os::unix::fs::FileExt::write_all_at(file, bytes, offset);
+    #[cfg(windows)]
+    let written = {
+        let mut done = 0;
+        loop {
+            if done == bytes.len() {
+                break Ok(());
+            }
+            let at = offset + done as u64;
+            match std::os::windows::fs::FileExt::seek_write(file, &bytes[done..], at) {
+                Ok(count) => done += count,
+                Err(error) => break Err(error),
+            }
+        }
+    };
+    written.map_err(|error| Error::io("restoring", &path(), error))
+}
+
+/// Copies a good parity block to a new parity file.
+fn copy_row(
+    layer: &Layer,
+    row: u64,
+    old: &std::path::Path,
+    place: u64,
+    new: &StagedFile,
+) -> Result<()> {
+    let block = layer.header.geometry.block;
+    let mut check = layer.header.row_checksum(row);
+    let mut memory = vec![0; block.min(STEP) as usize];
+    for at in (0..block).step_by(STEP as usize) {
+        let end = (at + STEP).min(block);
+        let bytes = &mut memory[..(end - at) as usize];
+        read_row(old, place + at, bytes)?;
+        write_row(&layer.header, row, &(at..end), bytes, &mut check, new)?;
+    }
+    Ok(())
+}

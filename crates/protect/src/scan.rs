@@ -1,0 +1,311 @@
+//! Finding bytes that are still there, but not where they were.
+//!
+//! A missing file is looked for by size and digest among the files that are not protected. A lost
+//! block is looked for by its checksum at every byte of the files that are damaged, changed or not
+//! protected: bytes that were inserted or removed in front of it moved it. The checksum rolls: it
+//! is linear, so a byte that leaves the window is taken out by a table, as one that enters it is
+//! brought in by another.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use crc_fast::{CrcAlgorithm, checksum};
+
+use crate::digest::{FileDigest, Parts, digest};
+use crate::find::{EntryKind, Layer, Protection};
+use crate::format::block_checksum;
+use crate::stream::{Patch, Source, Stream};
+use crate::system::path_in;
+use crate::tree::{FoundKind, Tree, in_threads};
+use crate::verify::{Evidence, FileState, LayerEvidence};
+
+/// Number of bytes that are read at once.
+const STEP: usize = 1 << 20;
+/// The polynomial of CRC-64/NVME, reflected.
+const POLYNOMIAL: u64 = 0x9a6c_9329_ac4b_c9b5;
+
+/// Looks for missing files under other names.
+pub(crate) fn find_moved(protection: &Protection, evidence: &mut Evidence, threads: usize) {
+    let missing: Vec<usize> = evidence
+        .states
+        .iter()
+        .filter(|(_, state)| **state == FileState::Missing)
+        .map(|(&number, _)| number)
+        .filter(|&number| protection.entries[number].size() > 0)
+        .collect();
+    let sizes: HashSet<u64> =
+        missing.iter().map(|&number| protection.entries[number].size()).collect();
+    let candidates = unknown_files(protection, &evidence.tree)
+        .filter(|(size, _)| sizes.contains(size))
+        .collect();
+    let known = digests(candidates, threads);
+    let mut changed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for number in missing {
+        let entry = &protection.entries[number];
+        let EntryKind::File { size, digest, layer, piece } = entry.kind else { continue };
+        if let Some(path) = known.get(&(size, digest)) {
+            evidence.states.insert(number, FileState::Moved(path.clone()));
+            evidence.layers[layer].stream.set_source(piece, path.clone());
+            changed.entry(layer).or_default().push(piece);
+        }
+    }
+    for layer in changed.into_keys() {
+        recheck(&protection.layers[layer], &mut evidence.layers[layer]);
+    }
+}
+
+/// Returns size and path of the files that are not protected.
+fn unknown_files<'a>(
+    protection: &'a Protection,
+    tree: &'a Tree,
+) -> impl Iterator<Item = (u64, PathBuf)> + 'a {
+    tree.found.iter().filter_map(|found| match found.kind {
+        FoundKind::File { size, .. } if protection.entry_at(&found.path).is_none() => {
+            Some((size, path_in(&protection.root, &found.path)))
+        }
+        _ => None,
+    })
+}
+
+/// Returns the files by size and digest.
+pub(crate) fn digests(
+    files: Vec<(u64, PathBuf)>,
+    threads: usize,
+) -> HashMap<(u64, FileDigest), PathBuf> {
+    let files = Mutex::new(files.into_iter());
+    let parts = in_threads(threads, || {
+        let mut known = Vec::new();
+        loop {
+            let next = files.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((size, path)) = next else { return known };
+            if let Some(digest) = digest_of(&path, size) {
+                known.push(((size, digest), path));
+            }
+        }
+    });
+    parts.into_iter().flatten().collect()
+}
+
+/// Returns the digest of a file of `size` bytes, if it can be read and has that size.
+pub(crate) fn digest_of(path: &std::path::Path, size: u64) -> Option<FileDigest> {
+    let source = Source { path: path.to_owned(), expected: None };
+    let mut memory = vec![0; (size + 1).min(STEP as u64) as usize];
+    if size < STEP as u64 {
+        let read = source.read(0, &mut memory).ok()?;
+        return (read as u64 == size).then(|| digest(&memory[..read]));
+    }
+    let mut parts = Parts::default();
+    for at in (0..size).step_by(STEP) {
+        let count = (size - at).min(STEP as u64) as usize;
+        let read = source.read(at, &mut memory[..count]).ok()?;
+        if read < count {
+            return None;
+        }
+        parts.add(Parts::of(at, &memory[..count], size));
+        parts.settle(size);
+    }
+    let is_end = source.read(size, &mut memory[..1]).ok()? == 0;
+    is_end.then(|| parts.join(size))
+}
+
+/// Reads lost blocks again, whose files have other sources now, and drops those that are found.
+fn recheck(layer: &Layer, evidence: &mut LayerEvidence) {
+    let geometry = layer.header.geometry;
+    let mut memory = vec![0; geometry.block.min(STEP as u64) as usize];
+    let LayerEvidence { stream, lost, .. } = evidence;
+    lost.retain(|&block| {
+        let mut crc = block_checksum();
+        let (start, bytes) = (block * geometry.block, geometry.bytes_of(block));
+        for at in (0..bytes).step_by(memory.len()) {
+            let count = (bytes - at).min(memory.len() as u64) as usize;
+            stream.fill(start + at, &mut memory[..count]);
+            crc.update(&memory[..count]);
+        }
+        crc.finalize() != layer.checksums[block as usize]
+    });
+}
+
+/// Looks for lost blocks in files that are damaged, changed or not protected.
+pub(crate) fn find_shifted(protection: &Protection, evidence: &mut Evidence, threads: usize) {
+    for (number, layer) in protection.layers.iter().enumerate() {
+        if evidence.layers[number].lost.is_empty() {
+            continue;
+        }
+        let files = suspects(protection, evidence, layer.header.geometry.block);
+        let LayerEvidence { lost, stream, .. } = &mut evidence.layers[number];
+        let wanted = Wanted::new(layer, lost);
+        let found = search(&wanted, files, threads);
+        patch(layer, stream, &found);
+        lost.retain(|block| !found.contains_key(block));
+    }
+}
+
+/// Returns the files that may have blocks of `block` bytes in other places.
+fn suspects(protection: &Protection, evidence: &Evidence, block: u64) -> Vec<PathBuf> {
+    let is_suspect = |&(_, state): &(&usize, &FileState)| {
+        matches!(state, FileState::Damaged(_) | FileState::Changed(_))
+    };
+    let damaged = evidence.states.iter().filter(is_suspect);
+    let damaged = damaged.filter_map(|(&number, _)| {
+        let path = &protection.entries[number].path;
+        match evidence.tree.at(path)?.kind {
+            FoundKind::File { size, .. } => Some((size, path_in(&protection.root, path))),
+            _ => None,
+        }
+    });
+    let files = damaged.chain(unknown_files(protection, &evidence.tree));
+    files.filter(|(size, _)| *size >= block).map(|(_, path)| path).collect()
+}
+
+fn patch(layer: &Layer, stream: &mut Stream, found: &BTreeMap<u64, (PathBuf, u64)>) {
+    let length = layer.header.geometry.block;
+    for (&block, (path, offset)) in found {
+        stream.patch(block * length, Patch { length, path: path.clone(), offset: *offset });
+    }
+}
+
+/// The lost blocks that are looked for. Only whole ones are.
+struct Wanted {
+    block: usize,
+    /// Blocks by the linear part of their checksums.
+    by_sum: HashMap<u64, Vec<u64>>,
+    roll: Roll,
+}
+
+impl Wanted {
+    fn new(layer: &Layer, lost: &[u64]) -> Self {
+        let geometry = &layer.header.geometry;
+        let block = geometry.block as usize;
+        let roll = Roll::new(block);
+        let mut by_sum: HashMap<u64, Vec<u64>> = HashMap::new();
+        for &number in lost.iter().filter(|&&number| geometry.bytes_of(number) == geometry.block) {
+            let sum = layer.checksums[number as usize] ^ roll.zeros;
+            by_sum.entry(sum).or_default().push(number);
+        }
+        Self { block, by_sum, roll }
+    }
+
+    /// Looks for the blocks in a file.
+    fn search(&self, path: PathBuf) -> Vec<(u64, (PathBuf, u64))> {
+        let source = Source { path, expected: None };
+        let mut found = Vec::new();
+        // The window and the step behind it.
+        let mut memory = vec![0; self.block + STEP];
+        let mut start = 0;
+        let Ok(mut filled) = source.read(0, &mut memory) else { return found };
+        let mut sum = self.roll.of(&memory[..self.block.min(filled)]);
+        while filled >= self.block {
+            self.roll_through(&memory[..filled], &mut sum, |at| {
+                found.extend(self.at(sum_of(at)).map(|b| (b, (source.path.clone(), start + at.0))));
+            });
+            let steps = filled - self.block;
+            memory.copy_within(steps..filled, 0);
+            start += steps as u64;
+            let next = start + self.block as u64;
+            match source.read(next, &mut memory[self.block..]) {
+                Ok(read) if read > 0 => filled = self.block + read,
+                _ => break,
+            }
+        }
+        found
+    }
+
+    fn at(&self, sum: u64) -> impl Iterator<Item = u64> + '_ {
+        self.by_sum.get(&sum).into_iter().flatten().copied()
+    }
+
+    /// Moves the window over the bytes, and tells each place whose sum is wanted.
+    fn roll_through(&self, bytes: &[u8], sum: &mut u64, mut tell: impl FnMut((u64, u64))) {
+        let (mut at, pairs) = (0, bytes.iter().zip(&bytes[self.block..]));
+        if self.by_sum.contains_key(sum) {
+            tell((at, *sum));
+        }
+        for (&out, &enters) in pairs {
+            *sum = self.roll.step(*sum, out, enters);
+            at += 1;
+            if self.by_sum.contains_key(sum) {
+                tell((at, *sum));
+            }
+        }
+    }
+}
+
+fn sum_of(place: (u64, u64)) -> u64 {
+    place.1
+}
+
+fn search(wanted: &Wanted, files: Vec<PathBuf>, threads: usize) -> BTreeMap<u64, (PathBuf, u64)> {
+    let threads = threads.min(files.len());
+    let files = Mutex::new(files.into_iter());
+    let parts = in_threads(threads, || {
+        let mut found = Vec::new();
+        loop {
+            let next = files.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(path) = next else { return found };
+            found.extend(wanted.search(path));
+        }
+    });
+    parts.into_iter().flatten().collect()
+}
+
+/// The linear part of CRC-64/NVME over a window: the checksum without what the initial value and
+/// the final inversion add, which depends on the length alone.
+struct Roll {
+    /// What a byte adds that enters.
+    enter: [u64; 256],
+    /// What a byte added that leaves, with the window's length behind it.
+    leave: [u64; 256],
+    /// The checksum of a window of zeros.
+    zeros: u64,
+}
+
+impl Roll {
+    fn new(window: usize) -> Self {
+        let mut enter = [0; 256];
+        for (byte, entry) in (0_u64..).zip(&mut enter) {
+            *entry = (0..8).fold(byte, |sum, _| (sum >> 1) ^ (POLYNOMIAL * (sum & 1)));
+        }
+        let mut bytes = vec![0; window + 1];
+        let none = checksum(CrcAlgorithm::Crc64Nvme, &bytes);
+        let zeros = checksum(CrcAlgorithm::Crc64Nvme, &bytes[..window]);
+        let mut leave = [0; 256];
+        for bit in 0..8 {
+            bytes[0] = 1 << bit;
+            let single = checksum(CrcAlgorithm::Crc64Nvme, &bytes) ^ none;
+            for byte in (0..256).filter(|byte| byte >> bit & 1 == 1) {
+                leave[byte] ^= single;
+            }
+        }
+        Self { enter, leave, zeros }
+    }
+
+    /// Returns the sum of a whole window, or of bytes that are fewer and no window.
+    fn of(&self, bytes: &[u8]) -> u64 {
+        bytes.iter().fold(0, |sum, &byte| self.step(sum, 0, byte))
+    }
+
+    fn step(&self, sum: u64, leaves: u8, enters: u8) -> u64 {
+        let entered = self.enter[usize::from(sum as u8 ^ enters)] ^ (sum >> 8);
+        entered ^ self.leave[usize::from(leaves)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rolled_sums_are_those_of_windows() {
+        let bytes: Vec<u8> = (0..5000_u32).map(|at| (at * at % 251) as u8).collect();
+        for window in [1, 64, 512, 1000] {
+            let roll = Roll::new(window);
+            let mut sum = roll.of(&bytes[..window]);
+            for at in 0..bytes.len() - window {
+                let whole = checksum(CrcAlgorithm::Crc64Nvme, &bytes[at..at + window]);
+                assert_eq!(sum, whole ^ roll.zeros, "{window} at {at}");
+                sum = roll.step(sum, bytes[at], bytes[at + window]);
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Setters of jobs and of other settings.
+
+/// Defines setters of a struct, each of which sets the field of the same name. A field that is an
+/// `Option` takes `impl Into<Option<T>>`: a value, or `None`.
+macro_rules! setters {
+    ($name:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)* }) => {
+        impl $name {
+            $($(#[$doc])*
+            pub fn $field(self, $field: $type) -> Self {
+                Self { $field: $field.into(), ..self }
+            })*
+        }
+    };
+}
+
+pub(crate) use setters;

@@ -1,0 +1,517 @@
+//! The stream of a layer: the bytes of its files, one after the other, without anything between
+//! them; and reading it in blocks by several threads.
+//!
+//! A *scan* reads every byte once, in order. Threads take *units* of about a megabyte, which are
+//! whole blocks; hash what they have read while it is in their cache; and, if the caller codes the
+//! blocks, leave the bytes in its memory. Blocks larger than a unit are read in steps. A file that
+//! several threads have read gets its digest from parts ([`crate::digest::Parts`]).
+//!
+//! A [`Reading`] is about a range of columns of the blocks: all of them, if the memory suffices.
+
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use paritas_shards::{Attributes, Progress, Timestamp};
+
+use crate::digest::{FileDigest, Parts, digest};
+use crate::format::block_checksum;
+use crate::geometry::Geometry;
+use crate::tree::in_threads;
+
+/// Number of bytes that a thread reads at once. They fit into its cache beside what it makes of
+/// them.
+const STEP: u64 = 1 << 20;
+
+/// Number of bytes that are given up at once where a disk cannot read.
+const SECTOR: usize = 4096;
+
+/// The bytes of a layer.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stream {
+    pieces: Vec<Piece>,
+    length: u64,
+    /// Bytes that are somewhere else, by their position in the stream.
+    patches: BTreeMap<u64, Patch>,
+}
+
+/// Bytes of a stream that were found in another place than the file that should have them.
+#[derive(Debug, Clone)]
+pub(crate) struct Patch {
+    pub length: u64,
+    pub path: PathBuf,
+    pub offset: u64,
+}
+
+/// Bytes of a stream that are one file, or of no file.
+#[derive(Debug, Clone)]
+pub(crate) struct Piece {
+    /// Where it begins in the stream.
+    pub start: u64,
+    pub length: u64,
+    /// The file. Without one the bytes are taken as zeros.
+    pub source: Option<Source>,
+}
+
+/// A file that has the bytes of a piece.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    pub path: PathBuf,
+    /// What the file had when it was found, if it must still have it after it was read.
+    pub expected: Option<(u64, Timestamp)>,
+}
+
+/// Why a piece was not read as it should have been.
+#[derive(Debug, Clone)]
+pub(crate) enum Trouble {
+    /// The system refused.
+    Refused(io::ErrorKind, String),
+    /// The file has fewer bytes than the piece.
+    Short,
+    /// The file is another one, or was written, since it was found.
+    Changed,
+}
+
+/// What a scan has found out.
+#[derive(Debug, Default)]
+pub(crate) struct Scanned {
+    /// The checksum of each block.
+    pub checksums: Vec<u64>,
+    /// The digest of each piece that has a source and was read in full.
+    pub digests: Vec<Option<FileDigest>>,
+    /// Pieces that were not read as they should have been, each with its first trouble.
+    pub troubles: BTreeMap<usize, Trouble>,
+}
+
+/// What one thread has found out.
+#[derive(Default)]
+struct Share {
+    checksums: Vec<(u64, u64)>,
+    digests: Vec<(usize, FileDigest)>,
+    parts: Vec<(usize, Parts)>,
+    troubles: Vec<(usize, Trouble)>,
+}
+
+impl Stream {
+    /// Adds a piece at the end.
+    pub fn push(&mut self, length: u64, source: Option<Source>) {
+        self.pieces.push(Piece { start: self.length, length, source });
+        self.length += length;
+    }
+
+    /// Returns the number of bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Returns the pieces in order.
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// Returns the numbers of the pieces that have bytes in a range.
+    pub fn pieces_in(&self, range: Range<u64>) -> impl Iterator<Item = usize> + '_ {
+        let first = self.pieces.partition_point(|piece| piece.start + piece.length <= range.start);
+        let in_range = move |&number: &usize| self.pieces[number].start < range.end;
+        (first..self.pieces.len())
+            .take_while(in_range)
+            .filter(|&number| self.pieces[number].length > 0)
+    }
+
+    /// Fills `bytes` with what is at `offset`. `done` is told the pieces, the ranges of `bytes` that
+    /// they are in, and troubles.
+    fn read(
+        &self,
+        offset: u64,
+        bytes: &mut [u8],
+        mut done: impl FnMut(usize, Range<usize>, Option<Trouble>),
+    ) {
+        let end = offset + bytes.len() as u64;
+        for number in self.pieces_in(offset..end) {
+            let piece = &self.pieces[number];
+            let (from, to) = (offset.max(piece.start), end.min(piece.start + piece.length));
+            let range = (from - offset) as usize..(to - offset) as usize;
+            let trouble = piece.read(from - piece.start, &mut bytes[range.clone()]);
+            done(number, range, trouble);
+        }
+    }
+
+    /// Gives a piece another source.
+    pub fn set_source(&mut self, piece: usize, path: PathBuf) {
+        self.pieces[piece].source = Some(Source { path, expected: None });
+    }
+
+    /// Takes the bytes at `start` from another place.
+    pub fn patch(&mut self, start: u64, patch: Patch) {
+        self.patches.insert(start, patch);
+    }
+
+    /// Fills `bytes` with what is at `offset`. Where a file cannot be read there are zeros.
+    pub fn fill(&self, offset: u64, bytes: &mut [u8]) {
+        self.read(offset, bytes, |_, _, _| {});
+        let end = offset + bytes.len() as u64;
+        // Patches are blocks, which do not overlap, so only the last one before can reach in.
+        let first = self.patches.range(..=offset).next_back().map_or(offset, |(&start, _)| start);
+        for (&start, patch) in self.patches.range(first..end) {
+            let (from, to) = (start.max(offset), end.min(start + patch.length));
+            if from < to {
+                let source = Source { path: patch.path.clone(), expected: None };
+                let bytes = &mut bytes[(from - offset) as usize..(to - offset) as usize];
+                // What cannot be read again stays as it is, and does not have its digest.
+                let _ = source.read(patch.offset + from - start, bytes);
+            }
+        }
+    }
+}
+
+impl Piece {
+    /// Fills `bytes` with what is at `offset` in the piece.
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> Option<Trouble> {
+        let Some(source) = &self.source else {
+            bytes.fill(0);
+            return None;
+        };
+        match source.read(offset, bytes) {
+            Ok(read) if read < bytes.len() => {
+                bytes[read..].fill(0);
+                Some(Trouble::Short)
+            }
+            Ok(_) => None,
+            Err(Ok(trouble)) => Some(trouble),
+            Err(Err(error)) if is_bad_place(&error) && bytes.len() > SECTOR => {
+                // The sectors around a bad one can be read.
+                let (front, back) = bytes.split_at_mut((bytes.len() / 2).next_multiple_of(SECTOR));
+                let trouble = self.read(offset, front);
+                self.read(offset + front.len() as u64, back).or(trouble)
+            }
+            Err(Err(error)) => {
+                bytes.fill(0);
+                Some(Trouble::Refused(error.kind(), error.to_string()))
+            }
+        }
+    }
+}
+
+/// Whether a disk could not read some sectors.
+#[cfg(unix)]
+fn is_bad_place(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
+}
+
+#[cfg(not(unix))]
+fn is_bad_place(_error: &io::Error) -> bool {
+    false
+}
+
+impl Source {
+    /// Reads what is at `offset`, as far as the file goes.
+    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Result<Trouble, io::Error>> {
+        let mut file = open(&self.path).map_err(Err)?;
+        let mut read = 0;
+        // The usual file is read from its beginning, by one call.
+        while read < bytes.len() {
+            let now = match offset {
+                0 => file.read(&mut bytes[read..]),
+                _ => read_at(&file, &mut bytes[read..], offset + read as u64),
+            };
+            match now {
+                Ok(0) => break,
+                Ok(count) => read += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Err(error)),
+            }
+        }
+        let Some(expected) = self.expected else { return Ok(read) };
+        let metadata = file.metadata().map_err(Err)?;
+        match stamp(&metadata) == Some(expected) && read == bytes.len() {
+            true => Ok(read),
+            false => Err(Ok(Trouble::Changed)),
+        }
+    }
+}
+
+fn stamp(metadata: &Metadata) -> Option<(u64, Timestamp)> {
+    Attributes::of(metadata).modified.map(|modified| (metadata.len(), modified))
+}
+
+/// Opens a file for reading, unless it is a link.
+#[cfg(unix)]
+pub(crate) fn open(path: &std::path::Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    // Without waiting, in case that somebody has put a named pipe there.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn open(path: &std::path::Path) -> io::Result<File> {
+    File::open(path)
+}
+
+/// Reads once at a position.
+#[cfg(unix)]
+pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, bytes, offset)
+}
+
+/// Reads once at a position.
+#[cfg(windows)]
+pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, bytes, offset)
+}
+
+/// How blocks of a stream are read.
+#[derive(Clone)]
+pub(crate) struct Reading<'a> {
+    pub stream: &'a Stream,
+    pub geometry: Geometry,
+    /// The columns of each block that are wanted.
+    pub columns: Range<u64>,
+    pub threads: usize,
+    pub progress: Progress<'a>,
+}
+
+/// Some blocks of a unit, and the memory for their columns if these are wanted.
+struct Unit<'m> {
+    blocks: Range<u64>,
+    memory: Option<&'m mut [u8]>,
+}
+
+impl Reading<'_> {
+    /// Returns the number of wanted bytes of each block.
+    pub fn width(&self) -> usize {
+        (self.columns.end - self.columns.start) as usize
+    }
+
+    /// Reads every byte of some blocks, hashes them, and adds what it finds to `gathered`. The
+    /// wanted columns go to `memory`, if there is any, block after block.
+    pub fn scan(&self, blocks: Range<u64>, memory: Option<&mut [u8]>, gathered: &mut Gathered) {
+        let shares = self.by_units(blocks, memory, |unit, scratch, share| {
+            self.scan_unit(unit, scratch, share);
+        });
+        shares.into_iter().for_each(|share| gathered.add(share));
+        gathered.settle(self.stream);
+    }
+
+    /// Reads the wanted columns of some blocks into `memory`, block after block. Blocks that `skip`
+    /// says are zeros.
+    pub fn load(&self, blocks: Range<u64>, memory: &mut [u8], skip: impl Fn(u64) -> bool + Sync) {
+        self.by_units(blocks, Some(memory), |unit, _, _| {
+            let Some(memory) = unit.memory else { return };
+            for (block, memory) in unit.blocks.zip(memory.chunks_mut(self.width())) {
+                match skip(block) {
+                    true => memory.fill(0),
+                    false => self.load_block(block, memory),
+                }
+            }
+        });
+    }
+
+    fn load_block(&self, block: u64, memory: &mut [u8]) {
+        let bytes = self.geometry.bytes_of(block);
+        let (from, to) = (self.columns.start.min(bytes), self.columns.end.min(bytes));
+        let (wanted, rest) = memory.split_at_mut((to - from) as usize);
+        self.stream.fill(block * self.geometry.block + from, wanted);
+        rest.fill(0);
+        (self.progress)(to - from);
+    }
+
+    /// Gives units of blocks to threads.
+    fn by_units(
+        &self,
+        blocks: Range<u64>,
+        memory: Option<&mut [u8]>,
+        work: impl Fn(Unit<'_>, &mut Vec<u8>, &mut Share) + Sync,
+    ) -> Vec<Share> {
+        let each = (STEP / self.geometry.block).max(1);
+        let starts = blocks.clone().step_by(each as usize);
+        let mut chunks = memory.map(|memory| memory.chunks_mut(each as usize * self.width()));
+        let units = starts.map(|start| Unit {
+            blocks: start..(start + each).min(blocks.end),
+            memory: chunks.as_mut().and_then(Iterator::next),
+        });
+        let units: Vec<Unit<'_>> = units.collect();
+        let threads = self.threads.min(units.len());
+        let units = Mutex::new(units.into_iter());
+        in_threads(threads, || {
+            let (mut share, mut scratch) = (Share::default(), Vec::new());
+            loop {
+                let unit = units.lock().unwrap_or_else(PoisonError::into_inner).next();
+                match unit {
+                    Some(unit) => work(unit, &mut scratch, &mut share),
+                    None => return share,
+                }
+            }
+        })
+    }
+
+    fn scan_unit(&self, unit: Unit<'_>, scratch: &mut Vec<u8>, share: &mut Share) {
+        let Geometry { block, length, .. } = self.geometry;
+        let start = unit.blocks.start * block;
+        let end = (unit.blocks.end * block).min(length);
+        let is_whole = self.columns == (0..block);
+        let mut memory = unit.memory;
+        let mut sums = BlockSums { block, start, crc: block_checksum() };
+        for from in (start..end).step_by(STEP as usize) {
+            let to = (from + STEP).min(end);
+            let count = (to - from) as usize;
+            let at = (from - start) as usize;
+            match &mut memory {
+                Some(memory) if is_whole => {
+                    self.scan_step(from, &mut memory[at..at + count], to == end, &mut sums, share);
+                }
+                memory => {
+                    scratch.resize(STEP as usize, 0);
+                    let bytes = &mut scratch[..count];
+                    self.scan_step(from, bytes, to == end, &mut sums, share);
+                    if let Some(memory) = memory {
+                        copy_columns(bytes, from - start, block, &self.columns, memory);
+                    }
+                }
+            }
+            (self.progress)(to - from);
+        }
+        if let Some(memory) = memory {
+            // The last block counts as filled up with zeros.
+            let missing = unit.blocks.end * block - end;
+            let kept = (block - missing).clamp(self.columns.start, self.columns.end);
+            let rest = memory.len() - (self.columns.end - kept) as usize;
+            memory[rest..].fill(0);
+        }
+    }
+
+    /// Reads bytes, and hashes and sums them.
+    fn scan_step(
+        &self,
+        from: u64,
+        bytes: &mut [u8],
+        is_end: bool,
+        sums: &mut BlockSums,
+        share: &mut Share,
+    ) {
+        self.hash_step(from, bytes, share);
+        sums.add(from, bytes, is_end, share);
+    }
+
+    /// Reads bytes and hashes the pieces in them.
+    fn hash_step(&self, from: u64, bytes: &mut [u8], share: &mut Share) {
+        let mut ranges = Vec::new();
+        self.stream
+            .read(from, bytes, |number, range, trouble| ranges.push((number, range, trouble)));
+        for (number, range, trouble) in ranges {
+            let piece = &self.stream.pieces[number];
+            let offset = from + range.start as u64 - piece.start;
+            let is_read = trouble.is_none();
+            share.troubles.extend(trouble.map(|trouble| (number, trouble)));
+            if piece.source.is_none() || !is_read {
+                continue;
+            }
+            match range.len() as u64 == piece.length {
+                true => share.digests.push((number, digest(&bytes[range]))),
+                false => {
+                    share.parts.push((number, Parts::of(offset, &bytes[range], piece.length)));
+                }
+            }
+        }
+    }
+}
+
+/// The checksums of consecutive blocks that are read in steps.
+struct BlockSums {
+    block: u64,
+    /// Where the block that is being read begins in the stream.
+    start: u64,
+    crc: crc_fast::Digest,
+}
+
+impl BlockSums {
+    fn add(&mut self, from: u64, mut bytes: &[u8], is_end: bool, share: &mut Share) {
+        let mut at = from;
+        while !bytes.is_empty() {
+            let left = (self.start + self.block - at).min(bytes.len() as u64);
+            let (now, rest) = bytes.split_at(left as usize);
+            self.crc.update(now);
+            (at, bytes) = (at + left, rest);
+            if at == self.start + self.block || (is_end && bytes.is_empty()) {
+                share.checksums.push((self.start / self.block, self.crc.finalize()));
+                (self.start, self.crc) = (at, block_checksum());
+            }
+        }
+    }
+}
+
+/// Copies the wanted columns of what was read `at` bytes behind the beginning of a unit.
+fn copy_columns(bytes: &[u8], at: u64, block: u64, columns: &Range<u64>, memory: &mut [u8]) {
+    let width = columns.end - columns.start;
+    let end = at + bytes.len() as u64;
+    for number in at / block..end.div_ceil(block) {
+        let begin = number * block;
+        let from = (begin + columns.start).max(at);
+        let to = (begin + columns.end).min(end);
+        if from < to {
+            let target = (number * width + from - begin - columns.start) as usize;
+            let count = (to - from) as usize;
+            let source = (from - at) as usize;
+            memory[target..target + count].copy_from_slice(&bytes[source..source + count]);
+        }
+    }
+}
+
+/// What threads have found out so far.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    scanned: Scanned,
+    parts: BTreeMap<usize, Parts>,
+}
+
+impl Gathered {
+    /// Begins with nothing about a stream.
+    pub fn new(stream: &Stream, geometry: &Geometry) -> Self {
+        let mut scanned = Scanned {
+            checksums: vec![0; geometry.data as usize],
+            digests: vec![None; stream.pieces.len()],
+            troubles: BTreeMap::new(),
+        };
+        for (piece, known) in stream.pieces.iter().zip(&mut scanned.digests) {
+            if piece.length == 0 && piece.source.is_some() {
+                *known = Some(digest(&[]));
+            }
+        }
+        Self { scanned, parts: BTreeMap::new() }
+    }
+
+    fn add(&mut self, share: Share) {
+        for (block, checksum) in share.checksums {
+            self.scanned.checksums[block as usize] = checksum;
+        }
+        for (piece, digest) in share.digests {
+            self.scanned.digests[piece] = Some(digest);
+        }
+        for (piece, parts) in share.parts {
+            self.parts.entry(piece).or_default().add(parts);
+        }
+        for (piece, trouble) in share.troubles {
+            self.scanned.troubles.entry(piece).or_insert(trouble);
+        }
+    }
+
+    /// Forgets what is no longer needed of files that were read in part.
+    fn settle(&mut self, stream: &Stream) {
+        for (&piece, parts) in &mut self.parts {
+            parts.settle(stream.pieces[piece].length);
+        }
+    }
+
+    /// Returns the whole, after every block was read.
+    pub fn finish(mut self, stream: &Stream) -> Scanned {
+        for (piece, parts) in self.parts {
+            if !self.scanned.troubles.contains_key(&piece) {
+                self.scanned.digests[piece] = Some(parts.join(stream.pieces[piece].length));
+            }
+        }
+        self.scanned
+    }
+}

@@ -1,0 +1,388 @@
+//! What a tree of folders has: names, kinds, sizes, times. Links are not followed.
+
+use std::collections::HashMap;
+use std::fs::{self, FileType, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use paritas_shards::{Attributes, Timestamp};
+
+use crate::catalogue::{FOLDER, check_path};
+use crate::error::{Error, Result};
+use crate::system::{name_bytes, path_bytes, path_in};
+
+/// The beginning and the end of the names of files that a repair writes.
+const TEMPORARY: (&[u8], &[u8]) = (b".paritas-", b".tmp");
+
+/// Something that was found in a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The path relative to the root, with slashes.
+    pub path: Vec<u8>,
+    pub mode: u32,
+    pub modified: Timestamp,
+    pub kind: FoundKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum FoundKind {
+    Folder,
+    Symlink {
+        target: Vec<u8>,
+    },
+    File {
+        size: u64,
+        /// What tells the file from all others, if it has several names.
+        links: Option<(u64, u64)>,
+    },
+}
+
+/// A path that is not protected, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// The path.
+    pub path: PathBuf,
+    /// The reason, in words.
+    pub reason: String,
+}
+
+/// The result of looking through a tree.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    /// What there is, in the order of the paths' bytes.
+    pub found: Vec<Found>,
+    /// Sockets, devices, and what could not be read.
+    pub skipped: Vec<Skipped>,
+    /// Files that a repair left when it was killed.
+    pub leftovers: Vec<PathBuf>,
+}
+
+/// Patterns of paths that are left out.
+#[derive(Debug, Clone)]
+pub(crate) struct Excludes(GlobSet);
+
+impl Excludes {
+    /// Reads patterns. One without a slash is for names in any folder, others are for paths
+    /// relative to the root.
+    ///
+    /// # Errors
+    /// If a pattern is none ([`crate::ErrorKind::Parameters`]).
+    pub fn new(patterns: &[String]) -> Result<Self> {
+        let bad = |error: globset::Error| Error::parameters(format!("--exclude {error}"));
+        let mut set = GlobSetBuilder::new();
+        for pattern in patterns {
+            let path = pattern.trim_start_matches("./").trim_end_matches('/');
+            let anywhere = match path.contains('/') {
+                true => path.trim_start_matches('/').to_owned(),
+                false => format!("**/{path}"),
+            };
+            set.add(GlobBuilder::new(&anywhere).literal_separator(true).build().map_err(bad)?);
+        }
+        set.build().map(Self).map_err(bad)
+    }
+
+    fn has(&self, path: &[u8]) -> bool {
+        !self.0.is_empty() && self.0.is_match(path_in(Path::new(""), path))
+    }
+}
+
+impl Tree {
+    /// Looks through the files and folders at `starts`, which are relative to `root`; an empty one
+    /// is the root itself. The folders between the root and a start are found, too. What cannot be
+    /// read is skipped.
+    pub fn walk(root: &Path, starts: &[Vec<u8>], excludes: &Excludes, threads: usize) -> Self {
+        let mut tree = Self::default();
+        let mut folders = Vec::new();
+        for start in starts {
+            tree.begin(root, start, &mut folders);
+        }
+        let walk = Walk::new(root, excludes, folders);
+        for part in in_threads(threads, || walk.work()) {
+            tree.found.extend(part.found);
+            tree.skipped.extend(part.skipped);
+            tree.leftovers.extend(part.leftovers);
+        }
+        tree.found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        tree.found.dedup_by(|one, other| one.path == other.path);
+        tree.skipped.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        tree
+    }
+
+    /// Finds a start and the folders that lead to it.
+    fn begin(&mut self, root: &Path, start: &[u8], folders: &mut Vec<Vec<u8>>) {
+        let mut ends = (0..start.len()).filter(|&at| start[at] == b'/');
+        // What is behind a link is not in the tree.
+        if ends.all(|end| self.look(root, &start[..end]))
+            && (start.is_empty() || self.look(root, start))
+        {
+            folders.push(start.to_vec());
+        }
+    }
+
+    /// Adds what is at a path. Returns whether it is a folder.
+    fn look(&mut self, root: &Path, relative: &[u8]) -> bool {
+        let path = path_in(root, relative);
+        let looked = fs::symlink_metadata(&path)
+            .and_then(|metadata| Ok((kind_of(&path, &metadata)?, metadata)));
+        let reason = match looked {
+            Ok((Ok(kind), metadata)) => {
+                let is_folder = kind == FoundKind::Folder;
+                self.found.push(Found::new(relative.to_vec(), &metadata, kind));
+                return is_folder;
+            }
+            Ok((Err(what), _)) => what.to_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return false,
+            Err(error) => error.to_string(),
+        };
+        self.skipped.push(Skipped { path, reason });
+        false
+    }
+
+    /// Returns what was found at a path.
+    pub fn at(&self, path: &[u8]) -> Option<&Found> {
+        let place = self.found.binary_search_by(|found| found.path.as_slice().cmp(path));
+        place.ok().map(|place| &self.found[place])
+    }
+}
+
+impl Found {
+    fn new(path: Vec<u8>, metadata: &Metadata, kind: FoundKind) -> Self {
+        let attributes = Attributes::of(metadata);
+        let never = Timestamp { seconds: 0, nanoseconds: 0 };
+        let modified = attributes.modified.unwrap_or(never);
+        Self { path, mode: attributes.mode.unwrap_or(0o644), modified, kind }
+    }
+}
+
+/// Returns the kind of something, or what it is if it cannot be protected.
+fn kind_of(path: &Path, metadata: &Metadata) -> io::Result<Result<FoundKind, &'static str>> {
+    let kind = metadata.file_type();
+    Ok(if kind.is_dir() {
+        Ok(FoundKind::Folder)
+    } else if kind.is_symlink() {
+        Ok(FoundKind::Symlink { target: name_bytes(fs::read_link(path)?.as_os_str()).to_vec() })
+    } else if kind.is_file() {
+        Ok(FoundKind::File { size: metadata.len(), links: links(metadata) })
+    } else {
+        Err(special(kind))
+    })
+}
+
+/// Returns what tells a file from all others, if it has several names.
+#[cfg(unix)]
+fn links(metadata: &Metadata) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.nlink() > 1).then(|| (metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn links(_metadata: &Metadata) -> Option<(u64, u64)> {
+    None
+}
+
+#[cfg(unix)]
+fn special(kind: FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    if kind.is_socket() {
+        "a socket"
+    } else if kind.is_fifo() {
+        "a named pipe"
+    } else {
+        "a device"
+    }
+}
+
+#[cfg(not(unix))]
+fn special(_kind: FileType) -> &'static str {
+    "no file"
+}
+
+/// Returns for each file that has several names the first of them, by what tells it from others.
+pub(crate) fn first_names(found: &[Found]) -> HashMap<(u64, u64), &[u8]> {
+    let mut first = HashMap::new();
+    for found in found {
+        if let FoundKind::File { links: Some(id), .. } = found.kind {
+            first.entry(id).or_insert(&found.path[..]);
+        }
+    }
+    first
+}
+
+/// Returns the name under which a repair of the protection `id` writes a file.
+pub(crate) fn temporary_name(id: &str, number: u64) -> Vec<u8> {
+    let (begin, end) = TEMPORARY;
+    [begin, format!("{}-{number:016x}", &id[..8]).as_bytes(), end].concat()
+}
+
+fn is_temporary(name: &[u8]) -> bool {
+    let (begin, end) = TEMPORARY;
+    let middle = name.strip_prefix(begin).and_then(|name| name.strip_suffix(end));
+    middle.is_some_and(|middle| middle.len() == 25 && middle[8] == b'-')
+}
+
+/// Folders that are looked through by several threads.
+struct Walk<'a> {
+    root: &'a Path,
+    excludes: &'a Excludes,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+struct Queue {
+    folders: Vec<Vec<u8>>,
+    /// Number of threads that may find more.
+    busy: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(root: &'a Path, excludes: &'a Excludes, folders: Vec<Vec<u8>>) -> Self {
+        let queue = Mutex::new(Queue { folders, busy: 0 });
+        Self { root, excludes, queue, changed: Condvar::new() }
+    }
+
+    fn work(&self) -> Tree {
+        let mut tree = Tree::default();
+        while let Some(folder) = self.next() {
+            let inner = self.list(&folder, &mut tree);
+            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.busy -= 1;
+            // Threads are woken if there is something to do, or nothing for ever.
+            if !inner.is_empty() || queue.busy == 0 {
+                self.changed.notify_all();
+            }
+            queue.folders.extend(inner);
+        }
+        tree
+    }
+
+    fn next(&self) -> Option<Vec<u8>> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(folder) = queue.folders.pop() {
+                queue.busy += 1;
+                return Some(folder);
+            }
+            if queue.busy == 0 {
+                return None;
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Adds what is in a folder, and returns the folders in it.
+    fn list(&self, folder: &[u8], tree: &mut Tree) -> Vec<Vec<u8>> {
+        let mut inner = Vec::new();
+        let path = path_in(self.root, folder);
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) => {
+                tree.skipped.push(Skipped { path, reason: error.to_string() });
+                return inner;
+            }
+        };
+        for entry in entries {
+            let listed = entry.and_then(|entry| {
+                let name = entry.file_name();
+                let path = joined(folder, name_bytes(&name));
+                self.add(&entry, path, tree, &mut inner)
+            });
+            if let Err(error) = listed {
+                tree.skipped.push(Skipped { path: path.clone(), reason: error.to_string() });
+            }
+        }
+        inner
+    }
+
+    fn add(
+        &self,
+        entry: &fs::DirEntry,
+        path: Vec<u8>,
+        tree: &mut Tree,
+        inner: &mut Vec<Vec<u8>>,
+    ) -> io::Result<()> {
+        let name = entry.file_name();
+        if name == FOLDER || self.excludes.has(&path) {
+            return Ok(());
+        }
+        if is_temporary(name_bytes(&name)) {
+            tree.leftovers.push(entry.path());
+            return Ok(());
+        }
+        let metadata = match entry.metadata() {
+            // It was removed after the folder was listed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            metadata => metadata?,
+        };
+        match kind_of(&entry.path(), &metadata)? {
+            Ok(kind) => {
+                if kind == FoundKind::Folder {
+                    inner.push(path.clone());
+                }
+                tree.found.push(Found::new(path, &metadata, kind));
+            }
+            Err(what) => {
+                tree.skipped.push(Skipped { path: entry.path(), reason: what.to_owned() });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    match folder.is_empty() {
+        true => name.to_vec(),
+        false => [folder, b"/", name].concat(),
+    }
+}
+
+/// Runs the same work on up to `threads` threads, and returns what each returns.
+pub(crate) fn in_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
+    thread::scope(|scope| {
+        // If the system has no more threads, fewer do the same work.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, &work).ok();
+        let hands: Vec<_> = (1..threads).map_while(spawn).collect();
+        let mut done = vec![work()];
+        for hand in hands {
+            done.push(hand.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    })
+}
+
+/// Returns the root of some paths and the paths relative to it: of one folder the folder itself, of
+/// one file its folder, of several paths the deepest folder that has them all. Links on the way to
+/// these paths are followed, those in the tree are not.
+///
+/// # Errors
+/// If a path does not exist ([`crate::ErrorKind::Io`]).
+pub(crate) fn root_of(paths: &[PathBuf]) -> Result<(PathBuf, Vec<Vec<u8>>)> {
+    let absolute =
+        |path: &PathBuf| path.canonicalize().map_err(|error| Error::io("opening", path, error));
+    let paths: Vec<PathBuf> = paths.iter().map(absolute).collect::<Result<_>>()?;
+    let Some(first) = paths.first() else {
+        return Err(Error::parameters("give at least one file or folder to protect"));
+    };
+    let is_folder = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    let mut root = match is_folder(first) {
+        true => first.as_path(),
+        false => first.parent().unwrap_or(first),
+    };
+    while !paths.iter().all(|path| path.starts_with(root) && (path != root || is_folder(path))) {
+        root = root.parent().unwrap_or(root);
+    }
+    let relative = |path: &PathBuf| path.strip_prefix(root).map_or_else(|_| Vec::new(), path_bytes);
+    let mut starts: Vec<Vec<u8>> = paths.iter().map(relative).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    for start in starts.iter().filter(|start| !start.is_empty()) {
+        check_path(start).map_err(|error| Error::parameters(error.to_string()))?;
+    }
+    if starts.first().is_some_and(Vec::is_empty) {
+        starts.truncate(1);
+    }
+    Ok((root.to_owned(), starts))
+}

@@ -1,0 +1,382 @@
+//! Bringing a protection up to date after changes.
+//!
+//! Files that are as they were keep their parity. New and changed ones get a layer of their own,
+//! whose catalogue says what of the older layers still counts. What has vanished or changed is lost
+//! to its layer for ever, so less damage to the other files of that layer can be repaired. When that
+//! takes more than half of a layer's parity, or there are many layers, everything is made anew. The
+//! old parity stands until the new one has its names.
+
+use std::collections::{HashMap, HashSet};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use paritas_shards::Progress;
+
+use crate::catalogue::{Item, ItemKind, Older};
+use crate::create::{
+    DEFAULT_MEMORY, Order, Plan, ProtectJob, ProtectReport, common_mode, damaged, items, now, plan,
+    protect, stream, threads,
+};
+use crate::digest::FileDigest;
+use crate::error::Result;
+use crate::find::{Entry, EntryKind, Layer, Protection};
+use crate::geometry::Geometry;
+use crate::scan::{digest_of, digests};
+use crate::setters::setters;
+use crate::system::path_in;
+use crate::verify::look;
+
+/// Largest number of layers.
+const MOST_LAYERS: usize = 8;
+
+/// How a protection is brought up to date.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct UpdateJob {
+    /// Whether every file is read and compared by its digest. Otherwise files that have the right
+    /// size and time count as unchanged.
+    pub checksum: bool,
+    /// Whether everything is made anew, whatever has changed.
+    pub anew: bool,
+    /// Largest number of bytes for parity and data in memory, about.
+    pub memory: u64,
+    /// Largest number of threads; by default as many as the machine runs at once.
+    pub threads: Option<NonZeroUsize>,
+    /// Whether everything is synced to the disk before the parity files get their names.
+    pub sync: bool,
+}
+
+impl Default for UpdateJob {
+    /// Trusts sizes and times, and makes as little parity as suffices.
+    fn default() -> Self {
+        let memory = DEFAULT_MEMORY;
+        Self { checksum: false, anew: false, memory, threads: None, sync: true }
+    }
+}
+
+setters! { UpdateJob {
+    /// Compares files by their digests, or by size and time.
+    checksum: bool,
+    /// Makes everything anew, or what is needed.
+    anew: bool,
+    /// Uses about `memory` bytes.
+    memory: u64,
+    /// Uses at most `threads` threads.
+    threads: impl Into<Option<NonZeroUsize>>,
+    /// Turns syncing on or off.
+    sync: bool,
+} }
+
+/// What was done to bring a protection up to date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Updated {
+    /// Nothing has changed.
+    Nothing,
+    /// What is new or changed got a layer.
+    Layer,
+    /// Everything was made anew.
+    Anew,
+}
+
+/// The result of an update.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct UpdateReport {
+    /// What was done.
+    pub updated: Updated,
+    /// Number of files whose bytes are protected already, wherever these were.
+    pub kept: u64,
+    /// Number of files whose bytes are protected now, and were not.
+    pub added: u64,
+    /// Number of files whose bytes were protected, and do not exist any more.
+    pub gone: u64,
+    /// What was written, if anything was.
+    pub protected: Option<ProtectReport>,
+}
+
+/// Brings a protection up to date. `progress` is told the bytes read for new parity.
+///
+/// # Errors
+/// If a file that has the right time has other bytes, so that it is damaged and must be repaired
+/// first ([`crate::ErrorKind::CheckFailed`]), and as [`protect`] says.
+pub fn update(
+    protection: &Protection,
+    job: &UpdateJob,
+    progress: Progress<'_>,
+) -> Result<UpdateReport> {
+    let tree = look(protection, threads(job.threads))?;
+    let mut changes = Changes::new(protection, items(&tree.found), job)?;
+    let updated = match () {
+        () if job.anew || changes.needs_all(protection) => Updated::Anew,
+        () if changes.is_nothing(protection) => Updated::Nothing,
+        () => Updated::Layer,
+    };
+    let plan = match updated {
+        Updated::Nothing => None,
+        Updated::Layer => Some(changes.layer(protection, job)?),
+        Updated::Anew => Some(changes.anew(protection, job)?),
+    };
+    let protected = plan.map(|plan| protect(&plan, progress)).transpose()?;
+    let (kept, added, gone) = (changes.kept, changes.added, changes.gone);
+    Ok(UpdateReport { updated, kept, added, gone, protected })
+}
+
+/// The bytes of a file that is protected already: number of the layer and of the piece.
+type Place = (usize, usize);
+
+/// What has changed.
+struct Changes {
+    /// Everything that is there, with [`ItemKind::Kept`] for files whose bytes are protected.
+    items: Vec<Item>,
+    kept: u64,
+    added: u64,
+    gone: u64,
+    /// The pieces that still are files.
+    alive: HashSet<Place>,
+    /// The digests of files that are unchanged.
+    known: HashMap<Vec<u8>, FileDigest>,
+}
+
+impl Changes {
+    fn new(protection: &Protection, items: Vec<Item>, job: &UpdateJob) -> Result<Self> {
+        let mut changes = Self {
+            items,
+            kept: 0,
+            added: 0,
+            gone: 0,
+            alive: HashSet::new(),
+            known: HashMap::new(),
+        };
+        let mut items = std::mem::take(&mut changes.items);
+        for item in &mut items {
+            if matches!(item.kind, ItemKind::File { .. })
+                && let Some(entry) = same_file(protection, item, job.checksum)?
+            {
+                changes.keep(item, entry);
+            }
+        }
+        let moved = moved(protection, &items, &changes.alive, threads(job.threads));
+        for item in &mut items {
+            if matches!(item.kind, ItemKind::File { .. }) {
+                match moved.get(&item.path).filter(|entry| !changes.is_alive(entry)) {
+                    Some(entry) => changes.keep(item, entry),
+                    None => changes.added += 1,
+                }
+            }
+        }
+        changes.gone = protection.files() - changes.alive.len() as u64;
+        changes.items = items;
+        Ok(changes)
+    }
+
+    /// Takes an item as the file of an entry.
+    fn keep(&mut self, item: &mut Item, entry: &Entry) {
+        if let EntryKind::File { layer, piece, digest, .. } = entry.kind {
+            self.kept += 1;
+            self.alive.insert((layer, piece));
+            self.known.insert(item.path.clone(), digest);
+            item.kind = ItemKind::Kept { layer: layer as u32, piece: piece as u32 };
+        }
+    }
+
+    fn is_alive(&self, entry: &Entry) -> bool {
+        place_of(entry).is_some_and(|place| self.alive.contains(&place))
+    }
+
+    /// Whether a layer for what has changed would not do.
+    fn needs_all(&self, protection: &Protection) -> bool {
+        let is_worn = |(number, layer): (usize, &Layer)| {
+            self.dead_blocks(number, layer) * 2 > layer.header.geometry.parity
+        };
+        let layers = protection.layers.iter().enumerate();
+        protection.unreadable_layers > 0
+            || protection.layers.len() >= MOST_LAYERS
+            || layers.filter(|(_, layer)| layer.header.geometry.data > 0).any(is_worn)
+    }
+
+    /// Returns the number of blocks of a layer that have bytes of no file.
+    fn dead_blocks(&self, number: usize, layer: &Layer) -> u64 {
+        let block = layer.header.geometry.block;
+        let (mut start, mut next, mut dead) = (0, 0, 0);
+        for (piece, known) in layer.pieces.iter().enumerate() {
+            let end = start + known.size;
+            if known.size > 0 && !self.alive.contains(&(number, piece)) {
+                let (first, last) = ((start / block).max(next), (end - 1) / block);
+                dead += (last + 1).saturating_sub(first);
+                next = last + 1;
+            }
+            start = end;
+        }
+        dead
+    }
+
+    fn is_nothing(&self, protection: &Protection) -> bool {
+        self.items.len() == protection.entries.len()
+            && self.items.iter().zip(&protection.entries).all(|(item, entry)| is_same(item, entry))
+    }
+
+    /// Plans a layer for what is new or changed.
+    fn layer(&mut self, protection: &Protection, job: &UpdateJob) -> Result<Plan> {
+        let replaced = emptied(protection);
+        let older = (0..protection.layers.len() - usize::from(replaced.is_some()))
+            .map(|number| self.older(number, &protection.layers[number]))
+            .collect();
+        // Files that are exactly as an older layer says need not be said again.
+        let (items, folders) = (self.new_items(protection), protection.parity_folders());
+        let newest = &protection.layers[protection.layers.len() - 1].header;
+        let mut settings = protection.settings.clone();
+        settings.created = now();
+        let order = Order {
+            root: protection.root.clone(),
+            settings,
+            protection: protection.id,
+            generation: newest.generation.saturating_add(1),
+            older,
+            stream: stream(&protection.root, &items),
+            geometry: Geometry::choose(0, protection.redundancy())?,
+            targets: Vec::new(),
+            folders,
+            replaced: replaced.unwrap_or_default(),
+            mode: common_mode(&items),
+            items,
+            memory: job.memory,
+            threads: threads(job.threads),
+            sync: job.sync,
+            known: HashMap::new(),
+        };
+        order.plan(protection.redundancy(), Vec::new())
+    }
+
+    fn older(&self, number: usize, layer: &Layer) -> Older {
+        let is_dead = |&piece: &u32| !self.alive.contains(&(number, piece as usize));
+        let dead = (0..layer.pieces.len() as u32).filter(is_dead).collect();
+        Older { layer: layer.header.layer, dead }
+    }
+
+    fn new_items(&self, protection: &Protection) -> Vec<Item> {
+        let is_said = |item: &Item| match item.kind {
+            ItemKind::Kept { layer, piece } => {
+                let original = &protection.layers[layer as usize].originals[piece as usize];
+                *original == (item.path.clone(), item.mode, item.modified)
+            }
+            _ => false,
+        };
+        self.items.iter().filter(|item| !is_said(item)).cloned().collect()
+    }
+
+    /// Plans a protection of everything in place of the old one.
+    fn anew(&mut self, protection: &Protection, job: &UpdateJob) -> Result<Plan> {
+        let settings = &protection.settings;
+        let starts = settings.starts.iter().map(|start| path_in(&protection.root, start));
+        let folders: Vec<PathBuf> = match settings.folders.is_empty() {
+            true => Vec::new(),
+            false => protection.parity_folders(),
+        };
+        let mut paths: Vec<PathBuf> = starts.filter(|start| start.exists()).collect();
+        if paths.len() < settings.starts.len() {
+            paths.push(protection.root.clone());
+        }
+        let new = ProtectJob::new(paths)
+            .redundancy(protection.redundancy())
+            .parity_dirs(folders)
+            .excludes(settings.excludes.clone())
+            .label(protection.label())
+            .memory(job.memory)
+            .threads(job.threads)
+            .sync(job.sync)
+            .force(true);
+        let mut plan = plan(&new)?;
+        plan.order.replaced = protection.parity_files().map(PathBuf::from).collect();
+        plan.order.known = std::mem::take(&mut self.known);
+        Ok(plan)
+    }
+}
+
+fn place_of(entry: &Entry) -> Option<Place> {
+    match entry.kind {
+        EntryKind::File { layer, piece, .. } => Some((layer, piece)),
+        _ => None,
+    }
+}
+
+/// Returns the files of the newest layer if it has no blocks, so that a newer one may replace it.
+fn emptied(protection: &Protection) -> Option<Vec<PathBuf>> {
+    let (newest, older) = protection.layers.split_last()?;
+    let is_empty = newest.pieces.is_empty() && !older.is_empty();
+    let files = newest.files.iter().flatten().map(|file| file.path.clone());
+    is_empty.then(|| files.collect())
+}
+
+/// Returns the entry of a file if the file still has its bytes.
+fn same_file<'p>(
+    protection: &'p Protection,
+    item: &Item,
+    checksum: bool,
+) -> Result<Option<&'p Entry>> {
+    let Some(entry) = protection.entry_at(&item.path).map(|at| &protection.entries[at]) else {
+        return Ok(None);
+    };
+    let EntryKind::File { size, digest, .. } = entry.kind else { return Ok(None) };
+    let is_on_time = entry.modified == item.modified;
+    if item.size() != Some(size) {
+        return Ok(None);
+    }
+    if is_on_time && !checksum {
+        return Ok(Some(entry));
+    }
+    let path = path_in(&protection.root, &item.path);
+    match digest_of(&path, size) {
+        Some(now) if now == digest => Ok(Some(entry)),
+        Some(_) if is_on_time => Err(damaged(&path)),
+        _ => Ok(None),
+    }
+}
+
+/// Returns for files that are new the entries whose bytes they have, if these are gone from where
+/// they were.
+fn moved<'p>(
+    protection: &'p Protection,
+    items: &[Item],
+    alive: &HashSet<Place>,
+    threads: usize,
+) -> HashMap<Vec<u8>, &'p Entry> {
+    let gone = protection.entries.iter().filter(|entry| {
+        entry.size() > 0 && place_of(entry).is_some_and(|place| !alive.contains(&place))
+    });
+    let mut by_content: HashMap<(u64, FileDigest), &Entry> = HashMap::new();
+    for entry in gone {
+        if let EntryKind::File { size, digest, .. } = entry.kind {
+            by_content.insert((size, digest), entry);
+        }
+    }
+    let sizes: HashSet<u64> = by_content.keys().map(|(size, _)| *size).collect();
+    let candidates = items.iter().filter_map(|item| match item.kind {
+        ItemKind::File { size, .. } if sizes.contains(&size) => {
+            Some((size, path_in(&protection.root, &item.path)))
+        }
+        _ => None,
+    });
+    let found = digests(candidates.collect(), threads);
+    let relative =
+        |path: PathBuf| path.strip_prefix(&protection.root).ok().map(crate::system::path_bytes);
+    found
+        .into_iter()
+        .filter_map(|(content, path)| Some((relative(path)?, *by_content.get(&content)?)))
+        .collect()
+}
+
+/// Whether an item is what an entry says.
+fn is_same(item: &Item, entry: &Entry) -> bool {
+    let is_kind = match (&item.kind, &entry.kind) {
+        (ItemKind::Folder, EntryKind::Folder) => true,
+        (ItemKind::Symlink { target }, EntryKind::Symlink { target: then })
+        | (ItemKind::HardLink { target }, EntryKind::HardLink { target: then }) => target == then,
+        (&ItemKind::Kept { layer, piece }, &EntryKind::File { layer: of, piece: then, .. }) => {
+            (layer as usize, piece as usize) == (of, then)
+        }
+        _ => false,
+    };
+    // The time of a folder changes whenever something in it is made anew.
+    let has_time = item.modified == entry.modified || entry.kind == EntryKind::Folder;
+    is_kind && item.path == entry.path && item.mode == entry.mode && has_time
+}

@@ -1,0 +1,601 @@
+//! Finding out what is damaged, and whether it can be repaired.
+//!
+//! Every file is read once and compared by its digest, every parity block by its checksum. Where a
+//! file is not what it was, the checksums of its blocks say which bytes are damaged. Missing files
+//! are looked for among those that are new, and lost blocks in files that are damaged or new (see
+//! `scan.rs`). Each parity block at hand repairs one lost block, whichever, so the verdict is exact.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use paritas_shards::Progress;
+
+use crate::create::threads;
+use crate::error::Result;
+use crate::find::{Entry, EntryKind, Layer, Protection};
+use crate::geometry::Geometry;
+use crate::parity::{Checked, ParityFile, check_all};
+use crate::scan;
+use crate::setters::setters;
+use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
+use crate::system::path_in;
+use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree};
+
+/// Number of bytes after which threads meet, so that what they found takes little memory.
+const ROUND: u64 = 1 << 30;
+
+/// How files are verified.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct VerifyOptions {
+    /// Whether files that have the right size and time count as intact without being read, and
+    /// parity files that have the right ends and length.
+    pub quick: bool,
+    /// Largest number of threads; by default as many as the machine runs at once.
+    pub threads: Option<NonZeroUsize>,
+}
+
+setters! { VerifyOptions {
+    /// Trusts sizes and times, or reads everything.
+    quick: bool,
+    /// Uses at most `threads` threads.
+    threads: impl Into<Option<NonZeroUsize>>,
+} }
+
+/// The state of a protection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// Everything is as it was protected, but perhaps for times, modes, and places of files.
+    Intact,
+    /// Something is not, and can be made so.
+    Repairable,
+    /// More is lost than the parity at hand can repair.
+    BeyondRepair,
+}
+
+/// The state of something that is protected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileState {
+    /// Its bytes are right, its mode or time is not.
+    Touched,
+    /// Its time is right and its bytes are not. The ranges are those of damaged blocks.
+    Damaged(Vec<Range<u64>>),
+    /// Its bytes and its time are others, or it has become something else: someone has changed it.
+    Changed(Vec<Range<u64>>),
+    /// It is not there.
+    Missing,
+    /// It is not there, and a file with its bytes is there.
+    Moved(PathBuf),
+    /// It may not be read, for the reason that the system gives.
+    Unreadable(String),
+}
+
+/// Something that is protected and is not as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileFinding {
+    /// The path.
+    pub path: PathBuf,
+    /// The path relative to the root.
+    pub name: PathBuf,
+    /// What it is.
+    pub kind: Protected,
+    /// Its size in bytes when it was protected.
+    pub size: u64,
+    /// Its state.
+    pub state: FileState,
+}
+
+/// What can be protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protected {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Symlink,
+    /// A further name of a file.
+    HardLink,
+}
+
+/// The state of a parity file that is not intact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ParityFinding {
+    /// The path that it has or should have.
+    pub path: PathBuf,
+    /// Whether it is missing, or nothing in it can be recognised.
+    pub missing: bool,
+    /// Number of its parity blocks that are damaged.
+    pub damaged_blocks: u64,
+    /// Number of pieces of the catalogue in it that are damaged.
+    pub damaged_pieces: u64,
+}
+
+/// What is lost of a layer, and what there is to repair it with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LayerReport {
+    /// The layer's number; later ones are newer.
+    pub generation: u32,
+    /// Its blocks.
+    pub geometry: Geometry,
+    /// Number of data blocks that are lost.
+    pub lost: u64,
+    /// Number of parity blocks at hand.
+    pub at_hand: u64,
+    /// Number of further parity blocks without which the lost blocks cannot be repaired.
+    pub needed: u64,
+    /// Number of further blocks, data or parity, that may be lost.
+    pub left: u64,
+}
+
+/// The result of a verification.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// The verdict.
+    pub status: Status,
+    /// Number of protected files.
+    pub files: u64,
+    /// Number of them that have their bytes, wherever they are.
+    pub intact_files: u64,
+    /// What is not as it was, by path.
+    pub findings: Vec<FileFinding>,
+    /// The parity files that are not intact.
+    pub parity: Vec<ParityFinding>,
+    /// The layers, oldest first.
+    pub layers: Vec<LayerReport>,
+    /// Number of layers whose catalogue is lost, and with it all that is known of their files.
+    pub unreadable_layers: usize,
+    /// Files that are not protected yet.
+    pub new: Vec<PathBuf>,
+    /// What is in the tree and cannot be protected.
+    pub skipped: Vec<Skipped>,
+}
+
+impl VerifyReport {
+    /// Returns the number of findings of a sort.
+    pub fn count(&self, is_wanted: impl Fn(&FileState) -> bool) -> u64 {
+        self.findings.iter().filter(|finding| is_wanted(&finding.state)).count() as u64
+    }
+}
+
+/// What a verification knows besides its report.
+#[derive(Debug)]
+pub(crate) struct Evidence {
+    pub tree: Tree,
+    /// The state of each entry that is not as it was.
+    pub states: BTreeMap<usize, FileState>,
+    pub layers: Vec<LayerEvidence>,
+}
+
+/// What is known of a layer.
+#[derive(Debug)]
+pub(crate) struct LayerEvidence {
+    pub stream: Stream,
+    /// The lost data blocks, in order.
+    pub lost: Vec<u64>,
+    /// The parity blocks at hand: number of the file, and position in it.
+    pub rows: BTreeMap<u64, (u16, u64)>,
+    /// What of each parity file is intact.
+    pub checked: Vec<Option<Checked>>,
+}
+
+/// Verifies a protection. `progress` is told the bytes read.
+///
+/// # Errors
+/// If the memory is short ([`crate::ErrorKind::Memory`]). Damage is no error.
+pub fn verify(
+    protection: &Protection,
+    options: &VerifyOptions,
+    progress: Progress<'_>,
+) -> Result<VerifyReport> {
+    Ok(examine(protection, options, progress)?.0)
+}
+
+/// Verifies a protection, and returns what is known of it, too.
+pub(crate) fn examine(
+    protection: &Protection,
+    options: &VerifyOptions,
+    progress: Progress<'_>,
+) -> Result<(VerifyReport, Evidence)> {
+    let examination =
+        Examination { protection, options, progress, threads: threads(options.threads) };
+    let evidence = examination.evidence()?;
+    Ok((report(protection, &evidence), evidence))
+}
+
+struct Examination<'a> {
+    protection: &'a Protection,
+    options: &'a VerifyOptions,
+    progress: Progress<'a>,
+    threads: usize,
+}
+
+impl Examination<'_> {
+    fn evidence(&self) -> Result<Evidence> {
+        let protection = self.protection;
+        let tree = look(protection, self.threads)?;
+        let mut states = BTreeMap::new();
+        for (number, entry) in protection.entries.iter().enumerate() {
+            states.extend(state_by_metadata(entry, tree.at(&entry.path)).map(|s| (number, s)));
+        }
+        if !self.options.quick {
+            self.compare_names(&tree, &mut states);
+        }
+        let mut layers = Vec::new();
+        for layer in &protection.layers {
+            layers.push(match self.options.quick {
+                true => self.trust(layer, &tree, &states),
+                false => self.read(layer, &tree, &mut states)?,
+            });
+        }
+        let mut evidence = Evidence { tree, states, layers };
+        if !self.options.quick {
+            scan::find_moved(protection, &mut evidence, self.threads);
+            scan::find_shifted(protection, &mut evidence, self.threads);
+        }
+        set_ranges(protection, &mut evidence);
+        Ok(evidence)
+    }
+
+    /// Compares further names of files with the digests of these, where they are files of their own.
+    fn compare_names(&self, tree: &Tree, states: &mut BTreeMap<usize, FileState>) {
+        let entries = &self.protection.entries;
+        for (number, entry) in entries.iter().enumerate() {
+            let EntryKind::HardLink { target } = &entry.kind else { continue };
+            let Some((size, own)) = file_at(tree, &entry.path) else { continue };
+            let is_linked = own.is_some() && file_at(tree, target).is_some_and(|(_, id)| id == own);
+            let file = self.protection.entry_at(target).map(|at| &entries[at].kind);
+            let Some(EntryKind::File { digest, .. }) = file else { continue };
+            if !is_linked {
+                let is_same =
+                    scan::digest_of(&self.protection.path_of(entry), size) == Some(*digest);
+                let state =
+                    if is_same { FileState::Touched } else { FileState::Changed(Vec::new()) };
+                states.insert(number, state);
+            }
+        }
+    }
+
+    /// Reads the files of a layer and its parity.
+    fn read(
+        &self,
+        layer: &Layer,
+        tree: &Tree,
+        states: &mut BTreeMap<usize, FileState>,
+    ) -> Result<LayerEvidence> {
+        let stream = self.stream(layer, tree);
+        let scanned = self.scan(&stream, &layer.header.geometry);
+        for (number, piece) in layer.pieces.iter().enumerate() {
+            if let Some(entry) = piece.entry {
+                let state = self.state_by_bytes(entry, number, &scanned, tree, states);
+                match state {
+                    Some(state) => _ = states.insert(entry, state),
+                    None => _ = states.remove(&entry),
+                }
+            }
+        }
+        let pairs = scanned.checksums.iter().zip(&layer.checksums);
+        let lost = (0..).zip(pairs).filter(|(_, (now, then))| now != then).map(|(block, _)| block);
+        let lost = lost.collect();
+        let files: Vec<&ParityFile> = layer.files.iter().flatten().collect();
+        let checked = check_all(&files, self.threads, self.progress);
+        let mut checked: BTreeMap<u16, Checked> = files
+            .iter()
+            .zip(checked)
+            .filter_map(|(file, checked)| Some((file.header.index, checked.ok()?)))
+            .collect();
+        let checked: Vec<Option<Checked>> =
+            (0..layer.header.count).map(|index| checked.remove(&index)).collect();
+        Ok(LayerEvidence::new(stream, lost, checked))
+    }
+
+    fn scan(&self, stream: &Stream, geometry: &Geometry) -> Scanned {
+        let reading = Reading {
+            stream,
+            geometry: *geometry,
+            columns: 0..geometry.block,
+            threads: self.threads,
+            progress: self.progress,
+        };
+        let mut gathered = Gathered::new(stream, geometry);
+        let each = (ROUND / geometry.block).max(1);
+        for start in (0..geometry.data).step_by(each as usize) {
+            reading.scan(start..(start + each).min(geometry.data), None, &mut gathered);
+        }
+        gathered.finish(stream)
+    }
+
+    /// Takes what has the right size and time as intact.
+    fn trust(
+        &self,
+        layer: &Layer,
+        tree: &Tree,
+        states: &BTreeMap<usize, FileState>,
+    ) -> LayerEvidence {
+        let stream = self.stream(layer, tree);
+        let geometry = &layer.header.geometry;
+        let is_lost = |piece: &Option<usize>| match piece {
+            Some(entry) => !matches!(states.get(entry), None | Some(FileState::Touched)),
+            None => true,
+        };
+        let mut lost: Vec<u64> = Vec::new();
+        for (piece, place) in layer.pieces.iter().zip(stream.pieces()) {
+            if piece.size > 0 && is_lost(&piece.entry) {
+                let last = (place.start + piece.size - 1) / geometry.block;
+                let first = place.start / geometry.block;
+                lost.extend(first.max(lost.last().map_or(0, |last| last + 1))..=last);
+            }
+        }
+        let header = &layer.header;
+        let trusted = |file: &ParityFile| Checked {
+            rows: header.rows(file.header.index).map(|row| (row, header.row_offset(row))).collect(),
+            damaged_pieces: 0,
+        };
+        let whole =
+            |file: &Option<ParityFile>| file.as_ref().filter(|file| file.has_ends).map(trusted);
+        LayerEvidence::new(stream, lost, layer.files.iter().map(whole).collect())
+    }
+
+    /// Returns the stream of a layer, as far as its files are there.
+    fn stream(&self, layer: &Layer, tree: &Tree) -> Stream {
+        let mut stream = Stream::default();
+        for piece in &layer.pieces {
+            let entry = piece.entry.map(|entry| &self.protection.entries[entry]);
+            let file = entry.filter(|entry| is_file(tree.at(&entry.path)));
+            let source = file.map(|entry| Source {
+                path: path_in(&self.protection.root, &entry.path),
+                expected: None,
+            });
+            stream.push(piece.size, source);
+        }
+        stream
+    }
+
+    /// Returns the state of a file whose bytes were read.
+    fn state_by_bytes(
+        &self,
+        number: usize,
+        piece: usize,
+        scanned: &Scanned,
+        tree: &Tree,
+        states: &BTreeMap<usize, FileState>,
+    ) -> Option<FileState> {
+        let entry = &self.protection.entries[number];
+        let Some(Found { kind: FoundKind::File { size, .. }, modified, mode, .. }) =
+            tree.at(&entry.path)
+        else {
+            return states.get(&number).cloned();
+        };
+        if let Some(Trouble::Refused(io::ErrorKind::PermissionDenied, why)) =
+            scanned.troubles.get(&piece)
+        {
+            return Some(FileState::Unreadable(why.clone()));
+        }
+        let EntryKind::File { digest, .. } = entry.kind else { return None };
+        let is_right = *size == entry.size() && scanned.digests[piece] == Some(digest);
+        let is_on_time = *modified == entry.modified;
+        match (is_right, is_on_time) {
+            (true, true) if *mode == entry.mode => None,
+            (true, _) => Some(FileState::Touched),
+            (false, true) => Some(FileState::Damaged(Vec::new())),
+            (false, false) => Some(FileState::Changed(Vec::new())),
+        }
+    }
+}
+
+impl LayerEvidence {
+    fn new(stream: Stream, lost: Vec<u64>, checked: Vec<Option<Checked>>) -> Self {
+        let mut rows = BTreeMap::new();
+        for (index, checked) in (0..).zip(&checked) {
+            let places = checked.iter().flat_map(|checked| &checked.rows);
+            rows.extend(places.map(|(&row, &place)| (row, (index, place))));
+        }
+        Self { stream, lost, rows, checked }
+    }
+}
+
+/// Returns the size of a file and what tells it from others, if there is one at a path.
+fn file_at(tree: &Tree, path: &[u8]) -> Option<(u64, Option<(u64, u64)>)> {
+    match tree.at(path)?.kind {
+        FoundKind::File { size, links } => Some((size, links)),
+        _ => None,
+    }
+}
+
+fn is_file(found: Option<&Found>) -> bool {
+    found.is_some_and(|found| matches!(found.kind, FoundKind::File { .. }))
+}
+
+/// Looks through the tree of a protection.
+pub(crate) fn look(protection: &Protection, threads: usize) -> Result<Tree> {
+    let starts: Vec<Vec<u8>> =
+        protection.settings.starts.iter().map(|start| start.to_vec()).collect();
+    let excludes = Excludes::new(&protection.settings.excludes)?;
+    let mut tree = Tree::walk(&protection.root, &starts, &excludes, threads);
+    // Files that were moved out of the protected paths of a larger root are not looked for.
+    tree.skipped.retain(|skipped| skipped.path != protection.root);
+    Ok(tree)
+}
+
+/// Returns the state of an entry by what the system says about it.
+fn state_by_metadata(entry: &Entry, found: Option<&Found>) -> Option<FileState> {
+    let Some(found) = found else { return Some(FileState::Missing) };
+    let is_same = match (&entry.kind, &found.kind) {
+        (EntryKind::File { size, .. }, FoundKind::File { size: now, .. }) => size == now,
+        (EntryKind::Folder, FoundKind::Folder) => true,
+        (EntryKind::Symlink { target }, FoundKind::Symlink { target: now }) => target == now,
+        (EntryKind::HardLink { .. }, FoundKind::File { .. }) => true,
+        _ => false,
+    };
+    let has_mode = entry.mode == found.mode || matches!(entry.kind, EntryKind::Symlink { .. });
+    // Times of folders and links change with what is done around them.
+    let has_time = entry.modified == found.modified || !entry.is_file();
+    match (is_same, has_mode && has_time) {
+        (true, true) => None,
+        (true, false) if has_time => Some(FileState::Touched),
+        (false, _) if has_time && entry.is_file() && is_file(Some(found)) => {
+            Some(FileState::Damaged(Vec::new()))
+        }
+        _ => Some(FileState::Changed(Vec::new())),
+    }
+}
+
+/// States which bytes of damaged and changed files are in lost blocks.
+fn set_ranges(protection: &Protection, evidence: &mut Evidence) {
+    for (&number, state) in &mut evidence.states {
+        let EntryKind::File { layer, piece, size, .. } = protection.entries[number].kind else {
+            continue;
+        };
+        if let FileState::Damaged(ranges) | FileState::Changed(ranges) = state {
+            let known = &evidence.layers[layer];
+            let start = known.stream.pieces()[piece].start;
+            let block = protection.layers[layer].header.geometry.block;
+            *ranges = lost_ranges(&known.lost, block, start..start + size);
+        }
+    }
+}
+
+/// Returns the parts of a range of a stream that are in lost blocks, counted from its beginning.
+fn lost_ranges(lost: &[u64], block: u64, range: Range<u64>) -> Vec<Range<u64>> {
+    let first = lost.partition_point(|number| (number + 1) * block <= range.start);
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for number in lost[first..].iter().take_while(|&number| number * block < range.end) {
+        let from = (number * block).max(range.start) - range.start;
+        let to = ((number + 1) * block).min(range.end) - range.start;
+        match ranges.last_mut() {
+            Some(last) if last.end == from => last.end = to,
+            _ => ranges.push(from..to),
+        }
+    }
+    ranges
+}
+
+fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
+    let layers: Vec<LayerReport> = protection
+        .layers
+        .iter()
+        .zip(&evidence.layers)
+        .map(|(layer, evidence)| layer_report(layer, evidence))
+        .collect();
+    let findings: Vec<FileFinding> = evidence
+        .states
+        .iter()
+        .map(|(&number, state)| finding(protection, &protection.entries[number], state))
+        .collect();
+    let parity = parity_findings(protection, evidence);
+    let is_whole = |number: usize| {
+        matches!(
+            evidence.states.get(&number),
+            None | Some(FileState::Touched | FileState::Moved(_))
+        )
+    };
+    let files = protection.entries.iter().enumerate().filter(|(_, entry)| entry.is_file());
+    let intact_files = files.filter(|&(number, _)| is_whole(number)).count() as u64;
+    let new = new_files(protection, evidence);
+    VerifyReport {
+        status: status(protection, evidence, &layers, &parity),
+        files: protection.files(),
+        intact_files,
+        findings,
+        parity,
+        layers,
+        unreadable_layers: protection.unreadable_layers,
+        new,
+        skipped: evidence.tree.skipped.clone(),
+    }
+}
+
+fn status(
+    protection: &Protection,
+    evidence: &Evidence,
+    layers: &[LayerReport],
+    parity: &[ParityFinding],
+) -> Status {
+    let is_good = |state: &FileState| matches!(state, FileState::Touched | FileState::Moved(_));
+    if layers.iter().any(|layer| layer.needed > 0) || protection.unreadable_layers > 0 {
+        return Status::BeyondRepair;
+    }
+    match evidence.states.values().all(is_good) && parity.is_empty() {
+        true => Status::Intact,
+        false => Status::Repairable,
+    }
+}
+
+fn layer_report(layer: &Layer, evidence: &LayerEvidence) -> LayerReport {
+    let geometry = layer.header.geometry;
+    let (lost, at_hand) = (evidence.lost.len() as u64, evidence.rows.len() as u64);
+    LayerReport {
+        generation: layer.header.generation,
+        geometry,
+        lost,
+        at_hand,
+        needed: lost.saturating_sub(at_hand),
+        left: at_hand.saturating_sub(lost),
+    }
+}
+
+fn finding(protection: &Protection, entry: &Entry, state: &FileState) -> FileFinding {
+    let kind = match entry.kind {
+        EntryKind::File { .. } => Protected::File,
+        EntryKind::Folder => Protected::Folder,
+        EntryKind::Symlink { .. } => Protected::Symlink,
+        EntryKind::HardLink { .. } => Protected::HardLink,
+    };
+    FileFinding {
+        path: protection.path_of(entry),
+        name: path_in(std::path::Path::new(""), &entry.path),
+        kind,
+        size: entry.size(),
+        state: state.clone(),
+    }
+}
+
+fn parity_findings(protection: &Protection, evidence: &Evidence) -> Vec<ParityFinding> {
+    let mut findings = Vec::new();
+    for (layer, evidence) in protection.layers.iter().zip(&evidence.layers) {
+        for index in 0..layer.header.count {
+            findings.extend(parity_finding(protection, layer, evidence, index));
+        }
+    }
+    findings
+}
+
+fn parity_finding(
+    protection: &Protection,
+    layer: &Layer,
+    evidence: &LayerEvidence,
+    index: u16,
+) -> Option<ParityFinding> {
+    let path = protection.place_of(layer, index);
+    let blocks = layer.header.rows(index).count() as u64;
+    let at = usize::from(index);
+    let Some((file, checked)) = layer.files[at].as_ref().zip(evidence.checked[at].as_ref()) else {
+        let damaged_pieces = layer.header.catalogue.each.into();
+        return Some(ParityFinding { path, missing: true, damaged_blocks: blocks, damaged_pieces });
+    };
+    let damaged_blocks = blocks - checked.rows.len() as u64;
+    let damaged_pieces = checked.damaged_pieces;
+    let is_intact = damaged_blocks + damaged_pieces == 0 && file.has_ends;
+    (!is_intact).then_some(ParityFinding { path, missing: false, damaged_blocks, damaged_pieces })
+}
+
+/// Returns files that are not protected, and to which none was moved.
+fn new_files(protection: &Protection, evidence: &Evidence) -> Vec<PathBuf> {
+    let moved = |state: &FileState| match state {
+        FileState::Moved(to) => Some(to.clone()),
+        _ => None,
+    };
+    let moved: std::collections::BTreeSet<PathBuf> =
+        evidence.states.values().filter_map(moved).collect();
+    let found = evidence.tree.found.iter().filter(|found| found.kind != FoundKind::Folder);
+    let new = found.filter(|found| protection.entry_at(&found.path).is_none());
+    let new = new.map(|found| path_in(&protection.root, &found.path));
+    new.filter(|path| !moved.contains(path)).collect()
+}

@@ -1,0 +1,389 @@
+//! What changes on purpose: files that are moved, edited, touched, added; and what a repair and an
+//! update make of it.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use common::{
+    Chance, age, assert_same, check, damage, flip, job, make, make_tree, mend, only, snapshot,
+    write,
+};
+use paritas_protect::{
+    ErrorKind, FileState, RepairJob, RepairReport, Status, UpdateJob, UpdateReport, Updated,
+    VerifyOptions, find, plan, repair, update, verify,
+};
+
+/// Makes a tree with two folders and some files, and protects it.
+fn scene(seed: u64) -> tempfile::TempDir {
+    scene_with(seed, "30%")
+}
+
+fn scene_with(seed: u64, redundancy: &str) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let mut chance = Chance::new(seed);
+    for folder in ["one", "two"] {
+        fs::create_dir(root.path().join(folder)).unwrap();
+        for number in 0..6 {
+            let path = root.path().join(folder).join(number.to_string());
+            write(&path, &chance.bytes(3_000 + 2_000 * number), 0o644, number as u64);
+        }
+    }
+    make(&job(root.path()).redundancy(redundancy.parse().unwrap()));
+    root
+}
+
+fn repaired(root: &Path, job: RepairJob) -> RepairReport {
+    repair(&only(root), &job.sync(false), &|_| {}).unwrap()
+}
+
+fn updated(root: &Path) -> UpdateReport {
+    update(&only(root), &UpdateJob::default().sync(false), &|_| {}).unwrap()
+}
+
+#[test]
+fn moved_files_are_known_by_their_bytes() {
+    let root = scene(1);
+    let before = snapshot(root.path());
+    let (from, to) = (root.path().join("one/5"), root.path().join("two/elsewhere"));
+    fs::rename(&from, &to).unwrap();
+    let report = check(root.path());
+    assert_eq!((report.status, report.intact_files), (Status::Intact, 12));
+    assert_eq!(report.findings[0].state, FileState::Moved(to.clone()));
+    assert!(report.new.is_empty() && report.layers[0].lost == 0, "{report:?}");
+    // It stays where it is, unless the caller wants it back.
+    assert!(mend(root.path()).restored.is_empty() && to.exists());
+    let report = repaired(root.path(), RepairJob::default().move_back(true));
+    assert_eq!(report.moved_back, [(to, from)]);
+    assert_same(&snapshot(root.path()), &before, "moving back");
+}
+
+#[test]
+fn changed_files_are_not_reverted_unasked() {
+    let root = scene(2);
+    let before = snapshot(root.path());
+    let path = root.path().join("one/3");
+    fs::write(&path, "edited").unwrap();
+    age(&root.path().join("two/1"), 99);
+    let edited = snapshot(root.path());
+    let report = check(root.path());
+    assert_eq!(report.status, Status::Repairable);
+    assert!(matches!(report.findings[0].state, FileState::Changed(_)), "{report:?}");
+    assert_eq!(report.findings[1].state, FileState::Touched);
+    assert!(mend(root.path()).restored.is_empty());
+    assert_same(&snapshot(root.path()), &edited, "leaving changes");
+    let report = repaired(root.path(), RepairJob::default().restore_changed(true));
+    assert_eq!(report.restored, [path]);
+    age(&root.path().join("two/1"), 1);
+    assert_same(&snapshot(root.path()), &before, "reverting");
+}
+
+/// A file in front of which bytes were inserted costs about one block, not all of them.
+#[test]
+fn shifted_bytes_are_found() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("file");
+    write(&path, &Chance::new(3).bytes(300_000), 0o644, 1);
+    let before = snapshot(root.path());
+    let geometry = make(&job(root.path())).geometry;
+    for inserted in [1, 100, 5000] {
+        let bytes = fs::read(&path).unwrap();
+        let longer = [Chance::new(4).bytes(inserted), bytes.clone()].concat();
+        damage(&path, |file| {
+            std::os::unix::fs::FileExt::write_all_at(file, &longer, 0).unwrap();
+        });
+        let report = check(root.path());
+        assert!(report.layers[0].lost <= 1 && geometry.data > 100, "{report:?}");
+        mend(root.path());
+        assert_same(&snapshot(root.path()), &before, "shifting back");
+        // The beginning is gone, and the rest has another name.
+        let cut = &bytes[inserted..];
+        fs::remove_file(&path).unwrap();
+        fs::write(root.path().join("rest"), cut).unwrap();
+        let report = check(root.path());
+        let most = (inserted as u64).div_ceil(geometry.block) + 1;
+        assert!(report.layers[0].lost <= most, "{report:?}");
+        mend(root.path());
+        fs::remove_file(root.path().join("rest")).unwrap();
+        assert_same(&snapshot(root.path()), &before, "joining");
+    }
+}
+
+#[test]
+fn results_may_go_elsewhere() {
+    let (root, to) = (scene(5), tempfile::tempdir().unwrap());
+    let original = fs::read(root.path().join("one/4")).unwrap();
+    flip(&root.path().join("one/4"), 77);
+    let damaged = snapshot(root.path());
+    let report = repaired(root.path(), RepairJob::default().to(to.path().to_owned()));
+    assert_eq!(report.restored, [to.path().join("one/4")]);
+    assert!(fs::read(to.path().join("one/4")).unwrap() == original);
+    assert_same(&snapshot(root.path()), &damaged, "restoring elsewhere");
+}
+
+/// A repair never writes through a link that has taken a folder's place.
+#[test]
+fn nothing_is_written_through_links() {
+    let (root, outside) = (scene_with(6, "100%"), tempfile::tempdir().unwrap());
+    fs::remove_dir_all(root.path().join("one")).unwrap();
+    symlink(outside.path(), root.path().join("one")).unwrap();
+    for restore_changed in [false, true] {
+        let job = RepairJob::default().restore_changed(restore_changed);
+        let report = repaired(root.path(), job);
+        assert!(report.failed.len() >= 6, "{report:?}");
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn quick_checks_trust_sizes_and_times() {
+    let root = scene(7);
+    let options = VerifyOptions::default().quick(true);
+    let quick = || verify(&only(root.path()), &options, &|_| panic!("nothing is read")).unwrap();
+    assert_eq!(quick().status, Status::Intact);
+    flip(&root.path().join("one/1"), 5);
+    assert_eq!(quick().status, Status::Intact);
+    fs::remove_file(root.path().join("two/2")).unwrap();
+    let report = quick();
+    assert_eq!((report.status, report.findings.len()), (Status::Repairable, 1));
+    assert!(report.layers[0].lost > 0);
+}
+
+#[test]
+fn updates_add_layers_until_all_is_made_anew() {
+    let root = scene_with(8, "100%");
+    assert_eq!(updated(root.path()).updated, Updated::Nothing);
+    // A new file, a changed one, a renamed one, a removed one.
+    let mut chance = Chance::new(9);
+    write(&root.path().join("new"), &chance.bytes(5_000), 0o644, 50);
+    write(&root.path().join("one/0"), &chance.bytes(2_500), 0o644, 51);
+    fs::rename(root.path().join("one/1"), root.path().join("two/renamed")).unwrap();
+    fs::remove_file(root.path().join("two/0")).unwrap();
+    let before = snapshot(root.path());
+    let report = updated(root.path());
+    assert_eq!(report.updated, Updated::Layer);
+    assert_eq!((report.kept, report.added, report.gone), (10, 2, 2));
+    let report = check(root.path());
+    assert!(report.status == Status::Intact && report.findings.is_empty(), "{report:?}");
+    assert_eq!((report.layers.len(), report.files), (2, 12));
+    assert!(report.layers[0].lost > 0 && report.layers[0].left > 0);
+    for path in ["new", "one/0", "two/renamed"] {
+        fs::remove_file(root.path().join(path)).unwrap();
+        mend(root.path());
+        assert_same(&snapshot(root.path()), &before, path);
+    }
+    // Changes to times alone need no blocks, and do not pile up.
+    for seconds in 60..63 {
+        age(&root.path().join("new"), seconds);
+        assert_eq!(updated(root.path()).updated, Updated::Layer);
+        let report = check(root.path());
+        assert!(report.layers.len() == 3 && report.findings.is_empty(), "{report:?}");
+    }
+    for path in ["one/2", "one/3", "one/4", "one/5", "two/5", "two/4"] {
+        fs::remove_file(root.path().join(path)).unwrap();
+    }
+    let report = updated(root.path());
+    assert_eq!(report.updated, Updated::Anew);
+    let report = check(root.path());
+    assert!(report.status == Status::Intact && report.findings.is_empty(), "{report:?}");
+    assert_eq!((report.layers.len(), report.layers[0].lost), (1, 0));
+    let parity = fs::read_dir(root.path().join(".paritas")).unwrap().count();
+    assert_eq!(parity, 4);
+}
+
+/// An update never takes what has become of a damaged file for the file.
+#[test]
+fn damage_is_no_change() {
+    let root = scene(10);
+    let before = snapshot(root.path());
+    flip(&root.path().join("one/2"), 9);
+    let parity = || snapshot(&root.path().join(".paritas"));
+    let old = parity();
+    for job in [UpdateJob::default().checksum(true), UpdateJob::default().anew(true)] {
+        let error = update(&only(root.path()), &job.sync(false), &|_| {}).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CheckFailed, "{error}");
+        assert_same(&parity(), &old, "refusing");
+    }
+    mend(root.path());
+    assert_same(&snapshot(root.path()), &before, "repairing");
+    let job = UpdateJob::default().anew(true).sync(false);
+    update(&only(root.path()), &job, &|_| {}).unwrap();
+    assert_eq!(check(root.path()).status, Status::Intact);
+}
+
+#[test]
+fn what_cannot_be_protected_is_said() {
+    let root = scene(11);
+    let error = plan(&job(root.path())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Exists);
+    make(&job(root.path()).force(true));
+    assert_eq!(fs::read_dir(root.path().join(".paritas")).unwrap().count(), 4);
+    make(&job(root.path()).label("other".to_owned()));
+    assert_eq!(find(&[root.path().to_owned()]).unwrap().len(), 2);
+
+    let none: Vec<PathBuf> = Vec::new();
+    let kind = |error: paritas_protect::Error| error.kind();
+    assert_eq!(
+        find(&[root.path().join("one")]).map(drop).map_err(kind),
+        Err(ErrorKind::NotRecognised)
+    );
+    assert_eq!(find(&[root.path().join("none")]).map(drop).map_err(kind), Err(ErrorKind::Io));
+    let refused = [
+        job(root.path()).label("a/b".to_owned()),
+        job(root.path()).label(String::new()),
+        job(root.path()).excludes(vec!["[".to_owned()]),
+        job(root.path()).parity_dirs(vec![root.path().join("one/1")]),
+        job(&root.path().join(".paritas")),
+        paritas_protect::ProtectJob::new(none),
+    ];
+    for job in refused {
+        let error = plan(&job).map(drop).map_err(kind);
+        let is_parity = job.paths.iter().any(|path| path.ends_with(".paritas"));
+        assert!(error == Err(ErrorKind::Parameters) || is_parity, "{job:?}");
+    }
+}
+
+#[test]
+fn patterns_leave_files_out() {
+    let root = tempfile::tempdir().unwrap();
+    make_tree(root.path(), &mut Chance::new(12), 10, 1000);
+    fs::create_dir_all(root.path().join("cache/inner")).unwrap();
+    for name in ["a.tmp", "cache/b", "cache/inner/c", "kept"] {
+        write(&root.path().join(name), b"bytes", 0o644, 1);
+    }
+    let excludes = ["*.tmp", "cache/"].map(str::to_owned).to_vec();
+    let report = make(&job(root.path()).excludes(excludes));
+    assert_eq!(report.files, 11);
+    let report = check(root.path());
+    assert!(report.status == Status::Intact && report.new.is_empty(), "{report:?}");
+}
+
+/// Several paths have the deepest folder of all as their root, and nothing else in it counts.
+#[test]
+fn several_paths_have_one_root() {
+    let root = tempfile::tempdir().unwrap();
+    for folder in ["a/b", "a/c", "d"] {
+        fs::create_dir_all(root.path().join(folder)).unwrap();
+        write(&root.path().join(folder).join("file"), folder.as_bytes(), 0o644, 1);
+    }
+    let paths = ["a/b", "a/c/file"].map(|path| root.path().join(path)).to_vec();
+    let job = paritas_protect::ProtectJob::new(paths).sync(false);
+    assert_eq!(make(&job).files, 2);
+    let root = root.path().join("a");
+    assert_eq!(only(&root).root(), root.canonicalize().unwrap());
+    fs::remove_dir_all(root.join("b")).unwrap();
+    fs::remove_dir_all(root.join("c")).unwrap();
+    mend(&root);
+    assert_eq!(fs::read(root.join("b/file")).unwrap(), b"a/b");
+    assert_eq!(fs::read(root.join("c/file")).unwrap(), b"a/c");
+}
+
+/// A file that changes while it is read is not protected, and all others are.
+#[test]
+fn files_may_change_while_they_are_read() {
+    let root = tempfile::tempdir().unwrap();
+    let mut chance = Chance::new(13);
+    for (name, bytes) in [("a", 1_500_000), ("b", 50_000), ("c", 1_000)] {
+        write(&root.path().join(name), &chance.bytes(bytes), 0o644, 1);
+    }
+    let job = |root: &Path| job(root).threads(std::num::NonZeroUsize::new(1));
+    let victim = root.path().join("b");
+    let change = |_| {
+        if let Ok(file) = fs::OpenOptions::new().append(true).open(&victim) {
+            std::io::Write::write_all(&mut &file, b"more").unwrap();
+        }
+    };
+    let planned = plan(&job(root.path())).unwrap();
+    let report = paritas_protect::protect(&planned, &change).unwrap();
+    assert_eq!((report.files, report.skipped.len()), (2, 1));
+    assert_eq!(report.skipped[0].path, victim);
+    let found = check(root.path());
+    assert_eq!((found.status, found.new.len(), found.files), (Status::Intact, 1, 2));
+    assert_eq!(updated(root.path()).added, 1);
+    assert_eq!(check(root.path()).files, 3);
+    // Passes that would code different bytes are refused.
+    let planned = plan(&job(root.path()).memory(200_000).force(true)).unwrap();
+    assert!(planned.passes > 1);
+    let before = snapshot(&root.path().join(".paritas"));
+    let error = paritas_protect::protect(&planned, &change).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert_same(&snapshot(&root.path().join(".paritas")), &before, "refusing");
+}
+
+/// Little memory gives the same as much.
+#[test]
+fn repairs_take_little_memory() {
+    let root = scene(14);
+    let before = snapshot(root.path());
+    let parity = snapshot(&root.path().join(".paritas"));
+    fs::remove_file(root.path().join("one/5")).unwrap();
+    flip(&root.path().join("two/5"), 4_000);
+    let (lost, _) = parity.first_key_value().unwrap();
+    fs::remove_file(root.path().join(".paritas").join(lost)).unwrap();
+    let report = repaired(root.path(), RepairJob::default().memory(20_000));
+    assert_eq!((report.restored.len(), report.parity.len()), (2, 1));
+    assert_same(&snapshot(root.path()), &before, "repairing");
+    let bytes = |thing: &common::Thing| match thing {
+        common::Thing::File { bytes, .. } => bytes.clone(),
+        other => panic!("{other:?}"),
+    };
+    let now = snapshot(&root.path().join(".paritas"));
+    assert!(now.iter().zip(&parity).all(|(one, other)| bytes(one.1) == bytes(other.1)));
+}
+
+/// A further name of a file stays one when the file is repaired.
+#[test]
+fn further_names_are_kept() {
+    use std::os::unix::fs::MetadataExt;
+    let root = scene(15);
+    let (file, name) = (root.path().join("one/4"), root.path().join("two/again"));
+    fs::hard_link(&file, &name).unwrap();
+    make(&job(root.path()).redundancy("30%".parse().unwrap()).force(true));
+    let before = snapshot(root.path());
+    let is_linked = || fs::metadata(&file).unwrap().ino() == fs::metadata(&name).unwrap().ino();
+    flip(&name, 5);
+    mend(root.path());
+    assert!(is_linked());
+    assert_same(&snapshot(root.path()), &before, "repairing both");
+    fs::remove_file(&name).unwrap();
+    mend(root.path());
+    assert!(is_linked());
+    // A copy in place of the name is as good, a file with other bytes is someone's own.
+    fs::remove_file(&name).unwrap();
+    fs::copy(&file, &name).unwrap();
+    let report = check(root.path());
+    assert_eq!(
+        (report.status, report.findings[0].state.clone()),
+        (Status::Intact, FileState::Touched)
+    );
+    fs::write(&name, "other").unwrap();
+    assert!(matches!(check(root.path()).findings[0].state, FileState::Changed(_)));
+    assert!(mend(root.path()).restored.is_empty());
+    repaired(root.path(), RepairJob::default().restore_changed(true));
+    assert!(is_linked());
+    assert_same(&snapshot(root.path()), &before, "reverting");
+}
+
+/// Nobody may read parity who may not read what it is made from.
+#[test]
+fn parity_is_as_private_as_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let root = scene(16);
+    let modes = |folder: &Path| {
+        let files = fs::read_dir(folder).unwrap();
+        let mode = |file: std::io::Result<fs::DirEntry>| {
+            file.unwrap().metadata().unwrap().permissions().mode() & 0o777
+        };
+        files.map(mode).fold(0, |all, mode| all | mode)
+    };
+    let parity = root.path().join(".paritas");
+    assert_eq!(modes(&parity), 0o644);
+    write(&root.path().join("secret"), b"secret", 0o600, 1);
+    make(&job(root.path()).force(true));
+    assert_eq!(modes(&parity), 0o600);
+    fs::remove_file(fs::read_dir(&parity).unwrap().next().unwrap().unwrap().path()).unwrap();
+    mend(root.path());
+    assert_eq!(modes(&parity), 0o600);
+}

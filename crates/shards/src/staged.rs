@@ -1,0 +1,59 @@
+//! Files that are written without a name and get their names together. Programs that keep sets of
+//! files of their own beside other people's files use it as encoding does.
+
+use std::io::IoSlice;
+use std::path::PathBuf;
+
+use crate::attributes::{Access, Attributes};
+use crate::error::Result;
+use crate::place::{NewFile, Pending, Replace, commit_over};
+
+/// A file that is being written. Dropped before [`publish`] has named it, it is gone. Where the
+/// file system can make files without names, even a killed process leaves nothing of it behind.
+#[derive(Debug)]
+pub struct StagedFile(Pending);
+
+impl StagedFile {
+    /// Begins files, one for each of `targets`. `attributes` are those of what the files are made
+    /// from: nobody may read a file who may not read that. A file that already has the name is
+    /// replaced if `replace` is set.
+    ///
+    /// # Errors
+    /// If a file cannot be created ([`crate::ErrorKind::Io`]).
+    pub fn create_all(
+        targets: impl IntoIterator<Item = PathBuf>,
+        attributes: &Attributes,
+        replace: bool,
+    ) -> Result<Vec<Self>> {
+        let access = Access::of_shards(attributes);
+        let replace = if replace { Replace::Always } else { Replace::Never };
+        let new = |target| NewFile { target, replace: replace.clone(), access };
+        let files = Pending::create_all(targets.into_iter().map(new).collect(), 0)?;
+        Ok(files.into_iter().map(Self).collect())
+    }
+
+    /// Writes slices at the position `offset`, one after the other.
+    ///
+    /// # Errors
+    /// If the system refuses ([`crate::ErrorKind::Io`]).
+    pub fn write_at(&self, slices: &mut [IoSlice<'_>], offset: u64) -> Result<()> {
+        self.0.write_at(slices, offset)
+    }
+}
+
+/// Gives all files their names, and then removes the files that `old` returns. `old` is called when
+/// no other process that takes part in this can change the `folders`. On an error everything is as
+/// before, but for files that were replaced one by one.
+///
+/// # Errors
+/// If the system refuses ([`crate::ErrorKind::Io`]), or another process has put a file in the way
+/// ([`crate::ErrorKind::Busy`]).
+pub fn publish(
+    files: Vec<StagedFile>,
+    folders: &[PathBuf],
+    old: impl FnOnce() -> Result<Vec<PathBuf>>,
+    sync: bool,
+) -> Result<()> {
+    let files = files.into_iter().map(|file| file.0).collect();
+    commit_over(folders, old, files, sync).map(|_| ())
+}
