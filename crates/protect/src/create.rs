@@ -342,7 +342,7 @@ fn code_blocks(
 ) -> Result<Scanned> {
     let Order { stream, geometry, .. } = order;
     let mut gathered = Gathered::new(stream, geometry);
-    let Some(code) = geometry.code()? else { return Ok(gathered.finish(stream)) };
+    let Some(code) = geometry.code()? else { return Ok(gathered.finish()) };
     let rows: Vec<usize> = (0..geometry.parity as usize).collect();
     let mut checks: Vec<crc_fast::Digest> =
         (0..geometry.parity).map(|row| header.row_checksum(row)).collect();
@@ -370,7 +370,7 @@ fn code_blocks(
             write_row(header, row, &reading.columns, sum, check, file)?;
         }
     }
-    let scanned = gathered.finish(stream);
+    let scanned = gathered.finish();
     if !is_single {
         refuse_changes(order, &scanned)?;
     }

@@ -5,14 +5,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::digest::{FileDigest, Parts, digest};
+use crate::digest::{FileDigest, shorten};
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::Entry;
 use crate::folder::{Folder, set_modified};
 use crate::stream::read_at;
 use crate::system::path_in;
 use crate::tree::temporary_name;
-use paritas_shards::shown;
+use paritas_shards::{Digest, shown};
 
 /// Number of bytes that are read back at once.
 const STEP: u64 = 1 << 20;
@@ -207,7 +207,7 @@ fn set_mode(_file: &File, _mode: u32) -> io::Result<()> {
 /// Returns the digest of an open file of `size` bytes.
 fn digest_of(file: &File, size: u64) -> io::Result<FileDigest> {
     let mut memory = vec![0; size.min(STEP) as usize];
-    let mut parts = Parts::default();
+    let mut hasher = blake3::Hasher::new();
     for at in (0..size).step_by(STEP as usize) {
         let count = (size - at).min(STEP) as usize;
         let mut filled = 0;
@@ -217,11 +217,7 @@ fn digest_of(file: &File, size: u64) -> io::Result<FileDigest> {
                 read => filled += read,
             }
         }
-        if size <= STEP {
-            return Ok(digest(&memory));
-        }
-        parts.add(Parts::of(at, &memory[..count], size));
-        parts.settle(size);
+        hasher.update(&memory[..count]);
     }
-    Ok(if size == 0 { digest(&[]) } else { parts.join(size) })
+    Ok(shorten(&Digest::new(hasher.finalize().into())))
 }

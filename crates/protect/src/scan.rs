@@ -11,8 +11,9 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use crc_fast::{CrcAlgorithm, checksum};
+use paritas_shards::Digest;
 
-use crate::digest::{FileDigest, Parts, digest};
+use crate::digest::{FileDigest, digest, shorten};
 use crate::find::{EntryKind, Layer, Protection};
 use crate::format::block_checksum;
 use crate::stream::{Patch, Source, Stream};
@@ -95,18 +96,17 @@ pub(crate) fn digest_of(path: &std::path::Path, size: u64) -> Option<FileDigest>
         let read = source.read(0, &mut memory).ok()?;
         return (read as u64 == size).then(|| digest(&memory[..read]));
     }
-    let mut parts = Parts::default();
+    let mut hasher = blake3::Hasher::new();
     for at in (0..size).step_by(STEP) {
         let count = (size - at).min(STEP as u64) as usize;
         let read = source.read(at, &mut memory[..count]).ok()?;
         if read < count {
             return None;
         }
-        parts.add(Parts::of(at, &memory[..count], size));
-        parts.settle(size);
+        hasher.update(&memory[..count]);
     }
     let is_end = source.read(size, &mut memory[..1]).ok()? == 0;
-    is_end.then(|| parts.join(size))
+    is_end.then(|| shorten(&Digest::new(hasher.finalize().into())))
 }
 
 /// Reads lost blocks again, whose files have other sources now, and drops those that are found.

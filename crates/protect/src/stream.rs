@@ -4,7 +4,7 @@
 //! A *scan* reads every byte once, in order. Threads take *units* of about a megabyte, which are
 //! whole blocks; hash what they have read while it is in their cache; and, if the caller codes the
 //! blocks, leave the bytes in its memory. Blocks larger than a unit are read in steps. A file that
-//! several threads have read gets its digest from parts ([`crate::digest::Parts`]).
+//! several threads have read gets its digest from pieces ([`PieceDigest`]).
 //!
 //! A [`Reading`] is about a range of columns of the blocks: all of them, if the memory suffices.
 
@@ -15,9 +15,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use paritas_shards::{Attributes, Progress, Timestamp};
+use paritas_shards::{Attributes, PieceDigest, Progress, Timestamp};
 
-use crate::digest::{FileDigest, Parts, digest};
+use crate::digest::{FileDigest, digest, shorten};
 use crate::format::block_checksum;
 use crate::geometry::Geometry;
 use crate::tree::in_threads;
@@ -91,7 +91,7 @@ pub(crate) struct Scanned {
 struct Share {
     checksums: Vec<(u64, u64)>,
     digests: Vec<(usize, FileDigest)>,
-    parts: Vec<(usize, Parts)>,
+    parts: Vec<(usize, PieceDigest)>,
     troubles: Vec<(usize, Trouble)>,
 }
 
@@ -292,8 +292,7 @@ impl Reading<'_> {
         let shares = self.by_units(blocks, memory, |unit, scratch, share| {
             self.scan_unit(unit, scratch, share);
         });
-        shares.into_iter().for_each(|share| gathered.add(share));
-        gathered.settle(self.stream);
+        shares.into_iter().for_each(|share| gathered.add(self.stream, share));
     }
 
     /// Reads the wanted columns of some blocks into `memory`, block after block. Blocks that `skip`
@@ -412,7 +411,9 @@ impl Reading<'_> {
             match range.len() as u64 == piece.length {
                 true => share.digests.push((number, digest(&bytes[range]))),
                 false => {
-                    share.parts.push((number, Parts::of(offset, &bytes[range], piece.length)));
+                    let part = PieceDigest::new(piece.length);
+                    part.take(offset, &[&bytes[range]]);
+                    share.parts.push((number, part));
                 }
             }
         }
@@ -464,7 +465,7 @@ fn copy_columns(bytes: &[u8], at: u64, block: u64, columns: &Range<u64>, memory:
 #[derive(Debug)]
 pub(crate) struct Gathered {
     scanned: Scanned,
-    parts: BTreeMap<usize, Parts>,
+    parts: BTreeMap<usize, PieceDigest>,
 }
 
 impl Gathered {
@@ -483,7 +484,7 @@ impl Gathered {
         Self { scanned, parts: BTreeMap::new() }
     }
 
-    fn add(&mut self, share: Share) {
+    fn add(&mut self, stream: &Stream, share: Share) {
         for (block, checksum) in share.checksums {
             self.scanned.checksums[block as usize] = checksum;
         }
@@ -491,25 +492,19 @@ impl Gathered {
             self.scanned.digests[piece] = Some(digest);
         }
         for (piece, parts) in share.parts {
-            self.parts.entry(piece).or_default().add(parts);
+            let length = stream.pieces[piece].length;
+            self.parts.entry(piece).or_insert_with(|| PieceDigest::new(length)).join(parts);
         }
         for (piece, trouble) in share.troubles {
             self.scanned.troubles.entry(piece).or_insert(trouble);
         }
     }
 
-    /// Forgets what is no longer needed of files that were read in part.
-    fn settle(&mut self, stream: &Stream) {
-        for (&piece, parts) in &mut self.parts {
-            parts.settle(stream.pieces[piece].length);
-        }
-    }
-
     /// Returns the whole, after every block was read.
-    pub fn finish(mut self, stream: &Stream) -> Scanned {
+    pub fn finish(mut self) -> Scanned {
         for (piece, parts) in self.parts {
             if !self.scanned.troubles.contains_key(&piece) {
-                self.scanned.digests[piece] = Some(parts.join(stream.pieces[piece].length));
+                self.scanned.digests[piece] = parts.finish().as_ref().map(shorten);
             }
         }
         self.scanned

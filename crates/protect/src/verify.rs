@@ -309,7 +309,7 @@ impl Examination<'_> {
         for start in (0..geometry.data).step_by(each as usize) {
             reading.scan(start..(start + each).min(geometry.data), None, &mut gathered);
         }
-        gathered.finish(stream)
+        gathered.finish()
     }
 
     /// Takes what has the right size and time as intact.

