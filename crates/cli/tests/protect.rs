@@ -343,7 +343,7 @@ fn quick_reads_no_file() {
     let quick = args!["verify", yard.root(), "--quick"];
     let text = run(&quick).expect(exit::DONE).text();
     assert!(text.contains(": intact by size and time, "), "{text}");
-    let file = File::options().write(true).open(yard.photo("z")).unwrap();
+    let file = File::options().write(true).open(yard.photo("b.jpg")).unwrap();
     file.set_times(FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(9)))
         .unwrap();
     file.set_len(5).unwrap();
@@ -410,16 +410,14 @@ fn the_examples_work() {
         for disk in ["disk2/parity", "disk3/parity"] {
             fs::create_dir_all(yard.path(disk)).unwrap();
         }
+        match example.contains("protect photos") {
+            true => _ = fs::remove_dir_all(yard.photo(".paritas")),
+            false => _ = yard.protect(&["--force"]),
+        }
         let path = Path::new(env!("CARGO_BIN_EXE_paritas")).parent().unwrap();
-        let mut command = Command::new("sh");
+        let mut command = Command::new("/bin/sh");
         command.args(["-ec", &example]).current_dir(yard.folder.path()).env("PATH", path);
         finish(command).expect(exit::DONE);
-        if example.contains("protect photos") {
-            let _ = fs::remove_dir_all(yard.photo(".paritas"));
-        }
-        if !example.contains("--parity-dir") && example.contains("photos") {
-            yard.protect(&["--force"]).expect(exit::DONE);
-        }
     }
     assert_eq!(count, 6, "{help}");
 }

@@ -271,7 +271,7 @@ pub fn add_lines(text: &mut String, lines: &[String], verbose: bool) {
     }
 }
 
-/// Returns `most` counted things in words.
+/// Returns a part of a whole in percent.
 pub fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }

@@ -43,7 +43,7 @@ fn stored_bytes(protection: &Protection) -> u64 {
 
 fn text(protection: &Protection) -> String {
     let mut text = format!(
-        "{}\n  id       {}, of {}\n  files    {}, {}",
+        "{}\n  id       {}, of {}\n  protects {}, {}",
         title(protection),
         protection.id(),
         time_text(protection.created()),
