@@ -23,7 +23,7 @@ pub enum Exit {
     Lost = 2,
     /// Bad arguments or parameters.
     Arguments = 3,
-    /// No shard set was recognised.
+    /// No shard set and no protection was recognised.
     NotRecognised = 4,
     /// Repair or decode finished, but the final check failed, or parity is wrong.
     CheckFailed = 5,
@@ -78,7 +78,7 @@ impl Failure {
         Self { exit: Exit::Arguments, message: message.into() }
     }
 
-    /// Creates the failure for paths without shards.
+    /// Creates the failure for paths without anything recognisable.
     pub fn not_recognised(message: impl Into<String>) -> Self {
         Self { exit: Exit::NotRecognised, message: message.into() }
     }
@@ -181,6 +181,22 @@ impl From<paritas_shards::Error> for Failure {
             ErrorKind::NotRecognised => Exit::NotRecognised,
             ErrorKind::TooFewShards => Exit::Lost,
             ErrorKind::DigestMismatch => Exit::CheckFailed,
+            ErrorKind::Io | ErrorKind::Busy => Exit::Io,
+            ErrorKind::Memory => Exit::Memory,
+            _ => Exit::Internal,
+        };
+        Self { exit, message: error.to_string() }
+    }
+}
+
+impl From<paritas_protect::Error> for Failure {
+    fn from(error: paritas_protect::Error) -> Self {
+        use paritas_protect::ErrorKind;
+        let exit = match error.kind() {
+            ErrorKind::Parameters | ErrorKind::Exists => Exit::Arguments,
+            ErrorKind::NotRecognised => Exit::NotRecognised,
+            ErrorKind::BeyondRepair => Exit::Lost,
+            ErrorKind::CheckFailed => Exit::CheckFailed,
             ErrorKind::Io | ErrorKind::Busy => Exit::Io,
             ErrorKind::Memory => Exit::Memory,
             _ => Exit::Internal,

@@ -60,14 +60,15 @@ fn documentation_is_read_right() {
 }
 
 /// The command whose help lists the fields of each type; "" is `paritas --help`.
-const LISTED: [(&str, &[&str]); 29] = [
+const LISTED: [(&str, &[&str]); 30] = [
     ("", &["progress", "warning", "error"]),
+    ("protect", &["protect"]),
     ("encode", &["encode"]),
     ("decode", &["decode"]),
-    ("verify", &["verify", "summary", "unrecognised"]),
-    ("repair", &["repair", "summary", "clean", "unrecognised"]),
+    ("verify", &["verify", "summary", "unrecognised", "protect-verify"]),
+    ("repair", &["repair", "summary", "clean", "unrecognised", "protect-repair"]),
     ("promote", &["promote"]),
-    ("info", &["info"]),
+    ("info", &["info", "protect-info"]),
     ("import", &["import"]),
     ("export", &["export"]),
     ("codes", &["family", "code"]),

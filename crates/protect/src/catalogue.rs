@@ -44,7 +44,7 @@ use crate::format::Id;
 use crate::geometry::Geometry;
 
 /// The name of the folder that holds parity in a protected root.
-pub(crate) const FOLDER: &str = ".paritas";
+pub const FOLDER: &str = ".paritas";
 /// The largest mode, all bits set.
 const MODES: u32 = 0o7777;
 /// Number of bytes of paths that a catalogue may have whatever its size.

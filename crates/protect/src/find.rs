@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::format::{EXTENSION, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
 use crate::parity::{ParityFile, read_catalogue};
-use crate::system::{name_bytes, owned_name, path_in};
+use crate::system::{name_bytes, owned_name, path_bytes, path_in};
 
 /// Files and the parity that protects them, as the newest catalogue says.
 #[derive(Debug, Clone)]
@@ -190,6 +190,13 @@ impl Protection {
         folders[usize::from(index) % folders.len()].join(name)
     }
 
+    /// Whether a file or folder is protected, judging by its path.
+    pub fn protects(&self, path: &Path) -> bool {
+        let Ok(whole) = path.canonicalize() else { return false };
+        let relative = whole.strip_prefix(&self.root).map(path_bytes);
+        relative.is_ok_and(|path| path.is_empty() || self.entry_at(&path).is_some())
+    }
+
     /// Whether this is the protection of a root, judging by what it says.
     pub(crate) fn was_at(&self, root: &Path) -> bool {
         self.root == root
@@ -233,6 +240,16 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<Protection>> {
     }
 }
 
+/// Whether a path is a parity file, a folder with parity files in it, or a folder with the folder of
+/// its parity in it.
+pub fn has_parity(path: &Path) -> bool {
+    let holds_some = |folder: &Path| parity_files_in(folder).is_ok_and(|files| !files.is_empty());
+    match path.is_dir() {
+        true => holds_some(&path.join(FOLDER)) || holds_some(path),
+        false => ParityFile::recognise(path).is_some(),
+    }
+}
+
 /// Returns the protections whose parity is in some folders.
 pub(crate) fn in_folders(folders: &[PathBuf]) -> Result<Vec<Protection>> {
     let folders = folders.iter().filter(|folder| folder.is_dir()).cloned().collect();
@@ -261,10 +278,11 @@ impl Places {
         if has_parity {
             self.folders.push(whole.clone());
         }
-        if inner.is_dir() {
+        let has_inner = inner.is_dir();
+        if has_inner {
             self.folders.push(inner);
         }
-        if !has_parity {
+        if !has_parity && !has_inner {
             self.roots.push(whole);
         }
         Ok(())

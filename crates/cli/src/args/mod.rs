@@ -1,10 +1,11 @@
 //! Every flag, defined once.
 //!
 //! This file is long because it is one table of all commands, their flags and their help texts;
-//! only those about volumes are in [`volume`]. Parser, help, man pages and completions are derived
+//! those about protection are in [`protect`], those about volumes in [`volume`]. Parser, help, man pages and completions are derived
 //! from it.
 
 pub mod against;
+pub mod protect;
 #[cfg(feature = "volume")]
 pub mod volume;
 
@@ -19,6 +20,7 @@ use paritas::{KernelChoice, Machine, Objective, Order, Pass, Spec, Split};
 use paritas_shards::foreign::Format;
 
 use crate::args::against::Against;
+use crate::args::protect::Protect;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -26,7 +28,7 @@ Exit codes:
   1  damaged, but repairable
   2  damaged beyond repair
   3  bad arguments or parameters
-  4  nothing recognisable as a shard set
+  4  nothing recognisable as a shard set, or as protected files
   5  repair or decode finished, but the final check failed, or verify --deep found wrong parity
   6  input or output failed, an unreadable file decides the verdict, or another process interferes
   7  internal error
@@ -68,17 +70,19 @@ pub struct Args {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Put parity beside files that stay where they are.
+    Protect(Protect),
     /// Cut a file into shards, a few of which may be lost.
     Encode(Encode),
     /// Get a file back from its shards.
     Decode(Decode),
-    /// Check every block of every shard.
+    /// Check every protected file, or every block of every shard.
     Verify(Verify),
-    /// Rewrite missing and damaged shards.
+    /// Restore protected files, or rewrite missing and damaged shards.
     Repair(Repair),
     /// Add the parity that a dpg or bbdpg code leaves for later.
     Promote(Promote),
-    /// Show what shards say about themselves.
+    /// Show what protections and shards say about themselves.
     Info(Info),
     /// Turn another tool's fragments into shards of the same code.
     Import(Import),
@@ -262,10 +266,10 @@ pub struct Decode {
 /// The paths that are searched for objects, and the objects that are reported.
 #[derive(Debug, clap::Args)]
 pub struct Search {
-    /// Shards, or folders of shards.
+    /// Protected files or folders, folders of parity, shards, or folders of shards.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// Only this object, by its name or the first digits of its id (at least four).
+    /// Only this object or protection, by its name or the first digits of its id (at least four).
     #[arg(long, value_name = "ID|NAME", conflicts_with = "recursive")]
     pub object: Option<OsString>,
     /// Search all folders below, too. Each is searched separately, but folders at the same path
@@ -276,17 +280,29 @@ pub struct Search {
     /// Report only objects that are not intact; the summary counts all.
     #[arg(long)]
     pub only_bad: bool,
+    /// List everything that is wrong with protected files, not only the first dozen.
+    #[arg(long, short)]
+    pub verbose: bool,
 }
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  paritas verify photos || paritas repair photos       a folder that `protect` was given
+  paritas verify photos --quick                        compares sizes and times, reads no file
+  paritas verify photos /disk2/parity                  the same if either was moved
   paritas verify shards || paritas repair shards
   paritas verify --recursive /backup --only-bad        all sets of a tree
   paritas verify --recursive /disk1 /disk2 /disk3      all sets that are spread over these
   paritas verify shards --deep                         recomputes parity, too
 
-Each folder that is given counts as a disk or a machine, whose shards are lost together, and the \
+A folder with parity in it, or in `.paritas` in it, is a protection, and is reported file by file: \
+damaged (the time is the one that it had, the bytes are not), changed (bytes and time differ), \
+missing, moved (its bytes are in another file), touched (only time or mode differ), unreadable. \
+Moved and touched files are intact. Parity files that have lost their names, or are in other folders, \
+are found if the folders are given. Shards in a protected tree are verified with --recursive.
+
+Each folder of shards that is given counts as a disk or a machine, whose shards are lost together, and the \
 report says which folders may be lost. For an LT code, tolerable_losses is only likely: some losses \
 of this many shards have been tried. The exit code is the worst of all objects; if there are \
 several, a summary comes last. An object that has not been promoted is whole without the parts that \
@@ -311,6 +327,12 @@ aside [{path, bytes}] (files that repair has moved aside), lost_ranges [{start, 
 unless lost, unknown or inconsistent), recomputed_segments (null without --deep), wrong_lanes \
 [{index, stage, lane, first_segment, segments}]. For an LT code also blocks (of a segment), \
 good_blocks (in the segment with the fewest), likely_needed (more blocks, if a segment is lost). \
+For protected files, type \"protect-verify\", id, label, root, status (intact, repairable, lost, unknown), \
+quick, files, intact_files, bytes, findings [{path, kind (file, folder, symlink, hard-link), state \
+(damaged, changed, missing, moved, touched, unreadable), size, ranges [{start, end}], moved_to, reason}], \
+parity [{path, missing, damaged_blocks, damaged_pieces}], layers [{generation, data_blocks, \
+parity_blocks, block_bytes, lost, at_hand, needed (further blocks without which it is beyond repair), \
+left (further blocks that may be lost)}], unreadable_layers, new [{path}], skipped [{path, reason}], seconds. \
 For an object of which no shard can be read, type \"unrecognised\", name, status (lost), files [{path}]. \
 If there are several objects, a line of type \"summary\" comes last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the \
 objects), seconds, rate (bytes a second).")]
@@ -321,6 +343,9 @@ pub struct Verify {
     /// mistakes of a wrong encoder.
     #[arg(long)]
     pub deep: bool,
+    /// Take protected files that have the right size and time for intact, and read none of them.
+    #[arg(long)]
+    pub quick: bool,
     #[command(flatten)]
     pub threads: Threads,
 }
@@ -328,6 +353,9 @@ pub struct Verify {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  paritas repair photos                                a folder that `protect` was given
+  paritas repair photos --to rescued                   what is damaged or missing goes there
+  paritas repair photos --restore-changed --move-back  everything becomes as it was
   paritas repair shards
   paritas repair /disk1 /disk2 /disk3 --to /disk4      missing shards go to the new disk
   paritas repair /disk1 /disk2 /disk3                  the same if /disk3 is new and empty
@@ -335,7 +363,13 @@ Examples:
   paritas repair --recursive /backup                   all sets of a tree, folder by folder
   paritas repair --recursive /disk1 /disk2 /disk3      all sets that are spread over these
 
-Each folder that is given counts as a disk or a machine, whose shards are lost together. Missing \
+Protected files that are damaged or missing are restored under a temporary name, compared by their \
+digest, and get their name, mode and time; parity that is damaged or missing is written anew. Files \
+that were changed, size or time and all, stay as they are unless --restore-changed is given, and \
+moved files stay where they are unless --move-back is given. If more is lost than can be repaired, \
+nothing is changed (exit 2). If changed files stay, the exit code is 1; `protect --update` protects them as they are.
+
+Each folder of shards that is given counts as a disk or a machine, whose shards are lost together. Missing \
 shards are written to the folders that let as many whole folders as possible be lost. An empty \
 folder that is given counts as a disk that was replaced, and is filled: make sure that it is \
 mounted. If several PATHS are given and one does not exist, nothing is written (exit 3), because \
@@ -359,16 +393,19 @@ folders [{path, shards}], folder_tolerance (any this many folders may be lost on
 folder_tolerance_certain (false if only some losses were tried), losable_folders (the largest sets \
 that may be lost together, as indices into folders; null if there are more than six), \
 better_folder_tolerance (what repair --rebalance would make of it; null if that is no more), \
-warnings. With --clean also type \"clean\", name, object (null if unknown), removed [{path}]. For an \
+warnings. For protected files, type \"protect-repair\", id, label, root, status (intact, repaired, repairable, \
+lost, unknown), files, bytes, restored [{path}], moved_back [{from, path}], parity [{path}] (written anew), \
+changed [{path}] (left as they are), failed [{path, reason}], lost_blocks, needed (further blocks without \
+which nothing can be repaired), seconds. With --clean also type \"clean\", name, object (null if unknown), removed [{path}]. For an \
 object of which no shard can be read, type \"unrecognised\", name, status (lost), files [{path}]. If there are \
 several objects, a line of type \"summary\" comes last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the \
 objects), seconds, rate (bytes a second).")]
 pub struct Repair {
     #[command(flatten)]
     pub search: Search,
-    /// The folder for repaired shards [default: damaged ones are replaced in place, missing ones go
-    /// to the folder with the fewest, which may be an empty one that is given]. Not with
-    /// --recursive: give DIR as one more PATH instead.
+    /// The folder for restored files, or for repaired shards [default: what is damaged is replaced in
+    /// place, and missing shards go to the folder with the fewest, which may be an empty one that is
+    /// given]. Not with --recursive: give DIR as one more PATH instead.
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
     /// If one shard is missing and the others look whole, read only the blocks that it is computed
@@ -388,6 +425,14 @@ pub struct Repair {
     /// before. Files that have changed since are not removed.
     #[arg(long, conflicts_with = "fewest_reads")]
     pub remove_moved_aside: bool,
+    /// Restore protected files that were changed, too: what they are now is lost.
+    #[arg(long)]
+    pub restore_changed: bool,
+    /// Move protected files that were moved back to where they were.
+    #[arg(long, conflicts_with = "to")]
+    pub move_back: bool,
+    #[command(flatten)]
+    pub memory: protect::Memory,
     #[command(flatten)]
     pub work: Work,
 }
@@ -425,10 +470,11 @@ pub struct Promote {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
+Examples:
+  paritas info photos
   paritas info shards
 
-Reads headers only; `verify` checks the contents. JSON: one line an object, type \"info\", object, \
+Reads headers and catalogues only; `verify` checks the contents. JSON: one line an object, type \"info\", object, \
 name, code, stage, stages, layout, packet, stripes_per_block, segment_bytes, stored_bytes, length, \
 digest, mode (octal digits) and modified {seconds (since 1970), nanoseconds} of the encoded file \
 (null if unknown), shard_count (after the last stage), tolerance (in its present stage), shards \
@@ -442,12 +488,15 @@ tolerance is null, and reception tells how many blocks of the shards found decod
 (how many there are), average and p999 (99.9th percentile, or the most if there are fewer than a \
 thousand runs; both as multiples of k), runs (2000, or fewer if k is above 1024, so that it takes \
 some seconds at most), failures. These figures are simulated, and remembered in the user's cache \
-directory.")]
+directory. For protected files, type \"protect-info\", id, label, root, created {seconds (since 1970), \
+nanoseconds}, redundancy (as a share), excludes, files, others (folders, links and further names of \
+files), bytes, parity_bytes, stored_bytes (of all parity files), layers [{data_blocks, parity_blocks, \
+block_bytes}], parity_files [{path, bytes}].")]
 pub struct Info {
-    /// Shards, or folders of shards.
+    /// Protected files or folders, folders of parity, shards, or folders of shards.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// Only this object, by its name or the first digits of its id (at least four).
+    /// Only this object or protection, by its name or the first digits of its id (at least four).
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
 }

@@ -1,19 +1,33 @@
-//! `paritas info`: shows what shards say about themselves.
+//! `paritas info`: shows what shards and protections say about themselves.
+
+use std::path::PathBuf;
 
 use paritas_shards::{Object, Part, Placement, ReceptionReport, ShardFile, Timestamp};
 use serde_json::{Value, json};
 
 use crate::args::Info;
-use crate::commands::Outcome;
+use crate::commands::many::Worst;
 use crate::commands::shards::{self, Below};
+use crate::commands::{Outcome, protections};
 use crate::exit::Exit;
 use crate::output::{self, Output, shown};
 
-/// Reports every object.
+/// Reports every object and every protection.
 pub fn run(args: &Info, output: &Output) -> Outcome {
-    let inventory = shards::look(&args.paths, output);
+    let mut found = protections::among(&args.paths, args.object.as_deref())?;
+    found.protections.iter().for_each(|protection| protections::info::run(protection, output));
+    let mut worst = Worst::default();
+    found.failures.drain(..).for_each(|failure| worst.note(Err(failure), output));
+    if !found.others.is_empty() {
+        worst.note(objects(&found.others, args, output), output);
+    }
+    worst.end(output)
+}
+
+fn objects(paths: &[PathBuf], args: &Info, output: &Output) -> Outcome {
+    let inventory = shards::look(paths, output);
     if inventory.objects.is_empty() {
-        return Err(shards::nothing_found(&inventory, &args.paths, Below::ByName));
+        return Err(shards::nothing_found(&inventory, paths, Below::ByName));
     }
     let unread = shards::unread_paths(&inventory);
     for object in &shards::taken(inventory, args.object.as_deref())? {

@@ -1,4 +1,4 @@
-//! Many objects, one after the other: the result for each, and the summary.
+//! Many objects and protections, one after the other: the result for each, and the summary.
 //!
 //! Memory and open files are bounded. Kept in memory are the paths of all folders of a tree (100
 //! bytes each), and what the shards of one folder state (3 KiB for an object with two shards). Only
@@ -7,14 +7,17 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Instant;
 
-use paritas_shards::{Leftover, Object, Wreck};
+use paritas_protect::Protection;
+use paritas_shards::{Inventory, Leftover, Object, Wreck};
 use serde_json::json;
 
 use crate::args::Search;
 use crate::commands::Outcome;
-use crate::commands::places::places;
+use crate::commands::places::{Place, places};
+use crate::commands::protections::{self, Limited};
 use crate::commands::shards::{self, Below};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, counted, shown};
@@ -90,73 +93,137 @@ impl Search {
     }
 }
 
-/// Runs `act` on each object that is searched for, and prints a summary if there are several. `act`
-/// gets the object and its name in reports. `clean` gets the leftovers of a place and the names of
-/// the objects there with which `act` succeeded, and returns how many leftovers it has removed. If
-/// any object is found, objects of which no shard can be read count as lost. Returns the worst exit
-/// code.
-pub fn each_found(
-    search: &Search,
-    output: &Output,
-    act: impl Fn(&Object, &str) -> Result<State, Failure>,
-    clean: impl Fn(&[Leftover], &HashSet<OsString>) -> Result<usize, Failure>,
-) -> Outcome {
-    let (mut summary, mut worst) = (Summary::new(), Worst::default());
-    let (mut cleaned, mut wrecks) = (0, Vec::new());
-    for place in places(&search.paths, search.recursive) {
-        let mut inventory = shards::look(&place.paths, output);
+/// What a command does with each thing that it finds.
+pub trait Handle {
+    /// Returns the options that were given and are only for one kind of things.
+    fn limited(&self) -> Limited;
+
+    /// Handles an object that is called `label` in reports.
+    fn object(&self, object: &Object, label: &str) -> Result<State, Failure>;
+
+    /// Handles protected files.
+    fn protection(&self, protection: &Protection) -> Result<State, Failure>;
+
+    /// Removes leftovers of a place, and returns the number of those that were removed. `whole` are
+    /// the names of the objects there that were handled with success.
+    fn clean(&self, _leftovers: &[Leftover], _whole: &HashSet<OsString>) -> Result<usize, Failure> {
+        Ok(0)
+    }
+}
+
+/// Handles each object and protection that is searched for, and prints a summary if there are
+/// several. Returns the worst exit code.
+pub fn each_found(search: &Search, output: &Output, handle: &impl Handle) -> Outcome {
+    let mut found = protections::search(search)?;
+    handle.limited().expect(&found, search.recursive)?;
+    let mut each = Each::new(output, handle);
+    found.failures.drain(..).for_each(|failure| each.worst.note(Err(failure), output));
+    found.protections.iter().for_each(|protection| each.protection(protection));
+    let paths = if search.recursive { &search.paths } else { &found.others };
+    if !paths.is_empty() {
+        each.objects(search, paths)?;
+    }
+    each.end(search)
+}
+
+/// Things that are handled one after the other.
+struct Each<'a, H> {
+    output: &'a Output,
+    handle: &'a H,
+    summary: Summary,
+    worst: Worst,
+    /// The number of leftovers that were removed.
+    cleaned: usize,
+    wrecks: Vec<(String, Wreck)>,
+}
+
+impl<'a, H: Handle> Each<'a, H> {
+    fn new(output: &'a Output, handle: &'a H) -> Self {
+        let (summary, worst) = (Summary::new(), Worst::default());
+        Self { output, handle, summary, worst, cleaned: 0, wrecks: Vec::new() }
+    }
+
+    fn protection(&mut self, protection: &Protection) {
+        let outcome = self.handle.protection(protection);
+        let state = outcome.as_ref().map_or_else(State::after, |&state| state);
+        self.summary.count(state, Some(protection.bytes()));
+        self.worst.note(outcome.map(State::exit), self.output);
+    }
+
+    fn objects(&mut self, search: &Search, paths: &[PathBuf]) -> Result<(), Failure> {
+        places(paths, search.recursive).iter().try_for_each(|place| self.place(search, place))
+    }
+
+    fn place(&mut self, search: &Search, place: &Place) -> Result<(), Failure> {
+        let mut inventory = shards::look(&place.paths, self.output);
         inventory.offer(&place.absent);
         let leftovers = std::mem::take(&mut inventory.leftovers);
         let wanted = inventory.wrecks().into_iter().filter(|wreck| search.wants(wreck));
-        wrecks.extend(wanted.map(|wreck| (place.label(shown(&wreck.name)), wreck)));
+        self.wrecks.extend(wanted.map(|wreck| (place.label(shown(&wreck.name)), wreck)));
         if inventory.objects.is_empty() {
-            match clean(&leftovers, &HashSet::new()) {
-                Ok(0) => {}
-                Ok(count) => {
-                    cleaned += count;
-                    continue;
-                }
-                Err(failure) => worst.note(Err(failure), output),
-            }
-            // Most folders of a tree hold no shards, but a folder that cannot be read may hold
-            // some.
-            let failure = shards::nothing_found(&inventory, &place.paths, Below::Recursive);
-            if !search.recursive || failure.exit == Exit::Io {
-                worst.note(Err(failure), output);
-            }
-            continue;
+            self.empty_place(search, place, &inventory, &leftovers);
+            return Ok(());
         }
         let unread = shards::unread_paths(&inventory);
-        unread.into_iter().for_each(|failure| worst.note(Err(failure), output));
+        unread.into_iter().for_each(|failure| self.worst.note(Err(failure), self.output));
         let mut whole = HashSet::new();
         for object in shards::taken(inventory, search.object.as_deref())? {
-            let outcome = act(&object, &place.label(object.label()));
+            let outcome = self.handle.object(&object, &place.label(object.label()));
             if outcome.is_ok() {
                 whole.insert(object.name().to_owned());
             }
             let state = outcome.as_ref().map_or_else(State::after, |&state| state);
-            summary.count(state, object.length());
+            self.summary.count(state, object.length());
             let outcome = outcome.map(State::exit).map_err(|failure| place.locate(failure));
-            worst.note(outcome, output);
+            self.worst.note(outcome, self.output);
         }
-        let removed = clean(&leftovers, &whole).map(|count| cleaned += count);
-        worst.note(removed.map(|()| Exit::Done), output);
+        let removed = self.handle.clean(&leftovers, &whole).map(|count| self.cleaned += count);
+        self.worst.note(removed.map(|()| Exit::Done), self.output);
+        Ok(())
     }
-    if summary.objects() == 0 {
-        return match worst.failure.is_none() && cleaned == 0 {
-            true => Err(shards::no_shards(&search.paths, Below::Unsaid)),
-            false => worst.end(output),
-        };
+
+    /// Handles a place without objects: removes its leftovers, or says why nothing was found there.
+    fn empty_place(
+        &mut self,
+        search: &Search,
+        place: &Place,
+        inventory: &Inventory,
+        leftovers: &[Leftover],
+    ) {
+        match self.handle.clean(leftovers, &HashSet::new()) {
+            Ok(0) => {}
+            Ok(count) => {
+                self.cleaned += count;
+                return;
+            }
+            Err(failure) => self.worst.note(Err(failure), self.output),
+        }
+        // Most folders of a tree hold no shards, but a folder that cannot be read may hold some.
+        let failure = shards::nothing_found(inventory, &place.paths, Below::Recursive);
+        if !search.recursive || failure.exit == Exit::Io {
+            self.worst.note(Err(failure), self.output);
+        }
     }
-    for (label, wreck) in &wrecks {
-        shards::report_wreck(label, wreck, output);
-        summary.count(State::Lost, None);
-        worst.note(Ok(State::Lost.exit()), output);
+
+    /// Reports what comes last. If anything was found, objects of which no shard can be read count
+    /// as lost.
+    fn end(mut self, search: &Search) -> Outcome {
+        if self.summary.objects() == 0 {
+            return match self.worst.failure.is_none() && self.cleaned == 0 {
+                true => Err(shards::no_shards(&search.paths, Below::Unsaid)),
+                false => self.worst.end(self.output),
+            };
+        }
+        for (label, wreck) in &self.wrecks {
+            shards::report_wreck(label, wreck, self.output);
+            self.summary.count(State::Lost, None);
+            self.worst.note(Ok(State::Lost.exit()), self.output);
+        }
+        if self.summary.objects() > 1 {
+            self.summary.report(self.output);
+        }
+        self.worst.end(self.output)
     }
-    if summary.objects() > 1 {
-        summary.report(output);
-    }
-    worst.end(output)
 }
 
 /// The number of objects in each state.

@@ -13,6 +13,8 @@ mod many;
 mod picture;
 mod places;
 mod promote;
+mod protect;
+mod protections;
 mod repair;
 mod schedule;
 mod shards;
@@ -31,6 +33,7 @@ type Outcome = Result<Exit, Failure>;
 /// Runs a command.
 pub fn run(command: Command, output: &Output) -> Outcome {
     match command {
+        Command::Protect(args) => protect::run(&args, output),
         Command::Encode(args) => encode::run(&args, output),
         Command::Decode(args) => decode::run(&args, output),
         Command::Verify(args) => verify::run(&args, output),

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use paritas_protect::FOLDER;
 use walkdir::{DirEntry, WalkDir};
 
 use crate::exit::Failure;
@@ -71,13 +72,14 @@ fn is_apart(root: &Path, given: &HashSet<PathBuf>) -> bool {
     root.is_dir() && !others.any(|other| root.starts_with(other) || other.starts_with(&root))
 }
 
-/// Returns the folders below `root`, as paths relative to it, except for those in `given`. Links
-/// are not followed. Folders that cannot be read are included, so that the search for shards in
+/// Returns the folders below `root`, as paths relative to it, except for those in `given`, and for
+/// those that hold the parity of files around them. Links are not followed. Folders that cannot be read are included, so that the search for shards in
 /// them reports why.
-fn folders_below(root: &Path, given: &HashSet<PathBuf>) -> impl Iterator<Item = PathBuf> {
+pub fn folders_below(root: &Path, given: &HashSet<PathBuf>) -> impl Iterator<Item = PathBuf> {
     let is_given = |path: &Path| fs::canonicalize(path).is_ok_and(|path| given.contains(&path));
     let is_new = move |entry: &DirEntry| {
-        entry.depth() == 0 || !entry.file_type().is_dir() || !is_given(entry.path())
+        let is_inner = entry.depth() > 0 && entry.file_type().is_dir();
+        !is_inner || entry.file_name() != FOLDER && !is_given(entry.path())
     };
     let folder = |entry: walkdir::Result<DirEntry>| match entry {
         Ok(entry) => entry.file_type().is_dir().then(|| entry.into_path()),

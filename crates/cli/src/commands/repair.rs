@@ -1,34 +1,73 @@
-//! `paritas repair`: writes missing and damaged shards anew.
+//! `paritas repair`: writes missing and damaged shards anew, and restores protected files.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use paritas_protect::Protection;
 use paritas_shards::{
-    AsideFile, DigestCheck, MovedShard, Object, RebalanceReport, RepairJob, RepairReport,
+    AsideFile, DigestCheck, Leftover, MovedShard, Object, RebalanceReport, RepairJob, RepairReport,
     ShardReport, ShardState, rebalance, repair, scan_with,
 };
 use serde_json::{Value, json};
 
 use crate::args::Repair;
-use crate::commands::many::{self, State};
-use crate::commands::{Outcome, leftovers, shards};
+use crate::commands::many::{self, Handle, State};
+use crate::commands::protections::Limited;
+use crate::commands::{Outcome, leftovers, protections, shards};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, Progress, counted, shown};
 
-/// Repairs all objects, each as far as possible. Returns the worst exit code.
+/// Repairs all objects and protections, each as far as possible. Returns the worst exit code.
 pub fn run(args: &Repair, output: &Output) -> Outcome {
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
     expect_one_folder(args)?;
     expect_all_there(&args.search.paths)?;
-    let act = |object: &Object, label: &str| one(object, label, args, output);
-    many::each_found(&args.search, output, act, |leftovers, whole| match args.clean {
-        // Of what was not verified, a copy that was left behind may be the only good one.
-        true if args.fewest_reads => leftovers::clean(leftovers, &HashSet::new(), output),
-        true => leftovers::clean(leftovers, whole, output),
-        false => Ok(0),
-    })
+    many::each_found(&args.search, output, &Job { args, output })
+}
+
+struct Job<'a> {
+    args: &'a Repair,
+    output: &'a Output,
+}
+
+impl Handle for Job<'_> {
+    fn limited(&self) -> Limited {
+        let args = self.args;
+        let for_shards = [
+            ("--fewest-reads", args.fewest_reads),
+            ("--clean", args.clean),
+            ("--rebalance", args.rebalance),
+            ("--remove-moved-aside", args.remove_moved_aside),
+        ];
+        let for_protections = [
+            ("--restore-changed", args.restore_changed),
+            ("--move-back", args.move_back),
+            ("--memory", args.memory.memory.is_some()),
+        ];
+        Limited::new(for_shards, for_protections)
+    }
+
+    fn object(&self, object: &Object, label: &str) -> Result<State, Failure> {
+        one(object, label, self.args, self.output)
+    }
+
+    fn protection(&self, protection: &Protection) -> Result<State, Failure> {
+        protections::repair::run(protection, self.args, self.output)
+    }
+
+    fn clean(&self, leftovers: &[Leftover], whole: &HashSet<OsString>) -> Result<usize, Failure> {
+        match self.args.clean {
+            // Of what was not verified, a copy that was left behind may be the only good one.
+            true if self.args.fewest_reads => {
+                leftovers::clean(leftovers, &HashSet::new(), self.output)
+            }
+            true => leftovers::clean(leftovers, whole, self.output),
+            false => Ok(0),
+        }
+    }
 }
 
 /// Refuses one folder for the shards of several.

@@ -67,7 +67,8 @@ pub enum Below {
 
 /// Says that there is no object.
 pub fn no_shards(paths: &[PathBuf], below: Below) -> Failure {
-    let mut message = format!("there are no shards in {}", listed(paths));
+    let mut message =
+        format!("there are no shards and no parity of protected files in {}", listed(paths));
     let deeper = paths.iter().filter(|_| below != Below::Unsaid).find_map(|path| deeper(path));
     if let Some(folder) = deeper {
         message.push_str(&format!("; there are in {}: ", shown(&folder)));

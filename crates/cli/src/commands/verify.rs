@@ -1,18 +1,38 @@
-//! `paritas verify`: reads and checks every block of every shard.
+//! `paritas verify`: reads and checks every block of every shard, and every protected file.
 
+use paritas_protect::Protection;
 use paritas_shards::{DigestCheck, Object, Status, VerifyReport, WrongLane, verify, verify_deep};
 use serde_json::{Value, json};
 
 use crate::args::Verify;
-use crate::commands::many::{self, State};
-use crate::commands::{Outcome, shards};
+use crate::commands::many::{self, Handle, State};
+use crate::commands::protections::Limited;
+use crate::commands::{Outcome, protections, shards};
 use crate::exit::Failure;
 use crate::output::{self, Output};
 
-/// Verifies all objects. Returns the worst exit code.
+/// Verifies all objects and protections. Returns the worst exit code.
 pub fn run(args: &Verify, output: &Output) -> Outcome {
-    let act = |object: &Object, label: &str| one(object, label, args, output);
-    many::each_found(&args.search, output, act, |_, _| Ok(0))
+    many::each_found(&args.search, output, &Job { args, output })
+}
+
+struct Job<'a> {
+    args: &'a Verify,
+    output: &'a Output,
+}
+
+impl Handle for Job<'_> {
+    fn limited(&self) -> Limited {
+        Limited::new([("--deep", self.args.deep)], [("--quick", self.args.quick)])
+    }
+
+    fn object(&self, object: &Object, label: &str) -> Result<State, Failure> {
+        one(object, label, self.args, self.output)
+    }
+
+    fn protection(&self, protection: &Protection) -> Result<State, Failure> {
+        protections::verify::run(protection, self.args, self.output)
+    }
 }
 
 fn one(object: &Object, label: &str, args: &Verify, output: &Output) -> Result<State, Failure> {

@@ -1,0 +1,107 @@
+//! The flags of `paritas protect`, and those that other commands have for protections.
+
+use std::path::PathBuf;
+
+use bytesize::ByteSize;
+use paritas_protect::Redundancy;
+
+use crate::args::Work;
+
+/// Smallest value of `--memory` in bytes.
+const LEAST_MEMORY: u64 = 1 << 20;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas protect photos                                    a tenth of parity, in photos/.paritas
+  paritas protect photos --redundancy 25% --exclude '*.tmp' --exclude cache
+  paritas protect photos --parity-dir /disk2/parity --parity-dir /disk3/parity
+  paritas protect disk.img mail --name backup               several files and folders
+  paritas protect --update photos                           after changes
+  paritas verify photos || paritas repair photos
+
+Files are read and never changed, moved or copied. All of them together are cut into some ten \
+thousand blocks, over which parity blocks are computed. Any damage is repaired that touches at most \
+as many blocks, of files and parity, as there are parity blocks: flipped bits, lost files and folders, \
+lost parity files. Small files share blocks. Names, modes, times, links, empty files and folders are \
+protected, too. Links are not followed.
+
+The root of a protection is the folder that is given, or the deepest folder that has all PATHs in \
+it. `verify`, `repair` and `info` take the root, a protected file in it, the folders of its parity, \
+or all of these. Parity lies in `.paritas` in the root, or in the folders given with --parity-dir: \
+give one for each disk, and what is left of the parity when a disk is lost still repairs as many \
+blocks as it has. Names of parity files begin with LABEL. Other \
+protections of the same files may have other labels.
+
+Every byte is read once if the parity fits into --memory; else every byte is read twice, and a \
+warning says so before anything is read. A file that cannot be read, or that changes while it is read, is \
+not protected, and the exit code is 6; sockets, pipes and devices are only mentioned. `.paritas` folders are \
+left out.
+
+With --update, files that have the size and time that they had keep their parity. New and changed \
+ones get parity of their own. What was removed or changed counts as lost, so that less other damage \
+can be repaired; when that takes too much, everything is made anew. The old parity stands until the \
+new one does. A file whose bytes have changed and whose time has not is damaged (exit 5): repair it \
+first.
+JSON: type \"protect\", id, label, root, updated (null without --update; nothing, layer, or anew), \
+files and bytes (that the parity written now protects), \
+data_blocks, parity_blocks, block_bytes, parity_bytes, catalogue_bytes, stored_bytes (of the parity \
+files written), read_bytes (null with --update), passes (null with --update), kept, added and gone \
+(numbers of files; null without --update), parity_files [{path}], skipped [{path, reason}], seconds.")]
+pub struct Protect {
+    /// Files and folders to protect; with --update, as `verify` takes them.
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// The size of the parity as a share of what is protected, from 0.1% to 1000%.
+    #[arg(long, default_value = "10%", value_name = "PERCENT", conflicts_with = "update")]
+    pub redundancy: Redundancy,
+    /// Folders that take parity files in turn; give one for each disk. They must exist [default:
+    /// `.paritas` in the root].
+    #[arg(long, value_name = "DIR", conflicts_with = "update")]
+    pub parity_dir: Vec<PathBuf>,
+    /// Leave out what matches a pattern: one without a slash is for names in any folder, others are
+    /// for paths relative to the root.
+    #[arg(long, value_name = "GLOB", conflicts_with = "update")]
+    pub exclude: Vec<String>,
+    /// The beginning of the names of the parity files [default: the name of the root, or of the only
+    /// file]; with --update, only the protection of this label.
+    #[arg(long, value_name = "LABEL")]
+    pub name: Option<String>,
+    /// Replace the protection of the same root and label; it is kept until the new one is complete.
+    #[arg(long, conflicts_with = "update")]
+    pub force: bool,
+    /// Bring protections up to date after changes.
+    #[arg(long)]
+    pub update: bool,
+    /// With --update, read every file and compare it by its digest, whatever its size and time.
+    #[arg(long, requires = "update")]
+    pub checksum: bool,
+    /// List all parity files, and everything that was skipped, not only the first.
+    #[arg(long, short)]
+    pub verbose: bool,
+    #[command(flatten)]
+    pub memory: Memory,
+    #[command(flatten)]
+    pub work: Work,
+}
+
+/// The option that limits memory.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Memory {
+    /// The memory for parity and data of protections, about [default: 1GiB].
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
+    pub memory: Option<u64>,
+}
+
+impl Memory {
+    /// Returns the number of bytes.
+    pub fn bytes(self) -> u64 {
+        self.memory.unwrap_or(paritas_protect::DEFAULT_MEMORY)
+    }
+}
+
+fn parse_memory(text: &str) -> Result<u64, String> {
+    let size = text.parse::<ByteSize>().ok().map(|size| size.as_u64());
+    size.filter(|&size| size >= LEAST_MEMORY)
+        .ok_or_else(|| format!("must be a size of at least 1MiB, such as 512MiB; got `{text}`"))
+}

@@ -1,0 +1,240 @@
+//! `paritas protect`: puts parity beside files that stay where they are.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use paritas_protect::{
+    FOLDER, Geometry, Plan, ProtectJob, ProtectReport, Protection, Skipped, UpdateJob,
+    UpdateReport, Updated,
+};
+use serde_json::{Value, json};
+
+use crate::args::protect::Protect;
+use crate::commands::many::Worst;
+use crate::commands::protections::{
+    self, add_lines, below, geometry_value, path_values, share, skipped_values, title,
+};
+use crate::commands::{Outcome, leftovers};
+use crate::exit::{self, Exit, Failure};
+use crate::output::{self, Output, counted, shown};
+
+/// Protects files, or brings their protections up to date.
+pub fn run(args: &Protect, output: &Output) -> Outcome {
+    match args.update {
+        true => update_all(args, output),
+        false => protect(args, output),
+    }
+}
+
+fn protect(args: &Protect, output: &Output) -> Outcome {
+    args.parity_dir.iter().try_for_each(|dir| exit::require_folder("--parity-dir", dir))?;
+    let job = ProtectJob::new(args.paths.clone())
+        .redundancy(args.redundancy)
+        .parity_dirs(args.parity_dir.clone())
+        .excludes(args.exclude.clone())
+        .memory(args.memory.bytes())
+        .threads(args.work.threads.most())
+        .label(args.name.clone())
+        .force(args.force)
+        .sync(args.work.is_synced());
+    let plan = paritas_protect::plan(&job)?;
+    expect_files(&plan)?;
+    cost(&plan, args).iter().for_each(|note| output.warn(note));
+    let progress = output.progress(Some(plan.bytes_to_read));
+    let report = paritas_protect::protect(&plan, &|bytes| progress.advance(bytes))?;
+    let seconds = progress.finish();
+    let name = (&*plan.root, &*plan.label);
+    let mut value = value(&report.id.to_string(), name, Some(&report), seconds);
+    value["read_bytes"] = json!(plan.bytes_to_read);
+    value["passes"] = json!(plan.passes);
+    output.result(value, || text(name, &report, args.verbose));
+    expect_all_protected(&report.skipped)
+}
+
+/// Refuses to protect nothing: perhaps a disk is not mounted.
+fn expect_files(plan: &Plan) -> Result<(), Failure> {
+    match plan.files {
+        0 => Err(Failure::arguments(format!(
+            "{} has no files to protect; if it is on a disk, that may not be mounted",
+            shown(&plan.root)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Says what is read more than once.
+fn cost(plan: &Plan, args: &Protect) -> Option<String> {
+    (plan.passes > 1).then(|| {
+        format!(
+            "{} of parity do not fit into --memory {}: the files are read in {} passes, {} instead \
+             of {}",
+            output::bytes(plan.parity_bytes),
+            output::bytes(args.memory.bytes()),
+            plan.passes,
+            output::bytes(plan.bytes_to_read),
+            output::bytes(plan.geometry.length),
+        )
+    })
+}
+
+/// Reports files that are not protected although they should be. Nobody expects it of sockets.
+fn expect_all_protected(skipped: &[Skipped]) -> Outcome {
+    let unread: Vec<&Skipped> =
+        skipped.iter().filter(|skipped| !is_special(&skipped.path)).collect();
+    match unread.first() {
+        None => Ok(Exit::Done),
+        Some(Skipped { path, reason, .. }) => {
+            let others = match unread.len() - 1 {
+                0 => String::new(),
+                more => format!(", nor are {more} others"),
+            };
+            let message = format!("{} is not protected: {reason}{others}", shown(path));
+            Err(Failure { exit: Exit::Io, message })
+        }
+    }
+}
+
+fn is_special(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| {
+        let kind = metadata.file_type();
+        !(kind.is_file() || kind.is_dir() || kind.is_symlink())
+    })
+}
+
+fn update_all(args: &Protect, output: &Output) -> Outcome {
+    let wanted = args.name.as_ref().map(std::ffi::OsStr::new);
+    let mut found = protections::among(&args.paths, wanted)?;
+    let mut worst = Worst::default();
+    found.failures.drain(..).for_each(|failure| worst.note(Err(failure), output));
+    if let Some(path) = found.others.first() {
+        let message = format!("{} is not protected yet; leave out --update", shown(path));
+        worst.note(Err(Failure::not_recognised(message)), output);
+    }
+    for protection in &found.protections {
+        worst.note(update(protection, args, output), output);
+    }
+    worst.end(output)
+}
+
+/// Refuses to take all files for removed: perhaps a disk is not mounted.
+fn expect_mounted(protection: &Protection) -> Result<(), Failure> {
+    let root = protection.root();
+    let entries = fs::read_dir(root)
+        .map_err(|error| Failure::io(format!("reading {}", shown(root)), &error))?;
+    let is_empty = entries.flatten().all(|entry| entry.file_name() == FOLDER);
+    match is_empty && protection.files() > 0 {
+        false => Ok(()),
+        true => Err(Failure::arguments(format!(
+            "{} is empty; if it is on a disk, that may not be mounted; if its {} are gone for good, \
+             remove the parity instead of updating it",
+            shown(root),
+            counted(protection.files(), "file")
+        ))),
+    }
+}
+
+fn update(protection: &Protection, args: &Protect, output: &Output) -> Outcome {
+    expect_mounted(protection)?;
+    let job = UpdateJob::default()
+        .checksum(args.checksum)
+        .memory(args.memory.bytes())
+        .threads(args.work.threads.most())
+        .sync(args.work.is_synced());
+    let progress = output.progress(None);
+    let report = paritas_protect::update(protection, &job, &|bytes| progress.advance(bytes))?;
+    let seconds = progress.finish();
+    let name = (protection.root(), &*protection.label());
+    let id = report.protected.as_ref().map_or(protection.id(), |protected| protected.id);
+    let mut value = value(&id.to_string(), name, report.protected.as_ref(), seconds);
+    value["updated"] = json!(match report.updated {
+        Updated::Nothing => "nothing",
+        Updated::Layer => "layer",
+        Updated::Anew => "anew",
+    });
+    let counts = [("kept", report.kept), ("added", report.added), ("gone", report.gone)];
+    counts.iter().for_each(|&(name, count)| value[name] = json!(count));
+    output.result(value, || update_text(protection, &report, args.verbose));
+    expect_all_protected(report.protected.as_ref().map_or(&[], |protected| &protected.skipped))
+}
+
+/// Returns the result in JSON, as far as it is the same with and without `--update`.
+fn value(
+    id: &str,
+    (root, label): (&Path, &str),
+    report: Option<&ProtectReport>,
+    seconds: f64,
+) -> Value {
+    let nothing = Geometry { length: 0, block: 0, data: 0, parity: 0 };
+    let geometry = report.map_or(nothing, |report| report.geometry);
+    let number = |of: fn(&ProtectReport) -> u64| json!(report.map_or(0, of));
+    let mut value = geometry_value(&geometry);
+    value["type"] = json!("protect");
+    value["id"] = json!(id);
+    value["label"] = json!(label);
+    output::insert_name(&mut value, "root", root.as_os_str());
+    for null in ["updated", "kept", "added", "gone", "read_bytes", "passes"] {
+        value[null] = Value::Null;
+    }
+    value["files"] = number(|report| report.files);
+    value["bytes"] = json!(geometry.length);
+    value["parity_bytes"] = json!(geometry.parity * geometry.block);
+    value["catalogue_bytes"] = number(|report| report.catalogue_bytes);
+    value["stored_bytes"] = number(|report| report.stored_bytes);
+    value["parity_files"] = path_values(report.iter().flat_map(|report| &report.parity_files));
+    value["skipped"] = skipped_values(report.map_or(&[], |report| &report.skipped));
+    value["seconds"] = json!(seconds);
+    value
+}
+
+fn text((root, label): (&Path, &str), report: &ProtectReport, verbose: bool) -> String {
+    let Geometry { length, .. } = report.geometry;
+    let mut text =
+        format!("{label}: {}, {} protected", counted(report.files, "file"), output::bytes(length));
+    add_written(&mut text, root, report, verbose);
+    text
+}
+
+/// Describes the parity that was written.
+fn add_written(text: &mut String, root: &Path, report: &ProtectReport, verbose: bool) {
+    let Geometry { length, block, data, parity, .. } = report.geometry;
+    if data > 0 {
+        text.push_str(&format!(
+            "\n  repairs  any {parity} lost or damaged of {} blocks of {block} bytes",
+            data + parity
+        ));
+    }
+    let folders: BTreeSet<&Path> =
+        report.parity_files.iter().filter_map(|path| path.parent()).collect();
+    let folders: Vec<String> = folders.into_iter().map(leftovers::quoted).collect();
+    text.push_str(&format!(
+        "\n  parity   {}, {} of the files, in {}: {}",
+        output::bytes(report.stored_bytes),
+        share(report.stored_bytes, length),
+        counted(report.parity_files.len(), "file"),
+        folders.join(", ")
+    ));
+    if verbose {
+        let paths: Vec<&PathBuf> = report.parity_files.iter().collect();
+        paths.iter().for_each(|path| text.push_str(&format!("\n           {}", shown(path))));
+    }
+    let line = |one: &Skipped| format!("skipped  {}: {}", below(root, &one.path), one.reason);
+    let skipped: Vec<String> = report.skipped.iter().map(line).collect();
+    add_lines(text, &skipped, verbose);
+}
+
+fn update_text(protection: &Protection, report: &UpdateReport, verbose: bool) -> String {
+    let UpdateReport { kept, added, gone, .. } = report;
+    let how = match report.updated {
+        Updated::Nothing => return format!("{}: nothing has changed", title(protection)),
+        Updated::Layer => "new parity for what is new",
+        Updated::Anew => "made anew",
+    };
+    let kept = counted(*kept, "file");
+    let mut text =
+        format!("{}: {how}; {kept} kept, {added} new or changed, {gone} gone", title(protection));
+    if let Some(protected) = &report.protected {
+        add_written(&mut text, protection.root(), protected, verbose);
+    }
+    text
+}

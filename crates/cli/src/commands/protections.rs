@@ -1,0 +1,277 @@
+//! Protections: finding them among the paths of a command, and the parts that reports share.
+
+pub mod info;
+pub mod repair;
+pub mod verify;
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use paritas_protect::{FOLDER, Geometry, Protection, Skipped, find, has_parity};
+use paritas_shards::scan_with;
+use serde_json::{Value, json};
+
+use crate::args::Search;
+use crate::commands::places::folders_below;
+use crate::exit::{Exit, Failure};
+use crate::output::{self, shown};
+
+/// Number of lines about single files in a report that is not verbose.
+const FEW: usize = 12;
+/// Shortest beginning of an id that names a protection.
+const SHORTEST_ID: usize = 4;
+
+/// The protections among some paths.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub protections: Vec<Protection>,
+    /// The paths that belong to no protection.
+    pub others: Vec<PathBuf>,
+    /// Why there is parity of which nothing is known.
+    pub failures: Vec<Failure>,
+}
+
+/// Finds the protections that are searched for. With `--recursive`, those below the paths, too.
+pub fn search(search: &Search) -> Result<Found, Failure> {
+    let mut found = among(&search.paths, search.object.as_deref())?;
+    if search.recursive {
+        let given: HashSet<PathBuf> = search.paths.iter().flat_map(fs::canonicalize).collect();
+        for root in &search.paths {
+            let folders = folders_below(root, &given).map(|below| root.join(below));
+            folders.filter(|folder| has_parity(folder)).for_each(|folder| found.add(&folder));
+        }
+    }
+    Ok(found)
+}
+
+/// Finds the protections at some paths: their roots, protected files, and parity. Other folders
+/// are roots, too, if there is parity for which no root is given and no shards are in them.
+pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure> {
+    let (mut homes, mut others): (Vec<PathBuf>, Vec<PathBuf>) =
+        paths.iter().cloned().partition(|path| has_parity(path));
+    let mut found = Found::default();
+    if !homes.is_empty() {
+        found.take(find(&homes));
+        if found.protections.iter().any(lies_elsewhere) {
+            let roots: Vec<PathBuf> =
+                others.extract_if(.., |path| is_root(path, &found.protections)).collect();
+            homes.extend(roots);
+            found = Found::default();
+            found.take(find(&homes));
+        }
+        let lost = homes.iter().filter(|home| has_parity(home) && !found.covers(home));
+        let lost: Vec<Failure> = lost.filter_map(|home| cause(home)).collect();
+        found.failures.extend(lost);
+    }
+    others.retain(|path| !found.add_protected(path));
+    found.others = others;
+    found.choose(wanted)?;
+    Ok(found)
+}
+
+impl Found {
+    fn take(&mut self, result: paritas_protect::Result<Vec<Protection>>) {
+        match result {
+            Ok(protections) => protections.into_iter().for_each(|one| self.push(one)),
+            // Each path is asked once more for what is wrong with it.
+            Err(error) if error.kind() == paritas_protect::ErrorKind::NotRecognised => {}
+            Err(error) => self.failures.push(error.into()),
+        }
+    }
+
+    fn push(&mut self, protection: Protection) {
+        let is_same = |other: &Protection| other.id() == protection.id();
+        if !self.protections.iter().any(is_same) {
+            self.protections.push(protection);
+        }
+    }
+
+    /// Adds the protections of one more folder that has parity.
+    fn add(&mut self, folder: &Path) {
+        match find(&[folder.to_owned()]) {
+            Ok(protections) => protections.into_iter().for_each(|one| self.push(one)),
+            Err(error) => self.failures.push(error.into()),
+        }
+    }
+
+    /// Adds the protections that a file is protected by. Returns whether there are any.
+    fn add_protected(&mut self, path: &Path) -> bool {
+        let is_shard =
+            || !scan_with(&[path.to_owned()], paritas_tune::codec_options).objects.is_empty();
+        let beside = path.canonicalize().ok().filter(|whole| whole.is_file());
+        let beside = beside.and_then(|whole| Some(whole.parent()?.join(FOLDER)));
+        if !beside.is_some_and(|folder| has_parity(&folder)) || is_shard() {
+            return false;
+        }
+        let protections = find(&[path.to_owned()]).unwrap_or_default();
+        let protecting = protections.into_iter().filter(|one| one.protects(path));
+        let protecting: Vec<Protection> = protecting.collect();
+        let is_any = !protecting.is_empty();
+        protecting.into_iter().for_each(|one| self.push(one));
+        is_any
+    }
+
+    /// Whether a path has to do with any of the protections.
+    fn covers(&self, path: &Path) -> bool {
+        let Ok(whole) = path.canonicalize() else { return false };
+        let parity = self.protections.iter().flat_map(Protection::parity_files);
+        parity.into_iter().any(|file| file.starts_with(&whole))
+    }
+
+    /// Keeps the protection that is wanted.
+    fn choose(&mut self, wanted: Option<&OsStr>) -> Result<(), Failure> {
+        let Some(wanted) = wanted.filter(|_| !self.protections.is_empty()) else { return Ok(()) };
+        let text = wanted.to_string_lossy();
+        let is_named = |one: &Protection| {
+            let by_id = text.len() >= SHORTEST_ID && one.id().to_string().starts_with(&*text);
+            by_id || one.label() == text
+        };
+        self.protections.retain(is_named);
+        match self.protections.is_empty() && self.others.is_empty() {
+            false => Ok(()),
+            true => Err(Failure::not_recognised(format!(
+                "there is no protection {} here",
+                shown(wanted)
+            ))),
+        }
+    }
+}
+
+/// Returns what is wrong with parity of which nothing is known.
+fn cause(home: &Path) -> Option<Failure> {
+    let known = find(&[home.to_owned()]);
+    let error = known.err().map(Failure::from);
+    error.filter(|failure| failure.exit == Exit::NotRecognised)
+}
+
+/// Whether the parity is not in the folder that is protected.
+fn lies_elsewhere(protection: &Protection) -> bool {
+    let inner = protection.root().join(FOLDER);
+    !protection.parity_files().any(|file| file.starts_with(&inner))
+}
+
+/// Whether a folder is the root of a protection, or can only be one.
+fn is_root(path: &Path, protections: &[Protection]) -> bool {
+    let Ok(whole) = path.canonicalize() else { return false };
+    let has_shards =
+        || !scan_with(&[path.to_owned()], paritas_tune::codec_options).objects.is_empty();
+    whole.is_dir() && (protections.iter().any(|one| one.root() == whole) || !has_shards())
+}
+
+/// The options that were given and are only for shards, or only for protections.
+#[derive(Debug)]
+pub struct Limited {
+    for_shards: Option<&'static str>,
+    for_protections: Option<&'static str>,
+}
+
+impl Limited {
+    /// Takes options, and whether each was given.
+    pub fn new(
+        for_shards: impl IntoIterator<Item = (&'static str, bool)>,
+        for_protections: impl IntoIterator<Item = (&'static str, bool)>,
+    ) -> Self {
+        let for_shards = given(for_shards);
+        Self { for_shards, for_protections: given(for_protections) }
+    }
+
+    /// Refuses options that do not apply to what was found. Where a whole tree is searched, there
+    /// may be both.
+    pub fn expect(&self, found: &Found, recursive: bool) -> Result<(), Failure> {
+        if let (Some(option), Some(one), false) =
+            (self.for_shards, found.protections.first(), recursive)
+        {
+            return Err(Failure::arguments(format!(
+                "{option} is for shards; {} is a protection",
+                title(one)
+            )));
+        }
+        if let (Some(option), Some(path)) = (self.for_protections, found.others.first())
+            && (!recursive || found.protections.is_empty())
+        {
+            return Err(Failure::arguments(format!(
+                "{option} is for protected files; {} has no parity that `paritas protect` made",
+                shown(path)
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn given(options: impl IntoIterator<Item = (&'static str, bool)>) -> Option<&'static str> {
+    options.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+}
+
+/// Returns the name of a protection in reports: its root, and its label unless that is the root's
+/// name.
+pub fn title(protection: &Protection) -> String {
+    let (root, label) = (protection.root(), protection.label());
+    match root.file_name().is_some_and(|name| name.to_string_lossy() == label) {
+        true => shown(root).to_string(),
+        false => format!("{} ({})", shown(root), shown(&label)),
+    }
+}
+
+/// Returns the fields that every report about a protection begins with.
+pub fn describe(kind: &str, protection: &Protection) -> Value {
+    let mut value = json!({
+        "type": kind, "id": protection.id().to_string(), "label": protection.label(),
+        "files": protection.files(), "bytes": protection.bytes(),
+    });
+    output::insert_name(&mut value, "root", protection.root().as_os_str());
+    value
+}
+
+/// Returns a path in JSON.
+pub fn path_value(path: &Path) -> Value {
+    let mut value = json!({});
+    output::insert_name(&mut value, "path", path.as_os_str());
+    value
+}
+
+/// Returns paths in JSON.
+pub fn path_values<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Value {
+    paths.into_iter().map(|path| path_value(path)).collect()
+}
+
+/// Returns what was skipped, in JSON.
+pub fn skipped_values(skipped: &[Skipped]) -> Value {
+    let value = |skipped: &Skipped| {
+        let mut value = path_value(&skipped.path);
+        value["reason"] = json!(skipped.reason);
+        value
+    };
+    skipped.iter().map(value).collect()
+}
+
+/// Returns the numbers of blocks in JSON.
+pub fn geometry_value(geometry: &Geometry) -> Value {
+    json!({
+        "data_blocks": geometry.data, "parity_blocks": geometry.parity,
+        "block_bytes": geometry.block,
+    })
+}
+
+/// Returns a path below a root without the root.
+pub fn below(root: &Path, path: &Path) -> String {
+    let inner = path.strip_prefix(root).ok().filter(|inner| !inner.as_os_str().is_empty());
+    shown(inner.unwrap_or(path)).to_string()
+}
+
+/// Adds lines to a text: all of them, or a few and the number of the others.
+pub fn add_lines(text: &mut String, lines: &[String], verbose: bool) {
+    // One line is not worth a line that counts it.
+    let shown = if verbose || lines.len() <= FEW + 1 { lines.len() } else { FEW };
+    lines[..shown].iter().for_each(|line| text.push_str(&format!("\n  {line}")));
+    if shown < lines.len() {
+        let more = lines.len() - shown;
+        text.push_str(&format!("\n  …        and {more} more; --verbose lists all"));
+    }
+}
+
+/// Returns a part of a whole in percent.
+pub fn share(part: u64, whole: u64) -> String {
+    format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
+}

@@ -1,0 +1,77 @@
+//! Describing a protection without reading what it protects.
+
+use std::path::Path;
+
+use paritas_protect::Protection;
+use serde_json::{Value, json};
+
+use super::{describe, geometry_value, path_value, title};
+use crate::commands::info::time_text;
+use crate::output::{self, Output, counted, shown};
+
+/// Reports one protection.
+pub fn run(protection: &Protection, output: &Output) {
+    output.result(value(protection), || text(protection));
+}
+
+fn value(protection: &Protection) -> Value {
+    let mut value = describe("protect-info", protection);
+    let created = protection.created();
+    value["created"] = json!({"seconds": created.seconds, "nanoseconds": created.nanoseconds});
+    value["redundancy"] = json!(f64::from(protection.redundancy().millionths()) / 1e6);
+    value["excludes"] = json!(protection.excludes());
+    value["others"] = json!(protection.others());
+    value["parity_bytes"] = json!(protection.parity_bytes());
+    value["stored_bytes"] = json!(stored_bytes(protection));
+    value["layers"] = protection.geometries().map(|geometry| geometry_value(&geometry)).collect();
+    let file = |path: &Path| {
+        let mut value = path_value(path);
+        value["bytes"] = json!(length(path));
+        value
+    };
+    value["parity_files"] = protection.parity_files().map(file).collect();
+    value
+}
+
+fn length(path: &Path) -> u64 {
+    path.metadata().map_or(0, |metadata| metadata.len())
+}
+
+fn stored_bytes(protection: &Protection) -> u64 {
+    protection.parity_files().map(length).sum()
+}
+
+fn text(protection: &Protection) -> String {
+    let mut text = format!(
+        "{}\n  id       {}, of {}\n  protects {}, {}",
+        title(protection),
+        protection.id(),
+        time_text(protection.created()),
+        counted(protection.files(), "file"),
+        output::bytes(protection.bytes()),
+    );
+    if protection.others() > 0 {
+        let others = protection.others();
+        text.push_str(&format!(", and {others} folders, links and further names"));
+    }
+    let stored = output::bytes(stored_bytes(protection));
+    text.push_str(&format!("\n  parity   {} asked for, {stored} stored", protection.redundancy()));
+    for (number, geometry) in protection.geometries().enumerate() {
+        text.push_str(&format!(
+            "\n  layer {number}  any {} of {} blocks of {} bytes may be lost",
+            geometry.parity,
+            geometry.data + geometry.parity,
+            geometry.block
+        ));
+    }
+    let excludes = protection.excludes().iter().map(|pattern| shown(pattern).to_string());
+    let excludes: Vec<String> = excludes.collect();
+    if !excludes.is_empty() {
+        text.push_str(&format!("\n  without  {}", excludes.join(", ")));
+    }
+    for path in protection.parity_files() {
+        let bytes = output::bytes(length(path));
+        text.push_str(&format!("\n  {}, {bytes}", shown(path)));
+    }
+    text
+}

@@ -1,0 +1,137 @@
+//! Repairing protected files.
+
+use std::path::PathBuf;
+
+use paritas_protect::{FileState, Protection, RepairJob, RepairReport, repair};
+use serde_json::{Value, json};
+
+use super::{add_lines, below, describe, path_value, path_values, skipped_values, title, verify};
+use crate::args::Repair;
+use crate::commands::many::State;
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Output, counted, shown};
+
+/// Repairs one protection, and reports.
+pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<State, Failure> {
+    let job = RepairJob::default()
+        .to(args.to.clone())
+        .restore_changed(args.restore_changed)
+        .move_back(args.move_back)
+        .memory(args.memory.bytes())
+        .threads(args.work.threads.most())
+        .sync(args.work.is_synced());
+    // Every byte is verified, and read again to compute what is lost.
+    let progress = output.progress(Some(2 * protection.bytes_to_verify()));
+    let report = repair(protection, &job, &|bytes| progress.advance(bytes))?;
+    let seconds = progress.finish();
+    let state = state(&report, args);
+    if args.search.reports(state) {
+        let value = value(protection, &report, (state, args), seconds);
+        output.result(value, || text(protection, &report, state, args));
+    }
+    match report.failed.len() {
+        0 => Ok(state),
+        count => {
+            let message = format!(
+                "{} in {} could not be restored",
+                counted(count, "file"),
+                title(protection)
+            );
+            Err(Failure { exit: Exit::Io, message })
+        }
+    }
+}
+
+/// Returns the state after a repair.
+fn state(report: &RepairReport, args: &Repair) -> State {
+    let is_untouched =
+        report.restored.is_empty() && report.moved_back.is_empty() && report.parity.is_empty();
+    match verify::state(&report.found) {
+        state @ (State::Lost | State::Unknown) => state,
+        _ if !report.failed.is_empty() => State::Unknown,
+        _ if !changed(report, args).is_empty() => State::Repairable,
+        _ if is_untouched => State::Intact,
+        _ => State::Repaired,
+    }
+}
+
+/// Returns changed files that stay as they are.
+fn changed(report: &RepairReport, args: &Repair) -> Vec<PathBuf> {
+    let is_left = !args.restore_changed && args.to.is_none();
+    let findings = report.found.findings.iter().filter(|_| is_left);
+    let changed = findings.filter(|finding| matches!(finding.state, FileState::Changed(_)));
+    changed.map(|finding| finding.path.clone()).collect()
+}
+
+fn value(
+    protection: &Protection,
+    report: &RepairReport,
+    (state, args): (State, &Repair),
+    seconds: f64,
+) -> Value {
+    let layers = &report.found.layers;
+    let mut value = describe("protect-repair", protection);
+    value["status"] = json!(state.name());
+    value["restored"] = path_values(&report.restored);
+    let moved = report.moved_back.iter().map(|(from, to)| {
+        let mut value = path_value(to);
+        output::insert_name(&mut value, "from", from.as_os_str());
+        value
+    });
+    value["moved_back"] = moved.collect();
+    value["parity"] = path_values(&report.parity);
+    value["changed"] = path_values(&changed(report, args));
+    value["failed"] = skipped_values(&report.failed);
+    value["lost_blocks"] = json!(layers.iter().map(|layer| layer.lost).sum::<u64>());
+    value["needed"] = json!(layers.iter().map(|layer| layer.needed).sum::<u64>());
+    value["seconds"] = json!(seconds);
+    value
+}
+
+fn text(protection: &Protection, report: &RepairReport, state: State, args: &Repair) -> String {
+    let root = args.to.as_deref().unwrap_or(protection.root());
+    let name = title(protection);
+    let changed = changed(report, args);
+    let mut text = match state {
+        State::Lost => format!("{name}: lost{}", verify::verdict(&report.found, state)),
+        State::Intact => format!("{name}: intact, nothing to repair"),
+        _ => format!("{name}: {}", done(report)),
+    };
+    let restored = report.restored.iter().map(|path| format!("restored {}", below(root, path)));
+    let mut lines: Vec<String> = restored.collect();
+    lines.extend(
+        report.moved_back.iter().map(|(from, to)| {
+            format!("moved    {} back to {}", below(root, from), below(root, to))
+        }),
+    );
+    lines.extend(report.parity.iter().map(|path| format!("parity   {} written anew", shown(path))));
+    lines.extend(report.failed.iter().map(|one| format!("failed   {}", one.reason)));
+    add_lines(&mut text, &lines, args.search.verbose);
+    let left: Vec<String> = changed
+        .iter()
+        .map(|path| format!("changed  {} stays as it is", below(protection.root(), path)))
+        .collect();
+    add_lines(&mut text, &left, args.search.verbose);
+    if !left.is_empty() {
+        text.push_str(
+            "\n  `paritas repair --restore-changed` restores changed files, `paritas protect --update` \
+             protects them as they are",
+        );
+    }
+    text
+}
+
+/// Counts what was done.
+fn done(report: &RepairReport) -> String {
+    let mut done = vec![format!("{} restored", counted(report.restored.len(), "file"))];
+    if !report.moved_back.is_empty() {
+        done.push(format!("{} moved back", report.moved_back.len()));
+    }
+    if !report.parity.is_empty() {
+        done.push(format!("{} written anew", counted(report.parity.len(), "parity file")));
+    }
+    if !report.failed.is_empty() {
+        done.push(format!("{} failed", report.failed.len()));
+    }
+    done.join(", ")
+}

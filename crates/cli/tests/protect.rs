@@ -1,0 +1,489 @@
+//! Protection by the command: what people type, what they read, exit codes, and JSON.
+
+mod common;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, FileTimes, Permissions};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use common::{Chance, Run, exit, finish, names, paritas, run, snapshot};
+
+/// A folder with a tree of files.
+struct Yard {
+    folder: TempDir,
+}
+
+const FILES: [(&str, usize); 6] = [
+    ("a.jpg", 200_000),
+    ("b.jpg", 3_000),
+    ("cache/x.tmp", 500),
+    ("deep/er/c.txt", 50_000),
+    ("deep/empty", 0),
+    ("z", 100_000),
+];
+
+impl Yard {
+    fn new() -> Self {
+        let yard = Self { folder: tempfile::tempdir().unwrap() };
+        for (number, (name, length)) in (0..).zip(FILES) {
+            let path = yard.photo(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, Chance(number).bytes(length)).unwrap();
+        }
+        yard
+    }
+
+    fn protected(more: &[&str]) -> Self {
+        let yard = Self::new();
+        yard.protect(more).expect(exit::DONE);
+        yard
+    }
+
+    fn protect(&self, more: &[&str]) -> Run {
+        let more = more.iter().map(OsString::from);
+        run(args!["protect", self.root(), "--no-sync"].into_iter().chain(more))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn root(&self) -> PathBuf {
+        self.path("photos")
+    }
+
+    fn photo(&self, name: &str) -> PathBuf {
+        self.root().join(name)
+    }
+
+    fn parity(&self) -> Vec<PathBuf> {
+        let folder = self.photo(".paritas");
+        names(&folder).iter().map(|name| folder.join(name)).collect()
+    }
+}
+
+/// Flips a byte of a file, and keeps its time, as a disk does.
+fn flip(path: &Path, at: u64) {
+    let time = fs::metadata(path).unwrap().modified().unwrap();
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+    file.set_times(FileTimes::new().set_modified(time)).unwrap();
+}
+
+fn json(arguments: impl IntoIterator<Item = OsString>, code: i32) -> Value {
+    run(arguments.into_iter().chain(args!["--json"])).expect(code).result()
+}
+
+fn states(report: &Value) -> Vec<(&str, &str)> {
+    let findings = report["findings"].as_array().unwrap().iter();
+    findings
+        .map(|finding| {
+            let path = finding["path"].as_str().unwrap();
+            (finding["state"].as_str().unwrap(), path.rsplit('/').next().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn damage_is_found_and_repaired() {
+    let yard = Yard::new();
+    let text = yard.protect(&["--redundancy", "50%"]).expect(exit::DONE).text();
+    assert!(text.starts_with("photos: 6 files, 345.21 KiB protected"), "{text}");
+    assert!(text.contains("\n  repairs  any ") && text.contains("photos/.paritas"), "{text}");
+    let before = [snapshot(&yard.root()), snapshot(&yard.photo("deep/er"))];
+    let intact = run(args!["verify", yard.root()]).expect(exit::DONE).text();
+    assert!(intact.contains("/photos: intact, 6 files, 345.21 KiB; "), "{intact}");
+
+    flip(&yard.photo("a.jpg"), 150_000);
+    fs::remove_dir_all(yard.photo("deep/er")).unwrap();
+    flip(&yard.parity()[1], 3_000);
+    fs::remove_file(&yard.parity()[2]).unwrap();
+    let verify = run(args!["verify", yard.root()]).expect(exit::REPAIRABLE).text();
+    assert!(verify.contains(": repairable, 6 files"), "{verify}");
+    let line = verify.lines().find(|line| line.starts_with("  damaged  a.jpg: bytes ")).unwrap();
+    let mut ends = line.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
+    let (start, end) = (ends.next().unwrap(), ends.next().unwrap());
+    assert!((start..end).contains(&150_000) && end - start < 20_000, "{line}");
+    assert!(verify.contains("\n  missing  deep/er/c.txt, 48.83 KiB"), "{verify}");
+    assert!(verify.contains("1 block damaged") && verify.contains(" is missing"), "{verify}");
+
+    let report = json(args!["verify", yard.root()], exit::REPAIRABLE);
+    assert_eq!(states(&report), [("damaged", "a.jpg"), ("missing", "er"), ("missing", "c.txt")]);
+    assert_eq!(report["findings"][0]["ranges"], json!([{"start": start, "end": end}]));
+    assert_eq!((&report["intact_files"], &report["files"]), (&json!(4), &json!(6)));
+    assert_eq!(report["parity"].as_array().unwrap().len(), 2);
+
+    let repair = run(args!["repair", yard.root()]).expect(exit::DONE).text();
+    assert!(repair.contains("\n  restored a.jpg\n"), "{repair}");
+    assert!(repair.contains("2 parity files written anew"), "{repair}");
+    assert!([snapshot(&yard.root()), snapshot(&yard.photo("deep/er"))] == before);
+    run(args!["verify", yard.root()]).expect(exit::DONE);
+    let again = run(args!["repair", yard.root()]).expect(exit::DONE).text();
+    assert!(again.contains(": intact, nothing to repair"), "{again}");
+}
+
+#[test]
+fn beyond_repair() {
+    let yard = Yard::protected(&[]);
+    fs::remove_file(yard.photo("a.jpg")).unwrap();
+    let verify = run(args!["verify", yard.root()]).expect(exit::LOST).text();
+    assert!(verify.contains(": lost, ") && verify.contains("beyond repair"), "{verify}");
+    let report = json(args!["verify", yard.root()], exit::LOST);
+    let layer = &report["layers"][0];
+    let [lost, at_hand, needed] = ["lost", "at_hand", "needed"].map(|name| layer[name].as_u64());
+    assert!(needed.unwrap() > 0);
+    assert_eq!(lost.unwrap() - at_hand.unwrap(), needed.unwrap());
+    let before = snapshot(&yard.root());
+    let repair = json(args!["repair", yard.root()], exit::LOST);
+    assert_eq!((&repair["status"], &repair["needed"]), (&json!("lost"), &layer["needed"]));
+    assert!(snapshot(&yard.root()) == before);
+    // Without any catalogue, nothing is known.
+    yard.parity().iter().for_each(|file| fs::write(file, [0; 5000]).unwrap());
+    run(args!["verify", yard.root()]).expect(exit::NOT_RECOGNISED);
+}
+
+#[test]
+fn what_is_refused() {
+    let yard = Yard::new();
+    let fails = |arguments: &[OsString], code, what: &str| {
+        let error = run([arguments, &args!["--json"]].concat()).expect(code).error();
+        let message = error["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(what), "{what:?} is not in {message}");
+    };
+    let root = yard.root();
+    let (bad, nowhere) = (exit::ARGUMENTS, yard.path("nowhere"));
+    fails(&args!["protect"], bad, "PATH");
+    for (redundancy, what) in [("0%", "0.1%"), ("2000%", "1000%"), ("x", "x")] {
+        fails(&args!["protect", &root, "--redundancy", redundancy], bad, what);
+    }
+    fails(&args!["protect", &root, "--memory", "1000"], bad, "1MiB");
+    fails(&args!["protect", &root, "--exclude", "a[b"], bad, "a[b");
+    fails(&args!["protect", &root, "--name", "a/b"], bad, "a/b");
+    fails(&args!["protect", &root, "--parity-dir", &nowhere], bad, "nowhere");
+    fails(&args!["protect", &root, "--update", "--force"], bad, "--force");
+    fails(&args!["protect", &nowhere], exit::IO, "nowhere");
+    fs::create_dir(yard.path("empty")).unwrap();
+    fails(&args!["protect", yard.path("empty")], bad, "mounted");
+    assert!(names(&yard.path("empty")).is_empty());
+    fails(&args!["protect", "--update", &root], exit::NOT_RECOGNISED, "not protected yet");
+    fails(&args!["verify", &root], exit::NOT_RECOGNISED, "photos");
+
+    yard.protect(&[]).expect(exit::DONE);
+    fails(&args!["protect", &root], bad, "--force");
+    yard.protect(&["--force"]).expect(exit::DONE);
+    assert_eq!(yard.parity().len(), 4);
+    fails(&args!["verify", &root, "--deep"], bad, "--deep is for shards");
+    for option in ["--clean", "--rebalance", "--fewest-reads", "--remove-moved-aside"] {
+        fails(&args!["repair", &root, option], bad, option);
+    }
+    let shards = yard.path("shards");
+    common::encode(&yard.photo("z"), &shards, "4+2", &[]);
+    fails(&args!["verify", &shards, "--quick"], bad, "--quick is for protected files");
+    for option in ["--move-back", "--restore-changed", "--memory=1GiB"] {
+        fails(&args!["repair", &shards, option], bad, option.split('=').next().unwrap());
+    }
+    // What is not mounted is not what was removed.
+    let moved = yard.path("moved");
+    fs::create_dir(&moved).unwrap();
+    fs::rename(yard.photo(".paritas"), moved.join(".paritas")).unwrap();
+    fails(&args!["protect", "--update", &moved], bad, "mounted");
+}
+
+#[test]
+fn parity_elsewhere_and_several_roots() {
+    let yard = Yard::new();
+    let disks = ["one", "two"].map(|disk| yard.path(disk));
+    disks.iter().for_each(|disk| fs::create_dir(disk).unwrap());
+    let other = yard.path("other.img");
+    fs::write(&other, Chance(77).bytes(40_000)).unwrap();
+    let protect = json(
+        args![
+            "protect",
+            yard.root(),
+            &other,
+            "--name",
+            "both",
+            "--parity-dir",
+            &disks[0],
+            "--parity-dir",
+            &disks[1],
+            "--redundancy",
+            "300%",
+            "--no-sync"
+        ],
+        exit::DONE,
+    );
+    assert_eq!((&protect["label"], &protect["files"]), (&json!("both"), &json!(7)));
+    assert_eq!(protect["root"], yard.folder.path().canonicalize().unwrap().to_str().unwrap());
+    assert!(!yard.photo(".paritas").exists() && !yard.path(".paritas").exists());
+    assert_eq!((names(&disks[0]).len(), names(&disks[1]).len()), (2, 2));
+    // One disk knows of the other, and of the root.
+    run(args!["verify", &disks[0]]).expect(exit::DONE);
+    // The root has moved, and so has the parity. Half of the parity is enough for everything.
+    let (new, parity) = (yard.path("new"), yard.path("parity"));
+    fs::create_dir(&new).unwrap();
+    fs::rename(yard.root(), new.join("photos")).unwrap();
+    fs::remove_file(other).unwrap();
+    fs::rename(&disks[1], &parity).unwrap();
+    fs::remove_dir_all(&disks[0]).unwrap();
+    let report = json(args!["verify", &new, &parity], exit::REPAIRABLE);
+    assert!(states(&report).contains(&("missing", "other.img")), "{report}");
+    assert_eq!(report["findings"].as_array().unwrap().len(), 1, "{report}");
+    let rescued = yard.path("rescued");
+    fs::create_dir(&rescued).unwrap();
+    run(args!["repair", &new, &parity, "--to", &rescued]).expect(exit::DONE);
+    assert!(fs::read(rescued.join("other.img")).unwrap() == Chance(77).bytes(40_000));
+    assert!(!new.join("other.img").exists());
+    run(args!["repair", &new, &parity]).expect(exit::DONE);
+    run(args!["verify", &new, &parity]).expect(exit::DONE);
+}
+
+#[test]
+fn one_file_and_several_protections() {
+    let yard = Yard::new();
+    for file in ["a.jpg", "z"] {
+        run(args!["protect", yard.photo(file), "--no-sync"]).expect(exit::DONE);
+    }
+    assert_eq!(yard.parity().len(), 8);
+    flip(&yard.photo("z"), 10);
+    run(args!["verify", yard.photo("a.jpg")]).expect(exit::DONE);
+    let text = run(args!["verify", yard.photo("z")]).expect(exit::REPAIRABLE).text();
+    assert!(text.contains("/photos (z): repairable"), "{text}");
+    let both = run(args!["verify", yard.root(), "--json"]).expect(exit::REPAIRABLE).results();
+    let kinds: Vec<&str> = both.iter().map(|line| line["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["protect-verify", "protect-verify", "summary"]);
+    run(args!["verify", yard.root(), "--object", "a.jpg"]).expect(exit::DONE);
+    run(args!["verify", yard.root(), "--object", "b"]).expect(exit::NOT_RECOGNISED);
+    let parity = yard.parity().into_iter().rfind(|path| path.to_string_lossy().contains("/z-"));
+    run(args!["repair", parity.unwrap()]).expect(exit::DONE);
+    run(args!["verify", yard.root()]).expect(exit::DONE);
+}
+
+/// Shards in a protected tree are only looked at if all folders are, and the worst exit wins.
+#[test]
+fn shards_in_a_protected_tree() {
+    let yard = Yard::new();
+    let shards = yard.photo("deep/shards");
+    common::encode(&yard.photo("a.jpg"), &shards, "4+2", &[]);
+    yard.protect(&["--exclude", "deep/shards"]).expect(exit::DONE);
+    names(&shards).iter().take(3).for_each(|name| fs::remove_file(shards.join(name)).unwrap());
+    run(args!["verify", yard.root()]).expect(exit::DONE);
+    let all = run(args!["verify", yard.root(), "--recursive", "--json"]).expect(exit::LOST);
+    let kinds: Vec<Value> = all.results().iter().map(|line| line["status"].clone()).collect();
+    assert_eq!(kinds, [json!("intact"), json!("lost"), Value::Null]);
+    // A protection is found below, too, and options are for what they are for.
+    let below = args!["verify", yard.folder.path(), "-r", "--deep", "--quick", "--json"];
+    assert_eq!(run(below).expect(exit::LOST).results().len(), 3);
+    run(args!["info", yard.root(), &shards]).expect(exit::DONE);
+}
+
+#[test]
+fn changes_and_updates() {
+    let yard = Yard::protected(&["--redundancy", "100%"]);
+    let update = args!["protect", "--update", yard.root(), "--no-sync"];
+    let nothing = json(update.clone(), exit::DONE);
+    assert_eq!((&nothing["updated"], &nothing["stored_bytes"]), (&json!("nothing"), &json!(0)));
+
+    fs::write(yard.photo("b.jpg"), "on purpose").unwrap();
+    fs::rename(yard.photo("z"), yard.photo("deep/y")).unwrap();
+    fs::write(yard.photo("new"), "new").unwrap();
+    let verify = run(args!["verify", yard.root()]).expect(exit::REPAIRABLE).text();
+    for line in ["changed  b.jpg", "moved    z is now deep/y", "new      1 file;"] {
+        assert!(verify.contains(&format!("\n  {line}")), "{verify}");
+    }
+    let repair = run(args!["repair", yard.root()]).expect(exit::REPAIRABLE).text();
+    assert!(repair.contains("changed  b.jpg stays") && repair.contains("--update"), "{repair}");
+    assert_eq!(fs::read(yard.photo("b.jpg")).unwrap(), b"on purpose");
+
+    let report = json(update.clone(), exit::DONE);
+    assert_eq!(
+        (&report["kept"], &report["added"], &report["gone"]),
+        (&json!(5), &json!(2), &json!(1))
+    );
+    run(args!["verify", yard.root()]).expect(exit::DONE);
+    fs::remove_file(yard.photo("new")).unwrap();
+    run(args!["repair", yard.root()]).expect(exit::DONE);
+    assert_eq!(fs::read(yard.photo("new")).unwrap(), b"new");
+
+    // Damage is not taken for a change.
+    flip(&yard.photo("a.jpg"), 7);
+    let checked = [&update[..], &args!["--checksum"]].concat();
+    let error = run(checked).expect(exit::CHECK_FAILED).stderr;
+    assert!(error.contains("a.jpg is damaged"), "{error}");
+}
+
+#[test]
+fn changed_and_moved_files_go_back_if_asked() {
+    let yard = Yard::protected(&["--redundancy", "100%"]);
+    let before = snapshot(&yard.root());
+    fs::write(yard.photo("b.jpg"), "on purpose").unwrap();
+    fs::rename(yard.photo("z"), yard.photo("deep/y")).unwrap();
+    let repair = args!["repair", yard.root(), "--restore-changed", "--move-back"];
+    let report = json(repair, exit::DONE);
+    assert_eq!(report["moved_back"].as_array().unwrap().len(), 1);
+    assert_eq!((&report["status"], &report["changed"]), (&json!("repaired"), &json!([])));
+    assert!(snapshot(&yard.root()) == before);
+}
+
+#[test]
+fn quick_reads_no_file() {
+    let yard = Yard::protected(&[]);
+    flip(&yard.photo("a.jpg"), 7);
+    let quick = args!["verify", yard.root(), "--quick"];
+    let text = run(&quick).expect(exit::DONE).text();
+    assert!(text.contains(": intact by size and time, "), "{text}");
+    let file = File::options().write(true).open(yard.photo("b.jpg")).unwrap();
+    file.set_times(FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(9)))
+        .unwrap();
+    file.set_len(5).unwrap();
+    run(&quick).expect(exit::REPAIRABLE);
+}
+
+/// A report has a screen's length unless more is asked for; JSON has everything.
+#[test]
+fn long_reports_are_cut() {
+    let yard = Yard::new();
+    let many = (0..40).map(|number| yard.photo(&format!("many{number}")));
+    let many: Vec<PathBuf> = many.collect();
+    many.iter().for_each(|path| fs::write(path, "x").unwrap());
+    yard.protect(&["--exclude", "*.tmp"]).expect(exit::DONE);
+    many.iter().for_each(|path| fs::remove_file(path).unwrap());
+    let text = run(args!["verify", yard.root()]).expect(exit::REPAIRABLE).text();
+    assert!(text.lines().count() < 20 && text.contains("28 more; --verbose"), "{text}");
+    let all = run(args!["verify", yard.root(), "-v"]).expect(exit::REPAIRABLE).text();
+    assert_eq!(all.lines().count(), 41, "{all}");
+    let report = json(args!["verify", yard.root()], exit::REPAIRABLE);
+    assert_eq!(report["findings"].as_array().unwrap().len(), 40);
+}
+
+#[test]
+fn names_are_any_bytes() {
+    let yard = Yard::new();
+    let odd = yard.root().join(OsStr::from_bytes(b"caf\xe9\n\x1b[31m"));
+    fs::write(&odd, "odd").unwrap();
+    yard.protect(&[]).expect(exit::DONE);
+    fs::remove_file(&odd).unwrap();
+    let text = run(args!["verify", yard.root()]).expect(exit::REPAIRABLE).text();
+    assert!(text.contains(r"\n\u{1b}[31m") && !text.contains('\u{1b}'), "{text}");
+    let report = json(args!["repair", yard.root()], exit::DONE);
+    assert!(report["restored"][0].get("path_bytes").is_some(), "{report}");
+    assert_eq!(fs::read(&odd).unwrap(), b"odd");
+}
+
+#[test]
+fn info_says_what_is_there() {
+    let yard = Yard::protected(&["--redundancy", "20%", "--exclude", "*.tmp"]);
+    let report = json(args!["info", yard.root()], exit::DONE);
+    assert_eq!((&report["files"], &report["others"]), (&json!(5), &json!(3)));
+    assert_eq!((&report["redundancy"], &report["excludes"]), (&json!(0.2), &json!(["*.tmp"])));
+    let stored: u64 = yard.parity().iter().map(|path| path.metadata().unwrap().len()).sum();
+    assert_eq!(report["stored_bytes"], stored);
+    let text = run(args!["info", yard.root()]).expect(exit::DONE).text();
+    assert!(text.contains("20% asked for") && text.contains("without  *.tmp"), "{text}");
+}
+
+/// The examples in the help of `protect` do what they say.
+#[test]
+fn the_examples_work() {
+    let yard = Yard::new();
+    fs::write(yard.path("disk.img"), "image").unwrap();
+    fs::create_dir(yard.path("mail")).unwrap();
+    fs::write(yard.path("mail/1"), "mail").unwrap();
+    let help = run(["protect", "--help"]).expect(exit::DONE).text();
+    let examples = help.lines().map(str::trim).filter(|line| line.starts_with("paritas "));
+    let mut count = 0;
+    for example in examples {
+        count += 1;
+        let example = example.split("   ").next().unwrap();
+        let example = example.replace("/disk", &format!("{}/disk", yard.folder.path().display()));
+        for disk in ["disk2/parity", "disk3/parity"] {
+            fs::create_dir_all(yard.path(disk)).unwrap();
+        }
+        match example.contains("protect photos") {
+            true => _ = fs::remove_dir_all(yard.photo(".paritas")),
+            false => _ = yard.protect(&["--force"]),
+        }
+        let path = Path::new(env!("CARGO_BIN_EXE_paritas")).parent().unwrap();
+        let mut command = Command::new("/bin/sh");
+        command.args(["-ec", &example]).current_dir(yard.folder.path()).env("PATH", path);
+        finish(command).expect(exit::DONE);
+    }
+    assert_eq!(count, 6, "{help}");
+}
+
+/// Files that cannot be read are said, are not protected, and are not lost.
+#[test]
+fn no_permission() {
+    if geteuid().is_root() {
+        return common::say("no_permission: skipped, because root may read everything");
+    }
+    let yard = Yard::new();
+    let forbid = |name: &str, mode| {
+        fs::set_permissions(yard.photo(name), Permissions::from_mode(mode)).unwrap();
+    };
+    forbid("z", 0);
+    let protect = yard.protect(&[]).expect(exit::IO);
+    assert!(protect.stderr.contains("z is not protected"), "{protect}");
+    forbid("a.jpg", 0);
+    run(args!["verify", yard.root()]).expect(exit::IO);
+    forbid("a.jpg", 0o644);
+    run(args!["verify", yard.root()]).expect(exit::DONE);
+}
+
+/// A folder of parity that may not be written: nothing is left, and what was there stays.
+#[test]
+fn no_room_for_parity() {
+    let yard = Yard::protected(&[]);
+    let before = snapshot(&yard.photo(".paritas"));
+    let mut command = Command::new("sh");
+    // Files may have at most 8 KiB, and the signal that says so is ignored.
+    command.args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$@\"", "sh"]);
+    command.arg(env!("CARGO_BIN_EXE_paritas")).args(args!["protect", yard.root(), "--force"]);
+    let end = finish(command).expect(exit::IO);
+    assert!(end.stderr.contains("paritas: writing"), "{end}");
+    assert!(snapshot(&yard.photo(".paritas")) == before);
+    run(args!["verify", yard.root()]).expect(exit::DONE);
+}
+
+/// Ctrl-C leaves nothing under a final name, and the command can be run again.
+#[test]
+fn ctrl_c_leaves_nothing() {
+    let yard = Yard::new();
+    fs::write(yard.photo("large"), Chance(5).bytes(60_000_000)).unwrap();
+    for delay in [30, 120] {
+        let arguments = args!["protect", yard.root(), "--memory", "1MiB", "--no-sync"];
+        let mut child =
+            paritas(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(delay));
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{status}");
+        let parity = yard.photo(".paritas");
+        let left = if parity.exists() { names(&parity) } else { Vec::new() };
+        assert!(left.iter().all(|name| common::is_leftover(name)), "{left:?}");
+        run(args!["verify", yard.root()]).expect(exit::NOT_RECOGNISED);
+    }
+}
+
+/// What is read more than once is said beforehand.
+#[test]
+fn passes_are_announced() {
+    let yard = Yard::new();
+    fs::write(yard.photo("large"), Chance(5).bytes(4_000_000)).unwrap();
+    let protect = yard.protect(&["--memory", "1MiB", "--redundancy", "50%"]).expect(exit::DONE);
+    assert!(protect.stderr.contains("do not fit into --memory 1.00 MiB"), "{protect}");
+    flip(&yard.photo("large"), 3_000_000);
+    run(args!["repair", yard.root(), "--memory", "1MiB", "--no-sync"]).expect(exit::DONE);
+    run(args!["verify", yard.root()]).expect(exit::DONE);
+}
