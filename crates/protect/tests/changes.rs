@@ -1,6 +1,8 @@
 //! What changes on purpose: files that are moved, edited, touched, added; and what a repair and an
 //! update make of it.
 
+#![cfg(unix)]
+
 mod common;
 
 use std::fs;

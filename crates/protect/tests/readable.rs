@@ -1,6 +1,8 @@
 //! Parity that was written once stays readable: files of `vectors/protect` give back what they
 //! protect, which is lost entirely.
 
+#![cfg(unix)]
+
 mod common;
 
 use std::fs;
