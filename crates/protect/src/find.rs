@@ -202,6 +202,11 @@ impl Protection {
         self.root == root
     }
 
+    fn has_file(&self, path: &Path) -> bool {
+        let relative = path.strip_prefix(&self.root).map(path_bytes);
+        relative.is_ok_and(|path| self.entry_at(&path).is_some())
+    }
+
     /// Returns the path of an entry.
     pub(crate) fn path_of(&self, entry: &Entry) -> PathBuf {
         path_in(&self.root, &entry.path)
@@ -231,6 +236,9 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<Protection>> {
     let mut places = Places::default();
     paths.iter().try_for_each(|path| places.add(path))?;
     let mut found = places.protections()?;
+    if !places.files.is_empty() {
+        found.retain(|protection| places.files.iter().any(|path| protection.has_file(path)));
+    }
     if let Some(wanted) = &places.wanted {
         found.retain(|protection| wanted.contains(&protection.id));
     }
@@ -263,6 +271,8 @@ struct Places {
     /// Folders with parity files.
     folders: Vec<PathBuf>,
     roots: Vec<PathBuf>,
+    /// Files that may be protected.
+    files: Vec<PathBuf>,
     /// The protections of parity files that were given, if any were.
     wanted: Option<BTreeSet<Id>>,
 }
@@ -296,7 +306,10 @@ impl Places {
                 self.folders.push(folder.to_owned());
                 Ok(())
             }
-            None => self.add(folder),
+            None => {
+                self.files.push(path.to_owned());
+                self.add(folder)
+            }
         }
     }
 
@@ -326,7 +339,15 @@ impl Places {
             let root = self.root(files, &catalogue.settings);
             assemble(id, root, files, &header, bytes, catalogue)
         };
-        newest.into_iter().map(protection).collect()
+        let (mut found, mut refused) = (Vec::new(), None);
+        for newest in newest {
+            match protection(newest) {
+                Ok(protection) => found.push(protection),
+                Err(error) => refused = Some(error),
+            }
+        }
+        // One that cannot be used says nothing against the others.
+        refused.filter(|_| found.is_empty()).map_or(Ok(found), Err)
     }
 
     /// Returns the root of a protection: the folder that has the parity in it, else the folder that

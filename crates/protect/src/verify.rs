@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use paritas_shards::Progress;
+use paritas_shards::{Attributes, Progress};
 
 use crate::create::threads;
 use crate::error::Result;
@@ -52,7 +52,8 @@ pub enum Status {
     Intact,
     /// Something is not, and can be made so.
     Repairable,
-    /// More is lost than the parity at hand can repair.
+    /// Damaged or missing bytes cannot be repaired with the parity at hand. (What someone has
+    /// changed counts as lost to the parity, but not as damaged.)
     BeyondRepair,
 }
 
@@ -384,9 +385,18 @@ impl Examination<'_> {
         match (is_right, is_on_time) {
             (true, true) if *mode == entry.mode => None,
             (true, _) => Some(FileState::Touched),
-            (false, true) => Some(FileState::Damaged(Vec::new())),
-            (false, false) => Some(FileState::Changed(Vec::new())),
+            // It may have been changed since the tree was looked through.
+            (false, true) if self.has_time(entry) => Some(FileState::Damaged(Vec::new())),
+            (false, _) => Some(FileState::Changed(Vec::new())),
         }
+    }
+}
+
+impl Examination<'_> {
+    /// Whether a file has the time that it had, now.
+    fn has_time(&self, entry: &Entry) -> bool {
+        let metadata = std::fs::symlink_metadata(self.protection.path_of(entry));
+        metadata.is_ok_and(|found| Attributes::of(&found).modified == Some(entry.modified))
     }
 }
 
@@ -519,12 +529,33 @@ fn status(
     parity: &[ParityFinding],
 ) -> Status {
     let is_good = |state: &FileState| matches!(state, FileState::Touched | FileState::Moved(_));
-    if layers.iter().any(|layer| layer.needed > 0) || protection.unreadable_layers > 0 {
+    let is_lost = |state: &FileState| matches!(state, FileState::Damaged(_) | FileState::Missing);
+    let lost = evidence.states.iter().filter(|(_, state)| is_lost(state));
+    let mut short =
+        (0..).zip(layers).filter(|(_, layer)| layer.needed > 0).map(|(number, _)| number);
+    let lost: Vec<usize> = lost.map(|(&number, _)| number).collect();
+    let is_beyond = |layer| evidence.needs_parity(protection, layer, &lost) || !parity.is_empty();
+    if short.any(is_beyond) || protection.unreadable_layers > 0 {
         return Status::BeyondRepair;
     }
     match evidence.states.values().all(is_good) && parity.is_empty() {
         true => Status::Intact,
         false => Status::Repairable,
+    }
+}
+
+impl Evidence {
+    /// Whether any of these entries has bytes in lost blocks of a layer.
+    pub fn needs_parity(&self, protection: &Protection, layer: usize, entries: &[usize]) -> bool {
+        let known = &self.layers[layer];
+        let block = protection.layers[layer].header.geometry.block;
+        entries.iter().any(|&entry| match protection.entries[entry].kind {
+            EntryKind::File { layer: of, piece, size, .. } if of == layer && size > 0 => {
+                let start = known.stream.pieces()[piece].start;
+                !lost_ranges(&known.lost, block, start..start + size).is_empty()
+            }
+            _ => false,
+        })
     }
 }
 
