@@ -5,6 +5,8 @@
                      [--align staggered|page] [--words | --pairs paritas/isal,paritas:jit-avx2/isal:avx2,…]
                      [--before PROGRAM] [--label NAME]
 
+`long` is Paritas' code for thousands of shards: compare it by --pairs long/simd --shapes 4096+410.
+
 Peers: ISA-L and Jerasure (Debian's packages), klauspost/reedsolomon (Go), reed-solomon-simd and
 reed-solomon-erasure (Rust). Each is a process of its own (c/peer.h describes the protocol). Before it is measured, it
 must prove that it decodes what it encodes, and variants that should have the same bytes must have the same.
@@ -99,7 +101,7 @@ def command(variant: str, k: int, m: int, before: str | None) -> tuple[list, lis
         is_family = code and ":" not in code and "+" not in code
         spec = f"{code}:k={k},m={m}" if is_family else code
         return [before if name == "before" else rust], [f"paritas@{spec}@{detail or 'auto'}"]
-    if name in ("simd", "erasure"):
+    if name in ("simd", "erasure", "long"):
         return [rust], [name]
     program = {"isal": "isal", "jerasure": "jerasure", "klauspost": "go"}[name]
     return [BUILD / program], [detail] if detail else []

@@ -1,4 +1,7 @@
 //! Long codes: parity that is stored, and what it repairs.
+//!
+//! The expected numbers were computed by a program of a few lines in another language, from the
+//! description in `define/tower.rs` and `define/long.rs`.
 
 use paritas::{ErrorKind, LongCode};
 
@@ -113,4 +116,105 @@ fn what_is_missing_is_said() {
     assert!(code.solve(&[100], &[7]).is_err() && code.solve(&[1], &[10]).is_err());
     assert!(code.solve(&[1, 1], &[7, 8]).is_err() && code.solve(&[1], &[8, 8]).is_err());
     assert!(LongCode::new(0, 1).is_err() && LongCode::new(65_536, 1).is_err());
+}
+
+/// Returns the FNV-1a hash of bytes.
+fn hash(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[test]
+fn coefficients_are_for_ever() {
+    for (data, parity, expected) in
+        [(40, 12, 0xD849_A865_C793_F0C5), (300, 100, 0xC694_EFB7_6C43_98D5)]
+    {
+        let code = LongCode::new(data, parity).unwrap();
+        let cells = (0..parity).flat_map(|row| (0..data).map(move |column| (row, column)));
+        let bytes =
+            cells.flat_map(|(row, column)| code.coefficient(row, column).unwrap().to_le_bytes());
+        assert_eq!(hash(bytes), expected, "{data} + {parity}");
+        assert_eq!((code.coefficient(parity, 0), code.coefficient(0, data)), (None, None));
+    }
+}
+
+#[test]
+fn parity_is_for_ever() {
+    const C: u64 = 0x9E37_79B9_7F4A_7C15;
+    let byte = |i: u64, j: u64| {
+        let z = (256 * i + j + 1).wrapping_mul(C);
+        ((z ^ z >> 32).wrapping_mul(C) >> 56) as u8
+    };
+    let mut data: Vec<Vec<u8>> = (0..5).map(|j| (0..256).map(|i| byte(i, j)).collect()).collect();
+    data[4].truncate(150);
+    let mut parity = vec![vec![0; 256]; 3];
+    let code = LongCode::new(5, 3).unwrap();
+    code.add(&[0, 1, 2], 0, &slices(&data), &mut targets(&mut parity), 1).unwrap();
+    let hashes: Vec<u64> = parity.iter().map(|block| hash(block.iter().copied())).collect();
+    assert_eq!(hashes, [0xCECC_5139_42D0_ED8A, 0x4CFA_0932_13A5_6D3C, 0x08EC_297F_5CC6_E11A]);
+    let first = 0xEBC7_E8BB_E01C_C418_613E_8515_34BE_1314_u128;
+    assert_eq!(parity[0][..16], first.to_be_bytes());
+}
+
+/// Checks that blocks may come in batches of any size and order, and rows one by one.
+#[test]
+fn batches_add_up() {
+    let world = World::new(150, 20, 256, 100, 9);
+    let mut sums = vec![vec![0; 256]; 20];
+    for (first, end) in [(97, 150), (0, 33), (33, 34), (34, 97)] {
+        for (row, sum) in sums.iter_mut().enumerate() {
+            let blocks = slices(&world.data[first..end]);
+            world.code.add(&[row], first, &blocks, &mut [&mut sum[..]], 1).unwrap();
+        }
+    }
+    assert!(sums == world.parity);
+    assert!(
+        world.code.add(&[0], 100, &slices(&world.data[..51]), &mut [&mut [0; 256]], 1).is_err()
+    );
+    assert!(world.code.add(&[0, 1], 0, &[], &mut [&mut [0; 256]], 1).is_err());
+    assert!(world.code.add(&[0, 0], 0, &[], &mut [&mut [0; 128], &mut [0; 128]], 1).is_err());
+    assert!(world.code.add(&[20], 0, &[], &mut [&mut [0; 128]], 1).is_err());
+}
+
+/// Damages a code of 10,000 + 1,000 blocks at random, up to its tolerance.
+fn damage(world: &World, rounds: std::ops::Range<u64>) {
+    let (data, parity) = (world.code.data(), world.code.parity());
+    for round in rounds {
+        let share = choose(parity + 1, 1, 7 * round + 1)[0];
+        let lost_parity = choose(parity, share, 7 * round + 2);
+        let most = parity - share;
+        let less = if round % 2 == 0 { 0 } else { choose(most + 1, 1, 7 * round + 3)[0] };
+        let count = most - less;
+        let lost = match round % 3 {
+            // A run of blocks, as of a lost folder.
+            0 => {
+                let first = choose(data - count + 1, 1, 7 * round + 4)[0];
+                (first..first + count).collect()
+            }
+            _ => choose(data, count, 7 * round + 4),
+        };
+        world.repair(&lost, &lost_parity, 1);
+    }
+}
+
+#[test]
+fn a_large_code_is_repaired() {
+    damage(&World::new(10_000, 1_000, 128, 5, 1), 0..6);
+}
+
+#[test]
+#[ignore = "takes a minute; scripts/test-soak runs it"]
+fn a_thousand_damages_are_repaired() {
+    damage(&World::new(10_000, 1_000, 128, 5, 1), 0..1_000);
+}
+
+/// Plans the largest codes: their recovery takes a fixed number of transforms.
+#[test]
+fn the_largest_codes_are_solved() {
+    for (data, parity) in [(65_535, 1), (32_768, 32_768), (61_440, 4_096)] {
+        let code = LongCode::new(data, parity).unwrap();
+        let lost: Vec<usize> = (0..parity).map(|number| number * (data / parity)).collect();
+        let rows: Vec<usize> = (0..parity).collect();
+        assert_eq!(code.solve(&lost, &rows).unwrap().rows(), rows);
+    }
 }

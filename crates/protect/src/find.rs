@@ -202,6 +202,11 @@ impl Protection {
         self.root == root
     }
 
+    fn has_file(&self, path: &Path) -> bool {
+        let relative = path.strip_prefix(&self.root).map(path_bytes);
+        relative.is_ok_and(|path| self.entry_at(&path).is_some())
+    }
+
     /// Returns the path of an entry.
     pub(crate) fn path_of(&self, entry: &Entry) -> PathBuf {
         path_in(&self.root, &entry.path)
@@ -231,6 +236,9 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<Protection>> {
     let mut places = Places::default();
     paths.iter().try_for_each(|path| places.add(path))?;
     let mut found = places.protections()?;
+    if !places.files.is_empty() {
+        found.retain(|protection| places.files.iter().any(|path| protection.has_file(path)));
+    }
     if let Some(wanted) = &places.wanted {
         found.retain(|protection| wanted.contains(&protection.id));
     }
@@ -263,6 +271,8 @@ struct Places {
     /// Folders with parity files.
     folders: Vec<PathBuf>,
     roots: Vec<PathBuf>,
+    /// Files that may be protected.
+    files: Vec<PathBuf>,
     /// The protections of parity files that were given, if any were.
     wanted: Option<BTreeSet<Id>>,
 }
@@ -296,38 +306,48 @@ impl Places {
                 self.folders.push(folder.to_owned());
                 Ok(())
             }
-            None => self.add(folder),
+            None => {
+                self.files.push(path.to_owned());
+                self.add(folder)
+            }
         }
     }
 
-    /// Reads the protections of the folders, and then of those folders that they name.
+    /// Reads the protections of the folders, and of those folders that they name.
     fn protections(&self) -> Result<Vec<Protection>> {
         let mut folders: BTreeSet<PathBuf> = self.folders.iter().cloned().collect();
         let mut files = Vec::new();
         for folder in &folders {
             files.extend(parity_files_in(folder)?);
         }
-        let named = group(&files).into_values().filter_map(|files| newest(&files));
-        let named: Vec<PathBuf> = named
-            .flat_map(|(_, _, catalogue)| catalogue.settings.folders)
-            .map(|path| owned_name(path.into()).into())
-            .collect();
+        let mut newest = newest_of_all(&files);
+        let named = newest.values().flat_map(|(_, _, catalogue)| &catalogue.settings.folders);
+        let named: Vec<PathBuf> =
+            named.map(|path| PathBuf::from(owned_name(path.to_vec()))).collect();
+        let known = files.len();
         for folder in named {
             if folders.insert(folder.clone()) {
                 files.extend(parity_files_in(&folder).unwrap_or_default());
             }
         }
+        if files.len() > known {
+            newest = newest_of_all(&files);
+        }
         let groups = group(&files);
-        groups
-            .into_iter()
-            .filter_map(|(id, files)| self.protection(id, &files).transpose())
-            .collect()
-    }
-
-    fn protection(&self, id: Id, files: &[&ParityFile]) -> Result<Option<Protection>> {
-        let Some((header, bytes, catalogue)) = newest(files) else { return Ok(None) };
-        let root = self.root(files, &catalogue.settings);
-        assemble(id, root, files, &header, bytes, catalogue).map(Some)
+        let protection = |(id, (header, bytes, catalogue)): (Id, (Header, Vec<u8>, Catalogue))| {
+            let files = &groups[&id];
+            let root = self.root(files, &catalogue.settings);
+            assemble(id, root, files, &header, bytes, catalogue)
+        };
+        let (mut found, mut refused) = (Vec::new(), None);
+        for newest in newest {
+            match protection(newest) {
+                Ok(protection) => found.push(protection),
+                Err(error) => refused = Some(error),
+            }
+        }
+        // One that cannot be used says nothing against the others.
+        refused.filter(|_| found.is_empty()).map_or(Ok(found), Err)
     }
 
     /// Returns the root of a protection: the folder that has the parity in it, else the folder that
@@ -405,6 +425,12 @@ fn catalogue(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
     let header = &files[0].header;
     let catalogue = Catalogue::decode(&bytes, &header.geometry).ok()?;
     Some((header.clone(), bytes, catalogue))
+}
+
+/// Returns the newest catalogue of each protection.
+fn newest_of_all(files: &[ParityFile]) -> BTreeMap<Id, (Header, Vec<u8>, Catalogue)> {
+    let newest = |(id, files): (Id, Vec<&ParityFile>)| newest(&files).map(|newest| (id, newest));
+    group(files).into_iter().filter_map(newest).collect()
 }
 
 /// Returns the newest catalogue that can be read.

@@ -1,7 +1,8 @@
 //! The catalogue in pieces, of which some may be lost.
 //!
-//! A catalogue that is small beside the parity is coded so that fewer files suffice to read it, at
-//! best any single one. Otherwise half of them do.
+//! A catalogue that is small, by itself or beside the parity, is coded so that fewer files suffice
+//! to read it, at best any single one. Otherwise half of them do. In each case some pieces of these
+//! may be damaged as well.
 
 use paritas::LongCode;
 
@@ -10,32 +11,39 @@ use crate::format::{CatalogueShape, Header, MOST_PIECES};
 
 /// Wanted number of bytes of a piece. Smaller ones confine damage, larger ones have fewer
 /// checksums.
-const PIECE: u64 = 4096;
+const PIECE: u64 = 1024;
 /// Pieces are as long as a code over GF(2^8) needs.
 const GRANULE: u64 = 512;
 /// The part of the parity that all pieces together may take before only half of them may be lost:
 /// one of this number.
 const SMALL: u64 = 50;
+/// Number of bytes that all pieces together may take in any case.
+const FREE: u64 = 64 << 10;
+/// Of the pieces in the files that suffice, one of this number may be damaged, and at least one.
+const SPARE: u64 = 16;
 
 impl CatalogueShape {
     /// Chooses the pieces of a catalogue that goes to `files` files beside `parity` bytes.
     pub fn choose(catalogue: &[u8], files: u16, parity: u64) -> Self {
         let (length, files) = (catalogue.len() as u64, u64::from(files));
         // The number of times that the catalogue is there in all.
-        let copies = (parity / SMALL / length.max(1)).clamp(2, files.max(2));
-        let needed = files.div_ceil(copies);
+        let copies = ((parity / SMALL).max(FREE) / length.max(1)).clamp(2, files.max(2));
+        let wanted = length.div_ceil(PIECE).max(1);
+        let wanted = wanted + wanted.div_ceil(SPARE);
         let most = MOST_PIECES / files;
-        let (data, each) = match files {
+        let (each, sufficient) = match files {
             // One file has it twice.
             1 => {
-                let data = length.div_ceil(PIECE).clamp(1, most / 2);
-                (data, 2 * data)
+                let half = wanted.min(most / 2);
+                (2 * half, half)
             }
             _ => {
-                let each = length.div_ceil(PIECE).div_ceil(needed).clamp(1, most);
-                (each * needed, each)
+                let needed = files.div_ceil(copies);
+                let each = wanted.div_ceil(needed).min(most);
+                (each, each * needed)
             }
         };
+        let data = (sufficient - (sufficient / SPARE).max(1)).max(1);
         let piece = length.div_ceil(data).max(1).next_multiple_of(GRANULE);
         let digest = *blake3::hash(catalogue).as_bytes();
         Self { length, piece, data: data as u32, each: each as u32, digest }
@@ -135,7 +143,9 @@ mod tests {
         let bytes: Vec<u8> = (0..300_000_u32).map(|at| (at % 253) as u8).collect();
         for length in [1, 511, 4096, 4097, 20_000, 300_000] {
             for files in [1_u16, 2, 4, 7, 128] {
-                for (parity, needed) in [(0, files.div_ceil(2)), (1 << 40, 1)] {
+                let alone =
+                    if length as u64 * u64::from(files) <= FREE { 1 } else { files.div_ceil(2) };
+                for (parity, needed) in [(0, alone), (1 << 40, 1)] {
                     let catalogue = &bytes[..length];
                     let header = header(catalogue, files, parity);
                     let pieces = cut(catalogue, &header).unwrap();
@@ -153,6 +163,15 @@ mod tests {
                     let last = |file| is_kept(u64::from(files) - 1 - file);
                     assert_eq!(with(&last).as_deref(), Some(catalogue), "{length} {files}");
                     assert_eq!(with(&|_| false), None);
+                    if files > 1 {
+                        let mut kept: Vec<_> = pieces.iter().cloned().map(Some).collect();
+                        let lost = (0..kept.len())
+                            .filter(|piece| piece % usize::from(files) >= needed.into());
+                        lost.for_each(|piece| kept[piece] = None);
+                        kept[0] = None;
+                        let joined = join(kept, &header).unwrap();
+                        assert_eq!(joined.as_deref(), Some(catalogue), "and a piece");
+                    }
                 }
             }
         }

@@ -21,6 +21,7 @@ use crate::find::{EntryKind, Layer, Protection};
 use crate::folder::free_bytes;
 use crate::parity::read_row;
 use crate::restore::{Restoring, Target};
+use crate::scan::digest_of;
 use crate::setters::setters;
 use crate::stream::Reading;
 use crate::system::path_bytes;
@@ -116,7 +117,9 @@ pub fn repair(
         parity: Vec::new(),
         failed: Vec::new(),
     };
-    if report.found.status == Status::BeyondRepair {
+    let wanted = wanted(job, &evidence);
+    if is_beyond(protection, job, &evidence, &report.found, &wanted) {
+        report.found.status = Status::BeyondRepair;
         return Ok(report);
     }
     let root = job.to.clone().unwrap_or_else(|| protection.root.clone());
@@ -124,9 +127,37 @@ pub fn repair(
         std::fs::create_dir(&root).map_err(|error| Error::io("making", &root, error))?;
     }
     let target = Target::open(&root, protection.id.to_string())?;
-    let mut repair = Repair { protection, job, progress, evidence, target: &target };
-    repair.run(&mut report)?;
+    let repair = Repair { protection, job, progress, evidence, target: &target };
+    repair.run(&wanted, &mut report)?;
     Ok(report)
+}
+
+/// Returns the entries that are to be restored.
+fn wanted(job: &RepairJob, evidence: &Evidence) -> Vec<usize> {
+    let is_wanted = |state: &FileState| match state {
+        FileState::Damaged(_) | FileState::Missing => true,
+        FileState::Changed(_) => job.restore_changed || job.to.is_some(),
+        FileState::Touched | FileState::Unreadable(_) => false,
+        // It is there. Elsewhere it is wanted under its own name.
+        FileState::Moved(_) => job.to.is_some(),
+    };
+    let states = evidence.states.iter();
+    states.filter(|(_, state)| is_wanted(state)).map(|(&number, _)| number).collect()
+}
+
+/// Whether what is wanted cannot be computed.
+fn is_beyond(
+    protection: &Protection,
+    job: &RepairJob,
+    evidence: &Evidence,
+    found: &VerifyReport,
+    wanted: &[usize],
+) -> bool {
+    let has_broken = job.to.is_none() && !found.parity.is_empty();
+    let short = (0..).zip(&found.layers).filter(|(_, layer)| layer.needed > 0);
+    let mut short = short.map(|(number, _)| number);
+    protection.unreadable_layers > 0
+        || short.any(|layer| has_broken || evidence.needs_parity(protection, layer, wanted))
 }
 
 struct Repair<'a> {
@@ -141,14 +172,13 @@ struct Repair<'a> {
 type Files<'t> = BTreeMap<usize, Restoring<'t>>;
 
 impl<'a> Repair<'a> {
-    fn run(&mut self, report: &mut RepairReport) -> Result<()> {
-        let wanted = self.wanted();
-        self.expect_space(&wanted)?;
+    fn run(&self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
+        self.expect_space(wanted)?;
         if self.job.to.is_none() {
             self.remove_leftovers();
         }
-        self.make_folders(&wanted, report)?;
-        let mut files = self.begin(&wanted, report)?;
+        self.make_folders(wanted, report)?;
+        let mut files = self.begin(wanted, report)?;
         for number in 0..self.protection.layers.len() {
             let parity = self.begin_parity(number)?;
             self.copy_known(number, &files)?;
@@ -159,21 +189,8 @@ impl<'a> Repair<'a> {
         if self.job.move_back && self.job.to.is_none() {
             self.move_back(report)?;
         }
-        self.make_links(&wanted, report);
-        self.finish_folders(&wanted)
-    }
-
-    /// Returns the entries that are to be restored.
-    fn wanted(&self) -> Vec<usize> {
-        let is_wanted = |state: &FileState| match state {
-            FileState::Damaged(_) | FileState::Missing => true,
-            FileState::Changed(_) => self.job.restore_changed || self.job.to.is_some(),
-            FileState::Touched | FileState::Unreadable(_) => false,
-            // It is there. Elsewhere it is wanted under its own name.
-            FileState::Moved(_) => self.job.to.is_some(),
-        };
-        let states = self.evidence.states.iter();
-        states.filter(|(_, state)| is_wanted(state)).map(|(&number, _)| number).collect()
+        self.make_links(wanted, report);
+        self.finish_folders(wanted)
     }
 
     /// Refuses to begin if the disks have no room for what will be written.
@@ -241,8 +258,17 @@ impl<'a> Repair<'a> {
         let mut files = Files::new();
         for &number in wanted {
             let entry = &self.protection.entries[number];
-            let EntryKind::File { size, .. } = entry.kind else { continue };
-            match self.target.begin(&entry.path, size) {
+            let EntryKind::File { size, digest, .. } = entry.kind else { continue };
+            // An earlier run has restored it.
+            if self.job.to.is_some()
+                && digest_of(&self.target.path_of(&entry.path), size) == Some(digest)
+            {
+                self.note(Ok(()), &entry.path, report);
+                continue;
+            }
+            let seen = self.evidence.tree.of(number).map(|found| found.modified);
+            let seen = if self.job.to.is_some() { None } else { seen };
+            match self.target.begin(&entry.path, size, seen) {
                 Ok(restoring) => _ = files.insert(number, restoring),
                 Err(error) if is_in_the_way(&error) => {
                     let path = self.target.path_of(&entry.path);
@@ -273,6 +299,10 @@ impl<'a> Repair<'a> {
                 for at in range.clone().step_by(STEP as usize) {
                     let count = (range.end - at).min(STEP) as usize;
                     evidence.stream.fill(at, &mut memory[..count]);
+                    // The file has zeros already, and perhaps no place on the disk for them.
+                    if memory[..count].iter().all(|&byte| byte == 0) {
+                        continue;
+                    }
                     if file.is_none() {
                         file = Some(restoring.open()?);
                     }
@@ -299,7 +329,9 @@ impl<'a> Repair<'a> {
         let is_lost_row = |row: &u64| !evidence.rows.contains_key(row);
         let lost_rows: Vec<u64> = (0..header.geometry.parity).filter(is_lost_row).collect();
         let lost_rows = if parity.is_empty() { Vec::new() } else { lost_rows };
-        if lost_rows.is_empty() && !self.needs_lost_blocks(number, files) {
+        let entries: Vec<usize> = files.keys().copied().collect();
+        let is_needed = self.evidence.needs_parity(self.protection, number, &entries);
+        if lost_rows.is_empty() && !is_needed {
             return Ok(());
         }
         let lost: Vec<usize> = evidence.lost.iter().map(|&block| block as usize).collect();
@@ -361,18 +393,6 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
-    fn needs_lost_blocks(&self, number: usize, files: &Files<'a>) -> bool {
-        let evidence = &self.evidence.layers[number];
-        let block = self.protection.layers[number].header.geometry.block;
-        files.keys().any(|&entry| match self.protection.entries[entry].kind {
-            EntryKind::File { layer, piece, size, .. } if layer == number && size > 0 => {
-                let start = evidence.stream.pieces()[piece].start;
-                has_lost(&evidence.lost, block, start..start + size)
-            }
-            _ => false,
-        })
-    }
-
     /// Gives the restored files of a layer their names.
     fn finish_files(
         &self,
@@ -386,7 +406,7 @@ impl<'a> Repair<'a> {
                 EntryKind::File { layer, digest, .. } if layer == number => {
                     let path = found.path.clone();
                     match restoring.finish(found, digest, self.job.sync) {
-                        Err(error) if is_in_the_way(&error) => {
+                        Err(error) if is_in_the_way(&error) || error.kind() == ErrorKind::Busy => {
                             self.note(Err(error), &path, report);
                         }
                         done => {
@@ -490,7 +510,7 @@ impl<'a> Repair<'a> {
         let entries = self.protection.entries.iter().enumerate().rev();
         for (number, entry) in entries.filter(|(_, entry)| entry.kind == EntryKind::Folder) {
             let had_time = || {
-                let found = self.evidence.tree.at(&entry.path);
+                let found = self.evidence.tree.of(number);
                 found.is_some_and(|found| found.modified == entry.modified)
             };
             let is_new = wanted.binary_search(&number).is_ok();
@@ -524,12 +544,6 @@ fn is_in_the_way(error: &Error) -> bool {
 const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 #[cfg(not(unix))]
 const LOOP: i32 = i32::MIN;
-
-/// Whether a range of a stream has bytes in lost blocks.
-fn has_lost(lost: &[u64], block: u64, range: Range<u64>) -> bool {
-    let first = lost.partition_point(|number| (number + 1) * block <= range.start);
-    lost.get(first).is_some_and(|number| number * block < range.end)
-}
 
 /// Returns the parts of a range of a stream that are in no lost block.
 fn known_ranges(lost: &[u64], block: u64, range: Range<u64>) -> Vec<Range<u64>> {

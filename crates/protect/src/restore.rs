@@ -12,7 +12,7 @@ use crate::folder::{Folder, set_modified};
 use crate::stream::read_at;
 use crate::system::path_in;
 use crate::tree::temporary_name;
-use paritas_shards::shown;
+use paritas_shards::{Attributes, Timestamp, shown};
 
 /// Number of bytes that are read back at once.
 const STEP: u64 = 1 << 20;
@@ -34,6 +34,8 @@ pub(crate) struct Restoring<'t> {
     target: &'t Target,
     pub path: Vec<u8>,
     temporary: Vec<u8>,
+    /// The time of the file that has its name, when that was read.
+    seen: Option<Timestamp>,
     is_named: bool,
 }
 
@@ -57,14 +59,16 @@ impl Target {
         move |error| Error::io(doing, &self.path_of(path), error)
     }
 
-    /// Begins a file of `size` bytes, which are zeros at first.
-    pub fn begin(&self, path: &[u8], size: u64) -> Result<Restoring<'_>> {
+    /// Begins a file of `size` bytes, which are zeros at first. It may replace a file that has the
+    /// time `seen`, and none if that is `None`.
+    pub fn begin(&self, path: &[u8], size: u64, seen: Option<Timestamp>) -> Result<Restoring<'_>> {
         let failed = |error| self.failed("restoring", path)(error);
         let (folder, _) = self.folder.parent(path, true).map_err(failed)?;
         let temporary = self.temporary()?;
         let file = folder.create(&temporary).map_err(failed)?;
-        let restoring = Restoring { target: self, path: path.to_vec(), temporary, is_named: false };
-        file.set_len(size).map_err(failed)?;
+        let path = path.to_vec();
+        let restoring = Restoring { target: self, path, temporary, seen, is_named: false };
+        file.set_len(size).map_err(|error| restoring.failed(error))?;
         Ok(restoring)
     }
 
@@ -165,9 +169,24 @@ impl Restoring<'_> {
                 ),
             ));
         }
+        self.expect_seen()?;
         self.publish(&file, entry, sync).map_err(|error| self.failed(error))?;
         self.is_named = true;
         Ok(())
+    }
+
+    /// Refuses to replace a file that someone has changed or made since it was read.
+    fn expect_seen(&self) -> Result<()> {
+        let path = self.target.path_of(&self.path);
+        let now = std::fs::symlink_metadata(&path).ok();
+        let now = now.and_then(|found| Attributes::of(&found).modified);
+        match now == self.seen {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::Busy,
+                format!("{} was changed or made since the repair began, and stays", shown(&path)),
+            )),
+        }
     }
 
     fn publish(&self, file: &File, entry: &Entry, sync: bool) -> io::Result<()> {

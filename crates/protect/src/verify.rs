@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use paritas_shards::Progress;
+use paritas_shards::{Attributes, Progress};
 
 use crate::create::threads;
 use crate::error::Result;
@@ -52,7 +52,8 @@ pub enum Status {
     Intact,
     /// Something is not, and can be made so.
     Repairable,
-    /// More is lost than the parity at hand can repair.
+    /// Damaged or missing bytes cannot be repaired with the parity at hand. (What someone has
+    /// changed counts as lost to the parity, but not as damaged.)
     BeyondRepair,
 }
 
@@ -223,7 +224,7 @@ impl Examination<'_> {
         let tree = look(protection, self.threads)?;
         let mut states = BTreeMap::new();
         for (number, entry) in protection.entries.iter().enumerate() {
-            states.extend(state_by_metadata(entry, tree.at(&entry.path)).map(|s| (number, s)));
+            states.extend(state_by_metadata(entry, tree.of(number)).map(|s| (number, s)));
         }
         if !self.options.quick {
             self.compare_names(&tree, &mut states);
@@ -347,10 +348,9 @@ impl Examination<'_> {
     fn stream(&self, layer: &Layer, tree: &Tree) -> Stream {
         let mut stream = Stream::default();
         for piece in &layer.pieces {
-            let entry = piece.entry.map(|entry| &self.protection.entries[entry]);
-            let file = entry.filter(|entry| is_file(tree.at(&entry.path)));
+            let file = piece.entry.filter(|&entry| is_file(tree.of(entry)));
             let source = file.map(|entry| Source {
-                path: path_in(&self.protection.root, &entry.path),
+                path: self.protection.path_of(&self.protection.entries[entry]),
                 expected: None,
             });
             stream.push(piece.size, source);
@@ -369,7 +369,7 @@ impl Examination<'_> {
     ) -> Option<FileState> {
         let entry = &self.protection.entries[number];
         let Some(Found { kind: FoundKind::File { size, .. }, modified, mode, .. }) =
-            tree.at(&entry.path)
+            tree.of(number)
         else {
             return states.get(&number).cloned();
         };
@@ -384,9 +384,18 @@ impl Examination<'_> {
         match (is_right, is_on_time) {
             (true, true) if *mode == entry.mode => None,
             (true, _) => Some(FileState::Touched),
-            (false, true) => Some(FileState::Damaged(Vec::new())),
-            (false, false) => Some(FileState::Changed(Vec::new())),
+            // It may have been changed since the tree was looked through.
+            (false, true) if self.has_time(entry) => Some(FileState::Damaged(Vec::new())),
+            (false, _) => Some(FileState::Changed(Vec::new())),
         }
+    }
+}
+
+impl Examination<'_> {
+    /// Whether a file has the time that it had, now.
+    fn has_time(&self, entry: &Entry) -> bool {
+        let metadata = std::fs::symlink_metadata(self.protection.path_of(entry));
+        metadata.is_ok_and(|found| Attributes::of(&found).modified == Some(entry.modified))
     }
 }
 
@@ -421,6 +430,7 @@ pub(crate) fn look(protection: &Protection, threads: usize) -> Result<Tree> {
     let mut tree = Tree::walk(&protection.root, &starts, &excludes, threads);
     // Files that were moved out of the protected paths of a larger root are not looked for.
     tree.skipped.retain(|skipped| skipped.path != protection.root);
+    tree.match_paths(protection.entries.iter().map(|entry| entry.path.as_slice()));
     Ok(tree)
 }
 
@@ -519,12 +529,33 @@ fn status(
     parity: &[ParityFinding],
 ) -> Status {
     let is_good = |state: &FileState| matches!(state, FileState::Touched | FileState::Moved(_));
-    if layers.iter().any(|layer| layer.needed > 0) || protection.unreadable_layers > 0 {
+    let is_lost = |state: &FileState| matches!(state, FileState::Damaged(_) | FileState::Missing);
+    let lost = evidence.states.iter().filter(|(_, state)| is_lost(state));
+    let mut short =
+        (0..).zip(layers).filter(|(_, layer)| layer.needed > 0).map(|(number, _)| number);
+    let lost: Vec<usize> = lost.map(|(&number, _)| number).collect();
+    let is_beyond = |layer| evidence.needs_parity(protection, layer, &lost) || !parity.is_empty();
+    if short.any(is_beyond) || protection.unreadable_layers > 0 {
         return Status::BeyondRepair;
     }
     match evidence.states.values().all(is_good) && parity.is_empty() {
         true => Status::Intact,
         false => Status::Repairable,
+    }
+}
+
+impl Evidence {
+    /// Whether any of these entries has bytes in lost blocks of a layer.
+    pub fn needs_parity(&self, protection: &Protection, layer: usize, entries: &[usize]) -> bool {
+        let known = &self.layers[layer];
+        let block = protection.layers[layer].header.geometry.block;
+        entries.iter().any(|&entry| match protection.entries[entry].kind {
+            EntryKind::File { layer: of, piece, size, .. } if of == layer && size > 0 => {
+                let start = known.stream.pieces()[piece].start;
+                !lost_ranges(&known.lost, block, start..start + size).is_empty()
+            }
+            _ => false,
+        })
     }
 }
 
@@ -594,8 +625,7 @@ fn new_files(protection: &Protection, evidence: &Evidence) -> Vec<PathBuf> {
     };
     let moved: std::collections::BTreeSet<PathBuf> =
         evidence.states.values().filter_map(moved).collect();
-    let found = evidence.tree.found.iter().filter(|found| found.kind != FoundKind::Folder);
-    let new = found.filter(|found| protection.entry_at(&found.path).is_none());
+    let new = evidence.tree.others().filter(|found| found.kind != FoundKind::Folder);
     let new = new.map(|found| path_in(&protection.root, &found.path));
     new.filter(|path| !moved.contains(path)).collect()
 }

@@ -1,6 +1,8 @@
 //! What changes on purpose: files that are moved, edited, touched, added; and what a repair and an
 //! update make of it.
 
+#![cfg(unix)]
+
 mod common;
 
 use std::fs;
@@ -80,6 +82,55 @@ fn changed_files_are_not_reverted_unasked() {
     assert_same(&snapshot(root.path()), &before, "reverting");
 }
 
+/// Changes take from what can be repaired, and are no damage themselves.
+#[test]
+fn many_changes_are_no_loss() {
+    let root = scene(17);
+    for number in 0..6 {
+        fs::write(root.path().join(format!("one/{number}")), "edited").unwrap();
+    }
+    let edited = snapshot(root.path());
+    let report = check(root.path());
+    assert_eq!((report.status, report.layers[0].left), (Status::Repairable, 0));
+    assert!(report.layers[0].needed > 0, "{report:?}");
+    assert_eq!(mend(root.path()).found.status, Status::Repairable);
+    let job = RepairJob::default().restore_changed(true);
+    assert_eq!(repaired(root.path(), job).found.status, Status::BeyondRepair);
+    assert_same(&snapshot(root.path()), &edited, "refusing");
+    flip(&root.path().join("two/5"), 9);
+    assert_eq!(check(root.path()).status, Status::BeyondRepair);
+    let error = update(&only(root.path()), &UpdateJob::default(), &|_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CheckFailed);
+    flip(&root.path().join("two/5"), 9);
+    assert_eq!(updated(root.path()).updated, Updated::Anew);
+}
+
+/// A file that someone changes during a repair stays.
+#[test]
+fn changes_during_a_repair_stay() {
+    let root = scene(18);
+    let path = root.path().join("two/3");
+    flip(&path, 9);
+    let change = |_| {
+        fs::write(&path, "edited meanwhile").unwrap();
+    };
+    let report = repair(&only(root.path()), &RepairJob::default().sync(false), &change).unwrap();
+    assert!(report.restored.is_empty(), "{report:?}");
+    assert_eq!(fs::read(&path).unwrap(), b"edited meanwhile");
+}
+
+/// A file that is given stands for the protections that have it.
+#[test]
+fn a_file_finds_its_protection() {
+    let root = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        write(&root.path().join(name), name.as_bytes(), 0o644, 1);
+        make(&job(&root.path().join(name)));
+    }
+    assert_eq!(find(&[root.path().to_owned()]).unwrap().len(), 2);
+    assert_eq!(only(&root.path().join("b")).label(), "b");
+}
+
 /// A file in front of which bytes were inserted costs about one block, not all of them.
 #[test]
 fn shifted_bytes_are_found() {
@@ -121,6 +172,13 @@ fn results_may_go_elsewhere() {
     assert_eq!(report.restored, [to.path().join("one/4")]);
     assert!(fs::read(to.path().join("one/4")).unwrap() == original);
     assert_same(&snapshot(root.path()), &damaged, "restoring elsewhere");
+    // Once more: what is there counts, and what is somebody's own stays.
+    let report = repaired(root.path(), RepairJob::default().to(to.path().to_owned()));
+    assert_eq!((report.restored.len(), report.failed.len()), (1, 0));
+    fs::write(to.path().join("one/4"), "own").unwrap();
+    let report = repaired(root.path(), RepairJob::default().to(to.path().to_owned()));
+    assert_eq!((report.restored.len(), report.failed.len()), (0, 1));
+    assert_eq!(fs::read(to.path().join("one/4")).unwrap(), b"own");
 }
 
 /// A repair never writes through a link that has taken a folder's place.

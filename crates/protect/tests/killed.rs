@@ -2,6 +2,8 @@
 //!
 //! Each test starts itself again as a victim that works without end, and kills it.
 
+#![cfg(unix)]
+
 mod common;
 
 use std::fs;

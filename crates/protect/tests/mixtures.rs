@@ -1,6 +1,8 @@
 //! Random trees and random damage of every kind: up to the parity at hand everything is repaired,
 //! beyond it nothing is changed.
 
+#![cfg(unix)]
+
 mod common;
 
 use std::collections::BTreeMap;
@@ -226,4 +228,25 @@ fn a_whole_tree_comes_back() {
     use std::os::unix::fs::MetadataExt;
     assert_eq!(fs::metadata(root.join("again")).unwrap().nlink(), 2);
     assert_eq!(check(&elsewhere).status, Status::Intact);
+}
+
+/// Folders, links and empty files have no blocks, and come back from the catalogue alone.
+#[test]
+fn what_has_no_bytes_comes_back() {
+    let root = tempfile::tempdir().unwrap();
+    make(&job(root.path()));
+    assert_eq!(check(root.path()).status, Status::Intact);
+    fs::create_dir_all(root.path().join("a/b")).unwrap();
+    write(&root.path().join("a/b/nothing"), b"", 0o640, 1);
+    std::os::unix::fs::symlink("b", root.path().join("a/link")).unwrap();
+    let before = snapshot(root.path());
+    make(&job(root.path()).force(true));
+    fs::remove_dir_all(root.path().join("a")).unwrap();
+    for file in &parity(root.path())[..2] {
+        fs::remove_file(file).unwrap();
+    }
+    assert_eq!(check(root.path()).status, Status::Repairable);
+    mend(root.path());
+    assert_same(&snapshot(root.path()), &before, "repairing");
+    assert_eq!(check(root.path()).status, Status::Intact);
 }

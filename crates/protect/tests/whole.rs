@@ -1,5 +1,7 @@
 //! The way from a tree to its parity and back: protect, verify, repair.
 
+#![cfg(unix)]
+
 mod common;
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! The matrix of a long code: a systematic Reed-Solomon code of up to 65,535 blocks.
+//! The matrix of a long code: a systematic Reed-Solomon code of up to 65,536 blocks.
 //!
 //! With N data and P parity blocks, let L be the smallest power of two that is at least P. Parity
 //! block i stands at point i of the field, data block j at point L + j ([`Element::point`]), and

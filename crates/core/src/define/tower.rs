@@ -65,11 +65,13 @@ impl Element {
     }
 
     /// The sum of two elements.
+    #[cfg(test)]
     pub(crate) fn plus(self, other: Self) -> Self {
         Self(self.0 ^ other.0)
     }
 
     /// The product of two elements.
+    #[cfg(test)]
     pub(crate) fn times(self, other: Self) -> Self {
         match (logarithm(self), logarithm(other)) {
             (Some(a), Some(b)) => power(a + b),

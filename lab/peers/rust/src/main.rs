@@ -1,12 +1,12 @@
 //! Measures Paritas and the Rust peers, with the protocol of c/peer.h. The variant names the
-//! library: `simd`, `erasure`, or `paritas@CODE@KERNEL` (an empty CODE means K+M). The length of
-//! shards is rounded to a multiple of what the library needs: whole strips for Paritas, 64 bytes
-//! for `simd`.
+//! library: `simd`, `erasure`, `long` (Paritas' code for thousands of shards), or
+//! `paritas@CODE@KERNEL` (an empty CODE means K+M). The length of shards is rounded to a multiple of
+//! what the library needs: whole strips for Paritas, 64 bytes for `simd`, 128 for `long`.
 
 use std::io::{BufRead, Write};
 use std::time::Instant;
 
-use paritas::{Buffer, Code, Codec, CodecOptions, Spec};
+use paritas::{Buffer, Code, Codec, CodecOptions, LongCode, Spec};
 use reed_solomon_erasure::galois_8::ReedSolomon;
 
 const PAGE: usize = 4096;
@@ -124,6 +124,37 @@ impl Peer for Simd {
     }
 }
 
+impl Peer for LongCode {
+    fn encoding<'a>(&'a self, shards: &'a mut [Shard]) -> Operation<'a> {
+        let (data, parity) = shards.split_at_mut(self.data());
+        let data: Vec<&[u8]> = data.iter().map(|shard| shard.as_ref()).collect();
+        let rows: Vec<usize> = (0..self.parity()).collect();
+        Box::new(move || {
+            let mut sums: Vec<&mut [u8]> = parity.iter_mut().map(AsMut::as_mut).collect();
+            sums.iter_mut().for_each(|sum| sum.fill(0));
+            self.add(&rows, 0, &data, &mut sums, 1).expect("encode");
+        })
+    }
+
+    fn decoding<'a>(&'a self, shards: &'a mut [Shard], lost: usize) -> Operation<'a> {
+        let (data, parity) = shards.split_at_mut(self.data());
+        let rows: Vec<usize> = (0..self.parity()).collect();
+        let numbers: Vec<usize> = (0..lost).collect();
+        Box::new(move || {
+            let recovery = self.solve(&numbers, &rows).expect("decode");
+            let (targets, known) = data.split_at_mut(lost);
+            let known: Vec<&[u8]> = known.iter().map(|shard| shard.as_ref()).collect();
+            let rows = recovery.rows().iter();
+            let mut sums: Vec<Vec<u8>> = rows.map(|&row| parity[row].as_ref().to_vec()).collect();
+            let mut slices: Vec<&mut [u8]> = sums.iter_mut().map(Vec::as_mut_slice).collect();
+            self.add(recovery.rows(), lost, &known, &mut slices, 1).expect("decode");
+            let sums: Vec<&[u8]> = sums.iter().map(Vec::as_slice).collect();
+            let mut targets: Vec<&mut [u8]> = targets.iter_mut().map(AsMut::as_mut).collect();
+            recovery.recover(&sums, &mut targets, 1).expect("decode");
+        })
+    }
+}
+
 /// Returns the library that `variant` names, and the number of bytes that divides the length of its
 /// shards.
 fn peer(variant: &str, k: usize, m: usize) -> (Box<dyn Peer>, usize) {
@@ -131,6 +162,11 @@ fn peer(variant: &str, k: usize, m: usize) -> (Box<dyn Peer>, usize) {
     match parts.next() {
         Some("erasure") => (Box::new(ReedSolomon::new(k, m).expect("codec")), 1),
         Some("simd") => (Box::new(Simd { k, m }), 64),
+        Some("long") => {
+            let code = LongCode::new(k, m).expect("code");
+            let granule = code.granule();
+            (Box::new(code), granule)
+        }
         _ => {
             let code = parts.next().filter(|code| !code.is_empty());
             let spec: Spec = code.map_or(format!("{k}+{m}"), str::to_owned).parse().expect("spec");

@@ -142,11 +142,6 @@ impl LongProgram {
         }
     }
 
-    /// The number of levels of a transform.
-    pub(crate) fn levels(&self) -> u32 {
-        self.levels
-    }
-
     /// The number of entries of a transform.
     pub(crate) fn entries(&self) -> usize {
         1 << self.levels
@@ -219,7 +214,7 @@ mod tests {
 
     /// Runs a program on one symbol for each buffer.
     fn interpret(program: &LongProgram, buffers: &mut [Element]) {
-        let levels: Vec<u32> = (0..program.levels()).collect();
+        let levels: Vec<u32> = (0..program.levels).collect();
         let mut sums = vec![Element::ZERO; program.entries()];
         for chunk in program.inputs() {
             let mut values = vec![Element::ZERO; program.entries()];
@@ -303,7 +298,7 @@ mod tests {
                 let passes = program.passes(most);
                 let levels: Vec<u32> =
                     passes.iter().flat_map(|pass| pass.level..pass.level + pass.levels).collect();
-                assert!(levels.into_iter().eq(0..program.levels()));
+                assert!(levels.into_iter().eq(0..program.levels));
                 assert!(!passes.is_empty() && passes.iter().all(|pass| pass.levels <= most));
             }
             assert!(program.tile() >= 1);

@@ -153,10 +153,11 @@ impl<'a> Fetch<'a> {
         Self { next, memory, steps, taken: 0, fetched: 0 }
     }
 
-    /// Fetches what is due when another `steps` steps have been taken.
+    /// Fetches what is due when another step has been taken: one run of [`group`] over the width of
+    /// an entry.
     #[inline(always)]
-    fn step<V: Streaming>(&mut self, steps: usize) {
-        self.taken += steps;
+    fn step<V: Streaming>(&mut self) {
+        self.taken += 1;
         let Some((chunk, columns)) = self.next else { return };
         let values = chunk.values();
         let due = (values.len() * self.taken / self.steps).min(values.len());
@@ -239,7 +240,7 @@ impl Tile {
         memory: &Memory<'_>,
         entry: usize,
     ) -> *mut u8 {
-        // SAFETY: the entry is one of the tile's, and `place` keeps within the buffer.
+        // SAFETY: the entry is one of the tile's, and `Columns::of` keeps within the buffer.
         unsafe {
             let Some(value) = chunk.value(entry) else {
                 self.clear(entry..entry + 1);
@@ -270,7 +271,7 @@ impl Tile {
     ) {
         for value in chunk.values_of(entries) {
             let (to, bytes) = self.columns.of(value, memory);
-            // SAFETY: the entry is one of the tile's, and `place` keeps within the buffer.
+            // SAFETY: the entry is one of the tile's, and `Columns::of` keeps within the buffer.
             unsafe {
                 self.scale::<V, M>(value);
                 to.copy_from_nonoverlapping(self.entry(value.entry), bytes);
@@ -379,7 +380,7 @@ impl Tile {
                         (true, false) => group::<V, M, GROUP, INVERSE, true, false>(ends, &factors),
                         (true, true) => group::<V, M, GROUP, INVERSE, true, true>(ends, &factors),
                     }
-                    fetch.step::<V>(1);
+                    fetch.step::<V>();
                 }
                 if let (End::Values(memory), false) = (to, adds) {
                     self.deliver::<V, M>(chunk, memory, first..first + size);
@@ -432,7 +433,7 @@ unsafe fn group<
             butterflies::<V, M, GROUP, INVERSE, NARROW>(&mut values, factors);
             for (target, value) in targets.iter().zip(values) {
                 let to = target.wrapping_add(at);
-                store(if ADDS { sum(load(to), value) } else { value }, to);
+                store(if ADDS { plus(load(to), value) } else { value }, to);
             }
         }
     }
@@ -473,11 +474,11 @@ unsafe fn butterflies<
             // SAFETY: the caller's contract.
             unsafe {
                 if INVERSE {
-                    values[high] = sum(values[high], values[low]);
+                    values[high] = plus(values[high], values[low]);
                 }
-                values[low] = sum(values[low], factor.times::<NARROW>(values[high]));
+                values[low] = plus(values[low], factor.times::<NARROW>(values[high]));
                 if !INVERSE {
-                    values[high] = sum(values[high], values[low]);
+                    values[high] = plus(values[high], values[low]);
                 }
             }
         }
@@ -515,7 +516,7 @@ unsafe fn store<V: Vector>([low, high]: [V; 2], to: *mut u8) {
 /// # Safety
 /// The processor has the instruction set.
 #[inline(always)]
-unsafe fn sum<V: Vector>(a: [V; 2], b: [V; 2]) -> [V; 2] {
+unsafe fn plus<V: Vector>(a: [V; 2], b: [V; 2]) -> [V; 2] {
     // SAFETY: the caller's contract.
     unsafe { [a[0].xor(b[0]), a[1].xor(b[1])] }
 }

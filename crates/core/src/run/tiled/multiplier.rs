@@ -80,7 +80,7 @@ unsafe impl Multiplier<u64> for Bits {
 
     #[inline(always)]
     unsafe fn times(vector: u64, factor: &[u64; 8]) -> u64 {
-        let bits = factor.iter().enumerate();
-        bits.fold(0, |sum, (bit, image)| sum ^ (vector >> bit & ONES) * 0xFF & image)
+        let product = |(bit, image): (usize, &u64)| ((vector >> bit & ONES) * 0xFF) & image;
+        factor.iter().enumerate().map(product).fold(0, |sum, product| sum ^ product)
     }
 }
