@@ -35,17 +35,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(())
     })?;
     println!("protect  {made:?}, {:.2} of BLAKE3, {stored} bytes", ratio(made, hashed));
-    let protection = find(&[parity.clone()])?.remove(0);
+    let protection = find(std::slice::from_ref(parity))?.remove(0);
     let options = VerifyOptions::default().threads(threads);
     let verified = best(|| {
-        let protection = find(&[parity.clone()])?.remove(0);
+        let protection = find(std::slice::from_ref(parity))?.remove(0);
         verify(&protection, &options, &|_| {})?;
         Ok(())
     })?;
     println!("verify   {verified:?}, {:.2} of BLAKE3", ratio(verified, hashed));
-    let found = best(|| Ok(drop(find(&[parity.clone()])?)))?;
+    let found = best(|| find(std::slice::from_ref(parity)).map(drop).map_err(Into::into))?;
     let quick = VerifyOptions::default().threads(threads).quick(true);
-    let looked = best(|| Ok(drop(verify(&protection, &quick, &|_| {})?)))?;
+    let looked = best(|| verify(&protection, &quick, &|_| {}).map(drop).map_err(Into::into))?;
     println!("of which find {found:?}, looking through the folder {looked:?}");
     let asked = protection.redundancy().millionths() as f64 / 1e6 * protection.bytes() as f64;
     println!("stored   {:.3} of what was asked for", stored as f64 / asked);

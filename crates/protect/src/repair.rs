@@ -266,7 +266,7 @@ impl<'a> Repair<'a> {
                 self.note(Ok(()), &entry.path, report);
                 continue;
             }
-            let seen = self.evidence.tree.at(&entry.path).map(|found| found.modified);
+            let seen = self.evidence.tree.of(number).map(|found| found.modified);
             let seen = if self.job.to.is_some() { None } else { seen };
             match self.target.begin(&entry.path, size, seen) {
                 Ok(restoring) => _ = files.insert(number, restoring),
@@ -510,7 +510,7 @@ impl<'a> Repair<'a> {
         let entries = self.protection.entries.iter().enumerate().rev();
         for (number, entry) in entries.filter(|(_, entry)| entry.kind == EntryKind::Folder) {
             let had_time = || {
-                let found = self.evidence.tree.at(&entry.path);
+                let found = self.evidence.tree.of(number);
                 found.is_some_and(|found| found.modified == entry.modified)
             };
             let is_new = wanted.binary_search(&number).is_ok();

@@ -61,10 +61,8 @@ fn unknown_files<'a>(
     protection: &'a Protection,
     tree: &'a Tree,
 ) -> impl Iterator<Item = (u64, PathBuf)> + 'a {
-    tree.found.iter().filter_map(|found| match found.kind {
-        FoundKind::File { size, .. } if protection.entry_at(&found.path).is_none() => {
-            Some((size, path_in(&protection.root, &found.path)))
-        }
+    tree.others().filter_map(|found| match found.kind {
+        FoundKind::File { size, .. } => Some((size, path_in(&protection.root, &found.path))),
         _ => None,
     })
 }
@@ -149,7 +147,7 @@ fn suspects(protection: &Protection, evidence: &Evidence, block: u64) -> Vec<Pat
     let damaged = evidence.states.iter().filter(is_suspect);
     let damaged = damaged.filter_map(|(&number, _)| {
         let path = &protection.entries[number].path;
-        match evidence.tree.at(path)?.kind {
+        match evidence.tree.of(number)?.kind {
             FoundKind::File { size, .. } => Some((size, path_in(&protection.root, path))),
             _ => None,
         }

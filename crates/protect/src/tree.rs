@@ -59,6 +59,10 @@ pub(crate) struct Tree {
     pub skipped: Vec<Skipped>,
     /// Files that a repair left when it was killed.
     pub leftovers: Vec<PathBuf>,
+    /// The number of what was found at each of the paths that were matched.
+    places: Vec<Option<usize>>,
+    /// Whether what was found is at a path that was matched.
+    is_matched: Vec<bool>,
 }
 
 /// Patterns of paths that are left out.
@@ -140,6 +144,35 @@ impl Tree {
         };
         self.skipped.push(Skipped { path, reason });
         false
+    }
+
+    /// Looks for paths, which are in order.
+    pub fn match_paths<'p>(&mut self, paths: impl Iterator<Item = &'p [u8]>) {
+        let mut next = 0;
+        self.is_matched = vec![false; self.found.len()];
+        self.places = paths
+            .map(|path| {
+                while self.found.get(next).is_some_and(|found| found.path.as_slice() < path) {
+                    next += 1;
+                }
+                let is_there = self.found.get(next).is_some_and(|found| found.path == path);
+                is_there.then(|| {
+                    self.is_matched[next] = true;
+                    next
+                })
+            })
+            .collect();
+    }
+
+    /// Returns what was found at the path of this number of those that were matched.
+    pub fn of(&self, number: usize) -> Option<&Found> {
+        self.places[number].map(|place| &self.found[place])
+    }
+
+    /// Returns what was found at other paths than those that were matched.
+    pub fn others(&self) -> impl Iterator<Item = &Found> {
+        let pairs = self.found.iter().zip(&self.is_matched);
+        pairs.filter(|(_, is_matched)| !**is_matched).map(|(found, _)| found)
     }
 
     /// Returns what was found at a path.

@@ -224,7 +224,7 @@ impl Examination<'_> {
         let tree = look(protection, self.threads)?;
         let mut states = BTreeMap::new();
         for (number, entry) in protection.entries.iter().enumerate() {
-            states.extend(state_by_metadata(entry, tree.at(&entry.path)).map(|s| (number, s)));
+            states.extend(state_by_metadata(entry, tree.of(number)).map(|s| (number, s)));
         }
         if !self.options.quick {
             self.compare_names(&tree, &mut states);
@@ -348,10 +348,9 @@ impl Examination<'_> {
     fn stream(&self, layer: &Layer, tree: &Tree) -> Stream {
         let mut stream = Stream::default();
         for piece in &layer.pieces {
-            let entry = piece.entry.map(|entry| &self.protection.entries[entry]);
-            let file = entry.filter(|entry| is_file(tree.at(&entry.path)));
+            let file = piece.entry.filter(|&entry| is_file(tree.of(entry)));
             let source = file.map(|entry| Source {
-                path: path_in(&self.protection.root, &entry.path),
+                path: self.protection.path_of(&self.protection.entries[entry]),
                 expected: None,
             });
             stream.push(piece.size, source);
@@ -370,7 +369,7 @@ impl Examination<'_> {
     ) -> Option<FileState> {
         let entry = &self.protection.entries[number];
         let Some(Found { kind: FoundKind::File { size, .. }, modified, mode, .. }) =
-            tree.at(&entry.path)
+            tree.of(number)
         else {
             return states.get(&number).cloned();
         };
@@ -431,6 +430,7 @@ pub(crate) fn look(protection: &Protection, threads: usize) -> Result<Tree> {
     let mut tree = Tree::walk(&protection.root, &starts, &excludes, threads);
     // Files that were moved out of the protected paths of a larger root are not looked for.
     tree.skipped.retain(|skipped| skipped.path != protection.root);
+    tree.match_paths(protection.entries.iter().map(|entry| entry.path.as_slice()));
     Ok(tree)
 }
 
@@ -625,8 +625,7 @@ fn new_files(protection: &Protection, evidence: &Evidence) -> Vec<PathBuf> {
     };
     let moved: std::collections::BTreeSet<PathBuf> =
         evidence.states.values().filter_map(moved).collect();
-    let found = evidence.tree.found.iter().filter(|found| found.kind != FoundKind::Folder);
-    let new = found.filter(|found| protection.entry_at(&found.path).is_none());
+    let new = evidence.tree.others().filter(|found| found.kind != FoundKind::Folder);
     let new = new.map(|found| path_in(&protection.root, &found.path));
     new.filter(|path| !moved.contains(path)).collect()
 }
