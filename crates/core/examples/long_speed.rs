@@ -3,9 +3,9 @@
 //!     cargo run --release -p paritas --example long_speed [N P BYTES THREADS [BATCH]]
 //!
 //! N data blocks of BYTES bytes are coded in batches of BATCH blocks (four chunks by default). Then
-//! as many data blocks as there are parity blocks are lost, spread evenly, and recovered; the answer
-//! is checked before anything is timed. Speeds are GB/s (10^9 bytes): of data for `add` and `lt`, of
-//! lost data for `recover`. The best of three runs counts.
+//! as many data blocks as there are parity blocks are lost, spread evenly, and recovered; the
+//! answer is checked before anything is timed. Speeds are GB/s (10^9 bytes): of data for `add` and
+//! `lt`, of lost data for `recover`. The best of three runs counts.
 
 use std::error::Error;
 use std::time::Instant;

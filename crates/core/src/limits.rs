@@ -155,5 +155,7 @@ pub(crate) const VERIFIED_BYTES: usize = 64 << 10;
 /// tables is improved for encoding. Each takes 60 ns, all together two seconds.
 pub(crate) const MOST_QUOTIENTS: usize = 1 << 25;
 
-/// Total bytes of the two tiles of a transform of long codes.
+/// Total bytes of the two tiles of a transform of long codes, and of the blocks that are prefetched
+/// for the next one. (Ice Lake server, 1.25 MiB of second-level cache, 8,000 + 1,000 blocks from
+/// memory: 2.9 with 384 KiB, 3.6 with 768, 3.4 with 1,536.)
 pub(crate) const LONG_TILE_BYTES: usize = 768 << 10;

@@ -1,32 +1,35 @@
 //! Long codes: up to 65,536 blocks, of which any may be lost, as many as are parity.
 //!
 //! One code over thousands of blocks survives what many short codes side by side do not. Of 8,000
-//! blocks with 10 % of parity, of which random damage hits 5 %, stripes of 100 blocks lose data in 83
-//! of 100 cases; one long code never does. A long code should be *dense* (each parity block helps
-//! against each loss), free of chance, and fast on blocks that stream by once.
+//! blocks with 10 % of parity, of which random damage hits 5 %, stripes of 100 blocks lose data in
+//! 83 of 100 cases; one long code never does. A long code should be *dense* (each parity block
+//! helps against each loss), free of chance, and fast on blocks that stream by once.
 //!
-//! This one is systematic Reed-Solomon over GF(2^16), so any P lost blocks are recoverable, data and
-//! parity in any mixture, and a pattern of losses is recoverable or not by counting alone. The
+//! This one is systematic Reed-Solomon over GF(2^16), so any P lost blocks are recoverable, data
+//! and parity in any mixture, and a pattern of losses is recoverable or not by counting alone. The
 //! definition is one formula (`define/long.rs`). The points are chosen so that fast Fourier
-//! transforms apply it (`plan/long/program.rs`): a block takes ten butterflies where P = 1,000, not a
-//! thousand products. The inverse of any part of the matrix is two vectors of factors round the same
-//! transforms (`plan/long/recovery.rs`), so no system is solved, and recovering takes no longer
-//! than adding. A kernel runs them over tiles in the second-level cache (`run/tiled/long.rs`).
+//! transforms apply it (`plan/long/program.rs`): a block takes ten butterflies where P = 1,000, not
+//! a thousand products. The inverse of any part of the matrix is two vectors of factors round the
+//! same transforms (`plan/long/recovery.rs`), so no system is solved, and recovering takes no
+//! longer than adding. A kernel runs them over tiles in the second-level cache
+//! (`run/tiled/long.rs`).
 //!
 //! What else was considered:
 //!
-//! - *LT codes* are sparse: making the parity of 8,000 + 1,000 blocks is 1.5 to 2.5 times as fast,
-//!   because its usual graph puts a data block into one or two parity blocks. It then does not
-//!   survive the loss of a few. Against the loss of half of the parity, a data block must be in
-//!   about 40 of them, and there is still a chance of failure.
+//! - *LT codes* are sparse: making the parity of 8,000 + 1,000 blocks is about twice as fast. But a
+//!   data block that is in d parity blocks is in none that is left with chance x^d, where x is the
+//!   lost share of the parity. Against the loss of half of it, d must be about 40, and there is
+//!   still a chance of failure.
 //! - *Random bits*, added by tables of the 256 sums of eight blocks, take P/8 + 32 operations for
 //!   each vector of a block, 160 where P = 1,000; ten levels of butterflies take 20. They fail with
-//!   chance 2^-(r - s) where r parity blocks are left for s losses, so some 32 blocks must be spare.
+//!   chance 2^-(r - s) where r parity blocks are left for s losses, so some 32 blocks must be
+//!   spare.
 //! - *Random bytes* fail with chance 256^-(r - s) and take P products for each vector.
 //! - *reed-solomon-simd* is a code of the same kind, transformed over whole blocks in memory. With
 //!   4,096 + 410 blocks of 4 and 64 KiB on one core of an Ice Lake server (AVX-512, GFNI), encoding
-//!   is 2 to 4 times as fast here, and recovering 410 blocks 6 to 14 times: a recovery transforms
-//!   the parity, not the whole code (`lab/peers/run.py --pairs long/simd --shapes 4096+410`).
+//!   was 1.8 to 4.6 times as fast here, and recovering 410 blocks 6 to 14 times: a recovery
+//!   transforms the parity, not the whole code (`lab/peers/run.py --pairs long/simd --shapes
+//!   4096+410`).
 //!
 //! On that core, data blocks of 8,000 + 1,000 are added at 2.7 GB/s from memory (two cores 5.3), of
 //! 2,000 + 200 at 4.7; 1,000 lost blocks are recovered in 0.6 of the time that adding the 8,000
@@ -98,8 +101,8 @@ impl LongCode {
         self.matrix.chunk()
     }
 
-    /// Returns the coefficient of data block `data` in parity block `parity`: the element a + b·t of
-    /// GF(2^16) as the number a + 256·b. `None` if there is no such block.
+    /// Returns the coefficient of data block `data` in parity block `parity`: the element a + b·t
+    /// of GF(2^16) as the number a + 256·b. `None` if there is no such block.
     pub fn coefficient(&self, parity: usize, data: usize) -> Option<u16> {
         let exists = parity < self.parity() && data < self.data();
         exists.then(|| self.matrix.coefficient(parity, data).0)
@@ -107,8 +110,8 @@ impl LongCode {
 
     /// Adds data blocks to parity blocks: `sums[i]` becomes `sums[i]` XOR the part that the data
     /// blocks `first`, `first + 1`, … have in parity block `rows[i]`. What a block lacks to the
-    /// length of the sums counts as zeros, so a block that is not at hand may be empty. Uses at most
-    /// `threads` threads; 0 sets no limit but the machine's.
+    /// length of the sums counts as zeros, so a block that is not at hand may be empty. Uses at
+    /// most `threads` threads; 0 sets no limit but the machine's.
     ///
     /// # Errors
     /// If there are no such data blocks or rows, if a row occurs twice, if there is not one sum for
@@ -134,7 +137,8 @@ impl LongCode {
         run::long::run(&program, blocks, sums, threads)
     }
 
-    /// Returns how the lost data blocks `lost` are computed if the parity blocks `rows` are at hand.
+    /// Returns how the lost data blocks `lost` are computed if the parity blocks `rows` are at
+    /// hand.
     ///
     /// # Errors
     /// If there are fewer parity blocks than lost data blocks ([`crate::ErrorKind::NotEnough`]; the
@@ -184,9 +188,9 @@ impl LongRecovery {
     }
 
     /// Computes the lost data blocks: `lost[i]` becomes the block with number [`Self::lost`]`[i]`.
-    /// `sums[i]` is the parity block [`Self::rows`]`[i]`, to which all data blocks at hand have been
-    /// added by [`LongCode::add`]. A lost block may be shorter than the sums, as the last one of a
-    /// stream is. Uses at most `threads` threads; 0 sets no limit but the machine's.
+    /// `sums[i]` is the parity block [`Self::rows`]`[i]`, to which all data blocks at hand have
+    /// been added by [`LongCode::add`]. A lost block may be shorter than the sums, as the last one
+    /// of a stream is. Uses at most `threads` threads; 0 sets no limit but the machine's.
     ///
     /// # Errors
     /// If there is not one sum for each row and one buffer for each lost block, if the sums differ

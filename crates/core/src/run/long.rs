@@ -123,7 +123,8 @@ mod tests {
         }
     }
 
-    /// The numbers of blocks, the bytes of each, the bytes of the last, and the first that is added.
+    /// The numbers of blocks, the bytes of each, the bytes of the last, and the first that is
+    /// added.
     const CASES: [(usize, usize, usize, usize, usize); 8] = [
         (1, 1, 128, 128, 0),
         (7, 1, 384, 1, 2),
@@ -203,7 +204,8 @@ mod tests {
         }
     }
 
-    /// Checks that threads and ranges of columns give the same bytes as one thread and whole blocks.
+    /// Checks that threads and ranges of columns give the same bytes as one thread and whole
+    /// blocks.
     #[test]
     fn columns_are_independent() {
         let length = 150 * GRANULE;

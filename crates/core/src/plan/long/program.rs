@@ -111,8 +111,8 @@ pub(crate) struct LongProgram {
 }
 
 impl LongProgram {
-    /// Returns the program that adds the data blocks `columns` to the parity blocks `rows`. The data
-    /// blocks are the buffers from 0 on, the parity blocks those behind them.
+    /// Returns the program that adds the data blocks `columns` to the parity blocks `rows`. The
+    /// data blocks are the buffers from 0 on, the parity blocks those behind them.
     pub(crate) fn add(matrix: LongMatrix, rows: &[usize], columns: Range<usize>) -> Self {
         let plain = |entry, buffer| Value { entry, buffer, factor: Element::ONE };
         let first = columns.start;
@@ -174,7 +174,7 @@ impl LongProgram {
     }
 
     /// The number of granules of each entry that are transformed together: as many as leave the two
-    /// tiles of a transform in the second-level cache.
+    /// tiles of a transform, and the blocks that come next, in the second-level cache.
     pub(crate) fn tile(&self) -> usize {
         (LONG_TILE_BYTES / (3 * self.entries() * GRANULE)).clamp(1, MOST_GRANULES)
     }

@@ -407,7 +407,8 @@ fn factors<V: Vector, M: Multiplier<V>, const GROUP: usize>(
     factors
 }
 
-/// Takes all levels of a group: the range `bytes` of what begins at the sources goes to the targets.
+/// Takes all levels of a group: the range `bytes` of what begins at the sources goes to the
+/// targets.
 ///
 /// # Safety
 /// All are valid for the bytes; the processor has the instruction set; if `NARROW`, all

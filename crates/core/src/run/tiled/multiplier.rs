@@ -53,13 +53,7 @@ pub(super) struct Tables(pub(super) [[u8; 16]; 2]);
 impl Shuffles {
     pub(super) fn all() -> &'static [Tables; 256] {
         static ALL: LazyLock<[Tables; 256]> =
-            LazyLock::new(|| {
-                of_all_bytes(|map| {
-                    Tables([0, 4].map(|shift| {
-                        std::array::from_fn(|value| map.apply((value as u8) << shift))
-                    }))
-                })
-            });
+            LazyLock::new(|| of_all_bytes(|map| Tables(map.tables())));
         &ALL
     }
 }
