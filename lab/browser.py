@@ -171,8 +171,7 @@ def main() -> None:
         print("there is no Chromium here; Debian's package is chromium", file=sys.stderr)
         sys.exit(2)
     found = check(args.page, args.pictures, program)
-    print("\n".join(found), file=sys.stderr)
-    sys.exit(bool(found))
+    sys.exit("\n".join(found) or None)
 
 
 if __name__ == "__main__":
