@@ -40,7 +40,18 @@ def origin() -> Origin:
     describe = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
     commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     program = pathlib.Path(sys.argv[0]).resolve().relative_to(ROOT)
-    return Origin(processor(), commit, datetime.date.today().isoformat(), shlex.join([str(program), *sys.argv[1:]]))
+    command = shlex.join([str(program), *without_places(sys.argv[1:])])
+    return Origin(processor(), commit, datetime.date.today().isoformat(), command)
+
+
+# Options that name a place on this machine, which tells a reader nothing.
+PLACES = ("--paritas", "--records", "--before")
+
+
+def without_places(words: list[str]) -> list[str]:
+    """Returns the words of a command without the options that name places."""
+    pairs = zip([""] + words, words)
+    return [word for before, word in pairs if before not in PLACES and word.partition("=")[0] not in PLACES]
 
 
 def processor() -> str:

@@ -1,10 +1,10 @@
 """All experiments."""
 
-from . import jugan, luo, plank, uyeda, zhou
+from . import jugan, luo, plank, uyeda, zhou, zhou_delayed, zhou_speed
 from .experiment import Experiment
 
 EXPERIMENTS: list[Experiment] = [
-    experiment for document in (luo, plank, zhou, jugan, uyeda) for experiment in document.EXPERIMENTS
+    experiment for module in (luo, plank, zhou, zhou_speed, zhou_delayed, jugan, uyeda) for experiment in module.EXPERIMENTS
 ]
 
 

@@ -16,10 +16,12 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 PARITAS = pathlib.Path(os.environ.get("PARITAS_COMMAND", TARGET / "release" / "paritas"))
 
 
-def paritas(*arguments: object) -> list[dict]:
-    """Runs the command, and returns the lines of JSON that it prints."""
+def paritas(*arguments: object, cache: str | None = None) -> list[dict]:
+    """Runs the command, and returns the lines of JSON that it prints; `cache` is the folder where it remembers tuning, in
+    place of the user's."""
     words = [*map(str, arguments), "--json"]
-    done = subprocess.run([binary(), *words], capture_output=True, text=True)
+    environment = {**os.environ, "XDG_CACHE_HOME": cache} if cache else None
+    done = subprocess.run([binary(), *words], capture_output=True, text=True, env=environment)
     if done.returncode:
         raise RuntimeError(f"{shown(arguments)} ended with code {done.returncode}: {done.stderr.strip()}")
     return [json.loads(line) for line in done.stdout.splitlines()]

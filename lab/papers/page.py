@@ -25,7 +25,7 @@ th, td { border: 1px solid #ccd; padding: 0.2rem 0.5rem; text-align: right; whit
 th:first-child, td:first-child { text-align: left; } thead { background: #eef; }
 .scroll { overflow-x: auto; } .theirs { color: #667; } .ratio { color: #225; } .same { background: #e3f4e3; } .other { background: #fdeede; }
 .doubt { text-decoration: underline dotted #b40; } .about, .origin { color: #445; font-size: 0.9rem; max-width: 60rem; }
-figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; } code { overflow-wrap: anywhere; }
+nav { font-size: 0.9rem; } figure { margin: 1rem 0; overflow-x: auto; } figure svg { max-width: 100%; min-width: 640px; height: auto; } code, p, li { overflow-wrap: anywhere; }
 @media (max-width: 500px) { body { font-size: 15px; padding: 0 0.6rem; } }
 """
 
@@ -49,9 +49,16 @@ def document(records: list[tuple[Experiment, Record | None]]) -> Iterable[str]:
     for experiment, record in records:
         if experiment.paper != paper:
             paper = experiment.paper
-            yield f"<h2>{html.escape(NAMES[paper])}</h2>"
+            yield f'<h2 id="{paper}">{html.escape(NAMES[paper])}</h2>'
+            yield contents(experiment for experiment, _ in records if experiment.paper == paper)
         yield section(experiment, record)
     yield "</body></html>\n"
+
+
+def contents(experiments: Iterable[Experiment]) -> str:
+    """Returns links to the sections of a document."""
+    links = (f'<a href="#{experiment.identity}">{html.escape(label(experiment.name))}</a>' for experiment in experiments)
+    return f"<nav>{' · '.join(links)}</nav>"
 
 
 def summary(records: list[tuple[Experiment, Record | None]]) -> str:
@@ -76,8 +83,9 @@ def summary(records: list[tuple[Experiment, Record | None]]) -> str:
     if len(commits) > 1 or any(commit.endswith("-dirty") for commit in commits):
         doubts.append(f"Not all were measured by one clean commit: {', '.join(commits)}.")
     items = "".join(f"<li>{html.escape(doubt)}</li>" for doubt in doubts)
+    papers = "".join(f'<li><a href="#{paper}">{html.escape(name)}</a></li>' for paper, name in NAMES.items())
     return (
-        f"<p>Processor: {html.escape(', '.join(processors) or 'none yet')}. Commit: {html.escape(', '.join(commits))}. "
+        f"<ul>{papers}</ul><p>Processor: {html.escape(', '.join(processors) or 'none yet')}. Commit: {html.escape(', '.join(commits))}. "
         f"Effort: {', '.join(efforts)}.</p><p>A cell is <b>ours</b> <span class='theirs'>theirs</span>. Where both "
         "count the same, their ratio stands first, or = if they agree to the last printed digit; green cells agree, and yellow "
         "ones differ. Speeds are ratios to what the table's caption names; theirs stand in the unit of the document.</p>"
@@ -86,7 +94,8 @@ def summary(records: list[tuple[Experiment, Record | None]]) -> str:
 
 
 def section(experiment: Experiment, record: Record | None) -> str:
-    head = f'<section id="{experiment.identity}"><h3>{label(experiment.name)}: {html.escape(experiment.title)}</h3>'
+    drawn = " data-plot" if experiment.plot and record else ""
+    head = f'<section id="{experiment.identity}"{drawn}><h3>{label(experiment.name)}: {html.escape(experiment.title)}</h3>'
     about = f'<p class="about">{html.escape(experiment.about)}</p>' if experiment.about else ""
     if record is None:
         return f"{head}{about}<p>Not recorded. <code>{command(experiment)}</code></p></section>"
@@ -156,9 +165,9 @@ def field(experiment: Experiment, ours: Cell | None, theirs: str | None) -> str:
 
 def ratio(experiment: Experiment, ours: Cell, theirs: str | None) -> str:
     """Returns ours over theirs where both count the same; "=" if they agree to the last digit."""
-    if not theirs or experiment.kind is Kind.TIMED or not experiment.comparable or not float(theirs):
+    if not theirs or not experiment.comparable or not float(theirs):
         return ""
-    if agrees(ours.value, theirs):
+    if experiment.kind is not Kind.TIMED and agrees(ours.value, theirs):
         return '<span class="ratio">=</span> '
     return f'<span class="ratio">{ours.value / float(theirs):.3f}</span> '
 
@@ -192,12 +201,12 @@ def drawn(experiment: Experiment, group: str, curves: dict[str, list[Cell]]) -> 
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = experiment.identity
+    matplotlib.rcParams.update({"svg.hashsalt": experiment.identity, "svg.fonttype": "none"})
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(8, 4.2))
     for name, cells in curves.items():
-        x, y = [float(cell.row) for cell in cells], [cell.value for cell in cells]
+        x, y = places(cells), [cell.value for cell in cells]
         (line,) = axes.plot(x, y, marker=".", label=name)
         if all(cell.low is not None for cell in cells):
             axes.fill_between(x, [c.low for c in cells], [c.high for c in cells], color=line.get_color(), alpha=0.15)
@@ -205,12 +214,21 @@ def drawn(experiment: Experiment, group: str, curves: dict[str, list[Cell]]) -> 
     if experiment.plot.log_x:
         axes.set_xscale("log", base=2)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1))
     out = io.StringIO()
     figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
     pyplot.close(figure)
     name = f"{label(experiment.name)} {group}".strip()
     return inline(out.getvalue(), f"{experiment.identity}-{group}", name)
+
+
+def places(cells: list[Cell]) -> list[float] | list[str]:
+    """Returns the places on the x axis: numbers, or labels if a row is none."""
+    try:
+        return [float(cell.row) for cell in cells]
+    except ValueError:
+        return [cell.row for cell in cells]
 
 
 def inline(svg: str, prefix: str, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Iterable
 
-from .command import available, bench, bench_cell, of_bench, paritas, shown, timed
+from .command import available, bench, bench_cell, of_bench, paritas, schedule, shown, timed
 from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records
 
 SHAPES = [(6, 2), (14, 2), (12, 4), (10, 6)]
@@ -42,16 +42,13 @@ def codes(k: int, m: int, effort: Effort) -> dict[str, str]:
     return few(found) if effort.quick else found
 
 
+# The w of a quick run.
+FEW = 12
+
+
 def few(found: dict[str, str]) -> dict[str, str]:
-    """Returns the codes with the smallest w of each family, and with w = 8."""
-    families: set[str] = set()
-    kept = {}
-    for label, spec in found.items():
-        family, _, w = label.partition(", w = ")
-        if family not in families or w == "8":
-            kept[label] = spec
-        families.add(family)
-    return kept
+    """Returns the codes with w up to `FEW`."""
+    return {label: spec for label, spec in found.items() if int(label.partition(", w = ")[2]) <= FEW}
 
 
 def ways(spec: str, effort: Effort) -> dict[str, tuple]:
@@ -76,6 +73,25 @@ def all_codes(k: int, m: int, operation: str):
         return [Point(label, lambda label=label, spec=spec: speeds(label, spec, operation, effort)) for label, spec in found]
 
     return points
+
+
+def by_width(records: Records, identity: str) -> Iterable[Cell]:
+    """The talk's graphs: a curve a family over w, normalised and raw."""
+    for cell in records[identity]:
+        family, _, w = cell.row.partition(", w = ")
+        yield cell._replace(row=w, column=f"{cell.column}: {family}")
+        yield Cell(w, f"{cell.column}, GB/s: {family}", cell.speed)
+
+
+# The talk's page on optimised Cauchy matrices: ones of a row of Q's bit matrix on average, for k = 14.
+PRINTED_ONES = {("7", "ones a row"): "22.3", ("8", "ones a row"): "28.5", ("9", "ones a row"): "20.1"}
+
+
+def ones(_: Effort) -> Iterable[Cell]:
+    """Ones of the good Cauchy matrix by w, [14,2]."""
+    for w in range(4, 13):
+        words = ("schedule", f"cauchy-good:k=14,m=2,w={w}")
+        yield Cell(str(w), "ones a row", (schedule(*words[1:])["ones"] - 14 * w) / w, command=shown(words))
 
 
 def packet_curve(effort: Effort) -> Iterable[Cell]:
@@ -112,7 +128,7 @@ def observations(records: Records) -> Iterable[Cell]:
     by_place = {cell.place: cell.value for cell in six}
     for way in (TALK, COMPILED):
         of = lambda cells, *families: best(cells, way, *families)
-        narrow = {cell.row: cell.value for cell in twelve if cell.column == way and cell.row.startswith("CRS good")}
+        narrow = {cell.row: cell.value for cell in twelve if cell.column == way}
         claims = {
             "special-purpose codes over Cauchy ones, [6,2]": of(six, *special) / of(six, "CRS good"),
             "RDP over the next best special-purpose code, [6,2]": of(six, "RDP") / of(six, *special[1:]),
@@ -133,14 +149,24 @@ ABOUT = (
     "kernel). The roofline is one XOR for each byte read, so fractions are the talk's normalised speeds."
 )
 EXPERIMENTS = [
-    Experiment("plank", "packets", "Packet sizes, RDP [6,2], w = 6", Kind.TIMED, "fraction of the roofline", (15, 300),
+    Experiment("plank", "packets", "Packet sizes, RDP [6,2], w = 6", Kind.TIMED, "fraction of the roofline", (10, 300),
                points=lambda effort: [Point("all", lambda: packet_curve(effort))],
                plot=Plot("bytes of a packet", "fraction of the roofline")),
-    Experiment("plank", "packet-search", "The search for the best packet", Kind.TIMED, "bytes, GB/s", (40, 120),
+    Experiment("plank", "packet-search", "The search for the best packet", Kind.TIMED, "bytes, GB/s", (15, 120),
                points=lambda effort: [Point("all", lambda: packet_search(effort))], about="For compiled kernels, by tune."),
+    Experiment("plank", "ones", "Ones of the good Cauchy matrix, [14,2]", Kind.EXACT, "ones of a row of Q, on average", (1, 1),
+               points=lambda effort: [Point("all", lambda: ones(effort))], printed=lambda: PRINTED_ONES,
+               about="The talk shows that some w have far fewer ones than others."),
     *(
         Experiment("plank", f"{operation}-{k}-{m}", f"{operation.capitalize()} [{k},{m}], all codes", Kind.TIMED,
-                   "fraction of the roofline", (20, 900), points=all_codes(k, m, operation), about=ABOUT)
+                   "fraction of the roofline", (12, 300), points=all_codes(k, m, operation), about=ABOUT)
+        for operation in ("encode", "decode") for k, m in SHAPES
+    ),
+    *(
+        Experiment("plank", f"figure-{operation}-{k}-{m}", f"{operation.capitalize()} [{k},{m}] by w", Kind.TIMED,
+                   "fraction of the roofline; GB/s", (0, 0), sources=(f"plank-{operation}-{k}-{m}",),
+                   derive=lambda records, identity=f"plank-{operation}-{k}-{m}": by_width(records, identity),
+                   plot=Plot("w", "fraction of the roofline, or GB/s", log_x=False))
         for operation in ("encode", "decode") for k, m in SHAPES
     ),
     Experiment("plank", "observations", "The talk's observations, then and now", Kind.TIMED, "ratio; true where above 1",

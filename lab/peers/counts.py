@@ -20,22 +20,32 @@ import subprocess
 import sys
 import tempfile
 
-import run
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from peers import run  # noqa: E402
 
 CACHES = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64"]
 # Operations of the first run, by the end of which everything is compiled, and further operations of the second run.
 BEFORE, COUNTED = 30, 10
+# The events of cachegrind, by what they count: the misses of both levels, for data and for code.
+MISSES = {"L1": ("D1mr", "D1mw"), "L2": ("DLmr", "DLmw"), "code": ("I1mr",)}
 
 
-def events(variant: str, k: int, m: int, shard: int, operations: int, args: argparse.Namespace) -> dict:
+def install() -> None:
+    if not shutil.which("valgrind"):
+        subprocess.run(["apt-get", "install", "-y", "-qq", "valgrind"], check=True)
+
+
+def events(variant: str, k: int, m: int, shard: int, operations: int, args: argparse.Namespace, caches: list[str] = CACHES) -> dict:
     """Returns the events of a whole run of `operations` operations, and the length of a shard."""
     program, last = run.command(variant, k, m, None)
     words = [program[0], *map(str, program[1:]), str(k), str(m), str(shard), args.op, args.align, *last]
     with tempfile.NamedTemporaryFile() as out:
-        tool = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", *CACHES, f"--cachegrind-out-file={out.name}"]
+        tool = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", *caches, f"--cachegrind-out-file={out.name}"]
         done = subprocess.run([*tool, *words], input=f"sample {operations}\n", capture_output=True, text=True)
         if "ready" not in done.stdout or done.returncode:
-            sys.exit(f"{variant}: {done.stdout}{done.stderr}")
+            raise RuntimeError(f"{variant}: {done.stdout}{done.stderr}")
         lines = pathlib.Path(out.name).read_text().splitlines()
     names = next(line for line in lines if line.startswith("events:")).split()[1:]
     totals = next(line for line in lines if line.startswith("summary:")).split()[1:]
@@ -43,16 +53,24 @@ def events(variant: str, k: int, m: int, shard: int, operations: int, args: argp
     return dict(zip(names, map(int, totals))) | {"shard": int(shards[0]) if shards else shard}
 
 
+def per_kib(variant: str, k: int, m: int, shard: int, args: argparse.Namespace, runs: tuple[int, int] = (BEFORE, BEFORE + COUNTED),
+            caches: list[str] = CACHES) -> dict[str, float]:
+    """Returns the events for each KiB of user data: the difference of two runs of as many operations as `runs` says."""
+    few, many = (events(variant, k, m, shard, operations, args, caches) for operations in runs)
+    kib = (runs[1] - runs[0]) * k * many["shard"] / 1024
+    return {name: (many[name] - few[name]) / kib for name in few if name != "shard"}
+
+
+def misses(found: dict[str, float], level: str) -> float:
+    return sum(found[event] for event in MISSES[level])
+
+
 def count(shape: str, variant: str, args: argparse.Namespace) -> None:
     k, m = map(int, shape.split("+"))
-    shard = run.shard_bytes(args.set, k, m)
-    few, many = (events(variant, k, m, shard, n, args) for n in (BEFORE, BEFORE + COUNTED))
-    kib = COUNTED * k * many["shard"] / 1024
-    per_kib = {name: (many[name] - few[name]) / kib for name in few if name != "shard"}
-    misses = per_kib["D1mr"] + per_kib["D1mw"]
+    found = per_kib(variant, k, m, run.shard_bytes(args.set, k, m), args)
     least = 16 * (k + m) / k
-    print(f"| {shape} | {variant} | {per_kib['Ir']:.0f} | {per_kib['Dr']:.1f} | {per_kib['Dw']:.1f} "
-          f"| {misses:.1f} | {least:.1f} | {per_kib['DLmr'] + per_kib['DLmw']:.2f} | {per_kib['I1mr']:.3f} |", flush=True)
+    print(f"| {shape} | {variant} | {found['Ir']:.0f} | {found['Dr']:.1f} | {found['Dw']:.1f} | {misses(found, 'L1'):.1f} "
+          f"| {least:.1f} | {misses(found, 'L2'):.2f} | {misses(found, 'code'):.3f} |", flush=True)
 
 
 def main() -> None:
@@ -64,8 +82,7 @@ def main() -> None:
     parser.add_argument("--variants", default="isal,paritas:jit-avx2", help="those that are counted; see run.py")
     args = parser.parse_args()
     run.install()
-    if not shutil.which("valgrind"):
-        subprocess.run(["apt-get", "install", "-y", "-qq", "valgrind"], check=True)
+    install()
     print(f"{args.op}, set {args.set}, shards {args.align}; per KiB of user data\n")
     print("| k+m | library | instructions | loads | stores | lines missed in L1 | least | in L2 | code lines missed |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")

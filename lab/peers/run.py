@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures Paritas and its peers in pairs, in memory, on one core.
 
-    lab/peers/run.py [--shapes 10+4,6+3] [--op encode|decode] [--set cache|dram|1k|4k] [--rounds 40]
+    lab/peers/run.py [--shapes 10+4,6+3] [--op encode|decode] [--set cache|dram|1k|4k|BYTES] [--rounds 40]
                      [--align staggered|page] [--words | --pairs paritas/isal,paritas:jit-avx2/isal:avx2,…]
                      [--before PROGRAM] [--label NAME]
 
@@ -61,13 +61,26 @@ BYTES = {"isal": "isal-cauchy", "klauspost": "backblaze", "erasure": "backblaze"
 # Libraries whose detail names a code and a kernel.
 OURS = ("paritas", "before")
 COLUMNS = ["shape", "op", "set", "align", "subject", "base", "subject_bytes", "base_bytes", "subject_ns", "base_ns"]
+# Peers of libraries that Debian has.
+DEBIAN = ("isal", "jerasure")
 # Nanoseconds: a sample has as many operations as take this long, and at least one.
 SAMPLE = 250_000
 
 
-def install() -> None:
-    """Builds the peers, and installs what they need."""
+def install(which: tuple[str, ...] = DEBIAN + ("go", "rust")) -> None:
+    """Builds peers, and installs what they need: those of Debian's libraries, those in Go and those in Rust."""
     BUILD.mkdir(parents=True, exist_ok=True)
+    if "isal" in which:
+        install_debian()
+    if "go" in which:
+        environment = {**os.environ, "GOFLAGS": "-mod=mod"}
+        subprocess.run(["go", "build", "-o", BUILD / "go", "."], cwd=HERE / "go", env=environment, check=True)
+    if "rust" in which:
+        target = ["--release", "--quiet", "--target-dir", BUILD / "rust"]
+        subprocess.run(["cargo", "build", *target], cwd=HERE / "rust", check=True)
+
+
+def install_debian() -> None:
     missing = [
         package
         for package, header in [("libisal-dev", "isa-l.h"), ("libjerasure-dev", "jerasure.h")]
@@ -80,10 +93,6 @@ def install() -> None:
         source = HERE / "c" / f"{name}.c"
         flags = ["-O2", "-I/usr/include/jerasure", "-Wno-unused-result"]
         subprocess.run(["cc", *flags, source, "-o", BUILD / name, *libraries], check=True)
-    environment = {**os.environ, "GOFLAGS": "-mod=mod"}
-    subprocess.run(["go", "build", "-o", BUILD / "go", "."], cwd=HERE / "go", env=environment, check=True)
-    target = ["--release", "--quiet", "--target-dir", BUILD / "rust"]
-    subprocess.run(["cargo", "build", *target], cwd=HERE / "rust", check=True)
 
 
 def parts(variant: str) -> tuple[str, str, str]:
@@ -107,9 +116,18 @@ def command(variant: str, k: int, m: int, before: str | None) -> tuple[list, lis
     return [BUILD / program], [detail] if detail else []
 
 
-def shard_bytes(size: str, k: int, m: int) -> int:
-    """Returns the number of bytes of a shard before it is rounded to strips."""
-    return SHARDS[size] if size in SHARDS else SETS[size] // (k + m) // 64 * 64
+def shard_bytes(size: str | int, k: int, m: int) -> int:
+    """Returns the number of bytes of a shard before it is rounded to strips; `size` names a set, or is its bytes."""
+    return SHARDS[size] if size in SHARDS else SETS.get(size, size) // (k + m) // 64 * 64
+
+
+def set_of(text: str) -> str | int:
+    """Reads the name of a set, or its bytes."""
+    if text in SETS or text in SHARDS:
+        return text
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be {', '.join([*SETS, *SHARDS])} or a number of bytes; got {text}")
+    return int(text)
 
 
 class Peer:
@@ -225,7 +243,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shapes", default=DEFAULT_SHAPES, help="K+M,…")
     parser.add_argument("--op", choices=["encode", "decode"], default="encode")
-    parser.add_argument("--set", choices=[*SETS, *SHARDS], default="cache", help="the length of shards")
+    parser.add_argument("--set", type=set_of, default="cache", help="the length of shards: cache, dram, 1k, 4k, or the bytes of all")
     parser.add_argument("--align", choices=["staggered", "page"], default="staggered", help="where shards begin")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--pairs", default=DEFAULT_PAIRS, help="the variants to compare, as OURS/PEER,…")

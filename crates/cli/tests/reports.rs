@@ -697,13 +697,36 @@ fn schedules_of_other_matrices() {
     run(["schedule", "rdp:k=6", "--search", "ga"]).expect(exit::ARGUMENTS);
 }
 
+/// A search takes the parameters of its own method alone, within their ranges.
+#[test]
+fn searches_refuse_parameters() {
+    let refused = |arguments: &str| {
+        let arguments = ["schedule cauchy:k=4,m=2,w=4", arguments].join(" ");
+        run(arguments.split(' ')).expect(exit::ARGUMENTS).stderr
+    };
+    for (arguments, reason) in [
+        ("--patience 9", "--patience needs --search sa, ga or ga-random"),
+        ("--search local --accept 0.5", "--accept needs --search sa"),
+        ("--search ga --cooling 0.5", "--cooling needs --search sa"),
+        ("--search sa --population 9", "--population needs --search ga or ga-random"),
+        ("--search sa --accept 2", "must be from 0 to 1; got 2"),
+        ("--search ga --population 1", "at least 2 people; got 0.3 and 1"),
+        ("--search ga --patience 0", "must be at least 1; got 0"),
+        ("--search ga --converge --evaluations 9", "cannot be used with"),
+    ] {
+        let stderr = refused(arguments);
+        assert!(stderr.contains(reason), "{arguments}: {stderr}");
+    }
+}
+
 /// The same seed gives the same bytes on any number of threads, and the spec of the result gives
 /// the same counts.
 #[test]
 fn searches_are_reproducible() {
-    for search in ["sa", "ga", "ga-random", "local"] {
-        let arguments =
-            ["schedule", "cauchy:k=4,m=2,w=4", "--search", search, "--evaluations", "300"];
+    let names = ["sa", "ga", "ga-random", "local"];
+    let ends = [&["--evaluations", "300"][..], &["--converge"]];
+    for (search, end) in names.iter().flat_map(|name| ends.map(|end| (*name, end))) {
+        let arguments = [&["schedule", "cauchy:k=4,m=2,w=4", "--search", search], end].concat();
         let on = |threads: &str| {
             let mut command = common::paritas([&arguments[..], &["--json"]].concat());
             command.env("RAYON_NUM_THREADS", threads);

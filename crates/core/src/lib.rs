@@ -59,7 +59,7 @@ pub mod passes {
 /// Searches for Cauchy matrices with short schedules.
 pub mod search {
     pub use crate::plan::search::{
-        Crossover, Found, Limit, MAX_WIDTH, Method, Problem, Progress, search,
+        Annealing, Crossover, Found, Genetic, Limit, MAX_WIDTH, Method, Problem, Progress, search,
     };
 }
 

@@ -11,7 +11,7 @@
 //! fountain curve RUNS                   blocks needed against XORs, for many distributions
 //! fountain defaults RUNS K,K,…          blocks that distributions need, for many k and n
 //! fountain freedom RUNS                 robustness of the variants
-//! fountain system RUNS                  network against computation (section VIII)
+//! fountain system GRAPHS                network against computation (section VIII), several models
 //! ```
 
 mod bench;
@@ -36,7 +36,7 @@ fn main() {
             simulate::defaults(number(runs), &data);
         }
         ["freedom", runs] => simulate::freedom(number(runs)),
-        ["system", runs] => simulate::system(number(runs)),
+        ["system", graphs] => simulate::system(number(graphs)),
         _ => panic!("unknown arguments; the head of lab/fountain/src/main.rs lists the commands"),
     }
 }

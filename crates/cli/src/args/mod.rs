@@ -1,11 +1,12 @@
 //! Every flag, defined once.
 //!
 //! This file is long because it is one table of all commands, their flags and their help texts;
-//! those about protection are in [`protect`], those about volumes in [`volume`]. Parser, help, man pages and completions are derived
-//! from it.
+//! those about protection are in [`protect`], those about volumes in [`volume`]. Parser, help, man
+//! pages and completions are derived from it.
 
 pub mod against;
 pub mod protect;
+pub mod search;
 #[cfg(feature = "volume")]
 pub mod volume;
 
@@ -21,6 +22,7 @@ use paritas_shards::foreign::Format;
 
 use crate::args::against::Against;
 use crate::args::protect::Protect;
+use crate::args::search::MatrixSearch;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -756,27 +758,13 @@ impl CostName {
     }
 }
 
-/// `--search`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SearchName {
-    /// No search: the matrix of the code.
-    None,
-    /// Simulated annealing over the points.
-    Sa,
-    /// A genetic algorithm over the points, in which children take common points first.
-    Ga,
-    /// The same, but children take any points of their parents.
-    GaRandom,
-    /// Annealing on the number of ones, then descent on schedules, over points and scalings.
-    Local,
-}
-
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   paritas schedule 10+4
   paritas schedule rdp:k=6 --erase 0,3 --text
   paritas schedule cauchy:k=6,m=2,w=8 --strategy 1,2 --search ga --evaluations 2000
+  paritas schedule cauchy:k=6,m=3 --strategy 1,3 --search sa --cooling 0.1 --converge --patience 500
   paritas schedule rdp:k=10 --erase 0 --fewest-reads     75 packets instead of 100
   paritas schedule bbdpg:k=6,m=2,m2=4 --stage 2          what promotion reads and computes
   paritas schedule lt:k=64,n=128 --erase 0,1,2           by peeling and inactivation
@@ -795,7 +783,8 @@ reads (packets read of each node). --cost weighted takes the weight that `parita
 this machine or, without a measurement, 1.5 as in the dissertation; its counts are the same on all \
 machines only with --weight. The weight is reported. --normalise, --strategy and --search are for \
 Cauchy codes. A search takes k, m and w of SPEC and searches for the points; the report is about \
-the code found. The same seed and evaluations give the same result with any number of threads.
+the code found. The same seed and evaluations (or --converge) give the same result with any number \
+of threads. An iteration of sa is a step of one of its eight walks, an iteration of ga a generation.
 JSON: type \"schedule\", code, erased, stage, pass, order, cost, weight (null unless cost is \
 weighted), fewest_reads, kernel (whose instructions are counted), ones, xors, copies, total, ops, \
 temps, ternary, instructions, loads, stores (null if none is compiled), reads, plan_seconds (null \
@@ -839,18 +828,8 @@ pub struct Schedule {
     /// pays].
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
-    /// Search for a better matrix.
-    #[arg(long, value_enum, default_value = "none")]
-    pub search: SearchName,
-    /// The seed of the search.
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub seed: u64,
-    /// The number of schedules that the search evaluates [default: 2000].
-    #[arg(long, value_name = "N", conflicts_with = "budget")]
-    pub evaluations: Option<usize>,
-    /// The time that the search takes; the result depends on the machine.
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
-    pub budget: Option<Duration>,
+    #[command(flatten)]
+    pub search: MatrixSearch,
     /// Read as few packets as the planner finds to be enough, at the price of more XORs.
     #[arg(long)]
     pub fewest_reads: bool,

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use paritas::search::{Crossover, Found, Limit, Method, Problem};
+use paritas::search::{Found, Limit, Method, Problem};
 use paritas::{
     Account, Call, CauchyMatrix, CellId, CellSet, Code, Codec, CodecOptions, Cost, DEFAULT_PACKET,
     ExplainedPart, Explanation, Instructions, Kernel, KernelChoice, LaneCodec, Machine, Plan,
@@ -10,13 +10,10 @@ use paritas::{
 };
 use serde_json::{Value, json};
 
-use crate::args::{CostName, Schedule, SearchName, Switch, named};
+use crate::args::{CostName, Schedule, Switch, named};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-
-/// Number of schedules that a search evaluates by default.
-const DEFAULT_EVALUATIONS: usize = 2000;
 
 /// Plans a schedule, and reports.
 pub fn run(args: &Schedule, output: &Output) -> Outcome {
@@ -170,7 +167,8 @@ fn code(
     output: &Output,
 ) -> Result<(Code, Option<Value>), Failure> {
     let code = Code::new(&args.spec)?;
-    if args.search == SearchName::None && args.normalise().is_none() {
+    let method = args.search.method()?;
+    if method.is_none() && args.normalise().is_none() {
         return Ok((code, None));
     }
     let matrix = code.cauchy_matrix().ok_or_else(|| {
@@ -179,17 +177,18 @@ fn code(
             "--normalise, --strategy and --search need a Cauchy code; got {spec}"
         ))
     })?;
-    if args.search == SearchName::None {
+    let Some(method) = method else {
         let plain = matrix.plain();
         let scaled = if args.normalise() == Some(Switch::On) { plain.normalised() } else { plain };
         return Ok((Code::cauchy(&scaled)?, None));
-    }
-    let (found, report) = search(args, &matrix, options, output)?;
+    };
+    let (found, report) = search(args, method, &matrix, options, output)?;
     Ok((Code::cauchy(&found.matrix)?, Some(report)))
 }
 
 fn search(
     args: &Schedule,
+    method: Method,
     matrix: &CauchyMatrix,
     options: PlanOptions,
     output: &Output,
@@ -201,21 +200,18 @@ fn search(
         normalise: args.normalise() != Some(Switch::Off),
         options,
     };
-    let method = match args.search {
-        SearchName::None | SearchName::Local => Method::Local,
-        SearchName::Sa => Method::Annealing,
-        SearchName::Ga => Method::Genetic(Crossover::CommonFirst),
-        SearchName::GaRandom => Method::Genetic(Crossover::Random),
-    };
-    let evaluations = args.evaluations.unwrap_or(DEFAULT_EVALUATIONS);
-    let limit = args.budget.map_or(Limit::Evaluations(evaluations), Limit::Time);
-    let bar = output.search_bar(args.budget.is_none().then_some(evaluations as u64));
-    let found = paritas::search::search(problem, method, args.seed, limit, &|done| {
+    let limit = args.search.limit();
+    let bar = output.search_bar(match limit {
+        Limit::Evaluations(evaluations) => Some(evaluations as u64),
+        _ => None,
+    });
+    let seed = args.search.seed;
+    let found = paritas::search::search(problem, method, seed, limit, &|done| {
         bar.set_position(done as u64);
     })?;
     bar.finish_and_clear();
-    let report =
-        json!({"method": named(args.search), "seed": args.seed, "evaluations": found.evaluations});
+    let name = named(args.search.name);
+    let report = json!({"method": name, "seed": seed, "evaluations": found.evaluations});
     Ok((found, report))
 }
 

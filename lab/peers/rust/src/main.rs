@@ -1,12 +1,14 @@
 //! Measures Paritas and the Rust peers, with the protocol of c/peer.h. The variant names the
 //! library: `simd`, `erasure`, `long` (Paritas' code for thousands of shards), or
-//! `paritas@CODE@KERNEL` (an empty CODE means K+M). The length of shards is rounded to a multiple of
-//! what the library needs: whole strips for Paritas, 64 bytes for `simd`, 128 for `long`.
+//! `paritas@CODE@KERNEL` (an empty CODE means K+M). KERNEL may be followed by `~PACKET~ORDER`: then
+//! every row is computed on its own, in the order `parity` or `data`, in packets of PACKET bytes. The
+//! length of shards is rounded to a multiple of what the library needs: whole strips for Paritas, 64
+//! bytes for `simd`, 128 for `long`.
 
 use std::io::{BufRead, Write};
 use std::time::Instant;
 
-use paritas::{Buffer, Code, Codec, CodecOptions, LongCode, Spec};
+use paritas::{Buffer, Code, Codec, CodecOptions, LongCode, Order, Pass, PlanOptions, Spec};
 use reed_solomon_erasure::galois_8::ReedSolomon;
 
 const PAGE: usize = 4096;
@@ -170,13 +172,23 @@ fn peer(variant: &str, k: usize, m: usize) -> (Box<dyn Peer>, usize) {
         _ => {
             let code = parts.next().filter(|code| !code.is_empty());
             let spec: Spec = code.map_or(format!("{k}+{m}"), str::to_owned).parse().expect("spec");
-            let kernel = parts.next().unwrap_or("auto").parse().expect("kernel");
-            let options = CodecOptions::default().threads(1).kernel(kernel);
+            let options = options(parts.next().unwrap_or("auto"));
             let codec = Codec::with_options(Code::new(&spec).expect("code"), options).expect("codec");
             let strip = codec.strip();
             (Box::new(Paritas { codec, k }), strip)
         }
     }
+}
+
+/// Returns the options that `KERNEL` or `KERNEL~PACKET~ORDER` names.
+fn options(detail: &str) -> CodecOptions {
+    let mut words = detail.split('~');
+    let kernel = words.next().unwrap_or_default().parse().expect("kernel");
+    let options = CodecOptions::default().threads(1).kernel(kernel);
+    let Some(packet) = words.next() else { return options };
+    let order = if words.next() == Some("data") { Order::Data } else { Order::Parity };
+    let plan = PlanOptions::default().pass(Pass::Direct).order(order);
+    options.packet(packet.parse().expect("packet")).plan(plan)
 }
 
 /// Returns the FNV-1a hash of all parity.

@@ -2,20 +2,21 @@
 //!
 //! A person is a vector of points. In each generation the best become parents, pairs of parents
 //! have children with some probability, and everyone may mutate in one point. If there are too many
-//! people, some of the worst are removed at random. The decisive choice is how a child is formed
-//! ([`Crossover`]). The hypothesis is that some elements go well together, so a child first takes
-//! the points that both parents have.
+//! people, some of the worst are removed at random. If the minimum has not changed for `patience`
+//! generations, a new population begins, until the search is over. The decisive choice is how a
+//! child is formed ([`Crossover`]). The hypothesis is that some elements go well together, so a
+//! child first takes the points that both parents have.
 
 use std::collections::HashSet;
 
 use rayon::prelude::*;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::chance::Chance;
 use crate::plan::cost::{Cost, Figure};
 use crate::plan::search::anneal::nothing;
 use crate::plan::search::points::Points;
-use crate::plan::search::{Found, Run};
+use crate::plan::search::{Found, Run, check_patience, check_rate};
 
 /// The source of a child's points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,17 +29,56 @@ pub enum Crossover {
     CommonFirst,
 }
 
-/// Largest number of people.
-const POPULATION: usize = 60;
+/// Parameters of the genetic algorithm.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Genetic {
+    /// The source of a child's points.
+    pub crossover: Crossover,
+    /// Fraction of the people that become parents, and of those from which people are removed:
+    /// above 0, at most 1.
+    pub select: f64,
+    /// Probability that two parents have a child in a generation, from 0 to 1.
+    pub birth: f64,
+    /// Probability that a person mutates in a generation, from 0 to 1.
+    pub mutation: f64,
+    /// Largest number of people, at least 2.
+    pub population: usize,
+    /// Number of generations without a new minimum after which a population ends: the
+    /// dissertation's S.
+    pub patience: usize,
+}
 
-/// Fraction of the people that become parents, and of those from which people are removed.
-const SELECT: f64 = 0.3;
+impl Default for Genetic {
+    fn default() -> Self {
+        let crossover = Crossover::default();
+        Self { crossover, select: 0.3, birth: 0.2, mutation: 0.2, population: 60, patience: 50 }
+    }
+}
 
-/// Probability that two parents have a child in a generation.
-const CROSSOVER: f64 = 0.2;
+impl Genetic {
+    /// # Errors
+    /// If a parameter is out of range.
+    pub(super) fn check(&self) -> Result<()> {
+        check_rate("the fraction of people that become parents", self.select)?;
+        check_rate("the probability of a child", self.birth)?;
+        check_rate("the probability of a mutation", self.mutation)?;
+        check_patience(self.patience)?;
+        if self.select == 0.0 || self.population < 2 {
+            return Err(Error::parameters(format!(
+                "a population needs a positive fraction of parents and at least 2 people; got {} and {}",
+                self.select, self.population
+            )));
+        }
+        Ok(())
+    }
 
-/// Probability that a person mutates in a generation.
-const MUTATION: f64 = 0.2;
+    /// Returns how many of some people become parents, or stand at the end from which people are
+    /// removed.
+    fn selected(&self, people: usize) -> usize {
+        ((people as f64 * self.select).ceil() as usize).clamp(1, people)
+    }
+}
 
 struct Person {
     figure: Figure,
@@ -46,21 +86,44 @@ struct Person {
     points: Points,
 }
 
-pub(super) fn search(run: &Run<'_>, crossover: Crossover) -> Result<Found> {
+pub(super) fn search(run: &Run<'_>, genetic: Genetic) -> Result<Found> {
     let mut chance = Chance::new(run.seed);
-    let count = run.problem.k + run.problem.m;
-    let first = (0..POPULATION).map(|_| Points::random(count, run.elements.size(), &mut chance));
     let mut done = 0;
-    let mut people = born(run, first.collect(), &mut done)?;
-    while !people.is_empty() && !run.is_over(done, 0, 1) {
-        let born = born(run, next(run, &people, crossover, &mut chance), &mut done)?;
+    let mut best = population(run, genetic, &mut chance, &mut done)?.ok_or_else(nothing)?;
+    while !run.ends_converged()
+        && let Some(other) = population(run, genetic, &mut chance, &mut done)?
+    {
+        if other.figure < best.figure {
+            best = other;
+        }
+    }
+    Ok(run.found(run.matrix(&best.points.used)?, best.cost))
+}
+
+/// Returns the best person of a population that begins with random points; `None` if the search is
+/// over. `done` counts the schedules that were made.
+fn population(
+    run: &Run<'_>,
+    genetic: Genetic,
+    chance: &mut Chance,
+    done: &mut usize,
+) -> Result<Option<Person>> {
+    let count = run.problem.k + run.problem.m;
+    let random = |_| Points::random(count, run.elements.size(), chance);
+    let first = (0..genetic.population).map(random).collect();
+    let mut people = born(run, first, done)?;
+    let (mut least, mut idle) = (None, 0);
+    while !people.is_empty() && idle < genetic.patience && !run.is_over(*done, 0, 1) {
+        let born = born(run, next(run, &people, genetic, chance), done)?;
         people.extend(born);
         people.sort_by(|a, b| (a.figure, &a.points.used).cmp(&(b.figure, &b.points.used)));
         people.dedup_by(|a, b| a.points.used == b.points.used);
-        weed(&mut people, &mut chance);
+        weed(&mut people, genetic, chance);
+        let now = people.first().map(|person| person.figure);
+        idle = if now == least { idle + 1 } else { 0 };
+        least = now;
     }
-    let best = people.into_iter().min_by_key(|person| person.figure).ok_or_else(nothing)?;
-    Ok(run.found(run.matrix(&best.points.used)?, best.cost))
+    Ok(people.into_iter().min_by_key(|person| person.figure))
 }
 
 /// Evaluates people, as many as the limit allows.
@@ -77,33 +140,24 @@ fn born(run: &Run<'_>, mut points: Vec<Points>, done: &mut usize) -> Result<Vec<
 
 /// Returns the children and mutants of a generation. A mutant is a new person, so the best are
 /// kept.
-fn next(
-    run: &Run<'_>,
-    people: &[Person],
-    crossover: Crossover,
-    chance: &mut Chance,
-) -> Vec<Points> {
-    let parents = &people[..selected(people.len())];
+fn next(run: &Run<'_>, people: &[Person], genetic: Genetic, chance: &mut Chance) -> Vec<Points> {
+    let parents = &people[..genetic.selected(people.len())];
     let mut next = Vec::new();
     for (index, mother) in parents.iter().enumerate() {
         for father in &parents[..index] {
-            if chance.happens(CROSSOVER) {
-                next.push(child(run, &mother.points, &father.points, crossover, chance));
+            if chance.happens(genetic.birth) {
+                next.push(child(run, &mother.points, &father.points, genetic.crossover, chance));
             }
         }
     }
     for person in people {
-        if chance.happens(MUTATION) {
+        if chance.happens(genetic.mutation) {
             let mut mutant = person.points.clone();
             mutant.change_one(chance);
             next.push(mutant);
         }
     }
     next
-}
-
-fn selected(people: usize) -> usize {
-    ((people as f64 * SELECT).ceil() as usize).clamp(1, people)
 }
 
 fn child(
@@ -132,10 +186,10 @@ fn child(
     Points::of(places.into_iter().flatten().collect(), run.elements.size())
 }
 
-/// Removes people at random from the worst until at most [`POPULATION`] are left.
-fn weed(people: &mut Vec<Person>, chance: &mut Chance) {
-    while people.len() > POPULATION {
-        let worst = selected(people.len());
+/// Removes people at random from the worst until the population is small enough.
+fn weed(people: &mut Vec<Person>, genetic: Genetic, chance: &mut Chance) {
+    while people.len() > genetic.population {
+        let worst = genetic.selected(people.len());
         people.remove(people.len() - 1 - chance.below(worst));
     }
 }

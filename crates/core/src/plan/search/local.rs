@@ -56,7 +56,9 @@ fn walk(run: &Run<'_>, walker: usize) -> Option<Planned> {
     let mut chance = Chance::of_part(run.seed, walker);
     let mut best: Option<Planned> = None;
     let mut done = 0;
-    for rounds in ROUNDS.into_iter().cycle() {
+    // A search that ends converged makes one descent of each kind.
+    let descents = if run.ends_converged() { ROUNDS.len() } else { usize::MAX };
+    for rounds in ROUNDS.into_iter().cycle().take(descents) {
         if run.is_over(done, walker, WALKERS) {
             break;
         }

@@ -29,7 +29,8 @@ use crate::plan::optimise::rows::Rows;
 use crate::plan::search::elements::Elements;
 use crate::plan::{PlanOptions, Refining, reduce_rows, rounds_for_encoding};
 
-pub use genetic::Crossover;
+pub use anneal::Annealing;
+pub use genetic::{Crossover, Genetic};
 
 /// Widest field that is searched. Beyond it, tables of all elements are too big, and there are too
 /// many points.
@@ -52,12 +53,12 @@ pub struct Problem {
 }
 
 /// The search method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Method {
     /// Simulated annealing over the points.
-    Annealing,
+    Annealing(Annealing),
     /// A genetic algorithm over the points.
-    Genetic(Crossover),
+    Genetic(Genetic),
     /// Annealing on ones, then descent on schedules, over points and scalings.
     Local,
 }
@@ -70,6 +71,10 @@ pub enum Limit {
     Evaluations(usize),
     /// After this much time: not reproducible.
     Time(Duration),
+    /// When the method has converged for the first time: each walk of annealing, or the population,
+    /// has found no new minimum for as many iterations as its patience; local search ends after one
+    /// descent of each kind. Reproducible.
+    Converged,
 }
 
 /// The best matrix that a search found.
@@ -90,7 +95,8 @@ pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
 /// Searches for a matrix.
 ///
 /// # Errors
-/// If there is no Cauchy matrix of the shape, or w is larger than [`MAX_WIDTH`].
+/// If there is no Cauchy matrix of the shape, w is larger than [`MAX_WIDTH`], or a parameter of the
+/// method is out of range.
 pub fn search(
     problem: Problem,
     method: Method,
@@ -100,10 +106,38 @@ pub fn search(
 ) -> Result<Found> {
     let run = Run::new(problem, seed, limit, progress)?;
     match method {
-        Method::Annealing => anneal::search(&run),
-        Method::Genetic(crossover) => genetic::search(&run, crossover),
+        Method::Annealing(annealing) => {
+            annealing.check()?;
+            anneal::search(&run, annealing)
+        }
+        Method::Genetic(genetic) => {
+            genetic.check()?;
+            genetic::search(&run, genetic)
+        }
         Method::Local => local::search(&run),
     }
+}
+
+/// Checks a parameter that is a probability or a fraction.
+///
+/// # Errors
+/// If it is not from 0 to 1.
+fn check_rate(name: &str, rate: f64) -> Result<()> {
+    if (0.0..=1.0).contains(&rate) {
+        return Ok(());
+    }
+    Err(Error::parameters(format!("{name} must be from 0 to 1; got {rate}")))
+}
+
+/// Checks the number of iterations without a new minimum after which a search has converged.
+///
+/// # Errors
+/// If it is 0.
+fn check_patience(patience: usize) -> Result<()> {
+    if patience > 0 {
+        return Ok(());
+    }
+    Err(Error::parameters("the patience of a search must be at least 1; got 0"))
 }
 
 /// A search in progress.
@@ -144,7 +178,13 @@ impl<'a> Run<'a> {
         match self.limit {
             Limit::Evaluations(all) => done >= (all + part) / parts,
             Limit::Time(time) => self.start.elapsed() >= time,
+            Limit::Converged => false,
         }
+    }
+
+    /// Whether the search ends when the method has converged for the first time.
+    fn ends_converged(&self) -> bool {
+        self.limit == Limit::Converged
     }
 
     /// Plans a matrix of coefficients. The number of rounds of refining is that of the options,
@@ -181,12 +221,15 @@ mod tests {
     use crate::define::code::Code;
     use crate::plan::Pass;
 
-    const METHODS: [Method; 4] = [
-        Method::Annealing,
-        Method::Genetic(Crossover::CommonFirst),
-        Method::Genetic(Crossover::Random),
-        Method::Local,
-    ];
+    fn methods() -> [Method; 4] {
+        let random = Genetic { crossover: Crossover::Random, ..Genetic::default() };
+        [
+            Method::Annealing(Annealing::default()),
+            Method::Genetic(Genetic::default()),
+            Method::Genetic(random),
+            Method::Local,
+        ]
+    }
 
     fn problem(pass: Pass) -> Problem {
         let options = PlanOptions { pass, ..PlanOptions::default() };
@@ -202,7 +245,7 @@ mod tests {
     /// (table 3.5).
     #[test]
     fn every_method_finds_better_matrices() {
-        for method in METHODS {
+        for method in methods() {
             let options = PlanOptions { pass: Pass::Direct, ..PlanOptions::default() };
             let found = found(Problem { options, ..problem(Pass::Direct) }, method, 300);
             let code = Code::cauchy(&found.matrix).unwrap();
@@ -216,7 +259,7 @@ mod tests {
     #[test]
     fn threads_do_not_change_the_result() {
         let on = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        for method in METHODS {
+        for method in methods() {
             let run = || found(problem(Pass::Slp), method, 200);
             assert_eq!(on(1).install(run), on(3).install(run), "{method:?}");
         }
@@ -224,16 +267,58 @@ mod tests {
 
     #[test]
     fn evaluations_are_kept_and_shapes_checked() {
-        for method in [Method::Annealing, Method::Genetic(Crossover::Random)] {
-            assert_eq!(found(problem(Pass::Direct), method, 100).evaluations, 100);
+        for method in &methods()[..3] {
+            assert_eq!(found(problem(Pass::Direct), *method, 100).evaluations, 100);
         }
         let none = Limit::Evaluations(0);
-        for method in METHODS {
+        for method in methods() {
             assert!(search(problem(Pass::Direct), method, 1, none, &|_| {}).is_err());
         }
         for (k, m, w) in [(0, 2, 4), (4, 0, 4), (10, 7, 4), (4, 2, 13)] {
             let problem = Problem { k, m, w, ..problem(Pass::Direct) };
             assert!(search(problem, Method::Local, 1, none, &|_| {}).is_err());
+        }
+    }
+
+    /// A search that ends converged takes longer with more patience, and its result is no worse.
+    #[test]
+    fn searches_converge() {
+        let with = |patience| {
+            let annealing = Annealing { patience, ..Annealing::default() };
+            let genetic = Genetic { patience, ..Genetic::default() };
+            [Method::Annealing(annealing), Method::Genetic(genetic)]
+        };
+        let ends =
+            |method| search(problem(Pass::Direct), method, 1, Limit::Converged, &|_| {}).unwrap();
+        for (short, long) in with(3).into_iter().zip(with(30)) {
+            let (short, long) = (ends(short), ends(long));
+            assert!(short.evaluations < long.evaluations, "{short:?} {long:?}");
+            assert!(long.cost.total <= short.cost.total, "{short:?} {long:?}");
+        }
+        assert!(ends(Method::Local).cost.total < 68);
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_refused() {
+        let (annealing, genetic) = (Annealing::default(), Genetic::default());
+        let refused = [
+            Method::Annealing(Annealing { accept: 1.5, ..annealing }),
+            Method::Annealing(Annealing { cooling: -0.1, ..annealing }),
+            Method::Annealing(Annealing { cooling: f64::NAN, ..annealing }),
+            Method::Annealing(Annealing { patience: 0, ..annealing }),
+            Method::Genetic(Genetic { select: 0.0, ..genetic }),
+            Method::Genetic(Genetic { select: 1.1, ..genetic }),
+            Method::Genetic(Genetic { birth: -1.0, ..genetic }),
+            Method::Genetic(Genetic { mutation: f64::NAN, ..genetic }),
+            Method::Genetic(Genetic { population: 1, ..genetic }),
+            Method::Genetic(Genetic { patience: 0, ..genetic }),
+        ];
+        for method in refused {
+            let limit = Limit::Evaluations(10);
+            assert!(
+                search(problem(Pass::Direct), method, 1, limit, &|_| {}).is_err(),
+                "{method:?}"
+            );
         }
     }
 }

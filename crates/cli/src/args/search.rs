@@ -1,0 +1,154 @@
+//! The search for a matrix, as `paritas schedule` takes it.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use paritas::search::{Annealing, Crossover, Genetic, Limit, Method};
+
+use crate::args::parse_seconds;
+use crate::exit::Failure;
+
+/// Number of schedules that a search evaluates by default.
+const DEFAULT_EVALUATIONS: usize = 2000;
+
+/// `--search`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SearchName {
+    /// No search: the matrix of the code.
+    None,
+    /// Simulated annealing over the points.
+    Sa,
+    /// A genetic algorithm over the points, in which children take common points first.
+    Ga,
+    /// The same, but children take any points of their parents.
+    GaRandom,
+    /// Annealing on the number of ones, then descent on schedules, over points and scalings.
+    Local,
+}
+
+/// The search, its end and its parameters.
+#[derive(Debug, clap::Args)]
+pub struct MatrixSearch {
+    /// Search for a better matrix.
+    #[arg(long = "search", value_enum, default_value = "none")]
+    pub name: SearchName,
+    /// The seed of the search.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// The number of schedules that the search evaluates [default: 2000].
+    #[arg(long, value_name = "N", conflicts_with_all = ["budget", "converge"])]
+    pub evaluations: Option<usize>,
+    /// The time that the search takes; the result depends on the machine.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with = "converge")]
+    pub budget: Option<Duration>,
+    /// End the search when it has found no new minimum for --patience iterations, instead of
+    /// beginning anew.
+    #[arg(long)]
+    pub converge: bool,
+    /// The number of iterations without a new minimum after which sa and ga begin anew, or end with
+    /// --converge: steps of a walk [default: 250], or generations [default: 50].
+    #[arg(long, value_name = "N")]
+    pub patience: Option<usize>,
+    /// For sa, the initial probability of accepting a worse successor [default: 0.3].
+    #[arg(long, value_name = "RATE")]
+    pub accept: Option<f64>,
+    /// For sa, the annealing factor: after T steps that probability is multiplied by e^(-FACTOR T)
+    /// [default: 0.02].
+    #[arg(long, value_name = "FACTOR")]
+    pub cooling: Option<f64>,
+    /// For ga, the fraction of people that become parents [default: 0.3].
+    #[arg(long, value_name = "RATE")]
+    pub select: Option<f64>,
+    /// For ga, the probability that two parents have a child in a generation [default: 0.2].
+    #[arg(long, value_name = "RATE")]
+    pub birth: Option<f64>,
+    /// For ga, the probability that a person mutates in a generation [default: 0.2].
+    #[arg(long, value_name = "RATE")]
+    pub mutation: Option<f64>,
+    /// For ga, the largest number of people [default: 60].
+    #[arg(long, value_name = "N")]
+    pub population: Option<usize>,
+}
+
+impl MatrixSearch {
+    /// Returns the method with its parameters; `None` without a search.
+    ///
+    /// # Errors
+    /// If there is a parameter that the method does not have.
+    pub fn method(&self) -> Result<Option<Method>, Failure> {
+        let genetic = |crossover| Some(Method::Genetic(self.genetic(crossover)));
+        let (method, other) = match self.name {
+            SearchName::None => (None, self.any()),
+            SearchName::Local => (Some(Method::Local), self.any()),
+            SearchName::Sa => (Some(Method::Annealing(self.annealing())), self.of_genetic()),
+            SearchName::Ga => (genetic(Crossover::CommonFirst), self.of_annealing()),
+            SearchName::GaRandom => (genetic(Crossover::Random), self.of_annealing()),
+        };
+        match other {
+            None => Ok(method),
+            Some(name) => {
+                Err(Failure::arguments(format!("--{name} needs --search {}", whose(name))))
+            }
+        }
+    }
+
+    /// Returns when the search ends.
+    pub fn limit(&self) -> Limit {
+        match self.budget {
+            _ if self.converge => Limit::Converged,
+            Some(time) => Limit::Time(time),
+            None => Limit::Evaluations(self.evaluations.unwrap_or(DEFAULT_EVALUATIONS)),
+        }
+    }
+
+    fn annealing(&self) -> Annealing {
+        let mut annealing = Annealing::default();
+        set(&mut annealing.accept, self.accept);
+        set(&mut annealing.cooling, self.cooling);
+        set(&mut annealing.patience, self.patience);
+        annealing
+    }
+
+    fn genetic(&self, crossover: Crossover) -> Genetic {
+        let mut genetic = Genetic::default();
+        genetic.crossover = crossover;
+        set(&mut genetic.select, self.select);
+        set(&mut genetic.birth, self.birth);
+        set(&mut genetic.mutation, self.mutation);
+        set(&mut genetic.population, self.population);
+        set(&mut genetic.patience, self.patience);
+        genetic
+    }
+
+    /// Returns the name of a parameter of annealing that is given.
+    fn of_annealing(&self) -> Option<&'static str> {
+        self.accept.map(|_| "accept").or(self.cooling.map(|_| "cooling"))
+    }
+
+    /// Returns the name of a parameter of the genetic algorithm that is given.
+    fn of_genetic(&self) -> Option<&'static str> {
+        let rates = [("select", self.select), ("birth", self.birth), ("mutation", self.mutation)];
+        let rate = rates.iter().find(|(_, rate)| rate.is_some()).map(|&(name, _)| name);
+        rate.or(self.population.map(|_| "population"))
+    }
+
+    /// Returns the name of a parameter that is given.
+    fn any(&self) -> Option<&'static str> {
+        self.of_annealing().or(self.of_genetic()).or(self.patience.map(|_| "patience"))
+    }
+}
+
+/// Returns the methods that have a parameter.
+fn whose(name: &str) -> &'static str {
+    match name {
+        "patience" => "sa, ga or ga-random",
+        "accept" | "cooling" => "sa",
+        _ => "ga or ga-random",
+    }
+}
+
+fn set<T>(parameter: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *parameter = given;
+    }
+}

@@ -1,0 +1,54 @@
+"""Other people's libraries, measured in pairs with ours by the programs of lab/peers."""
+
+import argparse
+import functools
+from typing import Iterable
+
+import pairs
+from peers import counts
+from peers import run as peers
+
+from .experiment import Cell
+
+# Pairs of a comparison.
+ROUNDS = 20
+
+
+@functools.cache
+def installed() -> None:
+    peers.install(peers.DEBIAN + ("rust",))
+
+
+def beside(row: str, k: int, m: int, operation: str, ours: str, variants: dict[str, str], set_bytes: int) -> Iterable[Cell]:
+    """Measures how many times as fast ours is as each library that can serve the shape; lab/peers/run.py describes variants."""
+    installed()
+    args = argparse.Namespace(op=operation, set=set_bytes, align="staggered", before=None)
+    started = peers.start(k, m, [ours, *variants.values()], args)
+    try:
+        for name, variant in variants.items():
+            if started[variant].ready:
+                command = f"lab/peers/run.py --shapes {k}+{m} --op {operation} --set {set_bytes} --pairs {ours}/{variant}"
+                yield ratio(row, name, started[ours], started[variant], command)
+    finally:
+        for peer in started.values():
+            peer.close()
+
+
+def ratio(row: str, name: str, ours: peers.Peer, theirs: peers.Peer, command: str) -> Cell:
+    """Takes pairs of samples until the ratio is known; returns it for equally many bytes."""
+    taken = pairs.Pairs()
+    while taken.is_open(ROUNDS):
+        taken.take(ours.sample, theirs.sample)
+    scale = ours.shard / theirs.shard
+    found = pairs.Pairs([(a / scale, b) for a, b in taken.pairs]).ratio()
+    speed = ours.k * ours.shard / taken.subject().median
+    doubt = "too noisy" if found.is_noisy else ""
+    return Cell(row, name, found.median, found.low, found.high, speed, doubt, command)
+
+
+def of_caches(variant: str, k: int, m: int, set_bytes: int, caches: list[str]) -> dict[str, float]:
+    """Returns what cachegrind counts for each KiB of user data while a variant encodes, with simulated caches."""
+    installed()
+    counts.install()
+    args = argparse.Namespace(op="encode", align="staggered")
+    return counts.per_kib(variant, k, m, peers.shard_bytes(set_bytes, k, m), args, (2, 4), caches)

@@ -1,0 +1,187 @@
+"""Zhou's dissertation, chapter 4: delayed parity. Speeds over links are not measured here, because that takes root and an
+hour: lab/network.py kept them in lab/records."""
+
+from typing import Iterable
+
+import network_tables
+import records as samples
+
+from .command import available, bench_cell, paritas, schedule, shown
+from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records, printed
+from .zhou import by_row, numbers, packet_by_rule, rows, set_and_reps
+
+PHASES = {"enc": ("encode", ()), "dec1": ("decode", ("--stage", 1)), "gen": ("promote", ()), "dec2": ("decode", ())}
+
+
+def width(k: int, m2: int) -> int:
+    """Returns the width that makes table 4.3 agree; the dissertation does not state it."""
+    return 4 if k + m2 <= 16 else 5
+
+
+def pinned(k: int, m: int, w: int, pin: dict, start: str) -> str:
+    """Returns the code of the first m parities of a pinned matrix."""
+    dotted = lambda name, count: ".".join(map(str, pin[start + name][:count]))
+    points, scales = dotted("points", k + m), (dotted("row-scale", m), dotted("column-scale", k))
+    return f"cauchy:k={k},m={m},w={w},points={points},rows={scales[0]},columns={scales[1]}"
+
+
+def total(spec: str) -> int:
+    """Returns XORs and copies of encoding."""
+    return schedule(spec)["total"]
+
+
+def accounted(k: int, m: int, m2: int, w: int, spec: str) -> int:
+    """Counts a group as the dissertation does: m T(k, m2) + (m2 - m) T(k, m) + m (m2 - m) w, where the first T is C's
+    and the second that of C-bar."""
+    pin = paritas("codes", spec)[0]["pin"]
+    bar = "bar-" if "bar-points" in pin else ""
+    first, last = total(pinned(k, m2, w, pin, "")), total(pinned(k, m, w, pin, bar))
+    return m * first + (m2 - m) * last + m * (m2 - m) * w
+
+
+def delayed(k: int, m: int, m2: int) -> dict[str, str]:
+    """Returns the codes with delayed parity."""
+    sizes = f"k={k},m={m},m2={m2},w={width(k, m2)}"
+    points = ".".join(map(str, range(k + m2)))
+    return {"BB-DPG": f"bbdpg:{sizes}", "optimised DPG": f"dpg:{sizes}", "DPG w/o opt": f"dpg:{sizes},points={points}"}
+
+
+def groups(row: str) -> Iterable[Cell]:
+    """Table 4.3: the lengths of schedules of one group."""
+    k, m, m2 = numbers(row)
+    w = width(k, m2)
+    codes = delayed(k, m, m2)
+    for name, spec in codes.items():
+        yield Cell(row, name, accounted(k, m, m2, w, spec), command=shown(("schedule", spec)))
+    for name, parities in {"(k, m)": m, "(k, m')": m2}.items():
+        spec = f"cauchy:k={k},m={parities},w={w}"
+        yield Cell(row, name, m2 * total(spec), command=shown(("schedule", spec)))
+    whole = codes["BB-DPG"]
+    yield Cell(row, "whole group (ours)", total(whole), command=shown(("schedule", whole)))
+
+
+def phases(shape: str, effort: Effort) -> Iterable[Cell]:
+    """The speeds of table 4.4, of one shape."""
+    k, m, m2 = numbers(shape)
+    w = width(k, m2)
+    codes = delayed(k, m, m2)
+    plain = {"(k, m)": (f"cauchy:k={k},m={m},w={w}", ("enc", "dec1")), "(k, m2)": (f"cauchy:k={k},m={m2},w={w}", ("enc", "dec2"))}
+    kernel = available("packetwise256", "packetwise128")[0]
+    for phase, (operation, stage) in PHASES.items():
+        row = f"{shape} {phase}"
+        common = ("--op", operation, *set_and_reps(effort))
+        for name, spec in codes.items():
+            yield bench_cell(row, name, spec, *common, *stage, *packets(spec, k, kernel))
+        words = f"dpg:k={k},m={m},m2={m2},base=isal-cauchy"
+        yield bench_cell(row, "DPG in words", words, *common, *stage, "--kernel", "auto")
+        for name, (spec, there) in plain.items():
+            if phase in there:
+                yield bench_cell(row, name, spec, *common, *packets(spec, k, kernel))
+        yield bench_cell(row, "compiled (ours)", codes["BB-DPG"], *common, *stage, "--kernel", "jit")
+
+
+def packets(spec: str, k: int, kernel: str) -> tuple:
+    """Returns the options of a code in packets, which are sized by rule (3.1) for encoding."""
+    facts = schedule(spec, "--pass", "wm")
+    cells = sum(facts["reads"]) + facts["copies"] - facts["temps"]
+    return "--pass", "wm", "--kernel", kernel, "--packet", packet_by_rule(cells, facts["temps"], unit=64)
+
+
+OTHERS = ("optimised DPG", "DPG w/o opt", "DPG in words", "(k, m)", "(k, m2)")
+
+
+def table_4_4(records: Records) -> Iterable[Cell]:
+    """Table 4.4: by how many percent each is faster or slower than BB-DPG."""
+    cells = {cell.place: cell for cell in records["zhou-delayed"]}
+    for row in rows("zhou-table-4.4"):
+        for column in (*OTHERS, "compiled (ours)"):
+            if (row, column) in cells:
+                ours, base = cells[row, column], cells[row, "BB-DPG"]
+                doubt = "; ".join(filter(None, (ours.doubt, base.doubt)))
+                yield Cell(row, column, 100 * (ours.value / base.value - 1), doubt=doubt, command=ours.command)
+
+
+def percents() -> dict[tuple[str, str], str]:
+    """Returns the printed speeds of table 4.4 as percentages of BB-DPG's, with the two decimals of the table."""
+    theirs = printed("zhou-table-4.4")
+    return {
+        (row, column): f"{100 * (float(text) / float(theirs[row, 'BB-DPG']) - 1):.2f}"
+        for (row, column), text in theirs.items() if column != "BB-DPG"
+    }  # fmt: skip
+
+
+# Records of lab/network.py by table of the dissertation.
+LINKS = {"4.6": "11.3", "4.7": "118.5", "4.8": "596"}
+SCHEMES = {"BB-DPG": "bbdpg", "(k, m)": "k+m", "(k, m2)": "k+m2"}
+RUN = "2026-11-23"
+
+
+def over_links(number: str) -> Iterable[Cell]:
+    """Tables 4.6 to 4.8: MB/s of objects over links, from the records."""
+    record = samples.load(f"network-prototype-{RUN}-{LINKS[number]}")
+    found = network_tables.grouped(record.rows, "shape", "scheme", "phase")
+    for row in rows(f"zhou-table-{number}"):
+        shape, phase = row.split(" ")
+        for column, scheme in SCHEMES.items():
+            group = found.get(("+".join(map(str, numbers(shape))), scheme, phase))
+            if group:
+                speeds = group.speeds()
+                yield Cell(row, column, group.speed(), speeds[0], speeds[-1], command=f"{record.origin.command} ({record.origin.commit})")
+
+
+def links_table(number: str) -> Experiment:
+    return Experiment(
+        "zhou", f"table-{number}", f"Objects over links of {LINKS[number]} MB/s", Kind.TIMED, "MB/s of the object", (0, 0),
+        points=lambda _: [Point("all", lambda: over_links(number))], printed=f"zhou-table-{number}",
+        about="Namespaces on one machine as nodes, each with a link of that rate; from lab/records, medians of at least 3 rounds. "
+        "lab/network.py prototype measures anew; docs/network.md says how and compares with the bounds of the wire.",
+    )  # fmt: skip
+
+
+def units(_: Effort) -> Iterable[Cell]:
+    """Figure 4.6: speed by the size of transmission units."""
+    record = samples.load(f"network-units-{RUN}")
+    for (unit, phase), group in network_tables.grouped(record.rows, "scheme", "phase").items():
+        speeds = group.speeds()
+        yield Cell(unit.removesuffix(" KiB"), phase, group.speed(), speeds[0], speeds[-1], command=record.origin.command)
+
+
+def writes(records: Records) -> Iterable[Cell]:
+    """Figure 4.7: writes of all codes over the links of the three systems."""
+    for number, rate in LINKS.items():
+        for cell in records[f"zhou-table-{number}"]:
+            shape, phase = cell.row.split(" ")
+            if phase == "enc":
+                yield cell._replace(row=shape, column=f"{rate} MB/s: {cell.column}")
+
+
+EXPERIMENTS = [
+    Experiment(
+        "zhou", "table-4.3", "Lengths of schedules of delayed parity", Kind.EXACT, "XORs and copies of a group", (5, 5),
+        points=by_row("zhou-table-4.3", lambda row, _: groups(row)), printed="zhou-table-4.3",
+        about="BB-DPG is the default bbdpg, DPG the default dpg (one searched matrix), DPG w/o opt has the natural points, "
+        "normalised. (k, m) and (k, m') are m' stripes of the searched codes. Whole group is the "
+        "schedule of the whole group, as bbdpg is run.",
+    ),
+    Experiment(
+        "zhou", "delayed", "Speeds of delayed parity", Kind.TIMED, "fraction of the roofline", (60, 600),
+        points=lambda effort: [Point(shape, lambda shape=shape: phases(shape, effort)) for shape in rows("zhou-table-4.3")],
+        about="Two-operand XORs of 256 bits over whole packets by rule (3.1), weighted matching. DPG in words is over ISA-L's code, best "
+        "word kernel. enc makes the first stage, gen the second; dec1 and dec2 restore as many nodes as may be lost after each.",
+    ),
+    Experiment(
+        "zhou", "table-4.4", "Speed of delayed parity beside BB-DPG", Kind.TIMED, "percent faster than BB-DPG", (0, 0),
+        sources=("zhou-delayed",), derive=table_4_4, printed=percents, comparable=False,
+        about="Theirs are the percentages that follow from the printed MB/s. compiled (ours) is BB-DPG as it runs in files.",
+    ),
+    *(links_table(number) for number in LINKS),
+    Experiment(
+        "zhou", "figure-4.6", "Transmission units over links of 118.5 MB/s, (5, 2, 3)", Kind.TIMED, "MB/s of the object", (0, 0),
+        points=lambda effort: [Point("all", lambda: units(effort))], plot=Plot("KiB of a unit", "MB/s of the object"),
+        about="From lab/records; theirs fall off below 256 KiB.",
+    ),
+    Experiment(
+        "zhou", "figure-4.7", "Writes over the links of the three systems", Kind.TIMED, "MB/s of the object", (0, 0),
+        sources=tuple(f"zhou-table-{number}" for number in LINKS), derive=writes, plot=Plot("(k, m, m2)", "MB/s of the object", log_x=False),
+    ),
+]  # fmt: skip
