@@ -2,8 +2,8 @@
 //!
 //! BLAKE3 is a tree over chunks of 1 KiB. Whoever reads a range of a file hashes the whole subtrees
 //! that lie in it ([`Parts::of`]); bytes of chunks that a range cuts are kept as they are. When all
-//! ranges have been read, [`Parts::join`] hashes the cut chunks and the rest of the tree. Files that
-//! lie in one range are hashed at once.
+//! ranges have been read, [`Parts::join`] hashes the cut chunks and the rest of the tree. Files
+//! that lie in one range are hashed at once.
 
 use std::collections::BTreeMap;
 
