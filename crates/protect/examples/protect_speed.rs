@@ -1,5 +1,6 @@
 //! Times protecting and verifying a folder, beside BLAKE3 of all its bytes on as many threads. The
-//! first argument is the folder, the second one a folder for the parity. The best of some runs counts.
+//! first argument is the folder, the second one a folder for the parity. The best of some runs
+//! counts.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::num::NonZeroUsize;

@@ -51,8 +51,8 @@ const MODES: u32 = 0o7777;
 const PATHS: usize = 64 << 20;
 /// Largest number of bytes of paths for each byte of the columns.
 const PATHS_PER_BYTE: usize = 256;
-/// The least size of a catalogue's columns for each of its compressed bytes that is refused. DEFLATE
-/// never reaches it.
+/// The least size of a catalogue's columns for each of its compressed bytes that is refused.
+/// DEFLATE never reaches it.
 const EXPANSION: u64 = 1100;
 const DIGEST: usize = size_of::<FileDigest>();
 const CHECKSUM: usize = size_of::<u64>();

@@ -8,7 +8,8 @@
 //! A *protection* has a root folder and *layers*. The protected files of a layer, in the order of
 //! their paths and with nothing between them, are its *stream*. The stream is cut into *data
 //! blocks* of B bytes; the last one may be shorter, and counts as filled up with zeros. From these
-//! a long code ([`paritas::LongCode`], which follows from the numbers of data and parity blocks) makes *parity blocks* of B bytes.
+//! a long code ([`paritas::LongCode`], which follows from the numbers of data and parity blocks)
+//! makes *parity blocks* of B bytes.
 //!
 //! # File
 //!
@@ -40,9 +41,9 @@
 //! ```
 //!
 //! Parity block i is in file i modulo n, after those with smaller numbers. So is catalogue piece i.
-//! The catalogue, filled up with zeros to k times C bytes, is pieces 0 to k - 1. The others are
-//! the parity blocks that a long code with k data blocks makes of these. Any k
-//! pieces give the catalogue; there are at most 256. What the catalogue says is described in `catalogue.rs`.
+//! The catalogue, filled up with zeros to k times C bytes, is pieces 0 to k - 1. The others are the
+//! parity blocks that a long code with k data blocks makes of these. Any k pieces give the
+//! catalogue; there are at most 256. What the catalogue says is described in `catalogue.rs`.
 //!
 //! A checksum is CRC-64/NVME over the id of the layer (16), a number (8) and the bytes. The number
 //! is that of the parity block, or that of the catalogue piece plus 2^63. So a block that was moved

@@ -1,9 +1,9 @@
 //! Protection: parity beside files that stay where they are.
 //!
-//! [`protect`] reads files and folders and writes *parity files* beside them, or elsewhere; it never
-//! changes what it protects. [`find`] reads what was protected, [`verify`] says what is damaged and
-//! whether it can be repaired, [`repair`] makes it whole again, and [`update()`] brings the
-//! protection up to date after changes.
+//! [`protect`] reads files and folders and writes *parity files* beside them, or elsewhere; it
+//! never changes what it protects. [`find`] reads what was protected, [`verify`] says what is
+//! damaged and whether it can be repaired, [`repair`] makes it whole again, and [`update()`] brings
+//! the protection up to date after changes.
 //!
 //! ```
 //! use paritas_protect::{ProtectJob, RepairJob, Status, VerifyOptions};

@@ -121,8 +121,8 @@ impl Stream {
             .filter(|&number| self.pieces[number].length > 0)
     }
 
-    /// Fills `bytes` with what is at `offset`. `done` is told the pieces, the ranges of `bytes` that
-    /// they are in, and troubles.
+    /// Fills `bytes` with what is at `offset`. `done` is told the pieces, the ranges of `bytes`
+    /// that they are in, and troubles.
     fn read(
         &self,
         offset: u64,

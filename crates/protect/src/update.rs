@@ -2,9 +2,9 @@
 //!
 //! Files that are as they were keep their parity. New and changed ones get a layer of their own,
 //! whose catalogue says what of the older layers still counts. What has vanished or changed is lost
-//! to its layer for ever, so less damage to the other files of that layer can be repaired. When that
-//! takes more than half of a layer's parity, or there are many layers, everything is made anew. The
-//! old parity stands until the new one has its names.
+//! to its layer for ever, so less damage to the other files of that layer can be repaired. When
+//! that takes more than half of a layer's parity, or there are many layers, everything is made
+//! anew. The old parity stands until the new one has its names.
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;

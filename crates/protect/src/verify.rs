@@ -3,7 +3,8 @@
 //! Every file is read once and compared by its digest, every parity block by its checksum. Where a
 //! file is not what it was, the checksums of its blocks say which bytes are damaged. Missing files
 //! are looked for among those that are new, and lost blocks in files that are damaged or new (see
-//! `scan.rs`). Each parity block at hand repairs one lost block, whichever, so the verdict is exact.
+//! `scan.rs`). Each parity block at hand repairs one lost block, whichever, so the verdict is
+//! exact.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -245,7 +246,8 @@ impl Examination<'_> {
         Ok(evidence)
     }
 
-    /// Compares further names of files with the digests of these, where they are files of their own.
+    /// Compares further names of files with the digests of these, where they are files of their
+    /// own.
     fn compare_names(&self, tree: &Tree, states: &mut BTreeMap<usize, FileState>) {
         let entries = &self.protection.entries;
         for (number, entry) in entries.iter().enumerate() {
