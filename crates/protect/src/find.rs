@@ -248,8 +248,8 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<Protection>> {
     }
 }
 
-/// Whether a path is a parity file, a folder with parity files in it, or a folder with the folder of
-/// its parity in it.
+/// Whether a path is a parity file, a folder with parity files in it, or a folder with the folder
+/// of its parity in it.
 pub fn has_parity(path: &Path) -> bool {
     let holds_some = |folder: &Path| parity_files_in(folder).is_ok_and(|files| !files.is_empty());
     match path.is_dir() {

@@ -323,8 +323,8 @@ async fn read_manifest(
 enum Sink<'a> {
     /// To a stream, in order.
     Stream(&'a mut (dyn Write + Send)),
-    /// All of them to a file, in any order, by the threads that decode them: there they are still in
-    /// the cache.
+    /// All of them to a file, in any order, by the threads that decode them: there they are still
+    /// in the cache.
     File(Arc<Output>),
 }
 

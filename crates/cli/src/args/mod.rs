@@ -405,9 +405,9 @@ objects), seconds, rate (bytes a second).")]
 pub struct Repair {
     #[command(flatten)]
     pub search: Search,
-    /// The folder for restored files, or for repaired shards [default: what is damaged is replaced in
-    /// place, and missing shards go to the folder with the fewest, which may be an empty one that is
-    /// given]. Not with --recursive: give DIR as one more PATH instead.
+    /// The folder for restored files, or for repaired shards [default: what is damaged is replaced
+    /// in place, and missing shards go to the folder with the fewest, which may be an empty one
+    /// that is given]. Not with --recursive: give DIR as one more PATH instead.
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
     /// If one shard is missing and the others look whole, read only the blocks that it is computed

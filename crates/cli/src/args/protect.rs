@@ -63,8 +63,8 @@ pub struct Protect {
     /// for paths relative to the root.
     #[arg(long, value_name = "GLOB", conflicts_with = "update")]
     pub exclude: Vec<String>,
-    /// The beginning of the names of the parity files [default: the name of the root, or of the only
-    /// file]; with --update, only the protection of this label.
+    /// The beginning of the names of the parity files [default: the name of the root, or of the
+    /// only file]; with --update, only the protection of this label.
     #[arg(long, value_name = "LABEL")]
     pub name: Option<String>,
     /// Replace the protection of the same root and label; it is kept until the new one is complete.

@@ -73,8 +73,8 @@ fn is_apart(root: &Path, given: &HashSet<PathBuf>) -> bool {
 }
 
 /// Returns the folders below `root`, as paths relative to it, except for those in `given`, and for
-/// those that hold the parity of files around them. Links are not followed. Folders that cannot be read are included, so that the search for shards in
-/// them reports why.
+/// those that hold the parity of files around them. Links are not followed. Folders that cannot be
+/// read are included, so that the search for shards in them reports why.
 pub fn folders_below(root: &Path, given: &HashSet<PathBuf>) -> impl Iterator<Item = PathBuf> {
     let is_given = |path: &Path| fs::canonicalize(path).is_ok_and(|path| given.contains(&path));
     let is_new = move |entry: &DirEntry| {
