@@ -108,7 +108,11 @@ fn update_all(args: &Protect, output: &Output) -> Outcome {
     let mut worst = Worst::default();
     found.failures.drain(..).for_each(|failure| worst.note(Err(failure), output));
     if let Some(path) = found.others.first() {
-        let message = format!("{} is not protected yet; leave out --update", shown(path));
+        let message = format!(
+            "{} is not protected yet; leave out --update, or if its parity is elsewhere, name the \
+             folder of the parity instead",
+            shown(path)
+        );
         worst.note(Err(Failure::not_recognised(message)), output);
     }
     for protection in &found.protections {

@@ -70,12 +70,15 @@ pub fn no_shards(paths: &[PathBuf], below: Below) -> Failure {
     let mut message =
         format!("there are no shards and no parity of protected files in {}", listed(paths));
     let deeper = paths.iter().filter(|_| below != Below::Unsaid).find_map(|path| deeper(path));
-    if let Some(folder) = deeper {
-        message.push_str(&format!("; there are in {}: ", shown(&folder)));
+    if let Some(folder) = &deeper {
+        message.push_str(&format!("; there are in {}: ", shown(folder)));
         message.push_str(match below {
             Below::Recursive => "--recursive looks into all folders below",
             _ => "name the folders that hold them",
         });
+    }
+    if deeper.is_none() {
+        message.push_str("; where parity is elsewhere, name its folder");
     }
     Failure::not_recognised(message)
 }
