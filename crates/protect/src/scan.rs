@@ -166,10 +166,17 @@ fn patch(layer: &Layer, stream: &mut Stream, found: &BTreeMap<u64, (PathBuf, u64
 /// The lost blocks that are looked for. Only whole ones are.
 struct Wanted {
     block: usize,
-    /// Blocks by the linear part of their checksums.
+    lost: HashSet<u64>,
+    /// All whole blocks by the linear part of their checksums. Behind one, lost or not, its
+    /// successor is looked for before the window moves byte by byte.
     by_sum: HashMap<u64, Vec<u64>>,
+    /// A bit for the last bits of each sum in `by_sum`, because most sums are not.
+    hints: Vec<u64>,
     roll: Roll,
 }
+
+/// Number of last bits of a sum that have hints.
+const HINT_BITS: u32 = 20;
 
 impl Wanted {
     fn new(layer: &Layer, lost: &[u64]) -> Self {
@@ -177,11 +184,20 @@ impl Wanted {
         let block = geometry.block as usize;
         let roll = Roll::new(block);
         let mut by_sum: HashMap<u64, Vec<u64>> = HashMap::new();
-        for &number in lost.iter().filter(|&&number| geometry.bytes_of(number) == geometry.block) {
+        let mut hints = vec![0; 1 << (HINT_BITS - 6)];
+        let is_whole = |number: &u64| geometry.bytes_of(*number) == geometry.block;
+        for number in (0..geometry.data).filter(is_whole) {
             let sum = layer.checksums[number as usize] ^ roll.zeros;
             by_sum.entry(sum).or_default().push(number);
+            let (word, bit) = hint(sum);
+            hints[word] |= bit;
         }
-        Self { block, by_sum, roll }
+        Self { block, lost: lost.iter().copied().collect(), by_sum, hints, roll }
+    }
+
+    fn knows(&self, sum: u64) -> bool {
+        let (word, bit) = hint(sum);
+        self.hints[word] & bit != 0 && self.by_sum.contains_key(&sum)
     }
 
     /// Looks for the blocks in a file.
@@ -210,23 +226,36 @@ impl Wanted {
     }
 
     fn at(&self, sum: u64) -> impl Iterator<Item = u64> + '_ {
-        self.by_sum.get(&sum).into_iter().flatten().copied()
+        let known = self.by_sum.get(&sum).into_iter().flatten();
+        known.copied().filter(|block| self.lost.contains(block))
     }
 
-    /// Moves the window over the bytes, and tells each place whose sum is wanted.
+    /// Moves the window over the bytes, and tells each place whose sum is known.
     fn roll_through(&self, bytes: &[u8], sum: &mut u64, mut tell: impl FnMut((u64, u64))) {
-        let (mut at, pairs) = (0, bytes.iter().zip(&bytes[self.block..]));
-        if self.by_sum.contains_key(sum) {
-            tell((at, *sum));
-        }
-        for (&out, &enters) in pairs {
-            *sum = self.roll.step(*sum, out, enters);
-            at += 1;
-            if self.by_sum.contains_key(sum) {
-                tell((at, *sum));
+        let (mut at, last) = (0, bytes.len() - self.block);
+        loop {
+            let is_known = self.knows(*sum);
+            if is_known {
+                tell((at as u64, *sum));
+            }
+            if at == last {
+                return;
+            }
+            if is_known && at + self.block <= last {
+                at += self.block;
+                *sum = self.roll.of(&bytes[at..at + self.block]);
+            } else {
+                *sum = self.roll.step(*sum, bytes[at], bytes[at + self.block]);
+                at += 1;
             }
         }
     }
+}
+
+/// Returns the word and the bit of a sum's hint.
+fn hint(sum: u64) -> (usize, u64) {
+    let low = sum & ((1 << HINT_BITS) - 1);
+    ((low >> 6) as usize, 1 << (low & 63))
 }
 
 fn sum_of(place: (u64, u64)) -> u64 {
