@@ -456,13 +456,13 @@ fn no_room_for_parity() {
     run(args!["verify", yard.root()]).expect(exit::DONE);
 }
 
-/// A signal leaves nothing under a final name, and the command can be run again. (Not that of Ctrl-C:
-/// whoever runs tests in the background of a shell has it ignored.)
+/// A signal leaves nothing under a final name, and the command can be run again. (Not that of
+/// Ctrl-C: whoever runs tests in the background of a shell has it ignored.)
 #[test]
 fn a_signal_leaves_nothing() {
     let yard = Yard::new();
     // Four GiB of zeros take no room, and seconds to read.
-    fs::File::create(yard.photo("large")).unwrap().set_len(4 << 30).unwrap();
+    File::create(yard.photo("large")).unwrap().set_len(4 << 30).unwrap();
     for delay in [30, 120] {
         let arguments = args!["protect", yard.root(), "--memory", "1MiB", "--no-sync"];
         let mut child =
