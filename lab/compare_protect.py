@@ -159,13 +159,13 @@ class Par2:
     def create(self, subject: pathlib.Path, parity: pathlib.Path) -> Run:
         files = sorted(str(path.relative_to(subject)) for path in subject.rglob("*") if path.is_file())
         shape = [f"-b{self.blocks}", f"-r{self.redundancy}"]
-        return run([self.program, "create", "-q", "-q", *shape, "-B", ".", parity / "set.par2", *files], subject)
+        return run([self.program, "create", "-q", "-q", *shape, f"-B{subject}", parity / "set.par2", *files], subject)
 
     def verify(self, subject: pathlib.Path, parity: pathlib.Path) -> Run:
-        return run([self.program, "verify", "-q", "-q", "-B", ".", parity / "set.par2"], subject)
+        return run([self.program, "verify", "-q", "-q", f"-B{subject}", parity / "set.par2"], subject)
 
     def repair(self, subject: pathlib.Path, parity: pathlib.Path) -> Run:
-        return run([self.program, "repair", "-q", "-q", "-B", ".", parity / "set.par2"], subject)
+        return run([self.program, "repair", "-q", "-q", f"-B{subject}", parity / "set.par2"], subject)
 
 
 class Stand:
