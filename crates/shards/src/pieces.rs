@@ -159,7 +159,10 @@ impl Parts {
 
     /// Keeps bytes of one chunk, and hashes the chunk when it is complete.
     fn keep(&mut self, start: u64, bytes: Vec<u8>, whole: u64) {
-        self.loose.insert(start, bytes);
+        let known = self.loose.entry(start).or_default();
+        if known.len() < bytes.len() {
+            *known = bytes;
+        }
         let first = start / CHUNK * CHUNK;
         let end = (first + CHUNK).min(whole);
         let mut chunk = Vec::with_capacity(CHUNK_LEN);
@@ -275,6 +278,16 @@ mod tests {
         made.take(0, &[&bytes[..5000]]);
         made.take(5001, &[&bytes[5001..]]);
         assert_eq!(made.finish(), None);
+    }
+
+    #[test]
+    fn fewer_of_the_same_bytes_take_nothing_away() {
+        let bytes = bytes(45);
+        let made = PieceDigest::new(45);
+        made.take(22, &[&bytes[22..]]);
+        made.take(22, &[&bytes[22..30]]);
+        made.take(0, &[&bytes[..22]]);
+        assert_eq!(made.finish(), expected(&bytes));
     }
 
     proptest! {
