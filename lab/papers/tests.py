@@ -144,7 +144,7 @@ class MachineCode(unittest.TestCase):
 class Runs(unittest.TestCase):
     """The command lab/run."""
 
-    # 23 points, of which each takes a moment.
+    # There are 23 points, and each takes a moment.
     TABLE = ("--paper", "zhou", "--table", "table-3.1")
 
     def start(self, folder: str, *words: str) -> subprocess.Popen:

@@ -137,6 +137,7 @@ fn damage_is_found_and_repaired() {
 fn beyond_repair() {
     let yard = Yard::protected(&[]);
     fs::remove_file(yard.photo("a.jpg")).unwrap();
+    let spared = snapshot(&yard.root());
     let verify = run(args!["verify", yard.root()]).expect(exit::LOST).text();
     assert!(verify.contains(": lost, ") && verify.contains("beyond repair"), "{verify}");
     let report = json(args!["verify", yard.root()], exit::LOST);
@@ -144,10 +145,14 @@ fn beyond_repair() {
     let [lost, at_hand, needed] = ["lost", "at_hand", "needed"].map(|name| layer[name].as_u64());
     assert!(needed.unwrap() > 0);
     assert_eq!(lost.unwrap() - at_hand.unwrap(), needed.unwrap());
-    let before = snapshot(&yard.root());
+    // What needs no parity is saved, as an empty file.
+    fs::remove_file(yard.photo("deep/empty")).unwrap();
     let repair = json(args!["repair", yard.root()], exit::LOST);
     assert_eq!((&repair["status"], &repair["needed"]), (&json!("lost"), &layer["needed"]));
-    assert!(snapshot(&yard.root()) == before);
+    assert_eq!(repair["lost"], json!([{"path": yard.photo("a.jpg")}]));
+    assert!(snapshot(&yard.root()) == spared);
+    let repair = run(args!["repair", yard.root()]).expect(exit::LOST).text();
+    assert!(repair.contains("lost     a.jpg"), "{repair}");
     // Without any catalogue, nothing is known.
     yard.parity().iter().for_each(|file| fs::write(file, [0; 5000]).unwrap());
     run(args!["verify", yard.root()]).expect(exit::NOT_RECOGNISED);

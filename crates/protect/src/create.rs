@@ -16,7 +16,7 @@ use std::time::SystemTime;
 
 use paritas::{LongCode, Pages};
 use paritas_shards::staged::{StagedFile, publish};
-use paritas_shards::{Attributes, Progress, Timestamp, shown};
+use paritas_shards::{Attributes, Progress, Timestamp, setters, shown};
 
 use crate::catalogue::{Catalogue, FOLDER, Item, ItemKind, Older, Settings};
 use crate::digest::FileDigest;
@@ -25,7 +25,6 @@ use crate::find::{Protection, in_folders};
 use crate::format::{CatalogueShape, Header, Id, Kind};
 use crate::geometry::{Geometry, Redundancy};
 use crate::pieces;
-use crate::setters::setters;
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
 use crate::system::{name_bytes, path_in};
 use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree, first_names, root_of};
@@ -190,7 +189,7 @@ pub fn plan(job: &ProtectJob) -> Result<Plan> {
     let folders = parity_folders(job, &root)?;
     let tree = Tree::walk(&root, &starts, &excludes, threads);
     refuse_skipped(&root, &starts, &tree)?;
-    let replaced = replaced(&root, &folders, &label, job.force)?;
+    let old = protected_already(&root, &folders, &label, job.force)?;
     let settings = Settings {
         label: label.clone().into_bytes().into(),
         root: whole_bytes(&root).into(),
@@ -207,15 +206,17 @@ pub fn plan(job: &ProtectJob) -> Result<Plan> {
     let mode = common_mode(&items);
     let order = Order {
         settings,
-        protection: random_id()?,
-        generation: 0,
+        // A new protection in the place of an old one is a later layer of it, so that there is one
+        // protection at each moment.
+        protection: old.first().map_or_else(random_id, |old| Ok(old.id()))?,
+        generation: old.first().map_or(0, |old| old.next_generation),
         older: Vec::new(),
         stream: stream(&root, &items),
         items,
         geometry: Geometry::choose(0, job.redundancy)?,
         targets: Vec::new(),
         folders,
-        replaced,
+        replaced: old.iter().flat_map(|old| old.parity_files()).map(Path::to_owned).collect(),
         mode,
         memory: job.memory,
         threads,
@@ -696,11 +697,15 @@ fn make_folder(folder: &Path, root: &Path) -> Result<()> {
     }
 }
 
-/// Returns the parity files of a protection of this root and label, if it may be replaced.
-fn replaced(root: &Path, folders: &[PathBuf], label: &str, force: bool) -> Result<Vec<PathBuf>> {
-    let old = in_folders(folders)?;
-    let is_same = |old: &&Protection| old.label() == label && old.was_at(root);
-    let old: Vec<&Protection> = old.iter().filter(is_same).collect();
+/// Returns the protections of this root and label, if they may be replaced.
+fn protected_already(
+    root: &Path,
+    folders: &[PathBuf],
+    label: &str,
+    force: bool,
+) -> Result<Vec<Protection>> {
+    let mut old = in_folders(folders)?;
+    old.retain(|old| old.label() == label && old.was_at(root));
     match old.first() {
         Some(first) if !force => Err(Error::new(
             ErrorKind::Exists,
@@ -711,6 +716,6 @@ fn replaced(root: &Path, folders: &[PathBuf], label: &str, force: bool) -> Resul
                 first.id()
             ),
         )),
-        _ => Ok(old.iter().flat_map(|old| old.parity_files()).map(Path::to_owned).collect()),
+        _ => Ok(old),
     }
 }

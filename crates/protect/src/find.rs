@@ -4,9 +4,10 @@
 //! layer whose catalogue can be read says which older layers count, and what there should be.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
+use paritas_shards::staged::has_temporary_name;
 use paritas_shards::{Timestamp, counted, shown};
 
 use crate::catalogue::{Catalogue, FOLDER, Item, ItemKind, Settings, bad, check_path};
@@ -31,6 +32,11 @@ pub struct Protection {
     pub(crate) unreadable_layers: usize,
     /// Parity files of layers that do not count, and of newer ones that cannot be read.
     pub(crate) stray: Vec<PathBuf>,
+    /// Those of them that a killed process has left: newer ones have replaced them, or they were
+    /// never finished.
+    pub(crate) left: Vec<PathBuf>,
+    /// The generation of a layer that is newer than all of them.
+    pub(crate) next_generation: u32,
 }
 
 /// A stream, its blocks and its parity.
@@ -195,6 +201,17 @@ impl Protection {
         let Ok(whole) = path.canonicalize() else { return false };
         let relative = whole.strip_prefix(&self.root).map(path_bytes);
         relative.is_ok_and(|path| path.is_empty() || self.entry_at(&path).is_some())
+    }
+
+    /// Removes the parity files that a killed process has left.
+    pub(crate) fn remove_left(&self) -> Result<()> {
+        let remove = |path: &PathBuf| match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io("removing the old", path, error))
+            }
+            _ => Ok(()),
+        };
+        self.left.iter().try_for_each(remove)
     }
 
     /// Whether this is the protection of a root, judging by what it says.
@@ -404,7 +421,8 @@ fn group(files: &[ParityFile]) -> BTreeMap<Id, Vec<&ParityFile>> {
     groups
 }
 
-/// Returns the files of each layer that say the same of it, newest layer first.
+/// Returns the files of each layer that say the same of it, newest layer first. Layers that were
+/// never finished are left out.
 fn layers<'f>(files: &[&'f ParityFile]) -> Vec<Vec<&'f ParityFile>> {
     let mut layers: Vec<Vec<&ParityFile>> = Vec::new();
     for file in files {
@@ -413,11 +431,19 @@ fn layers<'f>(files: &[&'f ParityFile]) -> Vec<Vec<&'f ParityFile>> {
             None => layers.push(vec![file]),
         }
     }
+    layers.retain(|layer| !is_unfinished(layer));
     // Of equal generations, which only a forgery has, the one with more files comes first.
     layers.sort_by_key(|layer| {
         std::cmp::Reverse((layer[0].header.generation, layer.len(), layer[0].header.layer))
     });
     layers
+}
+
+/// Whether a process was killed before all files of a layer existed: none has got its name yet.
+fn is_unfinished(files: &[&ParityFile]) -> bool {
+    let numbers: BTreeSet<u16> = files.iter().map(|file| file.header.index).collect();
+    numbers.len() < usize::from(files[0].header.count)
+        && files.iter().all(|file| has_temporary_name(&file.path))
 }
 
 fn catalogue(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
@@ -470,15 +496,32 @@ fn assemble(
     builder.add_layer(header, files_of(header.layer), bytes, &newest, file)?;
     builder.add_others(&newest);
     let (entries, layers) = builder.finish()?;
-    let used: HashSet<&Path> = layers
-        .iter()
-        .flat_map(|layer| layer.files.iter().flatten())
-        .map(|file| file.path.as_path())
-        .collect();
-    let stray = files.iter().map(|file| file.path.as_path());
-    let stray = stray.filter(|path| !used.contains(path)).map(Path::to_owned).collect();
+    let used = layers.iter().flat_map(|layer| layer.files.iter().flatten());
+    let used: HashSet<&Path> = used.map(|file| file.path.as_path()).collect();
+    let stray: Vec<&&ParityFile> =
+        files.iter().filter(|file| !used.contains(file.path.as_path())).collect();
+    let paths = |file: &&ParityFile| file.path.clone();
+    let counts = |layer: Id| newest.older.iter().any(|older| older.layer == layer);
+    let is_left = |of: &Header| {
+        let is_replaced = of.generation < header.generation && !counts(of.layer);
+        is_replaced || !groups.iter().any(|group| group[0].header.agrees(of))
+    };
+    let left = stray.iter().filter(|file| is_left(&file.header)).map(|file| paths(file)).collect();
+    let stray = stray.into_iter().map(paths).collect();
+    let newest_generation = files.iter().map(|file| file.header.generation).max().unwrap_or(0);
+    let next_generation = newest_generation.saturating_add(1);
     let settings = newest.settings;
-    Ok(Protection { root, id, settings, layers, entries, unreadable_layers, stray })
+    Ok(Protection {
+        root,
+        id,
+        settings,
+        layers,
+        entries,
+        unreadable_layers,
+        stray,
+        left,
+        next_generation,
+    })
 }
 
 /// Returns the items of the newest catalogue that are files of older layers.

@@ -25,7 +25,8 @@
 //!                   length (4): 192, the bytes of this record
 //!                   id of the protection (16)
 //!                   id of the layer (16)
-//!                   generation (4): layers count from 0, a later one is newer
+//!                   generation (4): counts from 0; a later layer is newer. What is made
+//!                   anew in place of a protection keeps its id and is later, too
 //!                   number of the file (2), number of files n (2)
 //!                   bytes of the stream (8)
 //!                   B (8)

@@ -3,7 +3,7 @@
 //! Any lost blocks can be repaired, as many as there are parity blocks (see [`paritas::LongCode`]).
 //! Many small blocks are better for scattered damage, because each damaged byte costs a block. Few
 //! large ones have fewer checksums. So there are about a thousand parity blocks while their size is
-//! at least 8 KiB; a block of less than that is at most a 256th of the parity, but never smaller
+//! at least 4 KiB; a block of less than that is at most a 256th of the parity, but never smaller
 //! than 512 bytes. A code has at most 65,536 blocks, so a low redundancy has fewer parity blocks.
 
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// work for each byte depends on.
 const MANY: u64 = 1000;
 /// Smallest size in bytes of a block where there are [`MANY`].
-const LARGE: u64 = 8192;
+const LARGE: u64 = 4096;
 /// Wanted number of parity blocks where these would be smaller than [`LARGE`].
 const SOME: u64 = 256;
 /// Smallest size of a block in bytes.

@@ -43,7 +43,6 @@ mod pieces;
 mod repair;
 mod restore;
 mod scan;
-mod setters;
 mod stream;
 mod system;
 mod tree;

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use paritas::Pages;
 use paritas_shards::staged::{StagedFile, publish};
-use paritas_shards::{Attributes, Progress, shown};
+use paritas_shards::{Attributes, Progress, setters, shown};
 
 use crate::create::{Coding, DEFAULT_MEMORY, passes, threads, write_catalogue, write_row};
 use crate::error::{Error, ErrorKind, Result};
@@ -22,13 +22,10 @@ use crate::folder::free_bytes;
 use crate::parity::read_row;
 use crate::restore::{Restoring, Target};
 use crate::scan::digest_of;
-use crate::setters::setters;
 use crate::stream::Reading;
 use crate::system::path_bytes;
 use crate::tree::Skipped;
-use crate::verify::{
-    Evidence, FileState, LayerEvidence, Status, VerifyOptions, VerifyReport, examine,
-};
+use crate::verify::{Evidence, FileState, Status, VerifyOptions, VerifyReport, examine};
 
 /// Number of bytes that are copied at once.
 const STEP: u64 = 1 << 20;
@@ -85,7 +82,8 @@ setters! { RepairJob {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// What was found before. If it is [`Status::BeyondRepair`], nothing was changed.
+    /// What was found before. If it is [`Status::BeyondRepair`], all that does not need the missing
+    /// blocks was repaired.
     pub found: VerifyReport,
     /// Files, folders and links that were restored, where they are now.
     pub restored: Vec<PathBuf>,
@@ -93,7 +91,9 @@ pub struct RepairReport {
     pub moved_back: Vec<(PathBuf, PathBuf)>,
     /// Parity files that were written anew.
     pub parity: Vec<PathBuf>,
-    /// What could not be restored, and why.
+    /// Files that cannot be computed, because too few blocks are at hand.
+    pub lost: Vec<PathBuf>,
+    /// What could not be restored for other reasons, and why.
     pub failed: Vec<Skipped>,
 }
 
@@ -115,19 +115,23 @@ pub fn repair(
         restored: Vec::new(),
         moved_back: Vec::new(),
         parity: Vec::new(),
+        lost: Vec::new(),
         failed: Vec::new(),
     };
-    let wanted = wanted(job, &evidence);
-    if is_beyond(protection, job, &evidence, &report.found, &wanted) {
+    let short = (0..).zip(&report.found.layers).filter(|(_, layer)| layer.needed > 0);
+    let short: Vec<usize> = short.map(|(number, _)| number).collect();
+    let (wanted, lost) = split(protection, &evidence, &short, wanted(job, &evidence));
+    let has_broken = job.to.is_none() && !report.found.parity.is_empty() && !short.is_empty();
+    if !lost.is_empty() || has_broken || protection.unreadable_layers > 0 {
         report.found.status = Status::BeyondRepair;
-        return Ok(report);
     }
     let root = job.to.clone().unwrap_or_else(|| protection.root.clone());
     if job.to.is_none() && !root.exists() {
         std::fs::create_dir(&root).map_err(|error| Error::io("making", &root, error))?;
     }
     let target = Target::open(&root, protection.id.to_string())?;
-    let repair = Repair { protection, job, progress, evidence, target: &target };
+    report.lost = lost.iter().map(|&lost| target.path_of(&protection.entries[lost].path)).collect();
+    let repair = Repair { protection, job, progress, evidence, short, target: &target };
     repair.run(&wanted, &mut report)?;
     Ok(report)
 }
@@ -145,19 +149,25 @@ fn wanted(job: &RepairJob, evidence: &Evidence) -> Vec<usize> {
     states.filter(|(_, state)| is_wanted(state)).map(|(&number, _)| number).collect()
 }
 
-/// Whether what is wanted cannot be computed.
-fn is_beyond(
+/// Splits entries into those that can be restored, and those that need the blocks of layers that
+/// are short of blocks.
+fn split(
     protection: &Protection,
-    job: &RepairJob,
     evidence: &Evidence,
-    found: &VerifyReport,
-    wanted: &[usize],
-) -> bool {
-    let has_broken = job.to.is_none() && !found.parity.is_empty();
-    let short = (0..).zip(&found.layers).filter(|(_, layer)| layer.needed > 0);
-    let mut short = short.map(|(number, _)| number);
-    protection.unreadable_layers > 0
-        || short.any(|layer| has_broken || evidence.needs_parity(protection, layer, wanted))
+    short: &[usize],
+    wanted: Vec<usize>,
+) -> (Vec<usize>, Vec<usize>) {
+    let is_lost = |&entry: &usize| {
+        // A further name has the bytes of its file, and needs them only if the file is restored.
+        let file = match &protection.entries[entry].kind {
+            EntryKind::HardLink { target } => protection.entry_at(target).unwrap_or(entry),
+            _ => entry,
+        };
+        let is_restored = file == entry || wanted.binary_search(&file).is_ok();
+        is_restored && short.iter().any(|&layer| evidence.needs_parity(protection, layer, &[file]))
+    };
+    let (lost, possible) = wanted.iter().partition(|entry| is_lost(entry));
+    (possible, lost)
 }
 
 struct Repair<'a> {
@@ -165,6 +175,8 @@ struct Repair<'a> {
     job: &'a RepairJob,
     progress: Progress<'a>,
     evidence: Evidence,
+    /// The layers of which no lost block can be computed.
+    short: Vec<usize>,
     target: &'a Target,
 }
 
@@ -176,6 +188,7 @@ impl<'a> Repair<'a> {
         self.expect_space(wanted)?;
         if self.job.to.is_none() {
             self.remove_leftovers();
+            self.protection.remove_left()?;
         }
         self.make_folders(wanted, report)?;
         let mut files = self.begin(wanted, report)?;
@@ -198,8 +211,8 @@ impl<'a> Repair<'a> {
         let root = self.job.to.as_ref().unwrap_or(&self.protection.root);
         let bytes = wanted.iter().map(|&number| self.protection.entries[number].size()).sum();
         let mut needs = vec![(root.clone(), bytes)];
-        for (layer, evidence) in self.protection.layers.iter().zip(&self.evidence.layers) {
-            for index in self.broken(layer, evidence) {
+        for (number, layer) in self.protection.layers.iter().enumerate() {
+            for index in self.broken(number) {
                 let path = self.protection.place_of(layer, index);
                 let folder = path.parent().unwrap_or(&path).to_owned();
                 needs.push((folder, layer.header.file_length(index)));
@@ -422,10 +435,11 @@ impl<'a> Repair<'a> {
     }
 
     /// Returns the numbers of the parity files of a layer that are to be written anew.
-    fn broken(&self, layer: &Layer, evidence: &LayerEvidence) -> Vec<u16> {
-        if self.job.to.is_some() {
+    fn broken(&self, number: usize) -> Vec<u16> {
+        if self.job.to.is_some() || self.short.contains(&number) {
             return Vec::new();
         }
+        let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
         let is_whole = |&index: &u16| {
             let at = usize::from(index);
             let pair = layer.files[at].as_ref().zip(evidence.checked[at].as_ref());
@@ -440,7 +454,7 @@ impl<'a> Repair<'a> {
     /// Begins the parity files that are to be written anew, and copies what is good of the old.
     fn begin_parity(&self, number: usize) -> Result<BTreeMap<u16, StagedFile>> {
         let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
-        let broken = self.broken(layer, evidence);
+        let broken = self.broken(number);
         let places = broken.iter().map(|&index| self.protection.place_of(layer, index));
         let mode = self.protection.entries.iter().filter(|entry| entry.is_file());
         let mode = mode.fold(0o666, |mode, entry| mode & entry.mode);

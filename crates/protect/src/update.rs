@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use paritas_shards::Progress;
+use paritas_shards::{Progress, setters};
 
 use crate::catalogue::{Item, ItemKind, Older};
 use crate::create::{
@@ -22,7 +22,6 @@ use crate::error::Result;
 use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::geometry::Geometry;
 use crate::scan::{digest_of, digests};
-use crate::setters::setters;
 use crate::system::path_in;
 use crate::verify::look;
 
@@ -112,7 +111,10 @@ pub fn update(
         () => Updated::Layer,
     };
     let plan = match updated {
-        Updated::Nothing => None,
+        Updated::Nothing => {
+            protection.remove_left()?;
+            None
+        }
         Updated::Layer => Some(changes.layer(protection, job)?),
         Updated::Anew => Some(changes.anew(protection, job)?),
     };
@@ -217,26 +219,25 @@ impl Changes {
 
     /// Plans a layer for what is new or changed.
     fn layer(&mut self, protection: &Protection, job: &UpdateJob) -> Result<Plan> {
-        let replaced = emptied(protection);
-        let older = (0..protection.layers.len() - usize::from(replaced.is_some()))
+        let emptied = emptied(protection);
+        let older = (0..protection.layers.len() - usize::from(emptied.is_some()))
             .map(|number| self.older(number, &protection.layers[number]))
             .collect();
         // Files that are exactly as an older layer says need not be said again.
         let (items, folders) = (self.new_items(protection), protection.parity_folders());
-        let newest = &protection.layers[protection.layers.len() - 1].header;
         let mut settings = protection.settings.clone();
         settings.created = now();
         let order = Order {
             root: protection.root.clone(),
             settings,
             protection: protection.id,
-            generation: newest.generation.saturating_add(1),
+            generation: protection.next_generation,
             older,
             stream: stream(&protection.root, &items),
             geometry: Geometry::choose(0, protection.redundancy())?,
             targets: Vec::new(),
             folders,
-            replaced: replaced.unwrap_or_default(),
+            replaced: emptied.into_iter().flatten().chain(protection.left.clone()).collect(),
             mode: common_mode(&items),
             items,
             memory: job.memory,
@@ -286,6 +287,8 @@ impl Changes {
             .sync(job.sync)
             .force(true);
         let mut plan = plan(&new)?;
+        plan.order.protection = protection.id;
+        plan.order.generation = protection.next_generation;
         plan.order.replaced = protection.parity_files().map(PathBuf::from).collect();
         plan.order.known = std::mem::take(&mut self.known);
         Ok(plan)

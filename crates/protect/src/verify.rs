@@ -12,7 +12,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use paritas_shards::{Attributes, Progress};
+use paritas_shards::{Attributes, Progress, setters};
 
 use crate::create::threads;
 use crate::error::Result;
@@ -20,7 +20,6 @@ use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::geometry::Geometry;
 use crate::parity::{Checked, ParityFile, check_all};
 use crate::scan;
-use crate::setters::setters;
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
 use crate::system::path_in;
 use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree};

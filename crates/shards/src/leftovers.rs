@@ -29,6 +29,7 @@ use crate::geometry::Part;
 use crate::names;
 use crate::object::{Inventory, Object, scan_files};
 use crate::recognise::{Recognised, ShardFile};
+use crate::staged::has_temporary_name;
 use crate::system::name_of;
 
 /// Files of one object that a process left behind when it was killed.
@@ -173,10 +174,6 @@ pub(super) fn without_copies<'p>(
     let named: BTreeSet<usize> = own_names.map(|&(part, _)| part).collect();
     files.retain(|(part, path)| !named.contains(part) || !has_temporary_name(path));
     files
-}
-
-fn has_temporary_name(path: &Path) -> bool {
-    path.file_name().is_some_and(names::is_temporary)
 }
 
 /// Whether a file has the name of a shard that was set aside.

@@ -1,7 +1,9 @@
 //! Setters of jobs and of other settings.
 
 /// Defines setters of a struct, each of which sets the field of the same name. A field that is an
-/// `Option` takes `impl Into<Option<T>>`: a value, or `None`.
+/// `Option` takes `impl Into<Option<T>>`: a value, or `None`. For the crates of this workspace.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! setters {
     ($name:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)* }) => {
         impl $name {

@@ -2,10 +2,11 @@
 //! files of their own beside other people's files use it as encoding does.
 
 use std::io::IoSlice;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::attributes::{Access, Attributes};
 use crate::error::Result;
+use crate::names;
 use crate::place::{NewFile, Pending, Replace, commit_over};
 
 /// A file that is being written. Dropped before [`publish`] has named it, it is gone. Where the
@@ -39,6 +40,12 @@ impl StagedFile {
     pub fn write_at(&self, slices: &mut [IoSlice<'_>], offset: u64) -> Result<()> {
         self.0.write_at(slices, offset)
     }
+}
+
+/// Whether a file has the name of one that has not got its own yet, because it is being written or
+/// because the process that wrote it was killed.
+pub fn has_temporary_name(path: &Path) -> bool {
+    path.file_name().is_some_and(names::is_temporary)
 }
 
 /// Gives all files their names, and then removes the files that `old` returns. `old` is called when

@@ -369,7 +369,7 @@ Protected files that are damaged or missing are restored under a temporary name,
 digest, and get their name, mode and time; parity that is damaged or missing is written anew. Files \
 that were changed, size or time and all, stay as they are unless --restore-changed is given, and \
 moved files stay where they are unless --move-back is given. If more is lost than can be repaired, \
-nothing is changed (exit 2). If changed files stay, the exit code is 1; `protect --update` protects them as they are.
+files that need the missing blocks stay as they are and are named, and all else is restored (exit 2). If changed files stay, the exit code is 1; `protect --update` protects them as they are.
 
 Each folder of shards that is given counts as a disk or a machine, whose shards are lost together. Missing \
 shards are written to the folders that let as many whole folders as possible be lost. An empty \
@@ -397,8 +397,8 @@ that may be lost together, as indices into folders; null if there are more than 
 better_folder_tolerance (what repair --rebalance would make of it; null if that is no more), \
 warnings. For protected files, type \"protect-repair\", id, label, root, status (intact, repaired, repairable, \
 lost, unknown), files, bytes, restored [{path}], moved_back [{from, path}], parity [{path}] (written anew), \
-changed [{path}] (left as they are), failed [{path, reason}], lost_blocks, needed (further blocks without \
-which nothing can be repaired), seconds. With --clean also type \"clean\", name, object (null if unknown), removed [{path}]. For an \
+changed [{path}] (left as they are), lost [{path}] (too few blocks are at hand), failed [{path, reason}], lost_blocks, \
+needed (further blocks without which no lost block can be computed), seconds. With --clean also type \"clean\", name, object (null if unknown), removed [{path}]. For an \
 object of which no shard can be read, type \"unrecognised\", name, status (lost), files [{path}]. If there are \
 several objects, a line of type \"summary\" comes last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the \
 objects), seconds, rate (bytes a second).")]

@@ -85,7 +85,8 @@ fn add(root: &Path, relative: &Path, things: &mut Snapshot) {
 pub fn assert_same(now: &Snapshot, then: &Snapshot, what: &str) {
     for (path, thing) in then {
         let found = now.get(path);
-        assert!(found == Some(thing), "{what}: {} is {}", path.display(), shape(found));
+        let (is, was) = (shape(found), shape(Some(thing)));
+        assert!(found == Some(thing), "{what}: {} is {is}, not {was}", path.display());
     }
     let more: Vec<&PathBuf> = now.keys().filter(|path| !then.contains_key(*path)).collect();
     assert!(more.is_empty(), "{what}: {more:?}");
@@ -172,7 +173,9 @@ pub fn mend(root: &Path) -> RepairReport {
 pub fn damage(path: &Path, change: impl FnOnce(&File)) {
     let metadata = fs::metadata(path).unwrap();
     let old = metadata.permissions();
-    fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+    if old.readonly() {
+        fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+    }
     let file = File::options().read(true).write(true).open(path).unwrap();
     change(&file);
     file.set_times(FileTimes::new().set_modified(metadata.modified().unwrap())).unwrap();

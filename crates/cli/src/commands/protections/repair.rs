@@ -81,6 +81,7 @@ fn value(
     value["moved_back"] = moved.collect();
     value["parity"] = path_values(&report.parity);
     value["changed"] = path_values(&changed(report, args));
+    value["lost"] = path_values(&report.lost);
     value["failed"] = skipped_values(&report.failed);
     value["lost_blocks"] = json!(layers.iter().map(|layer| layer.lost).sum::<u64>());
     value["needed"] = json!(layers.iter().map(|layer| layer.needed).sum::<u64>());
@@ -93,7 +94,10 @@ fn text(protection: &Protection, report: &RepairReport, state: State, args: &Rep
     let name = title(protection);
     let changed = changed(report, args);
     let mut text = match state {
-        State::Lost => format!("{name}: lost{}", verify::verdict(&report.found, state)),
+        State::Lost => {
+            let (verdict, done) = (verify::verdict(&report.found, state), done(report));
+            format!("{name}: lost{verdict}; {done}")
+        }
         State::Intact => format!("{name}: intact, nothing to repair"),
         _ => format!("{name}: {}", done(report)),
     };
@@ -105,6 +109,7 @@ fn text(protection: &Protection, report: &RepairReport, state: State, args: &Rep
         }),
     );
     lines.extend(report.parity.iter().map(|path| format!("parity   {} written anew", shown(path))));
+    lines.extend(report.lost.iter().map(|path| format!("lost     {}", below(root, path))));
     lines.extend(report.failed.iter().map(|one| format!("failed   {}", one.reason)));
     add_lines(&mut text, &lines, args.search.verbose);
     let left: Vec<String> = changed
@@ -129,6 +134,9 @@ fn done(report: &RepairReport) -> String {
     }
     if !report.parity.is_empty() {
         done.push(format!("{} written anew", counted(report.parity.len(), "parity file")));
+    }
+    if !report.lost.is_empty() {
+        done.push(format!("{} lost", report.lost.len()));
     }
     if !report.failed.is_empty() {
         done.push(format!("{} failed", report.failed.len()));

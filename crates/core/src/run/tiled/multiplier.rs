@@ -1,4 +1,4 @@
-//! Multiplying bytes by elements of GF(2^8): three ways, of which each instruction set has one.
+//! Multiplying bytes by elements of GF(2^8), in the way that the instruction set offers.
 
 use std::sync::LazyLock;
 
