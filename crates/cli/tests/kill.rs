@@ -25,8 +25,6 @@ use common::{Chance, Run, exit, is_leftover, names, paritas, run, say, snapshot}
 
 const SEED: u64 = 0x6b69_6c6c;
 const LENGTH: usize = 40_000_000;
-/// Number of kills that must land while the program runs, in each of the tests at random moments.
-const KILLS: usize = 12;
 /// Number of attempts to hit the moment when names change, in each of those tests.
 const COMMIT_KILLS: usize = 8;
 /// A code of which any two shards may be lost.
@@ -35,6 +33,12 @@ const LT: &str = "lt:k=100,n=200,nodes=8";
 const WIDE: &str = "cauchy:k=40,m=20";
 const TOLERANCE: usize = 20;
 const WIDE_LENGTH: usize = 300_000;
+
+/// Returns the number of kills that must land while the program runs, in each of the tests at random
+/// moments.
+fn kills() -> usize {
+    if std::env::var_os("PARITAS_SOAK").is_some() { 100 } else { 6 }
+}
 
 /// A lock, because the measured durations mean nothing if tests compete.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -352,7 +356,7 @@ fn encode() {
     let arguments = scene.encode(&[]);
     let kills = kill_at_random(
         &mut scene,
-        KILLS,
+        kills(),
         &arguments,
         |scene| scene.clear(),
         |scene| scene.check_fresh_encode(),
@@ -371,7 +375,7 @@ fn encode_force() {
         let old = RefCell::new(&mut old);
         kill_at_random(
             &mut scene,
-            KILLS,
+            kills(),
             &arguments,
             |scene| {
                 if std::mem::take(&mut first) {
@@ -399,7 +403,7 @@ fn kill_repairs(scene: &mut Scene) -> (usize, usize) {
     let bad = RefCell::new(Vec::new());
     kill_at_random(
         scene,
-        KILLS,
+        kills(),
         &arguments,
         |scene| {
             scene.restore(&whole);
@@ -417,7 +421,7 @@ fn lt_encode_and_repair() {
     let arguments = scene.encode(&[]);
     let kills = kill_at_random(
         &mut scene,
-        KILLS,
+        kills(),
         &arguments,
         |scene| scene.clear(),
         |scene| scene.check_fresh_encode(),
@@ -487,10 +491,9 @@ fn repair_while_names_are_given() {
     report("repair at its commit", (landed, COMMIT_KILLS));
 }
 
-/// A code that is small, so that fifty kills take little time, but has a part for every shard.
+/// A code that is small, so that many kills take little time, but has a part for every shard.
 const STAGED: &str = "bbdpg:k=4,m=2,m2=3,interleave=all";
 const STAGED_LENGTH: usize = 6_000_000;
-const STAGED_KILLS: usize = 24;
 /// A code with a second part for each of 16 shards.
 const WIDE_STAGED: &str = "dpg:k=8,m=6,m2=8,interleave=all";
 
@@ -502,7 +505,7 @@ fn promote() {
     let arguments = scene.promote();
     let kills = kill_at_random(
         &mut scene,
-        STAGED_KILLS,
+        2 * kills(),
         &arguments,
         |scene| scene.restore(&files[0]),
         |scene| scene.check_promote(&files, 2),

@@ -8,9 +8,11 @@ use std::process::Command;
 
 use common::{Chance, exit, finish, names, run, say};
 
-/// Returns the program with a limit on its address space, in KiB.
+/// Returns the program with a limit on its address space, in KiB. Threads share one heap: when one of
+/// their own finds no place, glibc looks for it again at every allocation, which takes seconds.
 fn limited(kibibytes: u32, arguments: &[std::ffi::OsString]) -> Command {
     let mut command = Command::new("sh");
+    command.env("MALLOC_ARENA_MAX", "1");
     command.args(["-c", "ulimit -v $0 && exec \"$@\"", &kibibytes.to_string()]);
     command.arg(env!("CARGO_BIN_EXE_paritas")).args(arguments);
     command
