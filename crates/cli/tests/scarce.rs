@@ -8,8 +8,8 @@ use std::process::Command;
 
 use common::{Chance, exit, finish, names, run, say};
 
-/// Returns the program with a limit on its address space, in KiB. Threads share one heap: when one of
-/// their own finds no place, glibc looks for it again at every allocation, which takes seconds.
+/// Returns the program with a limit on its address space, in KiB. Threads share one heap: when one
+/// of their own finds no place, glibc looks for it again at every allocation, which takes seconds.
 fn limited(kibibytes: u32, arguments: &[std::ffi::OsString]) -> Command {
     let mut command = Command::new("sh");
     command.env("MALLOC_ARENA_MAX", "1");
