@@ -34,8 +34,8 @@ const WIDE: &str = "cauchy:k=40,m=20";
 const TOLERANCE: usize = 20;
 const WIDE_LENGTH: usize = 300_000;
 
-/// Returns the number of kills that must land while the program runs, in each of the tests at random
-/// moments.
+/// Returns the number of kills that must land while the program runs, in each of the tests at
+/// random moments.
 fn kills() -> usize {
     if std::env::var_os("PARITAS_SOAK").is_some() { 100 } else { 6 }
 }
