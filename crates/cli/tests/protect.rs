@@ -494,3 +494,24 @@ fn passes_are_announced() {
     run(args!["repair", yard.root(), "--memory", "1MiB", "--no-sync"]).expect(exit::DONE);
     run(args!["verify", yard.root()]).expect(exit::DONE);
 }
+
+/// A protection that cannot be used is not passed over because another one beside it can.
+#[test]
+fn what_cannot_be_used_is_said() {
+    let yard = Yard::protected(&["--name", "one"]);
+    yard.protect(&["--name", "two"]).expect(exit::DONE);
+    run(args!["verify", yard.root()]).expect(exit::DONE);
+    let is_second = |path: &PathBuf| path.file_name().unwrap().as_bytes().starts_with(b"two");
+    let second: Vec<PathBuf> = yard.parity().into_iter().filter(is_second).collect();
+    for path in &second {
+        File::options().write(true).open(path).unwrap().set_len(400).unwrap();
+    }
+    for options in [&["--quiet"][..], &["--recursive"]] {
+        let more = options.iter().map(OsString::from);
+        let verify = run(args!["verify", yard.root()].into_iter().chain(more));
+        let verify = verify.expect(exit::NOT_RECOGNISED);
+        assert!(verify.stderr.contains("4 parity files of the protection"), "{verify}");
+    }
+    let one = yard.parity()[0].clone();
+    run(args!["verify", one]).expect(exit::DONE);
+}

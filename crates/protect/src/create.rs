@@ -15,13 +15,13 @@ use std::thread;
 use std::time::SystemTime;
 
 use paritas::{LongCode, Pages};
-use paritas_shards::staged::{StagedFile, publish};
+use paritas_shards::staged::{StagedFile, has_temporary_name, publish};
 use paritas_shards::{Attributes, Progress, Timestamp, setters, shown};
 
 use crate::catalogue::{Catalogue, FOLDER, Item, ItemKind, Older, Settings};
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
-use crate::find::{Protection, in_folders};
+use crate::find::{Protection, has_generation, in_folders};
 use crate::format::{CatalogueShape, Header, Id, Kind};
 use crate::geometry::{Geometry, Redundancy};
 use crate::pieces;
@@ -292,8 +292,8 @@ fn chunk(geometry: &Geometry) -> u64 {
 ///
 /// # Errors
 /// If a parity file cannot be written ([`ErrorKind::Io`]), the memory is short
-/// ([`ErrorKind::Memory`]), or files change between passes ([`ErrorKind::Busy`]). Then there is no
-/// new parity, and what was there before stays.
+/// ([`ErrorKind::Memory`]), files change between passes, or another process protects the same
+/// ([`ErrorKind::Busy`]). Then there is no new parity, and what was there before stays.
 pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     let order = &plan.order;
     order.folders.iter().try_for_each(|folder| make_folder(folder, &order.root))?;
@@ -316,7 +316,8 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     let shape = CatalogueShape::choose(&catalogue, header.count, parity_bytes);
     let header = Header { catalogue: shape, ..header };
     write_catalogue(&header, &catalogue, |index| files.get(usize::from(index)))?;
-    publish(files, &order.folders, || Ok(existing(&order.replaced)), order.sync)?;
+    let old = || refuse_rivals(order).map(|()| existing(&order.replaced));
+    publish(files, &order.folders, old, order.sync)?;
     skipped.splice(0..0, plan.skipped.iter().cloned());
     Ok(ProtectReport {
         id: order.protection,
@@ -327,6 +328,27 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
         catalogue_bytes: shape.length,
         skipped,
     })
+}
+
+/// Refuses if another process has protected the same since this was planned.
+fn refuse_rivals(order: &Order) -> Result<()> {
+    let is_rival = match order.generation {
+        0 => in_folders(&order.folders)?.iter().any(|other| {
+            let is_same = other.label().as_bytes() == &order.settings.label[..];
+            other.id() != order.protection
+                && is_same
+                && other.was_at(&order.root)
+                && !other.parity_files().all(has_temporary_name)
+        }),
+        generation => has_generation(&order.folders, order.protection, generation)?,
+    };
+    match is_rival {
+        true => Err(Error::new(
+            ErrorKind::Busy,
+            format!("{}: another process has protected it meanwhile", shown(&order.root)),
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Returns the files to be removed that are still there.

@@ -265,6 +265,28 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<Protection>> {
     }
 }
 
+/// Returns the parity files at some paths by the protection that they belong to, whether it can be
+/// used or not.
+///
+/// # Errors
+/// If a path cannot be read ([`crate::ErrorKind::Io`]).
+pub fn parity_at(paths: &[PathBuf]) -> Result<BTreeMap<Id, Vec<PathBuf>>> {
+    let mut places = Places::default();
+    paths.iter().try_for_each(|path| places.add(path))?;
+    let mut files = Vec::new();
+    for folder in BTreeSet::from_iter(&places.folders) {
+        files.extend(parity_files_in(folder)?);
+    }
+    let is_wanted = |id: &Id| places.wanted.as_ref().is_none_or(|wanted| wanted.contains(id));
+    let finished = |files: Vec<&ParityFile>| {
+        let files = layers(&files).into_iter().flatten();
+        files.map(|file| file.path.clone()).collect::<Vec<PathBuf>>()
+    };
+    let groups = group(&files).into_iter().filter(|(id, _)| is_wanted(id));
+    let groups = groups.map(|(id, files)| (id, finished(files)));
+    Ok(groups.filter(|(_, files)| !files.is_empty()).collect())
+}
+
 /// Whether a path is a parity file, a folder with parity files in it, or a folder with the folder
 /// of its parity in it.
 pub fn has_parity(path: &Path) -> bool {
@@ -280,6 +302,21 @@ pub(crate) fn in_folders(folders: &[PathBuf]) -> Result<Vec<Protection>> {
     let folders = folders.iter().filter(|folder| folder.is_dir()).cloned().collect();
     let places = Places { folders, ..Places::default() };
     places.protections()
+}
+
+/// Whether parity of a generation of a protection, or of a later one, has got its names in some
+/// folders.
+pub(crate) fn has_generation(folders: &[PathBuf], id: Id, generation: u32) -> Result<bool> {
+    let is_later = |file: &ParityFile| {
+        let Header { protection, generation: other, .. } = file.header;
+        protection == id && other >= generation && !has_temporary_name(&file.path)
+    };
+    for folder in folders.iter().filter(|folder| folder.is_dir()) {
+        if parity_files_in(folder)?.iter().any(is_later) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Where parity may be, and which roots were given.

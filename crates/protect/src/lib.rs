@@ -52,7 +52,7 @@ mod verify;
 pub use catalogue::FOLDER;
 pub use create::{DEFAULT_MEMORY, Plan, ProtectJob, ProtectReport, plan, protect};
 pub use error::{Error, ErrorKind, Result};
-pub use find::{Protection, find, has_parity};
+pub use find::{Protection, find, has_parity, parity_at};
 pub use format::Id;
 pub use geometry::{Geometry, Redundancy};
 pub use repair::{RepairJob, RepairReport, repair};

@@ -484,7 +484,7 @@ impl<'a> Repair<'a> {
             return Ok(());
         }
         let files = parity.into_values().collect();
-        Ok(publish(files, &[], || Ok(Vec::new()), self.job.sync)?)
+        publish(files, &[], || Ok(Vec::new()), self.job.sync)
     }
 
     fn move_back(&self, report: &mut RepairReport) -> Result<()> {

@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use common::{
 };
 use paritas_protect::{
     ErrorKind, FileState, RepairJob, RepairReport, Status, UpdateJob, UpdateReport, Updated,
-    VerifyOptions, find, plan, repair, update, verify,
+    VerifyOptions, find, plan, protect, repair, update, verify,
 };
 
 /// Makes a tree with two folders and some files, and protects it.
@@ -354,7 +355,7 @@ fn files_may_change_while_they_are_read() {
         }
     };
     let planned = plan(&job(root.path())).unwrap();
-    let report = paritas_protect::protect(&planned, &change).unwrap();
+    let report = protect(&planned, &change).unwrap();
     assert_eq!((report.files, report.skipped.len()), (2, 1));
     assert_eq!(report.skipped[0].path, victim);
     let found = check(root.path());
@@ -365,7 +366,7 @@ fn files_may_change_while_they_are_read() {
     let planned = plan(&job(root.path()).memory(200_000).force(true)).unwrap();
     assert!(planned.passes > 1);
     let before = snapshot(&root.path().join(".paritas"));
-    let error = paritas_protect::protect(&planned, &change).unwrap_err();
+    let error = protect(&planned, &change).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy);
     assert_same(&snapshot(&root.path().join(".paritas")), &before, "refusing");
 }
@@ -444,4 +445,29 @@ fn parity_is_as_private_as_files() {
     fs::remove_file(fs::read_dir(&parity).unwrap().next().unwrap().unwrap().path()).unwrap();
     mend(root.path());
     assert_eq!(modes(&parity), 0o600);
+}
+
+/// Of two that protect the same at once, the second one finds that it is done, and changes nothing.
+#[test]
+fn two_at_once_make_one_protection() {
+    let root = tempfile::tempdir().unwrap();
+    make_tree(root.path(), &mut Chance::new(44), 20, 50_000);
+    for force in [false, true] {
+        let job = job(root.path()).force(force);
+        let plans = [plan(&job).unwrap(), plan(&job).unwrap()];
+        protect(&plans[0], &|_| {}).unwrap();
+        let parity = names(&root.path().join(".paritas"));
+        let error = protect(&plans[1], &|_| {}).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        assert!(error.to_string().ends_with("another process has protected it meanwhile"));
+        assert_eq!(names(&root.path().join(".paritas")), parity);
+        assert_eq!(check(root.path()).status, Status::Intact);
+    }
+}
+
+fn names(folder: &Path) -> Vec<OsString> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<OsString> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    names
 }

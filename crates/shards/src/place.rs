@@ -296,12 +296,12 @@ pub(crate) fn commit(files: Vec<Pending>, sync: bool) -> Result<Vec<MovedAside>>
 
 /// Gives all new files their names, and then deletes the old ones, which are looked for in
 /// `folders` when no other process can change them. On an error everything is as [`commit`] says.
-pub(crate) fn commit_over(
+pub(crate) fn commit_over<E: From<Error>>(
     folders: &[PathBuf],
-    find_old: impl FnOnce() -> Result<Vec<PathBuf>>,
+    find_old: impl FnOnce() -> std::result::Result<Vec<PathBuf>, E>,
     mut files: Vec<Pending>,
     sync: bool,
-) -> Result<Vec<MovedAside>> {
+) -> std::result::Result<Vec<MovedAside>, E> {
     match sync {
         true => sync_files(&files)?,
         false => files.iter().try_for_each(|file| file.finish(false))?,
@@ -317,17 +317,14 @@ pub(crate) fn commit_over(
     }
     let mut set_aside = Vec::new();
     let published = set_aside_all(&old, &mut set_aside).and_then(|()| publish(&mut files, sync));
-    if published.is_err() {
-        undo(&files, &set_aside);
-        return published;
-    }
+    let published = published.inspect_err(|_| undo(&files, &set_aside))?;
     for (_, aside) in &set_aside {
         fs::remove_file(aside).map_err(|error| Error::io("removing the old", aside, &error))?;
     }
     if sync && !set_aside.is_empty() {
         sync_directories(&files)?;
     }
-    published
+    Ok(published)
 }
 
 fn publish(files: &mut [Pending], sync: bool) -> Result<Vec<MovedAside>> {
@@ -525,7 +522,7 @@ mod tests {
         let files = || [&old, &new].map(|path| pending(path, Replace::Never));
         let failing = files().into_iter().chain([pending(&taken, Replace::Never)]).collect();
         let old_set = || Ok(vec![old.clone()]);
-        let error = commit_over(&[], old_set, failing, false).unwrap_err();
+        let error: Error = commit_over(&[], old_set, failing, false).unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Busy);
         assert_eq!((fs::read(&old).unwrap(), new.exists()), (b"old".to_vec(), false));
         assert_eq!(count(&directory), 2);

@@ -5,7 +5,7 @@ use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 
 use crate::attributes::{Access, Attributes};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::names;
 use crate::place::{NewFile, Pending, Replace, commit_over};
 
@@ -53,14 +53,14 @@ pub fn has_temporary_name(path: &Path) -> bool {
 /// before, but for files that were replaced one by one.
 ///
 /// # Errors
-/// If the system refuses ([`crate::ErrorKind::Io`]), or another process has put a file in the way
-/// ([`crate::ErrorKind::Busy`]).
-pub fn publish(
+/// If the system refuses ([`crate::ErrorKind::Io`]), another process has put a file in the way
+/// ([`crate::ErrorKind::Busy`]), or `old` returns an error.
+pub fn publish<E: From<Error>>(
     files: Vec<StagedFile>,
     folders: &[PathBuf],
-    old: impl FnOnce() -> Result<Vec<PathBuf>>,
+    old: impl FnOnce() -> std::result::Result<Vec<PathBuf>, E>,
     sync: bool,
-) -> Result<()> {
+) -> std::result::Result<(), E> {
     let files = files.into_iter().map(|file| file.0).collect();
     commit_over(folders, old, files, sync).map(|_| ())
 }

@@ -9,14 +9,14 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use paritas_protect::{FOLDER, Geometry, Protection, Skipped, find, has_parity};
+use paritas_protect::{FOLDER, Geometry, Protection, Skipped, find, has_parity, parity_at};
 use paritas_shards::scan_with;
 use serde_json::{Value, json};
 
 use crate::args::Search;
 use crate::commands::places::folders_below;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, shown};
+use crate::output::{self, counted, shown};
 
 /// Number of lines about single files in a report that is not verbose.
 const FEW: usize = 12;
@@ -64,6 +64,7 @@ pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure
         let lost = homes.iter().filter(|home| has_parity(home) && !found.covers(home));
         let lost: Vec<Failure> = lost.filter_map(|home| cause(home)).collect();
         found.failures.extend(lost);
+        found.add_unusable(&homes);
     }
     others.retain(|path| !found.add_protected(path));
     found.others = others;
@@ -91,8 +92,27 @@ impl Found {
     /// Adds the protections of one more folder that has parity.
     fn add(&mut self, folder: &Path) {
         match find(&[folder.to_owned()]) {
-            Ok(protections) => protections.into_iter().for_each(|one| self.push(one)),
+            Ok(protections) => {
+                protections.into_iter().for_each(|one| self.push(one));
+                self.add_unusable(&[folder.to_owned()]);
+            }
             Err(error) => self.failures.push(error.into()),
+        }
+    }
+
+    /// Adds what is wrong with protections that cannot be used and lie beside others.
+    fn add_unusable(&mut self, homes: &[PathBuf]) {
+        let homes = homes.iter().filter(|home| self.covers(home)).cloned().collect::<Vec<_>>();
+        for (id, files) in parity_at(&homes).unwrap_or_default() {
+            if self.protections.iter().any(|one| one.id() == id) {
+                continue;
+            }
+            let folder = files[0].parent().unwrap_or(&files[0]);
+            self.failures.push(Failure::not_recognised(format!(
+                "{}: {} of the protection {id}, which have too little of a catalogue to say what is protected",
+                shown(folder),
+                counted(files.len() as u64, "parity file"),
+            )));
         }
     }
 

@@ -414,7 +414,7 @@ fn damage_to_code_over_packets_is_noticed() {
 #[test]
 fn damage_to_code_over_words_is_noticed() {
     for isa in OF_WORDS {
-        for (spec, every) in [("raid6:k=10", 7), ("reed-solomon:k=9,m=2,w=16", 31)] {
+        for (spec, every) in [("raid6:k=10", 13), ("reed-solomon:k=9,m=2,w=16", 61)] {
             assert_damage_is_noticed(of_rows(&parity(spec), 0, isa), isa, every);
         }
     }
