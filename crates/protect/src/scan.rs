@@ -166,11 +166,12 @@ fn patch(layer: &Layer, stream: &mut Stream, found: &BTreeMap<u64, (PathBuf, u64
 /// The lost blocks that are looked for. Only whole ones are.
 struct Wanted {
     block: usize,
-    lost: HashSet<u64>,
-    /// All whole blocks by the linear part of their checksums. Behind one, lost or not, its
-    /// successor is looked for before the window moves byte by byte.
-    by_sum: HashMap<u64, Vec<u64>>,
-    /// A bit for the last bits of each sum in `by_sum`, because most sums are not.
+    /// The lost blocks by the linear part of their checksums.
+    lost: HashMap<u64, Vec<u64>>,
+    /// The sums of all whole blocks. Behind one, lost or not, its successor is looked for before
+    /// the window moves byte by byte.
+    sums: HashSet<u64>,
+    /// A bit for the last bits of each sum in `sums`, because most sums are not.
     hints: Vec<u64>,
     roll: Roll,
 }
@@ -183,72 +184,70 @@ impl Wanted {
         let geometry = &layer.header.geometry;
         let block = geometry.block as usize;
         let roll = Roll::new(block);
-        let mut by_sum: HashMap<u64, Vec<u64>> = HashMap::new();
-        let mut hints = vec![0; 1 << (HINT_BITS - 6)];
+        let sum_of = |number: u64| layer.checksums[number as usize] ^ roll.zeros;
         let is_whole = |number: &u64| geometry.bytes_of(*number) == geometry.block;
-        for number in (0..geometry.data).filter(is_whole) {
-            let sum = layer.checksums[number as usize] ^ roll.zeros;
-            by_sum.entry(sum).or_default().push(number);
+        let sums: HashSet<u64> = (0..geometry.data).filter(is_whole).map(sum_of).collect();
+        let mut hints = vec![0; 1 << (HINT_BITS - 6)];
+        for &sum in &sums {
             let (word, bit) = hint(sum);
             hints[word] |= bit;
         }
-        Self { block, lost: lost.iter().copied().collect(), by_sum, hints, roll }
+        let mut by_sum: HashMap<u64, Vec<u64>> = HashMap::new();
+        for number in lost.iter().copied().filter(is_whole) {
+            by_sum.entry(sum_of(number)).or_default().push(number);
+        }
+        Self { block, lost: by_sum, sums, hints, roll }
     }
 
     fn knows(&self, sum: u64) -> bool {
         let (word, bit) = hint(sum);
-        self.hints[word] & bit != 0 && self.by_sum.contains_key(&sum)
+        self.hints[word] & bit != 0 && self.sums.contains(&sum)
     }
 
-    /// Looks for the blocks in a file.
+    /// Looks for the blocks in a file. Many blocks may be alike, as those of zeros are: the first
+    /// place stands for all others.
     fn search(&self, path: PathBuf) -> Vec<(u64, (PathBuf, u64))> {
         let source = Source { path, expected: None };
-        let mut found = Vec::new();
-        // The window and the step behind it.
-        let mut memory = vec![0; self.block + STEP];
+        let (mut found, mut told) = (Vec::new(), HashSet::new());
+        // The window, and what it moves over.
+        let mut memory = vec![0; self.block + STEP.max(self.block)];
         let mut start = 0;
-        let Ok(mut filled) = source.read(0, &mut memory) else { return found };
-        let mut sum = self.roll.of(&memory[..self.block.min(filled)]);
-        while filled >= self.block {
-            self.roll_through(&memory[..filled], &mut sum, |at| {
-                found.extend(self.at(sum_of(at)).map(|b| (b, (source.path.clone(), start + at.0))));
+        while let Ok(filled) = source.read(start, &mut memory)
+            && filled >= self.block
+        {
+            let passed = self.roll_through(&memory[..filled], |at, sum| {
+                let lost = self.lost.get(&sum).filter(|_| told.insert(sum));
+                let place = || (source.path.clone(), start + at);
+                found.extend(lost.into_iter().flatten().map(|&block| (block, place())));
             });
-            let steps = filled - self.block;
-            memory.copy_within(steps..filled, 0);
-            start += steps as u64;
-            let next = start + self.block as u64;
-            match source.read(next, &mut memory[self.block..]) {
-                Ok(read) if read > 0 => filled = self.block + read,
-                _ => break,
-            }
+            start += passed;
         }
         found
     }
 
-    fn at(&self, sum: u64) -> impl Iterator<Item = u64> + '_ {
-        let known = self.by_sum.get(&sum).into_iter().flatten();
-        known.copied().filter(|block| self.lost.contains(block))
-    }
-
-    /// Moves the window over the bytes, and tells each place whose sum is known.
-    fn roll_through(&self, bytes: &[u8], sum: &mut u64, mut tell: impl FnMut((u64, u64))) {
+    /// Moves the window over the bytes, and tells each place whose sum is known, and the sum.
+    /// Returns the number of places that need not be looked at again.
+    fn roll_through(&self, bytes: &[u8], mut tell: impl FnMut(u64, u64)) -> u64 {
         let (mut at, last) = (0, bytes.len() - self.block);
-        loop {
-            let is_known = self.knows(*sum);
-            if is_known {
-                tell((at as u64, *sum));
-            }
-            if at == last {
-                return;
-            }
-            if is_known && at + self.block <= last {
+        let mut sum = self.roll.of(&bytes[..self.block]);
+        while at < last {
+            if self.knows(sum) {
+                tell(at as u64, sum);
                 at += self.block;
-                *sum = self.roll.of(&bytes[at..at + self.block]);
+                if at > last {
+                    return at as u64;
+                }
+                sum = self.roll.of(&bytes[at..at + self.block]);
             } else {
-                *sum = self.roll.step(*sum, bytes[at], bytes[at + self.block]);
+                sum = self.roll.step(sum, bytes[at], bytes[at + self.block]);
                 at += 1;
             }
         }
+        if self.knows(sum) {
+            tell(at as u64, sum);
+            return (at + self.block) as u64;
+        }
+        at as u64 + 1
     }
 }
 
@@ -256,10 +255,6 @@ impl Wanted {
 fn hint(sum: u64) -> (usize, u64) {
     let low = sum & ((1 << HINT_BITS) - 1);
     ((low >> 6) as usize, 1 << (low & 63))
-}
-
-fn sum_of(place: (u64, u64)) -> u64 {
-    place.1
 }
 
 fn search(wanted: &Wanted, files: Vec<PathBuf>, threads: usize) -> BTreeMap<u64, (PathBuf, u64)> {
@@ -321,6 +316,23 @@ impl Roll {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A place for one of them is a place for all: a file of zeros has as many as it has bytes.
+    #[test]
+    fn blocks_that_are_alike_are_found_once() {
+        let block = 1000;
+        let roll = Roll::new(block);
+        let sum = roll.of(&vec![0; block]);
+        let hints = vec![u64::MAX; 1 << (HINT_BITS - 6)];
+        let lost = HashMap::from([(sum, (0..50).collect())]);
+        let wanted = Wanted { block, lost, sums: HashSet::from([sum]), hints, roll };
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(3 * STEP as u64 + 123).unwrap();
+        let found = wanted.search(file.path().to_owned());
+        let blocks: Vec<u64> = found.iter().map(|&(block, _)| block).collect();
+        assert_eq!(blocks, (0..50).collect::<Vec<u64>>());
+        assert!(found.iter().all(|(_, place)| *place == (file.path().to_owned(), 0)));
+    }
 
     #[test]
     fn rolled_sums_are_those_of_windows() {
