@@ -333,19 +333,21 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
 /// Refuses if another process has protected the same since this was planned.
 fn refuse_rivals(order: &Order) -> Result<()> {
     let is_rival = match order.generation {
-        0 => in_folders(&order.folders)?.iter().any(|other| {
-            let is_same = other.label().as_bytes() == &order.settings.label[..];
-            other.id() != order.protection
-                && is_same
-                && other.was_at(&order.root)
-                && !other.parity_files().all(has_temporary_name)
-        }),
+        0 => {
+            let label = String::from_utf8_lossy(&order.settings.label);
+            let others = of_root(&order.root, &order.folders, &label)?;
+            let is_named = |other: &Protection| !other.parity_files().all(has_temporary_name);
+            others.iter().any(|other| other.id() != order.protection && is_named(other))
+        }
         generation => has_generation(&order.folders, order.protection, generation)?,
     };
     match is_rival {
         true => Err(Error::new(
             ErrorKind::Busy,
-            format!("{}: another process has protected it meanwhile", shown(&order.root)),
+            format!(
+                "{}: another process has protected it meanwhile, so nothing was changed",
+                shown(&order.root)
+            ),
         )),
         false => Ok(()),
     }
@@ -726,8 +728,7 @@ fn protected_already(
     label: &str,
     force: bool,
 ) -> Result<Vec<Protection>> {
-    let mut old = in_folders(folders)?;
-    old.retain(|old| old.label() == label && old.was_at(root));
+    let old = of_root(root, folders, label)?;
     match old.first() {
         Some(first) if !force => Err(Error::new(
             ErrorKind::Exists,
@@ -740,4 +741,11 @@ fn protected_already(
         )),
         _ => Ok(old),
     }
+}
+
+/// Returns the protections of a root that have this label, with parity in some folders.
+fn of_root(root: &Path, folders: &[PathBuf], label: &str) -> Result<Vec<Protection>> {
+    let mut found = in_folders(folders)?;
+    found.retain(|one| one.label() == label && one.was_at(root));
+    Ok(found)
 }

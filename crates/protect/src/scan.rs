@@ -225,29 +225,26 @@ impl Wanted {
         found
     }
 
-    /// Moves the window over the bytes, and tells each place whose sum is known, and the sum.
-    /// Returns the number of places that need not be looked at again.
+    /// Moves the window over the bytes, and tells each place whose sum is known, with the sum.
+    /// Returns the place where to go on, which may be behind the bytes.
     fn roll_through(&self, bytes: &[u8], mut tell: impl FnMut(u64, u64)) -> u64 {
         let (mut at, last) = (0, bytes.len() - self.block);
         let mut sum = self.roll.of(&bytes[..self.block]);
-        while at < last {
-            if self.knows(sum) {
+        loop {
+            let is_known = self.knows(sum);
+            if is_known {
                 tell(at as u64, sum);
-                at += self.block;
-                if at > last {
-                    return at as u64;
-                }
-                sum = self.roll.of(&bytes[at..at + self.block]);
-            } else {
-                sum = self.roll.step(sum, bytes[at], bytes[at + self.block]);
-                at += 1;
             }
+            let next = at + if is_known { self.block } else { 1 };
+            if next > last {
+                return next as u64;
+            }
+            sum = match is_known {
+                true => self.roll.of(&bytes[next..next + self.block]),
+                false => self.roll.step(sum, bytes[at], bytes[at + self.block]),
+            };
+            at = next;
         }
-        if self.knows(sum) {
-            tell(at as u64, sum);
-            return (at + self.block) as u64;
-        }
-        at as u64 + 1
     }
 }
 

@@ -64,7 +64,10 @@ pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure
         let lost = homes.iter().filter(|home| has_parity(home) && !found.covers(home));
         let lost: Vec<Failure> = lost.filter_map(|home| cause(home)).collect();
         found.failures.extend(lost);
-        found.add_unusable(&homes);
+        // Who names one asks for no other.
+        if wanted.is_none() {
+            found.add_unusable(&homes);
+        }
     }
     others.retain(|path| !found.add_protected(path));
     found.others = others;
@@ -100,17 +103,16 @@ impl Found {
         }
     }
 
-    /// Adds what is wrong with protections that cannot be used and lie beside others.
+    /// Adds that there are protections of which nothing is known beside those that were found.
     fn add_unusable(&mut self, homes: &[PathBuf]) {
-        let homes = homes.iter().filter(|home| self.covers(home)).cloned().collect::<Vec<_>>();
+        let homes: Vec<PathBuf> = homes.iter().filter(|home| self.covers(home)).cloned().collect();
         for (id, files) in parity_at(&homes).unwrap_or_default() {
             if self.protections.iter().any(|one| one.id() == id) {
                 continue;
             }
-            let folder = files[0].parent().unwrap_or(&files[0]);
             self.failures.push(Failure::not_recognised(format!(
-                "{}: {} of the protection {id}, which have too little of a catalogue to say what is protected",
-                shown(folder),
+                "{}: the protection {id} cannot be used: too little is left of its catalogue in {}",
+                shown(files[0].parent().unwrap_or(&files[0])),
                 counted(files.len() as u64, "parity file"),
             )));
         }
