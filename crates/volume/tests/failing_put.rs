@@ -3,10 +3,11 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::{Disks, content, name};
-use paritas_volume::node::{Call, Fault, Faulty, Node, Trigger};
-use paritas_volume::{GetOptions, Health, PutOptions, PutReport, Setup, Volume};
+use paritas_volume::node::{Call, Fault, Faulty, Limited, Node, Trigger};
+use paritas_volume::{GetOptions, Health, PutOptions, PutReport, Reencoded, Setup, Volume};
 
 /// Bytes of the object. A shard has more than are sent at a time.
 const LENGTH: usize = 5_000_000;
@@ -127,4 +128,30 @@ async fn a_spare_node_is_in_a_failure_domain_that_has_room() {
         assert!(get(&volume).await == content(LENGTH));
         hidden.show();
     }
+}
+
+/// Nodes that take one request at a time are read from and written to at once, by puts that must
+/// make the shards of missing nodes anew, by repair and by re-encoding, and nothing waits for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_request_at_a_time_suffices() {
+    let one =
+        |_: usize, node: Arc<dyn Node>| -> Arc<dyn Node> { Arc::new(Limited::to(node, 1, None)) };
+    let disks = Disks::new(5);
+    disks.volume("3+2").await;
+    let volume = disks.open_with("3+2", &one);
+    let work = async {
+        for round in 0..4 {
+            for missing in [&[2][..], &[2, 3]] {
+                let hidden = disks.hide(missing);
+                assert!(put(&volume).await.is_owed, "round {round}, without {missing:?}");
+                assert!(get(&volume).await == content(LENGTH));
+                drop(hidden);
+                assert!(volume.repair(&name("object"), true).await.is_ok());
+            }
+        }
+        let other = disks.open_with("rdp:k=3", &one);
+        assert!(matches!(other.reencode(&name("object")).await, Ok(Reencoded::Changed(_))));
+        assert!(get(&other).await == content(LENGTH));
+    };
+    tokio::time::timeout(Duration::from_secs(120), work).await.expect("nothing hangs");
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::FutureExt;
 use futures::stream::{self, BoxStream, StreamExt};
 
 use super::{Abilities, Entry, Mode, Node, Stat, Writer};
@@ -79,11 +80,20 @@ impl<M: Meter> Node for Metered<M> {
         self.inner.is_local()
     }
 
+    /// Reading is a task of its own. So it goes on while its caller is busy with something else,
+    /// and does not hold a place that just this other thing waits for.
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
-        let _guard = self.meter.begin(Call::Read).await;
-        let content = self.inner.read(path, range).await?;
-        self.meter.carry(Call::Read, content.len() as u64).await;
-        Ok(content)
+        let (inner, meter, path) = (self.inner.clone(), self.meter.clone(), path.to_owned());
+        let read = async move {
+            let _guard = meter.begin(Call::Read).await;
+            let content = inner.read(&path, range).await?;
+            meter.carry(Call::Read, content.len() as u64).await;
+            Ok(content)
+        };
+        // The task ends if nobody wants the content any more.
+        let (read, content) = read.remote_handle();
+        tokio::spawn(read);
+        content.await
     }
 
     async fn stat(&self, path: &str) -> Result<Option<Stat>> {

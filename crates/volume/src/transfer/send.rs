@@ -50,10 +50,10 @@ pub(crate) async fn send(
         let (line, blocks) = unbounded_channel();
         lines.push(writer.is_some().then_some(line));
         let upload = Upload { layout: layout.clone(), part, unit: settings.unit };
-        let alive = Arc::clone(&alive);
+        let (alive, is_alive) = (Arc::clone(&alive), writer.is_some());
         uploads.push(tokio::spawn(async move {
             let result = upload.run(writer, blocks).await;
-            if result.is_err() {
+            if is_alive && result.is_err() {
                 alive.fetch_sub(1, Ordering::Relaxed);
             }
             result
