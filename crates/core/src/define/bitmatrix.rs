@@ -267,10 +267,16 @@ impl Echelon {
 
 /// The positions of the ones in packed words, ascending.
 pub(crate) fn ones_of(words: &[u64]) -> impl Iterator<Item = usize> {
-    words.iter().enumerate().flat_map(|(index, &word)| {
-        std::iter::successors(Some(word), |w| Some(w & w.wrapping_sub(1)))
-            .take_while(|&w| w != 0)
-            .map(move |w| index * 64 + w.trailing_zeros() as usize)
+    let mut others = words.iter().enumerate();
+    let (mut index, mut word) = (0, 0_u64);
+    std::iter::from_fn(move || {
+        while word == 0 {
+            let (next, &ones) = others.next()?;
+            (index, word) = (next, ones);
+        }
+        let one = word.trailing_zeros() as usize;
+        word &= word - 1;
+        Some(index * 64 + one)
     })
 }
 
