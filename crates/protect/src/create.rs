@@ -31,8 +31,10 @@ use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree, first_names, root_o
 
 /// Memory that a job uses unless it says otherwise, in bytes.
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
-/// Number of parity files that a folder gets at least, and number that a layer has at least.
-const FILES: (usize, usize) = (2, 4);
+/// Number of parity files where they are all in one folder, so that any two of them may be lost.
+const FILES: usize = 5;
+/// Number of parity files in each folder where there are several.
+const FILES_EACH: usize = 2;
 /// Largest number of folders for parity.
 const MOST_FOLDERS: usize = 64;
 /// Number of bytes that are read before they are coded, unless whole chunks of the code are more.
@@ -163,6 +165,8 @@ pub struct ProtectReport {
     pub id: Id,
     /// Number of protected files.
     pub files: u64,
+    /// Number of bytes of these files.
+    pub bytes: u64,
     /// The blocks.
     pub geometry: Geometry,
     /// The parity files.
@@ -231,7 +235,10 @@ impl Order {
     /// Chooses blocks and names of files.
     pub fn plan(mut self, redundancy: Redundancy, skipped: Vec<Skipped>) -> Result<Plan> {
         self.geometry = Geometry::choose(self.stream.length(), redundancy)?;
-        let count = (self.folders.len() * FILES.0).max(FILES.1) as u16;
+        let count = match self.folders.len() {
+            1 => FILES,
+            several => several * FILES_EACH,
+        } as u16;
         let header = self.header(count, Id::new([0; 16]), 0);
         let folders = self.folders.iter().cycle();
         let name = |index| header.name(&self.settings.label, index);
@@ -303,8 +310,11 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     let scanned = code_blocks(order, &header, &files, progress)?;
     let (items, mut skipped) = settled(order, &scanned);
     refuse_damaged(order, &items)?;
-    let files_count = items.iter().filter(|item| matches!(item.kind, ItemKind::File { .. }));
-    let files_count = files_count.count() as u64;
+    let sizes = items.iter().filter_map(|item| match item.kind {
+        ItemKind::File { size, .. } => Some(size),
+        _ => None,
+    });
+    let (files_count, bytes) = (sizes.clone().count() as u64, sizes.sum());
     let catalogue = Catalogue {
         settings: order.settings.clone(),
         older: order.older.clone(),
@@ -322,6 +332,7 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     Ok(ProtectReport {
         id: order.protection,
         files: files_count,
+        bytes,
         geometry: order.geometry,
         parity_files: order.targets.clone(),
         stored_bytes: (0..header.count).map(|index| header.file_length(index)).sum(),
@@ -626,10 +637,10 @@ pub(crate) fn stream(root: &Path, items: &[Item]) -> Stream {
     stream
 }
 
-/// Returns the permissions that all files give.
+/// Returns the permissions that all files give; the owner may read and write in any case.
 pub(crate) fn common_mode(items: &[Item]) -> u32 {
     let is_file = |item: &&Item| item.size().is_some();
-    items.iter().filter(is_file).fold(0o666, |mode, item| mode & item.mode)
+    items.iter().filter(is_file).fold(0o666, |mode, item| mode & item.mode) | 0o600
 }
 
 /// Returns the number of threads to use.
@@ -733,8 +744,8 @@ fn protected_already(
         Some(first) if !force => Err(Error::new(
             ErrorKind::Exists,
             format!(
-                "{} is protected already (id {}); update that protection, replace it with --force, \
-                 or give another label",
+                "{} is protected already (id {}); --update updates that protection, --force \
+                 replaces it, and --name makes another one beside it",
                 shown(root),
                 first.id()
             ),

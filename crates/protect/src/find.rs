@@ -186,6 +186,13 @@ impl Protection {
         folders
     }
 
+    /// Returns the folders in which parity was put and that do not exist, perhaps because a disk is
+    /// not mounted.
+    pub fn absent_folders(&self) -> Vec<PathBuf> {
+        let stated = stated_folders(&self.settings, &self.root).into_iter();
+        stated.filter(|folder| !self.settings.folders.is_empty() && !folder.is_dir()).collect()
+    }
+
     /// Returns where file `index` of a layer is or should be.
     pub(crate) fn place_of(&self, layer: &Layer, index: u16) -> PathBuf {
         if let Some(file) = &layer.files[usize::from(index)] {
@@ -405,18 +412,22 @@ impl Places {
     }
 
     /// Returns the root of a protection: the folder that has the parity in it, else the folder that
-    /// was given besides the parity, else the one that the catalogue states.
+    /// was given besides those for parity, else the one that the catalogue states.
     fn root(&self, files: &[&ParityFile], settings: &Settings) -> PathBuf {
         let inner = files.iter().filter_map(|file| file.path.parent());
         let mut inner =
             inner.filter(|folder| folder.file_name().is_some_and(|name| name == FOLDER));
-        match (inner.next().and_then(Path::parent), &self.roots[..]) {
+        let stated = PathBuf::from(owned_name(settings.root.to_vec()));
+        // A folder for parity may have none, because it is new in the place of a lost one.
+        let for_parity = stated_folders(settings, &stated);
+        let roots: Vec<_> = self.roots.iter().filter(|root| !for_parity.contains(root)).collect();
+        match (inner.next().and_then(Path::parent), &roots[..]) {
             (Some(root), _) => root.to_owned(),
-            (None, [root]) => root.clone(),
-            (None, roots) => {
-                let stated = PathBuf::from(owned_name(settings.root.to_vec()));
-                roots.iter().find(|root| root.ends_with(&stated)).cloned().unwrap_or(stated)
-            }
+            (None, &[root]) => root.clone(),
+            (None, roots) => roots
+                .iter()
+                .find(|root| root.ends_with(&stated))
+                .map_or(stated, |&root| root.clone()),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Changing things in a tree without ever leaving it: each folder on the way is opened by itself,
-//! and none that is a link. Whoever replaces a folder by a link meanwhile gains nothing.
+//! and links are refused. So a folder that somebody replaces by a link meanwhile does not redirect
+//! a write.
 
 use std::fs::{File, FileTimes};
 use std::io;

@@ -33,7 +33,7 @@
 //!                   number of data blocks (8)
 //!                   number of parity blocks (8)
 //!                   bytes of the catalogue (8)
-//!                   C (8)
+//!                   C (8), a multiple of 128
 //!                   number of data pieces k (4)
 //!                   number of pieces in each file (4)
 //!                   BLAKE3 of the catalogue (32)
@@ -41,10 +41,11 @@
 //!                   CRC-64/NVME (8) of all of the record before it
 //! ```
 //!
-//! Parity block i is in file i modulo n, after those with smaller numbers. So is catalogue piece i.
-//! The catalogue, filled up with zeros to k times C bytes, is pieces 0 to k - 1. The others are the
-//! parity blocks that a long code with k data blocks makes of these. Any k pieces give the
-//! catalogue; there are at most 256. What the catalogue says is described in `catalogue.rs`.
+//! File i modulo n has parity block i and catalogue piece i; in each file, blocks and pieces
+//! ascend. The catalogue, filled up with zeros to k times C bytes, is cut into pieces 0 to k - 1.
+//! The other pieces are the parity blocks that a long code with k data blocks makes of these. Any k
+//! pieces give the catalogue. There are at most 256 pieces. What the catalogue says is described in
+//! `catalogue.rs`.
 //!
 //! A checksum is CRC-64/NVME over the id of the layer (16), a number (8) and the bytes. The number
 //! is that of the parity block, or that of the catalogue piece plus 2^63. So a block that was moved
@@ -80,6 +81,8 @@ pub(crate) const CHECK: u64 = 8;
 const PIECE: u64 = 1 << 63;
 /// Largest number of catalogue pieces of a layer.
 pub(crate) const MOST_PIECES: u64 = 256;
+/// Sizes of catalogue pieces are multiples of this number of bytes.
+pub(crate) const PIECE_GRANULE: u64 = 128;
 /// Largest number of bytes of a catalogue piece.
 const MOST_PIECE_BYTES: u64 = 1 << 40;
 /// The end of the names of parity files.
@@ -188,7 +191,7 @@ impl Header {
         let CatalogueShape { length, piece, data, each, .. } = self.catalogue;
         let pieces = u64::from(each) * u64::from(self.count);
         let pieces_fit = (1..=MOST_PIECES).contains(&pieces) && (1..=pieces).contains(&data.into());
-        let piece_fits = (1..=MOST_PIECE_BYTES).contains(&piece) && piece % 512 == 0;
+        let piece_fits = (1..=MOST_PIECE_BYTES).contains(&piece) && piece % PIECE_GRANULE == 0;
         let length_fits = length <= u64::from(data) * piece;
         let is_file = self.index < self.count;
         self.geometry.is_valid() && pieces_fit && piece_fits && length_fits && is_file

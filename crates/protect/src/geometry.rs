@@ -2,9 +2,10 @@
 //!
 //! Any lost blocks can be repaired, as many as there are parity blocks (see [`paritas::LongCode`]).
 //! Many small blocks are better for scattered damage, because each damaged byte costs a block. Few
-//! large ones have fewer checksums. So there are about a thousand parity blocks while their size is
-//! at least 4 KiB; a block of less than that is at most a 256th of the parity, but never smaller
-//! than 512 bytes. A code has at most 65,536 blocks, so a low redundancy has fewer parity blocks.
+//! large ones have fewer checksums. So there are about a thousand parity blocks if each has at
+//! least 4 KiB then. With less parity a block has 4 KiB, and if that is more than a 256th of the
+//! parity, about so much, but not less than 512 bytes. A code has at most 65,536 blocks, so a low
+//! redundancy has fewer parity blocks.
 
 use std::fmt;
 use std::str::FromStr;

@@ -25,10 +25,10 @@
 //! ```
 //!
 //! All files form one stream of bytes, without anything between them. The stream is cut into blocks
-//! (`geometry.rs`), over which one long code makes parity blocks. So any damage is repaired that
-//! touches as many blocks as there are parity blocks, wherever it is: flipped bits, lost files and
-//! folders, lost parity files. `format.rs` has the bytes of parity files, and `catalogue.rs` those
-//! of the catalogue, which says what is protected.
+//! (`geometry.rs`), over which one long code makes parity blocks. With P parity blocks, any damage
+//! to at most P blocks is repaired, wherever it is: flipped bits, lost files and folders, lost
+//! parity files. `format.rs` has the bytes of parity files, and `catalogue.rs` those of the
+//! catalogue, which says what is protected.
 
 mod catalogue;
 mod create;

@@ -1,19 +1,17 @@
 //! The catalogue in pieces, of which some may be lost.
 //!
-//! A catalogue that is small, by itself or beside the parity, is coded so that fewer files suffice
-//! to read it, at best any single one. Otherwise half of them do. In each case some pieces of these
-//! may be damaged as well.
+//! Half of the parity files, rounded up, suffice to read a catalogue: three of five. Of a catalogue
+//! that is small, by itself or beside the parity, fewer suffice, at best any one. In each case some
+//! pieces in these files may be damaged as well.
 
 use paritas::LongCode;
 
 use crate::error::Result;
-use crate::format::{CatalogueShape, Header, MOST_PIECES};
+use crate::format::{CatalogueShape, Header, MOST_PIECES, PIECE_GRANULE};
 
 /// Wanted number of bytes of a piece. Smaller ones confine damage, larger ones have fewer
 /// checksums.
 const PIECE: u64 = 1024;
-/// Pieces are as long as a code over GF(2^8) needs.
-const GRANULE: u64 = 512;
 /// The part of the parity that all pieces together may take before only half of them may be lost:
 /// one of this number.
 const SMALL: u64 = 50;
@@ -44,7 +42,7 @@ impl CatalogueShape {
             }
         };
         let data = (sufficient - (sufficient / SPARE).max(1)).max(1);
-        let piece = length.div_ceil(data).max(1).next_multiple_of(GRANULE);
+        let piece = length.div_ceil(data).max(1).next_multiple_of(PIECE_GRANULE);
         let digest = *blake3::hash(catalogue).as_bytes();
         Self { length, piece, data: data as u32, each: each as u32, digest }
     }
@@ -122,7 +120,7 @@ fn recover(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Id;
+    use crate::format::{Id, Kind};
     use crate::geometry::{Geometry, Redundancy};
 
     fn header(catalogue: &[u8], files: u16, parity: u64) -> Header {
@@ -142,12 +140,14 @@ mod tests {
     fn catalogues_survive_lost_files() {
         let bytes: Vec<u8> = (0..300_000_u32).map(|at| (at % 253) as u8).collect();
         for length in [1, 511, 4096, 4097, 20_000, 300_000] {
-            for files in [1_u16, 2, 4, 7, 128] {
+            for files in [1_u16, 2, 4, 5, 6, 7, 128] {
                 let alone =
                     if length as u64 * u64::from(files) <= FREE { 1 } else { files.div_ceil(2) };
                 for (parity, needed) in [(0, alone), (1 << 40, 1)] {
                     let catalogue = &bytes[..length];
                     let header = header(catalogue, files, parity);
+                    let record = header.to_bytes(Kind::Header);
+                    assert_eq!(Header::from_bytes(&record, Kind::Header).as_ref(), Some(&header));
                     let pieces = cut(catalogue, &header).unwrap();
                     let most = header.catalogue.piece * u64::from(header.catalogue.data);
                     assert!(most >= length as u64 && pieces.len() as u64 <= MOST_PIECES);

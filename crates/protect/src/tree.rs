@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use paritas_shards::{Attributes, Timestamp};
+use paritas_shards::{Attributes, Timestamp, shown};
 
 use crate::catalogue::{FOLDER, check_path};
 use crate::error::{Error, Result};
@@ -406,6 +406,11 @@ pub(crate) fn root_of(paths: &[PathBuf]) -> Result<(PathBuf, Vec<Vec<u8>>)> {
     };
     while !paths.iter().all(|path| path.starts_with(root) && (path != root || is_folder(path))) {
         root = root.parent().unwrap_or(root);
+    }
+    if root.file_name().is_some_and(|name| name == FOLDER) {
+        let parity =
+            format!("{} holds the parity of other files, and is not protected itself", shown(root));
+        return Err(Error::parameters(parity));
     }
     let relative = |path: &PathBuf| path.strip_prefix(root).map_or_else(|_| Vec::new(), path_bytes);
     let mut starts: Vec<Vec<u8>> = paths.iter().map(relative).collect();

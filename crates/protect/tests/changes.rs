@@ -249,7 +249,7 @@ fn updates_add_layers_until_all_is_made_anew() {
     assert!(report.status == Status::Intact && report.findings.is_empty(), "{report:?}");
     assert_eq!((report.layers.len(), report.layers[0].lost), (1, 0));
     let parity = fs::read_dir(root.path().join(".paritas")).unwrap().count();
-    assert_eq!(parity, 4);
+    assert_eq!(parity, 5);
 }
 
 /// An update never takes what has become of a damaged file for the file.
@@ -278,7 +278,7 @@ fn what_cannot_be_protected_is_said() {
     let error = plan(&job(root.path())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Exists);
     make(&job(root.path()).force(true));
-    assert_eq!(fs::read_dir(root.path().join(".paritas")).unwrap().count(), 4);
+    assert_eq!(fs::read_dir(root.path().join(".paritas")).unwrap().count(), 5);
     make(&job(root.path()).label("other".to_owned()));
     assert_eq!(find(&[root.path().to_owned()]).unwrap().len(), 2);
 

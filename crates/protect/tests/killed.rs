@@ -66,7 +66,7 @@ fn protecting_is_killed() {
     }
     make(&job(root.path()).force(true));
     assert_eq!(check(root.path()).status, Status::Intact);
-    assert_eq!(fs::read_dir(root.path().join(".paritas")).unwrap().count(), 4);
+    assert_eq!(fs::read_dir(root.path().join(".paritas")).unwrap().count(), 5);
 }
 
 /// Damages the tree in turn and repairs it.
@@ -126,6 +126,6 @@ fn updating_is_killed() {
         assert!(report.status == Status::Intact && report.new.is_empty(), "{report:?}");
         let layers = only(root.path()).geometries().count();
         let files = fs::read_dir(root.path().join(".paritas")).unwrap().count();
-        assert_eq!(files, 4 * layers, "what a killed update left is gone");
+        assert_eq!(files, 5 * layers, "what a killed update left is gone");
     }
 }

@@ -13,7 +13,7 @@ use common::{Thing, assert_same, check, job, make, mend, snapshot, write};
 use paritas_protect::{Status, find};
 
 /// Sets of parity files, each with a folder of its name. The newest is the last.
-const SETS: [&str; 1] = ["first"];
+const SETS: [&str; 2] = ["first", "second"];
 
 fn vectors() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/protect")

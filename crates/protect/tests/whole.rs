@@ -17,7 +17,7 @@ fn what_is_untouched_is_intact() {
     let before = snapshot(root.path());
     let report = make(&job(root.path()));
     assert_eq!((report.files, report.skipped.len()), (40, 0));
-    assert_eq!(report.parity_files.len(), 4);
+    assert_eq!(report.parity_files.len(), 5);
     assert_same(&snapshot(root.path()), &before, "protecting");
     let report = check(root.path());
     assert_eq!(report.status, Status::Intact, "{report:?}");
