@@ -12,19 +12,17 @@ use std::fs::{self, File, Permissions};
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt, symlink};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use rustix::process::geteuid;
 use tempfile::TempDir;
 
 use common::{
-    Chance, Run, exit, finish, is_leftover, names, paritas, run, run_with_input, say, shard_paths,
-    snapshot, wait,
+    Chance, Run, exit, finish, is_leftover, names, paritas, run, run_as_user, run_with_input, say,
+    shard_paths, snapshot, wait,
 };
 
 /// A folder with a file of seeded bytes and room for shards.
@@ -202,33 +200,8 @@ fn failing_input_and_output_exit_with_6() {
     assert!(finish(command).expect(exit::IO).stderr.contains("space"));
 }
 
-/// Runs the program as a user without the rights of root.
-fn run_as_user(arguments: &[OsString]) -> Run {
-    let mut command = paritas(arguments);
-    if geteuid().is_root() {
-        command.uid(NOBODY).gid(NOBODY);
-    }
-    finish(command)
-}
-
-const NOBODY: u32 = 65_534;
-
-/// Whether [`run_as_user`] can run the program, which may lie where only root can look.
-fn can_run_as_user() -> bool {
-    let mut command = paritas(["--version"]);
-    let can = !geteuid().is_root()
-        || command.uid(NOBODY).gid(NOBODY).output().is_ok_and(|output| output.status.success());
-    if !can {
-        say("interface: the program cannot be run as another user; one test does nothing");
-    }
-    can
-}
-
 #[test]
 fn a_folder_that_may_not_be_written_exits_with_6() {
-    if !can_run_as_user() {
-        return;
-    }
     let yard = Yard::encoded(1000);
     yard.lose(1);
     let mode = |mode| Permissions::from_mode(mode);
@@ -246,7 +219,7 @@ fn a_folder_that_may_not_be_written_exits_with_6() {
         assert!(run.stderr.contains("denied") && run.stderr.contains("shards"), "{run}");
     }
     assert_eq!(names(&yard.shards()), before);
-    run_as_user(&args!["verify", yard.shards()]).expect(exit::REPAIRABLE);
+    run_as_user(args!["verify", yard.shards()]).expect(exit::REPAIRABLE);
     fs::set_permissions(yard.shards(), mode(0o755)).unwrap();
 }
 
@@ -270,9 +243,6 @@ fn open_yard() -> Yard {
 
 #[test]
 fn a_shard_that_may_not_be_read_is_not_lost() {
-    if !can_run_as_user() {
-        return;
-    }
     // The number of locked shards and of deleted ones, and the expected exit code and status.
     for (locked, deleted, code, status) in [
         (1, 0, exit::IO, "unknown"),
@@ -292,7 +262,7 @@ fn a_shard_that_may_not_be_read_is_not_lost() {
         yard.lose(deleted);
         let paths = shards_of(&yard.shards());
         paths[..locked].iter().for_each(|path| lock(path));
-        let verify = run_as_user(&args!["verify", yard.shards(), "--json"]).expect(code);
+        let verify = run_as_user(args!["verify", yard.shards(), "--json"]).expect(code);
         if status.is_empty() {
             assert_eq!(verify.error()["kind"], "io");
             continue;
@@ -303,10 +273,10 @@ fn a_shard_that_may_not_be_read_is_not_lost() {
         let unread: Vec<_> = unread.filter(|shard| shard["state"] == "unreadable").collect();
         assert_eq!(unread.len(), locked, "{verify}");
         assert_eq!(unread[0]["path"], paths[0].to_str().unwrap());
-        let text = run_as_user(&args!["verify", yard.shards()]).expect(code);
+        let text = run_as_user(args!["verify", yard.shards()]).expect(code);
         assert!(text.stderr.contains(paths[0].to_str().unwrap()), "{text}");
         assert_eq!(text.text().contains("beyond repair"), status == "lost", "{text}");
-        let decode = run_as_user(&args!["decode", yard.shards(), "--out", "-"]);
+        let decode = run_as_user(args!["decode", yard.shards(), "--out", "-"]);
         if locked + deleted <= 2 {
             assert!(decode.expect(exit::DONE).stdout == yard.content);
         } else {
@@ -317,23 +287,20 @@ fn a_shard_that_may_not_be_read_is_not_lost() {
 
 #[test]
 fn a_folder_that_may_not_be_read_leaves_all_open() {
-    if !can_run_as_user() {
-        return;
-    }
     let yard = open_yard();
     let other = yard.path("other");
     fs::create_dir(&other).unwrap();
     lock(&other);
-    let both = run_as_user(&args!["verify", yard.shards(), &other]).expect(exit::IO);
+    let both = run_as_user(args!["verify", yard.shards(), &other]).expect(exit::IO);
     assert!(both.text().contains("object: intact") && both.stderr.contains("denied"), "{both}");
     // In a tree it is a place of its own, of which nothing is known.
-    let tree = run_as_user(&args!["verify", "-r", yard.folder.path()]).expect(exit::IO);
+    let tree = run_as_user(args!["verify", "-r", yard.folder.path()]).expect(exit::IO);
     assert!(
         tree.text().contains("shards/object: intact") && tree.stderr.contains("denied"),
         "{tree}"
     );
     for command in ["verify", "info", "repair"] {
-        let end = run_as_user(&args![command, &other]).expect(exit::IO);
+        let end = run_as_user(args![command, &other]).expect(exit::IO);
         assert!(end.stderr.contains("denied"), "{end}");
     }
     let named = args!["verify", yard.shards(), &other, "--object", "elsewhere"];
@@ -341,19 +308,16 @@ fn a_folder_that_may_not_be_read_leaves_all_open() {
     run_as_user(&named[..2]).expect(exit::DONE);
     for lost in 1..=4 {
         yard.lose(1);
-        let verify = run_as_user(&args!["verify", yard.shards(), &other, "--json"]);
+        let verify = run_as_user(args!["verify", yard.shards(), &other, "--json"]);
         assert_eq!(verify.expect(exit::IO).result()["status"], "unknown", "{lost}");
     }
-    run_as_user(&args!["verify", yard.shards()]).expect(exit::LOST);
-    run_as_user(&args!["decode", yard.shards(), &other, "--out", "-"]).expect(exit::IO);
+    run_as_user(args!["verify", yard.shards()]).expect(exit::LOST);
+    run_as_user(args!["decode", yard.shards(), &other, "--out", "-"]).expect(exit::IO);
     unlock(&other);
 }
 
 #[test]
 fn repair_leaves_alone_what_it_may_not_read() {
-    if !can_run_as_user() {
-        return;
-    }
     for more in [&[][..], &["--fewest-reads"]] {
         let yard = open_yard();
         let paths = shards_of(&yard.shards());
@@ -363,7 +327,7 @@ fn repair_leaves_alone_what_it_may_not_read() {
         let arguments =
             |more: &[OsString]| [&args!["repair", yard.shards(), "--json"], more].concat();
         let more: Vec<OsString> = more.iter().map(OsString::from).collect();
-        let repair = run_as_user(&arguments(&more)).expect(exit::IO);
+        let repair = run_as_user(arguments(&more)).expect(exit::IO);
         let report = repair.result();
         assert_eq!(report["repaired"].as_array().unwrap().len(), 1, "{repair}");
         assert_eq!(report["repaired"][0]["index"], 1);
@@ -382,13 +346,13 @@ fn repair_leaves_alone_what_it_may_not_read() {
         lock(&there);
         lock(&paths[0]);
         fs::remove_file(&paths[1]).unwrap();
-        run_as_user(&arguments(&args!["--to", &to])).expect(exit::IO);
+        run_as_user(arguments(&args!["--to", &to])).expect(exit::IO);
         unlock(&there);
         assert_eq!(fs::read(&there).unwrap(), b"somebody's");
         assert_eq!(names(&to), ["object.1of6-2.paritas", "object.1of6.paritas"]);
         // Once all files are readable, nothing is left to do.
         unlock(&paths[0]);
-        run_as_user(&args!["verify", yard.shards(), &to]).expect(exit::DONE);
+        run_as_user(args!["verify", yard.shards(), &to]).expect(exit::DONE);
     }
 }
 

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use common::{Chance, Run, exit, finish, names, paritas, run, snapshot};
+use common::{Chance, Run, exit, finish, names, paritas, run, run_as_user, snapshot};
 
 /// A folder with a tree of files.
 struct Yard {
@@ -186,8 +186,12 @@ fn what_is_refused() {
 
     yard.protect(&[]).expect(exit::DONE);
     fails(&args!["protect", &root], bad, "--force");
+    fails(&args!["protect", root.join(".paritas")], bad, "holds the parity of other files");
+    fs::create_dir(root.join("inner")).unwrap();
+    let above = "photos above it has parity: name that folder";
+    fails(&args!["verify", root.join("inner")], exit::NOT_RECOGNISED, above);
     yard.protect(&["--force"]).expect(exit::DONE);
-    assert_eq!(yard.parity().len(), 4);
+    assert_eq!(yard.parity().len(), 5);
     fails(&args!["verify", &root, "--deep"], bad, "--deep is for shards");
     for option in ["--clean", "--rebalance", "--fewest-reads", "--remove-moved-aside"] {
         fails(&args!["repair", &root, option], bad, option);
@@ -260,7 +264,7 @@ fn one_file_and_several_protections() {
     for file in ["a.jpg", "z"] {
         run(args!["protect", yard.photo(file), "--no-sync"]).expect(exit::DONE);
     }
-    assert_eq!(yard.parity().len(), 8);
+    assert_eq!(yard.parity().len(), 10);
     flip(&yard.photo("z"), 10);
     run(args!["verify", yard.photo("a.jpg")]).expect(exit::DONE);
     let text = run(args!["verify", yard.photo("z")]).expect(exit::REPAIRABLE).text();
@@ -427,38 +431,65 @@ fn the_examples_work() {
     assert_eq!(count, 6, "{help}");
 }
 
-/// Files that cannot be read are said, are not protected, and are not lost.
+/// Files that cannot be read are said, are not protected, and are not lost. Where nothing can be
+/// written, nothing changes.
 #[test]
 fn no_permission() {
-    if geteuid().is_root() {
-        return common::say("no_permission: skipped, because root may read everything");
-    }
     let yard = Yard::new();
-    let forbid = |name: &str, mode| {
-        fs::set_permissions(yard.photo(name), Permissions::from_mode(mode)).unwrap();
+    let forbid = |path: &Path, mode| {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     };
-    forbid("z", 0);
-    let protect = yard.protect(&[]).expect(exit::IO);
+    forbid(&yard.photo("z"), 0);
+    let protect = run_as_user(args!["protect", yard.root()]).expect(exit::IO);
     assert!(protect.stderr.contains("z is not protected"), "{protect}");
-    forbid("a.jpg", 0);
-    run(args!["verify", yard.root()]).expect(exit::IO);
-    forbid("a.jpg", 0o644);
+    assert!(protect.text().starts_with("photos: 5 files, 247.56 KiB protected"), "{protect}");
+    forbid(&yard.photo("z"), 0o644);
+    forbid(&yard.photo("a.jpg"), 0);
+    run_as_user(args!["verify", yard.root()]).expect(exit::IO);
+    run_as_user(args!["repair", yard.root()]).expect(exit::IO);
+    forbid(&yard.photo("a.jpg"), 0o644);
+    run_as_user(args!["verify", yard.root()]).expect(exit::DONE);
+
+    flip(&yard.photo("a.jpg"), 10);
+    forbid(&yard.root(), 0o555);
+    let (files, parity) = (snapshot(&yard.root()), snapshot(&yard.photo(".paritas")));
+    let repair = run_as_user(args!["repair", yard.root()]).expect(exit::IO);
+    assert!(repair.stderr.contains("a.jpg"), "{repair}");
+    forbid(&yard.photo(".paritas"), 0o555);
+    run_as_user(args!["protect", yard.root(), "--force"]).expect(exit::IO);
+    forbid(&yard.photo(".paritas"), 0o755);
+    forbid(&yard.root(), 0o755);
+    assert!(snapshot(&yard.root()) == files && snapshot(&yard.photo(".paritas")) == parity);
+    run(args!["repair", yard.root()]).expect(exit::DONE);
     run(args!["verify", yard.root()]).expect(exit::DONE);
 }
 
-/// A folder of parity that may not be written: nothing is left, and what was there stays.
-#[test]
-fn no_room_for_parity() {
-    let yard = Yard::protected(&[]);
-    let before = snapshot(&yard.photo(".paritas"));
+/// Runs the program where files have at most 8 KiB, and ignores the signal that says so.
+fn run_without_room(arguments: &[OsString]) -> Run {
     let mut command = Command::new("sh");
-    // Files may have at most 8 KiB, and the signal that says so is ignored.
     command.args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$@\"", "sh"]);
-    command.arg(env!("CARGO_BIN_EXE_paritas")).args(args!["protect", yard.root(), "--force"]);
-    let end = finish(command).expect(exit::IO);
-    assert!(end.stderr.contains("paritas: writing"), "{end}");
-    assert!(snapshot(&yard.photo(".paritas")) == before);
+    command.arg(env!("CARGO_BIN_EXE_paritas")).args(arguments);
+    finish(command)
+}
+
+/// What cannot be written is said, nothing of it is left, and what was there stays.
+#[test]
+fn no_room() {
+    let yard = Yard::protected(&[]);
+    let parity = snapshot(&yard.photo(".paritas"));
+    let protect = run_without_room(&args!["protect", yard.root(), "--force"]).expect(exit::IO);
+    assert!(protect.stderr.contains("paritas: writing"), "{protect}");
+    assert!(snapshot(&yard.photo(".paritas")) == parity);
     run(args!["verify", yard.root()]).expect(exit::DONE);
+
+    let whole = snapshot(&yard.root());
+    flip(&yard.photo("a.jpg"), 10);
+    let damaged = snapshot(&yard.root());
+    let repair = run_without_room(&args!["repair", yard.root()]).expect(exit::IO);
+    assert!(repair.stderr.contains("a.jpg"), "{repair}");
+    assert!(snapshot(&yard.root()) == damaged);
+    run(args!["repair", yard.root()]).expect(exit::DONE);
+    assert!(snapshot(&yard.root()) == whole);
 }
 
 /// A signal leaves nothing under a final name, and the command can be run again. (Not that of
@@ -495,6 +526,35 @@ fn passes_are_announced() {
     run(args!["verify", yard.root()]).expect(exit::DONE);
 }
 
+/// Of two disks with parity one is lost: it is missed while it is gone, and filled when a new one
+/// stands in its place, which is not taken for what is protected.
+#[test]
+fn a_disk_with_parity_is_replaced() {
+    let yard = Yard::new();
+    let [one, other] = ["one", "other"].map(|name| yard.path(name));
+    [&one, &other].iter().for_each(|folder| fs::create_dir(folder).unwrap());
+    let (root, before) = (yard.root(), snapshot(&yard.root()));
+    let folders = args!["--parity-dir", &one, "--parity-dir", &other, "--redundancy", "250%"];
+    run([&args!["protect", &root][..], &folders].concat()).expect(exit::DONE);
+    assert_eq!((names(&one).len(), names(&other).len()), (2, 2));
+    fs::remove_dir_all(&one).unwrap();
+    let verify = run(args!["verify", &root, &other]).expect(exit::REPAIRABLE);
+    assert!(verify.stderr.contains("one for parity of") && verify.stderr.contains("mounted?"));
+    fs::create_dir(&one).unwrap();
+    let elsewhere = yard.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let repair = run(args!["repair", &root, &other, "--to", &elsewhere]).expect(exit::REPAIRABLE);
+    assert!(
+        repair.text().contains("2 parity files to be written anew, by `repair` without --to"),
+        "{repair}"
+    );
+    let repair = json(args!["repair", &one, &other], exit::DONE);
+    assert_eq!((&repair["root"], &repair["restored"]), (&json!(root), &json!([])), "{repair}");
+    assert_eq!((names(&one).len(), names(&other).len()), (2, 2));
+    assert!(snapshot(&root) == before);
+    run(args!["verify", &one, &other]).expect(exit::DONE);
+}
+
 /// A protection that cannot be used is not passed over because another one beside it can.
 #[test]
 fn what_cannot_be_used_is_said() {
@@ -510,7 +570,7 @@ fn what_cannot_be_used_is_said() {
         let more = options.iter().map(OsString::from);
         let verify = run(args!["verify", yard.root()].into_iter().chain(more));
         let verify = verify.expect(exit::NOT_RECOGNISED);
-        let said = verify.stderr.matches("left of its catalogue in 4 parity files").count();
+        let said = verify.stderr.matches("left of its catalogue in 5 parity files").count();
         assert_eq!(said, 1, "{verify}");
     }
     run(args!["verify", yard.root(), "--object", "one"]).expect(exit::DONE);

@@ -60,7 +60,7 @@ fn documentation_is_read_right() {
 }
 
 /// The command whose help lists the fields of each type; "" is `paritas --help`.
-const LISTED: [(&str, &[&str]); 30] = [
+const LISTED: [(&str, &[&str]); 31] = [
     ("", &["progress", "warning", "error"]),
     ("protect", &["protect"]),
     ("encode", &["encode"]),
@@ -86,6 +86,7 @@ const LISTED: [(&str, &[&str]); 30] = [
     ("volume verify", &["volume-verify", "summary"]),
     ("volume repair", &["volume-repair", "volume-collect", "summary"]),
     ("volume promote", &["volume-promote"]),
+    ("volume reencode", &["volume-reencode"]),
     ("volume add", &["volume-add"]),
     ("volume drain", &["volume-drain"]),
     ("volume replace", &["volume-replace"]),

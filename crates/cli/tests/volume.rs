@@ -136,6 +136,7 @@ fn trees_come_back_and_stay_in_their_folder() {
     fs::write(tree.join(OsStr::from_bytes(b"caf\xe9")), "x").unwrap();
     let put = tank.run("put", &args!["-r", &tree, ""]).expect(exit::ARGUMENTS);
     assert_eq!(put.results().len(), files.len());
+    assert!(put.stderr.contains("is not stored: names of objects must be UTF-8"), "{put}");
     tank.run("rm", &args!["-r", "a"]).expect(exit::DONE);
     assert_eq!(tank.names().len(), files.len());
 }
@@ -277,6 +278,31 @@ fn parity_is_added_later() {
     Tank::new(2, "1+1").run("promote", &[]).expect(exit::ARGUMENTS);
 }
 
+/// The code of the volume file is changed, and objects follow.
+#[test]
+fn objects_get_another_code() {
+    let tank = Tank::new(8, "4+2");
+    let content = Chance(8).bytes(1_000_000);
+    tank.put("old/object", &content);
+    tank.put("old/small", b"small");
+    let file = tank.path("tank.toml");
+    let before = fs::read_to_string(&file).unwrap();
+    let old = before.lines().find(|line| line.starts_with("code = ")).unwrap();
+    fs::write(&file, before.replace(old, "code = \"rdp:k=4\"")).unwrap();
+    assert_eq!(tank.run("reencode", &args!["old/"]).expect(exit::DONE).results().len(), 2);
+    let again = tank.run("reencode", &args!["old/object"]).expect(exit::DONE).result();
+    assert_eq!((&again["changed"], &again["owed"]), (&json!(false), &json!(false)));
+    let stat = tank.run("stat", &args!["old/object"]).expect(exit::DONE).result();
+    assert!(stat["code"].as_str().unwrap().starts_with("rdp:k=4"), "{stat}");
+    tank.put("new", &content);
+    let all = tank.run("reencode", &args!["--all"]).expect(exit::DONE).results();
+    assert!(all.len() == 3 && all.iter().all(|object| object["changed"] == false), "{all:?}");
+    assert!(tank.get("old/object") == content && tank.get("old/small") == b"small");
+    tank.run("verify", &args!["--deep"]).expect(exit::DONE);
+    tank.run("reencode", &args!["nothing"]).expect(exit::NOT_RECOGNISED);
+    tank.run("reencode", &[]).expect(exit::ARGUMENTS);
+}
+
 /// Writes another digest to all manifests, as a wrong writer would.
 fn forge_digest(tank: &Tank, digest: &str) {
     for path in tank.files().iter().filter(|path| path.extension() == Some(OsStr::new("put"))) {
@@ -407,7 +433,7 @@ fn every_command_has_an_example() {
         .filter_map(|line| line.split_whitespace().next())
         .filter(|command| *command != "help")
         .collect();
-    assert_eq!(commands.len(), 15, "{commands:?}");
+    assert_eq!(commands.len(), 16, "{commands:?}");
     for command in commands {
         let help = run(["volume", command, "--help"]).expect(exit::DONE).text();
         assert!(help.contains(&format!("  paritas volume {command} tank.toml")), "{help}");

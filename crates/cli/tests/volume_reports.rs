@@ -52,7 +52,8 @@ fn a_damaged_shard_is_not_called_missing() {
     assert!(text.contains("  shard 1 is missing"), "{text}");
 }
 
-/// The object has many segments, and reading them takes most of a second at this rate.
+/// The object has many segments, and reading them takes some seconds at this rate. On a busy machine
+/// the last line may tell that all is read.
 #[test]
 fn progress_moves_within_an_object() {
     let tank = Tank::new(3, "2+1");
@@ -61,14 +62,16 @@ fn progress_moves_within_an_object() {
     fs::write(tank.path("tank.toml"), text).unwrap();
     tank.put("object", &Chance(3).bytes(360_000));
     tank.lose(1);
-    let repair = tank.run("repair", &args!["object", "--rate", "100kB"]).expect(exit::DONE);
+    let repair = tank.run("repair", &args!["object", "--rate", "60kB"]).expect(exit::DONE);
     let lines = common::json_lines(&repair.text()).unwrap();
     let progress: Vec<&Value> = lines.iter().filter(|line| line["type"] == "progress").collect();
-    assert!(!progress.is_empty(), "{repair}");
+    let bytes: Vec<u64> = progress.iter().map(|line| line["bytes"].as_u64().unwrap()).collect();
+    assert!(bytes.iter().any(|&bytes| 0 < bytes && bytes < 360_000), "{repair}");
+    assert!(bytes.is_sorted() && bytes.iter().all(|&bytes| bytes <= 360_000), "{repair}");
     for line in progress {
-        let bytes = line["bytes"].as_u64().unwrap();
-        assert!(bytes > 0 && bytes < 360_000 && line["total"] == 360_000, "{line}");
-        assert!(line["eta_s"].as_f64().unwrap() > 0.0, "{line}");
+        assert!(line["total"] == 360_000, "{line}");
+        let is_within = line["bytes"] != line["total"];
+        assert_eq!(line["eta_s"].as_f64().unwrap() > 0.0, is_within, "{line}");
     }
 }
 

@@ -357,7 +357,7 @@ pub struct Verify {
 Examples:
   paritas repair photos                                a folder that `protect` was given
   paritas repair photos --to rescued                   what is damaged or missing goes there
-  paritas repair photos --restore-changed --move-back  everything becomes as it was
+  paritas repair photos --restore-changed --move-back  changed and moved files go back, too
   paritas repair shards
   paritas repair /disk1 /disk2 /disk3 --to /disk4      missing shards go to the new disk
   paritas repair /disk1 /disk2 /disk3                  the same if /disk3 is new and empty

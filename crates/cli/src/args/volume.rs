@@ -61,6 +61,8 @@ pub enum VolumeCommand {
     Repair(Repair),
     /// Add the parity that a dpg or bbdpg code leaves for later.
     Promote(Promote),
+    /// Cut objects anew by the volume's code, if they have another.
+    Reencode(Reencode),
     /// Add a new, empty node.
     Add(Add),
     /// Move what a node holds to the others, so that it can be removed.
@@ -441,6 +443,34 @@ pub struct Promote {
     #[arg(value_name = "NAME|PREFIX/", required_unless_present = "all")]
     pub names: Vec<String>,
     /// All objects that wait.
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
+    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
+    /// limit [default: background_rate of the volume file].
+    #[arg(long)]
+    pub rate: Option<Rate>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas volume reencode tank.toml --all
+  paritas volume reencode tank.toml backup/ --rate 20MB
+
+The code that the volume file states is that of new objects; older ones keep theirs. Change it, and \
+then this command reads objects of other codes and stores them by the new one. Readers find each \
+object at any moment, with its mode and time. What was interrupted can be run again; objects that \
+have the code already are left as they are. Small objects are kept whole, and have no code.
+JSON: one line an object, type \"volume-reencode\", name, code (of the volume), changed (whether the \
+object was cut anew), owed (whether something is left to repair), flaws [{node, shard, message, \
+count}], seconds.")]
+pub struct Reencode {
+    /// The volume file.
+    pub volume: PathBuf,
+    /// The objects: a name, or with a / at its end the beginning of names.
+    #[arg(value_name = "NAME|PREFIX/", required_unless_present = "all")]
+    pub names: Vec<String>,
+    /// All objects.
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
     /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the

@@ -14,6 +14,7 @@ use crate::args::protect::Protect;
 use crate::commands::many::Worst;
 use crate::commands::protections::{
     self, add_lines, below, geometry_value, path_values, share, skipped_values, title,
+    warn_of_absent,
 };
 use crate::commands::{Outcome, leftovers};
 use crate::exit::{self, Exit, Failure};
@@ -140,6 +141,7 @@ fn expect_mounted(protection: &Protection) -> Result<(), Failure> {
 
 fn update(protection: &Protection, args: &Protect, output: &Output) -> Outcome {
     expect_mounted(protection)?;
+    warn_of_absent(protection, output);
     let job = UpdateJob::default()
         .checksum(args.checksum)
         .memory(args.memory.bytes())
@@ -181,7 +183,7 @@ fn value(
         value[null] = Value::Null;
     }
     value["files"] = number(|report| report.files);
-    value["bytes"] = json!(geometry.length);
+    value["bytes"] = number(|report| report.bytes);
     value["parity_bytes"] = json!(geometry.parity * geometry.block);
     value["catalogue_bytes"] = number(|report| report.catalogue_bytes);
     value["stored_bytes"] = number(|report| report.stored_bytes);
@@ -192,16 +194,15 @@ fn value(
 }
 
 fn text((root, label): (&Path, &str), report: &ProtectReport, verbose: bool) -> String {
-    let Geometry { length, .. } = report.geometry;
-    let mut text =
-        format!("{label}: {}, {} protected", counted(report.files, "file"), output::bytes(length));
+    let bytes = output::bytes(report.bytes);
+    let mut text = format!("{label}: {}, {bytes} protected", counted(report.files, "file"));
     add_written(&mut text, root, report, verbose);
     text
 }
 
 /// Describes the parity that was written.
 fn add_written(text: &mut String, root: &Path, report: &ProtectReport, verbose: bool) {
-    let Geometry { length, block, data, parity, .. } = report.geometry;
+    let Geometry { block, data, parity, .. } = report.geometry;
     if data > 0 {
         text.push_str(&format!(
             "\n  repairs  any {parity} lost or damaged of {} blocks of {block} bytes",
@@ -214,7 +215,7 @@ fn add_written(text: &mut String, root: &Path, report: &ProtectReport, verbose: 
     text.push_str(&format!(
         "\n  parity   {}, {} of the files, in {}: {}",
         output::bytes(report.stored_bytes),
-        share(report.stored_bytes, length),
+        share(report.stored_bytes, report.bytes),
         counted(report.parity_files.len(), "file"),
         folders.join(", ")
     ));

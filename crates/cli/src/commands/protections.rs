@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::args::Search;
 use crate::commands::places::folders_below;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, counted, shown};
+use crate::output::{self, Output, counted, shown};
 
 /// Number of lines about single files in a report that is not verbose.
 const FEW: usize = 12;
@@ -73,6 +73,18 @@ pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure
     found.others = others;
     found.choose(wanted)?;
     Ok(found)
+}
+
+/// Warns of folders for parity that do not exist.
+pub fn warn_of_absent(protection: &Protection, output: &Output) {
+    for folder in protection.absent_folders() {
+        output.warn(&format!(
+            "the folder {} for parity of {} does not exist; is its disk mounted? Its parity files \
+             count as missing, and new ones go to the other folders",
+            shown(&folder),
+            title(protection)
+        ));
+    }
 }
 
 impl Found {

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use paritas::Code;
+use paritas_protect::has_parity;
 use paritas_shards::{
     AsideFile, ErrorKind, FileReport, Ignored, Inventory, Object, Placement, ReceptionReport,
     ShardReport, ShardState, Wreck, reception_key, scan_with,
@@ -77,10 +78,23 @@ pub fn no_shards(paths: &[PathBuf], below: Below) -> Failure {
             _ => "name the folders that hold them",
         });
     }
-    if deeper.is_none() {
-        message.push_str("; where parity is elsewhere, name its folder");
+    match paths.iter().find_map(|path| protected_above(path)) {
+        Some(folder) => {
+            let folder = shown(&folder);
+            message.push_str(&format!("; {folder} above it has parity: name that folder"));
+        }
+        None if deeper.is_none() => {
+            message.push_str("; where parity is elsewhere, name its folder");
+        }
+        None => {}
     }
     Failure::not_recognised(message)
+}
+
+/// The nearest folder above a path that has parity in it.
+fn protected_above(path: &Path) -> Option<PathBuf> {
+    let whole = path.canonicalize().ok()?;
+    whole.ancestors().skip(1).find(|folder| has_parity(folder)).map(Path::to_owned)
 }
 
 /// How many entries below a folder, and how many folders deep, are looked at for a hint.

@@ -61,6 +61,18 @@ pub fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Run {
     finish(paritas(arguments))
 }
 
+/// Runs the program to its end, held to the permissions of files, as root is not.
+#[cfg(unix)]
+pub fn run_as_user<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Run {
+    if !rustix::process::geteuid().is_root() {
+        return run(arguments);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-dac_override,-dac_read_search", env!("CARGO_BIN_EXE_paritas")]);
+    command.args(arguments).stdin(Stdio::null());
+    finish(command)
+}
+
 /// Runs the program to its end with these bytes on standard input.
 pub fn run_with_input<A: AsRef<OsStr>>(
     arguments: impl IntoIterator<Item = A>,

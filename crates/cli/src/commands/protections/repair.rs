@@ -13,6 +13,7 @@ use crate::output::{self, Output, counted, shown};
 
 /// Repairs one protection, and reports.
 pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<State, Failure> {
+    super::warn_of_absent(protection, output);
     let job = RepairJob::default()
         .to(args.to.clone())
         .restore_changed(args.restore_changed)
@@ -50,9 +51,15 @@ fn state(report: &RepairReport, args: &Repair) -> State {
         state @ (State::Lost | State::Unknown) => state,
         _ if !report.failed.is_empty() => State::Unknown,
         _ if !changed(report, args).is_empty() => State::Repairable,
+        _ if is_untouched && is_parity_left(report, args) => State::Repairable,
         _ if is_untouched => State::Intact,
         _ => State::Repaired,
     }
+}
+
+/// Whether damaged parity stays as it is, because all that is written goes elsewhere.
+fn is_parity_left(report: &RepairReport, args: &Repair) -> bool {
+    args.to.is_some() && !report.found.parity.is_empty()
 }
 
 /// Returns changed files that stay as they are.
@@ -117,6 +124,12 @@ fn text(protection: &Protection, report: &RepairReport, state: State, args: &Rep
         .map(|path| format!("changed  {} stays as it is", below(protection.root(), path)))
         .collect();
     add_lines(&mut text, &left, args.search.verbose);
+    if is_parity_left(report, args) {
+        let count = counted(report.found.parity.len(), "parity file");
+        text.push_str(&format!(
+            "\n  parity   {count} to be written anew, by `repair` without --to"
+        ));
+    }
     if !left.is_empty() {
         text.push_str(
             "\n  `paritas repair --restore-changed` restores changed files, `paritas protect --update` \
@@ -126,20 +139,19 @@ fn text(protection: &Protection, report: &RepairReport, state: State, args: &Rep
     text
 }
 
-/// Counts what was done.
+/// Counts what was done: files, folders and links, and parity files.
 fn done(report: &RepairReport) -> String {
-    let mut done = vec![format!("{} restored", counted(report.restored.len(), "file"))];
-    if !report.moved_back.is_empty() {
-        done.push(format!("{} moved back", report.moved_back.len()));
+    let parity = counted(report.parity.len(), "parity file");
+    let parts = [
+        (report.restored.len(), format!("{} restored", report.restored.len())),
+        (report.moved_back.len(), format!("{} moved back", report.moved_back.len())),
+        (report.parity.len(), format!("{parity} written anew")),
+        (report.lost.len(), format!("{} lost", report.lost.len())),
+        (report.failed.len(), format!("{} failed", report.failed.len())),
+    ];
+    let done = parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, said)| said);
+    match done.collect::<Vec<_>>() {
+        done if done.is_empty() => "nothing restored".to_owned(),
+        done => done.join(", "),
     }
-    if !report.parity.is_empty() {
-        done.push(format!("{} written anew", counted(report.parity.len(), "parity file")));
-    }
-    if !report.lost.is_empty() {
-        done.push(format!("{} lost", report.lost.len()));
-    }
-    if !report.failed.is_empty() {
-        done.push(format!("{} failed", report.failed.len()));
-    }
-    done.join(", ")
 }

@@ -20,6 +20,7 @@ const RANGES: usize = 4;
 
 /// Verifies one protection, and reports.
 pub fn run(protection: &Protection, args: &Verify, output: &Output) -> Result<State, Failure> {
+    super::warn_of_absent(protection, output);
     let options = VerifyOptions::default().quick(args.quick).threads(args.threads.most());
     let total = if args.quick { 0 } else { protection.bytes_to_verify() };
     let progress = output.progress(Some(total));
@@ -149,7 +150,7 @@ fn text(protection: &Protection, report: &VerifyReport, state: State, args: &Ver
 /// Says what can be repaired.
 pub fn verdict(report: &VerifyReport, state: State) -> String {
     let sum = |of: fn(&LayerReport) -> u64| report.layers.iter().map(of).sum::<u64>();
-    let (lost, needed) = (sum(|layer| layer.lost), sum(|layer| layer.needed));
+    let lost = sum(|layer| layer.lost);
     let layers = counted(report.unreadable_layers, "older catalogue");
     let is_many = report.layers.len() > 1;
     match state {
@@ -157,11 +158,18 @@ pub fn verdict(report: &VerifyReport, state: State) -> String {
         State::Lost if report.unreadable_layers > 0 => {
             format!(" — beyond repair: {layers} cannot be read")
         }
-        State::Lost => format!(
-            " — beyond repair: {} lost, {} at hand, {needed} more are needed",
-            counted(lost, "block"),
-            counted(sum(|layer| layer.at_hand), "parity block"),
-        ),
+        State::Lost => {
+            // Parity of other layers is of no use to these.
+            let of_lost = |of: fn(&LayerReport) -> u64| -> u64 {
+                report.layers.iter().filter(|layer| layer.needed > 0).map(of).sum()
+            };
+            format!(
+                " — beyond repair: {} lost, {} at hand, {} more are needed",
+                counted(of_lost(|layer| layer.lost), "block"),
+                counted(of_lost(|layer| layer.at_hand), "parity block"),
+                of_lost(|layer| layer.needed),
+            )
+        }
         _ => {
             // Each layer has parity of its own, so the one with the least left decides.
             let coded = report.layers.iter().filter(|layer| layer.geometry.data > 0);

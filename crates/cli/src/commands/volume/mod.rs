@@ -44,6 +44,7 @@ async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
         VolumeCommand::Verify(args) => upkeep::verify(args, output).await,
         VolumeCommand::Repair(args) => upkeep::repair(args, output).await,
         VolumeCommand::Promote(args) => upkeep::promote(args, output).await,
+        VolumeCommand::Reencode(args) => upkeep::reencode(args, output).await,
         VolumeCommand::Bench(args) => bench::run(args, output).await,
         VolumeCommand::Add(args) => members::add(args, output).await,
         VolumeCommand::Drain(args) => members::drain(args, output).await,

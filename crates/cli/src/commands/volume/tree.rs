@@ -1,5 +1,6 @@
 //! `paritas volume put` and `get` of trees.
 
+use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -73,19 +74,22 @@ fn item(
         }
         return Ok(None);
     }
-    let name = ObjectName::new(format!("{prefix}{}", name_below(folder, entry.path())?))?;
+    let not_stored = |why: &dyn Display| {
+        Failure::arguments(format!("{} is not stored: {why}", shown(entry.path())))
+    };
+    let below = name_below(folder, entry.path())
+        .ok_or_else(|| not_stored(&"names of objects must be UTF-8"))?;
+    let name = ObjectName::new(format!("{prefix}{below}")).map_err(|error| not_stored(&error))?;
     let length = entry.metadata().map_err(unreadable)?.len();
     Ok(Some(Item { path: entry.path().to_owned(), name, length }))
 }
 
-/// Returns the path below a folder, with `/` between its components.
-fn name_below(folder: &Path, path: &Path) -> Result<String, Failure> {
+/// Returns the path below a folder, with `/` between its components, if it is UTF-8.
+fn name_below(folder: &Path, path: &Path) -> Option<String> {
     let below = path.strip_prefix(folder).unwrap_or(path);
     let components: Option<Vec<&str>> =
         below.components().map(|component| component.as_os_str().to_str()).collect();
-    components.map(|components| components.join("/")).ok_or_else(|| {
-        Failure::arguments(format!("{}: names of objects must be UTF-8", shown(path)))
-    })
+    Some(components?.join("/"))
 }
 
 /// Writes all objects whose names begin with a folder of names to files below a folder.
@@ -129,7 +133,8 @@ fn make_way(folder: &Path, item: &Item) -> Result<(), Failure> {
     let is_plain = components.iter().all(|part| matches!(part, Component::Normal(_)));
     // On some systems, more characters than `/` separate folders, and some names are devices.
     let count = components.len();
-    if !is_plain || !item.name.as_str().ends_with(&name_below(folder, &item.path)?) {
+    let is_named = |below: String| item.name.as_str().ends_with(&below);
+    if !is_plain || !name_below(folder, &item.path).is_some_and(is_named) {
         return Err(misleading(item));
     }
     for (at, component) in (1..).zip(components) {

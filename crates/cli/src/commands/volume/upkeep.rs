@@ -1,4 +1,4 @@
-//! `paritas volume verify`, `repair` and `promote`.
+//! `paritas volume verify`, `repair`, `promote` and `reencode`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use futures::StreamExt;
 use paritas_volume::names::ObjectName;
-use paritas_volume::{ErrorKind, GetOptions, Health, Repaired, Verdict, Volume};
+use paritas_volume::{ErrorKind, GetOptions, Health, Reencoded, Repaired, Verdict, Volume};
 use serde_json::{Value, json};
 
 use super::{AT_ONCE, each, listing, report};
-use crate::args::volume::{Promote, Repair, Replace, Verify};
+use crate::args::volume::{Promote, Reencode, Repair, Replace, Verify};
 use crate::commands::Outcome;
 use crate::commands::many::{State, Summary, Worst};
 use crate::exit::{Exit, Failure};
@@ -380,4 +380,42 @@ async fn promotable(volume: &Volume, args: &Promote) -> Result<Vec<(Item, bool)>
         }
     }
     Ok(found)
+}
+
+/// Cuts objects anew that have another code than the volume. Returns the worst exit code.
+pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
+    let mut volume = super::open_background(&args.volume, args.rate)?;
+    let items = items(&volume, &args.names, output).await?;
+    let shares = Shares::of(&mut volume, &items, output);
+    let reencode = async |item: Item| {
+        let start = Instant::now();
+        let reencoded = volume.reencode(&item.name).await;
+        shares.finish(&item.name);
+        let (is_changed, is_owed, flaws) = match reencoded {
+            Ok(Reencoded::Changed(report)) => (true, report.is_owed, report.flaws),
+            Ok(_) => (false, false, Vec::new()),
+            // It was removed after it had been found.
+            Err(error) if item.length > 0 && error.kind() == ErrorKind::NotFound => {
+                return Ok(Exit::Done);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let (name, code) = (item.name.as_str(), volume.code().spec().to_string());
+        let value = json!({
+            "type": "volume-reencode", "name": name, "code": code, "changed": is_changed,
+            "owed": is_owed, "flaws": report::flaw_values(&flaws),
+            "seconds": start.elapsed().as_secs_f64(),
+        });
+        let text = || {
+            let did = match is_changed {
+                true => format!("stored anew by {code}"),
+                false => "left as it is".to_owned(),
+            };
+            let owed = if is_owed { "; something is left to repair" } else { "" };
+            format!("{}: {did}{owed}{}", shown(name), report::flaw_lines(&flaws))
+        };
+        shares.progress.aside(|| output.result(value, text));
+        Ok(if is_owed { Exit::Repairable } else { Exit::Done })
+    };
+    each(items, 1, output, reencode).await.end(output)
 }
