@@ -56,16 +56,27 @@ pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> 
         report(&ranking.finding());
         ranking.winner()
     };
-    let (kernel, codes) = packet_kernels(codes, &mut decide)?;
+    let (graphs, without_graph) = split_by_graph(codes)?;
+    let mut codes = graph_kernels(&graphs, &mut decide)?;
+    let (kernel, others) = packet_kernels(&without_graph, &mut decide)?;
+    codes.extend(others);
     let word_kernel = word_kernel(&mut decide)?;
     let nontemporal_from = nontemporal_from(kernel, &mut decide)?;
     let prefetch = prefetch(kernel, &mut decide)?;
-    let known = Known { kernel, nontemporal_from };
+    let known = Known { kernel, pass: Pass::default(), nontemporal_from };
     let threads = known.threads(&mut decide)?;
+    let typical = TYPICAL.parse()?;
     let (bytes_a_thread, split) = match threads {
         1 => (CodecOptions::default().bytes_a_thread, Split::default()),
-        _ => (known.bytes_a_thread(&mut decide)?, known.split(threads, &mut decide)?),
+        _ => (known.bytes_a_thread(&typical, &mut decide)?, known.split(threads, &mut decide)?),
     };
+    if threads > 1 {
+        for spec in &without_graph {
+            let Some(tuned) = codes.get_mut(&canonical(spec)?) else { continue };
+            let known = Known { kernel: tuned.kernel, pass: tuned.pass, ..known };
+            tuned.bytes_a_thread = Some(known.bytes_a_thread(spec, &mut decide)?);
+        }
+    }
     let processor = processor();
     Ok(Tuning {
         processor,
@@ -120,7 +131,13 @@ fn plain() -> CodecOptions {
     CodecOptions::default().threads(1).stores(Stores::Cached)
 }
 
-/// Finds the best kernel for all codes together, and the best settings for each.
+/// Returns a code's spec as [`Tuning::codes`] names it.
+fn canonical(spec: &Spec) -> Result<String> {
+    Ok(Code::new(spec)?.spec().to_string())
+}
+
+/// Finds the best kernel for all codes together, none of which is an LT code, and the best kernel
+/// and schedule for each.
 fn packet_kernels(
     codes: &[Spec],
     decide: &mut Decide<'_>,
@@ -128,13 +145,11 @@ fn packet_kernels(
     let kernels: Vec<Kernel> =
         Kernel::candidates().filter(|kernel| kernel.suits(plain().packet)).collect();
     let built_in = kernels.len() - 1;
-    let (graphs, mut codes) = split_by_graph(codes)?;
-    let mut tuned = graph_kernels(&graphs, decide)?;
-    if codes.is_empty() {
-        codes.push(TYPICAL.parse()?);
-    }
+    let typical = [TYPICAL.parse()?];
+    let codes = if codes.is_empty() { &typical } else { codes };
+    let mut tuned = BTreeMap::new();
     let mut rankings = Vec::new();
-    for spec in &codes {
+    for spec in codes {
         let mut contest = Contest::new("kernel", spec, CACHE_SET)?;
         for &kernel in &kernels {
             contest.enter(kernel, with_kernel(kernel))?;
@@ -143,7 +158,7 @@ fn packet_kernels(
         let kernel = kernels[decide(&ranking)];
         rankings.push(ranking);
         let pass = pass(spec, kernel, decide)?;
-        tuned.insert(Code::new(spec)?.spec().to_string(), CodeTuning { kernel, pass });
+        tuned.insert(canonical(spec)?, CodeTuning { kernel, pass, bytes_a_thread: None });
     }
     let choices = (0..kernels.len()).map(|number| mean(&rankings, number)).collect();
     let about = "geometric mean".to_owned();
@@ -190,8 +205,8 @@ fn graph_kernels(codes: &[Spec], decide: &mut Decide<'_>) -> Result<BTreeMap<Str
             contest.enter(kernel, with_kernel(kernel))?;
         }
         let winner = decide(&contest.run(tiled.len() - 1, GAIN)?);
-        let tuning = CodeTuning { kernel: tiled[winner], pass: Pass::default() };
-        tuned.insert(Code::new(spec)?.spec().to_string(), tuning);
+        let (kernel, pass) = (tiled[winner], Pass::default());
+        tuned.insert(canonical(spec)?, CodeTuning { kernel, pass, bytes_a_thread: None });
     }
     Ok(tuned)
 }
@@ -293,10 +308,11 @@ fn prefetch(kernel: Kernel, decide: &mut Decide<'_>) -> Result<bool> {
     Ok(winner == 1)
 }
 
-/// What has been decided before the number of threads.
+/// What has been decided before the number of threads, for one code or in general.
 #[derive(Clone, Copy)]
 struct Known {
     kernel: Kernel,
+    pass: Pass,
     nontemporal_from: usize,
 }
 
@@ -304,7 +320,9 @@ impl Known {
     /// Returns options for exactly `threads` threads, however little work each has.
     fn with(self, threads: usize) -> CodecOptions {
         let stores = Stores::NonTemporalFrom(self.nontemporal_from);
-        with_kernel(self.kernel).stores(stores).threads(threads).bytes_a_thread(1)
+        let mut options = with_kernel(self.kernel).stores(stores);
+        options.plan.pass = self.pass;
+        options.threads(threads).bytes_a_thread(1)
     }
 
     /// Finds the smallest number of threads that comes near the best speed: each number has to beat
@@ -322,13 +340,13 @@ impl Known {
         Ok(best)
     }
 
-    /// Finds half of the smallest set for which a second thread helps, as it does for all larger
-    /// sets.
-    fn bytes_a_thread(self, decide: &mut Decide<'_>) -> Result<usize> {
+    /// Finds half of the smallest set of a code for which a second thread helps, as it does for all
+    /// larger sets. The less there is to compute for a byte, the larger it is.
+    fn bytes_a_thread(self, spec: &Spec, decide: &mut Decide<'_>) -> Result<usize> {
         let mut bytes = MEMORY_SET;
         for megabytes in [32, 16, 8, 4, 2, 1] {
             let set = megabytes << 20;
-            let mut contest = Contest::new("a second thread", &TYPICAL.parse()?, set)?;
+            let mut contest = Contest::new("a second thread", spec, set)?;
             contest.enter("no", self.with(1))?;
             contest.enter("yes", self.with(2))?;
             let winner = decide(&contest.run(0, GAIN)?);

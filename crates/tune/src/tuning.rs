@@ -34,7 +34,8 @@ pub struct Tuning {
     pub prefetch: bool,
     /// Number of threads that are worth using.
     pub threads: usize,
-    /// Bytes of buffers that each thread should have before another thread is worth using.
+    /// Bytes of buffers that each thread should have before another thread is worth using, for codes
+    /// that were not measured themselves.
     pub bytes_a_thread: usize,
     /// How threads share the work of a call.
     pub split: Split,
@@ -54,6 +55,10 @@ pub struct CodeTuning {
     pub kernel: Kernel,
     /// How XORs are reduced.
     pub pass: Pass,
+    /// Bytes of buffers that each thread should have before another thread is worth using; `None` if
+    /// this was not measured, as for LT codes and on machines where one thread is best.
+    #[serde(default)]
+    pub bytes_a_thread: Option<usize>,
 }
 
 /// One decision, and the measurements behind it.
@@ -155,6 +160,7 @@ impl Tuning {
         if let Some(tuned) = self.codes.get(&code.to_string()) {
             options.kernel = KernelChoice::Prefer(tuned.kernel);
             options.plan.pass = tuned.pass;
+            options.bytes_a_thread = tuned.bytes_a_thread.unwrap_or(options.bytes_a_thread);
         }
         options
     }
@@ -180,7 +186,8 @@ mod tests {
     use super::*;
 
     fn tuning() -> Tuning {
-        let of_code = CodeTuning { kernel: Kernel::Scalar, pass: Pass::Direct };
+        let (kernel, pass) = (Kernel::Scalar, Pass::Direct);
+        let of_code = CodeTuning { kernel, pass, bytes_a_thread: Some(99) };
         Tuning {
             processor: "this one".to_owned(),
             kernel: Kernel::best(64),
@@ -209,7 +216,7 @@ mod tests {
         assert_eq!(other, expected);
         let measured = tuning().options(&"cauchy:k=6,m=3,w=4".parse().unwrap());
         assert_eq!(measured.kernel, KernelChoice::Prefer(Kernel::Scalar));
-        assert_eq!(measured.plan.pass, Pass::Direct);
+        assert_eq!((measured.plan.pass, measured.bytes_a_thread), (Pass::Direct, 99));
     }
 
     #[test]
