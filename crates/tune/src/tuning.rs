@@ -34,8 +34,8 @@ pub struct Tuning {
     pub prefetch: bool,
     /// Number of threads that are worth using.
     pub threads: usize,
-    /// Bytes of buffers that each thread should have before another thread is worth using, for codes
-    /// that were not measured themselves.
+    /// Bytes of buffers that each thread should have before another thread is worth using, for
+    /// codes that were not measured themselves.
     pub bytes_a_thread: usize,
     /// How threads share the work of a call.
     pub split: Split,
@@ -55,8 +55,8 @@ pub struct CodeTuning {
     pub kernel: Kernel,
     /// How XORs are reduced.
     pub pass: Pass,
-    /// Bytes of buffers that each thread should have before another thread is worth using; `None` if
-    /// this was not measured, as for LT codes and on machines where one thread is best.
+    /// Bytes of buffers that each thread should have before another thread is worth using; `None`
+    /// if this was not measured, as for LT codes and on machines where one thread is best.
     #[serde(default)]
     pub bytes_a_thread: Option<usize>,
 }
