@@ -155,7 +155,9 @@ fn beyond_repair() {
     assert!(repair.contains("lost     a.jpg"), "{repair}");
     // Without any catalogue, nothing is known.
     yard.parity().iter().for_each(|file| fs::write(file, [0; 5000]).unwrap());
-    run(args!["verify", yard.root()]).expect(exit::NOT_RECOGNISED);
+    let verify = run(args!["verify", yard.root()]).expect(exit::NOT_RECOGNISED);
+    assert!(verify.stderr.contains("0of5.parity and 4 more are damaged"), "{verify}");
+    run(args!["verify", "--recursive", yard.path("")]).expect(exit::NOT_RECOGNISED);
 }
 
 #[test]
@@ -317,8 +319,8 @@ fn changes_and_updates() {
 
     let report = json(update.clone(), exit::DONE);
     assert_eq!(
-        (&report["kept"], &report["added"], &report["gone"]),
-        (&json!(5), &json!(2), &json!(1))
+        (&report["kept"], &report["added"], &report["changed"], &report["gone"]),
+        (&json!(5), &json!(1), &json!(1), &json!(0))
     );
     run(args!["verify", yard.root()]).expect(exit::DONE);
     fs::remove_file(yard.photo("new")).unwrap();

@@ -68,6 +68,15 @@ fn objects_come_back() {
     assert_eq!(tank.run("ls", &args!["a/"]).result()["length"], 3_000_000);
     tank.run("rm", &args!["b"]).expect(exit::DONE);
     assert_eq!(tank.names(), ["a/file"]);
+    // The mark of the removal is no object.
+    let repair = run(args!["volume", "repair", tank.path("tank.toml")]).expect(exit::DONE);
+    assert_eq!(repair.text(), "a/file: nothing to write\n");
+    for (command, arguments) in
+        [("stat", &args!["a"][..]), ("rm", &args!["a"]), ("get", &args!["a", "-"])]
+    {
+        let run = tank.run(command, arguments).expect(exit::NOT_RECOGNISED);
+        assert!(run.stderr.contains("there is no object a; a/ has 1 object"), "{run}");
+    }
 }
 
 #[test]
@@ -132,6 +141,9 @@ fn trees_come_back_and_stay_in_their_folder() {
     assert!(get.stderr.contains("sub exists and is no folder"), "{get}");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     assert_eq!(fs::read(&victim).unwrap(), b"untouched");
+    fs::create_dir(tank.path("empty")).unwrap();
+    let put = tank.run("put", &args!["-r", tank.path("empty"), "a"]).expect(exit::DONE);
+    assert!(put.stderr.contains("empty has no files that can be stored"), "{put}");
     // Names that are no UTF-8 are refused, all others are stored.
     fs::write(tree.join(OsStr::from_bytes(b"caf\xe9")), "x").unwrap();
     let put = tank.run("put", &args!["-r", &tree, ""]).expect(exit::ARGUMENTS);
@@ -367,6 +379,8 @@ fn volume_files_are_checked() {
     for (more, code) in [
         (&args!["--code", "2+x"][..], exit::ARGUMENTS),
         (&args!["--code", "2+1", "--domain", "z=here"], exit::ARGUMENTS),
+        (&args!["--code", "2+1", "--domain", "x=here", "--domain", "x=there"], exit::ARGUMENTS),
+        (&args!["--code", "2+1", "--credentials", "z=OFFICE"], exit::ARGUMENTS),
         (&args!["--code", "2+1", "--node", "y=c"], exit::ARGUMENTS),
         (&args!["--code", "2+1", "--node", "z=c"], exit::IO),
         (&args!["--code", "2+1", "--node", "z=gopher://c"], exit::ARGUMENTS),

@@ -33,13 +33,14 @@ fn a_node_joins_and_another_one_leaves() {
     assert_eq!(text(), before);
 
     fs::create_dir(tank.disk(3)).unwrap();
-    let add = args!["--node", "disk3", "--domain", "shelf"];
+    let add = args!["--node", "disk3", "--domain", "shelf", "--credentials", "OFFICE"];
     let added = tank.run("add", &add).expect(exit::DONE).result();
     let node = &added["nodes"][0];
     assert_eq!((&node["name"], &node["domain"]), (&json!("node4"), &json!("shelf")));
     assert_eq!((&node["abilities"]["list"], &added["tolerance"]), (&json!(true), &json!(1)));
     let table = text().strip_prefix(&before).expect("all else stays").to_owned();
     assert!(table.starts_with("\n[[node]]\nname = \"node4\"\nuri = \"disk3\"\n"), "{table}");
+    assert!(table.contains("credentials = \"OFFICE\"\n"), "{table}");
     tank.run("repair", &[]).expect(exit::DONE);
     assert!(shards_on(&tank, 3) > 0);
     tank.run("status", &[]).expect(exit::DONE);
@@ -81,8 +82,10 @@ fn only_a_new_and_empty_place_joins() {
         (&args!["--node", "disk1"], exit::ARGUMENTS, "at this place already: node2"),
         (&args!["--node", "node1=new"], exit::ARGUMENTS, "of this name already: node1"),
         (&args!["--node", "nowhere"], exit::IO, "nowhere"),
-        (&args!["--node", "a", "--node", "b", "--domain", "x"], exit::ARGUMENTS, "NAME=DOMAIN"),
+        (&args!["--node", "a", "--node", "b", "--domain", "x"], exit::ARGUMENTS, "NAME="),
         (&args!["--node", "a", "--domain", "y=x"], exit::ARGUMENTS, "no such node"),
+        (&args!["--node", "a", "--node", "b", "--credentials", "x"], exit::ARGUMENTS, "NAME="),
+        (&args!["--node", "a", "--credentials", "y=x"], exit::ARGUMENTS, "no such node"),
         (&[], exit::ARGUMENTS, "--node"),
     ] {
         let refused = tank.run("add", more).expect(code);
@@ -91,6 +94,10 @@ fn only_a_new_and_empty_place_joins() {
     }
     let unknown = tank.run("drain", &args!["nobody"]).expect(exit::ARGUMENTS);
     assert!(unknown.stderr.contains("it has node1, node2, node3"), "{unknown}");
+    let unknown = tank.run("replace", &args!["nobody"]).expect(exit::ARGUMENTS);
+    assert!(unknown.stderr.contains("it has node1, node2, node3"), "{unknown}");
+    let status = run(args!["volume", "status", tank.path("tank.toml")]).expect(exit::DONE).text();
+    assert!(status.contains("\n  node1: ready\n"), "{status}");
 }
 
 /// Commands that work in the background obey the rate of the volume file, and --rate goes before

@@ -52,8 +52,8 @@ fn a_damaged_shard_is_not_called_missing() {
     assert!(text.contains("  shard 1 is missing"), "{text}");
 }
 
-/// The object has many segments, and reading them takes some seconds at this rate. On a busy machine
-/// the last line may tell that all is read.
+/// The object has many segments, and reading them takes some seconds at this rate. On a busy
+/// machine the last line may tell that all is read.
 #[test]
 fn progress_moves_within_an_object() {
     let tank = Tank::new(3, "2+1");

@@ -295,11 +295,14 @@ pub fn parity_at(paths: &[PathBuf]) -> Result<BTreeMap<Id, Vec<PathBuf>>> {
 }
 
 /// Whether a path is a parity file, a folder with parity files in it, or a folder with the folder
-/// of its parity in it.
+/// of its parity in it. There, files with the name of parity count though nothing is left of what
+/// they were.
 pub fn has_parity(path: &Path) -> bool {
     let holds_some = |folder: &Path| parity_files_in(folder).is_ok_and(|files| !files.is_empty());
     match path.is_dir() {
-        true => holds_some(&path.join(FOLDER)) || holds_some(path),
+        true => {
+            named_files_in(&path.join(FOLDER)).is_ok_and(|it| !it.is_empty()) || holds_some(path)
+        }
         false => ParityFile::recognise(path).is_some(),
     }
 }
@@ -439,25 +442,47 @@ impl Places {
                 "{paths}: there is no protection; if its parity is elsewhere, give that folder, too"
             )),
             false => Error::not_recognised(format!(
-                "{paths}: no parity file has enough of a catalogue to say what is protected"
+                "{paths}: no parity file has enough of a catalogue to say what is protected{}",
+                self.unrecognised()
             )),
+        }
+    }
+
+    /// Tells how many files are only by their names parity files.
+    fn unrecognised(&self) -> String {
+        let named =
+            self.folders.iter().flat_map(|folder| named_files_in(folder).unwrap_or_default());
+        let unknown = named.filter(|path| ParityFile::recognise(path).is_none());
+        match unknown.collect::<Vec<_>>().as_slice() {
+            [] => String::new(),
+            [path] => format!("; {} is damaged from end to end, or empty", shown(path)),
+            [path, others @ ..] => format!(
+                "; {} and {} more are damaged from end to end, or empty",
+                shown(path),
+                others.len()
+            ),
         }
     }
 }
 
 /// Returns the parity files in a folder.
 fn parity_files_in(folder: &Path) -> Result<Vec<ParityFile>> {
+    let named = named_files_in(folder)?;
+    Ok(named.iter().filter_map(|path| ParityFile::recognise(path)).collect())
+}
+
+/// Returns the files in a folder that are parity files by their names.
+fn named_files_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |error| Error::io("reading the folder", folder, error);
+    let mark = format!(".{EXTENSION}");
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        let mark = format!(".{EXTENSION}");
-        let is_named = name_bytes(&name).windows(mark.len()).any(|part| part == mark.as_bytes());
-        if is_named {
-            files.extend(ParityFile::recognise(&folder.join(name)));
+        if name_bytes(&name).windows(mark.len()).any(|part| part == mark.as_bytes()) {
+            files.push(folder.join(name));
         }
     }
-    files.sort_by(|one, other| one.path.cmp(&other.path));
+    files.sort();
     Ok(files)
 }
 

@@ -85,9 +85,11 @@ pub struct UpdateReport {
     pub updated: Updated,
     /// Number of files whose bytes are protected already, wherever these were.
     pub kept: u64,
-    /// Number of files whose bytes are protected now, and were not.
+    /// Number of new files whose bytes are protected now, and were not.
     pub added: u64,
-    /// Number of files whose bytes were protected, and do not exist any more.
+    /// Number of files whose bytes are protected now, and that had others before.
+    pub changed: u64,
+    /// Number of files that do not exist any more, under any name.
     pub gone: u64,
     /// What was written, if anything was.
     pub protected: Option<ProtectReport>,
@@ -119,8 +121,8 @@ pub fn update(
         Updated::Anew => Some(changes.anew(protection, job)?),
     };
     let protected = plan.map(|plan| protect(&plan, progress)).transpose()?;
-    let (kept, added, gone) = (changes.kept, changes.added, changes.gone);
-    Ok(UpdateReport { updated, kept, added, gone, protected })
+    let Changes { kept, added, changed, gone, .. } = changes;
+    Ok(UpdateReport { updated, kept, added, changed, gone, protected })
 }
 
 /// The bytes of a file that is protected already: number of the layer and of the piece.
@@ -131,7 +133,9 @@ struct Changes {
     /// Everything that is there, with [`ItemKind::Kept`] for files whose bytes are protected.
     items: Vec<Item>,
     kept: u64,
+    /// Of the files whose bytes are not protected: how many are new, and how many had other bytes.
     added: u64,
+    changed: u64,
     gone: u64,
     /// The pieces that still are files.
     alive: HashSet<Place>,
@@ -145,6 +149,7 @@ impl Changes {
             items,
             kept: 0,
             added: 0,
+            changed: 0,
             gone: 0,
             alive: HashSet::new(),
             known: HashMap::new(),
@@ -159,16 +164,25 @@ impl Changes {
         }
         let moved = moved(protection, &items, &changes.alive, threads(job.threads));
         for item in &mut items {
-            if matches!(item.kind, ItemKind::File { .. }) {
-                match moved.get(&item.path).filter(|entry| !changes.is_alive(entry)) {
-                    Some(entry) => changes.keep(item, entry),
-                    None => changes.added += 1,
-                }
+            let is_new = matches!(item.kind, ItemKind::File { .. });
+            let entry = moved.get(&item.path).filter(|entry| is_new && !changes.is_alive(entry));
+            if let Some(entry) = entry {
+                changes.keep(item, entry);
             }
         }
-        changes.gone = protection.files() - changes.alive.len() as u64;
+        let new = || items.iter().filter(|item| matches!(item.kind, ItemKind::File { .. }));
+        changes.changed = new().filter(|item| changes.is_changed(protection, item)).count() as u64;
+        changes.added = new().count() as u64 - changes.changed;
+        changes.gone = protection.files() - changes.alive.len() as u64 - changes.changed;
         changes.items = items;
         Ok(changes)
+    }
+
+    /// Whether a file whose bytes are not protected has the name of one whose bytes were, and are
+    /// nowhere else.
+    fn is_changed(&self, protection: &Protection, item: &Item) -> bool {
+        let known = protection.entry_at(&item.path).map(|number| &protection.entries[number]);
+        known.is_some_and(|entry| entry.is_file() && !self.is_alive(entry))
     }
 
     /// Takes an item as the file of an entry.

@@ -223,7 +223,7 @@ fn updates_add_layers_until_all_is_made_anew() {
     let before = snapshot(root.path());
     let report = updated(root.path());
     assert_eq!(report.updated, Updated::Layer);
-    assert_eq!((report.kept, report.added, report.gone), (10, 2, 2));
+    assert_eq!((report.kept, report.added, report.changed, report.gone), (10, 1, 1, 1));
     let report = check(root.path());
     assert!(report.status == Status::Intact && report.findings.is_empty(), "{report:?}");
     assert_eq!((report.layers.len(), report.files), (2, 12));

@@ -11,6 +11,7 @@ use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, Value};
 
 use crate::config::{Config, NodeEntry, node_template};
 use crate::error::{Error, ErrorKind, Result};
+use crate::members::unknown;
 use crate::node::Location;
 use crate::volume::losses;
 
@@ -166,11 +167,9 @@ impl Edit {
 
     fn position(&self, name: &str) -> Result<usize> {
         let nodes = &self.config.nodes;
-        nodes.iter().position(|node| node.name == name).ok_or_else(|| {
-            let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-            let message = format!("the volume has no node called {name}; it has ");
-            Error::parameters(message + &names.join(", "))
-        })
+        let names = nodes.iter().map(|node| &*node.name);
+        let position = nodes.iter().position(|node| node.name == name);
+        position.ok_or_else(|| unknown(name, names))
     }
 
     fn location(&self, node: &NodeEntry) -> Result<Location> {

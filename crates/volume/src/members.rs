@@ -59,7 +59,13 @@ impl Volume {
     }
 
     pub(crate) fn named(&self, name: &str) -> Result<NodeIndex> {
-        let unknown = || Error::parameters(format!("the volume has no node called {name}"));
-        self.find_node(name).ok_or_else(unknown)
+        let names = self.members().iter().map(|member| &*member.name);
+        self.find_node(name).ok_or_else(|| unknown(name, names))
     }
+}
+
+/// Returns the error that a volume has no node of a name; `names` are those that it has.
+pub(crate) fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Error {
+    let names = names.collect::<Vec<_>>().join(", ");
+    Error::parameters(format!("the volume has no node called {name}; it has {names}"))
 }

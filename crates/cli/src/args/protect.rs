@@ -46,8 +46,8 @@ first.
 JSON: type \"protect\", id, label, root, updated (null without --update; nothing, layer, or anew), \
 files and bytes (that the parity written now protects), \
 data_blocks, parity_blocks, block_bytes, parity_bytes, catalogue_bytes, stored_bytes (of the parity \
-files written), read_bytes (null with --update), passes (null with --update), kept, added and gone \
-(numbers of files; null without --update), parity_files [{path}], skipped [{path, reason}], seconds.")]
+files written), read_bytes (null with --update), passes (null with --update), kept, added, changed and \
+gone (numbers of files; null without --update), parity_files [{path}], skipped [{path, reason}], seconds.")]
 pub struct Protect {
     /// Files and folders to protect; with --update, as `verify` takes them.
     #[arg(required = true, value_name = "PATH")]

@@ -91,13 +91,15 @@ impl VolumeCommand {
 Examples:
   paritas volume init tank.toml --code 2+1 --node /disk1 --node /disk2 --node /disk3
   paritas volume init tank.toml --code 4+2 --node a=/disk1 --node b=s3://bucket/tank … --domain a=here
+  paritas volume init tank.toml --code 2+1 … --node c=s3://b/t --credentials c=OFFICE
   paritas volume init tank.toml          prepares the nodes of an existing volume file
 
 A node is a folder, s3://BUCKET/PREFIX?endpoint=URL&region=NAME, webdav://HOST/PATH (webdav+http:// \
 without TLS), or sftp://USER@HOST:PORT/PATH. Relative folders are relative to the volume file. \
 Credentials come from the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for s3), or from \
-where the volume file says; comments in it explain every key. To set keys first, such as \
-credentials, write the file by hand or change it, and run `init` with the file alone.
+where --credentials says: other variables, or a file; they never stand in the volume file. Comments \
+in the volume file explain every key. To set other keys first, write it by hand or change it, and run \
+`init` with the file alone.
 
 Each node must exist and be empty. It is tried out with files in a folder probe-…, which are \
 removed, and gets a file `ready` that tells whose it is. If a node cannot be written or listed, no \
@@ -117,8 +119,12 @@ pub struct Init {
     pub node: Vec<NodeArg>,
     /// The failure domain of a node: nodes of one domain are lost together [default: each node is a
     /// domain of its own].
-    #[arg(long, value_name = "NAME=DOMAIN", requires = "node", value_parser = parse_domain)]
+    #[arg(long, value_name = "NAME=DOMAIN", requires = "node", value_parser = parse_of_node)]
     pub domain: Vec<(String, String)>,
+    /// Where the credentials of a node are: a file, or the beginning of environment variables, as
+    /// OFFICE for OFFICE_ACCESS_KEY_ID and OFFICE_SECRET_ACCESS_KEY.
+    #[arg(long, value_name = "NAME=WHERE", requires = "node", value_parser = parse_of_node)]
+    pub credentials: Vec<(String, String)>,
     /// The name of the volume, for people [default: the name of the file].
     #[arg(long, requires = "node")]
     pub name: Option<String>,
@@ -151,12 +157,13 @@ impl FromStr for NodeArg {
     }
 }
 
-fn parse_domain(text: &str) -> Result<(String, String), String> {
+/// Reads what is said of one node.
+fn parse_of_node(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((name, domain)) if !name.is_empty() && !domain.is_empty() => {
-            Ok((name.to_owned(), domain.to_owned()))
+        Some((name, said)) if !name.is_empty() && !said.is_empty() => {
+            Ok((name.to_owned(), said.to_owned()))
         }
-        _ => Err(format!("must be NAME=DOMAIN; got `{text}`")),
+        _ => Err(format!("must be NAME=…, with the name of a node; got `{text}`")),
     }
 }
 
@@ -186,6 +193,26 @@ pub struct Put {
     /// Store all files below a folder.
     #[arg(long, short)]
     pub recursive: bool,
+}
+
+/// How much of the nodes work in the background may take.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Background {
+    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
+    /// limit [default: background_rate of the volume file].
+    #[arg(long)]
+    pub rate: Option<Rate>,
+}
+
+/// Objects that must be named, or all.
+#[derive(Debug, clap::Args)]
+pub struct Objects {
+    /// The objects: a name, or with a / at its end the beginning of names.
+    #[arg(value_name = "NAME|PREFIX/", required_unless_present = "all")]
+    pub names: Vec<String>,
+    /// All objects for which there is something to do.
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
 }
 
 /// How reading treats nodes that do not answer.
@@ -416,10 +443,8 @@ pub struct Repair {
     /// Remove what interrupted commands have left behind, even if objects are named.
     #[arg(long)]
     pub collect: bool,
-    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
-    /// limit [default: background_rate of the volume file].
-    #[arg(long)]
-    pub rate: Option<Rate>,
+    #[command(flatten)]
+    pub background: Background,
 }
 
 #[derive(Debug, clap::Args)]
@@ -439,16 +464,10 @@ JSON: one line an object, type \"volume-promote\", name, stored (shards that wer
 pub struct Promote {
     /// The volume file.
     pub volume: PathBuf,
-    /// The objects: a name, or with a / at its end the beginning of names of objects that wait.
-    #[arg(value_name = "NAME|PREFIX/", required_unless_present = "all")]
-    pub names: Vec<String>,
-    /// All objects that wait.
-    #[arg(long, conflicts_with = "names")]
-    pub all: bool,
-    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
-    /// limit [default: background_rate of the volume file].
-    #[arg(long)]
-    pub rate: Option<Rate>,
+    #[command(flatten)]
+    pub objects: Objects,
+    #[command(flatten)]
+    pub background: Background,
 }
 
 #[derive(Debug, clap::Args)]
@@ -467,16 +486,10 @@ count}], seconds.")]
 pub struct Reencode {
     /// The volume file.
     pub volume: PathBuf,
-    /// The objects: a name, or with a / at its end the beginning of names.
-    #[arg(value_name = "NAME|PREFIX/", required_unless_present = "all")]
-    pub names: Vec<String>,
-    /// All objects.
-    #[arg(long, conflicts_with = "names")]
-    pub all: bool,
-    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
-    /// limit [default: background_rate of the volume file].
-    #[arg(long)]
-    pub rate: Option<Rate>,
+    #[command(flatten)]
+    pub objects: Objects,
+    #[command(flatten)]
+    pub background: Background,
 }
 
 #[derive(Debug, clap::Args)]
@@ -502,6 +515,9 @@ pub struct Add {
     /// of its own].
     #[arg(long, value_name = "[NAME=]DOMAIN")]
     pub domain: Vec<String>,
+    /// Where the credentials of a node are, by name if there are several nodes. See `init`.
+    #[arg(long, value_name = "[NAME=]WHERE")]
+    pub credentials: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -531,10 +547,8 @@ pub struct Drain {
     /// Remove the node from the volume file once it is empty.
     #[arg(long)]
     pub remove: bool,
-    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
-    /// limit [default: background_rate of the volume file].
-    #[arg(long)]
-    pub rate: Option<Rate>,
+    #[command(flatten)]
+    pub background: Background,
 }
 
 #[derive(Debug, clap::Args)]
@@ -552,10 +566,8 @@ pub struct Replace {
     pub volume: PathBuf,
     /// The node's name.
     pub node: String,
-    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
-    /// limit [default: background_rate of the volume file].
-    #[arg(long)]
-    pub rate: Option<Rate>,
+    #[command(flatten)]
+    pub background: Background,
 }
 
 #[derive(Debug, clap::Args)]

@@ -158,8 +158,14 @@ fn update(protection: &Protection, args: &Protect, output: &Output) -> Outcome {
         Updated::Layer => "layer",
         Updated::Anew => "anew",
     });
-    let counts = [("kept", report.kept), ("added", report.added), ("gone", report.gone)];
-    counts.iter().for_each(|&(name, count)| value[name] = json!(count));
+    for (name, count) in [
+        ("kept", report.kept),
+        ("added", report.added),
+        ("changed", report.changed),
+        ("gone", report.gone),
+    ] {
+        value[name] = json!(count);
+    }
     output.result(value, || update_text(protection, &report, args.verbose));
     expect_all_protected(report.protected.as_ref().map_or(&[], |protected| &protected.skipped))
 }
@@ -179,7 +185,7 @@ fn value(
     value["id"] = json!(id);
     value["label"] = json!(label);
     output::insert_name(&mut value, "root", root.as_os_str());
-    for null in ["updated", "kept", "added", "gone", "read_bytes", "passes"] {
+    for null in ["updated", "kept", "added", "changed", "gone", "read_bytes", "passes"] {
         value[null] = Value::Null;
     }
     value["files"] = number(|report| report.files);
@@ -213,9 +219,9 @@ fn add_written(text: &mut String, root: &Path, report: &ProtectReport, verbose: 
         report.parity_files.iter().filter_map(|path| path.parent()).collect();
     let folders: Vec<String> = folders.into_iter().map(leftovers::quoted).collect();
     text.push_str(&format!(
-        "\n  parity   {}, {} of the files, in {}: {}",
+        "\n  parity   {}{}, in {}: {}",
         output::bytes(report.stored_bytes),
-        share(report.stored_bytes, report.bytes),
+        of_the_files(report),
         counted(report.parity_files.len(), "file"),
         folders.join(", ")
     ));
@@ -228,16 +234,27 @@ fn add_written(text: &mut String, root: &Path, report: &ProtectReport, verbose: 
     add_lines(text, &skipped, verbose);
 }
 
+/// Says how much the parity is beside the files. Beside almost nothing, what each parity file has
+/// besides parity says little.
+fn of_the_files(report: &ProtectReport) -> String {
+    match report.stored_bytes > 10 * report.bytes {
+        true => String::new(),
+        false => format!(", {} of the files", share(report.stored_bytes, report.bytes)),
+    }
+}
+
 fn update_text(protection: &Protection, report: &UpdateReport, verbose: bool) -> String {
-    let UpdateReport { kept, added, gone, .. } = report;
+    let UpdateReport { kept, added, changed, gone, .. } = report;
     let how = match report.updated {
         Updated::Nothing => return format!("{}: nothing has changed", title(protection)),
-        Updated::Layer => "new parity for what is new",
-        Updated::Anew => "made anew",
+        Updated::Layer => "parity added for what is new",
+        Updated::Anew => "all parity made anew",
     };
     let kept = counted(*kept, "file");
-    let mut text =
-        format!("{}: {how}; {kept} kept, {added} new or changed, {gone} gone", title(protection));
+    let mut text = format!(
+        "{}: {how}; {kept} kept, {added} new, {changed} changed, {gone} gone",
+        title(protection)
+    );
     if let Some(protected) = &report.protected {
         add_written(&mut text, protection.root(), protected, verbose);
     }

@@ -129,7 +129,7 @@ fn text(protection: &Protection, report: &VerifyReport, state: State, args: &Ver
     let quick = if args.quick { " by size and time" } else { "" };
     let mut text = format!("{}: {}{quick}, {files}, {bytes}", title(protection), state.name());
     text.push_str(&verdict(report, state));
-    let lines = lines(protection, report);
+    let lines = lines(protection, report, args.search.verbose);
     add_lines(&mut text, &lines, args.search.verbose);
     let touched = report.count(|state| *state == FileState::Touched);
     if touched > 0 {
@@ -137,6 +137,10 @@ fn text(protection: &Protection, report: &VerifyReport, state: State, args: &Ver
         text.push_str(&format!(
             "\n  touched  {things} with the same content and other times or modes"
         ));
+    }
+    let missing = report.count(|state| *state == FileState::Missing);
+    if args.quick && missing > 0 && !report.new.is_empty() {
+        text.push_str("\n  renamed  files count as missing; without --quick, they are recognised");
     }
     if !report.new.is_empty() {
         let new = counted(report.new.len(), "file");
@@ -152,7 +156,6 @@ pub fn verdict(report: &VerifyReport, state: State) -> String {
     let sum = |of: fn(&LayerReport) -> u64| report.layers.iter().map(of).sum::<u64>();
     let lost = sum(|layer| layer.lost);
     let layers = counted(report.unreadable_layers, "older catalogue");
-    let is_many = report.layers.len() > 1;
     match state {
         State::Unknown => "; some of it may not be read".to_owned(),
         State::Lost if report.unreadable_layers > 0 => {
@@ -171,23 +174,24 @@ pub fn verdict(report: &VerifyReport, state: State) -> String {
             )
         }
         _ => {
-            // Each layer has parity of its own, so the one with the least left decides.
+            // Each layer has parity of its own, so as many may be lost anywhere as where the least
+            // is left.
             let coded = report.layers.iter().filter(|layer| layer.geometry.data > 0);
             let left = coded.map(|layer| layer.left).min().unwrap_or(0);
             let blocks = counted(sum(|layer| layer.geometry.data + layer.geometry.parity), "block");
             let lost =
                 if lost > 0 { format!("{} lost, ", counted(lost, "block")) } else { "".into() };
-            let layer = if is_many { " of a layer" } else { "" };
-            format!("; {lost}{left} more of {blocks} may be lost{layer}")
+            format!("; {lost}any {left} more of {blocks} may be lost")
         }
     }
 }
 
-/// Returns a line for each file that is not as it was, and for each parity file, worst first.
-fn lines(protection: &Protection, report: &VerifyReport) -> Vec<String> {
-    let order = ["damaged", "missing", "unreadable", "changed", "moved"];
+/// Returns a line for each file that is not as it was, and for each parity file, worst first. Those
+/// of which only times or modes differ have lines if the report is verbose.
+fn lines(protection: &Protection, report: &VerifyReport, verbose: bool) -> Vec<String> {
+    let order = ["damaged", "missing", "unreadable", "changed", "moved", "touched"];
     let mut lines = Vec::new();
-    for wanted in order {
+    for &wanted in &order[..order.len() - usize::from(!verbose)] {
         let findings = report.findings.iter().filter(|one| word(&one.state) == wanted);
         lines.extend(findings.map(|finding| line(protection, finding)));
     }

@@ -1,6 +1,6 @@
 //! `paritas volume init`: writes a volume file, tries out the nodes, and marks them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use paritas_volume::Volume;
@@ -41,7 +41,8 @@ async fn write(args: &Init, code: &str) -> Result<(Config, Vec<Probe>), Failure>
         let name = node.name.clone().unwrap_or_else(|| format!("node{number}"));
         (name, node.uri.clone())
     };
-    let mut nodes = entries((1..).zip(&args.node).map(named).collect(), &args.domain)?;
+    let nodes = (1..).zip(&args.node).map(named).collect();
+    let mut nodes = entries(nodes, &args.domain, &args.credentials)?;
     let draft = Config::draft(&name, code, &nodes)?;
     let base = args.volume.parent().unwrap_or(Path::new(""));
     let probes = probe(&Volume::of(&draft, base, paritas_tune::codec_options)?).await?;
@@ -60,29 +61,44 @@ fn name(args: &Init) -> String {
     args.name.clone().or_else(of_file).unwrap_or_default()
 }
 
-/// Returns the nodes for the volume file: each has a name, a URI, and perhaps a domain.
+/// Returns the nodes for the volume file: each has a name, a URI, and perhaps a domain and a place
+/// of credentials, which are given with the nodes' names.
 pub fn entries(
     nodes: Vec<(String, String)>,
-    given: &[(String, String)],
+    domains: &[(String, String)],
+    credentials: &[(String, String)],
 ) -> Result<Vec<NodeEntry>, Failure> {
-    let mut domains: BTreeMap<&str, &str> = BTreeMap::new();
-    for (name, domain) in given {
-        if domains.insert(name, domain).is_some() {
-            return Err(Failure::arguments(format!("node {} has two domains", shown(name))));
+    let names: BTreeSet<&str> = nodes.iter().map(|(name, _)| &**name).collect();
+    let domains = by_node("--domain", domains, &names)?;
+    let credentials = by_node("--credentials", credentials, &names)?;
+    let entry = |(name, uri): &(String, String)| {
+        let mut entry = NodeEntry::new(name, uri);
+        if let Some(&domain) = domains.get(&**name) {
+            entry = entry.with_domain(domain);
         }
-    }
-    let entry = |(name, uri): (String, String)| {
-        let domain = domains.remove(&*name);
-        let entry = NodeEntry::new(name, uri);
-        domain.map_or(entry.clone(), |domain| entry.with_domain(domain))
+        entry.credentials = credentials.get(&**name).map(|&place| place.to_owned());
+        entry
     };
-    let entries = nodes.into_iter().map(entry).collect();
-    match domains.first_key_value() {
-        Some((name, _)) => {
-            Err(Failure::arguments(format!("--domain {}: there is no such node", shown(name))))
+    Ok(nodes.iter().map(entry).collect())
+}
+
+/// Returns what a flag says of nodes, by their names.
+fn by_node<'a>(
+    flag: &str,
+    given: &'a [(String, String)],
+    names: &BTreeSet<&str>,
+) -> Result<BTreeMap<&'a str, &'a str>, Failure> {
+    let mut found = BTreeMap::new();
+    for (name, said) in given {
+        let refused = |why| Failure::arguments(format!("{flag} {}: {why}", shown(name)));
+        if !names.contains(&**name) {
+            return Err(refused("there is no such node"));
         }
-        None => Ok(entries),
+        if found.insert(&**name, &**said).is_some() {
+            return Err(refused("this node is given twice"));
+        }
     }
+    Ok(found)
 }
 
 /// Finds out what the nodes can do, and refuses those that cannot store objects.

@@ -3,7 +3,7 @@
 use paritas_shards::Timestamp;
 use paritas_volume::names::ObjectName;
 use paritas_volume::protocol::Listed;
-use paritas_volume::{Listing, Object, Volume, VolumeStatus};
+use paritas_volume::{ErrorKind, Listing, Object, Volume, VolumeStatus};
 use serde_json::{Value, json};
 
 use super::{AT_ONCE, each, folder_prefix, object, report};
@@ -106,7 +106,12 @@ pub async fn rm(args: &Rm, output: &Output) -> Outcome {
         }
     }
     let remove = async |name: ObjectName| {
-        let listed = volume.remove(&name).await?;
+        let listed = match volume.remove(&name).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(object::absent(&volume, &name).await);
+            }
+            listed => listed?,
+        };
         let value = json!({
             "type": "volume-rm", "name": name.as_str(), "generation": listed.version.generation,
         });
@@ -150,7 +155,11 @@ fn status_text(status: &VolumeStatus) -> String {
         .map(|node| {
             let state = node.problem.as_deref().unwrap_or("ready");
             let drained = if node.is_drained { ", drained" } else { "" };
-            format!("\n  {} ({}): {state}{drained}", node.name, node.domain)
+            let domain = match node.domain == node.name {
+                true => String::new(),
+                false => format!(" (domain {})", node.domain),
+            };
+            format!("\n  {}{domain}: {state}{drained}", node.name)
         })
         .collect();
     format!(

@@ -16,8 +16,10 @@ use crate::output::{Output, counted, shown};
 /// Tries out new nodes, marks them, and adds them to the volume file.
 pub async fn add(args: &Add, output: &Output) -> Outcome {
     let mut edit = Edit::open(&args.volume)?;
-    let mut nodes =
-        init::entries(named(&args.node, edit.config()), &domains(args, edit.config())?)?;
+    let nodes = named(&args.node, edit.config());
+    let domains = of_nodes("--domain", &args.domain, &nodes)?;
+    let credentials = of_nodes("--credentials", &args.credentials, &nodes)?;
+    let mut nodes = init::entries(nodes, &domains, &credentials)?;
     let mut draft = Edit::open(&args.volume)?;
     nodes.iter().try_for_each(|node| draft.add(node))?;
     let volume = Volume::of(draft.config(), draft.base(), paritas_tune::codec_options)?;
@@ -50,20 +52,24 @@ fn named(nodes: &[NodeArg], config: &Config) -> Vec<(String, String)> {
     nodes.iter().map(|node| (name(node), node.uri.clone())).collect()
 }
 
-/// Returns the domains that are given, each with the name of its node.
-fn domains(args: &Add, config: &Config) -> Result<Vec<(String, String)>, Failure> {
-    let named = named(&args.node, config);
-    let domain = |text: &String| match (text.split_once('='), &named[..]) {
-        (Some((name, domain)), _) if !name.is_empty() && !domain.is_empty() => {
-            Ok((name.to_owned(), domain.to_owned()))
+/// Returns what a flag says of nodes, each time with the node's name, which may be left out if
+/// there is only one.
+fn of_nodes(
+    flag: &str,
+    given: &[String],
+    nodes: &[(String, String)],
+) -> Result<Vec<(String, String)>, Failure> {
+    let of_node = |text: &String| match (text.split_once('='), nodes) {
+        (Some((name, said)), _) if !name.is_empty() && !said.is_empty() => {
+            Ok((name.to_owned(), said.to_owned()))
         }
         (None, [(only, _)]) if !text.is_empty() => Ok((only.clone(), text.clone())),
         _ => Err(Failure::arguments(format!(
-            "--domain must be NAME=DOMAIN if there are several nodes; got {}",
+            "{flag} must begin with NAME= if there are several nodes; got {}",
             shown(text)
         ))),
     };
-    args.domain.iter().map(domain).collect()
+    given.iter().map(of_node).collect()
 }
 
 fn report_added(
@@ -101,7 +107,7 @@ pub async fn drain(args: &Drain, output: &Output) -> Outcome {
     if edit.drain(&args.node)? {
         edit.save()?;
     }
-    let mut volume = super::open_background(&args.volume, args.rate)?;
+    let mut volume = super::open_background(&args.volume, args.background)?;
     let before = volume.shards_on(&args.node).await.ok();
     let repaired = upkeep::repair_all(&mut volume, output).await;
     let left = volume.shards_on(&args.node).await;

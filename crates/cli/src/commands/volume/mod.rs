@@ -12,9 +12,9 @@ mod upkeep;
 use std::path::Path;
 
 use futures::StreamExt;
-use paritas_volume::{Rate, Volume};
+use paritas_volume::Volume;
 
-use crate::args::volume::{self as args, VolumeCommand};
+use crate::args::volume::{self as args, Background, VolumeCommand};
 use crate::commands::Outcome;
 use crate::commands::many::Worst;
 use crate::exit::{self, Failure};
@@ -58,8 +58,8 @@ fn open(path: &Path) -> Result<Volume, Failure> {
 }
 
 /// Opens a volume for what is done in the background.
-fn open_background(path: &Path, rate: Option<Rate>) -> Result<Volume, Failure> {
-    Ok(open(path)?.in_background(rate))
+fn open_background(path: &Path, background: Background) -> Result<Volume, Failure> {
+    Ok(open(path)?.in_background(background.rate))
 }
 
 /// Runs `act` on each item, at most `most` at a time. Returns the worst exit code.

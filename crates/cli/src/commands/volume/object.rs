@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use paritas_shards::{FileTarget, Preserve};
 use paritas_volume::names::ObjectName;
-use paritas_volume::{GetOptions, Object, PutOptions, PutReport, Volume};
+use paritas_volume::{ErrorKind, GetOptions, Object, PutOptions, PutReport, Volume};
 use serde_json::{Value, json};
 
 use super::report;
@@ -90,9 +90,23 @@ pub async fn find(
     output: &Output,
 ) -> Result<Object, Failure> {
     let options = GetOptions::default().allow_stale(staleness.allow_stale);
-    let object = volume.find(name, options).await?;
+    let object = match volume.find(name, options).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(absent(volume, name).await),
+        object => object?,
+    };
     report::warn_if_stale(name, &object, output);
     Ok(object)
+}
+
+/// Returns the failure that there is no object of a name. If it is a folder of names, it says so.
+pub async fn absent(volume: &Volume, name: &ObjectName) -> Failure {
+    let below = volume.list(&format!("{name}/")).await.map_or(0, |listing| listing.objects.len());
+    let name = shown(name.as_str());
+    let hint = match below {
+        0 => String::new(),
+        _ => format!("; {name}/ has {}", counted(below, "object")),
+    };
+    Failure::not_recognised(format!("there is no object {name}{hint}"))
 }
 
 async fn get_stream(

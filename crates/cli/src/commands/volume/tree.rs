@@ -33,6 +33,9 @@ pub async fn put(args: &Put, output: &Output) -> Outcome {
     exit::require_folder("DIR", &args.file)?;
     let volume = super::open(&args.volume)?;
     let (items, mut worst) = files(&args.file, &folder_prefix(&args.name), output);
+    if items.is_empty() {
+        output.warn(&format!("{} has no files that can be stored", shown(&args.file)));
+    }
     let progress = Arc::new(progress(&items, output));
     let put = async |item: Item| {
         let source = object::open_source(&item.path)?;

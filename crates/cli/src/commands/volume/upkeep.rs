@@ -6,11 +6,12 @@ use std::time::Instant;
 
 use futures::StreamExt;
 use paritas_volume::names::ObjectName;
+use paritas_volume::protocol::Listed;
 use paritas_volume::{ErrorKind, GetOptions, Health, Reencoded, Repaired, Verdict, Volume};
 use serde_json::{Value, json};
 
 use super::{AT_ONCE, each, listing, report};
-use crate::args::volume::{Promote, Reencode, Repair, Replace, Verify};
+use crate::args::volume::{Objects, Promote, Reencode, Repair, Replace, Verify};
 use crate::commands::Outcome;
 use crate::commands::many::{State, Summary, Worst};
 use crate::exit::{Exit, Failure};
@@ -22,6 +23,8 @@ struct Item {
     name: ObjectName,
     /// The length, or 0 if the object was not found.
     length: u64,
+    /// Whether it was asked for by its own name.
+    is_named: bool,
 }
 
 /// The progress over the bytes of objects. What is told of an object counts up to its length; the
@@ -69,7 +72,11 @@ async fn items(volume: &Volume, names: &[String], output: &Output) -> Result<Vec
             continue;
         }
         let found = listing::list(volume, name, output).await?.objects.into_iter();
-        items.extend(found.map(|(name, listed)| Item { name, length: listed.length }));
+        items.extend(found.map(|(name, Listed { length, .. })| Item {
+            name,
+            length,
+            is_named: false,
+        }));
     }
     Ok(items)
 }
@@ -78,7 +85,7 @@ async fn items(volume: &Volume, names: &[String], output: &Output) -> Result<Vec
 async fn named(volume: &Volume, name: &str) -> Result<Item, Failure> {
     let name = ObjectName::new(name)?;
     let found = volume.find(&name, GetOptions::default()).await;
-    Ok(Item { name, length: found.map_or(0, |object| object.length()) })
+    Ok(Item { name, length: found.map_or(0, |object| object.length()), is_named: true })
 }
 
 /// The states of the objects so far.
@@ -102,19 +109,29 @@ impl<'a> Tally<'a> {
         self.worst.note(outcome.map(State::exit), self.output);
     }
 
-    /// Takes in the result of a repair that began at `start`, and shows it.
+    /// Takes in the result of a repair that began at `start`, and shows it. What is left of a
+    /// removed name is no object, and is told to people only if they named it or if something is
+    /// left to do.
     fn note_repair(
         &mut self,
-        length: u64,
+        item: &Item,
         repaired: paritas_volume::Result<Repaired>,
         start: Instant,
     ) {
-        let state = repaired.map_err(Failure::from).map(|repaired| {
-            let value = repaired_value(&repaired, start.elapsed().as_secs_f64());
-            self.output.result(value, || repaired_text(&repaired));
-            after(&repaired)
-        });
-        self.note(length, state);
+        let repaired = match repaired {
+            Ok(repaired) => repaired,
+            Err(error) => return self.note(item.length, Err(error.into())),
+        };
+        let value = repaired_value(&repaired, start.elapsed().as_secs_f64());
+        let state = after(&repaired);
+        match repaired.is_removed && !repaired.is_owed && !item.is_named {
+            true => self.output.result_if_json(value),
+            false => self.output.result(value, || repaired_text(&repaired)),
+        }
+        match repaired.is_removed {
+            true => self.worst.note(Ok(state.exit()), self.output),
+            false => self.note(item.length, Ok(state)),
+        }
     }
 
     fn end(self) -> Outcome {
@@ -199,7 +216,7 @@ fn verdict_text(verdict: &Verdict, state: State) -> String {
 
 /// Brings objects into order, the most urgent first. Returns the worst exit code.
 pub async fn repair(args: &Repair, output: &Output) -> Outcome {
-    let mut volume = super::open_background(&args.volume, args.rate)?;
+    let mut volume = super::open_background(&args.volume, args.background)?;
     let mut tally = Tally::new(output);
     match args.scrub {
         true => scrub(&mut volume, &mut tally).await?,
@@ -235,7 +252,7 @@ async fn repair_items(volume: &mut Volume, items: Vec<Item>, deep: bool, tally: 
         let start = Instant::now();
         let repaired = volume.repair(&item.name, deep).await;
         shares.finish(&item.name);
-        shares.progress.aside(|| tally.note_repair(item.length, repaired, start));
+        shares.progress.aside(|| tally.note_repair(&item, repaired, start));
     }
     shares.progress.finish();
 }
@@ -254,7 +271,8 @@ async fn scrub(volume: &mut Volume, tally: &mut Tally<'_>) -> Result<(), Failure
     while let Some((name, repaired)) = scrub.next().await {
         shares.finish(&name);
         let length = lengths.get(&name).copied().unwrap_or(0);
-        shares.progress.aside(|| tally.note_repair(length, repaired, start));
+        let item = Item { name, length, is_named: false };
+        shares.progress.aside(|| tally.note_repair(&item, repaired, start));
         start = Instant::now();
     }
     shares.progress.finish();
@@ -263,7 +281,7 @@ async fn scrub(volume: &mut Volume, tally: &mut Tally<'_>) -> Result<(), Failure
 
 /// Fills a node that replaces a lost one, and repairs all objects. Returns the worst exit code.
 pub async fn replace(args: &Replace, output: &Output) -> Outcome {
-    let mut volume = super::open_background(&args.volume, args.rate)?;
+    let mut volume = super::open_background(&args.volume, args.background)?;
     let filled = volume.fill(&args.node).await?;
     let (node, manifests) = (&args.node, filled.manifests);
     output.result(json!({"type": "volume-replace", "node": node, "manifests": manifests}), || {
@@ -281,7 +299,8 @@ async fn most_urgent_first(volume: &Volume) -> Result<Vec<Item>, Failure> {
 async fn with_lengths(volume: &Volume, names: Vec<ObjectName>) -> Result<Vec<Item>, Failure> {
     let objects = volume.list("").await?.objects;
     let length = |name: &ObjectName| objects.get(name).map_or(0, |listed| listed.length);
-    Ok(names.into_iter().map(|name| Item { length: length(&name), name }).collect())
+    let item = |name| Item { length: length(&name), name, is_named: false };
+    Ok(names.into_iter().map(item).collect())
 }
 
 async fn collect(volume: &Volume, output: &Output) -> Outcome {
@@ -320,7 +339,7 @@ fn written_value(kind: &str, repaired: &Repaired, seconds: f64) -> Value {
 
 fn repaired_text(repaired: &Repaired) -> String {
     let did = match (repaired.is_removed, repaired.stored) {
-        (true, _) => "remains of a removed object are gone".to_owned(),
+        (true, _) => "removed".to_owned(),
         (false, 0) => "nothing to write".to_owned(),
         (false, stored) => format!("{} written", counted(stored, "shard")),
     };
@@ -336,21 +355,20 @@ fn written_text(repaired: &Repaired, did: &str) -> String {
 /// Adds the parity of the next stage, to the objects first that have waited longest. Returns the
 /// worst exit code.
 pub async fn promote(args: &Promote, output: &Output) -> Outcome {
-    let mut volume = super::open_background(&args.volume, args.rate)?;
-    let items = promotable(&volume, args).await?;
-    let plain: Vec<Item> = items.iter().map(|(item, _)| item.clone()).collect();
-    let shares = Shares::of(&mut volume, &plain, output);
-    let promote = async |(item, is_named): (Item, bool)| {
+    let mut volume = super::open_background(&args.volume, args.background)?;
+    let items = promotable(&volume, &args.objects).await?;
+    let shares = Shares::of(&mut volume, &items, output);
+    let promote = async |item: Item| {
         let start = Instant::now();
         let promoted = volume.promote(&item.name).await;
         shares.finish(&item.name);
         let promoted = match promoted {
             // It was removed after it had begun to wait.
-            Err(error) if !is_named && error.kind() == ErrorKind::NotFound => {
+            Err(error) if !item.is_named && error.kind() == ErrorKind::NotFound => {
                 return Ok(Exit::Done);
             }
             // Another process is at it, or a newer version waits now.
-            Err(error) if !is_named && error.kind() == ErrorKind::Busy => {
+            Err(error) if !item.is_named && error.kind() == ErrorKind::Busy => {
                 output.warn(&error.to_string());
                 return Ok(Exit::Done);
             }
@@ -364,19 +382,16 @@ pub async fn promote(args: &Promote, output: &Output) -> Outcome {
     each(items, 1, output, promote).await.end(output)
 }
 
-/// Returns the objects to promote, each with whether it was named itself. Of those that are meant
-/// by a prefix, or by all, the ones come first that have waited longest.
-async fn promotable(volume: &Volume, args: &Promote) -> Result<Vec<(Item, bool)>, Failure> {
+/// Returns the objects to promote. Of those that are meant by a prefix, or by all, the ones come
+/// first that have waited longest.
+async fn promotable(volume: &Volume, args: &Objects) -> Result<Vec<Item>, Failure> {
     let everything = [String::new()];
     let names = if args.all { &everything[..] } else { &args.names };
     let mut found = Vec::new();
     for name in names {
         match name.is_empty() && args.all || name.ends_with('/') {
-            true => {
-                let waiting = with_lengths(volume, volume.backlog(name).await).await?;
-                found.extend(waiting.into_iter().map(|item| (item, false)));
-            }
-            false => found.push((named(volume, name).await?, true)),
+            true => found.extend(with_lengths(volume, volume.backlog(name).await).await?),
+            false => found.push(named(volume, name).await?),
         }
     }
     Ok(found)
@@ -384,8 +399,8 @@ async fn promotable(volume: &Volume, args: &Promote) -> Result<Vec<(Item, bool)>
 
 /// Cuts objects anew that have another code than the volume. Returns the worst exit code.
 pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
-    let mut volume = super::open_background(&args.volume, args.rate)?;
-    let items = items(&volume, &args.names, output).await?;
+    let mut volume = super::open_background(&args.volume, args.background)?;
+    let items = items(&volume, &args.objects.names, output).await?;
     let shares = Shares::of(&mut volume, &items, output);
     let reencode = async |item: Item| {
         let start = Instant::now();
@@ -395,7 +410,7 @@ pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
             Ok(Reencoded::Changed(report)) => (true, report.is_owed, report.flaws),
             Ok(_) => (false, false, Vec::new()),
             // It was removed after it had been found.
-            Err(error) if item.length > 0 && error.kind() == ErrorKind::NotFound => {
+            Err(error) if !item.is_named && error.kind() == ErrorKind::NotFound => {
                 return Ok(Exit::Done);
             }
             Err(error) => return Err(error.into()),
