@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytesize::ByteSize;
 use futures::StreamExt;
@@ -10,7 +11,6 @@ use futures::future::join_all;
 use paritas::{Code, CodecOptions, NodeId, Spec};
 use paritas_shards::blocks::Layout;
 use paritas_shards::{ObjectId, Part};
-use tokio::sync::OnceCell;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{ObjectName, READY};
@@ -29,6 +29,10 @@ pub const INLINE_BYTES: usize = 4096;
 /// The blocks of an LT code, in hundredths of k, with which nearly every graph can be decoded. It
 /// decides for how many lost nodes the manifests of an LT volume are prepared.
 const LT_HUNDREDTHS: usize = 130;
+
+/// How long a node counts as one of the volume after its mark was seen. A disk may be unmounted
+/// while a program goes on using the volume, and the empty folder in its place has no mark.
+const MARKED_FOR: Duration = Duration::from_secs(2);
 
 /// What a volume consists of.
 #[derive(Debug)]
@@ -100,8 +104,8 @@ pub struct Volume {
     pub(crate) members: Members,
     pub(crate) quorum: Quorum,
     pub(crate) paces: Vec<Arc<Pace>>,
-    /// For each node, whether it bears the mark of this volume.
-    ready: Vec<OnceCell<()>>,
+    /// For each node, when its mark was last seen.
+    marks: Vec<Mark>,
     watcher: Option<Watcher>,
 }
 
@@ -131,8 +135,8 @@ impl Volume {
         let losses = losses(&setup.code, setup.losses, count, count - drained);
         let quorum = Quorum::new(count, losses)?.with_drained(drained)?;
         let paces = (0..count).map(|_| Arc::new(Pace::default())).collect();
-        let ready = (0..count).map(|_| OnceCell::new()).collect();
-        Ok(Self { setup, members, quorum, paces, ready, watcher: None })
+        let marks = (0..count).map(|_| Mark::default()).collect();
+        Ok(Self { setup, members, quorum, paces, marks, watcher: None })
     }
 
     /// Spares the nodes, as what is done in the background should: no more than `rate` bytes a
@@ -191,24 +195,26 @@ impl Volume {
         storage.write(READY, self.mark_of(node).into(), Mode::Replace).await
     }
 
-    /// Checks, once, that a node bears the mark of this volume. A node that lost its files bears
-    /// none, and must not count as one on which there is nothing.
+    /// Checks, now and then, that a node bears the mark of this volume. A node that lost its files
+    /// bears none, and must not count as one on which there is nothing.
     pub(crate) async fn expect_ready(&self, node: NodeIndex) -> Result<()> {
-        let check = async || {
-            let storage = self.node(node);
-            match storage.read(READY, None).await {
-                Ok(found) if *found == *self.mark_of(node).as_bytes() => Ok(()),
-                Ok(_) => Err(foreign(storage)),
-                Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::new(
-                    ErrorKind::NotFound,
-                    "the node does not bear the volume's mark: it is empty or another place; \
-                     `volume replace` fills a new one",
-                )
-                .at_node(storage.name())),
-                Err(error) => Err(error),
-            }
+        if self.marks[node.0].is_fresh() {
+            return Ok(());
+        }
+        let storage = self.node(node);
+        let checked = match storage.read(READY, None).await {
+            Ok(found) if *found == *self.mark_of(node).as_bytes() => Ok(()),
+            Ok(_) => Err(foreign(storage)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::new(
+                ErrorKind::NotFound,
+                "the node does not bear the volume's mark: it is empty or another place; \
+                 `volume replace` fills a new one",
+            )
+            .at_node(storage.name())),
+            Err(error) => Err(error),
         };
-        self.ready[node.0].get_or_try_init(check).await.map(|_| ())
+        self.marks[node.0].note(checked.is_ok());
+        checked
     }
 
     /// Returns a node to write to, if it bears the mark of this volume. What was written to a place
@@ -286,6 +292,31 @@ impl Volume {
     /// Returns the layout that a front header states.
     pub(crate) fn layout_of(&self, header: &[u8]) -> Result<Layout> {
         Ok(Layout::read(header, |_: &Spec| self.setup.options.clone())?.0)
+    }
+}
+
+/// When the mark of a node was last seen, if it was.
+#[derive(Debug, Default)]
+struct Mark(Mutex<Option<Instant>>);
+
+impl Mark {
+    /// Whether the mark was seen a short while ago. If it was seen longer ago, one caller is told
+    /// so, who looks again, and the others rely on the mark until the answer comes.
+    fn is_fresh(&self) -> bool {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match *seen {
+            None => false,
+            Some(at) if at.elapsed() < MARKED_FOR => true,
+            Some(_) => {
+                *seen = Some(Instant::now());
+                false
+            }
+        }
+    }
+
+    fn note(&self, is_seen: bool) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *seen = is_seen.then(Instant::now);
     }
 }
 

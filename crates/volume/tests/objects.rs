@@ -307,6 +307,25 @@ async fn nothing_is_written_where_the_mark_is_missing() {
     assert_eq!((verdict.health, verdict.missing.len()), (Health::Repairable, 0), "{verdict:?}");
 }
 
+/// A disk is unmounted while the volume is in use, so that its place is an empty folder.
+#[tokio::test]
+async fn a_disk_that_is_unmounted_later_counts_as_none() {
+    let disks = Disks::new(3);
+    let volume = disks.volume("2+1").await;
+    put(&volume, "before", &content(10_000)).await;
+    let hidden = disks.hide(&[0]);
+    std::fs::create_dir(disks.path(0)).unwrap();
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    assert!(put(&volume, "after", &content(20_000)).await.is_owed);
+    assert!(disks.files_on(0).is_empty());
+    assert!(get(&volume, "before").await.unwrap() == content(10_000));
+    assert!(volume.status().await.unwrap().nodes[0].problem.is_some());
+    std::fs::remove_dir(disks.path(0)).unwrap();
+    hidden.show();
+    assert!(get(&volume, "after").await.unwrap() == content(20_000));
+    assert!(!volume.repair(&name("after"), false).await.unwrap().is_owed);
+}
+
 #[tokio::test]
 async fn an_object_that_is_replaced_while_it_is_read_is_not_called_lost() {
     let disks = Disks::new(6);
