@@ -116,9 +116,13 @@ pub(crate) const WORDS_COMPILED_AFTER: usize = 256 << 10;
 /// tuning says otherwise.
 pub(crate) const NONTEMPORAL_FROM: usize = 16 << 20;
 
-/// Bytes of buffers for each thread from which another thread is woken, unless the machine's tuning
-/// says otherwise. Below it, waking a thread costs more than it saves.
-pub const BYTES_A_THREAD: usize = 1 << 20;
+/// Bytes of buffers for each thread from which another thread is used in a burst of calls, unless
+/// the machine's tuning says otherwise.
+pub(crate) const BYTES_A_THREAD: usize = BYTES_A_STEP;
+
+/// Bytes of buffers for each thread from which a call that belongs to no burst wakes another one.
+/// Below it, waking a thread costs more than it saves in one call.
+pub(crate) const BYTES_TO_WAKE: usize = 1 << 20;
 
 /// Smallest number of bytes that a thread takes at a time: enough to make up for starting the
 /// kernel and for calling a helper thread that is awake.

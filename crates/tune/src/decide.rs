@@ -34,6 +34,9 @@ const CACHE_SET: usize = 512 << 10;
 /// wake a thread for.
 const MEMORY_SET: usize = 64 << 20;
 
+/// Exponent of the number of bytes of the smallest set that two threads may share, 256 KiB.
+const LEAST_SHARED: u32 = 18;
+
 /// Bytes of all data and blocks of an LT code, as in a segment of a file.
 const LT_SET: usize = 8 << 20;
 
@@ -340,20 +343,20 @@ impl Known {
         Ok(best)
     }
 
-    /// Finds half of the smallest set of a code for which a second thread helps, as it does for all
-    /// larger sets. The less there is to compute for a byte, the larger it is.
+    /// Finds half of the smallest set of a code for which a second thread helps in a burst of calls.
+    /// The less there is to compute for a byte, the larger it is. The search goes down until a second
+    /// thread does not help twice in a row: once may be because the machine is busy.
     fn bytes_a_thread(self, spec: &Spec, decide: &mut Decide<'_>) -> Result<usize> {
-        let mut bytes = MEMORY_SET;
-        for megabytes in [32, 16, 8, 4, 2, 1] {
-            let set = megabytes << 20;
+        let (mut bytes, mut failures) = (MEMORY_SET, 0);
+        for set in (LEAST_SHARED..=25).rev().map(|exponent| 1 << exponent) {
             let mut contest = Contest::new("a second thread", spec, set)?;
             contest.enter("no", self.with(1))?;
             contest.enter("yes", self.with(2))?;
-            let winner = decide(&contest.run(0, GAIN)?);
-            if winner == 0 {
-                break;
+            match decide(&contest.run(0, GAIN)?) {
+                0 if failures == 1 => break,
+                0 => failures += 1,
+                _ => (bytes, failures) = (set / 2, 0),
             }
-            bytes = set / 2;
         }
         Ok(bytes)
     }

@@ -27,7 +27,8 @@ pub struct CodecOptions {
     /// Largest number of threads that a call may use; by default as many as the machine has.
     pub threads: Option<NonZeroUsize>,
     /// Bytes of buffers for each thread: another thread is used only if each has at least this
-    /// many.
+    /// many. A call that follows no other closely must wake its threads; it does so only if each
+    /// has 1 MiB, or eight times this number if that is less.
     pub bytes_a_thread: usize,
     /// How threads share the work of [`Codec::compute`](crate::Codec::compute); an update is always
     /// split by stripe.

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::limits::{BYTES_A_STEP, STEPS_A_SHARE};
+use crate::limits::{BYTES_A_STEP, BYTES_A_THREAD, BYTES_TO_WAKE, STEPS_A_SHARE};
 use crate::run::threads::helpers::{Seat, Wanted, with_helpers};
 
 /// How a call's work is split over threads.
@@ -73,16 +73,22 @@ impl std::str::FromStr for Split {
 pub(crate) struct Threads {
     /// Largest number of threads; `None` means as many as the machine has.
     pub(crate) most: Option<NonZeroUsize>,
+    /// Bytes of buffers for each thread in a burst of calls. A thread that must be woken for a
+    /// single call should have up to [`WAKING`] times as many.
     pub(crate) bytes_each: usize,
 }
+
+/// How many times as many bytes a single call must have to be worth waking a thread, if that is
+/// less than [`BYTES_TO_WAKE`].
+const WAKING: usize = BYTES_TO_WAKE / BYTES_A_THREAD;
 
 impl Threads {
     /// Number of helpers that a call over `bytes` bytes can use.
     fn wanted(self, bytes: usize) -> Wanted {
         let most = thread_count(self.most) - 1;
         let helpers = |bytes_each: usize| (bytes / bytes_each.max(1)).saturating_sub(1).min(most);
-        let asleep = helpers(self.bytes_each);
-        Wanted { awake: helpers(BYTES_A_STEP).max(asleep), asleep }
+        let to_wake = self.bytes_each.saturating_mul(WAKING).min(BYTES_TO_WAKE);
+        Wanted { awake: helpers(self.bytes_each), asleep: helpers(to_wake.max(self.bytes_each)) }
     }
 }
 
@@ -161,6 +167,21 @@ pub(crate) fn over_parts<T: Sync>(
 mod tests {
     use super::*;
     use std::sync::Mutex;
+
+    #[test]
+    fn a_single_call_wakes_fewer_threads_than_a_burst() {
+        let wanted = |bytes_each, bytes| {
+            let threads = Threads { most: NonZeroUsize::new(4), bytes_each };
+            let Wanted { awake, asleep } = threads.wanted(bytes);
+            (awake, asleep)
+        };
+        assert_eq!(wanted(BYTES_A_THREAD, 2 * BYTES_A_THREAD - 1), (0, 0));
+        assert_eq!(wanted(BYTES_A_THREAD, 2 * BYTES_A_THREAD), (1, 0));
+        assert_eq!(wanted(BYTES_A_THREAD, 2 * BYTES_TO_WAKE), (3, 1));
+        assert_eq!(wanted(BYTES_TO_WAKE * 2, 2 * BYTES_TO_WAKE), (0, 0));
+        assert_eq!(wanted(BYTES_TO_WAKE * 2, 4 * BYTES_TO_WAKE), (1, 1));
+        assert_eq!(wanted(1, 32), (3, 3));
+    }
 
     #[test]
     fn every_stripe_once() {
