@@ -9,8 +9,9 @@ use std::ops::Range;
 use std::slice;
 
 use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyList, PyTuple};
+use pyo3::types::{PyByteArray, PyList, PyMemoryView, PyTuple};
 
 use crate::errors::{Result, wrong_argument};
 
@@ -20,12 +21,33 @@ pub struct Source(PyUntypedBuffer);
 impl Source {
     /// Exports an object's memory, which must be one piece.
     pub fn of(object: &Bound<'_, PyAny>) -> Result<Self> {
-        let buffer = PyUntypedBuffer::get(object)?;
-        match buffer.is_c_contiguous() {
-            true => Ok(Self(buffer)),
-            false => Err(wrong_argument("a buffer must be contiguous in memory (C order)")),
+        let buffer = export(object)?;
+        if !buffer.is_c_contiguous() {
+            return Err(wrong_argument("a buffer must be contiguous in memory (C order)"));
+        }
+        match has_objects(&buffer.format().to_string_lossy()) {
+            false => Ok(Self(buffer)),
+            true => Err(wrong_argument("a buffer must hold bytes or numbers; got Python objects")),
         }
     }
+}
+
+/// Exports an object's memory. Some objects, as those of ctypes, do not state what can be omitted;
+/// for these a memoryview does.
+fn export(object: &Bound<'_, PyAny>) -> Result<PyUntypedBuffer> {
+    let is_refused = |error: &PyErr| error.is_instance_of::<PyBufferError>(object.py());
+    match PyUntypedBuffer::get(object) {
+        Err(error) if is_refused(&error) => {
+            Ok(PyUntypedBuffer::get(&PyMemoryView::from(object)?.into_any())?)
+        }
+        buffer => Ok(buffer?),
+    }
+}
+
+/// Whether a buffer's format has references to objects, which nobody may copy or overwrite as
+/// bytes. Names of fields stand between colons.
+fn has_objects(format: &str) -> bool {
+    format.split(':').step_by(2).any(|types| types.contains('O'))
 }
 
 impl AsRef<[u8]> for Source {

@@ -17,6 +17,11 @@ impl Code {
         Ok(Self(spec.parse()?))
     }
 
+    /// Lets a code be pickled.
+    fn __getnewargs__(&self) -> (String,) {
+        (self.spec(),)
+    }
+
     /// The spec in its one canonical form.
     #[getter]
     fn spec(&self) -> String {

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use paritas::{CodecOptions, NodeId};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList};
 
 use crate::arrays;
 use crate::buffers::{Shards, Source, new_shards};
@@ -17,71 +17,88 @@ use crate::errors::{Result, wrong_argument};
 /// length that is a multiple of `shard_unit`. One codec may be used by several threads at once.
 /// Nobody may write to a shard while a call uses it.
 #[pyclass(frozen, module = "paritas")]
-pub struct Codec(paritas::Codec);
+pub struct Codec {
+    codec: paritas::Codec,
+    /// As they were given.
+    threads: Option<usize>,
+    packet: Option<usize>,
+}
 
 #[pymethods]
 impl Codec {
     #[new]
     #[pyo3(signature = (code, *, threads = None, packet = None))]
-    fn new(
-        code: &Bound<'_, PyAny>,
-        threads: Option<NonZeroUsize>,
-        packet: Option<usize>,
-    ) -> Result<Self> {
+    fn new(code: &Bound<'_, PyAny>, threads: Option<usize>, packet: Option<usize>) -> Result<Self> {
         let code = match code.cast::<Code>() {
             Ok(code) => code.get().0.clone(),
             Err(_) => code.extract::<&str>()?.parse()?,
         };
-        let options = CodecOptions::default();
-        let options = match threads {
-            Some(threads) => options.threads(threads.get()),
-            None => options,
+        if code.graph().is_some() {
+            return Err(wrong_argument(format!(
+                "{} is an LT code; LtEncoder and LtDecoder run it",
+                code.spec()
+            )));
+        }
+        let options = match number_of_threads(threads)? {
+            Some(threads) => CodecOptions::default().threads(threads.get()),
+            None => CodecOptions::default(),
         };
         let options = match packet {
             Some(packet) => options.packet(packet),
             None => options,
         };
-        Ok(Self(paritas::Codec::with_options(code, options)?))
+        Ok(Self { codec: paritas::Codec::with_options(code, options)?, threads, packet })
     }
 
     /// The code.
     #[getter]
     fn code(&self) -> Code {
-        Code(self.0.code().clone())
+        Code(self.codec.code().clone())
     }
 
     /// The number of shards with data, k.
     #[getter]
     fn data_shards(&self) -> usize {
-        self.0.data_shards()
+        self.codec.data_shards()
     }
 
     /// The number of shards without data, m.
     #[getter]
     fn parity_shards(&self) -> usize {
-        self.0.parity_shards()
+        self.codec.parity_shards()
     }
 
     /// The bytes of which a shard's length must be a multiple.
     #[getter]
     fn shard_unit(&self) -> usize {
-        self.0.shard_unit()
+        self.codec.shard_unit()
+    }
+
+    /// Bytes of a strip: a shard may be computed in parts if each begins at a multiple of this and
+    /// ends at one or with the shard. Parts of other lengths give other parity.
+    #[getter]
+    fn strip(&self) -> usize {
+        self.codec.strip()
     }
 
     /// The kind of machine code that runs, such as `avx512`.
     #[getter]
     fn kernel(&self) -> &'static str {
-        self.0.kernel_name()
+        self.codec.kernel_name()
     }
 
     /// Returns the length of each shard of an object of `length` bytes.
     fn shard_len(&self, length: usize) -> usize {
-        self.0.shard_len(length)
+        self.codec.shard_len(length)
     }
 
     /// Computes all parity shards from all data shards, both in node order. `data` and `parity` are
     /// lists of buffers, or arrays with one row for each shard. Without `parity`, returns new
-    /// memory: an array if `data` is one, else a list of `bytearray`.
+    /// memory: an array if `data` is one, else a list of `bytearray`. Of a code with delayed parity,
+    /// these are the shards of the first stage.
+    ///
+    /// Raises ParameterError if a number of shards or a length is wrong, or if nodes hold both data
+    /// and parity, as in X-Code: `encode_nodes` is for these.
     #[pyo3(signature = (data, parity = None))]
     fn encode<'py>(
         &self,
@@ -96,19 +113,30 @@ impl Codec {
         };
         let targets = Shards::of(&parity)?;
         Shards::with(&sources, &targets, |data, parity| {
-            Ok(py.detach(|| self.0.encode(data, parity))?)
+            Ok(py.detach(|| self.codec.encode(data, parity))?)
         })?;
         Ok(parity)
     }
 
+    /// Computes the parity of a code whose nodes hold both data and parity, in place. `nodes` are
+    /// the shards of all nodes, of which the parity rows are overwritten: in a shard of r rows, row
+    /// i begins at byte i · length / r. Raises ParameterError if a number or length is wrong.
+    fn encode_nodes(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> Result<()> {
+        let none = Shards::of_each(std::iter::empty())?;
+        Shards::with(&none, &Shards::of(nodes)?, |_, nodes| {
+            Ok(py.detach(|| self.codec.encode_nodes(nodes))?)
+        })
+    }
+
     /// Computes the shards that are `None` in `shards`, a list of all shards in node order. Returns
-    /// a new list with all shards, those that were lost as `bytearray`.
+    /// a new list with all shards, those that were lost as `bytearray`. Raises LossError if too
+    /// many are lost.
     fn reconstruct<'py>(
         &self,
         py: Python<'py>,
         shards: Vec<Option<Bound<'py, PyAny>>>,
     ) -> Result<Bound<'py, PyList>> {
-        let count = self.0.code().node_count();
+        let count = self.codec.code().node_count();
         if shards.len() != count {
             let given = shards.len();
             return Err(wrong_argument(format!("there must be {count} shards; got {given}")));
@@ -142,7 +170,7 @@ impl Codec {
         let sources = Shards::of_each([old.clone(), new.clone()].into_iter())?;
         let targets = Shards::of(parity)?;
         Shards::with(&sources, &targets, |sources, parity| {
-            Ok(py.detach(|| self.0.update(node, sources[0], sources[1], parity))?)
+            Ok(py.detach(|| self.codec.update(node, sources[0], sources[1], parity))?)
         })
     }
 
@@ -152,7 +180,7 @@ impl Codec {
         let sources = Shards::of(shards)?;
         let none = Shards::of_each(std::iter::empty())?;
         Shards::with(&sources, &none, |shards, _| {
-            let wrong = py.detach(|| self.0.verify(shards))?;
+            let wrong = py.detach(|| self.codec.verify(shards))?;
             Ok(wrong.into_iter().map(NodeId::index).collect())
         })
     }
@@ -162,7 +190,7 @@ impl Codec {
     #[pyo3(signature = (have = None, want = None))]
     fn prepared(&self, have: Option<Vec<usize>>, want: Option<Vec<usize>>) -> Result<Prepared> {
         match (have, want) {
-            (None, None) => Ok(Prepared(self.0.encoder()?)),
+            (None, None) => Ok(Prepared(self.codec.encoder()?)),
             (Some(have), Some(want)) => Ok(Prepared(self.prepare(&have, &want)?)),
             _ => Err(wrong_argument("both `have` and `want` must be given, or none of them")),
         }
@@ -175,12 +203,13 @@ impl Codec {
         data: &Bound<'py, PyAny>,
     ) -> Result<Vec<Bound<'py, PyBytes>>> {
         let source = Source::of(data)?;
-        let shards = py.detach(|| self.0.split(source.as_ref()))?;
+        let shards = py.detach(|| self.codec.split(source.as_ref()))?;
         Ok(shards.iter().map(|shard| PyBytes::new(py, shard)).collect())
     }
 
-    /// Returns the first `length` bytes of an object from its shards in node order. The data shards
-    /// must be there (`reconstruct` makes those that are lost); parity may be left out.
+    /// Returns an object of `length` bytes from its shards in node order, each of which must have
+    /// `shard_len(length)` bytes. The data shards must be there (`reconstruct` makes those that are
+    /// lost); parity may be left out.
     fn join<'py>(
         &self,
         py: Python<'py>,
@@ -190,18 +219,28 @@ impl Codec {
         let own = |shard: Bound<'py, PyAny>| Ok(Source::of(&shard)?.as_ref().to_vec());
         let shards = shards.into_iter().map(|shard| shard.map(own).transpose());
         let shards = shards.collect::<Result<Vec<Option<Vec<u8>>>>>()?;
-        let object = py.detach(|| self.0.join(&shards, length))?;
+        let object = py.detach(|| self.codec.join(&shards, length))?;
         Ok(PyBytes::new(py, &object))
     }
 
     fn __repr__(&self) -> String {
-        format!("Codec({:?}, kernel={:?})", self.0.code().spec().to_string(), self.kernel())
+        format!("Codec({:?}, kernel={:?})", self.codec.code().spec().to_string(), self.kernel())
+    }
+
+    /// Lets a codec be pickled, as for a pool of processes.
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((String,), Bound<'py, PyDict>)> {
+        let named = PyDict::new(py);
+        named.set_item("threads", self.threads)?;
+        named.set_item("packet", self.packet)?;
+        Ok(((self.codec.code().spec().to_string(),), named))
     }
 }
 
 impl Codec {
     fn new_parity<'py>(&self, py: Python<'py>, data: &Shards) -> Result<Bound<'py, PyAny>> {
-        let (count, length) = (self.0.parity_shards(), data.first_len());
+        let code = self.codec.code();
+        let made = code.nodes_at(1).into_iter().filter(|&node| !code.holds_data(node));
+        let (count, length) = (made.count(), data.first_len());
         if data.is_array() {
             return Ok(arrays::empty(py, count, length)?);
         }
@@ -218,7 +257,7 @@ impl Codec {
         lost: &[usize],
         sources: &Shards,
     ) -> Result<Vec<Bound<'py, PyByteArray>>> {
-        let rows = |node: usize| self.0.code().node_cells(NodeId::new(node)).len();
+        let rows = |node: usize| self.codec.code().node_cells(NodeId::new(node)).len();
         let length = |node: usize| match have.first() {
             Some(&first) => sources.first_len() * rows(node) / rows(first).max(1),
             None => 0,
@@ -228,7 +267,15 @@ impl Codec {
 
     fn prepare(&self, have: &[usize], want: &[usize]) -> Result<paritas::Prepared> {
         let ids = |nodes: &[usize]| nodes.iter().copied().map(NodeId::new).collect::<Vec<_>>();
-        Ok(self.0.reconstructor(&ids(have), &ids(want))?)
+        Ok(self.codec.reconstructor(&ids(have), &ids(want))?)
+    }
+}
+
+/// Checks a number of threads that was given.
+pub fn number_of_threads(given: Option<usize>) -> Result<Option<NonZeroUsize>> {
+    match given {
+        Some(0) => Err(wrong_argument("threads must be at least 1; got 0")),
+        given => Ok(given.and_then(NonZeroUsize::new)),
     }
 }
 

@@ -4,7 +4,11 @@
 //! kind of error in Rust.
 
 use std::fmt::Debug;
+use std::io;
+use std::path::Path;
 
+use paritas_shards::ErrorKind;
+use pyo3::PyErrArguments;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::{PyTypeInfo, import_exception};
@@ -33,8 +37,8 @@ impl From<PyErr> for Failure {
     }
 }
 
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
         Self(error.into())
     }
 }
@@ -90,17 +94,38 @@ impl From<paritas_volume::Error> for Failure {
 
 /// Makes an exception for a wrong argument.
 pub fn wrong_argument(message: impl Into<String>) -> Failure {
-    raise::<ParameterError>("Parameters", message.into())
+    raise::<ParameterError>(paritas::ErrorKind::Parameters, message.into())
 }
 
 /// Makes an exception for files among which is nothing that was looked for.
 pub fn nothing_found(message: String) -> Failure {
-    raise::<NotFoundError>("NotRecognised", message)
+    raise::<NotFoundError>(ErrorKind::NotRecognised, message)
 }
 
-fn raise<E: PyTypeInfo>(kind: impl Debug, message: String) -> Failure {
+/// Makes an exception for something that can be used no more.
+pub fn unusable(message: &str) -> Failure {
+    raise::<StorageError>(ErrorKind::Io, message.to_owned())
+}
+
+/// Makes the exception for a file that the system refuses, with `errno` and `filename` as those of
+/// Python's own `open`.
+pub fn refused(path: &Path, error: &io::Error) -> Failure {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+    let arguments = (error.raw_os_error().unwrap_or(0), text, path.as_os_str().to_owned());
+    match error.kind() {
+        io::ErrorKind::NotFound => raise::<NotFoundError>(ErrorKind::Io, arguments),
+        _ => raise::<StorageError>(ErrorKind::Io, arguments),
+    }
+}
+
+/// Makes an exception of a class from the arguments of its constructor.
+fn raise<E: PyTypeInfo>(
+    kind: impl Debug,
+    arguments: impl PyErrArguments + Send + Sync + 'static,
+) -> Failure {
     Failure(Python::attach(|py| {
-        let error = PyErr::new::<E, _>((message,));
+        let error = PyErr::new::<E, _>(arguments);
         match error.value(py).setattr("kind", format!("{kind:?}")) {
             Ok(()) => error,
             Err(other) => other,

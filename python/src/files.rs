@@ -2,13 +2,29 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use paritas_shards::{Attributes, EncodeJob, FileTarget, Inventory, RepairJob, ShardState, Status};
 use pyo3::prelude::*;
 
-use crate::errors::{Result, nothing_found, wrong_argument};
+use crate::codec::number_of_threads;
+use crate::errors::{Result, nothing_found, refused, wrong_argument};
+
+/// One path, or several.
+#[derive(FromPyObject)]
+pub enum Paths {
+    One(PathBuf),
+    Several(Vec<PathBuf>),
+}
+
+impl Paths {
+    fn all(self) -> Vec<PathBuf> {
+        match self {
+            Self::One(path) => vec![path],
+            Self::Several(paths) => paths,
+        }
+    }
+}
 
 /// Encodes the file `source` into one shard file for each node of `code`, spread over
 /// `directories`. Returns the paths of the shards.
@@ -18,21 +34,21 @@ use crate::errors::{Result, nothing_found, wrong_argument};
 pub fn encode_file(
     py: Python<'_>,
     source: PathBuf,
-    directories: Vec<PathBuf>,
+    directories: Paths,
     code: &str,
     name: Option<OsString>,
     force: bool,
     sync: bool,
-    threads: Option<NonZeroUsize>,
+    threads: Option<usize>,
 ) -> Result<Vec<PathBuf>> {
-    let code: paritas::Code = code.parse()?;
+    let (code, threads) = (code.parse::<paritas::Code>()?, number_of_threads(threads)?);
     let name = name.or_else(|| source.file_name().map(OsString::from));
     let name = name.ok_or_else(|| wrong_argument("the source has no name; give one"))?;
     py.detach(|| {
-        let file = File::open(&source)?;
+        let file = File::open(&source).map_err(|error| refused(&source, &error))?;
         let metadata = file.metadata()?;
         let attributes = Attributes::of(&metadata);
-        let job = EncodeJob::new(code, name, directories);
+        let job = EncodeJob::new(code, name, directories.all());
         let job = job.length_hint(metadata.len()).attributes(attributes);
         let job = job.force(force).sync(sync).threads(threads);
         Ok(paritas_shards::encode(&job, file, &|_| {})?.shards)
@@ -56,13 +72,14 @@ fn found(paths: &[PathBuf]) -> Result<Inventory> {
 #[pyo3(signature = (paths, target, *, name = None, force = false, sync = true, threads = None))]
 pub fn decode_file(
     py: Python<'_>,
-    paths: Vec<PathBuf>,
+    paths: Paths,
     target: PathBuf,
     name: Option<OsString>,
     force: bool,
     sync: bool,
-    threads: Option<NonZeroUsize>,
+    threads: Option<usize>,
 ) -> Result<()> {
+    let (paths, threads) = (paths.all(), number_of_threads(threads)?);
     py.detach(|| {
         let inventory = found(&paths)?;
         let object = inventory.choose(name.as_deref())?;
@@ -110,10 +127,11 @@ pub struct ShardReport {
 #[pyo3(signature = (paths, *, deep = false, threads = None))]
 pub fn verify_files(
     py: Python<'_>,
-    paths: Vec<PathBuf>,
+    paths: Paths,
     deep: bool,
-    threads: Option<NonZeroUsize>,
+    threads: Option<usize>,
 ) -> Result<Vec<VerifyReport>> {
+    let (paths, threads) = (paths.all(), number_of_threads(threads)?);
     let verify = if deep { paritas_shards::verify_deep } else { paritas_shards::verify };
     let reports = py.detach(|| -> Result<Vec<_>> {
         let objects = found(&paths)?.objects;
@@ -179,27 +197,30 @@ pub struct RepairReport {
 }
 
 /// Makes every shard of the objects in `paths` whole again. New shards go to `to`, by default to
-/// the directories of the others. Returns a report for each object.
+/// the directories of the others. Returns a report for each object. If some object cannot be
+/// repaired, all others are, and then the first such error is raised.
 #[pyfunction]
 #[pyo3(signature = (paths, *, to = None, sync = true, threads = None))]
 pub fn repair_files(
     py: Python<'_>,
-    paths: Vec<PathBuf>,
+    paths: Paths,
     to: Option<PathBuf>,
     sync: bool,
-    threads: Option<NonZeroUsize>,
+    threads: Option<usize>,
 ) -> Result<Vec<RepairReport>> {
+    let (paths, threads) = (paths.all(), number_of_threads(threads)?);
     py.detach(|| {
         let job = RepairJob::default().to(to).sync(sync).threads(threads);
         let objects = found(&paths)?.objects;
-        let repaired = objects.into_iter().map(|object| {
+        let repair = |object: paritas_shards::Object| -> Result<_> {
             let report = paritas_shards::repair(&object, &job, &|_| {})?;
             Ok(RepairReport {
                 name: object.name().to_owned(),
                 repaired: report.repaired.iter().map(|shard| shard.shard).collect(),
                 warnings: report.warnings,
             })
-        });
-        repaired.collect()
+        };
+        let repaired: Vec<Result<RepairReport>> = objects.into_iter().map(repair).collect();
+        repaired.into_iter().collect()
     })
 }

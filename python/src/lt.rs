@@ -73,8 +73,8 @@ pub struct LtDecoder(Mutex<paritas::LtDecoder<Source>>);
 impl LtDecoder {
     /// Creates a decoder from `LtBlocks.info`.
     #[new]
-    fn new(info: &[u8]) -> Result<Self> {
-        let info = LtInfo::from_bytes(info)?;
+    fn new(info: &Bound<'_, PyAny>) -> Result<Self> {
+        let info = LtInfo::from_bytes(Source::of(info)?.as_ref())?;
         Ok(Self(Mutex::new(paritas::LtDecoder::new(&info, LtOptions::default())?)))
     }
 

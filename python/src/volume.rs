@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io::{self, Cursor, Read};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use paritas::CodecOptions;
 use paritas_shards::{Attributes, FileTarget};
@@ -13,16 +14,31 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::buffers::Source;
-use crate::errors::{Result, wrong_argument};
+use crate::errors::{Result, refused, unusable, wrong_argument};
 
 /// A volume: objects, each cut into shards on several nodes.
 ///
-/// One volume may be used by several threads at once. It must not be used in a process that was
-/// forked from the one that opened it: open it again there.
+/// One volume may be used by several threads at once. A process that was forked from the one that
+/// opened it must open it again: there, every call of this one raises StorageError.
 #[pyclass(frozen, module = "paritas")]
-pub struct Volume {
+pub struct Volume(Option<Opened>);
+
+/// A volume, and the threads that work for it, which only the process that started them has.
+struct Opened {
     volume: paritas_volume::Volume,
     runner: Runner,
+    process: u32,
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        match self.0.take() {
+            // Nothing of it works here, and to stop its threads would be to wait for ever.
+            Some(opened) if opened.process != std::process::id() => std::mem::forget(opened),
+            Some(opened) => Python::attach(|py| py.detach(|| opened.runner.stop())),
+            None => {}
+        }
+    }
 }
 
 #[pymethods]
@@ -40,36 +56,54 @@ impl Volume {
         rate: Option<u64>,
         workers: u64,
     ) -> Result<Self> {
+        if rate == Some(0) || workers == 0 {
+            let what = if workers == 0 { "workers" } else { "rate" };
+            return Err(wrong_argument(format!("{what} must be at least 1; got 0")));
+        }
+        if rate.is_some() && !background {
+            return Err(wrong_argument("a rate is only for work in the background"));
+        }
+        let metadata = std::fs::metadata(&path);
+        metadata.map_err(|error| refused(&path, &error))?;
         let volume = py.detach(|| -> paritas_volume::Result<_> {
             let volume = paritas_volume::Volume::open(&path, |_| CodecOptions::default())?;
             if !background {
                 return Ok(volume);
             }
             let usual = Config::read(&path)?.limits.background_rate.map(|rate| rate.as_u64());
-            let part = |rate: u64| (rate / workers.max(1)).max(1);
+            let part = |rate: u64| (rate / workers).max(1);
             Ok(volume.in_background(Some(Rate(rate.or(usual).map(part)))))
         })?;
-        Ok(Self { volume, runner: Runner::new()? })
+        let process = std::process::id();
+        Ok(Self(Some(Opened { volume, runner: Runner::new()?, process })))
     }
 
     /// The spec of the code of new objects.
     #[getter]
-    fn code(&self) -> String {
-        self.volume.code().spec().to_string()
+    fn code(&self) -> Result<String> {
+        Ok(self.volume()?.code().spec().to_string())
     }
 
     /// The names of the nodes.
     #[getter]
-    fn nodes(&self) -> Vec<String> {
-        self.volume.members().iter().map(|member| member.name.clone()).collect()
+    fn nodes(&self) -> Result<Vec<String>> {
+        Ok(self.volume()?.members().iter().map(|member| member.name.clone()).collect())
     }
 
     /// Stores an object: from memory, or from an object that has `read(n)`, such as an open file.
-    /// Returns what is known of it.
+    /// Returns what is known of it. Raises StorageError if too few nodes take it, or if the source
+    /// raises an exception, which is the cause then; nothing new is visible after an error.
     fn put(&self, py: Python<'_>, name: &str, source: &Bound<'_, PyAny>) -> Result<ObjectInfo> {
         if source.hasattr("read")? {
-            let reader = Reader { file: source.clone().unbind() };
-            return self.put_from(py, name, reader, PutOptions::default());
+            let failure = Arc::default();
+            let reader = Reader { file: source.clone().unbind(), failure: Arc::clone(&failure) };
+            let stored = self.put_from(py, name, reader, PutOptions::default());
+            return stored.map_err(|error| {
+                let error = PyErr::from(error);
+                let raised = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+                raised.into_iter().for_each(|cause| error.set_cause(py, Some(cause)));
+                error.into()
+            });
         }
         let source = Source::of(source)?;
         let mut options = PutOptions::default();
@@ -79,7 +113,7 @@ impl Volume {
 
     /// Stores a file, with its mode and time.
     fn put_file(&self, py: Python<'_>, name: &str, path: PathBuf) -> Result<ObjectInfo> {
-        let file = std::fs::File::open(path)?;
+        let file = std::fs::File::open(&path).map_err(|error| refused(&path, &error))?;
         let metadata = file.metadata()?;
         let mut options = PutOptions::default();
         options.attributes = Attributes::of(&metadata);
@@ -87,7 +121,9 @@ impl Volume {
         self.put_from(py, name, file, options)
     }
 
-    /// Returns the bytes of an object from `start` up to `end`, by default all of them.
+    /// Returns the bytes of an object from `start` up to `end`, by default all of them. Raises
+    /// NotFoundError if there is no such object, ParameterError if it is shorter than `end`, and
+    /// LossError if too many of its shards are lost.
     #[pyo3(signature = (name, start = 0, end = None))]
     fn get<'py>(
         &self,
@@ -96,11 +132,11 @@ impl Volume {
         start: u64,
         end: Option<u64>,
     ) -> Result<Bound<'py, PyBytes>> {
-        let mut bytes = Vec::new();
+        let (mut bytes, volume) = (Vec::new(), self.volume()?);
         self.run(py, async {
-            let object = self.volume.find(&ObjectName::new(name)?, GetOptions::default()).await?;
+            let object = volume.find(&ObjectName::new(name)?, GetOptions::default()).await?;
             let range = (start > 0 || end.is_some()).then(|| start..end.unwrap_or(object.length()));
-            self.volume.read(object, range, &mut bytes, &|_| {}).await
+            volume.read(object, range, &mut bytes, &|_| {}).await
         })?;
         Ok(PyBytes::new(py, &bytes))
     }
@@ -109,23 +145,23 @@ impl Volume {
     #[pyo3(signature = (name, path, *, force = false))]
     fn get_file(&self, py: Python<'_>, name: &str, path: PathBuf, force: bool) -> Result<()> {
         let name = ObjectName::new(name)?;
-        let object = self.run(py, self.volume.find(&name, GetOptions::default()))?;
+        let object = self.run(py, self.volume()?.find(&name, GetOptions::default()))?;
         let target = FileTarget::new(path).force(force);
-        self.run(py, self.volume.read_to_file(object, target, &|_| {}))?;
+        self.run(py, self.volume()?.read_to_file(object, target, &|_| {}))?;
         Ok(())
     }
 
     /// Returns what is known of an object.
     fn stat(&self, py: Python<'_>, name: &str) -> Result<ObjectInfo> {
         let name = ObjectName::new(name)?;
-        let object = self.run(py, self.volume.find(&name, GetOptions::default()))?;
+        let object = self.run(py, self.volume()?.find(&name, GetOptions::default()))?;
         Ok(ObjectInfo::of(&name, &object))
     }
 
     /// Returns the names and lengths of all objects whose names begin with `prefix`, by name.
     #[pyo3(signature = (prefix = ""))]
     fn list(&self, py: Python<'_>, prefix: &str) -> Result<Vec<(String, u64)>> {
-        let listing = self.run(py, self.volume.list(prefix))?;
+        let listing = self.run(py, self.volume()?.list(prefix))?;
         let objects = listing.objects.into_iter();
         Ok(objects.map(|(name, listed)| (name.as_str().to_owned(), listed.length)).collect())
     }
@@ -133,7 +169,7 @@ impl Volume {
     /// Removes an object.
     fn remove(&self, py: Python<'_>, name: &str) -> Result<()> {
         let name = ObjectName::new(name)?;
-        self.run(py, self.volume.remove(&name))?;
+        self.run(py, self.volume()?.remove(&name))?;
         Ok(())
     }
 
@@ -141,7 +177,7 @@ impl Volume {
     #[pyo3(signature = (name, *, deep = false))]
     fn verify(&self, py: Python<'_>, name: &str, deep: bool) -> Result<Verdict> {
         let name = ObjectName::new(name)?;
-        let verdict = self.run(py, self.volume.verify(&name, deep))?;
+        let verdict = self.run(py, self.volume()?.verify(&name, deep))?;
         Ok(Verdict {
             name: verdict.name.as_str().to_owned(),
             health: health(verdict.health),
@@ -157,20 +193,20 @@ impl Volume {
     #[pyo3(signature = (name, *, deep = false))]
     fn repair(&self, py: Python<'_>, name: &str, deep: bool) -> Result<RepairedObject> {
         let name = ObjectName::new(name)?;
-        Ok(self.run(py, self.volume.repair(&name, deep))?.into())
+        Ok(self.run(py, self.volume()?.repair(&name, deep))?.into())
     }
 
     /// Adds the parity of the next stage to an object of a code with delayed parity.
     fn promote(&self, py: Python<'_>, name: &str) -> Result<RepairedObject> {
         let name = ObjectName::new(name)?;
-        Ok(self.run(py, self.volume.promote(&name))?.into())
+        Ok(self.run(py, self.volume()?.promote(&name))?.into())
     }
 
     /// Cuts an object by the code that the volume file names now, if it has another. Returns
     /// whether it had. If somebody replaces or removes the object meanwhile, that counts.
     fn reencode(&self, py: Python<'_>, name: &str) -> Result<bool> {
         let name = ObjectName::new(name)?;
-        let done = self.run(py, self.volume.reencode(&name))?;
+        let done = self.run(py, self.volume()?.reencode(&name))?;
         Ok(matches!(done, Reencoded::Changed(_)))
     }
 
@@ -178,20 +214,21 @@ impl Volume {
     /// longest.
     #[pyo3(signature = (prefix = ""))]
     fn backlog(&self, py: Python<'_>, prefix: &str) -> Result<Vec<String>> {
-        let names = self.run(py, async { Ok(self.volume.backlog(prefix).await) })?;
+        let volume = self.volume()?;
+        let names = self.run(py, async { Ok(volume.backlog(prefix).await) })?;
         Ok(names.iter().map(|name| name.as_str().to_owned()).collect())
     }
 
     /// Returns the names of all objects, the least protected first.
     #[pyo3(signature = (prefix = ""))]
     fn most_urgent_first(&self, py: Python<'_>, prefix: &str) -> Result<Vec<String>> {
-        let names = self.run(py, self.volume.most_urgent_first(prefix))?;
+        let names = self.run(py, self.volume()?.most_urgent_first(prefix))?;
         Ok(names.iter().map(|name| name.as_str().to_owned()).collect())
     }
 
     /// Returns the state of the nodes, and how much waits for repair and promotion.
     fn status(&self, py: Python<'_>) -> Result<VolumeStatus> {
-        let status = self.run(py, self.volume.status())?;
+        let status = self.run(py, self.volume()?.status())?;
         let problems = status.nodes.into_iter().map(|node| (node.name, node.problem));
         Ok(VolumeStatus {
             nodes: problems.collect(),
@@ -202,19 +239,47 @@ impl Volume {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Volume: {} over {} nodes>", self.code(), self.volume.node_count())
+        match self.volume() {
+            Ok(volume) => {
+                format!("<Volume: {} over {} nodes>", volume.code().spec(), volume.node_count())
+            }
+            Err(_) => "<Volume of another process>".to_owned(),
+        }
     }
 }
 
 impl Volume {
-    /// Runs work without the interpreter, until it ends or Ctrl-C is pressed.
+    /// Returns what was opened, if it was by this process.
+    fn opened(&self) -> Result<&Opened> {
+        let mine = self.0.as_ref().filter(|opened| opened.process == std::process::id());
+        mine.ok_or_else(|| unusable("the volume was opened by another process; open it again"))
+    }
+
+    fn volume(&self) -> Result<&paritas_volume::Volume> {
+        Ok(&self.opened()?.volume)
+    }
+
+    /// Runs work without the interpreter, until it ends or a signal handler raises an exception, as
+    /// that of Ctrl-C does.
     fn run<T: Send>(
         &self,
         py: Python<'_>,
         work: impl Future<Output = paritas_volume::Result<T>> + Send,
     ) -> Result<T> {
-        let is_interrupted = || Python::attach(|py| py.check_signals().is_err());
-        Ok(py.detach(|| self.runner.run(work, is_interrupted))?)
+        let raised = Mutex::new(None);
+        let is_interrupted = || match Python::attach(|py| py.check_signals()) {
+            Ok(()) => false,
+            Err(error) => {
+                *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                true
+            }
+        };
+        let runner = &self.opened()?.runner;
+        let result = py.detach(|| runner.run(work, is_interrupted));
+        match raised.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error.into()),
+            None => Ok(result?),
+        }
     }
 
     fn put_from(
@@ -225,12 +290,12 @@ impl Volume {
         options: PutOptions,
     ) -> Result<ObjectInfo> {
         let name = ObjectName::new(name)?;
-        let report = self.run(py, self.volume.put(&name, source, options))?;
+        let report = self.run(py, self.volume()?.put(&name, source, options))?;
         Ok(ObjectInfo {
             name: name.as_str().to_owned(),
             length: report.listed.length,
             digest: report.digest.to_string(),
-            code: (!report.is_inline).then(|| self.code()),
+            code: (!report.is_inline).then(|| self.code()).transpose()?,
             nodes: report.nodes.into_iter().map(Some).collect(),
             is_owed: report.is_owed,
         })
@@ -240,11 +305,13 @@ impl Volume {
 /// A Python object with `read(n)`.
 struct Reader {
     file: Py<PyAny>,
+    /// What reading raised.
+    failure: Arc<Mutex<Option<PyErr>>>,
 }
 
 impl Read for Reader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = |py: Python<'_>| -> Result<usize> {
+        let mut read = |py: Python<'_>| -> Result<usize> {
             let bytes = self.file.call_method1(py, "read", (buffer.len(),))?;
             let source = Source::of(bytes.bind(py))?;
             let bytes = source.as_ref();
@@ -254,7 +321,14 @@ impl Read for Reader {
             place.copy_from_slice(bytes);
             Ok(bytes.len())
         };
-        Python::attach(read).map_err(|failure| PyErr::from(failure).into())
+        Python::attach(|py| {
+            read(py).map_err(|failure| {
+                let error = PyErr::from(failure);
+                let message = io::Error::other(error.to_string());
+                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                message
+            })
+        })
     }
 }
 

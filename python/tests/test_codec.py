@@ -1,6 +1,9 @@
 """Codes in memory: the shared vectors, all kinds of buffers, and arguments that are wrong."""
 
+import ctypes
 import json
+import os
+import pickle
 import threading
 from itertools import combinations
 from pathlib import Path
@@ -119,8 +122,66 @@ def test_wrong_arguments_are_refused(act):
 
 
 def test_no_threads_are_too_few():
-    with pytest.raises(ValueError):
+    with pytest.raises(paritas.ParameterError, match="at least 1; got 0") as error:
         paritas.Codec("4+2", threads=0)
+    assert error.value.kind == "Parameters"
+
+
+def test_arrays_of_objects_are_refused():
+    codec, data = paritas.Codec("4+2"), [bytes(48)] * 4
+    objects = numpy.array([[object()] * 6] * 2, dtype=object)
+    records = numpy.zeros((2, 3), dtype=[("Offset", "i8"), ("it", "O")])
+    for array in (objects, records):
+        with pytest.raises(paritas.ParameterError, match="Python objects"):
+            codec.encode(data, array)
+        with pytest.raises(paritas.ParameterError, match="Python objects"):
+            codec.split(array)
+    plain = numpy.zeros((2, 3), dtype=[("Offset", "i8"), ("it", "i8")])
+    codec.encode(data, plain)
+
+
+def test_buffers_of_ctypes_are_buffers():
+    codec, data = paritas.Codec("4+2"), [os.urandom(48) for _ in range(4)]
+    sources = [ctypes.create_string_buffer(shard, 48) for shard in data]
+    targets = [(ctypes.c_ubyte * 48)() for _ in range(2)]
+    codec.encode(sources, targets)
+    assert [bytes(shard) for shard in targets] == [bytes(shard) for shard in codec.encode(data)]
+
+
+def test_delayed_parity_is_encoded_by_its_first_stage():
+    codec = paritas.Codec("bbdpg:k=4,m=1,m2=2")
+    assert (codec.parity_shards, len(codec.encode(codec.split(bytes(1000))))) == (2, 1)
+
+
+def test_nodes_with_data_and_parity_are_encoded_in_place():
+    codec = paritas.Codec("xcode:n=5")
+    length = 1000 * codec.shard_unit
+    shards = [bytearray(os.urandom(length)) for _ in range(5)]
+    codec.encode_nodes(shards)
+    assert codec.verify(shards) == []
+    assert codec.reconstruct([None, None, *shards[2:]]) == shards
+    with pytest.raises(paritas.ParameterError, match="encode_nodes"):
+        codec.encode(shards)
+
+
+def test_parts_of_whole_strips_give_the_parity_of_the_whole():
+    codec = paritas.Codec("10+4")
+    cut, length = 3 * codec.strip, 5 * codec.strip + 7 * codec.shard_unit
+    data = [os.urandom(length) for _ in range(10)]
+    halves = [codec.encode([shard[part] for shard in data]) for part in (slice(cut), slice(cut, None))]
+    whole = codec.encode(data)
+    assert [bytes(a + b) for a, b in zip(*halves)] == [bytes(shard) for shard in whole]
+
+
+def test_codecs_and_codes_are_pickled():
+    codec = pickle.loads(pickle.dumps(paritas.Codec("4+2", threads=1, packet=128)))
+    assert (codec.code.spec, codec.strip) == ("cauchy:k=4,m=2,w=3", 3 * 128)
+    assert pickle.loads(pickle.dumps(codec.code)) == codec.code
+
+
+def test_a_codec_does_not_run_lt_codes():
+    with pytest.raises(paritas.ParameterError, match="LtEncoder"):
+        paritas.Codec("lt:k=16,n=32")
 
 
 def test_memory_that_is_written_must_not_be_shared():

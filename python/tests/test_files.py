@@ -1,5 +1,6 @@
 """Shard files."""
 
+import errno
 import os
 
 import paritas
@@ -59,3 +60,23 @@ def test_no_shards_are_an_error(tmp_path):
             act([missing])
     with pytest.raises(OSError):
         paritas.encode_file(tmp_path / "missing", [tmp_path])
+
+
+def test_one_lost_object_does_not_keep_the_others_from_repair(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    for name, lost in [("a", 3), ("b", 1), ("c", 1)]:
+        (tmp_path / name).write_bytes(os.urandom(10_000))
+        for shard in paritas.encode_file(tmp_path / name, disk, "4+2", sync=False)[:lost]:
+            os.unlink(shard)
+    with pytest.raises(paritas.LossError):
+        paritas.repair_files(disk, sync=False)
+    states = {report.name: report.status for report in paritas.verify_files(disk)}
+    assert states == {"a": "lost", "b": "intact", "c": "intact"}
+
+
+def test_what_the_system_refuses_is_named(tmp_path):
+    with pytest.raises(paritas.NotFoundError) as error:
+        paritas.encode_file(tmp_path / "missing", tmp_path)
+    assert error.value.errno == errno.ENOENT
+    assert error.value.filename == str(tmp_path / "missing")

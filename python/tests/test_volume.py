@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import fsspec
@@ -60,8 +61,9 @@ def test_a_source_that_fails_leaves_nothing(volume):
         def read(self, size=-1):
             raise RuntimeError("the tape is torn")
 
-    with pytest.raises(paritas.StorageError, match="torn"):
+    with pytest.raises(paritas.StorageError, match="torn") as error:
         volume.put("broken", Broken())
+    assert isinstance(error.value.__cause__, RuntimeError)
     assert volume.list() == []
 
 
@@ -174,30 +176,128 @@ def test_a_fleet_goes_on_after_a_worker_died(volume_file, volume, tmp_path):
     assert all(volume.get(name) == path.read_bytes() for name, _ in sources)
 
 
+def cut_off(*_):
+    raise KeyboardInterrupt
+
+
 def test_a_fleet_resumes_from_its_journal(volume_file, volume, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"x" * 10_000)
     missing = tmp_path / "missing"
-    sources = [("one", path), ("two", missing)]
-    report = fleet.run(volume_file, "encode", sources=sources, workers=1, journal="run")
-    assert report.names("changed") == ["one"] and report.names("failed") == ["two"]
+    settings = {"sources": [("one", missing), ("two", path), ("three", path)], "workers": 1}
+    seen = []
+    note = lambda done, of: seen.append((done, of)) or done < 2 or cut_off()
+    with pytest.raises(KeyboardInterrupt):
+        fleet.run(volume_file, "encode", journal="run", progress=note, **settings)
     missing.write_bytes(b"y" * 10_000)
-    report = fleet.run(volume_file, "encode", sources=sources, workers=1, journal="run")
-    assert report.is_done and report.resumed == 1
+    note = lambda done, of: seen.append((done, of))
+    report = fleet.run(volume_file, "encode", journal="run", progress=note, **settings)
+    # What had failed is tried again.
+    assert report.is_done and report.resumed == 1 and len(report.names("changed")) == 3
+    assert seen == [(1, 3), (2, 3), (2, 3), (3, 3)]
     assert volume.list(fleet.JOURNALS) == []
 
 
-def test_an_old_journal_says_nothing(volume_file, volume, tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    path.write_bytes(b"x" * 10_000)
-    sources = [("one", path), ("two", tmp_path / "missing")]
-    fleet.run(volume_file, "encode", sources=sources, workers=1, journal="run")
+def test_a_fleet_goes_on_after_its_run_was_killed(volume_file, volume):
+    for number in range(6):
+        volume.put(f"objects/{number}", b"x" * 10_000)
+    run = f"""
+import multiprocessing, os, signal
+from paritas import fleet
+
+def kill(done, of):
+    print(*(child.pid for child in multiprocessing.active_children()), flush=True)
+    if done == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    fleet._WRITING = 0.0
+    fleet.run({str(volume_file)!r}, "scrub", workers=2, progress=kill)
+"""
+    script = volume_file.with_name("run.py")
+    script.write_text(run)
+    # Not a pipe, whose end the workers would hold.
+    with open(volume_file.with_name("pids"), "w+") as pids:
+        assert subprocess.run([sys.executable, script], stdout=pids).returncode == -signal.SIGKILL
+        pids.seek(0)
+        workers = {int(pid) for pid in pids.read().split()}
+    assert workers
+    ends = time.monotonic() + 20
+    while any(is_running(pid) for pid in workers):
+        assert time.monotonic() < ends, "the workers of a run that was killed end too"
+        time.sleep(0.05)
+    report = fleet.run(volume_file, "scrub", workers=2)
+    assert report.resumed == 3 and len(report.names("unchanged")) == 6
+    assert fleet.run(volume_file, "scrub", workers=2).resumed == 0
+    assert volume.list(fleet.JOURNALS) == []
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(") ")[2][0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_run_that_came_to_its_end_is_finished_even_with_failures(volume_file, volume, tmp_path):
+    names = ["o/00", "o/01", "bad//name"]
+    [volume.put(name, os.urandom(10_000)) for name in names[:2]]
+    settings = {"names": names, "workers": 1, "journal": "nightly"}
+    report = fleet.run(volume_file, "repair", **settings)
+    assert report.names("failed") == ["bad//name"] and report.names("unchanged") == names[:2]
+    assert volume.list(fleet.JOURNALS) == [], "a run that came to its end leaves no journal"
+    shutil.rmtree(tmp_path / "disk1" / "objects")
+    missing = [name for name in names[:2] if volume.verify(name).health == "repairable"]
+    assert missing
+    report = fleet.run(volume_file, "repair", **settings)
+    assert report.resumed == 0 and report.names("changed") == missing
+
+
+def test_a_journal_is_of_one_kind_of_work_and_its_arguments(volume_file, volume):
+    [volume.put(name, b"x" * 10_000) for name in ("a", "b")]
+    settings = {"workers": 1, "journal": "nightly"}
+    with pytest.raises(KeyboardInterrupt):
+        fleet.run(volume_file, "repair", names=["a", "b"], progress=cut_off, **settings)
+    assert fleet.run(volume_file, "scrub", names=["a", "b"], **settings).resumed == 0
+    assert fleet.run(volume_file, "repair", names=["a"], **settings).resumed == 0
+    assert fleet.run(volume_file, "repair", **settings).resumed == 0
+    text = volume_file.read_text()
+    volume_file.write_text(text + "# another disk is behind it\n")
+    assert fleet.run(volume_file, "repair", names=["a", "b"], **settings).resumed == 0
+    volume_file.write_text(text)
+    # The order of the names is that of a set, which no two processes share.
+    assert fleet.run(volume_file, "repair", names=["b", "a"], **settings).resumed == 1
+    assert volume.list(fleet.JOURNALS) == []
+
+
+def test_an_old_journal_says_nothing_and_is_removed(volume_file, volume, monkeypatch):
+    [volume.put(name, b"x" * 10_000) for name in ("one", "two")]
+    with pytest.raises(KeyboardInterrupt):
+        fleet.run(volume_file, "scrub", workers=1, journal="run", progress=cut_off)
+    volume.put(fleet.JOURNALS + "mine", b"no journal")
+    # A run over everything leaves journals alone while they are of use.
+    report = fleet.run(volume_file, "scrub", workers=1)
+    assert sorted(report.outcomes) == ["one", "two"] and len(volume.list(fleet.JOURNALS)) == 2
     monkeypatch.setattr(fleet, "_STALE", 0.0)
-    report = fleet.run(volume_file, "encode", sources=sources, workers=1, journal="run")
-    assert report.resumed == 0 and report.names("changed") == ["one"]
+    assert fleet.run(volume_file, "promote", names=["one"], workers=1).is_done
+    assert [name for name, _ in volume.list(fleet.JOURNALS)] == [fleet.JOURNALS + "mine"]
+    assert fleet.run(volume_file, "scrub", workers=1, journal="run").resumed == 0
 
 
 def test_wrong_arguments_are_refused(volume_file):
     for arguments in [{"kind": "paint"}, {"kind": "encode"}, {"kind": "scrub", "engine": "horses"}]:
         with pytest.raises(paritas.ParameterError):
             fleet.run(volume_file, **arguments)
+    for name in ("workers", "rate"):
+        for number in (0, -1):
+            with pytest.raises(paritas.ParameterError, match=f"`{name}` must be .*; got {number}$"):
+                fleet.run(volume_file, "scrub", **{name: number})
+    with pytest.raises(TypeError, match="list of names; got the single name 'o/01'"):
+        fleet.run(volume_file, "scrub", names="o/01")
+
+
+def test_ray_that_is_not_installed_is_named(volume_file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match="pip install ray"):
+        fleet.run(volume_file, "scrub", engine="ray")

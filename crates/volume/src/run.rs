@@ -58,9 +58,9 @@ impl Runner {
         self.0.block_on(unless(work, interruption))
     }
 
-    /// Stops the threads. What was dropped with the work is removed by tasks of its own, which have
-    /// time to end.
-    fn stop(self) {
+    /// Stops the threads, within three seconds. What was dropped with the work is removed by tasks
+    /// of its own, which have time to end. A thread that waits for the outside is left behind.
+    pub fn stop(self) {
         self.0.shutdown_timeout(CLEANING);
     }
 }

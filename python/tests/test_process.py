@@ -1,0 +1,93 @@
+"""What a volume does to the process that uses it: forks, signals, and the end of the program."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import paritas
+import pytest
+
+COMMAND = os.environ.get("PARITAS_COMMAND", "paritas")
+
+
+@pytest.fixture
+def volume_file(tmp_path):
+    nodes = [f"{tmp_path}/disk{disk}" for disk in range(3)]
+    [os.mkdir(node) for node in nodes]
+    path = tmp_path / "volume.toml"
+    command = [COMMAND, "volume", "init", path, "--code=2+1", *(f"--node={node}" for node in nodes)]
+    subprocess.run(command, check=True, capture_output=True)
+    return path
+
+
+def program(text, volume_file):
+    """Runs a program that has a volume `v`. It must end by itself."""
+    begin = f"import os, paritas, signal, sys, threading, time\nv = paritas.Volume.open({str(volume_file)!r})\n"
+    return subprocess.run(
+        [sys.executable, "-c", begin + textwrap.dedent(text)], capture_output=True, text=True, timeout=30
+    )
+
+
+def test_a_forked_child_ends_and_may_open_the_volume_again(volume_file):
+    ran = program(
+        f"""
+        v.put("before", b"x")
+        child = os.fork()
+        if child == 0:
+            try:
+                v.list()
+            except paritas.StorageError as error:
+                assert "open it again" in str(error)
+                w = paritas.Volume.open({str(volume_file)!r})
+                print(w.list(), flush=True)
+                del v, w
+                sys.exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        print(v.get("before"))
+        """,
+        volume_file,
+    )
+    assert ran.stdout == "[('before', 1)]\nb'x'\n", ran
+
+
+def test_a_program_ends_although_a_source_still_waits(volume_file):
+    ran = program(
+        """
+        source, _ = os.pipe()
+        threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            v.put("never", open(source, "rb", buffering=0))
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        """,
+        volume_file,
+    )
+    assert (ran.stdout, ran.returncode) == ("interrupted\n", 0), ran
+
+
+def test_what_a_signal_handler_raises_is_raised(volume_file):
+    volume = paritas.Volume.open(volume_file)
+
+    def late(*_):
+        raise TimeoutError("too late")
+
+    class Slow:
+        def read(self, size):
+            return b"x"
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(TimeoutError, match="too late"):
+            volume.put("slow", Slow())
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert volume.list() == []
+
+
+def test_rates_that_nothing_could_obey_are_refused(volume_file):
+    for wrong in [{"background": True, "rate": 0}, {"rate": 10}, {"background": True, "workers": 0}]:
+        with pytest.raises(paritas.ParameterError):
+            paritas.Volume.open(volume_file, **wrong)
