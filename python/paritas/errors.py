@@ -11,6 +11,8 @@ class ParitasError(Exception):
 class ParameterError(ParitasError, ValueError):
     """An argument that cannot be used: a spec, a number, the length of a buffer."""
 
+    kind = "Parameters"
+
 
 class LossError(ParitasError):
     """More is lost or damaged than the code can restore."""

@@ -7,8 +7,12 @@
 The workers are processes of this machine, or tasks of a Ray cluster, whose nodes must be able to open
 the volume file. Each task is the work on one object. It may be done twice, because a worker can die
 after it has done its work and before it has said so; every kind of work can be done twice without
-harm. What is done is written to a journal in the volume, so that a run that was cut off goes on
-where it stopped when it is started again within a day. Later, it begins anew.
+harm.
+
+What is done is written to a journal in the volume every few seconds. A run that was cut off (killed,
+interrupted, ended by an error) goes on where it stopped when it is started again within a day with the
+same arguments and the same volume file; what failed is tried again. A run that came to its end is
+finished, also if some of its tasks failed: its journal is removed, and the next run begins anew.
 """
 
 from __future__ import annotations
@@ -20,10 +24,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait as wait_for
+from threading import Thread
 from typing import Any
 
 from . import Volume
@@ -110,13 +117,15 @@ def run(
         engine: ``processes`` or ``ray``.
         rate: the most bytes a second that go to each node, and that come from it, by all workers
             together; by default the volume file's `background_rate`.
-        journal: the name of the run. A run of that name that was cut off, or in which something
-            failed, goes on where it stopped, if that was less than a day ago. By default the name
-            follows from the kind and the objects asked for.
+        journal: the name of the run; by default its kind. A run goes on where an earlier one was
+            cut off if both have the same name, kind, prefix, names, sources and volume file. Runs
+            of one name that differ in these have nothing to do with each other.
         progress: is told the number of objects done and of all.
 
     Raises:
         ParameterError: if an argument cannot be used.
+        TypeError: if `names` is one string.
+        ImportError: if the engine is ``ray``, and Ray is not installed.
         ParitasError: if the volume cannot be opened or listed.
     """
     if kind not in _KINDS:
@@ -125,26 +134,39 @@ def run(
         raise ParameterError("`sources` must be given for `encode`, and for nothing else")
     if engine not in _ENGINES:
         raise ParameterError(f"the engine must be one of {', '.join(_ENGINES)}; got {engine!r}")
+    if isinstance(names, (str, bytes)):
+        raise TypeError(f"`names` must be a list of names; got the single name {names!r}")
+    if workers is not None and workers < 1:
+        raise ParameterError(f"`workers` must be at least 1; got {workers}")
+    if rate is not None and rate < 1:
+        raise ParameterError(f"`rate` must be at least 1 byte a second; got {rate}")
+    if engine == "ray":
+        _import_ray()
     names = None if names is None else list(names)
-    sources = None if sources is None else [(name, os.fspath(path)) for name, path in sources]
+    sources = None if sources is None else [(name, os.path.abspath(path)) for name, path in sources]
     path = os.path.abspath(volume)
     opened = Volume.open(path)
+    _remove_stale_journals(opened)
     tasks = list(_tasks(opened, kind, prefix, names, sources))
-    key = journal or _key(kind, prefix, names, sources)
-    log = _Journal(opened, key)
+    log = _Journal(opened, _key(journal, path, kind, prefix, names, sources))
     report = Report(kind, outcomes=dict(log.outcomes), resumed=len(log.outcomes))
     left = [task for task in tasks if task.name not in report.outcomes]
+    total = len({*report.outcomes, *(task.name for task in left)})
     count = workers or os.cpu_count() or 1
     settings = _Settings(path, rate, count)
-    for outcome, is_retried in _ENGINES[engine](settings, left, count):
-        report.retried += is_retried
-        if outcome is None:
-            continue
-        report.outcomes[outcome.name] = outcome
-        log.note(outcome)
-        if progress:
-            progress(len(report.outcomes), len(tasks))
-    log.end(report.is_done)
+    try:
+        for outcome, is_retried in _ENGINES[engine](settings, left, count):
+            report.retried += is_retried
+            if outcome is None:
+                continue
+            report.outcomes[outcome.name] = outcome
+            log.note(outcome)
+            if progress:
+                progress(len(report.outcomes), total)
+    except BaseException:
+        log.keep()
+        raise
+    log.end()
     return report
 
 
@@ -226,7 +248,7 @@ def _tasks(
 ) -> Iterator[Task]:
     """Yields the tasks, the most urgent first."""
     if sources is not None:
-        yield from (Task(kind, name, os.path.abspath(path)) for name, path in sources)
+        yield from (Task(kind, name, os.fspath(path)) for name, path in sources)
         return
     if names is None:
         by_kind = {"repair": volume.most_urgent_first, "promote": volume.backlog}
@@ -235,9 +257,13 @@ def _tasks(
     yield from (Task(kind, name) for name in names if not name.startswith(JOURNALS))
 
 
-def _key(kind: str, prefix: str, names: Any, sources: Any) -> str:
-    asked = json.dumps([kind, prefix, names, sources], default=str)
-    return f"{kind}-{hashlib.sha256(asked.encode()).hexdigest()[:16]}"
+def _key(journal: str | None, path: str, kind: str, prefix: str, names: Any, sources: Any) -> str:
+    """Returns the name of the journal of a run, which no run with other arguments has."""
+    with open(path, "rb") as file:
+        text = hashlib.sha256(file.read()).hexdigest()
+    names = None if names is None else sorted(names)
+    asked = json.dumps([text, kind, prefix, names, sources])
+    return f"{journal or kind}-{hashlib.sha256(asked.encode()).hexdigest()[:16]}"
 
 
 class _Journal:
@@ -245,15 +271,13 @@ class _Journal:
 
     def __init__(self, volume: Volume, key: str) -> None:
         self.volume, self.name = volume, JOURNALS + key
-        self.outcomes: dict[str, Outcome] = {}
         self.written = time.monotonic()
         try:
-            written, *lines = volume.get(self.name).decode().splitlines()
+            written, found = _read_journal(volume, self.name)
         except NotFoundError:
-            return
-        if time.time() - json.loads(written)["written"] > _STALE:
-            return
-        found = (Outcome(**json.loads(line)) for line in lines)
+            written, found = 0.0, []
+        if _is_stale(written):
+            found = []
         # What failed is tried again.
         self.outcomes = {outcome.name: outcome for outcome in found if outcome.state != "failed"}
 
@@ -262,21 +286,44 @@ class _Journal:
         if time.monotonic() - self.written > _WRITING:
             self._write()
 
-    def end(self, is_done: bool) -> None:
-        """Removes the journal of a run that is done; a later run begins anew."""
-        if not is_done:
-            self._write()
-            return
-        try:
+    def keep(self) -> None:
+        """Writes the journal of a run that is cut off, if the volume still allows it."""
+        if self.outcomes:
+            with suppress(ParitasError):
+                self._write()
+
+    def end(self) -> None:
+        """Removes the journal of a run that came to its end; a later run begins anew."""
+        with suppress(NotFoundError):
             self.volume.remove(self.name)
-        except NotFoundError:
-            pass
 
     def _write(self) -> None:
         entries = [{"written": time.time()}, *map(asdict, self.outcomes.values())]
         lines = "".join(json.dumps(entry) + "\n" for entry in entries)
         self.volume.put(self.name, lines.encode())
         self.written = time.monotonic()
+
+
+def _read_journal(volume: Volume, name: str) -> tuple[float, list[Outcome]]:
+    """Returns when a journal was last written to, in seconds since 1970, and its outcomes."""
+    written, *lines = volume.get(name).decode().splitlines()
+    return json.loads(written)["written"], [Outcome(**json.loads(line)) for line in lines]
+
+
+def _is_stale(written: float) -> bool:
+    return time.time() - written > _STALE
+
+
+def _remove_stale_journals(volume: Volume) -> None:
+    """Removes the journals of runs that were cut off and not started again in time."""
+    found: list[tuple[str, int]] = []
+    with suppress(ParitasError):
+        found = volume.list(JOURNALS)
+    for name, _ in found:
+        # Another run may remove it first, and what is no journal stays.
+        with suppress(ParitasError, ValueError, TypeError, KeyError):
+            if _is_stale(_read_journal(volume, name)[0]):
+                volume.remove(name)
 
 
 #: What an engine yields: an outcome, or None for a task that is begun again; and whether it was.
@@ -291,7 +338,8 @@ def _by_processes(settings: _Settings, tasks: Sequence[Task], workers: int) -> I
         undone: list[Task] = []
         died: list[Task] = []
         # A forked process would share the volume's threads, which it does not have.
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        context = get_context("spawn")
+        with ProcessPoolExecutor(workers, context, initializer=_end_with_parent) as pool:
             for task, outcome, was_begun in _each(pool, settings, left, workers):
                 if outcome is not None:
                     yield outcome, False
@@ -304,6 +352,18 @@ def _by_processes(settings: _Settings, tasks: Sequence[Task], workers: int) -> I
             else:
                 yield None, True
         left = [task for task in died if attempts[task] < ATTEMPTS] + undone
+
+
+def _end_with_parent() -> None:
+    """Makes this worker end when the run is killed; it would stay for ever."""
+    parent = parent_process()
+    assert parent is not None
+
+    def end() -> None:
+        wait_for([parent.sentinel])
+        os._exit(1)
+
+    Thread(target=end, daemon=True).start()
 
 
 def _each(
@@ -332,10 +392,18 @@ def _each(
     yield from ((task, None, False) for task in waiting)
 
 
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        what = "the engine `ray` needs Ray, which cannot be imported: pip install ray"
+        raise ImportError(what) from error
+    return ray
+
+
 def _by_ray(settings: _Settings, tasks: Sequence[Task], workers: int) -> Iterator[_Step]:
     """Does tasks by Ray, which begins the tasks of a worker that died again."""
-    import ray
-
+    ray = _import_ray()
     if not ray.is_initialized():
         ray.init()
     remote = ray.remote(max_retries=ATTEMPTS - 1)(work)

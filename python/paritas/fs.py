@@ -7,17 +7,37 @@ by URLs. The volume file is named by the storage option ``volume``, or by the en
 >>> import pandas  # doctest: +SKIP
 >>> pandas.read_csv("paritas://tables/a.csv", storage_options={"volume": "photos.toml"})  # doctest: +SKIP
 
+Names are those of objects; slashes at their ends are dropped, so that ``/tables/a.csv`` is
+``tables/a.csv``.
+
 Objects are written whole: a file that is open for writing appears when it is closed. If an exception
-ends the `with` block of a binary file, nothing appears. Files in text mode are closed by Python's own
-wrapper, which stores what was written so far, as on all file systems of `fsspec`.
+ends the `with` block of a file that the method `open` of the file system returned, nothing appears,
+also in text mode and with ``compression``. Three cases are different:
+
+- `fsspec.open`, which pandas and others use, closes its files without telling them of the exception:
+  what was written so far is stored. Within ``with fs.transaction`` nothing of it is.
+- Other wrappers, such as a `gzip.GzipFile` around a file, do not tell it either.
+- A file that is dropped without being closed is stored as it is when Python frees it.
+
+Within ``with fs.transaction``, what is written appears when the block ends, and not at all if an
+exception ends it. The objects appear one after the other. What is removed is removed at once.
+
+A file that is open for reading is of one version of its object. If the object is replaced meanwhile,
+reading raises `StorageError`; bytes of two versions are never mixed.
 """
 
 from __future__ import annotations
 
+import errno
+import io
 import os
+import shutil
 import tempfile
+from datetime import UTC, datetime
 from typing import Any
 
+from fsspec.compression import compr
+from fsspec.core import get_compression
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
 from . import Volume
@@ -26,6 +46,8 @@ from .errors import ParameterError
 #: Bytes that a file keeps in memory before it writes them to a temporary file.
 _IN_MEMORY = 16 << 20
 
+#: The options of text mode.
+_TEXT = ("encoding", "errors", "newline")
 
 class VolumeFileSystem(AbstractFileSystem):
     """The objects of a volume as files."""
@@ -37,13 +59,18 @@ class VolumeFileSystem(AbstractFileSystem):
         super().__init__(**options)
         path = volume or os.environ.get("PARITAS_VOLUME")
         if path is None:
-            raise ParameterError(
-                "no volume: give the storage option `volume` or set PARITAS_VOLUME"
-            )
+            message = "no volume: give the storage option `volume` or set PARITAS_VOLUME"
+            raise ParameterError(message)
         self.volume = Volume.open(path)
 
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        stripped = super()._strip_protocol(path)
+        # The paths of a list are stripped already.
+        return stripped.strip("/") if isinstance(stripped, str) else stripped
+
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
-        path = self._strip_protocol(path).strip("/")
+        path = self._strip_protocol(path)
         prefix = path + "/" if path else ""
         entries: dict[str, dict[str, Any]] = {}
         for name, length in self.volume.list(prefix):
@@ -57,7 +84,7 @@ class VolumeFileSystem(AbstractFileSystem):
         return found if detail else [entry["name"] for entry in found]
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        path = self._strip_protocol(path).strip("/")
+        path = self._strip_protocol(path)
         try:
             return self._file_info(path)
         except FileNotFoundError:
@@ -69,7 +96,40 @@ class VolumeFileSystem(AbstractFileSystem):
         if not path:
             raise FileNotFoundError(path)
         info = self.volume.stat(path)
-        return {"name": path, "size": info.length, "type": "file", "blake3": info.digest}
+        return {
+            "name": path,
+            "size": info.length,
+            "type": "file",
+            "blake3": info.digest,
+            "created": info.created,
+            "modified": info.modified,
+        }
+
+    def _object_info(self, path: str) -> dict[str, Any]:
+        """Returns what is known of an object, which must not be a folder."""
+        info = self.info(path)
+        if info["type"] == "directory":
+            raise _is_folder(info["name"])
+        return info
+
+    def created(self, path: str) -> datetime:
+        """Returns when the object was stored, in UTC.
+
+        Raises:
+            IsADirectoryError: if it is a folder.
+        """
+        return datetime.fromtimestamp(self._object_info(path)["created"], UTC)
+
+    def modified(self, path: str) -> datetime:
+        """Returns when the file that the object was made of last changed, in UTC, or when the object
+        was stored if it was not made of a file.
+
+        Raises:
+            IsADirectoryError: if it is a folder.
+        """
+        info = self._object_info(path)
+        time = info["created"] if info["modified"] is None else info["modified"]
+        return datetime.fromtimestamp(time, UTC)
 
     def cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **_: Any
@@ -85,11 +145,20 @@ class VolumeFileSystem(AbstractFileSystem):
         path = self._strip_protocol(path)
         if mode == "create" and self.exists(path):
             raise FileExistsError(path)
-        self.volume.put(path, value)
+        if self._intrans:
+            self._write_later(path, io.BytesIO(value))
+        else:
+            self.volume.put(path, value)
 
     def put_file(self, lpath: str, rpath: str, **_: Any) -> None:
-        if not os.path.isdir(lpath):
+        """Stores a file, with its mode and time; within a transaction, its bytes only."""
+        if os.path.isdir(lpath):
+            return
+        if not self._intrans:
             self.volume.put_file(self._strip_protocol(rpath), lpath)
+            return
+        with open(lpath, "rb") as source:
+            self._write_later(rpath, source)
 
     def get_file(self, rpath: str, lpath: str, **_: Any) -> None:
         if self.isdir(rpath):
@@ -99,9 +168,18 @@ class VolumeFileSystem(AbstractFileSystem):
             self.volume.get_file(self._strip_protocol(rpath), lpath, force=True)
 
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
-        if not self.isdir(path1):
-            with self.open(path1) as source:
+        if self.isdir(path1):
+            return
+        with self.open(path1) as source:
+            if self._intrans:
+                self._write_later(path2, source)
+            else:
                 self.volume.put(self._strip_protocol(path2), source)
+
+    def _write_later(self, path: str, source: Any) -> None:
+        """Leaves an object to the transaction that is under way."""
+        with self.open(path, "wb") as target:
+            shutil.copyfileobj(source, target)
 
     def rm_file(self, path: str) -> None:
         self.volume.remove(self._strip_protocol(path))
@@ -109,10 +187,20 @@ class VolumeFileSystem(AbstractFileSystem):
     def rm(
         self, path: str | list[str], recursive: bool = False, maxdepth: int | None = None
     ) -> None:
+        """Removes objects; with `recursive`, also all objects in folders.
+
+        Raises:
+            FileNotFoundError: if there is no object or folder of a name.
+            IsADirectoryError: if a folder is among them without `recursive`; nothing is removed.
+        """
         found = self.expand_path(path, recursive=recursive, maxdepth=maxdepth)
+        folders = {name for name in found if self.isdir(name)}
+        if folders and not recursive:
+            raise _is_folder(min(folders))
         # A directory is gone with its last object.
-        for name in [name for name in found if not self.isdir(name)]:
-            self.rm_file(name)
+        for name in found:
+            if name not in folders:
+                self.rm_file(name)
 
     def _rm(self, path: str) -> None:
         self.rm_file(path)
@@ -126,45 +214,236 @@ class VolumeFileSystem(AbstractFileSystem):
     def rmdir(self, path: str) -> None:
         """Does nothing: a directory is gone with its last object."""
 
+    def open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        cache_options: dict[str, Any] | None = None,
+        compression: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Opens an object to read or to write it; without ``b`` in the mode as text.
+
+        Args:
+            compression: the name of a compression that `fsspec` knows, or ``infer`` to tell it by the
+                name of the object.
+            autocommit: whether an object that is written appears when it is closed. Otherwise it
+                appears with `commit`, and not at all with `discard`. By default, it does so outside
+                transactions.
+
+        Raises:
+            FileNotFoundError: if there is no object of that name to read.
+            IsADirectoryError: if a folder of that name is to be read.
+            FileExistsError: if the mode has ``x`` and there is an object of that name.
+        """
+        if mode.startswith("r"):
+            return super().open(path, mode, block_size, cache_options, compression, **options)
+        path = self._strip_protocol(path)
+        autocommit = options.pop("autocommit", not self._intrans)
+        codec = get_compression(path, compression)
+        text = {name: options.pop(name) for name in _TEXT if name in options}
+        binary = mode if "b" in mode else mode.replace("t", "") + "b"
+        file = self._open(path, binary, autocommit=autocommit, **options)
+        try:
+            file = file if codec is None else _CompressedWriter(file, compr[codec](file, mode="w"))
+            file = file if "b" in mode else _TextWriter(file, **text)
+        except BaseException:
+            file.discard()
+            raise
+        if not autocommit:
+            self.transaction.files.append(file)
+        return file
+
     def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
         if mode == "rb":
-            return _ObjectReader(self, path, mode, **options)
+            return _ObjectReader(self, path, **options)
         if mode in ("wb", "xb"):
             if mode == "xb" and self.exists(path):
                 raise FileExistsError(path)
-            return _ObjectWriter(self.volume, path)
-        raise ParameterError(f"objects are opened with mode rb, wb or xb; got {mode}")
+            return _ObjectWriter(self.volume, path, options.get("autocommit", True))
+        message = f"objects are opened with mode rb, wb or xb; got {mode}"
+        raise ParameterError(message)
 
 
 class _ObjectReader(AbstractBufferedFile):
-    """An object that is read by ranges."""
+    """One version of an object, the one that is there when the file is opened, read by ranges."""
+
+    def __init__(self, fs: VolumeFileSystem, path: str, **options: Any) -> None:
+        info = fs._object_info(path)
+        self._digest: str = info["blake3"]
+        super().__init__(fs, path, "rb", **{**options, "size": info["size"]})
+        self.details = info
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         volume: Volume = self.fs.volume
-        return volume.get(self.path, start, end)
+        return volume.get(self.path, start, end, digest=self._digest)
 
 
-class _ObjectWriter(tempfile.SpooledTemporaryFile[bytes]):
-    """An object that is stored when it is closed. After an exception in a `with` block it is not."""
+class _ObjectWriter(io.BufferedIOBase):
+    """An object that is stored when it is closed, or else by `commit`. After an exception in a `with`
+    block it is not."""
 
-    def __init__(self, volume: Volume, name: str) -> None:
-        super().__init__(max_size=_IN_MEMORY, mode="w+b")
-        self.volume, self.path = volume, name
+    def __init__(self, volume: Volume, name: str, autocommit: bool) -> None:
+        super().__init__()
+        self.volume, self.path, self.autocommit = volume, name, autocommit
+        self.mode = "wb"
+        self._content = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)
+        self._is_given_up = False
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return self._open_content().read(-1 if size is None else size)
+
+    def write(self, data: Any, /) -> int:
+        return self._open_content().write(data)
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        return self._open_content().seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._open_content().tell()
+
+    def truncate(self, size: int | None = None, /) -> int:
+        content = self._open_content()
+        content.truncate(size)
+        return content.tell() if size is None else size
+
+    def _open_content(self) -> tempfile.SpooledTemporaryFile[bytes]:
+        if self.closed:
+            raise ValueError(f"{self.path} is closed")
+        return self._content
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         if kind is None:
             self.close()
         else:
-            super().close()
-
-    def discard(self) -> None:
-        """Gives up what was written."""
-        super().close()
+            self.discard()
 
     def close(self) -> None:
+        if self.closed:
+            return
+        super().close()
+        if self._is_given_up:
+            self._content.close()
+        elif self.autocommit:
+            self._store()
+
+    def commit(self) -> None:
+        """Stores what was written, if it is neither stored nor given up already."""
         if not self.closed:
-            self.seek(0)
-            try:
-                self.volume.put(self.path, self)
-            finally:
-                super().close()
+            raise ValueError(f"{self.path} must be closed before it is committed")
+        self._store()
+
+    def give_up(self) -> None:
+        """Makes that the object is not stored. It can be written to until it is closed."""
+        self._is_given_up = True
+
+    def discard(self) -> None:
+        """Closes the object, and gives up what was written."""
+        self.give_up()
+        self.close()
+        self._content.close()
+
+    def _store(self) -> None:
+        if not self._content.closed:
+            with self._content as content:
+                content.seek(0)
+                self.volume.put(self.path, content)
+
+
+class _CompressedWriter(io.BufferedIOBase):
+    """An object that is compressed while it is written."""
+
+    def __init__(self, target: _ObjectWriter, compressor: Any) -> None:
+        super().__init__()
+        self.path, self.mode = target.path, "wb"
+        self._target, self._compressor = target, compressor
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return bool(self._compressor.seekable())
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        return int(self._compressor.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._compressor.tell())
+
+    def write(self, data: Any, /) -> int:
+        return int(self._compressor.write(data))
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        super().close()
+        try:
+            # It writes the end of the stream.
+            self._compressor.close()
+        except BaseException:
+            self._target.discard()
+            raise
+        self._target.close()
+
+    def commit(self) -> None:
+        """Stores what was written, if it is neither stored nor given up already."""
+        self._target.commit()
+
+    def discard(self) -> None:
+        """Closes the object, and gives up what was written."""
+        self._target.give_up()
+        self.close()
+        self._target.discard()
+
+
+class _TextWriter(io.TextIOWrapper):
+    """An object that is written as text."""
+
+    def __init__(self, target: _ObjectWriter | _CompressedWriter, **options: Any) -> None:
+        self.path, self._target = target.path, target
+        # Its type asks for attributes that only raw files have.
+        buffer: Any = target
+        super().__init__(buffer, **options)
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def close(self) -> None:
+        try:
+            if not self.closed:
+                self.flush()
+        except BaseException:
+            self.discard()
+            raise
+        super().close()
+
+    def commit(self) -> None:
+        """Stores what was written, if it is neither stored nor given up already."""
+        self._target.commit()
+
+    def discard(self) -> None:
+        """Closes the object, and gives up what was written."""
+        self._target.discard()
+
+
+def _is_folder(path: str) -> IsADirectoryError:
+    return IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)

@@ -120,10 +120,7 @@ pub fn refused(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// Makes an exception of a class from the arguments of its constructor.
-fn raise<E: PyTypeInfo>(
-    kind: impl Debug,
-    arguments: impl PyErrArguments + 'static,
-) -> Failure {
+fn raise<E: PyTypeInfo>(kind: impl Debug, arguments: impl PyErrArguments + 'static) -> Failure {
     Failure(Python::attach(|py| {
         let error = PyErr::new::<E, _>(arguments);
         match error.value(py).setattr("kind", format!("{kind:?}")) {

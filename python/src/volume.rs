@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paritas::CodecOptions;
-use paritas_shards::{Attributes, FileTarget};
+use paritas_shards::{Attributes, FileTarget, Timestamp};
 use paritas_volume::config::Config;
 use paritas_volume::names::ObjectName;
-use paritas_volume::{GetOptions, Health, Object, PutOptions, Rate, Reencoded, Runner};
+use paritas_volume::{ErrorKind, GetOptions, Health, Object, PutOptions, Rate, Reencoded, Runner};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -122,19 +122,22 @@ impl Volume {
     }
 
     /// Returns the bytes of an object from `start` up to `end`, by default all of them. Raises
-    /// NotFoundError if there is no such object, ParameterError if it is shorter than `end`, and
-    /// LossError if too many of its shards are lost.
-    #[pyo3(signature = (name, start = 0, end = None))]
+    /// NotFoundError if there is no such object, ParameterError if it is shorter than `end`,
+    /// LossError if too many of its shards are lost, and StorageError if a `digest` is given and is
+    /// not that of the object, as because it was replaced.
+    #[pyo3(signature = (name, start = 0, end = None, *, digest = None))]
     fn get<'py>(
         &self,
         py: Python<'py>,
         name: &str,
         start: u64,
         end: Option<u64>,
+        digest: Option<&str>,
     ) -> Result<Bound<'py, PyBytes>> {
         let (mut bytes, volume) = (Vec::new(), self.volume()?);
         self.run(py, async {
             let object = volume.find(&ObjectName::new(name)?, GetOptions::default()).await?;
+            expect_digest(name, &object, digest)?;
             let range = (start > 0 || end.is_some()).then(|| start..end.unwrap_or(object.length()));
             volume.read(object, range, &mut bytes, &|_| {}).await
         })?;
@@ -298,7 +301,24 @@ impl Volume {
             code: (!report.is_inline).then(|| self.code()).transpose()?,
             nodes: report.nodes.into_iter().map(Some).collect(),
             is_owed: report.is_owed,
+            created: None,
+            modified: None,
         })
+    }
+}
+
+/// Refuses an object that has another digest than is expected.
+fn expect_digest(name: &str, object: &Object, digest: Option<&str>) -> paritas_volume::Result<()> {
+    let found = object.digest().to_string();
+    match digest.filter(|&digest| digest != found) {
+        None => Ok(()),
+        Some(digest) => Err(paritas_volume::Error::new(
+            ErrorKind::Busy,
+            format!(
+                "{name} was replaced: it has {} bytes of digest {found}, not those of {digest}",
+                object.length()
+            ),
+        )),
     }
 }
 
@@ -347,6 +367,10 @@ pub struct ObjectInfo {
     nodes: Vec<Option<String>>,
     /// Whether a put left something for repair.
     is_owed: bool,
+    /// When it was stored, in seconds since 1970; `None` after a put.
+    created: Option<f64>,
+    /// When the file that it was made of last changed, in seconds since 1970, if that is known.
+    modified: Option<f64>,
 }
 
 impl ObjectInfo {
@@ -358,8 +382,14 @@ impl ObjectInfo {
             code: object.code(),
             nodes: object.nodes(),
             is_owed: false,
+            created: Some(object.created() as f64),
+            modified: object.modified().map(seconds),
         }
     }
+}
+
+fn seconds(time: Timestamp) -> f64 {
+    time.seconds as f64 + f64::from(time.nanoseconds) / 1e9
 }
 
 /// How an object is protected.

@@ -110,6 +110,15 @@ def test_fsspec_reads_and_writes(volume_file):
         fs.open("tables/x.bin").read()
 
 
+def test_fsspec_makes_a_mapping(volume_file):
+    options = {"volume": str(volume_file), "skip_instance_cache": True}
+    mapping = fsspec.get_mapper("paritas://", **options)
+    mapping["a/b"] = b"bytes"
+    assert mapping["a/b"] == b"bytes" and "a/b" in mapping and list(mapping) == ["a/b"]
+    del mapping["a/b"]
+    assert len(mapping) == 0
+
+
 def test_a_fleet_promotes_and_repairs(volume_file, volume, tmp_path):
     files = []
     for number in range(12):

@@ -1,0 +1,258 @@
+"""The file system of `fsspec` over a volume. The command makes the volumes."""
+
+import gzip
+import os
+import subprocess
+from datetime import UTC, datetime, timedelta
+
+import fsspec
+import paritas
+import pytest
+
+COMMAND = os.environ.get("PARITAS_COMMAND", "paritas")
+
+
+@pytest.fixture
+def volume_file(tmp_path):
+    nodes = [f"{tmp_path}/disk{disk}" for disk in range(3)]
+    [os.mkdir(node) for node in nodes]
+    path = tmp_path / "volume.toml"
+    command = [COMMAND, "volume", "init", path, "--code=2+1"]
+    arguments = [f"--node={node}" for node in nodes]
+    subprocess.run([*command, *arguments], check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture
+def fs(volume_file):
+    return fsspec.filesystem("paritas", volume=str(volume_file), skip_instance_cache=True)
+
+
+def test_a_reader_never_mixes_versions(fs):
+    fs.pipe("rw", b"A" * 1_000_000)
+    file = fs.open("rw", block_size=100_000)
+    first = file.read(10_000)
+    fs.pipe("rw", b"B" * 1_000_000)
+    with pytest.raises(paritas.StorageError, match="^rw was replaced") as error:
+        first + file.read()
+    assert isinstance(error.value, OSError) and error.value.kind == "Busy"
+    with fs.open("rw", block_size=100_000) as file:
+        assert file.read() == b"B" * 1_000_000
+
+
+def test_a_reader_notices_an_object_that_shrank_or_is_gone(fs):
+    fs.pipe("rw", b"A" * 1_000_000)
+    file = fs.open("rw", block_size=100_000)
+    fs.pipe("rw", b"short")
+    file.seek(900_000)
+    with pytest.raises(OSError, match="^rw was replaced: it has 5 bytes"):
+        file.read(10)
+    file = fs.open("rw")
+    fs.rm("rw")
+    with pytest.raises(FileNotFoundError, match="rw"):
+        file.read()
+
+
+def test_a_reader_does_not_mind_the_same_bytes(fs):
+    fs.pipe("rw", b"A" * 1_000_000)
+    file = fs.open("rw", block_size=100_000)
+    fs.pipe("rw", b"A" * 1_000_000)
+    assert file.read() == b"A" * 1_000_000
+
+
+def write_all(fs, tmp_path):
+    """Writes an object in every way there is."""
+    fs.pipe("before", b"before")
+    (tmp_path / "local").write_bytes(b"local")
+    ways = {
+        "tr/binary": {"mode": "wb"},
+        "tr/text": {"mode": "w", "encoding": "utf-8"},
+        "tr/gzip": {"mode": "wb", "compression": "gzip"},
+        "tr/both.gz": {"mode": "wt", "compression": "infer"},
+    }
+    with fs.transaction:
+        for name, options in ways.items():
+            with fs.open(name, **options) as file:
+                file.write("text" if "b" not in options["mode"] else b"text")
+            assert file.closed
+        with fs.open("tr/x", "xb") as file:
+            file.write(b"text")
+        fs.pipe("tr/piped", b"text")
+        fs.put_file(tmp_path / "local", "tr/put")
+        fs.cp_file("before", "tr/copied")
+        yield
+
+
+def test_a_transaction_shows_all_at_its_end(fs, tmp_path):
+    for _ in write_all(fs, tmp_path):
+        assert fs.find("tr") == [] and fs.find("") == ["before"]
+    for name in ("tr/binary", "tr/text", "tr/x", "tr/piped"):
+        assert fs.cat(name) == b"text"
+    assert gzip.decompress(fs.cat("tr/gzip")) == gzip.decompress(fs.cat("tr/both.gz")) == b"text"
+    assert (fs.cat("tr/put"), fs.cat("tr/copied")) == (b"local", b"before")
+    fs.pipe("after", b"after")
+    assert fs.cat("after") == b"after", "the transaction has ended"
+
+
+def test_a_transaction_that_fails_leaves_nothing(fs, tmp_path):
+    writing = write_all(fs, tmp_path)
+    next(writing)
+    with pytest.raises(ZeroDivisionError):
+        writing.throw(ZeroDivisionError())
+    assert fs.find("") == ["before"]
+    fs.pipe("after", b"after")
+    assert fs.cat("after") == b"after", "the transaction has ended"
+
+
+def test_a_file_that_is_open_when_its_transaction_ends_is_refused(fs):
+    with pytest.raises(ValueError, match="^one must be closed before"), fs.transaction:
+        fs.open("one", "wb").write(b"1")
+    assert not fs.exists("one")
+
+
+def test_a_file_without_autocommit_waits(fs):
+    for commits in (True, False):
+        name = f"waits/{commits}"
+        file = fs.open(name, "wb", autocommit=False)
+        file.write(b"bytes")
+        file.close()
+        assert file.closed and not fs.exists(name)
+        with pytest.raises(ValueError, match=f"{name} is closed"):
+            file.write(b"more")
+        file.commit() if commits else file.discard()
+        file.close()
+        assert fs.exists(name) == commits
+
+
+def test_a_url_in_a_transaction_that_fails_leaves_nothing(volume_file):
+    """`fsspec.open` does not tell files of exceptions; the transaction does."""
+    fs = fsspec.filesystem("paritas", volume=str(volume_file))
+    open_file = fsspec.open("paritas://url.gz", "wt", compression="gzip", volume=str(volume_file))
+    assert open_file.fs is fs
+    with pytest.raises(ZeroDivisionError), fs.transaction, open_file as file:
+        file.write("text")
+        1 / 0
+    assert not fs.exists("url.gz")
+    with fs.transaction, open_file as file:
+        file.write("text")
+    assert gzip.decompress(fs.cat("url.gz")) == b"text"
+
+
+def test_folders_are_removed_with_recursive_only(fs):
+    fs.pipe({"dir/a": b"a", "dir/sub/b": b"b", "c": b"c"})
+    for paths in ("dir", "/dir/", ["c", "dir"], "*"):
+        with pytest.raises(IsADirectoryError, match="dir"):
+            fs.rm(paths)
+    assert fs.find("") == ["c", "dir/a", "dir/sub/b"]
+    for recursive in (False, True):
+        with pytest.raises(FileNotFoundError):
+            fs.rm("none", recursive=recursive)
+    fs.rm(["dir", "c"], recursive=True)
+    assert fs.find("") == []
+
+
+def test_folders_are_not_opened(fs):
+    fs.pipe("dir/a", b"a")
+    for mode in ("rb", "r"):
+        for path in ("dir", "/dir/", ""):
+            with pytest.raises(IsADirectoryError):
+                fs.open(path, mode)
+    with pytest.raises(FileNotFoundError):
+        fs.open("none")
+
+
+def test_slashes_at_the_ends_of_names_are_dropped_everywhere(fs, tmp_path):
+    fs.pipe("/p/a", b"a")
+    fs.pipe({"//p/b": b"b"})
+    for mode, content in (("wb", b"c"), ("w", "c")):
+        with fs.open(f"/p/{mode}", mode) as file:
+            file.write(content)
+    (tmp_path / "local").write_bytes(b"local")
+    fs.put(str(tmp_path / "local"), "/p/put")
+    fs.cp("/p/a", "/p/copied")
+    fs.mv("/p/copied", "/p/moved")
+    names = ["p/a", "p/b", "p/moved", "p/put", "p/w", "p/wb"]
+    assert fs.find("/") == fs.ls("/p", detail=False) == fs.glob("/p/*") == names
+    assert fs.cat("/p/a") == fs.cat_file("p/a/") == b"a" and fs.cat_file("/p/a", 0, 1) == b"a"
+    assert fs.cat("paritas:///p/a") == fs.open("/p/a").read() == fs.open("/p/a", "rb").read()
+    assert fs.info("/p/a")["name"] == "p/a" and fs.isdir("/p") and fs.exists("/p/a")
+    fs.get("/p/put", str(tmp_path / "got"))
+    assert (tmp_path / "got").read_bytes() == b"local"
+    fs.rm_file("/p/a")
+    fs.rm("/p/b")
+    fs.rm("/p", recursive=True)
+    assert fs.find("") == []
+
+
+WAYS = [
+    {"mode": "wb"},
+    {"mode": "xb"},
+    {"mode": "w"},
+    {"mode": "wb", "compression": "gzip"},
+    {"mode": "wb", "compression": "bz2"},
+    {"mode": "wb", "compression": "xz"},
+    {"mode": "wb", "compression": "zip"},
+    {"mode": "wt", "compression": "gzip", "encoding": "utf-16"},
+]
+
+
+@pytest.mark.parametrize("options", WAYS, ids=lambda options: "-".join(options.values()))
+def test_an_exception_in_a_block_stores_nothing(fs, options):
+    content = os.urandom(100_000).hex()
+    content = content.encode() if "b" in options["mode"] else content
+    with pytest.raises(ZeroDivisionError), fs.open("half", **options) as file:
+        file.write(content)
+        1 / 0
+    assert file.closed and not fs.exists("half")
+    with fs.open("whole", **options) as file:
+        file.write(content)
+    back = options | {"mode": "rb" if "b" in options["mode"] else "r"}
+    with fs.open("whole", **back) as file:
+        assert file.read() == content
+
+
+def test_a_file_that_cannot_be_opened_stores_nothing(fs):
+    fs.pipe("kept", b"kept")
+    with pytest.raises(LookupError):
+        fs.open("kept", "w", encoding="none")
+    with pytest.raises(ValueError, match="squash"):
+        fs.open("kept", "wb", compression="squash")
+    assert fs.cat("kept") == b"kept"
+
+
+def test_writers_seek_and_read_back(fs):
+    with fs.open("zip", "wb") as file:
+        assert file.writable() and file.seekable() and file.readable()
+        assert file.write(b"0123456789") == 10 == file.tell()
+        assert file.seek(2) == 2 and file.read(3) == b"234"
+        assert file.seek(-1, os.SEEK_END) == 9 and file.truncate() == 9
+        file.seek(0)
+        file.write(b"x")
+    assert fs.cat("zip") == b"x12345678"
+
+
+def test_times_are_those_of_stat(fs, tmp_path):
+    fs.pipe("dir/now", b"now")
+    age = datetime.now(UTC) - fs.created("dir/now")
+    assert timedelta(seconds=-2) < age < timedelta(minutes=2)
+    assert fs.modified("dir/now") == fs.created("/dir/now")
+    (tmp_path / "old").write_bytes(b"old")
+    os.utime(tmp_path / "old", (0, 1_000_000_000.5))
+    fs.put_file(tmp_path / "old", "old")
+    assert fs.modified("old") == datetime(2001, 9, 9, 1, 46, 40, 500_000, tzinfo=UTC)
+    for ask in (fs.created, fs.modified):
+        with pytest.raises(FileNotFoundError):
+            ask("none")
+        with pytest.raises(IsADirectoryError):
+            ask("dir")
+
+
+def test_wrong_arguments_are_of_the_kind_parameters(fs, monkeypatch):
+    monkeypatch.delenv("PARITAS_VOLUME", raising=False)
+    with pytest.raises(paritas.ParameterError, match="no volume") as error:
+        fsspec.filesystem("paritas", skip_instance_cache=True)
+    assert error.value.kind == "Parameters"
+    for mode in ("ab", "r+b", "a", "zz"):
+        with pytest.raises(paritas.ParameterError, match="mode rb, wb or xb; got ") as error:
+            fs.open("a", mode)
+        assert error.value.kind == "Parameters"
