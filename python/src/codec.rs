@@ -94,8 +94,8 @@ impl Codec {
 
     /// Computes all parity shards from all data shards, both in node order. `data` and `parity` are
     /// lists of buffers, or arrays with one row for each shard. Without `parity`, returns new
-    /// memory: an array if `data` is one, else a list of `bytearray`. Of a code with delayed parity,
-    /// these are the shards of the first stage.
+    /// memory: an array if `data` is one, else a list of `bytearray`. Of a code with delayed
+    /// parity, these are the shards of the first stage.
     ///
     /// Raises ParameterError if a number of shards or a length is wrong, or if nodes hold both data
     /// and parity, as in X-Code: `encode_nodes` is for these.

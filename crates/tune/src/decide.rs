@@ -343,9 +343,9 @@ impl Known {
         Ok(best)
     }
 
-    /// Finds half of the smallest set of a code for which a second thread helps in a burst of calls.
-    /// The less there is to compute for a byte, the larger it is. The search goes down until a second
-    /// thread does not help twice in a row: once may be because the machine is busy.
+    /// Finds half of the smallest set of a code for which a second thread helps in a burst of
+    /// calls. The less there is to compute for a byte, the larger it is. The search goes down until
+    /// a second thread does not help twice in a row: once may be because the machine is busy.
     fn bytes_a_thread(self, spec: &Spec, decide: &mut Decide<'_>) -> Result<usize> {
         let (mut bytes, mut failures) = (MEMORY_SET, 0);
         for set in (LEAST_SHARED..=25).rev().map(|exponent| 1 << exponent) {
