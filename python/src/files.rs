@@ -2,9 +2,14 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
-use paritas_shards::{Attributes, EncodeJob, FileTarget, Inventory, RepairJob, ShardState, Status};
+use paritas_shards::{
+    Attributes, EncodeJob, FileTarget, Inventory, Progress, RepairJob, ShardState, Status,
+};
 use pyo3::prelude::*;
 
 use crate::codec::number_of_threads;
@@ -26,6 +31,28 @@ impl Paths {
     }
 }
 
+/// Runs work without the interpreter, until it ends or a signal handler raises an exception, as
+/// that of Ctrl-C does. Python runs handlers on one thread alone, so only the caller's asks for
+/// them.
+fn run<T: Send>(py: Python<'_>, work: impl FnOnce(Progress<'_>) -> Result<T> + Send) -> Result<T> {
+    let (caller, raised) = (thread::current().id(), Mutex::new(None));
+    let progress = |_| {
+        if thread::current().id() == caller
+            && let Err(error) = Python::attach(|py| py.check_signals())
+        {
+            *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            // The work ends as it does when a thread panics: what it had begun to write is removed.
+            resume_unwind(Box::new(()));
+        }
+    };
+    let ended = py.detach(|| catch_unwind(AssertUnwindSafe(|| work(&progress))));
+    match (ended, raised.into_inner().unwrap_or_else(PoisonError::into_inner)) {
+        (_, Some(error)) => Err(error.into()),
+        (Ok(result), None) => result,
+        (Err(panic), None) => resume_unwind(panic),
+    }
+}
+
 /// Encodes the file `source` into one shard file for each node of `code`, spread over
 /// `directories`. Returns the paths of the shards.
 #[pyfunction]
@@ -44,14 +71,14 @@ pub fn encode_file(
     let (code, threads) = (code.parse::<paritas::Code>()?, number_of_threads(threads)?);
     let name = name.or_else(|| source.file_name().map(OsString::from));
     let name = name.ok_or_else(|| wrong_argument("the source has no name; give one"))?;
-    py.detach(|| {
+    run(py, |progress| {
         let file = File::open(&source).map_err(|error| refused(&source, &error))?;
         let metadata = file.metadata()?;
         let attributes = Attributes::of(&metadata);
         let job = EncodeJob::new(code, name, directories.all());
         let job = job.length_hint(metadata.len()).attributes(attributes);
         let job = job.force(force).sync(sync).threads(threads);
-        Ok(paritas_shards::encode(&job, file, &|_| {})?.shards)
+        Ok(paritas_shards::encode(&job, file, progress)?.shards)
     })
 }
 
@@ -80,11 +107,11 @@ pub fn decode_file(
     threads: Option<usize>,
 ) -> Result<()> {
     let (paths, threads) = (paths.all(), number_of_threads(threads)?);
-    py.detach(|| {
+    run(py, |progress| {
         let inventory = found(&paths)?;
         let object = inventory.choose(name.as_deref())?;
         let target = FileTarget::new(target).force(force).sync(sync);
-        paritas_shards::decode(object, target, threads, &|_| {})?;
+        paritas_shards::decode(object, target, threads, progress)?;
         Ok(())
     })
 }
@@ -133,10 +160,10 @@ pub fn verify_files(
 ) -> Result<Vec<VerifyReport>> {
     let (paths, threads) = (paths.all(), number_of_threads(threads)?);
     let verify = if deep { paritas_shards::verify_deep } else { paritas_shards::verify };
-    let reports = py.detach(|| -> Result<Vec<_>> {
+    let reports = run(py, |progress| -> Result<Vec<_>> {
         let objects = found(&paths)?.objects;
         let verified = objects.into_iter().map(|object| {
-            let report = verify(&object, threads, &|_| {})?;
+            let report = verify(&object, threads, progress)?;
             Ok((object, report))
         });
         verified.collect()
@@ -209,11 +236,11 @@ pub fn repair_files(
     threads: Option<usize>,
 ) -> Result<Vec<RepairReport>> {
     let (paths, threads) = (paths.all(), number_of_threads(threads)?);
-    py.detach(|| {
+    run(py, |progress| {
         let job = RepairJob::default().to(to).sync(sync).threads(threads);
         let objects = found(&paths)?.objects;
         let repair = |object: paritas_shards::Object| -> Result<_> {
-            let report = paritas_shards::repair(&object, &job, &|_| {})?;
+            let report = paritas_shards::repair(&object, &job, progress)?;
             Ok(RepairReport {
                 name: object.name().to_owned(),
                 repaired: report.repaired.iter().map(|shard| shard.shard).collect(),

@@ -67,6 +67,21 @@ def test_a_program_ends_although_a_source_still_waits(volume_file):
     assert (ran.stdout, ran.returncode) == ("interrupted\n", 0), ran
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_ends_work_on_files(tmp_path, threads):
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(8 << 30)
+    (tmp_path / "shards").mkdir()
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            paritas.encode_file(tmp_path / "large", tmp_path / "shards", threads=threads, sync=False)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert list((tmp_path / "shards").iterdir()) == []
+
+
 def test_what_a_signal_handler_raises_is_raised(volume_file):
     volume = paritas.Volume.open(volume_file)
 
