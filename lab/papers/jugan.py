@@ -80,7 +80,10 @@ def tuned(codes: tuple[str, ...]) -> tempfile.TemporaryDirectory:
 def automatic(effort: Effort) -> list[Point]:
     """The poster's future work: settings that are found automatically."""
     few = [1, 4] if effort.quick else parities(effort)
-    splits = {f"reed-solomon:k={K},m={m},w=8": SPLITS[:2] for m in few} | {f"cauchy:k={K},m={m},w=5": SPLITS for m in few}
+    # A single coding node is one part, which is run by stripes.
+    of = lambda m, splits: [split for split in splits if m > 1 or split != "node"]
+    splits = {f"reed-solomon:k={K},m={m},w=8": of(m, SPLITS[:2]) for m in few}
+    splits |= {f"cauchy:k={K},m={m},w=5": of(m, SPLITS) for m in few}
     sets = [1 << 20, 32 << 20] if effort.quick else [1 << 20, 8 << 20, 32 << 20, 128 << 20]
     codes = tuple(splits)
     return [
