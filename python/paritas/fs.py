@@ -280,7 +280,21 @@ class _ObjectReader(AbstractBufferedFile):
         return volume.get(self.path, start, end, digest=self._digest)
 
 
-class _ObjectWriter(io.BufferedIOBase):
+class _Whole(io.IOBase):
+    """A file that is written whole: an exception that ends its `with` block gives it up."""
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def discard(self) -> None:
+        """Closes the file, and gives up what was written."""
+        raise NotImplementedError
+
+
+class _ObjectWriter(_Whole, io.BufferedIOBase):
     """An object that is stored when it is closed, or else by `commit`. After an exception in a `with`
     block it is not."""
 
@@ -322,12 +336,6 @@ class _ObjectWriter(io.BufferedIOBase):
             raise ValueError(f"{self.path} is closed")
         return self._content
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
-
     def close(self) -> None:
         if self.closed:
             return
@@ -360,7 +368,7 @@ class _ObjectWriter(io.BufferedIOBase):
                 self.volume.put(self.path, content)
 
 
-class _CompressedWriter(io.BufferedIOBase):
+class _CompressedWriter(_Whole, io.BufferedIOBase):
     """An object that is compressed while it is written."""
 
     def __init__(self, target: _ObjectWriter, compressor: Any) -> None:
@@ -382,12 +390,6 @@ class _CompressedWriter(io.BufferedIOBase):
 
     def write(self, data: Any, /) -> int:
         return int(self._compressor.write(data))
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
 
     def close(self) -> None:
         if self.closed:
@@ -412,7 +414,7 @@ class _CompressedWriter(io.BufferedIOBase):
         self._target.discard()
 
 
-class _TextWriter(io.TextIOWrapper):
+class _TextWriter(_Whole, io.TextIOWrapper):
     """An object that is written as text."""
 
     def __init__(self, target: _ObjectWriter | _CompressedWriter, **options: Any) -> None:
@@ -420,12 +422,6 @@ class _TextWriter(io.TextIOWrapper):
         # Its type asks for attributes that only raw files have.
         buffer: Any = target
         super().__init__(buffer, **options)
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
 
     def close(self) -> None:
         try:

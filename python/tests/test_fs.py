@@ -2,25 +2,16 @@
 
 import gzip
 import os
-import subprocess
 from datetime import UTC, datetime, timedelta
 
 import fsspec
 import paritas
 import pytest
 
-COMMAND = os.environ.get("PARITAS_COMMAND", "paritas")
-
 
 @pytest.fixture
-def volume_file(tmp_path):
-    nodes = [f"{tmp_path}/disk{disk}" for disk in range(3)]
-    [os.mkdir(node) for node in nodes]
-    path = tmp_path / "volume.toml"
-    command = [COMMAND, "volume", "init", path, "--code=2+1"]
-    arguments = [f"--node={node}" for node in nodes]
-    subprocess.run([*command, *arguments], check=True, capture_output=True)
-    return path
+def volume_file(make_volume):
+    return make_volume(3, "2+1")
 
 
 @pytest.fixture

@@ -9,17 +9,10 @@ import textwrap
 import paritas
 import pytest
 
-COMMAND = os.environ.get("PARITAS_COMMAND", "paritas")
-
 
 @pytest.fixture
-def volume_file(tmp_path):
-    nodes = [f"{tmp_path}/disk{disk}" for disk in range(3)]
-    [os.mkdir(node) for node in nodes]
-    path = tmp_path / "volume.toml"
-    command = [COMMAND, "volume", "init", path, "--code=2+1", *(f"--node={node}" for node in nodes)]
-    subprocess.run(command, check=True, capture_output=True)
-    return path
+def volume_file(make_volume):
+    return make_volume(3, "2+1")
 
 
 def program(text, volume_file):

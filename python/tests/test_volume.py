@@ -15,18 +15,10 @@ import paritas
 import pytest
 from paritas import fleet
 
-COMMAND = os.environ.get("PARITAS_COMMAND", "paritas")
-
 
 @pytest.fixture
-def volume_file(tmp_path):
-    nodes = [f"{tmp_path}/disk{disk}" for disk in range(6)]
-    [os.mkdir(node) for node in nodes]
-    path = tmp_path / "volume.toml"
-    arguments = [f"--node={node}" for node in nodes]
-    command = [COMMAND, "volume", "init", path, "--code=bbdpg:k=3,m=1,m2=3,base=cauchy"]
-    subprocess.run([*command, *arguments], check=True, capture_output=True)
-    return path
+def volume_file(make_volume):
+    return make_volume(6, "bbdpg:k=3,m=1,m2=3,base=cauchy")
 
 
 @pytest.fixture

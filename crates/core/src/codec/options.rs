@@ -27,8 +27,8 @@ pub struct CodecOptions {
     /// Largest number of threads that a call may use; by default as many as the machine has.
     pub threads: Option<NonZeroUsize>,
     /// Bytes of buffers for each thread: another thread is used only if each has at least this
-    /// many. A call that follows no other closely must wake its threads; it does so only if each
-    /// has 1 MiB, or eight times this number if that is less.
+    /// many. A call that follows no other closely must wake its threads, and does so only if each
+    /// has eight times as many, or 1 MiB if that is less and at least this number.
     pub bytes_a_thread: usize,
     /// How threads share the work of [`Codec::compute`](crate::Codec::compute); an update is always
     /// split by stripe.
