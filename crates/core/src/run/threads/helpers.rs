@@ -1,9 +1,12 @@
 //! The helper pool: threads that take part in a call.
 //!
 //! Waking a thread takes longer than encoding half a megabyte. So a helper that is done spins for a
-//! while, waiting for more work, before it goes back to rayon's pool; calls in a burst find their
-//! helpers awake. No call waits for a helper to arrive: the caller works too, and a helper that is
-//! late finds the work done.
+//! while, waiting for more work, before it goes back to sleep; calls in a burst find their helpers
+//! awake. No call waits for a helper to arrive: the caller works too, and a helper that is late
+//! finds the work done.
+//!
+//! The threads are a pool of rayon's, one fewer than processors, because the caller works too. In a
+//! pool with one more, a thread without work would spin on the processor of a helper.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +16,10 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::yield_now;
 use std::time::Instant;
 
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
 use crate::limits::{BURST_GAP, LOOKOUT, LOOKS};
+use crate::run::threads::place;
 
 /// How many helpers a call can use.
 #[derive(Debug, Clone, Copy)]
@@ -60,9 +66,13 @@ static POOL: LazyLock<HelperPool> = LazyLock::new(|| HelperPool {
     posts: AtomicUsize::new(0),
     members: AtomicUsize::new(0),
     lookouts: AtomicUsize::new(0),
+    waker: AtomicUsize::new(NOWHERE),
     start: Instant::now(),
     last_end: AtomicU64::new(0),
 });
+
+/// The number of no processor.
+const NOWHERE: usize = usize::MAX;
 
 struct HelperPool {
     jobs: Mutex<Vec<Arc<Job>>>,
@@ -71,10 +81,20 @@ struct HelperPool {
     /// Number of helpers that are awake or on their way, and number of those awake without work.
     members: AtomicUsize,
     lookouts: AtomicUsize,
+    /// Processor of the caller that has woken helpers last, or [`NOWHERE`].
+    waker: AtomicUsize,
     /// End of the last call, in nanoseconds since `start`.
     start: Instant,
     last_end: AtomicU64,
 }
+
+/// The threads of helpers, which begin when the first is woken; `None` if there can be none.
+static THREADS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+    let count = place::processors() - 1;
+    let name = |number| format!("paritas-{number}");
+    let pool = ThreadPoolBuilder::new().num_threads(count).thread_name(name);
+    (count > 0).then(|| pool.build().ok()).flatten()
+});
 
 impl HelperPool {
     fn now(&self) -> u64 {
@@ -117,17 +137,28 @@ impl HelperPool {
 
     /// Wakes more helpers, as long as there is a processor for each besides the caller's.
     fn wake(&self, helpers: usize) {
-        let most = rayon::current_num_threads() - 1;
-        let one_more = |members| (members < most).then_some(members + 1);
         for _ in 0..helpers {
+            let Some(threads) = &*THREADS else { return };
+            let most = threads.current_num_threads();
+            let one_more = |members| (members < most).then_some(members + 1);
             let joins = self.members.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
             if joins.is_err() {
                 return;
             }
-            rayon::spawn(|| {
+            self.waker.store(place::current().unwrap_or(NOWHERE), Ordering::Relaxed);
+            threads.spawn(|| {
+                POOL.leave_the_waker();
                 POOL.help();
                 POOL.members.fetch_sub(1, Ordering::Relaxed);
             });
+        }
+    }
+
+    /// Moves this helper to another processor if it was woken on its caller's.
+    fn leave_the_waker(&self) {
+        let waker = self.waker.load(Ordering::Relaxed);
+        if place::current() == Some(waker) {
+            place::leave(waker);
         }
     }
 

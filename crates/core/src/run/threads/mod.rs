@@ -8,6 +8,7 @@
 //! thread repeats the XORs that the programs could share.
 
 pub(crate) mod helpers;
+mod place;
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -94,7 +95,7 @@ impl Threads {
 
 /// The most threads that may run: `most`, or as many as the machine has.
 pub(crate) fn thread_count(most: Option<NonZeroUsize>) -> usize {
-    most.map_or_else(rayon::current_num_threads, NonZeroUsize::get)
+    most.map_or_else(place::processors, NonZeroUsize::get)
 }
 
 /// The stripes of one thread. A thread that has finished its own share steals from the others,

@@ -1,0 +1,82 @@
+//! The processors that threads run on.
+//!
+//! A helper that is woken on the processor of its caller helps nobody: both take turns. On a
+//! machine with two processors, Linux sometimes wakes a helper there again and again, although the
+//! other processor is idle; the process then uses one processor. So a helper that finds itself on
+//! its caller's processor moves to another one, where the next wake-up finds it.
+
+use std::num::NonZeroUsize;
+use std::sync::LazyLock;
+
+#[cfg(target_os = "linux")]
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+/// Returns the number of processors that this process may use.
+pub(super) fn processors() -> usize {
+    static COUNT: LazyLock<usize> =
+        LazyLock::new(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get));
+    *COUNT
+}
+
+/// Returns the number of the processor that this thread runs on; `None` if the system does not tell
+/// it.
+#[cfg(target_os = "linux")]
+pub(super) fn current() -> Option<usize> {
+    Some(sched_getcpu())
+}
+
+/// Moves this thread to another processor than number `cpu`, if it may run on another one. Where it
+/// may run stays the same.
+#[cfg(target_os = "linux")]
+pub(super) fn leave(cpu: usize) {
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let mut others = allowed;
+    if cpu < CpuSet::MAX_CPU {
+        others.unset(cpu);
+    }
+    if others.count() > 0 && sched_setaffinity(None, &others).is_ok() {
+        // It was allowed a moment ago. If it is not any more, the thread stays where it is.
+        let _ = sched_setaffinity(None, &allowed);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn current() -> Option<usize> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn leave(_cpu: usize) {}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_leaves_a_processor_and_may_return() {
+        let allowed = sched_getaffinity(None).unwrap();
+        let moves = || {
+            let before = sched_getcpu();
+            leave(before);
+            assert_eq!(sched_getaffinity(None).unwrap(), allowed);
+            sched_getcpu() != before
+        };
+        // The system may move it back at any moment.
+        assert!(allowed.count() == 1 || (0..100).any(|_| moves()));
+    }
+
+    #[test]
+    fn a_thread_with_one_processor_stays() {
+        std::thread::spawn(|| {
+            let here = sched_getcpu();
+            let mut one = CpuSet::new();
+            one.set(here);
+            if sched_setaffinity(None, &one).is_ok() {
+                leave(here);
+                assert_eq!(sched_getaffinity(None).unwrap(), one);
+            }
+        })
+        .join()
+        .unwrap();
+    }
+}
