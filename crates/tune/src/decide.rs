@@ -10,7 +10,7 @@ use paritas::{
 
 use crate::contest::{Contest, ROUNDS, Ranking, Workload};
 use crate::error::{Error, Result};
-use crate::measure::{Pairs, Ratio, Side, sample};
+use crate::measure::{Pairs, Ratio, Side, Verdict, sample};
 use crate::tuning::{Choice, CodeTuning, Finding, Tuning, processor};
 
 /// The code whose contests decide settings for all codes.
@@ -30,12 +30,16 @@ const STORES_GAIN: f64 = 1.10;
 /// Bytes of all shards together, for measurements in cache.
 const CACHE_SET: usize = 512 << 10;
 
-/// Bytes of all shards together, for measurements from memory and between threads: enough work to
-/// wake a thread for.
+/// Bytes of all shards together, for measurements from memory.
 const MEMORY_SET: usize = 64 << 20;
 
-/// Exponent of the number of bytes of the smallest set that two threads may share, 256 KiB.
+/// Exponents of the number of bytes of the smallest and the largest set that are shared by two
+/// threads to try whether that pays: 256 KiB and 32 MiB.
 const LEAST_SHARED: u32 = 18;
+const MOST_SHARED: u32 = 25;
+
+/// Bytes of all shards together, for measurements between threads in a cache.
+const SHARED_SET: usize = 4 << 20;
 
 /// Bytes of all data and blocks of an LT code, as in a segment of a file.
 const LT_SET: usize = 8 << 20;
@@ -64,10 +68,11 @@ pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> 
     let (kernel, others) = packet_kernels(&without_graph, &mut decide)?;
     codes.extend(others);
     let word_kernel = word_kernel(&mut decide)?;
-    let nontemporal_from = nontemporal_from(kernel, &mut decide)?;
     let prefetch = prefetch(kernel, &mut decide)?;
-    let known = Known { kernel, pass: Pass::default(), nontemporal_from };
+    let known = Known { kernel, pass: Pass::default(), stores: CodecOptions::default().stores };
     let threads = known.threads(&mut decide)?;
+    let nontemporal_from = known.nontemporal_from(threads, &mut decide)?;
+    let known = Known { stores: Stores::NonTemporalFrom(nontemporal_from), ..known };
     let typical = TYPICAL.parse()?;
     let (bytes_a_thread, split) = match threads {
         1 => (CodecOptions::default().bytes_a_thread, Split::default()),
@@ -281,25 +286,6 @@ fn word_kernel(decide: &mut Decide<'_>) -> Result<WordKernel> {
     Ok(kernels[winner])
 }
 
-/// Finds the number of bytes from which on non-temporal stores are faster, at that size and above.
-fn nontemporal_from(kernel: Kernel, decide: &mut Decide<'_>) -> Result<usize> {
-    let built_in = CodecOptions::default().stores;
-    let mut from = usize::MAX;
-    for megabytes in [256, 64, 32, 16, 8, 4, 2, 1] {
-        let set = megabytes << 20;
-        let mut contest = Contest::new("stores", &TYPICAL.parse()?, set)?;
-        for (name, stores) in [("cached", Stores::Cached), ("non-temporal", Stores::NonTemporal)] {
-            contest.enter(name, with_kernel(kernel).stores(stores))?;
-        }
-        let winner = decide(&contest.run(usize::from(built_in.are_nontemporal(set)), STORES_GAIN)?);
-        if winner == 0 {
-            break;
-        }
-        from = set / 2;
-    }
-    Ok(from)
-}
-
 /// Finds whether prefetch instructions are faster than the processor's own prefetching.
 fn prefetch(kernel: Kernel, decide: &mut Decide<'_>) -> Result<bool> {
     let mut contest = Contest::new("prefetch", &WIDE.parse()?, MEMORY_SET)?;
@@ -311,54 +297,97 @@ fn prefetch(kernel: Kernel, decide: &mut Decide<'_>) -> Result<bool> {
     Ok(winner == 1)
 }
 
-/// What has been decided before the number of threads, for one code or in general.
+/// What has been decided so far, for one code or in general.
 #[derive(Clone, Copy)]
 struct Known {
     kernel: Kernel,
     pass: Pass,
-    nontemporal_from: usize,
+    stores: Stores,
 }
 
 impl Known {
     /// Returns options for exactly `threads` threads, however little work each has.
     fn with(self, threads: usize) -> CodecOptions {
-        let stores = Stores::NonTemporalFrom(self.nontemporal_from);
-        let mut options = with_kernel(self.kernel).stores(stores);
+        let mut options = with_kernel(self.kernel).stores(self.stores);
         options.plan.pass = self.pass;
         options.threads(threads).bytes_a_thread(1)
     }
 
     /// Finds the smallest number of threads that comes near the best speed: each number has to beat
-    /// the best of those below it.
+    /// the best of those below it, in a cache or from memory. From memory two threads may gain
+    /// nothing, because one fetches all that can be fetched.
     fn threads(self, decide: &mut Decide<'_>) -> Result<usize> {
         let most = std::thread::available_parallelism().map_or(1, usize::from);
         let powers = (0..).map(|n| 1 << n).take_while(|&count| count < most);
         let mut best = 1;
         for threads in powers.chain([most]).skip_while(|&count| count == 1 && most > 1) {
-            let mut contest = Contest::new("threads", &TYPICAL.parse()?, MEMORY_SET)?;
-            contest.enter(best, self.with(best))?;
-            contest.enter(threads, self.with(threads))?;
-            best = [best, threads][decide(&contest.run(0, GAIN)?)];
+            for set in [SHARED_SET, MEMORY_SET] {
+                let mut contest = Contest::new("threads", &TYPICAL.parse()?, set)?;
+                contest.enter(best, self.with(best))?;
+                contest.enter(threads, self.with(threads))?;
+                if decide(&contest.run(0, GAIN)?) == 1 {
+                    best = threads;
+                    break;
+                }
+            }
         }
         Ok(best)
     }
 
-    /// Finds half of the smallest set of a code for which a second thread helps in a burst of
-    /// calls. The less there is to compute for a byte, the larger it is. The search goes down until
-    /// a second thread does not help twice in a row: once may be because the machine is busy.
-    fn bytes_a_thread(self, spec: &Spec, decide: &mut Decide<'_>) -> Result<usize> {
-        let (mut bytes, mut failures) = (MEMORY_SET, 0);
-        for set in (LEAST_SHARED..=25).rev().map(|exponent| 1 << exponent) {
-            let mut contest = Contest::new("a second thread", spec, set)?;
-            contest.enter("no", self.with(1))?;
-            contest.enter("yes", self.with(2))?;
-            match decide(&contest.run(0, GAIN)?) {
-                0 if failures == 1 => break,
-                0 => failures += 1,
-                _ => (bytes, failures) = (set / 2, 0),
+    /// Finds the number of bytes from which on non-temporal stores are faster, at that size and
+    /// above, with as many threads as will run: one alone may gain from them where two, each with a
+    /// cache of its own, lose.
+    fn nontemporal_from(self, threads: usize, decide: &mut Decide<'_>) -> Result<usize> {
+        let mut from = usize::MAX;
+        for megabytes in [256, 64, 32, 16, 8, 4, 2, 1] {
+            let set = megabytes << 20;
+            let mut contest = Contest::new("stores", &TYPICAL.parse()?, set)?;
+            let choices = [("cached", Stores::Cached), ("non-temporal", Stores::NonTemporal)];
+            for (name, stores) in choices {
+                contest.enter(name, Self { stores, ..self }.with(threads))?;
             }
+            let base = usize::from(self.stores.are_nontemporal(set));
+            if decide(&contest.run(base, STORES_GAIN)?) == 0 {
+                break;
+            }
+            from = between(set);
         }
-        Ok(bytes)
+        Ok(from)
+    }
+
+    /// Finds the number of bytes of a code that are worth another thread in a burst of calls. That
+    /// is half of the smallest set for which two threads run; [`shared_from`] chooses it.
+    ///
+    /// Two processors of a virtual machine may share a core for some tenths of a second. A second
+    /// thread gains nothing while they do. So all sets are measured three times, and the middle one
+    /// of the three ratios of a set counts.
+    fn bytes_a_thread(self, spec: &Spec, decide: &mut Decide<'_>) -> Result<usize> {
+        let sets: Vec<usize> =
+            (LEAST_SHARED..=MOST_SHARED).rev().map(|exponent| 1 << exponent).collect();
+        let mut rounds = Vec::new();
+        for _ in 0..3 {
+            let rankings: Result<Vec<Ranking>> =
+                sets.iter().map(|&set| self.second_thread(spec, set)).collect();
+            rounds.push(rankings?);
+        }
+        let mut ratios = Vec::new();
+        for (at, &set) in sets.iter().enumerate() {
+            let ratio = |ranking: &Ranking| ranking.choices[1].ratio;
+            let mut rankings: Vec<&Ranking> = rounds.iter().map(|round| &round[at]).collect();
+            rankings.sort_by(|a, b| ratio(a).median.total_cmp(&ratio(b).median));
+            let middle = rankings[rankings.len() / 2];
+            decide(middle);
+            ratios.push((set, ratio(middle)));
+        }
+        Ok(shared_from(&ratios).map_or(MEMORY_SET, |set| between(set) / 2))
+    }
+
+    /// Compares two threads with one over a set of a code.
+    fn second_thread(self, spec: &Spec, set: usize) -> Result<Ranking> {
+        let mut contest = Contest::new("a second thread", spec, set)?;
+        contest.enter("no", self.with(1))?;
+        contest.enter("yes", self.with(2))?;
+        contest.run(0, GAIN)
     }
 
     fn split(self, threads: usize, decide: &mut Decide<'_>) -> Result<Split> {
@@ -371,9 +400,55 @@ impl Known {
     }
 }
 
+/// Returns a number of bytes between `set` and half of it, which is the next smaller set that is
+/// tried.
+fn between(set: usize) -> usize {
+    set / 4 * 3
+}
+
+/// Returns the smallest set for which two threads should run. All larger sets are shared as well,
+/// so the one is taken for which the gains of all shared sets, less the losses, are greatest. With
+/// the largest sets two threads may gain nothing, because memory is what limits them, and yet much
+/// with smaller ones. `ratios` says for each set, the largest one first, how many times as fast two
+/// threads are; logarithms of the ratios that are clear are added. `None` if one thread is best
+/// throughout.
+fn shared_from(ratios: &[(usize, Ratio)]) -> Option<usize> {
+    let (mut sum, mut most, mut from) = (0.0, 0.0, None);
+    for &(set, ratio) in ratios {
+        sum += match ratio.verdict() {
+            Verdict::Faster | Verdict::Slower => ratio.median.ln(),
+            Verdict::Level | Verdict::TooNoisy => 0.0,
+        };
+        if sum > most {
+            (most, from) = (sum, Some(set));
+        }
+    }
+    from
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sets_are_shared_from_where_that_gains_most() {
+        let from = |medians: &[f64]| {
+            let ratio = |&median: &f64| {
+                let (low, high) = (0.99 * median, 1.01 * median);
+                Ratio { median, low, high, pairs: 21 }
+            };
+            let sets = [64, 32, 16, 8, 4];
+            let ratios: Vec<(usize, Ratio)> =
+                sets.into_iter().zip(medians.iter().map(ratio)).collect();
+            shared_from(&ratios)
+        };
+        assert_eq!(from(&[1.9, 1.9, 1.5, 1.2, 0.8]), Some(8));
+        assert_eq!(from(&[1.9, 1.0, 1.005, 0.9, 0.8]), Some(64));
+        assert_eq!(from(&[1.0, 1.0, 1.9, 1.9, 0.8]), Some(8), "memory gives no more to two");
+        assert_eq!(from(&[0.9, 0.9, 1.9, 0.9, 0.9]), Some(16), "what is lost is less");
+        assert_eq!(from(&[0.9, 0.9, 1.1, 1.1, 0.9]), None);
+        assert_eq!(from(&[1.0, 0.9, 1.0]), None);
+    }
 
     #[test]
     fn packets_are_compared_as_far_as_strips_fit() {

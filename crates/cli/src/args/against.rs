@@ -1,6 +1,7 @@
 //! `bench --against`: settings of another run that the measured one is compared with.
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 use clap::ValueEnum;
@@ -16,6 +17,7 @@ pub struct Against {
     pass: Option<PassName>,
     packet: Option<usize>,
     threads: Option<usize>,
+    bytes_a_thread: Option<NonZeroUsize>,
     split: Option<Split>,
 }
 
@@ -29,6 +31,7 @@ impl Against {
             pass: self.pass.or(args.pass),
             packet: self.packet.unwrap_or(args.packet),
             threads: self.threads.unwrap_or(args.threads),
+            bytes_a_thread: self.bytes_a_thread.or(args.bytes_a_thread),
             split: self.split.or(args.split),
             against: None,
             ..*args
@@ -45,10 +48,15 @@ impl Against {
             "pass" => self.pass = Some(PassName::from_str(value, false)?),
             "packet" => self.packet = Some(number()?),
             "threads" => self.threads = Some(number()?),
+            "bytes-a-thread" => {
+                let number = NonZeroUsize::new(number()?);
+                self.bytes_a_thread = Some(number.ok_or(format!("{key} must be at least 1"))?);
+            }
             "split" => self.split = Some(value.parse().map_err(|e: paritas::Error| e.to_string())?),
             _ => {
                 return Err(format!(
-                    "there is no setting `{key}`; there are kernel, order, pass, packet, threads, split"
+                    "there is no setting `{key}`; there are kernel, order, pass, packet, threads, \
+                     bytes-a-thread, split"
                 ));
             }
         }
@@ -83,6 +91,7 @@ impl fmt::Display for Against {
             ("pass", self.pass.map(named)),
             ("packet", self.packet.map(|packet| packet.to_string())),
             ("threads", self.threads.map(|threads| threads.to_string())),
+            ("bytes-a-thread", self.bytes_a_thread.map(|bytes| bytes.to_string())),
             ("split", self.split.map(|split| split.to_string())),
         ];
         let parts = parts.into_iter().filter_map(|(key, value)| Some(format!("{key}={}", value?)));
@@ -96,11 +105,21 @@ mod tests {
 
     #[test]
     fn settings_are_parsed_or_refused() {
-        let against: Against = "kernel=scalar,order=data,packet=8,threads=2".parse().unwrap();
+        let settings = "kernel=scalar,order=data,packet=8,threads=2,bytes-a-thread=3";
+        let against: Against = settings.parse().unwrap();
         assert_eq!((against.order, against.packet), (Some(OrderName::Data), Some(8)));
-        assert_eq!(against.to_string(), "kernel=scalar,order=data,packet=8,threads=2");
+        assert_eq!(against.to_string(), settings);
         assert_eq!((against.threads, against.pass, against.split), (Some(2), None, None));
-        for wrong in ["", "kernel", "kernel=fast", "order=up", "packet=x", "set=8", "split=no"] {
+        for wrong in [
+            "",
+            "kernel",
+            "kernel=fast",
+            "order=up",
+            "packet=x",
+            "set=8",
+            "split=no",
+            "bytes-a-thread=0",
+        ] {
             assert!(wrong.parse::<Against>().is_err(), "{wrong}");
         }
     }

@@ -1001,14 +1001,19 @@ pub struct Bench {
     /// The most threads to use; 0 means one for each processor.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub threads: usize,
+    /// Use one thread for each BYTES bytes that all shards have together, up to --threads
+    /// [default: as tuned].
+    #[arg(long, value_name = "BYTES")]
+    pub bytes_a_thread: Option<NonZeroUsize>,
     /// The way in which threads share the work: auto (as tuned), stripe, node, columns or rows.
     #[arg(long, default_value = "auto", value_name = "SPLIT", value_parser = parse_split)]
     pub split: SplitChoice,
     /// Run the roofline with the best kernel and packets of 64 bytes, not with the measured kernel.
     #[arg(long, conflicts_with = "against")]
     pub best_roofline: bool,
-    /// Measure in pairs with other settings of the same code, not with the roofline; what is not
-    /// given is the same.
+    /// Measure in pairs with other settings of the same code, not with the roofline: kernel, order,
+    /// pass, packet, threads, bytes-a-thread, split. What is not given is the same. Both work on
+    /// the same memory, unless the packets make shards of another length.
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub against: Option<Against>,
     /// The number of pairs to measure; more are taken if they differ too much.
@@ -1030,7 +1035,9 @@ Examples:
 
 Every choice is measured in pairs with the built-in default, back to back, in alternating order. \
 It is taken if the whole interval of the ratio (95 % confidence) is above 1.03, or 1.1 for \
-non-temporal stores. If that is not clear after 84 pairs, the default stays.
+non-temporal stores. If that is not clear after 84 pairs, the default stays. Sets of 32 MiB \
+down to 256 KiB are tried with a second thread. Whatever is larger than some size gets one; that \
+size is chosen for which the gains and losses of all larger sets add up to the most.
 JSON: for each choice a line of type \"decision\", question, about, chosen, choices [{name, gbps and \
 gbps_p90 (median and 90th percentile of all samples), ratio (to the default), ratio_low, \
 ratio_high, pairs}]. The last line has type \"tuning\", path, tuning (or forgotten).")]

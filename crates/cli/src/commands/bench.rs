@@ -3,6 +3,9 @@
 
 mod blocks;
 
+use std::cell::RefCell;
+use std::num::NonZeroUsize;
+use std::rc::Rc;
 use std::time::Instant;
 
 use paritas::{
@@ -88,6 +91,7 @@ fn compare(
     let other = against.apply(args);
     let mut base = Workload::new(subject.codec.code().clone(), &other)?;
     base.check(&other)?;
+    base.share_memory(&subject);
     let measured = measure(&mut subject, &mut base, args)?;
     // Shards are whole strips, so those of another packet may have other lengths.
     let bytes = |workload: &Workload| workload.user_bytes() as f64;
@@ -241,7 +245,9 @@ struct Workload {
     stage: u8,
     data_nodes: usize,
     shard: usize,
-    shards: Vec<Shard>,
+    /// All shards. Where two workloads are compared, they have the same memory: its place decides
+    /// how well caches work, and must not decide which of them is faster.
+    shards: Rc<RefCell<Vec<Shard>>>,
     /// For decoding, the lost nodes; for an update, the first is the changed node.
     lost: Vec<usize>,
     changed: Shard,
@@ -255,6 +261,7 @@ fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
         kernel => CodecOptions::default().kernel(kernel),
     };
     let split = args.split.unwrap_or(tuned.split);
+    let bytes_a_thread = args.bytes_a_thread.map_or(tuned.bytes_a_thread, NonZeroUsize::get);
     let pass = args.pass.map_or(tuned.plan.pass, Pass::from);
     let machine = tuned.kernel.resolve(args.packet).machine();
     for (flag, is_fused) in
@@ -270,7 +277,8 @@ fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     let weight = paritas_tune::xor_weight();
     let objective = args.cost.objective(machine, weight);
     let plan = tuned.plan.pass(pass).objective(objective).order(args.order.order(machine));
-    Ok(tuned.packet(args.packet).threads(args.threads).split(split).plan(plan))
+    let options = tuned.packet(args.packet).threads(args.threads).bytes_a_thread(bytes_a_thread);
+    Ok(options.split(split).plan(plan))
 }
 
 impl Subject for Workload {
@@ -313,7 +321,7 @@ impl Workload {
             place.fill(node);
             Ok::<_, Failure>(place)
         };
-        let shards = (0..nodes).map(new).collect::<Result<_, _>>()?;
+        let shards = Rc::new(RefCell::new((0..nodes).map(new).collect::<Result<_, _>>()?));
         let (operation, stage) = (args.op, stage(codec.code(), args)?);
         let lost = (0..codec.code().tolerance_at(stage).min(data_nodes)).collect();
         let changed = new(nodes)?;
@@ -345,6 +353,13 @@ impl Workload {
         code.data_cells().len() * code.node_count() / cells
     }
 
+    /// Works on the memory of another workload, if its shards have the same length.
+    fn share_memory(&mut self, other: &Self) {
+        if self.shard == other.shard {
+            self.shards = Rc::clone(&other.shards);
+        }
+    }
+
     /// Computes all stages that the operation starts from.
     fn prepare(&mut self) -> Result<(), Failure> {
         self.encode()?;
@@ -354,7 +369,7 @@ impl Workload {
     fn encode(&mut self) -> Result<(), Failure> {
         let code = self.codec.code();
         let standing = code.nodes_at(1).len();
-        let shards = &mut self.shards[..standing];
+        let shards = &mut self.shards.borrow_mut()[..standing];
         let rows = |node| code.node_cells(node).len();
         let in_data_nodes: usize = code.nodes().take(self.data_nodes).map(rows).sum();
         if code.data_cells().len() < in_data_nodes {
@@ -369,8 +384,9 @@ impl Workload {
 
     fn promote(&mut self) -> Result<(), Failure> {
         let makes = self.codec.code().made_in(2);
-        let mut buffers: Vec<Buffer<'_>> = Vec::with_capacity(self.shards.len());
-        for (shard, node) in self.shards.iter_mut().zip(self.codec.code().nodes()) {
+        let mut shards = self.shards.borrow_mut();
+        let mut buffers: Vec<Buffer<'_>> = Vec::with_capacity(shards.len());
+        for (shard, node) in shards.iter_mut().zip(self.codec.code().nodes()) {
             let cells = self.codec.code().node_cells(node);
             buffers.push(match cells.iter().any(|&cell| makes.contains(cell)) {
                 true => Buffer::Target(shard.bytes_mut()),
@@ -381,8 +397,8 @@ impl Workload {
     }
 
     fn decode(&mut self) -> Result<(), Failure> {
-        let mut buffers: Vec<Buffer<'_>> = self
-            .shards
+        let mut shards = self.shards.borrow_mut();
+        let mut buffers: Vec<Buffer<'_>> = shards
             .iter_mut()
             .enumerate()
             .map(|(node, shard)| match self.lost.contains(&node) {
@@ -395,7 +411,8 @@ impl Workload {
 
     /// Updates parity. Every run swaps the first data shard with another content.
     fn update(&mut self) -> Result<(), Failure> {
-        let (data, parity) = self.shards.split_at_mut(self.data_nodes);
+        let mut shards = self.shards.borrow_mut();
+        let (data, parity) = shards.split_at_mut(self.data_nodes);
         let mut parity: Vec<&mut [u8]> = parity.iter_mut().map(Shard::bytes_mut).collect();
         let (old, new) = (data[0].bytes(), self.changed.bytes());
         self.codec.update(NodeId::new(0), old, new, &mut parity)?;
@@ -420,10 +437,13 @@ impl Workload {
         let mut other = Self::new(self.codec.code().clone(), &plain)?;
         // Only updates change data. Lost shards must have come back as they were filled.
         if self.operation == Operation::Update {
-            other.shards[0].bytes_mut().copy_from_slice(self.shards[0].bytes());
+            other.shards.borrow_mut()[0]
+                .bytes_mut()
+                .copy_from_slice(self.shards.borrow()[0].bytes());
             other.prepare()?;
         }
-        let mut pairs = self.shards.iter().zip(&other.shards);
+        let (ours, others) = (self.shards.borrow(), other.shards.borrow());
+        let mut pairs = ours.iter().zip(&*others);
         if pairs.all(|(shard, other)| shard.bytes() == other.bytes()) {
             return Ok(());
         }
