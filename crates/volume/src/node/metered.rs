@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::stream::{self, BoxStream, StreamExt};
 
-use super::{Abilities, Entry, Mode, Node, Stat, Writer};
+use super::{Abilities, Entry, Mode, Node, Stat, Writer, may_block};
 use crate::Result;
 
 /// What is asked of a node.
@@ -81,7 +81,8 @@ impl<M: Meter> Node for Metered<M> {
     }
 
     /// Reading is a task of its own. So it goes on while its caller is busy with something else,
-    /// and does not hold a place that just this other thing waits for.
+    /// and does not hold a place that just this other thing waits for. A thread that may block
+    /// reads by itself: the node answers before anything else goes on.
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
         let (inner, meter, path) = (self.inner.clone(), self.meter.clone(), path.to_owned());
         let read = async move {
@@ -90,6 +91,9 @@ impl<M: Meter> Node for Metered<M> {
             meter.carry(Call::Read, content.len() as u64).await;
             Ok(content)
         };
+        if may_block() {
+            return read.await;
+        }
         // The task ends if nobody wants the content any more.
         let (read, content) = read.remote_handle();
         tokio::spawn(read);
@@ -153,5 +157,29 @@ impl<M: Meter> Writer for MeteredWriter<M> {
 
     async fn abort(self: Box<Self>) {
         self.inner.abort().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{Counted, Folder, run_here};
+
+    /// Counts the tasks that reading makes: none on a thread that may block, where handing over to
+    /// another would take as long as reading a megabyte.
+    #[test]
+    fn a_thread_that_may_block_reads_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file"), b"content").unwrap();
+        let node = Counted::of(Arc::new(Folder::new("one", folder.path(), false)));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        // Nobody drives this runtime's tasks but `block_on`, and a task would need a turn of it.
+        let read = async {
+            let content = futures::poll!(std::pin::pin!(node.read("file", Some(0..4))));
+            matches!(content, std::task::Poll::Ready(Ok(content)) if content == "cont"[..])
+        };
+        assert!(run_here(runtime.handle(), read), "it is read when it is first asked for");
+        let read = async { futures::poll!(std::pin::pin!(node.read("file", None))).is_pending() };
+        assert!(runtime.block_on(read), "elsewhere it is a task");
     }
 }

@@ -10,7 +10,7 @@ use paritas_volume::protocol::Listed;
 use paritas_volume::{ErrorKind, GetOptions, Health, Reencoded, Repaired, Verdict, Volume};
 use serde_json::{Value, json};
 
-use super::{AT_ONCE, each, listing, report};
+use super::{AT_ONCE, each, listing, object, report};
 use crate::args::volume::{Objects, Promote, Reencode, Repair, Replace, Verify};
 use crate::commands::Outcome;
 use crate::commands::many::{State, Summary, Worst};
@@ -88,6 +88,21 @@ async fn named(volume: &Volume, name: &str) -> Result<Item, Failure> {
     Ok(Item { name, length: found.map_or(0, |object| object.length()), is_named: true })
 }
 
+/// Turns the result of work on an object into that of the command. If a name that was given is a
+/// folder of names, the failure says so.
+async fn explained<T>(
+    volume: &Volume,
+    item: &Item,
+    result: paritas_volume::Result<T>,
+) -> Result<T, Failure> {
+    match result {
+        Err(error) if item.is_named && error.kind() == ErrorKind::NotFound => {
+            Err(object::absent(volume, &item.name).await)
+        }
+        result => Ok(result?),
+    }
+}
+
 /// The states of the objects so far.
 struct Tally<'a> {
     summary: Summary,
@@ -112,15 +127,10 @@ impl<'a> Tally<'a> {
     /// Takes in the result of a repair that began at `start`, and shows it. What is left of a
     /// removed name is no object, and is told to people only if they named it or if something is
     /// left to do.
-    fn note_repair(
-        &mut self,
-        item: &Item,
-        repaired: paritas_volume::Result<Repaired>,
-        start: Instant,
-    ) {
+    fn note_repair(&mut self, item: &Item, repaired: Result<Repaired, Failure>, start: Instant) {
         let repaired = match repaired {
             Ok(repaired) => repaired,
-            Err(error) => return self.note(item.length, Err(error.into())),
+            Err(failure) => return self.note(item.length, Err(failure)),
         };
         let value = repaired_value(&repaired, start.elapsed().as_secs_f64());
         let state = after(&repaired);
@@ -150,6 +160,7 @@ pub async fn verify(args: &Verify, output: &Output) -> Outcome {
     let check = async |item: Item| {
         let start = Instant::now();
         let verdict = volume.verify(&item.name, args.deep).await;
+        let verdict = explained(&volume, &item, verdict).await;
         let length = verdict.as_ref().map_or(item.length, |verdict| verdict.listed.length);
         shares.finish(&item.name);
         (length, verdict, start.elapsed().as_secs_f64())
@@ -157,7 +168,7 @@ pub async fn verify(args: &Verify, output: &Output) -> Outcome {
     let most = if args.deep { 1 } else { AT_ONCE };
     let mut checked = futures::stream::iter(items).map(check).buffered(most);
     while let Some((length, verdict, seconds)) = checked.next().await {
-        let state = verdict.map_err(Failure::from).map(|verdict| {
+        let state = verdict.map(|verdict| {
             let state = state(verdict.health);
             if !args.only_bad || state != State::Intact {
                 let value = verdict_value(&verdict, state, seconds);
@@ -251,6 +262,7 @@ async fn repair_items(volume: &mut Volume, items: Vec<Item>, deep: bool, tally: 
     for item in items {
         let start = Instant::now();
         let repaired = volume.repair(&item.name, deep).await;
+        let repaired = explained(volume, &item, repaired).await;
         shares.finish(&item.name);
         shares.progress.aside(|| tally.note_repair(&item, repaired, start));
     }
@@ -272,6 +284,7 @@ async fn scrub(volume: &mut Volume, tally: &mut Tally<'_>) -> Result<(), Failure
         shares.finish(&name);
         let length = lengths.get(&name).copied().unwrap_or(0);
         let item = Item { name, length, is_named: false };
+        let repaired = repaired.map_err(Failure::from);
         shares.progress.aside(|| tally.note_repair(&item, repaired, start));
         start = Instant::now();
     }
@@ -372,7 +385,7 @@ pub async fn promote(args: &Promote, output: &Output) -> Outcome {
                 output.warn(&error.to_string());
                 return Ok(Exit::Done);
             }
-            promoted => promoted?,
+            promoted => explained(&volume, &item, promoted).await?,
         };
         let value = written_value("volume-promote", &promoted, start.elapsed().as_secs_f64());
         let did = format!("{} added", counted(promoted.stored, "shard"));
@@ -406,14 +419,16 @@ pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
         let start = Instant::now();
         let reencoded = volume.reencode(&item.name).await;
         shares.finish(&item.name);
-        let (is_changed, is_owed, flaws) = match reencoded {
-            Ok(Reencoded::Changed(report)) => (true, report.is_owed, report.flaws),
-            Ok(_) => (false, false, Vec::new()),
+        let reencoded = match reencoded {
             // It was removed after it had been found.
             Err(error) if !item.is_named && error.kind() == ErrorKind::NotFound => {
                 return Ok(Exit::Done);
             }
-            Err(error) => return Err(error.into()),
+            reencoded => explained(&volume, &item, reencoded).await?,
+        };
+        let (is_changed, is_owed, flaws) = match reencoded {
+            Reencoded::Changed(report) => (true, report.is_owed, report.flaws),
+            _ => (false, false, Vec::new()),
         };
         let (name, code) = (item.name.as_str(), volume.code().spec().to_string());
         let value = json!({
