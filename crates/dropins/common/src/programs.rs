@@ -34,36 +34,37 @@ pub struct Key<'a, T> {
     pub content: &'a [T],
 }
 
-/// A program that is kept, or is to be made when it pays.
+/// A program that is kept, or is to be made when it pays. `P` is the program, with what a library
+/// knows about it.
 #[derive(Debug)]
-pub struct Kept<T> {
+pub struct Kept<T, P = Prepared> {
     shape: [usize; 6],
     content: Box<[T]>,
     /// The program; `None` in it if none can be made.
-    program: OnceLock<Option<Prepared>>,
+    program: OnceLock<Option<P>>,
     /// Bytes that have passed without it.
     passed: AtomicUsize,
 }
 
-impl<T: Copy + Eq> Kept<T> {
+impl<T: Copy + Eq, P> Kept<T, P> {
     fn is(&self, key: &Key<'_, T>) -> bool {
         self.shape == key.shape && *self.content == *key.content
     }
 }
 
 /// The programs that a thread has used last, the latest first.
-pub type Recent<T> = RefCell<Vec<Arc<Kept<T>>>>;
+pub type Recent<T, P = Prepared> = RefCell<Vec<Arc<Kept<T, P>>>>;
 
 /// All programs of a library.
 #[derive(Debug)]
-pub struct Programs<T: 'static> {
+pub struct Programs<T: 'static, P: 'static = Prepared> {
     /// Bytes that pass before a program is made.
     after: usize,
-    latest_first: Mutex<Vec<Arc<Kept<T>>>>,
+    latest_first: Mutex<Vec<Arc<Kept<T, P>>>>,
     made: AtomicUsize,
 }
 
-impl<T: Copy + Eq> Programs<T> {
+impl<T: Copy + Eq, P> Programs<T, P> {
     /// No programs yet. One is made for a call with which `after` bytes have passed for its key.
     pub const fn new(after: usize) -> Self {
         Self { after, latest_first: Mutex::new(Vec::new()), made: AtomicUsize::new(0) }
@@ -79,13 +80,13 @@ impl<T: Copy + Eq> Programs<T> {
     /// is asked only as long as there is no program.
     pub fn run<R>(
         &self,
-        recent: &'static LocalKey<Recent<T>>,
+        recent: &'static LocalKey<Recent<T, P>>,
         key: Key<'_, T>,
         bytes: impl FnOnce() -> usize,
-        make: impl FnOnce() -> paritas::Result<Prepared>,
-        act: impl FnOnce(Option<&Prepared>) -> R,
+        make: impl FnOnce() -> paritas::Result<P>,
+        act: impl FnOnce(Option<&P>) -> R,
     ) -> R {
-        let run = |kept: &Kept<T>| act(self.program(kept, bytes, make));
+        let run = |kept: &Kept<T, P>| act(self.program(kept, bytes, make));
         let mut once = Some(run);
         let in_list = recent.try_with(|list| {
             let mut list = list.try_borrow_mut().ok()?;
@@ -105,10 +106,10 @@ impl<T: Copy + Eq> Programs<T> {
     /// Returns the program that is kept; makes it first if it pays by now.
     fn program<'k>(
         &self,
-        kept: &'k Kept<T>,
+        kept: &'k Kept<T, P>,
         bytes: impl FnOnce() -> usize,
-        make: impl FnOnce() -> paritas::Result<Prepared>,
-    ) -> Option<&'k Prepared> {
+        make: impl FnOnce() -> paritas::Result<P>,
+    ) -> Option<&'k P> {
         if let Some(program) = kept.program.get() {
             return program.as_ref();
         }
@@ -125,7 +126,7 @@ impl<T: Copy + Eq> Programs<T> {
     }
 
     /// Puts the entry for `key` first in a thread's list.
-    fn to_front(&self, list: &mut Vec<Arc<Kept<T>>>, key: &Key<'_, T>) {
+    fn to_front(&self, list: &mut Vec<Arc<Kept<T, P>>>, key: &Key<'_, T>) {
         match list.iter().position(|kept| kept.is(key)) {
             Some(place) => list[..=place].rotate_right(1),
             None => {
@@ -136,7 +137,7 @@ impl<T: Copy + Eq> Programs<T> {
     }
 
     /// Returns the entry for `key` among those of all threads, a new one if there is none.
-    fn find(&self, key: &Key<'_, T>) -> Arc<Kept<T>> {
+    fn find(&self, key: &Key<'_, T>) -> Arc<Kept<T, P>> {
         let mut all = self.all();
         if let Some(place) = all.iter().position(|kept| kept.is(key)) {
             all[..=place].rotate_right(1);
@@ -149,7 +150,7 @@ impl<T: Copy + Eq> Programs<T> {
             passed: AtomicUsize::new(0),
         });
         all.insert(0, Arc::clone(&kept));
-        let bytes = |all: &[Arc<Kept<T>>]| -> usize {
+        let bytes = |all: &[Arc<Kept<T, P>>]| -> usize {
             all.iter().map(|kept| size_of_val(&*kept.content)).sum()
         };
         while all.len() > KEPT || all.len() > 1 && bytes(&all) > KEPT_BYTES {
@@ -158,7 +159,7 @@ impl<T: Copy + Eq> Programs<T> {
         kept
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<Arc<Kept<T>>>> {
+    fn all(&self) -> MutexGuard<'_, Vec<Arc<Kept<T, P>>>> {
         self.latest_first.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

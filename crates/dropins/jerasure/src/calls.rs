@@ -11,7 +11,7 @@ thread_local! {
     static RECENT: Recent<i32> = const { Recent::new(Vec::new()) };
 }
 
-/// Number of programs that have been made so far.
+/// Number of programs that have been made so far for matrices.
 pub(crate) fn made() -> usize {
     PROGRAMS.made()
 }
@@ -23,8 +23,7 @@ pub(crate) enum Kind {
     Packets = 1,
     DecodeWords = 2,
     DecodePackets = 3,
-    Schedule = 4,
-    Add = 5,
+    Add = 4,
 }
 
 /// Runs the program for `content`, which `make` makes if there is none yet. Returns whether there
@@ -64,7 +63,7 @@ pub(crate) unsafe fn run(
 }
 
 /// The error that stands for no program; nobody reads it.
-fn none() -> paritas::Error {
+pub(crate) fn none() -> paritas::Error {
     match "none".parse::<paritas::Code>() {
         Err(error) => error,
         Ok(_) => fail("there is a code named none"),

@@ -7,6 +7,7 @@ use crate::calls::{self, given, size, values, values_mut};
 use crate::encode::erased;
 use crate::fields::field;
 use crate::linear::{Matrix, bit_matrix, bit_values, bits, inverse_bits, survivors};
+use crate::schedules;
 
 /// Returns the name and version of this library, by which a program can tell that it was loaded.
 #[unsafe(no_mangle)]
@@ -18,7 +19,7 @@ pub extern "C" fn paritas_jerasure_version() -> *const c_char {
 /// library with a matrix.
 #[unsafe(no_mangle)]
 pub extern "C" fn paritas_jerasure_programs() -> usize {
-    calls::made()
+    calls::made() + schedules::made()
 }
 
 /// Returns the bit matrix of a matrix; null for null.

@@ -4,18 +4,37 @@
 use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
 
-use paritas::BitMatrix;
-use paritas_dropins::packets;
+use paritas::{BitMatrix, Prepared};
+use paritas_dropins::{Key, Programs, Recent, Regions, packets};
 
-use crate::calls::{Kind, fail, given, run, size, values};
+use crate::calls::{fail, given, none, size, values};
 use crate::encode::{Devices, strip_bytes};
 use crate::galois;
 use crate::linear::{bit_recovery, bits, survivors};
 
 type Op = [c_int; 5];
 
-/// Numbers of a usual schedule, for which room is made at first.
-const USUAL: usize = 4096;
+/// Operations of a usual schedule, for which room is made at first.
+const USUAL: usize = 1024;
+
+static SCHEDULES: Programs<c_int, Known> = Programs::new(0);
+
+thread_local! {
+    static RECENT: Recent<c_int, Known> = const { Recent::new(Vec::new()) };
+}
+
+/// What is known about a schedule that has been run.
+#[derive(Debug)]
+struct Known {
+    touched: Touched,
+    /// The program that computes the same; `None` if nothing is written.
+    program: Option<Prepared>,
+}
+
+/// Number of programs that have been made so far for schedules.
+pub(crate) fn made() -> usize {
+    SCHEDULES.made()
+}
 
 /// Returns operations as C keeps them; null without memory.
 fn given_schedule(ops: &[Op]) -> *mut *mut c_int {
@@ -26,7 +45,7 @@ fn given_schedule(ops: &[Op]) -> *mut *mut c_int {
 
 /// # Safety
 /// `schedule` is a schedule.
-unsafe fn read(schedule: *const *mut c_int) -> Vec<c_int> {
+unsafe fn read(schedule: *const *mut c_int) -> Vec<Op> {
     let mut all = Vec::with_capacity(USUAL);
     for at in 0.. {
         // SAFETY: as the caller promises.
@@ -35,8 +54,8 @@ unsafe fn read(schedule: *const *mut c_int) -> Vec<c_int> {
         if unsafe { *op } < 0 {
             break;
         }
-        // SAFETY: as the caller promises.
-        all.extend_from_slice(unsafe { values(op, 5) });
+        // SAFETY: as the caller promises, it is an operation: five numbers, aligned as one is.
+        all.push(unsafe { *op.cast::<Op>() });
     }
     all
 }
@@ -176,7 +195,7 @@ pub unsafe extern "C" fn jerasure_do_scheduled_operations(
     let bytes = size(packetsize, "packetsize");
     // SAFETY: as the caller promises.
     let ops = unsafe { read(operations) };
-    for op in ops.chunks_exact(5) {
+    for op in &ops {
         let packet = |device: c_int, packet: c_int| {
             // SAFETY: as the caller promises.
             unsafe { (*ptrs.add(device as usize)).cast::<u8>().add(packet as usize * bytes) }
@@ -193,6 +212,7 @@ pub unsafe extern "C" fn jerasure_do_scheduled_operations(
 }
 
 /// The devices that a schedule touches.
+#[derive(Debug)]
 struct Touched {
     /// Devices of which a packet is read before it is written, or kept beside others that are
     /// written.
@@ -211,7 +231,7 @@ struct Packet {
 
 /// Returns the packets that an operation reads and writes. `None` if there are no such devices or
 /// packets.
-fn packets_of(op: &[c_int], w: usize, devices: usize) -> Option<(Packet, Packet)> {
+fn packets_of(op: &Op, w: usize, devices: usize) -> Option<(Packet, Packet)> {
     let packet = |device: c_int, packet: c_int| {
         let (device, packet) = (usize::try_from(device).ok()?, usize::try_from(packet).ok()?);
         (device < devices && packet < w).then_some(Packet { device, cell: device * w + packet })
@@ -219,10 +239,10 @@ fn packets_of(op: &[c_int], w: usize, devices: usize) -> Option<(Packet, Packet)
     Some((packet(op[0], op[1])?, packet(op[2], op[3])?))
 }
 
-fn touched(ops: &[c_int], w: usize, devices: usize) -> Option<Touched> {
+fn touched(ops: &[Op], w: usize, devices: usize) -> Option<Touched> {
     let mut is_written = vec![false; devices * w];
     let mut is_read = vec![false; devices];
-    for op in ops.chunks_exact(5) {
+    for op in ops {
         let (source, target) = packets_of(op, w, devices)?;
         is_read[source.device] |= !is_written[source.cell];
         is_read[target.device] |= op[4] != 0 && !is_written[target.cell];
@@ -237,12 +257,12 @@ fn touched(ops: &[c_int], w: usize, devices: usize) -> Option<Touched> {
 }
 
 /// Returns the bit matrix that a schedule computes, by running it on symbols.
-fn matrix_of(ops: &[c_int], w: usize, devices: usize, touched: &Touched) -> Option<BitMatrix> {
+fn matrix_of(ops: &[Op], w: usize, devices: usize, touched: &Touched) -> Option<BitMatrix> {
     let mut values = BitMatrix::zero(devices * w, touched.sources.len() * w);
     for (number, source) in touched.sources.iter().enumerate() {
         (0..w).for_each(|row| values.set(source * w + row, number * w + row, true));
     }
-    for op in ops.chunks_exact(5) {
+    for op in ops {
         let (source, target) = packets_of(op, w, devices)?;
         let (source, target) = (source.cell, target.cell);
         if op[4] == 0 {
@@ -257,27 +277,49 @@ fn matrix_of(ops: &[c_int], w: usize, devices: usize, touched: &Touched) -> Opti
     Some(BitMatrix::from_supports(values.columns(), &rows))
 }
 
+/// Plans a schedule. `None` if it names a packet that does not exist, or cannot be planned.
+fn known(ops: &[Op], w: usize, devices: usize, packet: usize) -> Option<Known> {
+    let touched = touched(ops, w, devices)?;
+    let program = match touched.targets.is_empty() {
+        true => None,
+        false => Some(packets(&matrix_of(ops, w, devices, &touched)?, w, packet).ok()?),
+    };
+    Some(Known { touched, program })
+}
+
 /// Runs a schedule over whole devices.
 ///
 /// # Safety
 /// All devices that the schedule names are valid for the bytes of `lengths`.
-unsafe fn run_schedule(
-    ops: &[c_int],
-    w: usize,
-    (bytes, packet): (usize, usize),
-    devices: &Devices,
-) {
-    let n = devices.all.len();
-    let Some(touched) = touched(ops, w, n) else {
-        fail(&format!("a schedule names a device or a packet beyond {n} and {w}"))
-    };
-    let pick = |list: &[usize]| list.iter().map(|&device| devices.all[device]).collect::<Vec<_>>();
-    let make = || packets(&matrix_of(ops, w, n, &touched)?, w, packet).ok();
-    let shape = [n, w, packet, 0, 0];
-    let regions = (bytes, &pick(&touched.sources)[..], &pick(&touched.targets)[..]);
-    // SAFETY: as the caller promises.
-    if !unsafe { run(Kind::Schedule, shape, ops, make, regions) } {
-        fail("there is no program for this schedule");
+unsafe fn run_schedule(ops: &[Op], w: usize, (bytes, packet): (usize, usize), devices: &Devices) {
+    let all = &devices.all;
+    let key = Key { shape: [all.len(), w, packet, 0, 0, 0], content: ops.as_flattened() };
+    let make = || known(ops, w, all.len(), packet).ok_or_else(none);
+    SCHEDULES.run(
+        &RECENT,
+        key,
+        || 0,
+        make,
+        |known| {
+            let Some(known) = known else { refuse(ops, w, all.len()) };
+            let sources = known.touched.sources.iter().map(|&device| all[device].cast_const());
+            let targets = known.touched.targets.iter().map(|&device| all[device]);
+            let Some(program) = known.program.as_ref().filter(|_| bytes > 0) else { return };
+            // SAFETY: as the caller promises.
+            let regions = unsafe { Regions::new(bytes, sources, targets) };
+            regions.run(program).unwrap_or_else(|error| fail(&error.to_string()));
+        },
+    );
+}
+
+/// Ends the program, and says why a schedule has no program.
+fn refuse(ops: &[Op], w: usize, devices: usize) -> ! {
+    match touched(ops, w, devices) {
+        Some(_) => fail("there is no program for this schedule"),
+        None => fail(&format!(
+            "a schedule names a device or a packet that does not exist; there are {devices} \
+             devices with {w} packets each"
+        )),
     }
 }
 
