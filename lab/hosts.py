@@ -28,10 +28,19 @@ BURST, BURST_SECONDS, QUEUE = 128 << 10, 0.001, "20ms"
 # versitygw, as scripts/test-services installs it, and the keys that it is started with.
 VERSITYGW = pathlib.Path.home() / ".cache" / "paritas" / "services" / "bin" / "versitygw"
 KEYS = ("paritas", "paritas-secret")
+# nginx's module for WebDAV, and the Debian package of each program or file that is needed.
+WEBDAV = "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so"
+PACKAGES = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "nsenter": "util-linux",
+    "nginx": "nginx-light",
+    WEBDAV: "libnginx-mod-http-dav-ext",
+}
 TICKS = os.sysconf("SC_CLK_TCK")
 
 NGINX = """
-load_module /usr/lib/nginx/modules/ngx_http_dav_ext_module.so;
+load_module {webdav};
 user root;
 daemon off;
 master_process off;
@@ -60,11 +69,9 @@ def explain_if_impossible() -> None:
     """Ends the program with a message if hosts cannot be made here."""
     if os.geteuid() != 0:
         sys.exit("lab/network.py needs root, to make network namespaces")
-    for tool, package in {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "nginx": "nginx-light"}.items():
-        if not shutil.which(tool):
-            sys.exit(f"lab/network.py needs `{tool}` (Debian: {package})")
-    if not os.path.exists("/usr/lib/nginx/modules/ngx_http_dav_ext_module.so"):
-        sys.exit("lab/network.py needs nginx's module for WebDAV (Debian: libnginx-mod-http-dav-ext)")
+    missing = {package for needed, package in PACKAGES.items() if not (shutil.which(needed) or os.path.exists(needed))}
+    if missing:
+        sys.exit(f"lab/network.py needs Debian packages that are missing: apt-get install {' '.join(sorted(missing))}")
     name = f"paritas-{os.getpid()}-probe"
     made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
     if made.returncode != 0:
@@ -172,7 +179,7 @@ class Network:
         self.servers[node] = subprocess.Popen(self.within(self.host(node), command), env=environment, stdout=log, stderr=log)
 
     def nginx(self, folder: pathlib.Path) -> tuple[list, dict]:
-        (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=PORT))
+        (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=PORT, webdav=WEBDAV))
         return ["nginx", "-c", folder / "nginx.conf", "-e", folder / "error"], {}
 
     def versitygw(self, folder: pathlib.Path) -> tuple[list, dict]:
