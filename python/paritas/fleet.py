@@ -11,8 +11,9 @@ harm.
 
 What is done is written to a journal in the volume every few seconds. A run that was cut off (killed,
 interrupted, ended by an error) goes on where it stopped when it is started again within a day with the
-same arguments and the same volume file; what failed is tried again. A run that came to its end is
-finished, also if some of its tasks failed: its journal is removed, and the next run begins anew.
+same arguments and the same volume file; what failed is tried again, and a source is stored again if
+its length or its time has changed. A run that came to its end is finished, also if some of its tasks
+failed: its journal is removed, and the next run begins anew.
 """
 
 from __future__ import annotations
@@ -149,6 +150,8 @@ def run(
     _remove_stale_journals(opened)
     tasks = list(_tasks(opened, kind, prefix, names, sources))
     log = _Journal(opened, _key(journal, path, kind, prefix, names, sources))
+    done = (task for task in tasks if task.name in log.outcomes)
+    log.forget(task.name for task in done if _has_changed(opened, task))
     report = Report(kind, outcomes=dict(log.outcomes), resumed=len(log.outcomes))
     left = [task for task in tasks if task.name not in report.outcomes]
     total = len({*report.outcomes, *(task.name for task in left)})
@@ -226,6 +229,19 @@ def _encode(volume: Volume, task: Task) -> Outcome:
     return _changed(task, 1)
 
 
+def _has_changed(volume: Volume, task: Task) -> bool:
+    """Whether the file to encode is another one than that of the object, by its length and time."""
+    if task.source is None:
+        return False
+    try:
+        status, stored = os.stat(task.source), volume.stat(task.name)
+    except (OSError, ParitasError):
+        return True
+    # Both times are rounded to a float, each in its own way.
+    is_another = stored.modified is None or abs(stored.modified - status.st_mtime) > 1e-6
+    return is_another or stored.length != status.st_size
+
+
 def _changed(task: Task, stored: int) -> Outcome:
     return Outcome(task.name, "changed" if stored else "unchanged")
 
@@ -280,6 +296,10 @@ class _Journal:
             found = []
         # What failed is tried again.
         self.outcomes = {outcome.name: outcome for outcome in found if outcome.state != "failed"}
+
+    def forget(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.outcomes.pop(name, None)
 
     def note(self, outcome: Outcome) -> None:
         self.outcomes[outcome.name] = outcome

@@ -10,7 +10,7 @@ COMMAND = os.environ.get("PARITAS_COMMAND", "paritas")
 
 @pytest.fixture
 def make_volume(tmp_path):
-    """Makes a volume of so many folders by a code; returns the path of its file."""
+    """A function that makes a volume of `disks` folders with a code, and returns the path of its file."""
 
     def make(disks, code):
         nodes = [f"{tmp_path}/disk{disk}" for disk in range(disks)]

@@ -48,6 +48,8 @@ def test_a_forked_child_ends_and_may_open_the_volume_again(volume_file):
 def test_a_program_ends_although_a_source_still_waits(volume_file):
     ran = program(
         """
+        # A shell starts programs in the background with interrupts ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         source, _ = os.pipe()
         threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:

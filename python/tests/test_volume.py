@@ -199,6 +199,19 @@ def test_a_fleet_resumes_from_its_journal(volume_file, volume, tmp_path):
     assert volume.list(fleet.JOURNALS) == []
 
 
+def test_a_resumed_fleet_stores_changed_sources_again(volume_file, volume, tmp_path):
+    sources = [(name, tmp_path / name) for name in ("one", "two", "three")]
+    [path.write_bytes(b"x" * 10_000) for _, path in sources]
+    stop = lambda done, of: done < 2 or cut_off()
+    with pytest.raises(KeyboardInterrupt):
+        fleet.run(volume_file, "encode", sources=sources, workers=1, progress=stop)
+    sources[0][1].write_bytes(b"y" * 10_000)
+    os.utime(sources[0][1], ns=(0, 1_700_000_000_123_456_789))
+    report = fleet.run(volume_file, "encode", sources=sources, workers=1)
+    assert report.is_done and report.resumed == 1
+    assert volume.get("one") == b"y" * 10_000
+
+
 def test_a_fleet_goes_on_after_its_run_was_killed(volume_file, volume):
     for number in range(6):
         volume.put(f"objects/{number}", b"x" * 10_000)
