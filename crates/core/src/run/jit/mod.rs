@@ -54,7 +54,7 @@ enum Refusal {
     Wrong,
 }
 
-/// Whether this process may make memory executable; otherwise the system's reason.
+/// Checks whether this process may make memory executable.
 pub(crate) fn probe() -> Result<()> {
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
         let architecture = std::env::consts::ARCH;
@@ -104,7 +104,7 @@ fn number(variant: Variant) -> Option<usize> {
     number.checked_sub(1)
 }
 
-/// The function that [`assemble()`] makes, in the calling convention that it follows.
+/// The type of the function that [`assemble()`] makes, with its calling convention.
 #[cfg(target_arch = "x86_64")]
 type Entry = unsafe extern "sysv64" fn(*mut *mut u8, usize, *mut u8);
 #[cfg(not(target_arch = "x86_64"))]
@@ -118,7 +118,7 @@ struct Function {
 
 impl Jit {
     /// Prepares a program for an instruction set; `None` if the processor lacks it. `tiled` runs
-    /// what is not compiled.
+    /// the program until it is compiled, and the stripes that compiled code leaves over.
     pub(crate) fn prepare(
         variants: Variants,
         isa: Isa,
