@@ -1,4 +1,4 @@
-//! Cauchy matrices: MDS by construction, and what may be varied in them without harm.
+//! Cauchy matrices: MDS by construction, whichever points and scalings are chosen.
 //!
 //! Blömer, Kalfane, Karp, Karpinski, Luby and Zuckerman, *An XOR-based erasure-resilient coding
 //! scheme* (1995). Data points x_j and parity points y_i, all distinct, give the coefficients 1 /

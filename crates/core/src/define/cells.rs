@@ -1,4 +1,4 @@
-//! Cells, of which a code is made, and sets of them.
+//! Cells, the parts of a code, and sets of cells.
 
 use std::fmt;
 
@@ -51,7 +51,7 @@ macro_rules! id {
 id!(NodeId, "n");
 id!(CellId, "c");
 
-/// What a cell is for.
+/// The role of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The user's bytes.

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_drawn_is_gone() {
+    fn steps_that_are_drawn_are_gone() {
         let mut budget = Budget::new(10);
         assert!(budget.draw(4) && !budget.draw(7) && budget.draw(6));
         assert_eq!(budget.left(), 0);

@@ -1,4 +1,4 @@
-//! What planning must know of the machine that runs a plan.
+//! The properties of a machine that planning depends on.
 //!
 //! A machine here is an instruction set and a width of vector register. It is described by what
 //! planning depends on: the number of registers, what one instruction can do, and how bytes are

@@ -3,7 +3,7 @@
 //! Every derived cell XORed with its definition is zero. An equation with exactly one unknown cell
 //! gives that cell, and the cells found in this way make further equations solvable (*peeling*).
 //! Encoding and RDP's zigzag reconstruction are this procedure. (LT codes are peeled too, but by
-//! [`crate::plan::lt`].) Of the equations that can be solved, the shortest is used first.
+//! [`crate::plan::lt`].) The shortest equation that can be solved is used first.
 //!
 //! Where peeling gets stuck, elimination among the remaining equations finds one cell: the one that
 //! is the sum of the fewest equations. Peeling goes on from there. EVENODD needs one such cell for
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_reach_is_not_found() {
+    fn undetermined_cells_are_not_found() {
         assert!(solve_losses(&code("evenodd:k=5"), &[0, 1, 2]).is_none());
     }
 }

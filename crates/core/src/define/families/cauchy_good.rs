@@ -63,8 +63,8 @@ fn construct(shape: &Shape) -> Result<Code> {
     cauchy_orig::code(FAMILY.name, shape, field, rows)
 }
 
-/// Refuses matrices over fields too large for tables if improving them would take longer than three
-/// seconds. Every entry of a row is tried as its divisor.
+/// Refuses matrices over fields too large for tables if improving them would compare more than
+/// [`MOST_QUOTIENTS`] quotients. Every entry of a row is tried as its divisor.
 fn expect_quotients(spec: &Spec, &Shape { k, m, w }: &Shape) -> Result<()> {
     let quotients = (m - 1).saturating_mul(k).saturating_mul(k);
     if w <= WIDEST_TABLE as usize || quotients <= MOST_QUOTIENTS {
