@@ -86,7 +86,7 @@ fn is_solvable(code: &Code, stage: u8, lost: &[usize]) -> bool {
     Losses::new(code, left(code, stage, lost)).is_solvable()
 }
 
-/// Most losses of one kind that are tried exhaustively.
+/// Largest number of losses of one kind that are tried exhaustively.
 const MOST: usize = 20_000;
 
 /// Returns all ways to lose `count` of `nodes`, or random ones if there are too many.
