@@ -253,7 +253,7 @@ impl Echelon {
         if left.is_empty() { Ok(ones_of(&combination).collect()) } else { Err(left) }
     }
 
-    /// Reduces `row`. Returns what is left of it, the inserted rows that were added to it, and the
+    /// Reduces `row`. Returns the reduced row, the inserted rows that were added to it, and the
     /// number of words added.
     fn reduce(&self, row: &[u64]) -> (Vec<u64>, Vec<u64>, u64) {
         let mut steps = 0;

@@ -5,8 +5,8 @@
 //! a program each. And a schedule whose code would exceed the processor's instruction cache, or
 //! whose sums would exceed its registers, becomes several programs that run in turn, a tile of
 //! stripes at a time. Each program has the instructions of every variant that may run
-//! ([`Variants`]). `run` translates and executes; it decides nothing that changes what is computed
-//! or in which order.
+//! ([`Variants`]). `run` translates and executes. It makes no decision that changes the result or
+//! the order of operations.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -427,7 +427,7 @@ impl Words {
     }
 
     /// Splits the work into parts of at most `outputs` outputs and `inputs` inputs. Parts with the
-    /// same outputs follow each other; all but the first add to what is there.
+    /// same outputs follow each other. The first sets the outputs, the others add to them.
     fn chunks(&self, outputs: usize, inputs: usize) -> Vec<Self> {
         let mut parts = Vec::new();
         let all: Vec<usize> = (0..self.outputs.len()).collect();

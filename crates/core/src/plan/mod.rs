@@ -225,8 +225,8 @@ impl Plan {
         Ok(Self { schedule, inputs, outputs, account: Account::default() })
     }
 
-    /// What planning was allowed to spend, what it spent and what it left out. Plans of LT codes
-    /// take time proportional to their graph and have no budget.
+    /// The account of planning: the steps allowed, the steps taken, and the parts left out. Plans
+    /// of LT codes take time proportional to their graph and have no budget.
     pub fn account(&self) -> &Account {
         &self.account
     }

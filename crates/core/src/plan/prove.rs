@@ -1,4 +1,4 @@
-//! Proofs: before a plan is used, what it computes is compared with what it should compute.
+//! Proofs: before a plan is used, its results are compared with the cells that it should compute.
 //!
 //! A plan is linear, so it is right for all bytes if it is right for a basis. It is run on
 //! *symbols*: data cell `n` has a one in bit `n` of its symbol and zeros elsewhere, and every cell

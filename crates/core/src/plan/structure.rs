@@ -12,7 +12,7 @@
 //! elimination the known cells of every equation are replaced by their sum, its *syndrome*.
 //! Published decoders do so too, because a syndrome is used many times. For EVENODD with 11 columns
 //! that takes 210 XORs on average where elimination alone took 258, for STAR 342 where it took 555.
-//! Minimal-density codes, of which no cell can be peeled at first, gain a fifth.
+//! Minimal-density codes, in which no cell can be peeled at first, gain a fifth.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};

@@ -51,7 +51,7 @@ pub enum Kernel {
     Datawise(Width),
 }
 
-/// How much a kernel of the lab loads, XORs and stores at once.
+/// Number of bits that a kernel of the lab loads, XORs and stores at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Width {
@@ -237,7 +237,7 @@ pub(crate) struct Serving {
     isa: Option<Isa>,
     /// Kernel that runs programs before they are compiled, and where compiling fails.
     tiled: Kernel,
-    /// For a kernel of the lab, what a pass over a packet covers.
+    /// For a kernel of the lab, the steps that a pass over a packet covers.
     untiled: Option<Pass>,
     how: Compiling,
 }

@@ -10,8 +10,8 @@
 //! - For m = 2 and small fields the best matrix is known. Its first row is all ones. Its second row
 //!   holds the k elements whose bit matrices have the fewest ones (any distinct elements work, as
 //!   for RAID-6). Jerasure keeps these elements in tables for w from 2 to 11, cut at 1023 elements.
-//!   Of elements with equally many ones the smaller comes first, so here they are sorted instead of
-//!   listed.
+//!   The tables are in the order of the number of ones, and smaller elements come first among
+//!   equals. So the elements are sorted here instead of listed.
 //!
 //! The second rule also serves k = 2^w - 1, one node more than a Cauchy matrix has points for.
 

@@ -157,8 +157,8 @@ impl LongProgram {
         &self.outputs
     }
 
-    /// Whether outputs are added to what is there, instead of replacing it. Then they have no
-    /// factors.
+    /// Whether results are added to the outputs instead of replacing them. Outputs that are added
+    /// to have no factors.
     pub(crate) fn adds(&self) -> bool {
         self.adds
     }

@@ -243,9 +243,9 @@ impl Function {
     /// processor has the instruction set; `count` is not 0.
     unsafe fn call(&self, pointers: &mut [*mut u8], count: usize) {
         let mut scratch = Scratch::new(self.scratch);
-        // SAFETY: the memory holds a function of this type, made by `assemble`. It touches what
-        // the caller vouches for, `pointers`, and `scratch` bytes of scratch, of which it
-        // reads only what it has written.
+        // SAFETY: the memory holds a function of this type, made by `assemble`. It touches the
+        // memory that the caller vouches for, `pointers`, and `scratch` bytes of scratch. It reads
+        // only those bytes of the scratch that it has written.
         unsafe {
             let entry = self.memory.start().add(self.entry);
             let entry = std::mem::transmute::<*const u8, Entry>(entry);

@@ -168,11 +168,12 @@ impl<'a> Fetch<'a> {
     }
 }
 
-/// Where a pass reads and writes its entries, and whether it adds them to what is there.
+/// The two ends of a pass, where it reads and writes its entries.
 #[derive(Clone, Copy)]
 struct Ends<'a> {
     from: End<'a>,
     to: End<'a>,
+    /// Whether entries are added to those at `to` instead of replacing them.
     adds: bool,
 }
 
