@@ -133,9 +133,9 @@ impl Codec {
         self.engine.kernel()
     }
 
-    /// Returns the reason for which a tiled kernel serves instead of [`Codec::kernel`], if one
-    /// does: the system forbids executable memory, or the check of compiled code found a wrong
-    /// result.
+    /// Returns the reason for which [`Codec::kernel`] cannot run some program, if there is one: the
+    /// system forbids executable memory, or the check of compiled code found a wrong result.
+    /// Another kernel then serves.
     pub fn fallback(&self) -> Option<String> {
         self.engine.fallback()
     }

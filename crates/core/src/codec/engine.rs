@@ -78,9 +78,9 @@ impl Engine {
         self.options.kernel.resolve(self.options.packet)
     }
 
-    /// Returns the reason for which a tiled kernel serves instead of
-    /// [`Codec::kernel`](crate::Codec::kernel), if one does: the system forbids executable memory,
-    /// or the check of compiled code found a wrong result.
+    /// Returns the reason for which [`Codec::kernel`](crate::Codec::kernel) cannot run some
+    /// program, if there is one: the system forbids executable memory, or the check of compiled
+    /// code found a wrong result. Another kernel then serves.
     pub(super) fn fallback(&self) -> Option<String> {
         let why = self.programs.find_map(Executable::fallback)?;
         Some(format!("{} cannot serve: {why}", self.kernel_name()))
