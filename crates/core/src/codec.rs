@@ -1,7 +1,7 @@
 //! The codec: a code over shards in memory.
 //!
 //! Most callers work with objects and shards ([`Codec::split`], [`Codec::encode`],
-//! [`Codec::reconstruct`], [`Codec::verify`], [`Codec::join`], in `objects`). Every such question
+//! [`Codec::reconstruct`], [`Codec::verify`], [`Codec::join`], in `objects`). Each of these calls
 //! comes down to [`Codec::compute`], which takes the cells at hand, the cells that are wanted, and
 //! the buffers. The schedule for a question is planned and compiled once and kept.
 
@@ -95,18 +95,19 @@ impl Codec {
         &self.engine.code
     }
 
-    /// Returns the number of shards with data, k; all shards in codes whose nodes hold data and
-    /// parity.
+    /// Returns the number of shards with data, k. In codes whose nodes hold data and parity, that
+    /// is the number of all shards.
     pub fn data_shards(&self) -> usize {
         self.code().nodes().filter(|&node| self.code().holds_data(node)).count()
     }
 
-    /// Returns the number of shards without data, after all stages of the code: m.
+    /// Returns the number of shards that hold no data, m, after all stages of the code.
     pub fn parity_shards(&self) -> usize {
         self.code().node_count() - self.data_shards()
     }
 
-    /// Returns the bytes of which a data shard's length must be a multiple: its rows, or a word.
+    /// Returns the unit of a data shard's length, in bytes: every length must be a multiple of it.
+    /// The unit is the shard's number of rows or, in the word layout, the bytes of a word.
     pub fn shard_unit(&self) -> usize {
         self.shard_len(1)
     }
@@ -132,8 +133,9 @@ impl Codec {
         self.engine.kernel()
     }
 
-    /// Returns why another kernel than [`Codec::kernel`] had to serve, if one had to: the system
-    /// forbids executable memory, or the check of compiled code found a wrong result.
+    /// Returns the reason for which [`Codec::kernel`] cannot run some program, if there is one: the
+    /// system forbids executable memory, or the check of compiled code found a wrong result.
+    /// Another kernel then serves.
     pub fn fallback(&self) -> Option<String> {
         self.engine.fallback()
     }
@@ -199,9 +201,9 @@ impl Codec {
 
     /// Computes all parity from all data. `data` are the shards of the nodes that hold data, and
     /// `parity` the shards of the other nodes, both in node order. All shards are equally long, a
-    /// multiple of [`Codec::shard_unit`]; what was in `parity` does not matter. In a code of
-    /// several stages only the first stage's parity is computed, and the nodes are those that stand
-    /// in that stage; [`Codec::promote`] does the rest.
+    /// multiple of [`Codec::shard_unit`]; the previous content of `parity` does not matter. In a
+    /// code of several stages only the first stage's parity is computed, and the nodes are those
+    /// that hold cells at the end of that stage; [`Codec::promote`] computes the rest.
     ///
     /// A shard may be encoded in parts, if each part begins at a multiple of [`Codec::strip`] and
     /// ends at one or with the shard. Codes over bytes, as `backblaze`, may be cut anywhere.
@@ -209,7 +211,7 @@ impl Codec {
     /// # Errors
     /// If a number of shards is wrong ([`crate::ErrorKind::Buffers`]), or a length
     /// ([`crate::ErrorKind::Length`]); or if a node holds both data and parity
-    /// ([`crate::ErrorKind::Parameters`]): such codes are encoded by [`Codec::encode_nodes`].
+    /// ([`crate::ErrorKind::Parameters`]): [`Codec::encode_nodes`] encodes codes of that kind.
     pub fn encode<D: AsRef<[u8]>, P: AsMut<[u8]>>(
         &self,
         data: &[D],
@@ -223,8 +225,9 @@ impl Codec {
     }
 
     /// Computes all parity from all data, in shards that hold both. `nodes` are all shards; their
-    /// parity rows are overwritten. In a code of several stages, `nodes` are those that stand after
-    /// the first stage. Only the first stage's parity is computed; later rows are left alone.
+    /// parity rows are overwritten. In a code of several stages, `nodes` are those that hold cells
+    /// at the end of the first stage. Only that stage's parity is computed; later rows are left
+    /// alone.
     ///
     /// # Errors
     /// If a count or length is wrong.
@@ -247,7 +250,7 @@ impl Codec {
 
     /// Updates parity in place after the data shard of `node` changed from `old` to `new`. `parity`
     /// are the shards of the nodes that hold no data, in node order, after all stages of the code.
-    /// A part of the shards may be updated, cut as [`Codec::encode`] says.
+    /// The shards may be updated in parts, which are cut as for [`Codec::encode`].
     ///
     /// ```
     /// let codec = paritas::Codec::new(4, 2)?;
@@ -354,10 +357,10 @@ impl Codec {
         Ok(Prepared { nodes: Some(nodes), ..prepared })
     }
 
-    /// Runs a plan that the caller supplies, after proving that it computes the cells that it
+    /// Runs a plan that the caller supplies, after proving that the plan computes the cells that it
     /// claims. Buffers with cells that the plan computes are [`Buffer::Target`], and others with
     /// cells that it reads are [`Buffer::Source`]; the rest may be absent. The plan is compiled
-    /// once and kept, as a question is.
+    /// once and kept, like the schedule of a question.
     ///
     /// ```
     /// use paritas::{Buffer, Codec, CodecOptions, Plan};
@@ -393,7 +396,8 @@ impl Codec {
         Err(Error::parameters(message).at(node.index()))
     }
 
-    /// Says in shards, of which `present` are there after `stage`, what could not be computed.
+    /// Restates in shards an error that is about cells. `present` is the number of shards at hand
+    /// at the end of `stage`.
     fn by_shards(&self, error: Error, stage: u8, present: usize) -> Error {
         let code = self.code();
         if error.kind() != ErrorKind::NotEnough || code.graph().is_some() {
@@ -402,7 +406,7 @@ impl Codec {
         let (all, tolerance) = (code.nodes_at(stage).len(), code.tolerance_at(stage));
         let missing = all.saturating_sub(present);
         let message = format!(
-            "{}: {missing} of {all} shards are missing; any {tolerance} may be",
+            "{}: {missing} of {all} shards are missing; any {tolerance} may be missing",
             code.spec()
         );
         Error::not_enough(message).expecting(all - tolerance).given_instead(present)
@@ -413,7 +417,7 @@ impl Codec {
             return Ok(());
         }
         let spec = self.code().spec();
-        let message = format!("{spec}: {what} shards must be {needed}; got {given}");
+        let message = format!("{spec}: the number of {what} shards must be {needed}; got {given}");
         Err(Error::buffers(message).expecting(needed).given_instead(given))
     }
 }
@@ -437,11 +441,11 @@ fn numbers(nodes: &[NodeId]) -> Vec<usize> {
     nodes.iter().map(|node| node.index()).collect()
 }
 
-/// What encoding a code needs, found once.
+/// Everything that encoding a code needs, prepared once.
 #[derive(Debug)]
 struct Encoding {
     question: Question,
-    /// Nodes that stand in the first stage.
+    /// Nodes that hold cells at the end of the first stage.
     standing: Vec<NodeId>,
     shards: Shards,
     /// The prepared question, once it has been asked.

@@ -1,14 +1,14 @@
 //! The only public error type of the crate: an opaque struct over a public kind.
 //!
 //! Every message names the thing that is wrong and its number and, where there is one, the nearest
-//! value that would be right. A caller that reacts to errors need not read it: [`Error::kind`]
-//! tells what sort of thing is wrong, [`Error::node`] where, [`Error::expected`] and
-//! [`Error::given`] by how much, and [`std::error::Error::source`] what the system said.
+//! value that would be right. A caller that reacts to errors need not parse the message:
+//! [`Error::kind`] tells what sort of thing is wrong, [`Error::node`] where, [`Error::expected`]
+//! and [`Error::given`] by how much, and [`std::error::Error::source`] what the system said.
 
 use std::sync::Arc;
 use std::{fmt, io};
 
-/// An error, from a code's name to its bytes.
+/// Any error of this crate, from reading a code's name to computing its bytes.
 #[derive(Debug, Clone)]
 pub struct Error {
     kind: ErrorKind,
@@ -33,7 +33,7 @@ pub enum ErrorKind {
     Buffers,
     /// A buffer, shard or block of the wrong length.
     Length,
-    /// A block that is not the one that it is said to be.
+    /// A block that is damaged or belongs to another object, or metadata that is damaged.
     Damaged,
     /// A schedule or its text form that is not valid, or that does not compute what it claims.
     Schedule,
@@ -54,7 +54,7 @@ impl Error {
         self.kind
     }
 
-    /// Returns the node or block that the error is about, if it is about one.
+    /// Returns the number of the node, block or buffer that the error is about, if it is about one.
     pub fn node(&self) -> Option<usize> {
         self.node
     }
@@ -71,7 +71,7 @@ impl Error {
         self.given
     }
 
-    /// Returns how the operating system classifies its refusal, if this is one.
+    /// Returns the operating system's kind of error, if the operating system refused a request.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         self.source.as_ref().map(|source| source.kind())
     }
@@ -117,12 +117,12 @@ impl Error {
         Self::new(ErrorKind::Internal, message)
     }
 
-    /// The error if `bytes` bytes are more than an address space holds.
+    /// Creates the error for a size of `bytes` bytes, which exceeds the address space.
     pub(crate) fn too_large(bytes: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Memory, format!("no memory holds {bytes} bytes"))
     }
 
-    /// The error when the operating system refuses `bytes` bytes.
+    /// Creates the error for `bytes` bytes of memory that the operating system refuses.
     pub(crate) fn memory(bytes: usize, source: io::Error) -> Self {
         let message = format!("there is no memory for {bytes} bytes: {source}");
         Self::new(ErrorKind::Memory, message).because(source).expecting(bytes)

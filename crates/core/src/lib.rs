@@ -51,7 +51,7 @@ pub mod graph {
     pub use crate::plan::lt::{Balance, Decoder, Freedom, Method, Reception};
 }
 
-/// Passes that make schedules, or schedules with fewer operations of those that there are.
+/// Passes that write schedules, and passes that shorten or reorder schedules.
 pub mod passes {
     pub use crate::plan::optimise::{direct, fuse, matching, order, refine, slp, smart};
 }

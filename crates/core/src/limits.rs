@@ -29,8 +29,8 @@ pub(crate) const PIECES_JOINED: usize = 1600;
 /// that crosses the cut.
 pub(crate) const OPERANDS_A_CROSSING: usize = 8;
 
-/// Smallest fraction of the operands, as a divisor, that the smaller side of a cut must have. A
-/// smaller side is the end of a code of one stripe.
+/// Divisor that gives the smallest fraction of the operands that either side of a cut must have. A
+/// side that is smaller is not a stripe, but the end of a code of one stripe.
 pub(crate) const MOST_UNEVEN_CUT: usize = 8;
 
 /// Bytes of buffers in a tile over which parts of a program run in turn: a present-day level-two
@@ -151,12 +151,12 @@ pub(crate) const KEPT_PROGRAMS: usize = 256;
 /// Largest number of answers about LT codes that a codec keeps; one may have a million operands.
 pub(crate) const KEPT_LT_PROGRAMS: usize = 8;
 
-/// The bytes of each shard that are verified at a time: enough for a call to be no cost, and few
-/// enough that the shards of usual codes stay in the second-level cache.
+/// Number of bytes of each shard that are verified at a time: enough that the cost of a call does
+/// not matter, and few enough that the shards of usual codes stay in the second-level cache.
 pub(crate) const VERIFIED_BYTES: usize = 64 << 10;
 
-/// The most quotients that are compared when a matrix of `cauchy-good` over a field too large for
-/// tables is improved for encoding. Each takes 60 ns, all together two seconds.
+/// Largest number of quotients that are compared when the matrix of a new `cauchy-good` code is
+/// improved, over a field too large for tables. Each takes 60 ns, all together two seconds.
 pub(crate) const MOST_QUOTIENTS: usize = 1 << 25;
 
 /// Total bytes of the two tiles of a transform of long codes, and of the blocks that are prefetched

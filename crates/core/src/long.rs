@@ -1,8 +1,8 @@
-//! Long codes: up to 65,536 blocks, of which any may be lost, as many as are parity.
+//! Long codes: up to 65,536 blocks. Any blocks may be lost, up to the number of parity blocks.
 //!
-//! One code over thousands of blocks survives what many short codes side by side do not. Of 8,000
-//! blocks with 10 % of parity, of which random damage hits 5 %, stripes of 100 blocks lose data in
-//! 83 of 100 cases; one long code never does. A long code should be *dense* (each parity block
+//! One code over thousands of blocks survives what many short codes side by side do not. Take 8,000
+//! blocks with 10 % of parity, and random damage that hits 5 % of them: stripes of 100 blocks lose
+//! data in 83 of 100 cases, one long code never. A long code should be *dense* (each parity block
 //! helps against each loss), free of chance, and fast on blocks that stream by once.
 //!
 //! This one is systematic Reed-Solomon over GF(2^16), so any P lost blocks are recoverable, data
@@ -16,14 +16,14 @@
 //!
 //! What else was considered:
 //!
-//! - *LT codes* are sparse: making the parity of 8,000 + 1,000 blocks is about twice as fast. But a
-//!   data block that is in d parity blocks is in none that is left with chance x^d, where x is the
-//!   lost share of the parity. Against the loss of half of it, d must be about 40, and there is
+//! - *LT codes* are sparse: making the parity of 8,000 + 1,000 blocks is about twice as fast. But
+//!   if a share x of the parity is lost, all d parity blocks that contain a given data block are
+//!   lost with chance x^d. To survive the loss of half the parity, d must be about 40, and there is
 //!   still a chance of failure.
 //! - *Random bits*, added by tables of the 256 sums of eight blocks, take P/8 + 32 operations for
-//!   each vector of a block, 160 where P = 1,000; ten levels of butterflies take 20. They fail with
-//!   chance 2^-(r - s) where r parity blocks are left for s losses, so some 32 blocks must be
-//!   spare.
+//!   each vector of a block. For P = 1,000 these are 160; ten levels of butterflies take 20. They
+//!   fail with chance 2^-(r - s) where r parity blocks are left for s losses, so about 32 blocks
+//!   must be spare.
 //! - *Random bytes* fail with chance 256^-(r - s) and take P products for each vector.
 //! - *reed-solomon-simd* is a code of the same kind, transformed over whole blocks in memory. With
 //!   4,096 + 410 blocks of 4 and 64 KiB on one core of an Ice Lake server (AVX-512, GFNI), encoding
@@ -31,9 +31,9 @@
 //!   transforms the parity, not the whole code (`lab/peers/run.py --pairs long/simd --shapes
 //!   4096+410`).
 //!
-//! On that core, data blocks of 8,000 + 1,000 are added at 2.7 GB/s from memory (two cores 5.3), of
-//! 2,000 + 200 at 4.7; 1,000 lost blocks are recovered in 0.6 of the time that adding the 8,000
-//! takes; planning that takes 3 ms (`examples/long_speed.rs`).
+//! On that core, the data blocks of 8,000 + 1,000 are added at 2.7 GB/s from memory (two cores
+//! 5.3), those of 2,000 + 200 at 4.7. Recovering 1,000 lost blocks takes 0.6 of the time that
+//! adding the 8,000 takes, and planning the recovery 3 ms (`examples/long_speed.rs`).
 
 use crate::define::long::LongMatrix;
 use crate::error::{Error, Result};
@@ -41,8 +41,8 @@ use crate::plan::long::program::{GRANULE, LongProgram};
 use crate::plan::long::recovery::Recovery;
 use crate::run;
 
-/// A systematic code of N data blocks and P parity blocks. Any lost blocks are recoverable, as many
-/// as there are parity blocks left.
+/// A systematic code of N data blocks and P parity blocks. Any lost data blocks are recoverable, up
+/// to the number of parity blocks that are left.
 ///
 /// ```
 /// let code = paritas::LongCode::new(5, 2)?;
@@ -71,8 +71,8 @@ impl LongCode {
     /// its matrix never changes.
     ///
     /// # Errors
-    /// If a count is 0, or if the data blocks and the next power of two from the parity blocks on
-    /// are more than 65,536 together.
+    /// If a count is 0, or if the number of data blocks, plus that of parity blocks rounded up to a
+    /// power of two, exceeds 65,536.
     pub fn new(data: usize, parity: usize) -> Result<Self> {
         Ok(Self { matrix: LongMatrix::new(data, parity)? })
     }
@@ -88,15 +88,15 @@ impl LongCode {
         self.matrix.parity()
     }
 
-    /// The number that lengths of sums, and so of whole blocks, are multiples of, in bytes. Ranges
-    /// of columns that begin at multiples of it may be coded apart.
+    /// The unit of length, in bytes: the length of sums, and so of whole blocks, is a multiple of
+    /// it. Ranges of bytes that begin at multiples of it may be coded separately.
     pub fn granule(&self) -> usize {
         GRANULE
     }
 
-    /// The number of data blocks that are transformed together: the next power of two from P on. A
-    /// call of [`LongCode::add`] costs least for each block if its blocks are several whole chunks,
-    /// which begin at multiples of this number.
+    /// The number of data blocks that are transformed together: P rounded up to a power of two.
+    /// [`LongCode::add`] takes the least time for each block if a call adds several whole chunks. A
+    /// chunk begins at a multiple of this number.
     pub fn chunk(&self) -> usize {
         self.matrix.chunk()
     }
@@ -109,14 +109,14 @@ impl LongCode {
     }
 
     /// Adds data blocks to parity blocks: `sums[i]` becomes `sums[i]` XOR the part that the data
-    /// blocks `first`, `first + 1`, … have in parity block `rows[i]`. What a block lacks to the
-    /// length of the sums counts as zeros, so a block that is not at hand may be empty. Uses at
-    /// most `threads` threads; 0 sets no limit but the machine's.
+    /// blocks `first`, `first + 1`, … have in parity block `rows[i]`. A block that is shorter than
+    /// the sums is taken to end with zeros, so a block that is not at hand may be empty. Uses at
+    /// most `threads` threads; 0 means as many as the machine has.
     ///
     /// # Errors
-    /// If there are no such data blocks or rows, if a row occurs twice, if there is not one sum for
-    /// each row, if the sums differ in length or have no multiple of the granule, or if a block is
-    /// longer than they.
+    /// If a data block or a row does not exist, if a row occurs twice, if there is not one sum for
+    /// each row, if the sums differ in length or their length is not a multiple of the granule, or
+    /// if a block is longer than the sums.
     pub fn add(
         &self,
         rows: &[usize],
@@ -128,7 +128,7 @@ impl LongCode {
         self.check_numbers("parity", self.parity(), rows)?;
         if first.checked_add(blocks.len()).is_none_or(|end| end > self.data()) {
             return Err(Error::parameters(format!(
-                "there are {} data blocks; blocks from {first} on, {} of them, exceed these",
+                "there are {} data blocks; got {} blocks that begin with block {first}",
                 self.data(),
                 blocks.len()
             )));
@@ -176,8 +176,8 @@ pub struct LongRecovery {
 }
 
 impl LongRecovery {
-    /// The parity blocks that are needed, as many as data blocks are lost: the first of those at
-    /// hand.
+    /// The parity blocks that are needed: the first of those at hand, as many as data blocks are
+    /// lost.
     pub fn rows(&self) -> &[usize] {
         self.plan.rows()
     }
@@ -190,11 +190,12 @@ impl LongRecovery {
     /// Computes the lost data blocks: `lost[i]` becomes the block with number [`Self::lost`]`[i]`.
     /// `sums[i]` is the parity block [`Self::rows`]`[i]`, to which all data blocks at hand have
     /// been added by [`LongCode::add`]. A lost block may be shorter than the sums, as the last one
-    /// of a stream is. Uses at most `threads` threads; 0 sets no limit but the machine's.
+    /// of a stream is. Uses at most `threads` threads; 0 means as many as the machine has.
     ///
     /// # Errors
     /// If there is not one sum for each row and one buffer for each lost block, if the sums differ
-    /// in length or have no multiple of the granule, or if a lost block is longer than they.
+    /// in length or their length is not a multiple of the granule, or if a lost block is longer
+    /// than the sums.
     pub fn recover(&self, sums: &[&[u8]], lost: &mut [&mut [u8]], threads: usize) -> Result<()> {
         run::long::run(&LongProgram::recover(&self.plan), sums, lost, threads)
     }

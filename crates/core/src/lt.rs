@@ -2,9 +2,9 @@
 //!
 //! The interface follows the evaluation's appendix (Uyeda, Xia and Chien 2004), in the terms of
 //! this library. [`LtEncoder::encode`] computes n blocks and an [`LtInfo`]. An [`LtDecoder`] made
-//! from that receives blocks in any order until [`LtDecoder::push`] reports that they suffice; then
-//! [`LtDecoder::reconstruct`] returns the object. There is no state but these values. Returned
-//! bytes lie in large pages ([`Pages`]); a caller with memory of its own uses
+//! from that information receives blocks in any order until [`LtDecoder::push`] reports that they
+//! suffice; then [`LtDecoder::reconstruct`] returns the object. These values hold all the state.
+//! Returned bytes lie in large pages ([`Pages`]); a caller with memory of its own uses
 //! [`LtEncoder::encode_into`] and [`LtDecoder::reconstruct_into`].
 //!
 //! The graph is solved first, which touches no block. Then several threads run the schedule tile by
@@ -36,7 +36,7 @@ use crate::run::threads::Threads;
 /// Packet size, in bytes, for which a kernel is chosen.
 const PACKET: usize = 64;
 
-/// How LT codes are run.
+/// Options for running LT codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LtOptions {
@@ -44,7 +44,8 @@ pub struct LtOptions {
     pub method: Method,
     /// Largest number of threads of a call; by default as many as the machine has.
     pub threads: Option<NonZeroUsize>,
-    /// Which kernel runs; if a compiled one is chosen, the tiled kernel on the same registers.
+    /// Kernel that runs. If a compiled kernel is chosen, the tiled kernel on the same registers
+    /// runs.
     pub kernel: KernelChoice,
     /// How results are stored.
     pub stores: Stores,
@@ -62,22 +63,22 @@ impl Default for LtOptions {
 }
 
 impl LtOptions {
-    /// The same with blocks received that become a schedule by `method`.
+    /// Sets the method by which received blocks become a schedule.
     pub fn method(self, method: Method) -> Self {
         Self { method, ..self }
     }
 
-    /// The same with at most `threads` threads; 0 sets no limit but the machine's.
+    /// Uses at most `threads` threads; 0 means as many as the machine has.
     pub fn threads(self, threads: usize) -> Self {
         Self { threads: NonZeroUsize::new(threads), ..self }
     }
 
-    /// The same with this choice of a kernel.
+    /// Sets the choice of a kernel.
     pub fn kernel(self, kernel: KernelChoice) -> Self {
         Self { kernel, ..self }
     }
 
-    /// The same with results stored as `stores` says.
+    /// Stores results as `stores` says.
     pub fn stores(self, stores: Stores) -> Self {
         Self { stores, ..self }
     }
@@ -169,12 +170,12 @@ impl LtEncoder {
     }
 
     /// Computes some blocks of an object into the caller's memory: `blocks[i]` becomes the block
-    /// with number `numbers[i]`. All have the same length, at least a k-th of the object. Where k
-    /// blocks of that length are longer than the object, it is extended with zeros.
+    /// with number `numbers[i]`. All blocks have the same length, at least a k-th of the object. If
+    /// k blocks of that length are longer than the object, the object is extended with zeros.
     ///
     /// # Errors
-    /// If a number is not a block's or occurs twice, if counts or lengths differ, or if the blocks
-    /// are too short.
+    /// If there is no block of some number, if a number occurs twice, if there is not one block for
+    /// each number, if the blocks differ in length, or if they are too short for the object.
     pub fn encode_into(
         &self,
         object: &[u8],
@@ -211,8 +212,8 @@ fn block_bytes(object: usize, data: usize) -> Result<usize> {
 struct Padded<'o> {
     object: &'o [u8],
     bytes: usize,
-    /// The blocks that the object does not fill: one with the rest of it and zeros, then blocks of
-    /// zeros.
+    /// The first block that the object does not fill: the rest of the object, then zeros. All
+    /// blocks after it are `zeros`.
     last: Vec<u8>,
     zeros: Vec<u8>,
 }
@@ -266,9 +267,9 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
     }
 
     /// Receives a block. Returns whether the object can be rebuilt. A block that was received
-    /// before changes nothing. With inactivation, blocks beyond those that suffice make
-    /// [`LtDecoder::reconstruct`] faster, twice as fast in cache at 1.05 k of k = 1024; so push
-    /// every block at hand.
+    /// before changes nothing. With inactivation, more blocks than suffice make
+    /// [`LtDecoder::reconstruct`] faster (twice as fast in cache with 1.05 k blocks, for k = 1024);
+    /// so push every block at hand.
     ///
     /// # Errors
     /// If there is no block of that number, if its length differs, or if its checksum differs from
@@ -306,8 +307,9 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
     /// Returns the object, in new memory.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] if the blocks received do not suffice; the message says how
-    /// many more are likely needed. [`crate::ErrorKind::Memory`].
+    /// If the blocks received do not suffice ([`crate::ErrorKind::NotEnough`]); the message says
+    /// how many more are likely needed. If there is no memory for the object
+    /// ([`crate::ErrorKind::Memory`]).
     pub fn reconstruct(&self) -> Result<Pages> {
         let bytes = self.info.object_bytes();
         let bytes = usize::try_from(bytes).map_err(|_| Error::too_large(bytes))?;
@@ -321,7 +323,8 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
     /// system need not clear it.
     ///
     /// # Errors
-    /// As [`LtDecoder::reconstruct`]; [`crate::ErrorKind::Length`] if `object` has another length.
+    /// As [`LtDecoder::reconstruct`]; also if `object` has another length
+    /// ([`crate::ErrorKind::Length`]).
     pub fn reconstruct_into(&self, object: &mut [u8]) -> Result<()> {
         let (expected, given) = (self.info.object_bytes(), object.len());
         if given as u64 != expected {

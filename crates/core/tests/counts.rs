@@ -195,7 +195,7 @@ fn xcode_and_star_are_repaired_by_few_reads() {
 }
 
 #[test]
-fn what_is_at_hand_is_not_made() {
+fn cells_at_hand_are_not_computed() {
     let code = code("4+2");
     let all = code.cells_of(code.nodes());
     let plan = code.schedule(&all, &code.cells_of([NodeId::new(0)])).unwrap();

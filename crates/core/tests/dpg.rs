@@ -33,8 +33,8 @@ fn shapes(nodes: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     sizes.flat_map(|(k, m2)| (1..m2).map(move |m| (k, m, m2)))
 }
 
-/// Checks theorem 1, counted in symbols of a group: `promote` needs nothing else. Where it reads
-/// all nodes of stage one, it reads no cell in vain.
+/// Checks theorem 1, counted in symbols of a group: `promote` needs nothing else. Where stage two
+/// reads all nodes of stage one, it needs every cell that it reads.
 #[test]
 fn stage_two_reads_what_theorem_1_says() {
     let table = TABLE.map(|(k, m, m2, _)| (k, m, m2));
@@ -46,8 +46,7 @@ fn stage_two_reads_what_theorem_1_says() {
             assert_eq!(promotion.reads.len(), symbols * code.lane_rows(), "{spec}");
             assert!(promotion.reads.iter().all(|cell| code.cell(cell).stage == 1), "{spec}");
             assert_eq!(promotion.makes.len(), m2 * (m2 - m) * code.lane_rows(), "{spec}");
-            // Only whole symbols are read, so that what a helper sends is a range of what it
-            // stores.
+            // Only whole symbols are read, so that a helper sends a range of its stored bytes.
             for node in code.nodes() {
                 for lane in code.node_cells(node).chunks(code.lane_rows()) {
                     let read = lane.iter().filter(|&&cell| promotion.reads.contains(cell)).count();
@@ -60,7 +59,7 @@ fn stage_two_reads_what_theorem_1_says() {
     }
 }
 
-/// The schedule of promotion reads exactly those cells: no symbol is read in vain.
+/// The schedule of promotion reads exactly those cells: it needs every symbol that is read.
 #[test]
 fn the_schedule_of_stage_two_uses_all_that_is_read() {
     for (k, m, m2) in [(3, 2, 3), (5, 2, 3), (6, 2, 4), (2, 1, 3), (2, 1, 4)] {
@@ -86,7 +85,7 @@ fn is_solvable(code: &Code, stage: u8, lost: &[usize]) -> bool {
     Losses::new(code, left(code, stage, lost)).is_solvable()
 }
 
-/// Most losses of one kind that are tried exhaustively.
+/// Largest number of losses of one kind that are tried exhaustively.
 const MOST: usize = 20_000;
 
 /// Returns all ways to lose `count` of `nodes`, or random ones if there are too many.

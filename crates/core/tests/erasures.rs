@@ -228,7 +228,7 @@ proptest! {
 
 /// A degraded read needs only some nodes and wants only one.
 #[test]
-fn what_is_absent_is_neither_read_nor_made() {
+fn absent_nodes_are_neither_read_nor_computed() {
     let codec = codec("cauchy:k=4,m=3", 64, KernelChoice::Auto);
     let shards = encoded(&codec, 3);
     let mut target = vec![0; shards[0].len()];
@@ -288,7 +288,7 @@ fn wrong_buffers_are_refused() {
     refused(
         codec.encode(&[shard; 3], &mut [&mut p, &mut q]),
         ErrorKind::Buffers,
-        "the shards that are read must be 4; got 3",
+        "the number of shards that are read must be 4; got 3",
     );
     refused(
         codec.encode(&[shard; 4], &mut [&mut p]),
@@ -343,7 +343,10 @@ fn errors_are_about_nodes_and_shards() {
     let error = codec.reconstruct(&mut shards).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotEnough);
     assert_eq!((error.expected(), error.given()), (Some(4), Some(3)), "{error}");
-    assert!(error.to_string().ends_with("3 of 6 shards are missing; any 2 may be"), "{error}");
+    assert!(
+        error.to_string().ends_with("3 of 6 shards are missing; any 2 may be missing"),
+        "{error}"
+    );
     let name = format!("{codec:?}");
     assert!(name.starts_with("Codec(cauchy:k=4,m=2,w=3, ") && name.len() < 60, "{name}");
 }

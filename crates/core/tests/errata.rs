@@ -1,5 +1,5 @@
-//! What `docs/errata.md` says about the papers and no test of a feature covers: figures that follow
-//! from others, and conditions that are printed the wrong way round.
+//! Checks statements of `docs/errata.md` about the papers that no test of a feature covers: figures
+//! that follow from others, and conditions that are printed the wrong way round.
 
 mod common;
 

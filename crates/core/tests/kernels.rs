@@ -197,7 +197,7 @@ const STORES_AND_STAGGERS: [(Stores, usize); 4] = [
 
 /// Non-temporal stores are used where lines are whole: 64-byte packets and alignment.
 #[test]
-fn stores_past_the_cache_change_nothing() {
+fn nontemporal_stores_change_nothing() {
     for spec in SPECS {
         for (packet, stripes) in [(64, 1), (64, 33), (128, 5), (4096, 3), (32, 64), (8, 64)] {
             let codec = |stores, kernel| {

@@ -250,7 +250,7 @@ fn verification_names_the_parity() {
 }
 
 #[test]
-fn what_cannot_be_reconstructed_stays_as_it_is() {
+fn shards_that_cannot_be_reconstructed_stay_unchanged() {
     let codec = Codec::new(4, 2).unwrap();
     let whole = shards(&codec, &fill(1, 1000));
     let mut some: Vec<_> = whole.iter().cloned().map(Some).collect();

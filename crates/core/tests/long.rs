@@ -1,4 +1,4 @@
-//! Long codes: parity that is stored, and what it repairs.
+//! Long codes: stored parity, and the losses that it repairs.
 //!
 //! The expected numbers were computed by a program of a few lines in another language, from the
 //! description in `define/tower.rs` and `define/long.rs`.
@@ -108,7 +108,7 @@ fn random_losses_are_repaired() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn errors_count_the_missing_blocks() {
     let code = LongCode::new(100, 10).unwrap();
     let error = code.solve(&[1, 2, 3, 4, 5], &[7, 8]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotEnough);

@@ -33,10 +33,10 @@ fn cells(code: &Code, length: usize) -> Vec<Vec<u8>> {
     code.cells().map(sum).collect()
 }
 
-/// Recovers all data and the blocks of lost nodes from all other blocks: correctly, or refused
-/// exactly where elimination over the generator's rows finds too few of them.
+/// Recovers all data and the blocks of lost nodes from all other blocks. Refused are exactly the
+/// losses for which elimination over the generator's rows finds too few rows.
 #[test]
-fn losses_are_made_good_where_rows_allow() {
+fn losses_are_recovered_where_the_rows_suffice() {
     let (mut made, mut refused) = (0, 0);
     for spec in SPECS {
         let code = code(spec);
@@ -71,7 +71,7 @@ fn losses_are_made_good_where_rows_allow() {
     assert!(made > 100 && refused > 50, "{made} made, {refused} refused");
 }
 
-/// Some of the data is at hand and some is wanted; no store asks such a question.
+/// Asks for some of the data while other data is at hand, a question that no store asks.
 #[test]
 fn a_part_of_the_data_helps() {
     let code = code(SPECS[0]);

@@ -48,7 +48,8 @@ fn decode(info: &LtInfo, blocks: &[LtBlock], options: LtOptions) -> Vec<u8> {
     rebuilt
 }
 
-/// Covers objects shorter than k, with a part of a block at the end, and with empty blocks there.
+/// Covers objects shorter than k, objects that end within a block, and objects that leave the last
+/// blocks empty.
 #[test]
 fn objects_of_all_lengths_come_back() {
     for (data, lengths) in [

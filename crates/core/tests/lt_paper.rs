@@ -73,8 +73,8 @@ fn graph(c: f64, delta: f64, blocks: usize, seed: u64, variant: Variant) -> Grap
     Graph::new(&Parameters { soliton, blocks, seed, variant }).unwrap()
 }
 
-/// Returns a decoder that has what it needs of 5 k blocks; `None` if these are too few, which
-/// happens where the average degree is near 2.
+/// Returns a decoder that has received enough of 5 k blocks; `None` if all of them are too few,
+/// which happens where the average degree is near 2.
 fn decoded(graph: &Graph, method: Method, seed: u64) -> Option<Decoder> {
     let mut decoder = Decoder::new(graph, method);
     order(BLOCKS, seed).into_iter().any(|block| decoder.push(block).unwrap()).then_some(decoder)

@@ -1,6 +1,6 @@
 //! The language-neutral cases of `vectors/`: codes with the parity that the reference computes, and
-//! schedule texts with what they compute or why they are refused. `vectors/README.md` describes
-//! the files; `crates/reference/examples/write_vectors` writes the codes.
+//! schedule texts with their results or the reason for which they are refused. `vectors/README.md`
+//! describes the files; `crates/reference/examples/write_vectors` writes the codes.
 
 mod common;
 

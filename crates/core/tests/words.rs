@@ -524,7 +524,7 @@ fn updates_equal_encoding_anew() {
 
 /// A degraded read needs only some nodes and wants only one.
 #[test]
-fn what_is_absent_is_neither_read_nor_made() {
+fn absent_nodes_are_neither_read_nor_computed() {
     let codec = Codec::with_options(code("isal-cauchy:k=4,m=3"), options()).unwrap();
     let shards = all_shards(&codec, 99);
     let mut target = vec![0; 99];

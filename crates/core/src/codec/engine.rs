@@ -1,4 +1,4 @@
-//! What both codecs share: they answer questions about cells, over buffers.
+//! The engine of both codecs: answers questions about cells, over buffers.
 //!
 //! The schedule for a question is planned and compiled once and kept.
 
@@ -78,9 +78,9 @@ impl Engine {
         self.options.kernel.resolve(self.options.packet)
     }
 
-    /// Returns why another kernel than [`Codec::kernel`](crate::Codec::kernel) had to serve, if one
-    /// had to: the system forbids executable memory, or the check of compiled code found a wrong
-    /// result.
+    /// Returns the reason for which [`Codec::kernel`](crate::Codec::kernel) cannot run some
+    /// program, if there is one: the system forbids executable memory, or the check of compiled
+    /// code found a wrong result. Another kernel then serves.
     pub(super) fn fallback(&self) -> Option<String> {
         let why = self.programs.find_map(Executable::fallback)?;
         Some(format!("{} cannot serve: {why}", self.kernel_name()))
@@ -152,12 +152,12 @@ impl Engine {
         self.serving.prepare(self.execution(question)?)
     }
 
-    /// Plans a question completely, for the kernel that serves.
+    /// Plans a question down to the instructions of the kernel that serves.
     fn execution(&self, question: &Question) -> Result<Execution> {
         self.execution_for(question, self.serving.target())
     }
 
-    /// Plans a question completely, for any target.
+    /// Plans a question down to the instructions of any target.
     pub(super) fn execution_for(
         &self,
         question: &Question,
@@ -196,8 +196,8 @@ impl Engine {
         self.code.graph().is_some() && self.layout.cells.iter().all(|cells| cells.len() == 1)
     }
 
-    /// Solves an LT code's graph. That costs more than running a small segment, and an object's
-    /// segments mostly miss the same blocks; so answers are kept, refusals included.
+    /// Solves an LT code's graph. Solving takes longer than running a small segment, and an
+    /// object's segments mostly miss the same blocks; so answers are kept, refusals included.
     fn prepare_blocks(&self, have: &CellSet, want: &CellSet) -> Result<Executable> {
         let plan = self.code.schedule_with(have, want, self.options.plan)?;
         let plan = Proof::new(&self.code).proved(plan)?;

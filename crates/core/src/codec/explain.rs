@@ -36,7 +36,7 @@ impl Call {
 /// Bytes by which buffers are shifted against each other within their pages.
 const STAGGER: usize = 5 * LINE;
 
-/// What runs for a question over buffers of a given length and place.
+/// The programs that run for a question, over buffers of a given length and place.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -61,7 +61,7 @@ pub struct ExplainedPart {
     pub inputs: Vec<(usize, usize)>,
     /// Buffer and row of every output of the schedule.
     pub outputs: Vec<(usize, usize)>,
-    /// Whether every input is copied to the scratch first, because lines of the buffers compete for
+    /// Whether every input is first copied to the scratch, because lines of the buffers compete for
     /// the same sets of the cache.
     pub stages_inputs: bool,
     /// Whether inputs are prefetched.

@@ -10,8 +10,8 @@ use crate::plan::layout::BufferLayout;
 use crate::run::buffers::Buffer;
 
 /// Runs a code over lanes (see [`Code::lane_rows`]). A node's lanes are stored one after the other,
-/// each with a checksum, so that damage to one lane costs no other; the blocks of an LT code are
-/// lanes. Every question says which cells are computed from which.
+/// each with a checksum, so that damage to one lane leaves the others readable; the blocks of an LT
+/// code are lanes. A call names the cells at hand and the cells that are wanted.
 ///
 /// Callers who have whole shards use a [`Codec`](crate::Codec).
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Objects as shards, and shards that may be missing: what most callers have.
+//! The calls that most programs make: objects to shards and back, and shards that may be missing.
 
 use crate::codec::Codec;
 use crate::codec::cache::Question;
@@ -24,7 +24,8 @@ impl Codec {
     /// which [`Codec::join`] removes.
     ///
     /// # Errors
-    /// If nodes hold data and parity, or blocks of an LT code ([`crate::ErrorKind::Parameters`]).
+    /// If nodes hold both data and parity, or blocks of an LT code
+    /// ([`crate::ErrorKind::Parameters`]).
     pub fn split(&self, object: &[u8]) -> Result<Vec<Vec<u8>>> {
         let (data, length) = (self.data_nodes()?.len(), self.shard_len(object.len()));
         let shard = |number: usize| {
@@ -40,9 +41,9 @@ impl Codec {
     /// node order; parity shards are ignored, and may be left out at the end.
     ///
     /// # Errors
-    /// If a data shard is missing ([`crate::ErrorKind::NotEnough`]; see [`Codec::reconstruct`]), or
-    /// if one does not have the length that [`Codec::shard_len`] gives
-    /// ([`crate::ErrorKind::Length`]).
+    /// If a data shard is missing ([`crate::ErrorKind::NotEnough`]; see [`Codec::reconstruct`]), if
+    /// one does not have the length that [`Codec::shard_len`] gives ([`crate::ErrorKind::Length`]),
+    /// or as [`Codec::split`].
     pub fn join(&self, shards: &[Option<Vec<u8>>], object: usize) -> Result<Vec<u8>> {
         let length = self.shard_len(object);
         let shard = |node: &NodeId| {
@@ -66,8 +67,8 @@ impl Codec {
     /// failure, `shards` are left unchanged.
     ///
     /// # Errors
-    /// If too many shards are missing ([`crate::ErrorKind::NotEnough`]); if the number of shards
-    /// differs from that of nodes ([`crate::ErrorKind::Buffers`]); or if they are not equally long
+    /// If too many shards are missing ([`crate::ErrorKind::NotEnough`]); if there is not one entry
+    /// for each node ([`crate::ErrorKind::Buffers`]); or if the shards are not equally long
     /// ([`crate::ErrorKind::Length`]).
     pub fn reconstruct(&self, shards: &mut [Option<Vec<u8>>]) -> Result<()> {
         self.expect_count("node", shards.len(), self.code().node_count())?;
@@ -91,13 +92,13 @@ impl Codec {
         Ok(())
     }
 
-    /// Recomputes all parity from the data, and returns the nodes whose parity differs from that in
-    /// `shards`, after all stages of the code. `shards` are those of all nodes. The fault may lie
-    /// in the data instead: then most parity differs.
+    /// Recomputes all parity from the data, and returns the nodes whose parity in `shards` differs
+    /// from it. `shards` are those of all nodes, after all stages of the code. If most parity
+    /// differs, the fault probably lies in the data.
     ///
     /// # Errors
-    /// If the number of shards differs from that of nodes ([`crate::ErrorKind::Buffers`]), or if
-    /// they are not equally long ([`crate::ErrorKind::Length`]).
+    /// If there is not one shard for each node ([`crate::ErrorKind::Buffers`]), or if the shards
+    /// are not equally long ([`crate::ErrorKind::Length`]).
     pub fn verify<S: AsRef<[u8]>>(&self, shards: &[S]) -> Result<Vec<NodeId>> {
         let code = self.code();
         self.expect_count("node", shards.len(), code.node_count())?;
@@ -148,7 +149,7 @@ impl Codec {
         self.engine.layout.rows[node.index()]
     }
 
-    /// Unit of a node's shard: its length is a multiple of this many bytes.
+    /// Unit of the length of a node's shard, in bytes.
     fn unit(&self, node: NodeId) -> usize {
         match self.code().symbols() {
             Some(_) => self.strip(),

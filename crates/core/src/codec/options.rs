@@ -1,4 +1,4 @@
-//! Options: how a codec works.
+//! Options of codecs.
 
 use std::num::NonZeroUsize;
 
@@ -11,7 +11,7 @@ use crate::run::threads::Split;
 /// Bytes of a packet in files, and by default in codecs.
 pub const DEFAULT_PACKET: usize = 64;
 
-/// Options of a codec: how it works.
+/// Options of a codec: packet size, threads, kernel, and how it stores and plans.
 ///
 /// ```
 /// use paritas::{Codec, CodecOptions, Stores};
@@ -26,9 +26,10 @@ pub struct CodecOptions {
     pub packet: usize,
     /// Largest number of threads that a call may use; by default as many as the machine has.
     pub threads: Option<NonZeroUsize>,
-    /// Bytes of buffers for each thread: another thread is used only if each has at least this
-    /// many. A call that follows no other closely must wake its threads, and does so only if each
-    /// has eight times as many, or 1 MiB if that is less and at least this number.
+    /// Bytes of buffers for each thread: another thread is used only if each then has at least this
+    /// many. A call that does not follow another one closely must first wake its threads. It does
+    /// so only if each then has eight times as many bytes or 1 MiB, whichever is less, and at least
+    /// `bytes_a_thread`.
     pub bytes_a_thread: usize,
     /// How threads share the work of [`Codec::compute`](crate::Codec::compute); an update is always
     /// split by stripe.
@@ -40,7 +41,7 @@ pub struct CodecOptions {
     /// How results are stored.
     pub stores: Stores,
     /// Whether compiled kernels prefetch wide stripes that are written with non-temporal stores.
-    /// Wide means 17 streams and more: there the processor's own prefetchers lose track.
+    /// Wide means 17 streams and more, which the processor's own prefetchers cannot follow.
     pub prefetch: bool,
     /// Which passes the planner uses.
     pub plan: PlanOptions,

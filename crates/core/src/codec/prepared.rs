@@ -11,9 +11,9 @@ use crate::run::buffers::Stores;
 use crate::run::executable::Executable;
 use crate::run::threads::Threads;
 
-/// An encoder, a reconstructor or an updater of one codec, ready to run: which shards are read and
-/// which are computed is fixed. It does not borrow the codec, is cheap to clone, and may be used by
-/// several threads at once.
+/// An encoder, a reconstructor or an updater of one codec, ready to run. The shards that are read
+/// and those that are computed are fixed. It does not borrow the codec, is cheap to clone, and may
+/// be used by several threads at once.
 ///
 /// ```
 /// use paritas::Codec;
@@ -73,11 +73,11 @@ impl Prepared {
             true => ("computed", made, targets),
             false => ("read", read, sources),
         };
-        let message = format!("the shards that are {what} must be {needed}; got {given}");
+        let message = format!("the number of shards that are {what} must be {needed}; got {given}");
         Error::buffers(message).expecting(needed).given_instead(given)
     }
 
-    /// Replaces the number of a buffer in an error by that of its node.
+    /// Replaces the number of a buffer in an error by the number of its node.
     #[cold]
     fn about_nodes(&self, error: Error) -> Error {
         match (&self.nodes, error.node()) {

@@ -1,10 +1,10 @@
-//! Which nodes hold data and which hold parity.
+//! Divides a code's nodes into those that hold data and those that hold only parity.
 
 use crate::define::cells::{CellId, NodeId, Role};
 use crate::define::code::Code;
 use crate::error::{Error, Result};
 
-/// The nodes that stand at the end of a stage, in node order, by what they hold.
+/// The nodes that hold cells at the end of a stage, in node order.
 #[derive(Debug)]
 pub(super) struct Shards {
     data: Vec<NodeId>,

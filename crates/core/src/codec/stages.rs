@@ -1,5 +1,4 @@
-//! Codes of several stages: which nodes stand at the end of each stage, and how the next is
-//! computed.
+//! Codes of several stages: computes a later stage, and reconstructs at the end of any stage.
 
 use crate::codec::Codec;
 use crate::define::cells::{CellId, CellSet};
@@ -27,8 +26,8 @@ impl Codec {
         self.compute(&promotion.reads, &promotion.makes, buffers)
     }
 
-    /// Reconstructs as [`Codec::reconstruct_into`], at the end of a stage: rows of later stages are
-    /// neither read nor computed.
+    /// Does what [`Codec::reconstruct_into`] does, but at the end of a stage: rows of later stages
+    /// are neither read nor computed.
     ///
     /// # Errors
     /// As [`Codec::compute`].

@@ -76,6 +76,9 @@ impl BitMatrix {
     }
 
     /// The words of row `r`; bit `c % 64` of word `c / 64` is column `c`.
+    ///
+    /// # Panics
+    /// If there is no such row.
     pub fn row(&self, r: usize) -> &[u64] {
         &self.words[r * self.stride..(r + 1) * self.stride]
     }
@@ -92,11 +95,17 @@ impl BitMatrix {
     }
 
     /// Columns in which row `r` has a one, ascending.
+    ///
+    /// # Panics
+    /// If there is no such row.
     pub fn support(&self, r: usize) -> impl Iterator<Item = usize> {
         ones_of(self.row(r))
     }
 
-    /// Adds (XORs) row `source` to row `target`.
+    /// Adds (XORs) row `source` to row `target`. A row added to itself becomes zero.
+    ///
+    /// # Panics
+    /// If there is no such row.
     pub fn add_row(&mut self, source: usize, target: usize) {
         if source == target {
             self.words[target * self.stride..(target + 1) * self.stride].fill(0);
@@ -163,6 +172,9 @@ impl BitMatrix {
 
     /// Returns a matrix X with X · self = wanted, or `None` if some row of `wanted` is outside the
     /// row space of `self`. Row i of X says which rows of `self` add up to row i of `wanted`.
+    ///
+    /// # Panics
+    /// If `self` and `wanted` do not have the same number of columns.
     pub fn solve(&self, wanted: &Self) -> Option<Self> {
         assert_eq!(self.columns, wanted.columns, "both sides have the same columns");
         let mut echelon = Echelon::new(self.columns);
@@ -241,7 +253,7 @@ impl Echelon {
         if left.is_empty() { Ok(ones_of(&combination).collect()) } else { Err(left) }
     }
 
-    /// Reduces `row`. Returns what is left of it, the inserted rows that were added to it, and the
+    /// Reduces `row`. Returns the reduced row, the inserted rows that were added to it, and the
     /// number of words added.
     fn reduce(&self, row: &[u64]) -> (Vec<u64>, Vec<u64>, u64) {
         let mut steps = 0;
@@ -336,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_the_row_space_is_not_solved() {
+    fn rows_outside_the_row_space_are_not_solved() {
         let a = BitMatrix::from_supports(3, &[vec![0, 1], vec![1, 2]]);
         assert!(a.solve(&BitMatrix::from_supports(3, &[vec![0, 2]])).is_some());
         assert!(a.solve(&BitMatrix::from_supports(3, &[vec![0]])).is_none());

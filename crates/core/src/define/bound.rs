@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reaches_it() {
+    fn codes_that_reach_the_bound() {
         for spec in
             ["liberation:k=7", "blaum-roth:k=5", "liber8tion:k=8", "xcode:n=7", "cauchy:k=1,m=3"]
         {

@@ -96,7 +96,7 @@ impl CodeBuilder {
     /// nowhere if `node` is `None`. A source that is named twice cancels out.
     ///
     /// # Panics
-    /// If there is no node of that number.
+    /// If there is no node of that number, or a source has not been added.
     pub fn derived(&mut self, role: Role, node: Option<usize>, sources: &[CellId]) -> CellId {
         let mut row: Vec<u32> =
             sources.iter().flat_map(|&source| self.rows[source.index()].iter().copied()).collect();
@@ -158,6 +158,9 @@ impl CodeBuilder {
     /// Adds the data blocks of an LT code, which are stored nowhere, and its encoded blocks.
     /// Encoded blocks are dealt out to the nodes in turn, and each is a lane of its own. The code
     /// has no other cells.
+    ///
+    /// # Panics
+    /// If the code has no nodes.
     pub fn graph(&mut self, graph: &Graph) -> &mut Self {
         let data: Vec<CellId> = (0..graph.data()).map(|_| self.data(None)).collect();
         let nodes = self.nodes.len();

@@ -1,4 +1,4 @@
-//! Cauchy matrices: MDS by construction, and what may be varied in them without harm.
+//! Cauchy matrices: MDS by construction, whichever points and scalings are chosen.
 //!
 //! Blömer, Kalfane, Karp, Karpinski, Luby and Zuckerman, *An XOR-based erasure-resilient coding
 //! scheme* (1995). Data points x_j and parity points y_i, all distinct, give the coefficients 1 /
@@ -87,7 +87,7 @@ impl CauchyMatrix {
         Ok(self)
     }
 
-    /// Returns the normalised matrix of the same points. Of several equally good divisors the
+    /// Returns the normalised matrix of the same points. If several divisors are equally good, the
     /// smallest is used.
     pub fn normalised(mut self) -> Self {
         self.column_scale = self.x.iter().map(|x| self.y[0] ^ x).collect();
@@ -100,7 +100,8 @@ impl CauchyMatrix {
     }
 
     /// Returns the same matrix with rows added until there are `m`, each scaled as normalisation
-    /// does. Of the first 256 unused points, those whose rows have the fewest ones are taken.
+    /// does. The points are chosen among the first 256 unused ones: those whose rows have the
+    /// fewest ones.
     ///
     /// # Errors
     /// If too few points are left, or if `m` is less than the present number of rows.
@@ -138,8 +139,8 @@ impl CauchyMatrix {
     }
 
     /// Returns the scaling of the row of `point`, and the number of ones that it leaves. Columns
-    /// stay scaled as they are. The scaling makes one entry 1; of all entries, that with the fewest
-    /// ones is chosen, the smallest of equals.
+    /// stay scaled as they are. The scaling makes one entry 1. The entry is the one that leaves the
+    /// fewest ones, the smallest of equals.
     fn sparsest_scaling(&self, point: u32, ones: &Ones) -> (usize, u32) {
         let entry = |(&x, &scale): (&u32, &u32)| self.field.multiply(scale, self.invert(point ^ x));
         let row: Vec<u32> = self.x.iter().zip(&self.column_scale).map(entry).collect();

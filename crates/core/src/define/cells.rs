@@ -1,4 +1,4 @@
-//! Cells, of which a code is made, and sets of them.
+//! Cells, the parts of a code, and sets of cells.
 
 use std::fmt;
 
@@ -51,7 +51,7 @@ macro_rules! id {
 id!(NodeId, "n");
 id!(CellId, "c");
 
-/// What a cell is for.
+/// The role of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The user's bytes.
@@ -75,11 +75,11 @@ pub struct Place {
 /// 1, except for the later parities of delayed parity generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cell {
-    /// What the cell is for.
+    /// The role of the cell.
     pub role: Role,
-    /// Where it is stored, or `None` if it is stored nowhere.
+    /// The place where the cell is stored; `None` if it is stored nowhere.
     pub place: Option<Place>,
-    /// The stage in which it is computed, from 1.
+    /// The stage in which the cell is computed, from 1.
     pub stage: u8,
 }
 

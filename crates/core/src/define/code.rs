@@ -83,6 +83,9 @@ impl Code {
     }
 
     /// Whether a node stores any of the user's data.
+    ///
+    /// # Panics
+    /// If there is no node of that number.
     pub fn holds_data(&self, node: NodeId) -> bool {
         self.node_cells(node).iter().any(|&cell| self.cell(cell).role == Role::Data)
     }
@@ -111,12 +114,18 @@ impl Code {
     }
 
     /// A cell's generator row: positions in [`Code::data_cells`], ascending.
+    ///
+    /// # Panics
+    /// If there is no cell of that number.
     pub fn row(&self, cell: CellId) -> &[u32] {
         &self.rows[cell.index()]
     }
 
     /// Cells that define a derived cell; empty for data cells (and for a derived cell that is
     /// always zero).
+    ///
+    /// # Panics
+    /// If there is no cell of that number.
     pub fn definition(&self, cell: CellId) -> &[CellId] {
         &self.definitions[cell.index()]
     }
@@ -149,6 +158,9 @@ impl Code {
     }
 
     /// Set of all placed cells of the given nodes.
+    ///
+    /// # Panics
+    /// If there is no node of some number.
     pub fn cells_of(&self, nodes: impl IntoIterator<Item = NodeId>) -> CellSet {
         let cells = nodes.into_iter().flat_map(|node| self.node_cells(node).iter().copied());
         CellSet::from_cells(self.cell_count(), cells)
@@ -165,6 +177,9 @@ impl Code {
 
     /// Name of a cell in messages and schedules: `d3.1` is row 1 of node 3 and holds data, `p5.0`
     /// holds parity. A cell that is stored nowhere is named by its number.
+    ///
+    /// # Panics
+    /// If there is no cell of that number.
     pub fn cell_name(&self, cell: CellId) -> String {
         match (self.cell(cell).role, self.cell(cell).place) {
             (Role::Data, Some(Place { node, row })) => format!("d{}.{row}", node.index()),

@@ -1,4 +1,4 @@
-//! Losses: what the cells at hand still determine.
+//! Losses: which cells can still be computed from the cells at hand.
 //!
 //! The unknowns are the data cells that are not at hand. Every derived cell at hand gives one
 //! equation over them. A cell can be recovered exactly if its generator row, restricted to the

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_what_is_no_field() {
+    fn refuses_polynomials_that_give_no_field() {
         assert!(Field::new(0).is_err());
         assert!(Field::new(33).is_err());
         assert!(Field::with_polynomial(8, 0x11D).is_ok());

@@ -9,13 +9,13 @@
 //! ```
 //!
 //! The divisor is point(i) + point(L + j), so this is a Cauchy matrix, with columns scaled by
-//! nonzero factors. Every square part of it is invertible: **any** losses, as many as there are
-//! parity blocks at hand, are recoverable.
+//! nonzero factors. Every square part of it is invertible: **any** lost data blocks are
+//! recoverable, up to the number of parity blocks at hand.
 //!
 //! The scaling makes the matrix fast. The numerator is the value at the data block's point of the
 //! polynomial that vanishes on the L points of the parity. So the parity blocks are the values, at
 //! those points, of polynomials of degree below L that go through L data blocks each: they take one
-//! fast Fourier transform for each L data blocks and one more for all (see `plan/long.rs`).
+//! fast Fourier transform for each L data blocks and one more for all (see `plan/long/program.rs`).
 
 use crate::define::tower::{ELEMENTS, Element};
 use crate::error::{Error, Result};
@@ -33,7 +33,8 @@ impl LongMatrix {
     /// Returns the matrix of `data` columns and `parity` rows.
     ///
     /// # Errors
-    /// If a count is 0, or if data blocks and L together exceed the field.
+    /// If a count is 0, or if the number of data blocks plus L exceeds the number of elements of
+    /// the field.
     pub(crate) fn new(data: usize, parity: usize) -> Result<Self> {
         let matrix = |levels| Self { data, parity, levels };
         let fits = |matrix: &Self| {
@@ -43,8 +44,8 @@ impl LongMatrix {
         let levels = (0..16).find(|&levels| parity <= 1 << levels);
         levels.map(matrix).filter(fits).ok_or_else(|| {
             Error::parameters(format!(
-                "a long code has at least 1 data block and 1 parity block, and its data blocks and \
-                 the next power of two from its parity blocks on are at most {ELEMENTS} together; \
+                "a long code must have at least 1 data block and 1 parity block, and its data blocks, \
+                 plus its parity blocks rounded up to a power of two, must be at most {ELEMENTS}; \
                  got {data} data blocks and {parity} parity blocks"
             ))
         })

@@ -1,8 +1,8 @@
 //! A code's name: `family:key=value,…`, or `k+m` for the default family.
 //!
 //! A [`Spec`] is only the parsed text. A family reads its parameters from it (see
-//! [`crate::define::code`]) and returns the canonical spec, in which every parameter that decides
-//! the code is written out in the family's own order.
+//! [`crate::define::families`]) and returns the canonical spec, in which every parameter that
+//! decides the code is written out in the family's own order.
 
 use std::fmt;
 use std::str::FromStr;

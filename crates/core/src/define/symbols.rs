@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn rows_that_do_not_fit_are_refused() {
         let field = Field::new(4).unwrap();
         assert!(SymbolMatrix::new(field, 2, vec![vec![1]]).is_err());
         assert!(SymbolMatrix::new(field, 1, vec![vec![1], vec![16]]).is_err());

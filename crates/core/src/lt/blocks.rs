@@ -8,9 +8,9 @@ const LINE: usize = 64;
 /// A block and its number. `B` holds its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LtBlock<B = Vec<u8>> {
-    /// From 0 to n - 1.
+    /// Number of the block, from 0 to n - 1.
     pub number: usize,
-    /// Its bytes.
+    /// Bytes of the block.
     pub bytes: B,
 }
 

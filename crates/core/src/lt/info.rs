@@ -1,4 +1,4 @@
-//! What a decoder must know: the metadata of the evaluation's appendix.
+//! The information that a decoder needs: the metadata of the evaluation's appendix.
 //!
 //! The neighbours of blocks follow from the code's name and pin; they may also be stored explicitly
 //! ([`LtInfo::with_graph`]). A checksum for each block, bound to the block's number, detects
@@ -10,7 +10,7 @@ use crate::define::lt::{Graph, LtCode};
 use crate::error::{Error, Result};
 use crate::lt::LtBlocks;
 
-/// What a decoder must know of an object's blocks.
+/// The information that a decoder needs about an object's blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LtInfo {
     pub(super) code: LtCode,
@@ -18,7 +18,7 @@ pub struct LtInfo {
     pub(super) graph: Option<Graph>,
     pub(super) object_bytes: u64,
     pub(super) block_bytes: usize,
-    /// One for each block; empty if the caller checks blocks.
+    /// One checksum for each block; empty if the caller checks blocks.
     pub(super) checksums: Vec<u64>,
 }
 
@@ -70,17 +70,17 @@ impl LtInfo {
         self.code.blocks()
     }
 
-    /// The length of the object.
+    /// The length of the object, in bytes.
     pub fn object_bytes(&self) -> u64 {
         self.object_bytes
     }
 
-    /// The length of every block.
+    /// The length of every block, in bytes.
     pub fn block_bytes(&self) -> usize {
         self.block_bytes
     }
 
-    /// Checks that a block can be the one with number `number`.
+    /// Checks the length and checksum of the block with number `number`.
     ///
     /// # Errors
     /// If `number` is out of range, or if the block's length or checksum does not match.

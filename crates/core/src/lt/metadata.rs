@@ -1,4 +1,4 @@
-//! [`LtInfo`] as bytes, so that it can be stored beside the blocks as the evaluation stores its
+//! The byte form of [`LtInfo`], to be stored beside the blocks, as the evaluation stores its
 //! metadata.
 //!
 //! All numbers are little-endian, of 64 bits unless another size is given:
@@ -24,7 +24,7 @@ const MAGIC: &[u8; 8] = b"PLTI\x01\0\0\0";
 const PINNED: [&str; 6] = ["generator", "spike", "ripple", "weight", "seed", "attempt"];
 
 impl LtInfo {
-    /// Adds the graph explicitly, so that a reader needs no generator.
+    /// Adds the graph to the information, so that a reader need not draw it.
     ///
     /// # Errors
     /// As [`LtCode::graph`].
@@ -72,7 +72,9 @@ impl LtInfo {
         let (bytes, sum) = bytes.split_last_chunk().ok_or_else(ends_early)?;
         let mut reader = Reader(bytes);
         if reader.take(MAGIC.len())? != MAGIC {
-            return Err(Error::damaged("this is no metadata of LT codes of version 1"));
+            return Err(Error::damaged(
+                "these bytes are not the metadata of an LT code in version 1",
+            ));
         }
         if checksum(0, bytes) != u64::from_le_bytes(*sum) {
             return Err(Error::damaged("the metadata is damaged: its checksum differs"));
@@ -88,7 +90,7 @@ impl LtInfo {
         let mut info = Self::unchecked(code, object_bytes, block_bytes)?;
         let checksums = reader.count(info.blocks())?;
         if checksums != 0 && checksums != info.blocks() {
-            return Err(Error::damaged(format!("there are checksums of {checksums} blocks only")));
+            return Err(Error::damaged(format!("there are checksums of only {checksums} blocks")));
         }
         info.checksums = (0..checksums).map(|_| reader.number()).collect::<Result<_>>()?;
         if reader.count(1)? == 1 {
@@ -129,7 +131,9 @@ impl<'b> Reader<'b> {
     fn count(&mut self, most: usize) -> Result<usize> {
         let number = self.number()?;
         usize::try_from(number).ok().filter(|&count| count <= most).ok_or_else(|| {
-            Error::damaged(format!("the metadata has a {number} where at most {most} can be"))
+            Error::damaged(format!(
+                "the metadata has the number {number} where at most {most} is valid"
+            ))
         })
     }
 

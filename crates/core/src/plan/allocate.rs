@@ -3,16 +3,16 @@
 //!
 //! A compiled kernel runs a whole schedule on one vector of every packet. For a machine with a
 //! given number of registers, this module decides where each value is, and counts what that costs.
-//! Inputs and constants are memory operands and never spilled. One that is used again soon is kept
-//! in a register while there is room, because loads limit the speed of these kernels. When no
-//! register is free, the value whose next use is furthest away is evicted (Belady's rule); values
-//! that memory already holds are evicted first. A temporary that memory does not hold is stored to
-//! a scratch.
+//! Inputs and constants are memory operands and never spilled. An input or constant that is used
+//! again soon is kept in a register while there is room, because loads limit the speed of these
+//! kernels. When no register is free, the value whose next use is furthest away is evicted
+//! (Belady's rule); values that memory already holds are evicted first. An evicted temporary that
+//! memory does not hold is stored to the scratch.
 //!
 //! A machine without memory operands loads the operands of an operation before it XORs them, as
 //! many at a time as there are free registers. So a processor that executes instructions in order
-//! does not wait for each load. As many registers as one instruction has operands are reserved for
-//! these loads, so that making room for them never spills a value.
+//! does not wait for each load. One register (two with three-input XOR) is reserved for these
+//! loads, so that making room for them never spills a value.
 
 use std::collections::VecDeque;
 
@@ -188,8 +188,10 @@ impl<'a> Allocator<'a> {
         }
     }
 
-    /// Loads a value that memory holds into a register if the value is used again. It needs a free
-    /// register, or one whose value memory also holds and that is used later still.
+    /// Loads a value that memory holds into a register if the value is used again. The register is
+    /// a free one if at least two are free. If only one is free, it is left for the result, and the
+    /// value takes the register of another value that memory also holds and that is used later
+    /// still.
     fn keep_if_used_again(&mut self, value: Value) {
         let Held { register: None, memory: Some(memory) } = self.held(value) else { return };
         let Some(next) = self.next_use(value) else { return };

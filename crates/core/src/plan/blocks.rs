@@ -1,8 +1,9 @@
 //! A schedule over long blocks, laid out for the kernel that runs it tile by tile.
 //!
 //! Every value that is read after it was computed has a *cell* of the kernel's scratch for as long
-//! as it is needed. So has every input that is read more than once; an additional step copies it
-//! there. So the scratch holds few cells, and each block in memory is touched once.
+//! as it is needed. Every input that is read more than once has a cell too; an additional step
+//! copies the input there. So the scratch holds few cells, and each block in memory is touched
+//! once.
 //!
 //! A schedule reads most of its inputs early and writes most of its outputs late. *Pacing* keeps
 //! memory busy throughout: the steps prefetch inputs at an even rate, in proportion to their work,
@@ -52,13 +53,13 @@ impl BlockProgram {
     /// Lays out a schedule.
     ///
     /// # Errors
-    /// If an operation has no sources, which no block of an LT code has, or cells hold words.
+    /// If an operation has no sources (every block of an LT code has some), or if cells hold words.
     pub(crate) fn new(schedule: &Schedule) -> Result<Self> {
         if schedule.field().is_some() {
             return Err(Error::schedule("long blocks are not multiplied"));
         }
         if let Some(op) = schedule.ops().iter().find(|op| op.sources.is_empty()) {
-            return Err(Error::schedule(format!("{} is made from nothing", op.target)));
+            return Err(Error::schedule(format!("{} is the sum of no blocks", op.target)));
         }
         let mut layout = Layout::new(schedule);
         schedule.ops().iter().enumerate().for_each(|(number, op)| layout.add(number, op));
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_blocks_are_not_made_of_is_refused() {
+    fn words_and_empty_sums_are_refused() {
         for text in [
             "inputs 1 temps 0 outputs 1\no0 = 0\n",
             "inputs 1 temps 0 outputs 1 field 8 0x11d\no0 = 2 * i0\n",

@@ -76,7 +76,7 @@ impl fmt::Display for Cut {
     }
 }
 
-/// What planning was allowed to spend, what it spent and what it left out.
+/// An account of planning: the steps allowed, the steps taken, and the parts left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 #[non_exhaustive]
 pub struct Account {
@@ -84,7 +84,7 @@ pub struct Account {
     pub budget: u64,
     /// Number of steps taken, including work that cannot be left out.
     pub spent: u64,
-    /// What was left out; each kind is listed once.
+    /// The parts of planning that were left out, each listed once.
     pub cuts: Vec<Cut>,
 }
 
@@ -138,7 +138,7 @@ impl Budget {
         self.account.spent = self.account.spent.saturating_add(steps);
     }
 
-    /// Notes what is left out.
+    /// Notes that a part of planning is left out.
     pub(crate) fn cut(&mut self, cut: Cut) {
         if !self.account.cuts.contains(&cut) {
             self.account.cuts.push(cut);
@@ -154,7 +154,7 @@ impl Budget {
         result
     }
 
-    /// Returns what was allowed, spent and left out.
+    /// Returns the account: the steps allowed, the steps taken, and the parts left out.
     pub(crate) fn into_account(mut self) -> Account {
         self.account.cuts.sort_unstable();
         self.account
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_drawn_is_gone() {
+    fn steps_that_are_drawn_are_gone() {
         let mut budget = Budget::new(10);
         assert!(budget.draw(4) && !budget.draw(7) && budget.draw(6));
         assert_eq!(budget.left(), 0);

@@ -1,4 +1,4 @@
-//! Combinations: what the word layout has in place of schedules.
+//! Combinations: the word layout's counterpart of schedules.
 //!
 //! Where a node holds one symbol of GF(2^w), every question has an answer of the same form: wanted
 //! symbols are sums of multiples of symbols at hand. [`Code::combination`] finds the multiples by
@@ -98,12 +98,12 @@ impl Code {
         Ok(Combination::new(matrix.field(), equations.at_hand(), outputs, rows))
     }
 
-    /// Returns what has to be added to the nodes of `parity` after data node `node` changed. It is
-    /// a combination of the node's old and new content, both called `node`. Parity that does not
+    /// Returns the combination that is added to the nodes of `parity` after data node `node`
+    /// changed. Its inputs are the shards of `change`, each called `node`. Parity that does not
     /// depend on the node is left out.
     ///
     /// # Errors
-    /// If no parity depends on it, or the code is not in the word layout.
+    /// If no parity depends on the node, or the code is not in the word layout.
     pub(crate) fn combination_update(
         &self,
         node: NodeId,
@@ -132,7 +132,7 @@ impl Code {
             missing.iter().take(8).map(|node| node.index().to_string()).collect();
         let more = if missing.len() > names.len() { ", …" } else { "" };
         Error::not_enough(format!(
-            "{}: {} of the {wanted} wanted nodes cannot be had from the {have} at hand: {}{more}",
+            "{}: {} of the {wanted} wanted nodes cannot be computed from the {have} at hand: {}{more}",
             self.spec(),
             missing.len(),
             names.join(", ")
@@ -140,7 +140,7 @@ impl Code {
     }
 }
 
-/// What is told of a data node whose parity is updated.
+/// The shards that describe how a data node changed, for the update of parity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Change {
     /// The old and the new shard.
@@ -150,7 +150,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Number of shards that tell it.
+    /// Number of these shards.
     pub(crate) fn shards(self) -> usize {
         match self {
             Self::OldAndNew => 2,
@@ -199,7 +199,7 @@ impl<'a> Equations<'a> {
         equations
     }
 
-    /// Nodes over which [`Equations::express`] gives coefficients.
+    /// The nodes at hand, in the order of the coefficients that [`Equations::express`] returns.
     fn at_hand(&self) -> Vec<NodeId> {
         [&self.known[..], &self.parity].concat()
     }
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_at_hand_is_not_made() {
+    fn nodes_at_hand_are_not_computed() {
         let code = code(vec![vec![1; 3], vec![1, 2, 4]]);
         let combination = code.combination(&nodes(&[0, 1, 2, 3]), &nodes(&[1, 4])).unwrap();
         assert_eq!(combination.outputs(), nodes(&[4]));
@@ -343,7 +343,7 @@ mod tests {
         let code = code(vec![vec![1; 3], vec![1, 2, 4]]);
         let error = code.combination(&nodes(&[2, 3]), &nodes(&[0, 4])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotEnough);
-        let part = "2 of the 2 wanted nodes cannot be had from the 2 at hand: 0, 4";
+        let part = "2 of the 2 wanted nodes cannot be computed from the 2 at hand: 0, 4";
         assert!(error.to_string().contains(part), "{error}");
     }
 

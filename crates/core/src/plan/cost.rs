@@ -1,6 +1,6 @@
-//! What a schedule costs, counted exactly.
+//! The cost of a schedule, counted exactly.
 //!
-//! Papers count in different ways; every figure here says which way it is. `total` is the
+//! Papers count in different ways; every figure here says how it counts. `total` is the
 //! dissertation's "XOR and copy": it copies the first source of every cell and XORs the others, so
 //! an operation costs its number of sources. Loads and stores of a compiled kernel follow from
 //! register allocation and are counted there ([`crate::plan::steps::Allocation`]).
@@ -61,8 +61,8 @@ pub enum Objective {
     /// Operations and three-input XORs: the equivalent of `Total` for a processor that has
     /// three-input XORs.
     Ternary,
-    /// What a compiled kernel executes on a machine: instructions, loads and stores after register
-    /// allocation. Counting it takes a thousand times as long as the others.
+    /// Instructions, loads and stores that a compiled kernel executes on a machine, after register
+    /// allocation. Counting these takes a thousand times as long as counting the others.
     Fused(Machine),
 }
 

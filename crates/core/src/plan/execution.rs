@@ -5,8 +5,8 @@
 //! a program each. And a schedule whose code would exceed the processor's instruction cache, or
 //! whose sums would exceed its registers, becomes several programs that run in turn, a tile of
 //! stripes at a time. Each program has the instructions of every variant that may run
-//! ([`Variants`]). `run` translates and executes; it decides nothing that changes what is computed
-//! or in which order.
+//! ([`Variants`]). `run` translates and executes. It makes no decision that changes the result or
+//! the order of operations.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -172,11 +172,11 @@ impl Planner<'_> {
         Execution::new(programs?, Turns::SideBySide, self.target)
     }
 
-    /// A plan that is not this planner's.
+    /// Proves and binds a plan that the caller supplies.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Schedule`] if it is about cells that the code does not have, makes a
-    /// cell wrong, or the code is one in words.
+    /// [`crate::ErrorKind::Schedule`] if the plan names cells that the code does not have or
+    /// computes a cell wrongly, or if the code is in the word layout.
     pub(crate) fn given(&self, plan: &Plan) -> Result<Execution> {
         let spec = self.code.spec();
         if self.code.symbols().is_some() {
@@ -193,13 +193,15 @@ impl Planner<'_> {
         }
         if let Some(cell) = Proof::new(self.code).wrong_cell(plan)? {
             let cell = self.code.cell_name(cell);
-            return Err(Error::schedule(format!("the plan does not make cell {cell} of {spec}")));
+            return Err(Error::schedule(format!(
+                "the plan does not compute cell {cell} of {spec}"
+            )));
         }
         Execution::of_program(self.bind(plan.clone())?, self.target)
     }
 
-    /// Plans how parity is updated after data node `node` changed. The buffers are the shards that
-    /// `change` tells, then the shards of `targets`.
+    /// Plans how parity is updated after data node `node` changed. The buffers are the shards of
+    /// `change`, then the shards of `targets`.
     ///
     /// # Errors
     /// If no parity depends on the node.
@@ -380,8 +382,8 @@ impl Planner<'_> {
                 count if count == all.len() => nodes.push(node),
                 count => {
                     return Err(Error::parameters(format!(
-                        "{}: words are not divided, but {count} of the {} cells of node {} are \
-                         asked for",
+                        "{}: words are not divided, but the call names {count} of the {} cells of \
+                         node {}",
                         self.code.spec(),
                         all.len(),
                         node.index()
@@ -425,7 +427,7 @@ impl Words {
     }
 
     /// Splits the work into parts of at most `outputs` outputs and `inputs` inputs. Parts with the
-    /// same outputs follow each other; all but the first add to what is there.
+    /// same outputs follow each other. The first sets the outputs, the others add to them.
     fn chunks(&self, outputs: usize, inputs: usize) -> Vec<Self> {
         let mut parts = Vec::new();
         let all: Vec<usize> = (0..self.outputs.len()).collect();

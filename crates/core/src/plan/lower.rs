@@ -105,7 +105,7 @@ fn repeated(pattern: &[u8]) -> Lane {
 /// A vector, given as a sum of one or more vectors that may not have been computed yet.
 type Sum = Vec<Value>;
 
-/// What is known of a slot of the schedule during lowering.
+/// The vectors of a slot of the schedule that have been computed so far.
 #[derive(Debug, Clone, Default)]
 struct Known {
     /// For each plane, the vectors whose XOR it is; `None` until they are needed.

@@ -1,9 +1,9 @@
-//! What planning must know of the machine that runs a plan.
+//! The properties of a machine that planning depends on.
 //!
-//! A machine here is an instruction set and a width of vector register. It is described by what
-//! planning depends on: the number of registers, what one instruction can do, and how bytes are
-//! multiplied by a constant. `run` has one [`Machine`] for each instruction set that it can compile
-//! for; `plan` never asks which processor is present.
+//! A machine here is an instruction set and a width of vector register. It is described by the
+//! properties that planning depends on: the number of registers, the operands of one instruction,
+//! and how bytes are multiplied by a constant. `run` has one [`Machine`] for each instruction set
+//! that it can compile for; `plan` never asks which processor is present.
 
 /// Size of a cache line in bytes, on every supported processor.
 pub const LINE: usize = 64;

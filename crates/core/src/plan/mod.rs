@@ -141,8 +141,8 @@ pub enum Reads {
     /// The cells that the cheapest computation needs.
     #[default]
     Any,
-    /// As few cells as the search finds to suffice, whatever that costs to compute. For cases in
-    /// which reading a cell costs more than computing with it, as from a disk.
+    /// The fewest cells that the search finds, whatever computing from them costs. This suits cells
+    /// that are slow to read, as from a disk.
     Fewest,
 }
 
@@ -215,7 +215,7 @@ impl Plan {
     pub fn new(schedule: Schedule, inputs: Vec<CellId>, outputs: Vec<CellId>) -> Result<Self> {
         if schedule.inputs() != inputs.len() || schedule.outputs() != outputs.len() {
             return Err(Error::schedule(format!(
-                "a schedule of {} inputs and {} outputs cannot stand for {} and {} cells",
+                "a schedule with {} inputs and {} outputs cannot be bound to {} and {} cells",
                 schedule.inputs(),
                 schedule.outputs(),
                 inputs.len(),
@@ -225,8 +225,8 @@ impl Plan {
         Ok(Self { schedule, inputs, outputs, account: Account::default() })
     }
 
-    /// What planning was allowed to spend, what it spent and what it left out. Plans of LT codes
-    /// take time proportional to their graph and have no budget.
+    /// The account of planning: the steps allowed, the steps taken, and the parts left out. Plans
+    /// of LT codes take time proportional to their graph and have no budget.
     pub fn account(&self) -> &Account {
         &self.account
     }
@@ -246,7 +246,7 @@ impl Plan {
         &self.outputs
     }
 
-    /// All cells that it is about.
+    /// All cells that the plan reads or computes.
     pub(crate) fn cells(&self) -> impl Iterator<Item = CellId> {
         self.inputs.iter().chain(&self.outputs).copied()
     }
@@ -346,7 +346,8 @@ impl Code {
         Ok((schedule, touched))
     }
 
-    /// Returns as many rounds as pay, unless the options give a number.
+    /// Returns the number of rounds of refining: that of the options or, by default, as many as
+    /// pay.
     fn refining(&self, have: &CellSet, sources: usize, options: PlanOptions) -> Refining {
         let encodes = || self.data_cells().iter().all(|&cell| have.contains(cell));
         match options.rounds {

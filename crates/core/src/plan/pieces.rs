@@ -92,7 +92,8 @@ fn origins(schedule: &Schedule, positions: &[usize]) -> Vec<Vec<Origin>> {
     schedule.ops().iter().map(of_op).collect()
 }
 
-/// For each place between two positions, what part of the schedule lies before it or crosses it.
+/// For each place between two positions, the size of the part of the schedule that lies before it
+/// or crosses it.
 struct Places {
     /// Whether the place is between two ranks.
     is_between: Vec<bool>,

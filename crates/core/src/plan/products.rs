@@ -41,8 +41,7 @@ pub(crate) struct Rows {
 /// for each byte, and two outputs that share products have a third sum.
 pub(crate) fn outputs_held(machine: Machine, word: usize) -> usize {
     let operands = match (machine.multiplier, machine.ternary) {
-        // Of four inputs, their two sums and two products; or of two inputs, their sum and one
-        // product.
+        // Four inputs, their two sums and two products; or two inputs, their sum and one product.
         (Multiplier::Affine, true) => 6 * word + 2,
         (Multiplier::Affine, false) => 3 * word + 1,
         // The halves of two inputs, and two products.
@@ -298,7 +297,7 @@ struct Pairing {
 }
 
 impl Pairing {
-    /// Returns the pairing that saves most products, if any saves some.
+    /// Returns the pairing that saves the most products, or `None` if no pairing saves any.
     fn of(rows: &Rows) -> Option<Self> {
         let choices = [(0, 0), (1, 0), (0, 1), (1, 1)];
         let choices = choices.map(|(rows, columns)| Self { rows, columns });
@@ -359,7 +358,7 @@ impl Square {
 /// The schedule under construction.
 struct Stream {
     products: Products,
-    /// What has been summed up so far, of the shared sums and then of the outputs.
+    /// Present value of each sum, if it has one: the shared sums first, then the outputs.
     sums: Vec<Option<Slot>>,
     /// Slots of the operands and products that have been computed.
     made: HashMap<(Operand, u32), Slot>,

@@ -1,13 +1,13 @@
-//! Proofs: before a plan is used, what it computes is compared with what it should compute.
+//! Proofs: before a plan is used, its results are compared with the cells that it should compute.
 //!
 //! A plan is linear, so it is right for all bytes if it is right for a basis. It is run on
 //! *symbols*: data cell `n` has a one in bit `n` of its symbol and zeros elsewhere, and every cell
 //! must come out as its generator row says. Plans over more cells than a symbol has bits
 //! ([`SYMBOL_BITS`]) are run on random vectors instead. The error in a wrong cell is a sum of cells
 //! that is not zero for all data. Each random vector misses it with a chance of at most one half,
-//! so all vectors together miss it with a chance of at most 2^-256 ([`RANDOM_BITS`]; for words, of
-//! which each is a vector, [`PROOF_WORDS`]). The vectors are the same in every process; a planner
-//! knows nothing of them.
+//! so all vectors together miss it with a chance of at most 2^-256. There are [`RANDOM_BITS`]
+//! vectors for packets and [`PROOF_WORDS`] for words, each of which is a vector. They are the same
+//! in every process; planners do not use them.
 //!
 //! The instructions that are generated from a schedule are compared with it in the same way
 //! ([`allocation`]), on the operations of [`vector`](crate::plan::vector).
@@ -320,7 +320,6 @@ mod tests {
         }
     }
 
-    /// Leaves out instructions; the proof notices it.
     #[test]
     fn a_cell_of_zeros_is_right_without_inputs() {
         let mut builder = CodeBuilder::new(1);
@@ -337,6 +336,7 @@ mod tests {
         assert_eq!(Proof::new(&code).wrong_cell(&wrong).unwrap(), Some(same));
     }
 
+    /// Leaves out one instruction at a time; the proof notices it.
     #[test]
     fn wrong_instructions_are_noticed() {
         let rows = Rows {

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_enough() {
+    fn the_cells_read_suffice() {
         for spec in ["rdp:k=5", "evenodd:k=6", "star:k=4", "xcode:n=7", "liberation:k=5", "6+3"] {
             let nodes = losses(spec, 0).0.node_count();
             for lost in 0..nodes {

@@ -99,7 +99,7 @@ fn solve(
     Ok(vec![fewer.unwrap_or_else(|| single.equations(code, &losses, have, &sums))])
 }
 
-/// Each wanted cell by itself.
+/// The wanted cells, each expressed by itself, without syndromes.
 struct Single {
     combinations: Combinations,
     /// Number of words of a bit set of the data at hand.
@@ -128,7 +128,7 @@ impl Single {
         used as u64 * self.words as u64
     }
 
-    /// For each wanted cell, the data at hand in it.
+    /// Returns, for each wanted cell, the data at hand that its sum contains, one bit each.
     fn sums(&self, losses: &Losses<'_>) -> Vec<Vec<u64>> {
         let known = losses.known_parts(losses.equations());
         let cells: Vec<CellId> = self.combinations.iter().map(|(cell, _)| *cell).collect();
@@ -170,7 +170,7 @@ fn not_enough(code: &Code, have: &CellSet, wanted: &[CellId], out_of_reach: &[Ce
     let names: Vec<String> = out_of_reach.iter().take(8).map(|&c| code.cell_name(c)).collect();
     let more = if out_of_reach.len() > names.len() { ", …" } else { "" };
     Error::not_enough(format!(
-        "{}: {} of the {} wanted cells cannot be had from the {} at hand: {}{more}",
+        "{}: {} of the {} wanted cells cannot be computed from the {} at hand: {}{more}",
         code.spec(),
         out_of_reach.len(),
         wanted.len(),

@@ -173,8 +173,8 @@ impl Allocation {
     }
 }
 
-/// What a compiled kernel executes in one run over one vector of every cell (in the word layout,
-/// over as many vectors as stand for one).
+/// Counts of the instructions that a compiled kernel executes in one run over one vector of every
+/// cell (in the word layout, over the group of vectors that takes its place).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Instructions {

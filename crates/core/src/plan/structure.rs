@@ -3,7 +3,7 @@
 //! Every derived cell XORed with its definition is zero. An equation with exactly one unknown cell
 //! gives that cell, and the cells found in this way make further equations solvable (*peeling*).
 //! Encoding and RDP's zigzag reconstruction are this procedure. (LT codes are peeled too, but by
-//! [`crate::plan::lt`].) Of the equations that can be solved, the shortest is used first.
+//! [`crate::plan::lt`].) The shortest equation that can be solved is used first.
 //!
 //! Where peeling gets stuck, elimination among the remaining equations finds one cell: the one that
 //! is the sum of the fewest equations. Peeling goes on from there. EVENODD needs one such cell for
@@ -12,7 +12,7 @@
 //! elimination the known cells of every equation are replaced by their sum, its *syndrome*.
 //! Published decoders do so too, because a syndrome is used many times. For EVENODD with 11 columns
 //! that takes 210 XORs on average where elimination alone took 258, for STAR 342 where it took 555.
-//! Minimal-density codes, of which no cell can be peeled at first, gain a fifth.
+//! Minimal-density codes, in which no cell can be peeled at first, gain a fifth.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_reach_is_not_found() {
+    fn undetermined_cells_are_not_found() {
         assert!(solve_losses(&code("evenodd:k=5"), &[0, 1, 2]).is_none());
     }
 }

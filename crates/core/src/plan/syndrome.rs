@@ -2,13 +2,14 @@
 //! that.
 //!
 //! Elimination expresses a lost cell by cells at hand, which takes dense rows over all of them.
-//! Most of that work is repeated: it is the known part of each parity that is used. Here it is done
-//! once. The *syndrome* of a parity cell is its XOR with the known data in its row; computing the
-//! syndromes costs about as much as encoding. The lost data solves a small system over the
-//! syndromes, which is as sparse as the code's matrix. The inverse of the system is dense, so it is
-//! solved by triangular factors instead. Pivots are those that fill in least (Markowitz, *The
-//! elimination form of the inverse and its application to linear programming*, 1957); for example,
-//! plain parity gives the last node by itself. Lost parity comes last, from the complete data.
+//! Most of that work is repeated, because the known part of each parity is summed up again for each
+//! lost cell. Here it is summed up once. The *syndrome* of a parity cell is its XOR with the known
+//! data in its row; computing the syndromes costs about as much as encoding. The lost data solves a
+//! small system over the syndromes, which is as sparse as the code's matrix. The inverse of the
+//! system is dense, so it is solved by triangular factors instead. Pivots are those that fill in
+//! least (Markowitz, *The elimination form of the inverse and its application to linear
+//! programming*, 1957); for example, plain parity gives the last node by itself. Lost parity comes
+//! last, from the complete data.
 //!
 //! Choosing pivots takes time cubic in the unknowns. If the budget does not suffice for that, the
 //! lost data is computed by the inverse, whose rows elimination has found already.

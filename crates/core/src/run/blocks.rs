@@ -19,8 +19,8 @@ struct BlockKernel {
     outputs: Vec<usize>,
 }
 
-/// Prepares a program. Its input `n` is buffer `inputs[n]` of a call and its output `n` is buffer
-/// `outputs[n]`; an output is left out where its buffer is absent.
+/// Prepares a program. Its input `n` is buffer `inputs[n]` of a call, and its output `n` is buffer
+/// `outputs[n]`. An output whose buffer is absent is not computed.
 ///
 /// # Errors
 /// If the counts differ, or if there is no such buffer.

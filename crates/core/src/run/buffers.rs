@@ -1,4 +1,4 @@
-//! The memory of a call, and the traits and types of what runs over it.
+//! The memory of a call, and the trait of kernels that run over it.
 
 #![allow(unsafe_code)]
 
@@ -32,7 +32,7 @@ impl Buffer<'_> {
     }
 }
 
-/// Where a buffer of a call lies. It stands for the borrow that it was made from.
+/// Place of a buffer of a call. It stands for the borrow from which it was made.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     /// The first byte; null if the buffer is absent.
@@ -120,12 +120,12 @@ pub(crate) trait PreparedKernel: Send + Sync {
     ///
     /// # Safety
     /// For every buffer that the program reads or writes, `memory` holds a pointer that is valid
-    /// for at least `stripes.end` strips (for writes too if the program writes the buffer).
-    /// During the call, within the strips of `stripes`, no one else writes what the program's
-    /// footprint touches, and no one else reads what the program writes.
+    /// for at least `stripes.end` strips (for writes too if the program writes the buffer). During
+    /// the call, within the strips of `stripes`, no other thread writes bytes that the program
+    /// reads or writes, or reads bytes that the program writes.
     unsafe fn run(&self, memory: &Memory<'_>, stripes: Range<usize>);
 
-    /// Returns why another kernel had to serve, if one had to.
+    /// Returns the reason for which another kernel serves, if one does.
     fn fallback(&self) -> Option<String> {
         None
     }
@@ -152,7 +152,7 @@ impl Memory<'_> {
     }
 }
 
-/// One `T` for each buffer of a call: on the stack, unless there are many buffers.
+/// Holds one `T` for each buffer of a call: on the stack, unless there are many buffers.
 pub(crate) struct Table<T> {
     stack: [MaybeUninit<T>; BUFFERS_ON_STACK],
     heap: Vec<MaybeUninit<T>>,

@@ -1,4 +1,4 @@
-//! Which kernels exist, which of them this processor has, and which one serves.
+//! The choice of kernels: which exist, which of them this processor has, and which one serves.
 //!
 //! This is the only place that asks the processor for its features.
 
@@ -47,11 +47,11 @@ pub enum Kernel {
     /// For the lab: one operation of two operands after the other, each over a whole packet.
     Packetwise(Width),
     /// For the lab: as [`Kernel::Packetwise`], but consecutive operations that read the same packet
-    /// run side by side, each word of it read once.
+    /// run side by side and read each word of the packet once.
     Datawise(Width),
 }
 
-/// How much a kernel of the lab loads, XORs and stores at once.
+/// Number of bits that a kernel of the lab loads, XORs and stores at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Width {
@@ -230,14 +230,14 @@ impl fmt::Display for WordKernel {
     }
 }
 
-/// The kernel that serves a codec: determines what plans are made for and how they are prepared.
+/// The kernel that serves a codec. It determines the target of plans, and how plans are prepared.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Serving {
     /// Instruction set that programs are compiled for, if they are compiled.
     isa: Option<Isa>,
     /// Kernel that runs programs before they are compiled, and where compiling fails.
     tiled: Kernel,
-    /// For a kernel of the lab, what a pass over a packet covers.
+    /// For a kernel of the lab, the steps that a pass over a packet covers.
     untiled: Option<Pass>,
     how: Compiling,
 }
@@ -304,9 +304,11 @@ pub enum KernelChoice {
     /// The best kernel for the program.
     #[default]
     Auto,
-    /// This kernel if it suits the packets, otherwise the best one.
+    /// This kernel, if the processor has it and its registers divide a packet; otherwise the best
+    /// one.
     Prefer(Kernel),
-    /// This kernel, or an error.
+    /// This kernel, or an error if the processor lacks it. Programs that cannot be compiled run on
+    /// the tiled kernel with the same registers.
     Only(Kernel),
 }
 
@@ -377,8 +379,8 @@ impl Kernel {
         Self::available().filter(|kernel| !kernel.is_of_the_lab())
     }
 
-    /// Whether the kernel only serves to repeat the papers' measurements. It is slower than others
-    /// on the same registers, and serves only if it is asked for by name.
+    /// Whether the kernel exists only to repeat the papers' measurements. Such a kernel is slower
+    /// than others on the same registers, and serves only if it is asked for by name.
     pub fn is_of_the_lab(self) -> bool {
         matches!(self, Self::Packetwise(_) | Self::Datawise(_))
     }
@@ -445,7 +447,8 @@ impl Kernel {
         }
     }
 
-    /// What planning knows about the machine; `None` for kernels that are not compiled.
+    /// Properties of the machine that planning depends on; `None` for kernels that are not
+    /// compiled.
     pub fn machine(self) -> Option<Machine> {
         self.isa().map(|isa| isa.target().machine)
     }
@@ -461,8 +464,8 @@ impl Kernel {
 /// Checks whether this process may run compiled kernels.
 ///
 /// # Errors
-/// If it may not ([`crate::ErrorKind::Kernel`]): the message is the system's, or says that this
-/// architecture has no compiled kernels.
+/// If it may not ([`crate::ErrorKind::Kernel`]): the message is that of the operating system, or
+/// says that this architecture has no compiled kernels.
 pub fn can_compile() -> Result<()> {
     jit::probe()
 }

@@ -48,7 +48,7 @@ struct Part {
 
 /// One prepared program, or several programs that share the work of one question.
 pub(crate) struct Executable {
-    /// Uses of the buffers of a call.
+    /// For each buffer of a call, how it is used.
     uses: Vec<BufferUse>,
     /// Bytes of a packet, and bytes of a word in it.
     packet: usize,
@@ -61,7 +61,7 @@ pub(crate) struct Executable {
     turns: Turns,
 }
 
-/// What the check of a call's buffers has found.
+/// The result of checking a call's buffers.
 struct Call {
     stripes: usize,
     /// Bytes of a packet of the last, shorter strip; 0 if there is no such strip.
@@ -130,7 +130,7 @@ impl Executable {
         }
     }
 
-    /// Returns why another kernel had to serve than the intended one, if one had to.
+    /// Returns the reason for which another kernel than the intended one serves, if one does.
     pub(crate) fn fallback(&self) -> Option<String> {
         self.parts.iter().find_map(|part| part.kernel.fallback())
     }
@@ -313,7 +313,7 @@ impl Executable {
     }
 }
 
-/// The error for a buffer whose rows should have `row` bytes each.
+/// Returns the error for a buffer whose rows should have `row` bytes each.
 #[cold]
 fn misfit(number: usize, used: BufferUse, place: Place<'_>, row: usize) -> Error {
     let (rows, length, expected) = (used.rows, place.length, row * used.rows);

@@ -11,13 +11,13 @@ use crate::run::buffers::{Memory, Place};
 use crate::run::dispatch::WordKernel;
 use crate::run::threads::{self, Threads};
 
-/// Runs a program over its inputs, followed by its outputs. Uses at most `threads` threads; 0 sets
-/// no limit but the machine's.
+/// Runs a program that reads `inputs` and writes `outputs`; the outputs are numbered after the
+/// inputs. Uses at most `threads` threads; 0 means as many as the machine has.
 ///
 /// # Errors
 /// If there are not as many blocks as the program reads and writes; if parity blocks (the outputs
-/// of a program that adds, the inputs of another one) differ in length or have no multiple of a
-/// granule; or if another block is longer than they.
+/// of a program that adds, the inputs of a program that recovers) differ in length, or their length
+/// is not a multiple of a granule; or if another block is longer than the parity blocks.
 pub(crate) fn run(
     program: &LongProgram,
     inputs: &[&[u8]],
@@ -44,9 +44,10 @@ fn run_on(
     let memory = Memory { places: &places, nontemporal: false };
     let threads = Threads { most: NonZeroUsize::new(threads), bytes_each: BYTES_A_THREAD };
     threads::over_stripes(length / GRANULE, program.tile(), length * count, threads, |range| {
-        // SAFETY: `check` found every buffer, and that sums have whole granules. The kernel keeps
-        // within the length of each. Exclusive borrows stand behind all that is written. Threads
-        // get disjoint granules. Runners exist only where the processor has what they need.
+        // SAFETY: `check` found that every buffer is there and that sums have whole granules. The
+        // kernel keeps within the length of each buffer. All that is written is borrowed
+        // exclusively. Threads get disjoint granules. Runners exist only where the processor has
+        // the features that they need.
         unsafe { runner(program, &memory, range) };
     });
     Ok(())
@@ -59,8 +60,8 @@ fn check(program: &LongProgram, inputs: &[&[u8]], outputs: &[&mut [u8]]) -> Resu
     if !is_input || !program.written().all(|buffer| (read..count).contains(&buffer)) {
         let made = outputs.len();
         return Err(Error::buffers(format!(
-            "{read} blocks to read and {made} blocks to write are not those of the call: a block \
-             is missing, or one too many"
+            "{read} blocks to read and {made} blocks to write do not fit the call: a block is missing, \
+             or one is too many"
         )));
     }
     let inputs: Vec<usize> = inputs.iter().map(|input| input.len()).collect();

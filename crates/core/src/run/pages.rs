@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_does_not_have_is_refused() {
+    fn memory_that_the_system_lacks_is_refused() {
         let error = Pages::zeroed(usize::MAX / 2).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Memory);
         assert!(error.to_string().contains(&(usize::MAX / 2).to_string()), "{error}");

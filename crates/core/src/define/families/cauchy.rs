@@ -102,7 +102,7 @@ impl Code {
     }
 }
 
-/// What the spec states of a matrix, beside its shape.
+/// The parts of a matrix that the spec states, besides its shape.
 struct Given {
     points: Option<Vec<u64>>,
     rows: Option<Vec<u64>>,
@@ -148,7 +148,7 @@ pub(super) struct Shape {
     pub(super) w: usize,
 }
 
-/// Which k, m and w a family of Cauchy matrices accepts.
+/// The values of k, m and w that a family of Cauchy matrices accepts.
 pub(super) struct Limits {
     /// The keys of its specs.
     pub(super) keys: &'static [&'static str],

@@ -10,8 +10,8 @@
 //! - For m = 2 and small fields the best matrix is known. Its first row is all ones. Its second row
 //!   holds the k elements whose bit matrices have the fewest ones (any distinct elements work, as
 //!   for RAID-6). Jerasure keeps these elements in tables for w from 2 to 11, cut at 1023 elements.
-//!   Of elements with equally many ones the smaller comes first, so here they are sorted instead of
-//!   listed.
+//!   The tables are in the order of the number of ones, and smaller elements come first among
+//!   equals. So the elements are sorted here instead of listed.
 //!
 //! The second rule also serves k = 2^w - 1, one node more than a Cauchy matrix has points for.
 
@@ -63,8 +63,8 @@ fn construct(shape: &Shape) -> Result<Code> {
     cauchy_orig::code(FAMILY.name, shape, field, rows)
 }
 
-/// Refuses matrices over fields too large for tables if improving them would take longer than three
-/// seconds. Every entry of a row is tried as its divisor.
+/// Refuses matrices over fields too large for tables if improving them would compare more than
+/// [`MOST_QUOTIENTS`] quotients. Every entry of a row is tried as its divisor.
 fn expect_quotients(spec: &Spec, &Shape { k, m, w }: &Shape) -> Result<()> {
     let quotients = (m - 1).saturating_mul(k).saturating_mul(k);
     if w <= WIDEST_TABLE as usize || quotients <= MOST_QUOTIENTS {

@@ -23,7 +23,7 @@ pub(super) fn code(spec: Spec, pin: Pin, blocks: &[BitMatrix]) -> Result<Code> {
     builder.finish(spec, 2)
 }
 
-/// Returns the w by w bit matrix with ones at these (row, column).
+/// Returns the w by w bit matrix with a one at each (row, column) of `ones`.
 pub(super) fn block(w: usize, ones: impl IntoIterator<Item = (usize, usize)>) -> BitMatrix {
     let mut block = BitMatrix::zero(w, w);
     ones.into_iter().for_each(|(r, c)| block.set(r, c, true));

@@ -118,7 +118,8 @@ impl Shape {
     }
 }
 
-/// Returns 2^0 to 2^(k-1). They must be distinct: a pinned polynomial might not be primitive.
+/// Returns 2^0 to 2^(k-1). They must be distinct, which a pinned polynomial that is not primitive
+/// may violate.
 fn powers_of_two(field: Field, k: usize) -> Result<Vec<u32>> {
     let two = if field.width() == 1 { 1 } else { 2 };
     let powers: Vec<u32> =

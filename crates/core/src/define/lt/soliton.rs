@@ -88,8 +88,8 @@ impl Soliton {
         check_data(data)?;
         if spike == 0 || spike > data || ripple.max(spike_weight) > MAX_WEIGHT {
             return Err(Error::parameters(format!(
-                "a spike at degree {spike} of {data}, of weight {spike_weight} over a ripple of \
-                 {ripple}, is none; degrees are from 1 to {data}, weights at most {MAX_WEIGHT}"
+                "a spike at degree {spike}, of weight {spike_weight} over a ripple of {ripple}, is not \
+                 possible; degrees are from 1 to {data}, weights at most {MAX_WEIGHT}"
             )));
         }
         Ok(Self { data: data as u32, spike: spike as u32, ripple, spike_weight })

@@ -51,7 +51,7 @@ pub(crate) struct Value {
 pub(crate) struct Chunk {
     /// Number of the first point.
     start: usize,
-    /// The values that there are: others are zero, or not wanted. Their entries ascend.
+    /// The values that lie in memory, by ascending entry. All others are zero, or not wanted.
     values: Vec<Value>,
     /// For each entry, how many values there are before it; one more than there are entries.
     before: Vec<u32>,
@@ -86,7 +86,7 @@ impl Chunk {
         self.before[entries.start] < self.before[entries.end]
     }
 
-    /// Number of the point whose factor the group of `level` has that begins at `entry`.
+    /// Number of the point that is the factor of the group of level `level` beginning at `entry`.
     pub(crate) fn factor(&self, level: u32, entry: usize) -> usize {
         (self.start + entry) >> level
     }
@@ -101,7 +101,7 @@ pub(crate) struct Pass {
     pub(crate) levels: u32,
 }
 
-/// What is done with blocks: transforms of chunks, and where their values lie.
+/// A program over blocks: transforms of chunks, and the buffers in which their values lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LongProgram {
     levels: u32,
@@ -112,7 +112,7 @@ pub(crate) struct LongProgram {
 
 impl LongProgram {
     /// Returns the program that adds the data blocks `columns` to the parity blocks `rows`. The
-    /// data blocks are the buffers from 0 on, the parity blocks those behind them.
+    /// data blocks are the buffers from 0 on, the parity blocks the buffers after them.
     pub(crate) fn add(matrix: LongMatrix, rows: &[usize], columns: Range<usize>) -> Self {
         let plain = |entry, buffer| Value { entry, buffer, factor: Element::ONE };
         let first = columns.start;
@@ -127,7 +127,7 @@ impl LongProgram {
     }
 
     /// Returns the program that recovers lost data blocks. The sums are the buffers from 0 on, the
-    /// lost blocks those behind them.
+    /// lost blocks the buffers after them.
     pub(crate) fn recover(recovery: &Recovery) -> Self {
         let (matrix, count) = (recovery.matrix(), recovery.rows().len());
         let rows = recovery.rows().iter().zip(recovery.row_factors()).enumerate();
@@ -157,8 +157,8 @@ impl LongProgram {
         &self.outputs
     }
 
-    /// Whether outputs are added to what is there, instead of replacing it. Then they have no
-    /// factors.
+    /// Whether results are added to the outputs instead of replacing them. Outputs that are added
+    /// to have no factors.
     pub(crate) fn adds(&self) -> bool {
         self.adds
     }
@@ -190,7 +190,7 @@ impl LongProgram {
     }
 }
 
-/// Most granules of an entry in a tile: a page of each block.
+/// Largest number of granules of an entry in a tile: a page of each block.
 const MOST_GRANULES: usize = 32;
 
 /// Sorts values, each given by the number of its point, its buffer and its factor, into chunks.

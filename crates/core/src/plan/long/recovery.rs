@@ -1,8 +1,8 @@
 //! Recovery of a long code: which parity blocks are used, and the inverse of their part of the
 //! matrix, as factors.
 //!
-//! Lost data blocks J and as many parity blocks I satisfy A·d = z, where z is what the parity
-//! blocks are without the data blocks at hand, and A is the part of the matrix (see
+//! Lost data blocks J and as many parity blocks I satisfy A·d = z. Here z are the parity blocks
+//! after the data blocks at hand have been subtracted, and A is the part of the matrix (see
 //! [`crate::define::long`]) with the rows I and the columns J. A is a Cauchy matrix with scaled
 //! columns, whose inverse is known in closed form (Schechter, *On the inversion of certain
 //! matrices*, 1959). With the points y of I and x of J, and the columns' scales s:
@@ -21,7 +21,7 @@ use crate::define::long::LongMatrix;
 use crate::define::tower::{Element, ORDER, logarithm, power};
 use crate::error::{Error, Result};
 
-/// How lost data blocks are computed from parity blocks.
+/// The parity blocks and the factors by which lost data blocks are computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Recovery {
     matrix: LongMatrix,
@@ -36,7 +36,7 @@ pub(crate) struct Recovery {
 
 impl Recovery {
     /// Returns how the data blocks `lost` are computed from the first of the parity blocks `rows`.
-    /// Both must be ascending numbers of the code.
+    /// Both are lists of different numbers of the code's blocks, in any order.
     ///
     /// # Errors
     /// If there are fewer parity blocks than lost data blocks.
@@ -65,12 +65,12 @@ impl Recovery {
         self.matrix
     }
 
-    /// The parity blocks that are used, ascending.
+    /// The parity blocks that are used, in the order given.
     pub(crate) fn rows(&self) -> &[usize] {
         &self.rows
     }
 
-    /// The lost data blocks, ascending.
+    /// The lost data blocks, in the order given.
     pub(crate) fn lost(&self) -> &[usize] {
         &self.lost
     }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_counted() {
+    fn errors_count_the_missing_blocks() {
         let matrix = LongMatrix::new(40, 12).unwrap();
         let error = Recovery::new(matrix, &[1, 2, 3], &[4]).unwrap_err();
         assert!(error.to_string().contains("2 more are needed"), "{error}");

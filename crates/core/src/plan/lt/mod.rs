@@ -187,7 +187,7 @@ impl Graph {
         for (&block, output) in blocks.iter().zip(0..) {
             let sources = self.neighbours(block)?.iter().map(|&data| Slot::Input(data)).collect();
             if std::mem::replace(&mut is_made[block], true) {
-                return Err(Error::parameters(format!("block {block} is to be made twice")));
+                return Err(Error::parameters(format!("block {block} is named twice")));
             }
             ops.push(Op::assign(Slot::Output(output), sources));
         }

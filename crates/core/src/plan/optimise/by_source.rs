@@ -213,7 +213,7 @@ mod tests {
     /// A chain of 20 outputs, each the sum of nearly all 64 inputs, has 102 operands; 20 separate
     /// sums have twelve times as many.
     #[test]
-    fn what_gets_much_longer_stays() {
+    fn schedules_that_get_much_longer_stay() {
         let inputs: Vec<String> = (0..64).map(|input| format!("i{input}")).collect();
         let mut text = format!("inputs 64 temps 0 outputs 20\no0 = {}\n", inputs.join(" ^ "));
         for output in 1..20 {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cancels_is_not_read() {
+    fn inputs_that_cancel_are_not_read() {
         let text = "inputs 2 temps 1 outputs 2\nt0 = i0 ^ i1\no0 = t0 ^ i0\no1 = t0 ^ i0 ^ i1\n";
         assert_eq!(streamed(text, &[0, 1]), "inputs 2 temps 0 outputs 2\no0 = i1\no1 = 0\n");
     }

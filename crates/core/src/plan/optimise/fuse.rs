@@ -9,8 +9,8 @@ use crate::plan::cost::Objective;
 use crate::plan::optimise::rows::{Rows, symmetric_difference};
 use crate::plan::schedule::Schedule;
 
-/// Inlines every temporary that exactly one operation reads. An output that merely copies a
-/// temporary replaces it.
+/// Inlines every temporary that exactly one operation reads. An output that is a mere copy of a
+/// temporary replaces the temporary.
 ///
 /// # Errors
 /// If the schedule is not single-assignment.
@@ -20,8 +20,8 @@ pub fn pass(schedule: &Schedule) -> Result<Schedule> {
     rows.schedule()
 }
 
-/// Inlines temporaries as long as that does not cost more. An output that merely copies a temporary
-/// replaces it.
+/// Inlines temporaries as long as that does not cost more. An output that is a mere copy of a
+/// temporary replaces the temporary.
 pub(crate) fn fuse(rows: &mut Rows, objective: Objective) {
     name_by_output(rows);
     while inline_all(rows, objective) {}
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_meets_twice_cancels() {
+    fn sources_that_meet_twice_cancel() {
         let before = "inputs 3 temps 1 outputs 1\nt0 = i0 ^ i1\no0 = t0 ^ i1 ^ i2\n";
         let after = "inputs 3 temps 0 outputs 1\no0 = i0 ^ i2\n";
         assert_eq!(pass(&before.parse().unwrap()).unwrap().to_string(), after);

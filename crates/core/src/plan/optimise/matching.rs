@@ -141,8 +141,8 @@ mod tests {
     }
 
     /// A star around i0 and an edge i4 - i5, all of weight two: only one edge of the star can be
-    /// matched. Of the triangle i1 - i2 - i3, the weighted matching takes the edge whose ends have
-    /// the fewest other edges.
+    /// matched. From the triangle i1 - i2 - i3, the weighted matching takes the edge whose ends
+    /// have the fewest other edges.
     #[test]
     fn weights_prefer_sparse_ends() {
         let edges = [(0, 1), (0, 2), (0, 3), (1, 2)];

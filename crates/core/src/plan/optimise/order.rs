@@ -79,8 +79,8 @@ struct Wait {
     is_done: bool,
 }
 
-/// Rank of an operation among those that are ready; the least comes next. Of equals the first in
-/// the schedule comes next, because the schedule's own order is a good one.
+/// Rank of an operation among those that are ready; the least comes next. Among equals, the first
+/// in the schedule comes next, because the schedule's own order is a good one.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     /// Number of values that it brings to life, minus the number of those whose lives it ends.

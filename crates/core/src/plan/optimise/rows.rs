@@ -269,7 +269,7 @@ mod tests {
                          t0 = i1 ^ i2\nt1 = i0 ^ i2\no0 = t0 ^ i0\no1 = t0\n";
 
     #[test]
-    fn what_nothing_needs_is_dropped_and_the_rest_renumbered() {
+    fn unneeded_rows_are_dropped_and_the_rest_renumbered() {
         let rows = Rows::new(&PAIRS.parse().unwrap()).unwrap();
         let expected = "inputs 3 temps 1 outputs 2\nt0 = i1 ^ i2\no0 = i0 ^ t0\no1 = t0\n";
         assert_eq!(rows.schedule().unwrap().to_string(), expected);

@@ -10,9 +10,9 @@
 //! common uses of each two columns. A new pair moves uses from two columns to a third. This changes
 //! three rows of the table, by the number of times that the other columns occur in the operations
 //! from which the pair is taken. Each column remembers its best partner among the columns after it.
-//! It searches for a new one only if the count with that partner changed. Two kinds of columns are
-//! skipped: those with fewer than two uses left, which have no pairs, and those of which no row has
-//! changed since pairs were last extracted.
+//! A new partner is searched for only if the count with the old one changed. Two kinds of columns
+//! are skipped: those with fewer than two uses left, which have no pairs, and those whose rows have
+//! not changed since pairs were last extracted.
 //!
 //! Every look draws on the budget. When the budget is spent, the pairs found so far stay; they are
 //! the most common ones. Programs that would spend it too soon are split into groups of rows

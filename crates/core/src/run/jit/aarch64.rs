@@ -4,11 +4,11 @@
 //! not fit the instruction is added to a register first. Neighbouring vectors that move one after
 //! the other, as they do to and from the scratch, move as a pair.
 //!
-//! Non-temporal stores are pairs with the non-temporal hint (STNP). It is no more than a hint. What
-//! counts more is the order that [`assemble`](crate::run::jit::assemble()) gives the stores, whole
-//! lines one after the other: these processors recognise it as a stream whose lines need not be
-//! read before they are written. Unlike x86-64's, such stores are ordered no more weakly than
-//! others, and need no fence. (This is from the manuals; we have not measured it.)
+//! Non-temporal stores are pairs with the non-temporal hint (STNP). It is no more than a hint. The
+//! order that [`assemble`](crate::run::jit::assemble()) gives the stores counts more: whole lines
+//! one after the other, which these processors recognise as a stream whose lines need not be read
+//! before they are written. Unlike those of x86-64, stores with the hint are ordered no more weakly
+//! than others, and need no fence. (This is from the manuals; we have not measured it.)
 //!
 //! The calling convention (AAPCS64) lets a function use x0 to x17, v0 to v7 and v16 to v31 freely.
 //! The lower halves of v8 to v15 and x19 to x28 are saved and used; x18 belongs to the system, x29
@@ -272,7 +272,8 @@ impl Translator {
             starts.push(translator.made.len());
             rest = after;
             match after {
-                // What precedes a loop moves no vector, so no jump leads between the two.
+                // No jump leads between the two: the instruction before the start of a loop moves
+                // no vector.
                 [second, after @ ..] if translator.pair(*first, *second) => {
                     starts.push(translator.made.len());
                     rest = after;
@@ -360,8 +361,8 @@ impl Translator {
     }
 
     /// Subtracts 1 from the counter and repeats unless it is 0. A conditional jump reaches back one
-    /// mebibyte, which the longest bodies exceed. So it jumps over an unconditional jump, which
-    /// reaches a hundred times as far; no body exceeds that.
+    /// mebibyte, which the longest bodies exceed. So the conditional jump leads over an
+    /// unconditional one, which reaches a hundred times as far; no body exceeds that.
     fn repeat(&mut self, counter: Counter, to: usize) {
         let counter = match counter {
             Counter::Outer => OUTER,

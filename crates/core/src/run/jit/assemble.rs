@@ -1,18 +1,17 @@
 //! The function that a schedule becomes, instruction by instruction, for no particular processor.
 //!
-//! It is `fn(pointers, count, scratch)`: `pointers` are the buffers' addresses, which it may
-//! change; `count` is how often the body runs, at least once. The body is the whole schedule on one
-//! vector of every packet, or on several where several make a cache line. The constants by which
-//! words are multiplied are stored before the code. Buffers' addresses stay in general registers;
-//! where there are more buffers than registers, the least used addresses are fetched from
-//! `pointers` when needed.
+//! The function is `fn(pointers, count, scratch)`. `pointers` are the buffers' addresses, which the
+//! function may change; `count` is the number of times that the body runs, at least once. The body
+//! is the whole schedule on one vector of every packet, or on several where several make a cache
+//! line. The constants by which words are multiplied are stored before the code. Buffers' addresses
+//! stay in general registers; where there are more buffers than registers, the least used addresses
+//! are fetched from `pointers` when needed.
 //!
-//! From one body to the next, all addresses advance by the same number of bytes. Where a body is
-//! short, which is where words are multiplied, the addresses stay unchanged and an index register
-//! is added to them: advancing them by 14 additions, 5 of them in memory, cost a body of 10+4 a
-//! fifth of its time (AVX-512 with GFNI, Ice Lake). Elsewhere the addresses are advanced by
-//! additions, because an instruction that computes with memory is split in two if its address has
-//! an index.
+//! From one body to the next, all addresses advance by the same number of bytes. Bodies that
+//! multiply words are short. In them the addresses stay unchanged and an index register is added to
+//! them, because advancing them by 14 additions, 5 of them in memory, cost a body of 10+4 a fifth
+//! of its time (AVX-512 with GFNI, Ice Lake). Elsewhere the addresses are advanced by additions,
+//! because an instruction that computes with memory is split in two if its address has an index.
 //!
 //! Non-temporal stores must write whole lines. Where a vector is a part of a line, outputs go to
 //! the scratch first, and from there to memory in address order at the end of the body.

@@ -3,16 +3,17 @@
 //!
 //! iced-x86 writes the bytes, and yaxpeax-x86 reads them here. The machine follows them from the
 //! first instruction to the return, on any processor. General registers hold numbers, so that every
-//! address is known and must be one that the function may touch. Vectors hold bytes. What an
-//! instruction does with them is written here a second time, as Intel's manual defines it and
-//! without the code that proves plans ([`vector`](crate::plan::vector)): if one of the two is
-//! wrong, they differ.
+//! address is known and must be one that the function may touch. Vectors hold bytes. The effect of
+//! each instruction on them is written here a second time, as Intel's manual defines it and without
+//! the code that proves plans ([`vector`](crate::plan::vector)): if one of the two is wrong, they
+//! differ.
 //!
-//! One run on random bytes shows what the code computes for all bytes, but for a small chance. A
-//! wrong vector in a sum adds random bytes to it, which are all zero with a chance of 2^-128. The
-//! rarest mistake that counts is a wrong entry of a table of 16. One byte in 16 reads it, and runs
-//! over words look each table up 256 times at least, so that it is missed with a chance of
-//! (15/16)^256, less than 10^-7. The bytes are the same in every run of a test.
+//! One run on random bytes shows what the code computes for all bytes, except with a small chance.
+//! A wrong vector in a sum adds random bytes to the sum, which are all zero with a chance of
+//! 2^-128. The mistake that is hardest to notice is a wrong entry in a table of 16. One byte in 16
+//! reads that entry, and runs over words look up each table at least 256 times, so the mistake is
+//! missed with a chance of (15/16)^256, less than 10^-7. The bytes are the same in every run of a
+//! test.
 //!
 //! An instruction that the assembler has no reason to write is an error. So is an instruction that
 //! the instruction set lacks, or that it has in another encoding.
@@ -43,7 +44,7 @@ const MAX_INSTRUCTION: usize = 15;
 const STACK: u64 = 0x7FFF_0000;
 const STACK_WORDS: u64 = 6;
 
-/// What the caller has in register `n`: a value that is no valid address.
+/// Value of the caller in register `n`; it is not a valid address.
 const fn garbage(n: u8) -> u64 {
     0xDEAD_0000_0000 + ((n as u64) << 12)
 }
@@ -53,7 +54,7 @@ const PARITY: u8 = 0b1001_0110;
 
 /// An instruction as the disassembler reads it.
 pub(super) struct Decoded {
-    /// What is done; `instruction` has another name for it where [`TWINS`] says so.
+    /// The true opcode. `instruction` has another name for it where [`TWINS`] says so.
     opcode: Opcode,
     instruction: Instruction,
 }
@@ -532,7 +533,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Checks what the caller may rely on after the return.
+    /// Checks what the caller relies on after the return: saved registers, the stack, fences and
+    /// cleared upper halves.
     fn check_return(&self) -> Result<()> {
         use RegSpec as R;
         for register in [R::rbx(), R::rbp(), R::r12(), R::r13(), R::r14(), R::r15()] {

@@ -4,11 +4,12 @@
 //! are never both. Where the system forbids executable pages, mapping fails and the caller falls
 //! back to kernels that need none.
 //!
-//! On x86-64, the processor executes what was last written. AArch64 has a separate instruction
-//! cache: what was written must be cleaned from the data cache, and its addresses dropped from the
-//! instruction cache, once, for all cores. Then each core must drop the instructions that it has
-//! prefetched, before it executes (Arm Architecture Reference Manual, "Concurrent modification and
-//! execution of instructions"). dynasm-rs has functions for both.
+//! On x86-64, the processor executes the bytes that were last written. AArch64 has a separate
+//! instruction cache. The written lines must be cleaned from the data cache, and their addresses
+//! dropped from the instruction cache, once, for all cores. Then each core must drop the
+//! instructions that it has prefetched, before it executes the new ones (Arm Architecture Reference
+//! Manual, "Concurrent modification and execution of instructions"). dynasm-rs has functions for
+//! both.
 
 use std::io;
 

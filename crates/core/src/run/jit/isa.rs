@@ -65,7 +65,7 @@ impl Isa {
         }
     }
 
-    /// What planning must know about the instruction set.
+    /// Returns the properties of the instruction set that planning depends on.
     pub(crate) fn target(self) -> Target {
         let machine = Machine {
             registers: self.registers(),

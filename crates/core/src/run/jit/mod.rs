@@ -54,7 +54,7 @@ enum Refusal {
     Wrong,
 }
 
-/// Whether this process may make memory executable; otherwise the system's reason.
+/// Checks whether this process may make memory executable.
 pub(crate) fn probe() -> Result<()> {
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
         let architecture = std::env::consts::ARCH;
@@ -104,7 +104,7 @@ fn number(variant: Variant) -> Option<usize> {
     number.checked_sub(1)
 }
 
-/// The function that [`assemble()`] makes, in the calling convention that it follows.
+/// The type of the function that [`assemble()`] makes, with its calling convention.
 #[cfg(target_arch = "x86_64")]
 type Entry = unsafe extern "sysv64" fn(*mut *mut u8, usize, *mut u8);
 #[cfg(not(target_arch = "x86_64"))]
@@ -118,7 +118,7 @@ struct Function {
 
 impl Jit {
     /// Prepares a program for an instruction set; `None` if the processor lacks it. `tiled` runs
-    /// what is not compiled.
+    /// the program until it is compiled, and the stripes that compiled code leaves over.
     pub(crate) fn prepare(
         variants: Variants,
         isa: Isa,
@@ -243,9 +243,9 @@ impl Function {
     /// processor has the instruction set; `count` is not 0.
     unsafe fn call(&self, pointers: &mut [*mut u8], count: usize) {
         let mut scratch = Scratch::new(self.scratch);
-        // SAFETY: the memory holds a function of this type, made by `assemble`. It touches what
-        // the caller vouches for, `pointers`, and `scratch` bytes of scratch, of which it
-        // reads only what it has written.
+        // SAFETY: the memory holds a function of this type, made by `assemble`. It touches the
+        // memory that the caller vouches for, `pointers`, and `scratch` bytes of scratch. It reads
+        // only those bytes of the scratch that it has written.
         unsafe {
             let entry = self.memory.start().add(self.entry);
             let entry = std::mem::transmute::<*const u8, Entry>(entry);

@@ -5,8 +5,8 @@
 //! awake. No call waits for a helper to arrive: the caller works too, and a helper that is late
 //! finds the work done.
 //!
-//! The threads are a pool of rayon's, one fewer than processors, because the caller works too. In a
-//! pool with one more, a thread without work would spin on the processor of a helper.
+//! The threads are a pool of rayon's, one fewer than processors, because the caller works too. If
+//! there were one thread more, a thread without work would spin on the processor of a helper.
 
 #![allow(unsafe_code)]
 
@@ -71,14 +71,15 @@ static POOL: LazyLock<HelperPool> = LazyLock::new(|| HelperPool {
     last_end: AtomicU64::new(0),
 });
 
-/// The number of no processor.
+/// Stands for no processor.
 const NOWHERE: usize = usize::MAX;
 
 struct HelperPool {
     jobs: Mutex<Vec<Arc<Job>>>,
     /// Number of jobs posted so far.
     posts: AtomicUsize,
-    /// Number of helpers that are awake or on their way, and number of those awake without work.
+    /// Number of helpers that are awake or waking up, and number of helpers that are awake without
+    /// work.
     members: AtomicUsize,
     lookouts: AtomicUsize,
     /// Processor of the caller that has woken helpers last, or [`NOWHERE`].
@@ -162,7 +163,7 @@ impl HelperPool {
         }
     }
 
-    /// Body of a helper thread: does all present jobs, then those that arrive while it spins.
+    /// Body of a helper thread: does all present jobs, then the jobs that arrive while it spins.
     fn help(&self) {
         loop {
             let seen = self.posts.load(Ordering::Acquire);
@@ -200,10 +201,11 @@ impl HelperPool {
 /// Work that helpers may take part in.
 struct Job {
     work: *const (dyn Fn(Seat) + Sync),
-    /// Number of helpers that there is work for, and number that have taken a seat.
+    /// Number of helpers for whom there is work, and number of seats taken (more than `helpers` if
+    /// some came too late).
     helpers: usize,
     seats: AtomicUsize,
-    /// Number of helpers inside the job, and whether it is closed.
+    /// Number of helpers inside the job; the bit [`CLOSED`] is set once the job is closed.
     inside: AtomicUsize,
 }
 
@@ -276,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_done_once_whoever_comes() {
+    fn every_task_is_done_once_however_many_helpers_join() {
         for wanted in [(0, 0), (1, 0), (1, 1), (3, 3), (50, 50)] {
             for tasks in [0, 1, 7, 1000] {
                 let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -79,8 +79,8 @@ pub(crate) struct Threads {
     pub(crate) bytes_each: usize,
 }
 
-/// How many times as many bytes a single call must have to be worth waking a thread, if that is
-/// less than [`BYTES_TO_WAKE`].
+/// Factor on the bytes for each thread of a call that belongs to no burst, because that call must
+/// wake the thread. The result is capped at [`BYTES_TO_WAKE`].
 const WAKING: usize = BYTES_TO_WAKE / BYTES_A_THREAD;
 
 impl Threads {
@@ -93,13 +93,13 @@ impl Threads {
     }
 }
 
-/// The most threads that may run: `most`, or as many as the machine has.
+/// Largest number of threads that may run: `most`, or as many as the machine has.
 pub(crate) fn thread_count(most: Option<NonZeroUsize>) -> usize {
     most.map_or_else(place::processors, NonZeroUsize::get)
 }
 
-/// The stripes of one thread. A thread that has finished its own share steals from the others,
-/// whose threads may have been slow to wake (work stealing).
+/// The stripes of one thread. A thread that has finished its own share takes stripes of the other
+/// shares, whose threads may have been slow to wake (work stealing).
 struct Share {
     next: AtomicUsize,
     end: usize,

@@ -18,15 +18,15 @@ pub(super) fn processors() -> usize {
     *COUNT
 }
 
-/// Returns the number of the processor that this thread runs on; `None` if the system does not tell
-/// it.
+/// Returns the number of the processor on which this thread runs; `None` if the system does not
+/// tell.
 #[cfg(target_os = "linux")]
 pub(super) fn current() -> Option<usize> {
     Some(sched_getcpu())
 }
 
-/// Moves this thread to another processor than number `cpu`, if it may run on another one. Where it
-/// may run stays the same.
+/// Moves this thread away from processor `cpu`, if it may run on another one. The set of processors
+/// on which it may run stays the same.
 #[cfg(target_os = "linux")]
 pub(super) fn leave(cpu: usize) {
     let Ok(allowed) = sched_getaffinity(None) else { return };
@@ -35,7 +35,7 @@ pub(super) fn leave(cpu: usize) {
         others.unset(cpu);
     }
     if others.count() > 0 && sched_setaffinity(None, &others).is_ok() {
-        // It was allowed a moment ago. If it is not any more, the thread stays where it is.
+        // This set was allowed a moment ago. If it no longer is, the thread stays where it is.
         let _ = sched_setaffinity(None, &allowed);
     }
 }

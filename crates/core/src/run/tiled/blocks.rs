@@ -26,8 +26,8 @@ pub(crate) struct Blocks {
     outputs: Vec<*mut u8>,
     bytes: Range<usize>,
     tile: usize,
-    /// Bytes by which the first tile is shorter, so that the others begin on cache lines of the
-    /// outputs.
+    /// Number of bytes by which the first tile is shorter than the others, so that these begin on
+    /// cache lines of the outputs.
     skew: usize,
     nontemporal: bool,
 }
@@ -143,8 +143,8 @@ fn fetch<V: Streaming>(
 ) {
     let Some(&input) = program.reading_order().get(number) else { return };
     let start = blocks.inputs[input as usize].wrapping_add(range.start);
-    // Starts at the beginning of the first line: otherwise the line of the last byte might be
-    // missed.
+    // Prefetching starts at the beginning of the first line; otherwise the line of the last byte
+    // might be missed.
     let before = start as usize % LINE;
     let lines = (0..before + range.len()).step_by(LINE);
     lines.for_each(|line| V::prefetch(start.wrapping_sub(before).wrapping_add(line)));

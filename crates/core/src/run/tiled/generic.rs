@@ -3,8 +3,9 @@
 //! An operation is run over a *tile* before the next operation begins: a few stripes where packets
 //! are small, part of a packet where they are large. A tile is so small that all cells of the
 //! schedule stay in the first- and second-level caches, and large enough to hide the cost of
-//! interpreting an operation. Temporaries live in a scratch, one tile each. It runs any schedule on
-//! any machine. (The papers ran operations of two operands over whole packets: `packets.rs`.)
+//! interpreting an operation. Temporaries live in a scratch, one tile each. This kernel runs any
+//! schedule on any machine. (The papers ran operations of two operands over whole packets:
+//! `packets.rs`.)
 //!
 //! Words are multiplied bit by bit: the product is the sum, over the set bits of the word, of the
 //! constant's product with that bit. That is a plain loop over the words of a tile, which the

@@ -3,7 +3,7 @@
 //! A program (see [`crate::plan::long::program`]) runs over two *tiles*, which stay in the
 //! second-level cache. One holds the entries of the chunk that is transformed, the other the sum of
 //! the inputs' transforms. An entry of a tile is a few granules of a block, one after the other. So
-//! each block is read once and each sum is read and written once, whatever their number.
+//! each block is read once, and each sum is read and written once, however many there are.
 //!
 //! Levels are taken up to three at a time: eight entries are loaded into registers, go through
 //! twelve butterflies, and are stored. Passes leave out groups of entries that are all zero on the
@@ -130,15 +130,14 @@ unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize>(
     }
 }
 
-/// The values of the chunk that comes next. They are fetched from memory at an even rate while
-/// another chunk is transformed.
+/// Prefetches the values of the next chunk at an even rate while the present chunk is transformed.
 struct Fetch<'a> {
     next: Option<(&'a Chunk, Columns)>,
     memory: &'a Memory<'a>,
-    /// Number of steps of a transform, and of those that have been taken.
+    /// Number of steps of a transform, and number of steps taken so far.
     steps: usize,
     taken: usize,
-    /// Number of values that have been fetched.
+    /// Number of values fetched so far.
     fetched: usize,
 }
 
@@ -153,8 +152,8 @@ impl<'a> Fetch<'a> {
         Self { next, memory, steps, taken: 0, fetched: 0 }
     }
 
-    /// Fetches what is due when another step has been taken: one run of [`group`] over the width of
-    /// an entry.
+    /// Records that another step has been taken, one run of [`group`] over the width of an entry,
+    /// and fetches the values that are now due.
     #[inline(always)]
     fn step<V: Streaming>(&mut self) {
         self.taken += 1;
@@ -169,11 +168,12 @@ impl<'a> Fetch<'a> {
     }
 }
 
-/// Where a pass reads and writes its entries, and whether it adds them to what is there.
+/// The two ends of a pass, where it reads and writes its entries.
 #[derive(Clone, Copy)]
 struct Ends<'a> {
     from: End<'a>,
     to: End<'a>,
+    /// Whether entries are added to those at `to` instead of replacing them.
     adds: bool,
 }
 
@@ -199,7 +199,8 @@ impl Columns {
         self.count * GRANULE
     }
 
-    /// The first byte of a value's columns in its buffer, and how many bytes of them it has.
+    /// The first byte of a value's columns in its buffer, and the number of bytes that the buffer
+    /// has there.
     #[inline(always)]
     fn of(self, value: &Value, memory: &Memory<'_>) -> (*mut u8, usize) {
         let place = memory.places[value.buffer];
@@ -228,8 +229,8 @@ impl Tile {
         self.start.wrapping_add(entry * self.width())
     }
 
-    /// Returns where an entry of a chunk is read. If its value is not a whole one in memory with
-    /// factor 1, the entry is made in the tile.
+    /// Returns the place from which an entry of a chunk is read. That is the value's own buffer if
+    /// it has all bytes and the factor is 1; otherwise the entry is made in the tile.
     ///
     /// # Safety
     /// The tile is valid, and so are the buffers.
@@ -407,12 +408,12 @@ fn factors<V: Vector, M: Multiplier<V>, const GROUP: usize>(
     factors
 }
 
-/// Takes all levels of a group: the range `bytes` of what begins at the sources goes to the
+/// Takes all levels of a group: reads the range `bytes` at the sources and writes it at the
 /// targets.
 ///
 /// # Safety
-/// All are valid for the bytes; the processor has the instruction set; if `NARROW`, all
-/// factors are elements of GF(2^8).
+/// Sources and targets are valid for the bytes; the processor has the instruction set; if `NARROW`,
+/// all factors are elements of GF(2^8).
 #[inline(always)]
 unsafe fn group<
     V: Vector,

@@ -3,8 +3,7 @@
 //! They serve until a program has been compiled, and wherever compiling is not allowed. Each kernel
 //! is one algorithm ([`generic`], [`blocks`] for LT codes, [`long`] for long codes) over the
 //! [`vector::Vector`] trait; an instruction set is a thin facade that enables its features around
-//! them. The lab's kernels,
-//! which cut nothing into tiles, are a third algorithm ([`packets`]).
+//! them. The lab's kernels ([`packets`]) cut nothing into tiles.
 
 #![allow(unsafe_code)]
 
@@ -45,8 +44,8 @@ pub(crate) struct Runners {
     /// Runs a program over long blocks.
     ///
     /// Its safety contract: the numbers of inputs and outputs are the program's. Each input is
-    /// valid for the bytes of the blocks, and each output is valid for them or null. Nobody else
-    /// touches these bytes of the outputs or writes those of the inputs.
+    /// valid for the bytes of the blocks, and each output is null or valid for these bytes. No
+    /// other thread touches these bytes of the outputs or writes those of the inputs.
     pub(crate) blocks: unsafe fn(&BlockProgram, &Blocks),
     /// Runs a program over a range of stripes, a whole packet at a time.
     ///
@@ -57,9 +56,9 @@ pub(crate) struct Runners {
 /// Runs a program of a long code over a range of granules.
 ///
 /// Its safety contract: the places of `memory` are the program's buffers, each valid for its length
-/// (for writing if the program writes it). Outputs that are added to hold whole granules up to the
-/// end of the range. Nobody else touches these granules of the outputs or writes those of the
-/// inputs.
+/// (for writing if the program writes it). Outputs to which values are added hold whole granules up
+/// to the end of the range. No other thread touches these granules of the outputs or writes those
+/// of the inputs.
 pub(crate) type LongRunner = unsafe fn(&LongProgram, &Memory<'_>, Range<usize>);
 
 /// A program prepared for a tiled kernel.

@@ -1,18 +1,19 @@
-//! Schedules as they were run before: packet after packet, or data word after data word.
+//! Kernels that run schedules as earlier libraries did: packet after packet, or data word after
+//! data word.
 //!
 //! These kernels are for the lab. They repeat the conditions under which papers measured packet
-//! sizes and orders of operations, so that what the papers found can be tried on machines of today.
+//! sizes and orders of operations, so that the papers' findings can be tried on machines of today.
 //! Every operation is taken apart into steps of two operands: the first source of a target is
 //! copied, each further one is XORed into it. A step runs over a whole packet, stripe by stripe,
 //! with plain loads and stores of one width: nothing is cut into tiles, no sum stays in a register,
 //! and nothing bypasses the cache.
 //!
-//! - *Packetwise*, a step is one pass over one packet: Algorithm 1 of Luo, Xu and Plank, *An
-//!   Efficient XOR-Scheduling Algorithm for Erasure Codes Encoding* (2009), and how Jerasure runs a
-//!   schedule.
-//! - *Datawise*, consecutive steps that read the same packet are one pass: each word of it is
-//!   loaded once and goes to all their targets before the next word is loaded. This is Algorithm 2
-//!   of that paper, if the operations are in data-first order.
+//! - *Packetwise*: a step is one pass over one packet. This is Algorithm 1 of Luo, Xu and Plank,
+//!   *An Efficient XOR-Scheduling Algorithm for Erasure Codes Encoding* (2009), and Jerasure runs a
+//!   schedule in the same way.
+//! - *Datawise*: consecutive steps that read the same packet are one pass. Each word of the packet
+//!   is loaded once and goes to all targets before the next word is loaded. This is Algorithm 2 of
+//!   that paper, if the operations are in data-first order.
 //!
 //! A compiler would widen such loops. [`xor_pass`] prevents that, so that a kernel named after 64
 //! bits moves 64 bits at a time.
@@ -26,10 +27,10 @@ use crate::run::buffers::Memory;
 use crate::run::tiled::generic::{Operand, ScratchPlaces};
 use crate::run::tiled::vector::Vector;
 
-/// Most targets of one pass, whose addresses stay in registers.
+/// Largest number of targets of one pass; their addresses stay in registers.
 const TARGETS_A_PASS: usize = 4;
 
-/// What one pass over a packet covers.
+/// The steps that one pass over a packet covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
     /// One step.
@@ -109,8 +110,8 @@ impl Packets {
     }
 }
 
-/// Takes an operation apart: kind, source and target of each step. If the target takes the memory
-/// of one of the sources, that source needs no step, because it is there already.
+/// Takes an operation apart: kind, source and target of each step. If the target shares the memory
+/// of one of the sources, that source needs no step, because its bytes are there already.
 fn steps(program: &Program, op: &Op) -> impl Iterator<Item = (Kind, Slot, Slot)> {
     let target = op.target;
     let place = program.location(target);

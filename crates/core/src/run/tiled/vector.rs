@@ -1,4 +1,4 @@
-//! What an instruction set must offer for the tiled kernels.
+//! The operations that an instruction set must offer for the tiled kernels.
 
 /// A register of bytes that can be loaded, XORed and stored.
 ///

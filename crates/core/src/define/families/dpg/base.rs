@@ -1,6 +1,6 @@
-//! The base codes C and C̄ of a group. Any family of this crate serves that gives k data nodes and
-//! m2 parity nodes of equally many rows, any m2 of which may be lost. Of families in the word
-//! layout, the bits of the symbols are stored in packets.
+//! The base codes C and C̄ of a group. A base code may be of any family of this crate that gives k
+//! data nodes and m2 parity nodes with equally many rows, any m2 of which may be lost. If the
+//! family is in the word layout, the group stores the bits of its symbols in packets.
 //!
 //! Parameters of a spec that are not the group's own are C's. They also apply to C̄ if it is of the
 //! same family, unless `bar-KEY` says otherwise.

@@ -5,7 +5,7 @@ use crate::define::cells::{CellId, Role};
 use crate::define::code::Code;
 use crate::define::families::dpg::shape::{Interleave, Shape};
 
-/// What a group is built from.
+/// The parts that a group is built from: its shape and its two base codes.
 pub(super) struct Group<'a> {
     pub(super) shape: Shape,
     /// The code of the first m stripes.
