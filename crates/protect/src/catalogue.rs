@@ -108,7 +108,7 @@ pub(crate) struct Item {
     pub kind: ItemKind,
 }
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ItemKind {
     Folder,

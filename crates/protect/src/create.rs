@@ -109,7 +109,7 @@ setters! { ProtectJob {
     sync: bool,
 } }
 
-/// What [`protect`] is about to do, and what it costs.
+/// The work that [`protect`] will do, and its cost.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Plan {
@@ -130,7 +130,7 @@ pub struct Plan {
     /// Number of passes over the data. The passes after the first read other columns each, so all
     /// of them together read a byte at most once more.
     pub passes: u64,
-    /// What was found and is not protected.
+    /// Paths that were found and will not be protected.
     pub skipped: Vec<Skipped>,
     pub(crate) order: Order,
 }
@@ -178,8 +178,8 @@ pub struct ProtectReport {
     pub stored_bytes: u64,
     /// Number of bytes of the catalogue.
     pub catalogue_bytes: u64,
-    /// What is not protected: sockets and devices, what could not be read, and files that changed
-    /// while they were read.
+    /// Paths that are not protected: sockets and devices, paths that could not be read, and files
+    /// that changed while they were read.
     pub skipped: Vec<Skipped>,
 }
 

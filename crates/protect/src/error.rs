@@ -32,7 +32,8 @@ pub enum ErrorKind {
     NotRecognised,
     /// More is lost than the parity at hand can repair.
     BeyondRepair,
-    /// What was computed does not have the digest of the protected file.
+    /// The bytes that were computed do not have the digest of the protected file; or a file is
+    /// damaged, and must be repaired before an update.
     CheckFailed,
     /// The operating system refused to read or to write.
     Io,

@@ -88,7 +88,7 @@ const MOST_PIECE_BYTES: u64 = 1 << 40;
 /// The end of the names of parity files.
 pub(crate) const EXTENSION: &str = "parity";
 
-/// What a parity file says about itself and its layer.
+/// The content of a header or trailer: facts about the parity file and its layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub protection: Id,

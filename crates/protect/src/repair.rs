@@ -94,7 +94,7 @@ pub struct RepairReport {
     pub parity: Vec<PathBuf>,
     /// Files that cannot be computed, because too few blocks are at hand.
     pub lost: Vec<PathBuf>,
-    /// What could not be restored for other reasons, and why.
+    /// Paths that could not be restored for other reasons, and these reasons.
     pub failed: Vec<Skipped>,
 }
 

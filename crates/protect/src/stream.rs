@@ -49,7 +49,7 @@ pub(crate) struct Patch {
 /// The bytes of one file in a stream, or bytes that belong to no file.
 #[derive(Debug, Clone)]
 pub(crate) struct Piece {
-    /// Where it begins in the stream.
+    /// The position of its first byte in the stream.
     pub start: u64,
     pub length: u64,
     /// The file. Without one the bytes are taken as zeros.
@@ -76,7 +76,7 @@ pub(crate) enum Trouble {
     Changed,
 }
 
-/// What a scan has found out.
+/// The findings of a scan.
 #[derive(Debug, Default)]
 pub(crate) struct Scanned {
     /// The checksum of each block.
@@ -87,7 +87,7 @@ pub(crate) struct Scanned {
     pub troubles: BTreeMap<usize, Trouble>,
 }
 
-/// What one thread has found out.
+/// The findings of one thread.
 #[derive(Default)]
 struct Share {
     checksums: Vec<(u64, u64)>,

@@ -53,7 +53,7 @@ pub struct Skipped {
 /// The result of looking through a tree.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    /// What there is, in the order of the paths' bytes.
+    /// Everything that was found, in ascending order of the paths' bytes.
     pub found: Vec<Found>,
     /// Sockets, devices, and what could not be read.
     pub skipped: Vec<Skipped>,

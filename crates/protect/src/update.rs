@@ -66,7 +66,7 @@ setters! { UpdateJob {
     sync: bool,
 } }
 
-/// What was done to bring a protection up to date.
+/// The way in which a protection was brought up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Updated {
     /// Nothing has changed.
@@ -91,7 +91,7 @@ pub struct UpdateReport {
     pub changed: u64,
     /// Number of files that do not exist any more, under any name.
     pub gone: u64,
-    /// What was written, if anything was.
+    /// The report on the new parity, if any was written.
     pub protected: Option<ProtectReport>,
 }
 
@@ -129,7 +129,7 @@ pub fn update(
 /// The bytes of a file that is protected already: number of the layer and of the piece.
 type Place = (usize, usize);
 
-/// What has changed.
+/// The changes since a protection was made or updated.
 struct Changes {
     /// Everything that is there, with [`ItemKind::Kept`] for files whose bytes are protected.
     items: Vec<Item>,

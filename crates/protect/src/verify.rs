@@ -83,7 +83,7 @@ pub struct FileFinding {
     pub path: PathBuf,
     /// The path relative to the root.
     pub name: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: Protected,
     /// Its size in bytes when it was protected.
     pub size: u64,
@@ -91,7 +91,7 @@ pub struct FileFinding {
     pub state: FileState,
 }
 
-/// What can be protected.
+/// The kinds of things that can be protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protected {
     /// A file.
@@ -118,7 +118,7 @@ pub struct ParityFinding {
     pub damaged_pieces: u64,
 }
 
-/// What is lost of a layer, and what there is to repair it with.
+/// The losses of a layer, and the parity at hand to repair them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LayerReport {
@@ -147,7 +147,7 @@ pub struct VerifyReport {
     pub files: u64,
     /// Number of protected files whose bytes are right, under their own name or another.
     pub intact_files: u64,
-    /// What is not as it was, by path.
+    /// The protected things that are not as they were, by path.
     pub findings: Vec<FileFinding>,
     /// The parity files that are not intact.
     pub parity: Vec<ParityFinding>,
@@ -157,7 +157,7 @@ pub struct VerifyReport {
     pub unreadable_layers: usize,
     /// Files that are not protected yet.
     pub new: Vec<PathBuf>,
-    /// What is in the tree and cannot be protected.
+    /// Paths in the tree that cannot be protected.
     pub skipped: Vec<Skipped>,
 }
 
@@ -168,7 +168,7 @@ impl VerifyReport {
     }
 }
 
-/// What a verification knows besides its report.
+/// The evidence behind the report of a verification.
 #[derive(Debug)]
 pub(crate) struct Evidence {
     pub tree: Tree,
@@ -177,7 +177,7 @@ pub(crate) struct Evidence {
     pub layers: Vec<LayerEvidence>,
 }
 
-/// What is known of a layer.
+/// The evidence about a layer.
 #[derive(Debug)]
 pub(crate) struct LayerEvidence {
     pub stream: Stream,

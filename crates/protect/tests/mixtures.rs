@@ -190,8 +190,8 @@ fn every_byte_of_a_parity_file_may_be_wrong() {
     }
 }
 
-/// Of five parity files any two may be lost: the others tell what is protected, and repair as much
-/// as they have blocks.
+/// Any two of five parity files may be lost: the others tell what is protected, and repair as many
+/// blocks as they hold.
 #[test]
 fn parity_files_may_be_lost() {
     let root = tempfile::tempdir().unwrap();

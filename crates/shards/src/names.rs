@@ -1,4 +1,4 @@
-//! What shard files are called.
+//! The names of shard files.
 //!
 //! | state | name |
 //! | --- | --- |
@@ -130,7 +130,7 @@ pub(crate) fn list(folders: &[PathBuf]) -> BTreeSet<(OsString, u64)> {
     entries.filter(|(name, _)| parse(name).is_some()).collect()
 }
 
-/// What a file's name says.
+/// The facts that a file's name states.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ParsedName<'a> {
     /// The object's name; cut if `old` and very long.

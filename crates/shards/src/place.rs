@@ -71,7 +71,7 @@ impl Occupant {
 pub struct MovedAside {
     /// The path that it had.
     pub from: PathBuf,
-    /// Where it is now.
+    /// The path that it has now.
     pub to: PathBuf,
 }
 

@@ -14,8 +14,8 @@ pub(crate) type FileId = PathBuf;
 /// `ERROR_TOO_MANY_OPEN_FILES`.
 const TOO_MANY_OPEN_FILES: i32 = 4;
 
-/// What an object is called whose name is not UTF-8 and so cannot be a name here. It can still be
-/// chosen by its id.
+/// The name of an object here if its own name is not UTF-8. The object can still be chosen by its
+/// id.
 const UNNAMEABLE: &str = "not-utf-8";
 
 /// Returns the bytes of a name.
