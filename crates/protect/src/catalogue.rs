@@ -1,8 +1,8 @@
 //! The catalogue of a layer: what is protected, and the checksums by which damage is found.
 //!
-//! It is a CBOR map (RFC 8949). What compresses well stands in columns, one list for each property,
-//! which are CBOR again and compressed with DEFLATE (RFC 1951); digests and checksums are kept as
-//! they are.
+//! It is a CBOR map (RFC 8949). Properties that compress well stand in columns, one list for each
+//! property. The columns are a CBOR map of their own, which is compressed with DEFLATE (RFC 1951).
+//! Digests and checksums are kept as they are.
 //!
 //! | key | value |
 //! | --- | --- |
@@ -25,10 +25,10 @@
 //! | 7 | bytes: for each link its target, and a zero byte; that of a hard link is the path of a file |
 //! | 8 | for files of older layers: an array of the number of the layer (in key 1) and of the piece |
 //!
-//! Items but gaps are in ascending order of their paths' bytes. Paths are relative to the root, and
-//! have no empty, `.`, `..` or `.paritas` component. Files and gaps are the *pieces* of the layer's
-//! stream, in order, with nothing between them. A gap stands for bytes that belong to no file any
-//! more, because the file changed while it was read.
+//! All items but gaps are in ascending order of the bytes of their paths. Paths are relative to the
+//! root, and have no empty, `.`, `..` or `.paritas` component. Files and gaps are the *pieces* of
+//! the layer's stream, in order, with nothing between them. A gap stands for bytes that belong to
+//! no file any more, because the file changed while it was read.
 
 use std::io::Read;
 
@@ -47,17 +47,17 @@ use crate::geometry::Geometry;
 pub const FOLDER: &str = ".paritas";
 /// The largest mode, all bits set.
 const MODES: u32 = 0o7777;
-/// Number of bytes of paths that a catalogue may have whatever its size.
+/// Number of bytes that all paths together may have in a catalogue of any size.
 const PATHS: usize = 64 << 20;
-/// Largest number of bytes of paths for each byte of the columns.
+/// Largest number of bytes of all paths together, for each byte of the columns that hold paths.
 const PATHS_PER_BYTE: usize = 256;
-/// The least size of a catalogue's columns for each of its compressed bytes that is refused.
-/// DEFLATE never reaches it.
+/// Columns that state this many bytes for each of their compressed bytes are refused. DEFLATE never
+/// expands that much.
 const EXPANSION: u64 = 1100;
 const DIGEST: usize = size_of::<FileDigest>();
 const CHECKSUM: usize = size_of::<u64>();
 
-/// What is protected and how, as the user said it.
+/// The settings that the user gave: which paths are protected, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub(crate) struct Settings {
@@ -73,7 +73,7 @@ pub(crate) struct Settings {
     pub redundancy: u32,
     #[n(5)]
     pub created: Timestamp,
-    /// The folders for parity. Without any it is in the root.
+    /// The folders for parity. If there are none, the parity is in the root.
     #[n(6)]
     pub folders: Vec<ByteVec>,
 }
@@ -84,7 +84,7 @@ pub(crate) struct Settings {
 pub(crate) struct Older {
     #[n(0)]
     pub layer: Id,
-    /// The numbers of its pieces that are files no more.
+    /// The numbers of its pieces that belong to no file any more.
     #[n(1)]
     pub dead: Vec<u32>,
 }
@@ -108,7 +108,7 @@ pub(crate) struct Item {
     pub kind: ItemKind,
 }
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ItemKind {
     Folder,
@@ -140,7 +140,8 @@ impl Item {
         Self { path: Vec::new(), mode: 0, modified, kind: ItemKind::Gap { size } }
     }
 
-    /// Returns the number of bytes in the layer's stream, if it has any place there.
+    /// Returns the number of bytes that the item has in the layer's stream, or `None` if it has no
+    /// place there.
     pub fn size(&self) -> Option<u64> {
         match self.kind {
             ItemKind::File { size, .. } | ItemKind::Gap { size } => Some(size),
@@ -213,7 +214,7 @@ impl Catalogue {
         })
     }
 
-    /// Reads a catalogue of the layer that has these blocks.
+    /// Reads the catalogue of a layer with the blocks of `geometry`.
     ///
     /// # Errors
     /// If anything contradicts the format ([`crate::ErrorKind::NotRecognised`]).
@@ -231,7 +232,12 @@ impl Catalogue {
                 geometry.data
             )));
         }
-        stored.settings.created.is_normal().then_some(()).ok_or_else(|| bad("its time is none"))?;
+        stored
+            .settings
+            .created
+            .is_normal()
+            .then_some(())
+            .ok_or_else(|| bad("its time is not a valid one"))?;
         for start in &stored.settings.starts {
             match start.is_empty() {
                 true => {}
@@ -293,7 +299,7 @@ impl ItemKind {
     }
 }
 
-/// What is left of the columns while items are read.
+/// The rest of the columns that is still to be read into items.
 struct Left<'a> {
     shared: std::slice::Iter<'a, u32>,
     names: &'a [u8],
@@ -306,7 +312,7 @@ struct Left<'a> {
     digests: std::slice::Iter<'a, FileDigest>,
     path: Vec<u8>,
     second: i64,
-    /// Number of bytes that paths may still have.
+    /// Number of bytes that the paths still to be read may have.
     budget: usize,
 }
 
@@ -363,13 +369,13 @@ impl<'a> Left<'a> {
         let shared = next(&mut self.shared, "path")? as usize;
         let rest = take_text(&mut self.names)?;
         let Some(kept) = self.path.get(..shared) else {
-            return Err(bad("a path shares more than the path before has"));
+            return Err(bad("a path shares more bytes than the path before has"));
         };
         let path = [kept, rest].concat();
         self.budget = self
             .budget
             .checked_sub(path.len())
-            .ok_or_else(|| bad("its paths are longer than it can have"))?;
+            .ok_or_else(|| bad("its paths are longer than a catalogue of its size can have"))?;
         check_path(&path)?;
         if path <= self.path {
             return Err(bad("its paths are not in order"));
@@ -419,7 +425,7 @@ pub(crate) fn check_path(path: &[u8]) -> Result<()> {
     let is_bad = |part: &[u8]| {
         matches!(part, b"" | b"." | b"..") || part == FOLDER.as_bytes() || part.contains(&0)
     };
-    // Where these have a meaning in paths, they could lead out of the root.
+    // On Windows these characters have a meaning in paths, and could lead out of the root.
     let is_foreign = cfg!(windows) && path.iter().any(|byte| matches!(byte, b'\\' | b':'));
     match is_foreign || path.split(|&byte| byte == b'/').any(is_bad) {
         true => Err(bad(format!("the path {:?} is not allowed", String::from_utf8_lossy(path)))),
@@ -443,16 +449,16 @@ fn check_kept(items: &[Item], older: &[Older]) -> Result<()> {
         _ => false,
     };
     match items.iter().any(is_beyond) {
-        true => Err(bad("a file is of a layer that it does not list")),
+        true => Err(bad("a file belongs to a layer that it does not list")),
         false => Ok(()),
     }
 }
 
-/// Decompresses columns that should have `unpacked` bytes. Memory grows with what is there, not
-/// with what is stated.
+/// Decompresses columns that should have `unpacked` bytes. The memory that this takes depends on
+/// the bytes that are there, not on the number that is stated.
 fn unpack(packed: &[u8], unpacked: u64) -> Result<Vec<u8>> {
     if unpacked / EXPANSION > packed.len() as u64 {
-        return Err(bad("its columns are larger than they can be"));
+        return Err(bad("its columns state more bytes than DEFLATE can make of them"));
     }
     let mut columns = Vec::new();
     let read = DeflateDecoder::new(packed).take(unpacked + 1).read_to_end(&mut columns);
@@ -478,7 +484,7 @@ fn from_bytes<'a, T: Decode<'a, ()>>(bytes: &'a [u8]) -> Result<T> {
     let value = decoder.decode().map_err(|error| bad(error.to_string()))?;
     match decoder.position() == bytes.len() {
         true => Ok(value),
-        false => Err(bad("something follows its end")),
+        false => Err(bad("there are bytes after its end")),
     }
 }
 

@@ -29,36 +29,38 @@ use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
 use crate::system::{name_bytes, path_in};
 use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree, first_names, root_of};
 
-/// Memory that a job uses unless it says otherwise, in bytes.
+/// Memory that a job uses by default, in bytes.
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
-/// Number of parity files where they are all in one folder, so that any two of them may be lost.
+/// Number of parity files if all are in one folder. Any two of them may be lost.
 const FILES: usize = 5;
-/// Number of parity files in each folder where there are several.
+/// Number of parity files in each folder if there are several folders.
 const FILES_EACH: usize = 2;
 /// Largest number of folders for parity.
 const MOST_FOLDERS: usize = 64;
-/// Number of bytes that are read before they are coded, unless whole chunks of the code are more.
+/// Number of bytes that are read before they are coded. If a chunk of the code has more bytes, a
+/// whole chunk is read.
 const BATCH: u64 = 32 << 20;
 /// Ranges of columns are multiples of this number of bytes.
 const GRANULE: u64 = 128;
 /// Largest number of bytes of a label.
 const MOST_LABEL: usize = 100;
 
-/// What is to be protected and how: that of [`ProtectJob::new`], changed by setters of the same
-/// names.
+/// The files to protect, and the settings: those of [`ProtectJob::new`], changed by setters of the
+/// same names.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ProtectJob {
-    /// The files and folders. Links among them are followed, those in them are not.
+    /// The files and folders. A symbolic link among these paths is followed, a link inside a folder
+    /// is not.
     pub paths: Vec<PathBuf>,
     /// The wanted size of the parity.
     pub redundancy: Redundancy,
-    /// The folders for parity. Without any it goes to `.paritas` in the root.
+    /// The folders for parity. If there are none, the parity goes to `.paritas` in the root.
     pub parity_dirs: Vec<PathBuf>,
     /// Patterns of paths that are left out. A pattern without a slash is for names in any folder,
     /// others are for paths relative to the root.
     pub excludes: Vec<String>,
-    /// Largest number of bytes for parity and data in memory, about.
+    /// Approximate limit of the memory for parity and data, in bytes.
     pub memory: u64,
     /// Largest number of threads; by default as many as the machine runs at once.
     pub threads: Option<NonZeroUsize>,
@@ -107,7 +109,7 @@ setters! { ProtectJob {
     sync: bool,
 } }
 
-/// What [`protect`] is about to do, and what it costs.
+/// The work that [`protect`] will do, and its cost.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Plan {
@@ -115,7 +117,7 @@ pub struct Plan {
     pub root: PathBuf,
     /// The beginning of the parity files' names.
     pub label: String,
-    /// Number of files, with files of other names counted once.
+    /// Number of files. A file with several names counts once.
     pub files: u64,
     /// The blocks.
     pub geometry: Geometry,
@@ -125,9 +127,10 @@ pub struct Plan {
     pub parity_bytes: u64,
     /// Number of bytes that will be read.
     pub bytes_to_read: u64,
-    /// Number of passes over the data. Those after the first read the rest of it together, once.
+    /// Number of passes over the data. The passes after the first read other columns each, so all
+    /// of them together read a byte at most once more.
     pub passes: u64,
-    /// What was found and is not protected.
+    /// Paths that were found and will not be protected.
     pub skipped: Vec<Skipped>,
     pub(crate) order: Order,
 }
@@ -140,20 +143,20 @@ pub(crate) struct Order {
     pub protection: Id,
     pub generation: u32,
     pub older: Vec<Older>,
-    /// What is protected. Files have digests of zeros yet.
+    /// What is protected. The digests of files are zeros until the files are read.
     pub items: Vec<Item>,
     pub stream: Stream,
     pub geometry: Geometry,
     pub targets: Vec<PathBuf>,
     pub folders: Vec<PathBuf>,
-    /// Parity files that go when the new ones have their names.
+    /// Parity files that are removed when the new ones have their names.
     pub replaced: Vec<PathBuf>,
     /// Mode for parity files: what all protected files allow.
     pub mode: u32,
     pub memory: u64,
     pub threads: usize,
     pub sync: bool,
-    /// The digests that files must have, by path, unless they are damaged.
+    /// The known digests of files, by path. A file with another digest is damaged.
     pub known: HashMap<Vec<u8>, FileDigest>,
 }
 
@@ -175,8 +178,8 @@ pub struct ProtectReport {
     pub stored_bytes: u64,
     /// Number of bytes of the catalogue.
     pub catalogue_bytes: u64,
-    /// What is not protected: sockets and devices, what could not be read, and files that changed
-    /// while they were read.
+    /// Paths that are not protected: sockets and devices, paths that could not be read, and files
+    /// that changed while they were read.
     pub skipped: Vec<Skipped>,
 }
 
@@ -281,7 +284,8 @@ impl Order {
     }
 }
 
-/// Returns ranges of columns for which `rows` sums and a batch of blocks fit into memory.
+/// Cuts the columns of blocks into ranges, so that `rows` sums and a batch of blocks, of one range
+/// each, fit into `memory` bytes.
 pub(crate) fn passes(geometry: &Geometry, rows: u64, memory: u64) -> Vec<Range<u64>> {
     let width = memory / (rows + chunk(geometry)).max(1) / GRANULE * GRANULE;
     let width = width.clamp(GRANULE, geometry.block);
@@ -295,11 +299,12 @@ fn chunk(geometry: &Geometry) -> u64 {
     geometry.parity.next_power_of_two().min(geometry.data)
 }
 
-/// Makes the parity of a plan, and puts it where the plan says. `progress` is told the bytes read.
+/// Makes the parity of a plan, and puts it where the plan says. `progress` gets the number of bytes
+/// as they are read.
 ///
 /// # Errors
 /// If a parity file cannot be written ([`ErrorKind::Io`]), the memory is short
-/// ([`ErrorKind::Memory`]), files change between passes, or another process protects the same
+/// ([`ErrorKind::Memory`]), files change between passes, or another process protects the same files
 /// ([`ErrorKind::Busy`]). Then there is no new parity, and what was there before stays.
 pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     let order = &plan.order;
@@ -341,7 +346,7 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     })
 }
 
-/// Refuses if another process has protected the same since this was planned.
+/// Refuses to go on if another process has protected the same files since this was planned.
 fn refuse_rivals(order: &Order) -> Result<()> {
     let is_rival = match order.generation {
         0 => {
@@ -413,7 +418,7 @@ fn code_blocks(
     Ok(scanned)
 }
 
-/// Sums of blocks by rows of a code.
+/// Adds blocks to sums, one sum for each of some rows of a code.
 pub(crate) struct Coding<'a> {
     pub code: &'a LongCode,
     pub rows: &'a [usize],
@@ -494,8 +499,8 @@ fn refuse_changes(order: &Order, scanned: &Scanned) -> Result<()> {
     }
 }
 
-/// Returns the items with their digests, and those that are not protected because of a trouble.
-/// Their bytes stay in the stream as gaps.
+/// Returns the items with their digests, and the files that could not be read as they were planned.
+/// These are not protected, and their bytes stay in the stream as gaps.
 fn settled(order: &Order, scanned: &Scanned) -> (Vec<Item>, Vec<Skipped>) {
     let mut skipped = Vec::new();
     let mut piece = 0;
@@ -521,7 +526,7 @@ fn settled(order: &Order, scanned: &Scanned) -> (Vec<Item>, Vec<Skipped>) {
     (items, skipped)
 }
 
-/// Refuses to take what has become of a damaged file for the file.
+/// Refuses to protect the present bytes of a damaged file as if they were right.
 fn refuse_damaged(order: &Order, items: &[Item]) -> Result<()> {
     let is_damaged = |item: &&Item| match item.kind {
         ItemKind::File { digest, .. } => {
@@ -540,14 +545,14 @@ pub(crate) fn damaged(path: &Path) -> Error {
     Error::new(
         ErrorKind::CheckFailed,
         format!(
-            "{} is damaged: its time is the one that it had, and its bytes are not; repair it \
-             first, or touch it if you have changed it",
+            "{} is damaged: its time has not changed, but its bytes have; repair it first, or touch \
+             it if you have changed it",
             shown(path)
         ),
     )
 }
 
-/// Removes further names of files that are not protected.
+/// Removes hard links to files that are not protected.
 fn drop_orphans(items: &mut Vec<Item>) {
     let file = |item: &Item| matches!(item.kind, ItemKind::File { .. } | ItemKind::Kept { .. });
     let files: HashSet<Vec<u8>> =
@@ -589,7 +594,7 @@ pub(crate) fn write_catalogue<'f>(
     Ok(())
 }
 
-/// Writes columns of a parity block, and behind the last ones its checksum.
+/// Writes some columns of a parity block and, after the last column, the block's checksum.
 pub(crate) fn write_row(
     header: &Header,
     row: u64,
@@ -606,7 +611,7 @@ pub(crate) fn write_row(
     Ok(file.write_at(&mut [IoSlice::new(bytes), IoSlice::new(tail)], at)?)
 }
 
-/// Returns what is found as items of a catalogue.
+/// Turns what was found in a tree into items of a catalogue.
 pub(crate) fn items(found: &[Found]) -> Vec<Item> {
     let first = first_names(found);
     let item = |found: &Found| {
@@ -687,8 +692,8 @@ fn label(job: &ProtectJob, root: &Path, starts: &[Vec<u8>]) -> Result<String> {
     let is_bad = label.is_empty() || label.contains(['/', '\0']) || label.len() > MOST_LABEL;
     match is_bad || label.starts_with('.') && job.label.is_some() {
         true => Err(Error::parameters(format!(
-            "{label:?} is no label; it must have 1 to {MOST_LABEL} bytes, no slash, and no dot at \
-             its beginning"
+            "{label:?} cannot be a label; it must have 1 to {MOST_LABEL} bytes, no slash, and must \
+             not begin with a dot"
         ))),
         false => Ok(label.trim_start_matches('.').to_owned()),
     }
@@ -719,7 +724,7 @@ fn parity_folders(job: &ProtectJob, root: &Path) -> Result<Vec<PathBuf>> {
     job.parity_dirs.iter().map(whole).collect()
 }
 
-/// Makes the folder for parity in the root, if it is that one.
+/// Makes the folder for parity if it is `.paritas` in the root. Any other folder must exist.
 fn make_folder(folder: &Path, root: &Path) -> Result<()> {
     if *folder != root.join(FOLDER) {
         return Ok(());

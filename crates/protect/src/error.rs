@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use paritas_shards::shown;
 
-/// An error on the way to a protection, or back to the protected files.
+/// An error in protecting files, or in finding, verifying, repairing or updating a protection.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -28,11 +28,12 @@ pub enum ErrorKind {
     Parameters,
     /// The files are protected already, and the job forbids to replace the protection.
     Exists,
-    /// No parity file was found, or nothing that says which files it belongs to.
+    /// No parity file was found, or those that were found do not say what they protect.
     NotRecognised,
     /// More is lost than the parity at hand can repair.
     BeyondRepair,
-    /// What was computed does not have the digest of the protected file.
+    /// The bytes that were computed do not have the digest of the protected file; or a file is
+    /// damaged, and must be repaired before an update.
     CheckFailed,
     /// The operating system refused to read or to write.
     Io,

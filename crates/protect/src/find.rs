@@ -1,7 +1,8 @@
 //! Finding protections, and what they say.
 //!
 //! Parity files are recognised by content. Those of one protection are grouped by layer. The newest
-//! layer whose catalogue can be read says which older layers count, and what there should be.
+//! layer whose catalogue can be read says which older layers count, and which files there should
+//! be.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -32,10 +33,10 @@ pub struct Protection {
     pub(crate) unreadable_layers: usize,
     /// Parity files of layers that do not count, and of newer ones that cannot be read.
     pub(crate) stray: Vec<PathBuf>,
-    /// Those of them that a killed process has left: newer ones have replaced them, or they were
-    /// never finished.
+    /// Those of the stray files that a killed process has left: newer files have replaced them, or
+    /// they were never finished.
     pub(crate) left: Vec<PathBuf>,
-    /// The generation of a layer that is newer than all of them.
+    /// The generation of the next layer, later than that of any parity file that was found.
     pub(crate) next_generation: u32,
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct Layer {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LayerPiece {
     pub size: u64,
-    /// The file that it is, unless it is none any more.
+    /// The number of the entry with these bytes, if a file still has them.
     pub entry: Option<usize>,
 }
 
@@ -72,7 +73,7 @@ pub(crate) struct Entry {
     pub kind: EntryKind,
 }
 
-/// What something that is protected is.
+/// The kind of an [`Entry`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EntryKind {
     Folder,
@@ -135,12 +136,12 @@ impl Protection {
         &self.settings.excludes
     }
 
-    /// Returns the number of protected files, without further names of the same file.
+    /// Returns the number of protected files. A file with several names counts once.
     pub fn files(&self) -> u64 {
         self.entries.iter().filter(|entry| entry.is_file()).count() as u64
     }
 
-    /// Returns the number of protected folders, links and further names of files.
+    /// Returns the number of protected folders, symbolic links and hard links.
     pub fn others(&self) -> u64 {
         self.entries.len() as u64 - self.files()
     }
@@ -172,8 +173,8 @@ impl Protection {
         files.map(|file| file.path.as_path()).chain(self.stray.iter().map(PathBuf::as_path))
     }
 
-    /// Returns the folders of the parity: those in which files were found, and those in which it
-    /// was put if they exist.
+    /// Returns the folders of the parity: those in which parity files were found, and those in
+    /// which the parity was put, if they exist.
     pub fn parity_folders(&self) -> Vec<PathBuf> {
         let stated = stated_folders(&self.settings, &self.root);
         let found = self.parity_files().filter_map(Path::parent).map(Path::to_owned);
@@ -186,8 +187,8 @@ impl Protection {
         folders
     }
 
-    /// Returns the folders in which parity was put and that do not exist, perhaps because a disk is
-    /// not mounted.
+    /// Returns the folders in which parity was put, but which do not exist now, perhaps because a
+    /// disk is not mounted.
     pub fn absent_folders(&self) -> Vec<PathBuf> {
         let stated = stated_folders(&self.settings, &self.root).into_iter();
         stated.filter(|folder| !self.settings.folders.is_empty() && !folder.is_dir()).collect()
@@ -221,7 +222,7 @@ impl Protection {
         self.left.iter().try_for_each(remove)
     }
 
-    /// Whether this is the protection of a root, judging by what it says.
+    /// Whether `root` is the root of this protection.
     pub(crate) fn was_at(&self, root: &Path) -> bool {
         self.root == root
     }
@@ -272,8 +273,8 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<Protection>> {
     }
 }
 
-/// Returns the parity files at some paths by the protection that they belong to, whether it can be
-/// used or not.
+/// Returns the parity files at some paths, grouped by the protection that they belong to. The
+/// protection need not be usable.
 ///
 /// # Errors
 /// If a path cannot be read ([`crate::ErrorKind::Io`]).
@@ -295,8 +296,8 @@ pub fn parity_at(paths: &[PathBuf]) -> Result<BTreeMap<Id, Vec<PathBuf>>> {
 }
 
 /// Whether a path is a parity file, a folder with parity files in it, or a folder with the folder
-/// of its parity in it. There, files with the name of parity count though nothing is left of what
-/// they were.
+/// of its parity in it. In that folder, files with names of parity files count even if their
+/// contents are destroyed.
 pub fn has_parity(path: &Path) -> bool {
     let holds_some = |folder: &Path| parity_files_in(folder).is_ok_and(|files| !files.is_empty());
     match path.is_dir() {
@@ -314,8 +315,8 @@ pub(crate) fn in_folders(folders: &[PathBuf]) -> Result<Vec<Protection>> {
     places.protections()
 }
 
-/// Whether parity of a generation of a protection, or of a later one, has got its names in some
-/// folders.
+/// Whether parity files of protection `id`, of this generation or a later one, have their final
+/// names in some folders.
 pub(crate) fn has_generation(folders: &[PathBuf], id: Id, generation: u32) -> Result<bool> {
     let is_later = |file: &ParityFile| {
         let Header { protection, generation: other, .. } = file.header;
@@ -410,7 +411,7 @@ impl Places {
                 Err(error) => refused = Some(error),
             }
         }
-        // One that cannot be used says nothing against the others.
+        // A protection that cannot be used must not hide the others.
         refused.filter(|_| found.is_empty()).map_or(Ok(found), Err)
     }
 
@@ -421,7 +422,7 @@ impl Places {
         let mut inner =
             inner.filter(|folder| folder.file_name().is_some_and(|name| name == FOLDER));
         let stated = PathBuf::from(owned_name(settings.root.to_vec()));
-        // A folder for parity may have none, because it is new in the place of a lost one.
+        // A folder for parity may be empty, because it replaces a lost one.
         let for_parity = stated_folders(settings, &stated);
         let roots: Vec<_> = self.roots.iter().filter(|root| !for_parity.contains(root)).collect();
         match (inner.next().and_then(Path::parent), &roots[..]) {
@@ -439,7 +440,7 @@ impl Places {
         let paths = paths.join(", ");
         match self.folders.is_empty() {
             true => Error::not_recognised(format!(
-                "{paths}: there is no protection; if its parity is elsewhere, give that folder, too"
+                "{paths}: there is no protection; if the parity is elsewhere, give that folder, too"
             )),
             false => Error::not_recognised(format!(
                 "{paths}: no parity file has enough of a catalogue to say what is protected{}",
@@ -448,7 +449,7 @@ impl Places {
         }
     }
 
-    /// Tells how many files are only by their names parity files.
+    /// Describes the files that have names of parity files, but are not recognised as such.
     fn unrecognised(&self) -> String {
         let named =
             self.folders.iter().flat_map(|folder| named_files_in(folder).unwrap_or_default());
@@ -471,7 +472,7 @@ fn parity_files_in(folder: &Path) -> Result<Vec<ParityFile>> {
     Ok(named.iter().filter_map(|path| ParityFile::recognise(path)).collect())
 }
 
-/// Returns the files in a folder that are parity files by their names.
+/// Returns the files in a folder that have names of parity files.
 fn named_files_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |error| Error::io("reading the folder", folder, error);
     let mark = format!(".{EXTENSION}");
@@ -494,8 +495,8 @@ fn group(files: &[ParityFile]) -> BTreeMap<Id, Vec<&ParityFile>> {
     groups
 }
 
-/// Returns the files of each layer that say the same of it, newest layer first. Layers that were
-/// never finished are left out.
+/// Groups files into layers, the newest layer first. The headers of a group describe the layer
+/// alike. Layers that were never finished are left out.
 fn layers<'f>(files: &[&'f ParityFile]) -> Vec<Vec<&'f ParityFile>> {
     let mut layers: Vec<Vec<&ParityFile>> = Vec::new();
     for file in files {
@@ -505,14 +506,15 @@ fn layers<'f>(files: &[&'f ParityFile]) -> Vec<Vec<&'f ParityFile>> {
         }
     }
     layers.retain(|layer| !is_unfinished(layer));
-    // Of equal generations, which only a forgery has, the one with more files comes first.
+    // Only forged layers can have equal generations. Of these, the one with more files comes first.
     layers.sort_by_key(|layer| {
         std::cmp::Reverse((layer[0].header.generation, layer.len(), layer[0].header.layer))
     });
     layers
 }
 
-/// Whether a process was killed before all files of a layer existed: none has got its name yet.
+/// Whether a process was killed before all files of a layer existed: some are missing, and none has
+/// its final name yet.
 fn is_unfinished(files: &[&ParityFile]) -> bool {
     let numbers: BTreeSet<u16> = files.iter().map(|file| file.header.index).collect();
     numbers.len() < usize::from(files[0].header.count)
@@ -537,7 +539,7 @@ fn newest(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
     layers(files).iter().find_map(|layer| catalogue(layer))
 }
 
-/// Puts the layers that count together.
+/// Assembles a protection from its newest catalogue and the layers that count.
 fn assemble(
     id: Id,
     root: PathBuf,
@@ -612,7 +614,8 @@ struct Builder {
 }
 
 impl Builder {
-    /// Adds the files of a layer. `file` returns path, mode and time of a piece that still is one.
+    /// Adds a layer and its files. `file` returns the path, mode and time of a piece that still
+    /// belongs to a file.
     fn add_layer(
         &mut self,
         header: &Header,
@@ -678,31 +681,37 @@ impl Builder {
     }
 }
 
-/// Refuses trees in which a path stands twice, leads through something that is no folder, or is a
-/// further name of something that is no file.
+/// Refuses trees in which a path occurs twice, a path leads through something that is not a folder,
+/// or a hard link leads to something that is not a file.
 fn check_tree(entries: &[Entry]) -> Result<()> {
     let at = |path: &[u8]| {
         let found = entries.binary_search_by(|entry| entry.path.as_slice().cmp(path));
         found.ok().map(|number| &entries[number].kind)
     };
     if let Some(pair) = entries.windows(2).find(|pair| pair[0].path == pair[1].path) {
-        return Err(bad(format!("{:?} stands twice", lossy(&pair[0].path))));
+        return Err(bad(format!("{:?} occurs twice", lossy(&pair[0].path))));
     }
     for entry in entries {
         let parent =
             entry.path.iter().rposition(|&byte| byte == b'/').map(|end| &entry.path[..end]);
         if parent.is_some_and(|parent| at(parent) != Some(&EntryKind::Folder)) {
-            return Err(bad(format!("{:?} is in no folder", lossy(&entry.path))));
+            return Err(bad(format!(
+                "{:?} is not in a folder of the catalogue",
+                lossy(&entry.path)
+            )));
         }
         match &entry.kind {
             EntryKind::HardLink { target } => {
                 check_path(target)?;
                 if !matches!(at(target), Some(EntryKind::File { .. })) {
-                    return Err(bad(format!("{:?} is a name of no file", lossy(&entry.path))));
+                    return Err(bad(format!("{:?} is a hard link to no file", lossy(&entry.path))));
                 }
             }
             EntryKind::Symlink { target } if target.is_empty() => {
-                return Err(bad(format!("{:?} is a link to nothing", lossy(&entry.path))));
+                return Err(bad(format!(
+                    "{:?} is a symbolic link without a target",
+                    lossy(&entry.path)
+                )));
             }
             _ => {}
         }
@@ -740,16 +749,16 @@ mod tests {
             (None, vec![folder(), entry("a/b", file()), entry("c", name("a/b"))]),
             (None, vec![folder(), entry("a/b", link("../../..")), entry("c", link("/"))]),
             (Some("twice"), vec![folder(), folder()]),
-            (Some("in no folder"), vec![entry("a/b", file())]),
-            (Some("in no folder"), vec![entry("a", file()), entry("a/b", file())]),
-            (Some("in no folder"), vec![entry("a", link("/etc")), entry("a/b", file())]),
-            (Some("in no folder"), vec![entry("a", link("/etc")), entry("a/b", name("a"))]),
+            (Some("not in a folder"), vec![entry("a/b", file())]),
+            (Some("not in a folder"), vec![entry("a", file()), entry("a/b", file())]),
+            (Some("not in a folder"), vec![entry("a", link("/etc")), entry("a/b", file())]),
+            (Some("not in a folder"), vec![entry("a", link("/etc")), entry("a/b", name("a"))]),
             (Some("not allowed"), vec![entry("a", name("../b"))]),
             (Some("not allowed"), vec![entry("a", name("/etc/passwd"))]),
             (Some("no file"), vec![entry("a", name("a"))]),
             (Some("no file"), vec![entry("a", link("b")), entry("b", name("a"))]),
             (Some("no file"), vec![folder(), entry("b", name("a"))]),
-            (Some("to nothing"), vec![entry("a", link(""))]),
+            (Some("without a target"), vec![entry("a", link(""))]),
         ];
         for (why, entries) in cases {
             let checked = check_tree(&entries).map_err(|error| error.to_string());

@@ -33,7 +33,7 @@ pub(crate) fn set_modified(file: &File, modified: Timestamp) -> io::Result<()> {
     time.map_or(Ok(()), |time| file.set_times(FileTimes::new().set_modified(time)))
 }
 
-/// Returns the number of free bytes where a folder is, and what tells the file system from others.
+/// Returns the device of the file system that a folder is on, and the number of free bytes there.
 #[cfg(unix)]
 pub(crate) fn free_bytes(folder: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
@@ -42,7 +42,7 @@ pub(crate) fn free_bytes(folder: &Path) -> Option<(u64, u64)> {
     Some((device, system.f_bavail.saturating_mul(system.f_frsize)))
 }
 
-/// Returns `None`: it is not known.
+/// Returns `None`: the free space is not known here.
 #[cfg(not(unix))]
 pub(crate) fn free_bytes(_folder: &Path) -> Option<(u64, u64)> {
     None
@@ -115,7 +115,7 @@ mod unix {
             let owner = old.map_or_else(|| fstat(&self.0), Ok)?;
             let now = fstat(new)?;
             if (now.st_uid, now.st_gid) != (owner.st_uid, owner.st_gid) {
-                // Only a few processes may give files away. The others keep them.
+                // Few processes may give files away. For the others, the file keeps its owner.
                 let _ = fchown(new, Some(owner.st_uid), Some(owner.st_gid));
             }
             Ok(old.map(|old| old.st_mode & 0o7777))
@@ -146,12 +146,12 @@ mod unix {
             symlinkat(target, &self.0, name)?;
             let time = Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds.into() };
             let times = Timestamps { last_access: time, last_modification: time };
-            // A link with another time is a link all the same.
+            // If the time cannot be set, the link is still right.
             let _ = utimensat(&self.0, name, &times, AtFlags::SYMLINK_NOFOLLOW);
             Ok(())
         }
 
-        /// Gives a file in another folder a further name here.
+        /// Makes a hard link here to a file in another folder.
         pub fn link(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {
             Ok(linkat(&folder.0, from, &self.0, to, AtFlags::empty())?)
         }
@@ -168,7 +168,7 @@ mod unix {
             super::set_modified(&File::from(self.0), modified)
         }
 
-        /// Makes the names in the folder last.
+        /// Makes the names in the folder durable.
         pub fn sync(&self) -> io::Result<()> {
             match rustix::fs::fsync(&self.0) {
                 Err(Errno::INVAL) => Ok(()),
@@ -188,7 +188,8 @@ mod other {
 
     use crate::system::owned_name;
 
-    /// A folder. It is looked at before each use, because it cannot be held open here.
+    /// A folder by its path, which is checked before each use, because a folder cannot be held open
+    /// here.
     #[derive(Debug)]
     pub(crate) struct Folder(PathBuf);
 

@@ -25,8 +25,8 @@
 //!                   length (4): 192, the bytes of this record
 //!                   id of the protection (16)
 //!                   id of the layer (16)
-//!                   generation (4): counts from 0; a later layer is newer. What is made
-//!                   anew in place of a protection keeps its id and is later, too
+//!                   generation (4): counts from 0; a layer with a larger number is newer. A
+//!                   protection that is made anew keeps its id, and its number grows as well
 //!                   number of the file (2), number of files n (2)
 //!                   bytes of the stream (8)
 //!                   B (8)
@@ -53,9 +53,9 @@
 //!
 //! # Reading what is damaged
 //!
-//! A file is recognised by its header, or by its trailer at its end. If its length is not what the
-//! header says, a block that is not intact at its place is looked for at its place counted from the
-//! end of the file.
+//! A file is recognised by its header or, at its end, by its trailer. If the file has another
+//! length than the header says, a block that is not intact at its place is also looked for at the
+//! same distance from the end of the file.
 //!
 //! # Names
 //!
@@ -88,7 +88,7 @@ const MOST_PIECE_BYTES: u64 = 1 << 40;
 /// The end of the names of parity files.
 pub(crate) const EXTENSION: &str = "parity";
 
-/// What a parity file says about itself and its layer.
+/// The content of a header or trailer: facts about the parity file and its layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub protection: Id,
@@ -116,7 +116,7 @@ pub(crate) struct CatalogueShape {
     pub digest: [u8; 32],
 }
 
-/// Whether a record is at the beginning of a file or at its end.
+/// The place of a record: the beginning of a file, or its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Header = 1,
@@ -153,7 +153,8 @@ impl Header {
         out.try_into().expect("a record has its length")
     }
 
-    /// Reads a record. Returns `None` if it is damaged, or none of this format.
+    /// Reads a record. Returns `None` if the bytes are damaged, or not a record of this format and
+    /// kind.
     pub fn from_bytes(bytes: &[u8; RECORD], kind: Kind) -> Option<Self> {
         let (content, check) = bytes.split_at(RECORD - CHECK as usize);
         if checksum(CrcAlgorithm::Crc64Nvme, content).to_le_bytes() != *check {
@@ -197,7 +198,8 @@ impl Header {
         self.geometry.is_valid() && pieces_fit && piece_fits && length_fits && is_file
     }
 
-    /// Whether two files are of the same layer, and say the same of it.
+    /// Whether the headers of two files describe the same layer alike. They may differ in the
+    /// number of the file.
     pub fn agrees(&self, other: &Self) -> bool {
         *self == Self { index: self.index, ..other.clone() }
     }

@@ -1,11 +1,12 @@
 //! How many blocks of which size a stream is cut into, and how many parity blocks it gets.
 //!
-//! Any lost blocks can be repaired, as many as there are parity blocks (see [`paritas::LongCode`]).
-//! Many small blocks are better for scattered damage, because each damaged byte costs a block. Few
-//! large ones have fewer checksums. So there are about a thousand parity blocks if each has at
-//! least 4 KiB then. With less parity a block has 4 KiB, and if that is more than a 256th of the
-//! parity, about so much, but not less than 512 bytes. A code has at most 65,536 blocks, so a low
-//! redundancy has fewer parity blocks.
+//! As many lost blocks can be repaired as there are parity blocks, whichever they are (see
+//! [`paritas::LongCode`]). Many small blocks are better for scattered damage, because each damaged
+//! byte costs a block. Few large ones have fewer checksums. So there are about a thousand parity
+//! blocks if each of them then has at least 4 KiB. With less parity, a block has 4 KiB. If there
+//! would be fewer than 256 parity blocks of that size, a block has about a 256th of the parity, but
+//! never less than 512 bytes. A code has at most 65,536 blocks, so a low redundancy has fewer
+//! parity blocks.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,12 +15,12 @@ use paritas::LongCode;
 
 use crate::error::{Error, Result};
 
-/// Wanted number of parity blocks. With rounding it stays below the next power of two, which the
-/// work for each byte depends on.
+/// Wanted number of parity blocks. Even after rounding, the number stays below the next power of
+/// two, on which the work for each byte depends.
 const MANY: u64 = 1000;
-/// Smallest size in bytes of a block where there are [`MANY`].
+/// Smallest size in bytes of a block if there are [`MANY`] parity blocks.
 const LARGE: u64 = 4096;
-/// Wanted number of parity blocks where these would be smaller than [`LARGE`].
+/// Wanted number of parity blocks if there would be fewer of [`LARGE`] bytes.
 const SOME: u64 = 256;
 /// Smallest size of a block in bytes.
 const SMALL: u64 = 512;
@@ -27,7 +28,7 @@ const SMALL: u64 = 512;
 const GRANULE: u64 = 128;
 /// Largest number of data blocks.
 const MOST_DATA: u64 = 64_000;
-/// Largest number of parity blocks that is read.
+/// Largest number of parity blocks that a header may state.
 const MOST_PARITY: u64 = 1 << 15;
 /// Largest size of a block in bytes.
 const MOST_BLOCK: u64 = 1 << 40;
@@ -91,7 +92,7 @@ impl FromStr for Redundancy {
             .ok()
             .filter(|percent| (0.0..=4000.0).contains(percent))
             .ok_or_else(|| {
-            Error::parameters(format!("{text:?} is no redundancy; give a percentage such as 10%"))
+            Error::parameters(format!("a redundancy is a percentage such as 10%; got {text:?}"))
         })?;
         Self::new((percent * 10_000.0).round() as u32)
     }
@@ -114,7 +115,7 @@ impl Geometry {
     /// Chooses the blocks of a stream of `length` bytes. An empty stream has none.
     ///
     /// # Errors
-    /// If the stream is longer than any code is for ([`crate::ErrorKind::Parameters`]).
+    /// If the stream is too long for any code ([`crate::ErrorKind::Parameters`]).
     pub fn choose(length: u64, redundancy: Redundancy) -> Result<Self> {
         if length == 0 {
             return Ok(Self { length, block: SMALL, data: 0, parity: 0 });

@@ -27,7 +27,7 @@ pub(crate) struct ParityFile {
     pub has_ends: bool,
 }
 
-/// What of a parity file is intact.
+/// The intact blocks of a parity file, and the number of damaged pieces.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Checked {
     /// The positions of intact parity blocks, by number.
@@ -37,7 +37,7 @@ pub(crate) struct Checked {
 }
 
 impl ParityFile {
-    /// Looks at a file. Returns `None` if it is no parity file, or cannot be read as one.
+    /// Looks at a file. Returns `None` if it is not a parity file, or cannot be read.
     pub fn recognise(path: &Path) -> Option<Self> {
         let file = open(path).ok()?;
         let length = file.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
@@ -54,7 +54,8 @@ impl ParityFile {
         Some(Self { path: path.to_owned(), header, length, has_ends })
     }
 
-    /// Returns the positions at which something may be that belongs at `offset`.
+    /// Returns the positions at which to look for something that belongs at `offset`: that position
+    /// and, if the file is too long or too short, the one at the same distance from its end.
     fn places(&self, offset: u64) -> impl Iterator<Item = u64> + use<> {
         let expected = self.header.file_length(self.header.index);
         let shifted = (offset + self.length).checked_sub(expected);
@@ -127,7 +128,8 @@ fn read_exact(file: &File, mut bytes: &mut [u8], mut offset: u64) -> bool {
     true
 }
 
-/// Whether the bytes at a place have the checksum that follows them.
+/// Whether the `bytes` bytes at a place have the checksum that follows them. `crc` is the begun
+/// checksum.
 fn is_intact(
     file: &File,
     place: u64,

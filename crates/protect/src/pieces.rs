@@ -1,8 +1,8 @@
 //! The catalogue in pieces, of which some may be lost.
 //!
-//! Half of the parity files, rounded up, suffice to read a catalogue: three of five. Of a catalogue
-//! that is small, by itself or beside the parity, fewer suffice, at best any one. In each case some
-//! pieces in these files may be damaged as well.
+//! Half of the parity files, rounded up, suffice to read a catalogue: three of five. For a
+//! catalogue that is small, in itself or compared with the parity, fewer files suffice, at best any
+//! one. In each case some pieces in these files may be damaged as well.
 
 use paritas::LongCode;
 
@@ -12,25 +12,27 @@ use crate::format::{CatalogueShape, Header, MOST_PIECES, PIECE_GRANULE};
 /// Wanted number of bytes of a piece. Smaller ones confine damage, larger ones have fewer
 /// checksums.
 const PIECE: u64 = 1024;
-/// The part of the parity that all pieces together may take before only half of them may be lost:
-/// one of this number.
+/// More than half of the parity files may be lost as long as all pieces together take at most the
+/// parity's bytes divided by this number.
 const SMALL: u64 = 50;
-/// Number of bytes that all pieces together may take in any case.
+/// Number of bytes that all pieces together may take for the same purpose, however small the parity
+/// is.
 const FREE: u64 = 64 << 10;
-/// Of the pieces in the files that suffice, one of this number may be damaged, and at least one.
+/// In the files that suffice, one piece in this number may be damaged, and one piece in any case.
 const SPARE: u64 = 16;
 
 impl CatalogueShape {
-    /// Chooses the pieces of a catalogue that goes to `files` files beside `parity` bytes.
+    /// Chooses the pieces of a catalogue that is spread over `files` files with `parity` bytes of
+    /// parity blocks.
     pub fn choose(catalogue: &[u8], files: u16, parity: u64) -> Self {
         let (length, files) = (catalogue.len() as u64, u64::from(files));
-        // The number of times that the catalogue is there in all.
+        // The size of all pieces together, as a multiple of the catalogue's size.
         let copies = ((parity / SMALL).max(FREE) / length.max(1)).clamp(2, files.max(2));
         let wanted = length.div_ceil(PIECE).max(1);
         let wanted = wanted + wanted.div_ceil(SPARE);
         let most = MOST_PIECES / files;
         let (each, sufficient) = match files {
-            // One file has it twice.
+            // A single file holds the catalogue twice.
             1 => {
                 let half = wanted.min(most / 2);
                 (2 * half, half)
@@ -135,7 +137,8 @@ mod tests {
         }
     }
 
-    /// Half of the files suffice, and one of them where the catalogue is small beside the parity.
+    /// Half of the files suffice. If the catalogue is small compared with the parity, any one file
+    /// does.
     #[test]
     fn catalogues_survive_lost_files() {
         let bytes: Vec<u8> = (0..300_000_u32).map(|at| (at % 253) as u8).collect();

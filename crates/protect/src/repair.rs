@@ -3,7 +3,8 @@
 //! A repair verifies first. Then it begins the files to restore under temporary names, copies what
 //! is still there, computes the lost blocks layer by layer and column by column as the memory
 //! allows, compares each file by its digest, and renames it. Parity files come last. So whenever a
-//! repair is killed, everything that was good is still there, and what is restored counts.
+//! repair is killed, everything that was good is still there, and the files that were restored keep
+//! their names.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -30,18 +31,18 @@ use crate::verify::{Evidence, FileState, Status, VerifyOptions, VerifyReport, ex
 /// Number of bytes that are copied at once.
 const STEP: u64 = 1 << 20;
 
-/// How things are repaired.
+/// The settings of a repair.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RepairJob {
-    /// Where restored files go, if not into the root. Then nothing in the root changes, and no
-    /// parity is written.
+    /// The folder for restored files. Without it, they go into the root. With it, nothing in the
+    /// root changes, and no parity is written.
     pub to: Option<PathBuf>,
-    /// Whether files that someone has changed become again what they were.
+    /// Whether files that someone has changed are restored to what they were.
     pub restore_changed: bool,
     /// Whether files that were moved go back to where they were.
     pub move_back: bool,
-    /// Largest number of bytes for parity and data in memory, about.
+    /// Approximate limit of the memory for parity and data, in bytes.
     pub memory: u64,
     /// Largest number of threads; by default as many as the machine runs at once.
     pub threads: Option<NonZeroUsize>,
@@ -82,8 +83,8 @@ setters! { RepairJob {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// What was found before. If it is [`Status::BeyondRepair`], all that does not need the missing
-    /// blocks was repaired.
+    /// The state before the repair. If its status is [`Status::BeyondRepair`], everything that does
+    /// not need the missing blocks was repaired.
     pub found: VerifyReport,
     /// Files, folders and links that were restored, where they are now.
     pub restored: Vec<PathBuf>,
@@ -93,16 +94,17 @@ pub struct RepairReport {
     pub parity: Vec<PathBuf>,
     /// Files that cannot be computed, because too few blocks are at hand.
     pub lost: Vec<PathBuf>,
-    /// What could not be restored for other reasons, and why.
+    /// Paths that could not be restored for other reasons, and these reasons.
     pub failed: Vec<Skipped>,
 }
 
-/// Repairs a protection. `progress` is told the bytes read.
+/// Repairs a protection. `progress` gets the number of bytes as they are read.
 ///
 /// # Errors
 /// If a file cannot be written ([`ErrorKind::Io`]), the disk or the memory is short
-/// ([`ErrorKind::Io`], [`ErrorKind::Memory`]), or what was computed has another digest
-/// ([`ErrorKind::CheckFailed`]). What was restored before stays.
+/// ([`ErrorKind::Io`], [`ErrorKind::Memory`]), or the bytes that were computed do not have the
+/// digest of the protected file ([`ErrorKind::CheckFailed`]). The files that were restored before
+/// the error stay.
 pub fn repair(
     protection: &Protection,
     job: &RepairJob,
@@ -142,7 +144,7 @@ fn wanted(job: &RepairJob, evidence: &Evidence) -> Vec<usize> {
         FileState::Damaged(_) | FileState::Missing => true,
         FileState::Changed(_) => job.restore_changed || job.to.is_some(),
         FileState::Touched | FileState::Unreadable(_) => false,
-        // It is there. Elsewhere it is wanted under its own name.
+        // The file is there under another name. In another folder it is wanted under its own.
         FileState::Moved(_) => job.to.is_some(),
     };
     let states = evidence.states.iter();
@@ -158,7 +160,7 @@ fn split(
     wanted: Vec<usize>,
 ) -> (Vec<usize>, Vec<usize>) {
     let is_lost = |&entry: &usize| {
-        // A further name has the bytes of its file, and needs them only if the file is restored.
+        // A hard link has the bytes of its file, and needs them only if the file is restored.
         let file = match &protection.entries[entry].kind {
             EntryKind::HardLink { target } => protection.entry_at(target).unwrap_or(entry),
             _ => entry,
@@ -312,7 +314,8 @@ impl<'a> Repair<'a> {
                 for at in range.clone().step_by(STEP as usize) {
                     let count = (range.end - at).min(STEP) as usize;
                     evidence.stream.fill(at, &mut memory[..count]);
-                    // The file has zeros already, and perhaps no place on the disk for them.
+                    // The new file reads as zeros already, and perhaps takes no space on the disk
+                    // for them.
                     if memory[..count].iter().all(|&byte| byte == 0) {
                         continue;
                     }
@@ -451,7 +454,8 @@ impl<'a> Repair<'a> {
         (0..layer.header.count).filter(|index| !is_whole(index)).collect()
     }
 
-    /// Begins the parity files that are to be written anew, and copies what is good of the old.
+    /// Begins the parity files that are to be written anew, and copies the good blocks of the old
+    /// ones.
     fn begin_parity(&self, number: usize) -> Result<BTreeMap<u16, StagedFile>> {
         let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
         let broken = self.broken(number);
@@ -498,7 +502,7 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
-    /// Restores links, and further names of files that were restored.
+    /// Restores symbolic links, and hard links to files that were restored.
     fn make_links(&self, wanted: &[usize], report: &mut RepairReport) {
         let entries = &self.protection.entries;
         for &number in wanted {
@@ -533,7 +537,8 @@ impl<'a> Repair<'a> {
                 (false, true) => self.target.set_folder_time(entry),
                 (false, false) => Ok(()),
             };
-            // A folder that is not there has been reported, or was not needed elsewhere.
+            // If a folder is not there, it has been reported already, or no restored file needed
+            // it.
             if done.as_ref().is_err_and(|error| error.kind() != ErrorKind::Io) {
                 return done;
             }
@@ -542,7 +547,8 @@ impl<'a> Repair<'a> {
     }
 }
 
-/// Whether something that is no folder, or a folder, is where a file is to go.
+/// Whether an error means that a folder stands where a file is to go, or something else where a
+/// folder is needed.
 fn is_in_the_way(error: &Error) -> bool {
     use std::io::ErrorKind as Io;
     let source = std::error::Error::source(error).and_then(|source| source.downcast_ref());
@@ -553,13 +559,13 @@ fn is_in_the_way(error: &Error) -> bool {
     })
 }
 
-/// What the system says of a link that was to be a folder.
+/// The system's error for a symbolic link that stands where a folder is needed.
 #[cfg(unix)]
 const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 #[cfg(not(unix))]
 const LOOP: i32 = i32::MIN;
 
-/// Returns the parts of a range of a stream that are in no lost block.
+/// Returns the parts of a range of a stream that lie outside of the lost blocks.
 fn known_ranges(lost: &[u64], block: u64, range: Range<u64>) -> Vec<Range<u64>> {
     let first = lost.partition_point(|number| (number + 1) * block <= range.start);
     let mut known = Vec::new();

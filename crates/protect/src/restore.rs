@@ -16,7 +16,8 @@ use paritas_shards::{Attributes, Digest, Timestamp, shown};
 
 /// Number of bytes that are read back at once.
 const STEP: u64 = 1 << 20;
-/// Bits of a mode that a restored file gets. Set-id bits are a right that somebody must give anew.
+/// Bits of a mode that a restored file gets. It does not get set-user-ID and set-group-ID bits:
+/// these grant rights, which somebody must grant anew.
 const RESTORED_MODE: u32 = 0o1777;
 
 /// A tree in which files are restored.
@@ -28,13 +29,14 @@ pub(crate) struct Target {
     id: String,
 }
 
-/// A file that is being restored. Dropped before it has its name, it is gone.
+/// A file that is being restored. If it is dropped before it has its name, it is removed.
 #[derive(Debug)]
 pub(crate) struct Restoring<'t> {
     target: &'t Target,
     pub path: Vec<u8>,
     temporary: Vec<u8>,
-    /// The time of the file that has its name, when that was read.
+    /// The time of the file that has its name now, as it was when that file was read. `None` if
+    /// there was no such file.
     seen: Option<Timestamp>,
     is_named: bool,
 }
@@ -59,8 +61,8 @@ impl Target {
         move |error| Error::io(doing, &self.path_of(path), error)
     }
 
-    /// Begins a file of `size` bytes, which are zeros at first. It may replace a file that has the
-    /// time `seen`, and none if that is `None`.
+    /// Begins a file of `size` bytes, which are zeros at first. It may replace a file that still
+    /// has the time `seen`. If that is `None`, it replaces no file.
     pub fn begin(&self, path: &[u8], size: u64, seen: Option<Timestamp>) -> Result<Restoring<'_>> {
         let failed = |error| self.failed("restoring", path)(error);
         let (folder, _) = self.folder.parent(path, true).map_err(failed)?;
@@ -105,7 +107,7 @@ impl Target {
         folder.inner(&name, false)
     }
 
-    /// Makes a symbolic link, in place of what has its name.
+    /// Makes a symbolic link to `to`. It replaces whatever has its name.
     pub fn symlink(&self, entry: &Entry, to: &[u8]) -> Result<()> {
         let failed = |error| self.failed("restoring the link", &entry.path)(error);
         let (folder, name) = self.folder.parent(&entry.path, true).map_err(failed)?;
@@ -117,7 +119,7 @@ impl Target {
         })
     }
 
-    /// Gives a file in the tree a further name, in place of what has that name.
+    /// Makes a hard link at `path` to a file in the tree. It replaces whatever has its name.
     pub fn hard_link(&self, file: &[u8], path: &[u8]) -> Result<()> {
         let failed = |error| self.failed("restoring the link", path)(error);
         let (from, file) = self.folder.parent(file, false).map_err(failed)?;
@@ -125,7 +127,7 @@ impl Target {
         let temporary = self.temporary()?;
         folder.link(&from, &file, &temporary).map_err(failed)?;
         folder.replace(&temporary, &name).map_err(failed)?;
-        // Where both names are the same file already, the system renames nothing.
+        // If both names lead to the same file already, the system renames nothing.
         let _ = folder.remove(&temporary);
         Ok(())
     }
@@ -155,7 +157,9 @@ impl Restoring<'_> {
     /// Gives the file its name if it has the digest that it should have.
     ///
     /// # Errors
-    /// If it has another ([`ErrorKind::CheckFailed`]), or the system refuses.
+    /// If it has another digest ([`ErrorKind::CheckFailed`]), if someone has changed or made the
+    /// file that it would replace ([`ErrorKind::Busy`]), or if the system refuses
+    /// ([`ErrorKind::Io`]).
     pub fn finish(mut self, entry: &Entry, expected: FileDigest, sync: bool) -> Result<()> {
         let file = self.open()?;
         let now = digest_of(&file, entry.size()).map_err(|error| self.failed(error))?;

@@ -2,9 +2,9 @@
 //!
 //! A missing file is looked for by size and digest among the files that are not protected. A lost
 //! block is looked for by its checksum at every byte of the files that are damaged, changed or not
-//! protected: bytes that were inserted or removed in front of it moved it. The checksum rolls: it
-//! is linear, so a byte that leaves the window is taken out by a table, as one that enters it is
-//! brought in by another.
+//! protected, because bytes that were inserted or removed in front of a block have moved it. The
+//! checksum rolls over the file: a CRC is linear, so one table takes out the byte that leaves the
+//! window, and another brings in the byte that enters it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -107,7 +107,8 @@ pub(crate) fn digest_of(path: &std::path::Path, size: u64) -> Option<FileDigest>
     is_end.then(|| shorten(&Digest::new(hasher.finalize().into())))
 }
 
-/// Reads lost blocks again, whose files have other sources now, and drops those that are found.
+/// Reads lost blocks again, because some of their files were found elsewhere, and drops those that
+/// are right now.
 fn recheck(layer: &Layer, evidence: &mut LayerEvidence) {
     let geometry = layer.header.geometry;
     let mut memory = vec![0; geometry.block.min(STEP as u64) as usize];
@@ -163,20 +164,21 @@ fn patch(layer: &Layer, stream: &mut Stream, found: &BTreeMap<u64, (PathBuf, u64
     }
 }
 
-/// The lost blocks that are looked for. Only whole ones are.
+/// The lost blocks that are looked for. A last block that is shorter than the others is not.
 struct Wanted {
     block: usize,
     /// The lost blocks by the linear part of their checksums.
     lost: HashMap<u64, Vec<u64>>,
-    /// The sums of all whole blocks. Behind one, lost or not, its successor is looked for before
-    /// the window moves byte by byte.
+    /// The sums of all whole blocks, lost or not. After each block that is found, the window jumps
+    /// to its end, where the next block probably begins.
     sums: HashSet<u64>,
-    /// A bit for the last bits of each sum in `sums`, because most sums are not.
+    /// One bit for each value of the last bits of a sum, set if some sum in `sums` ends in that
+    /// value. Most sums are not in `sums`, and this tells so quickly.
     hints: Vec<u64>,
     roll: Roll,
 }
 
-/// Number of last bits of a sum that have hints.
+/// Number of last bits of a sum that select a hint.
 const HINT_BITS: u32 = 20;
 
 impl Wanted {
@@ -204,8 +206,8 @@ impl Wanted {
         self.hints[word] & bit != 0 && self.sums.contains(&sum)
     }
 
-    /// Looks for the blocks in a file. Many blocks may be alike, as those of zeros are: the first
-    /// place stands for all others.
+    /// Looks for the blocks in a file. Many blocks may be alike, such as blocks of zeros. The first
+    /// place that is found serves all of them.
     fn search(&self, path: PathBuf) -> Vec<(u64, (PathBuf, u64))> {
         let source = Source { path, expected: None };
         let (mut found, mut told) = (Vec::new(), HashSet::new());
@@ -225,8 +227,8 @@ impl Wanted {
         found
     }
 
-    /// Moves the window over the bytes, and tells each place whose sum is known, with the sum.
-    /// Returns the place where to go on, which may be behind the bytes.
+    /// Moves the window over the bytes, and calls `tell` with each place whose sum is known, and
+    /// the sum. Returns the place at which to go on, which may be beyond the bytes.
     fn roll_through(&self, bytes: &[u8], mut tell: impl FnMut(u64, u64)) -> u64 {
         let (mut at, last) = (0, bytes.len() - self.block);
         let mut sum = self.roll.of(&bytes[..self.block]);
@@ -271,9 +273,9 @@ fn search(wanted: &Wanted, files: Vec<PathBuf>, threads: usize) -> BTreeMap<u64,
 /// The linear part of CRC-64/NVME over a window: the checksum without what the initial value and
 /// the final inversion add, which depends on the length alone.
 struct Roll {
-    /// What a byte adds that enters.
+    /// What each byte adds when it enters the window.
     enter: [u64; 256],
-    /// What a byte added that leaves, with the window's length behind it.
+    /// What each byte still contributes when it leaves the window, a window's length later.
     leave: [u64; 256],
     /// The checksum of a window of zeros.
     zeros: u64,
@@ -299,7 +301,7 @@ impl Roll {
         Self { enter, leave, zeros }
     }
 
-    /// Returns the sum of a whole window. That of fewer bytes means nothing.
+    /// Returns the sum of a window. A sum of fewer bytes means nothing.
     fn of(&self, window: &[u8]) -> u64 {
         checksum(CrcAlgorithm::Crc64Nvme, window) ^ self.zeros
     }
@@ -314,7 +316,8 @@ impl Roll {
 mod tests {
     use super::*;
 
-    /// A place for one of them is a place for all: a file of zeros has as many as it has bytes.
+    /// One place serves all blocks that are alike. A file of zeros has almost as many places as
+    /// bytes.
     #[test]
     fn blocks_that_are_alike_are_found_once() {
         let block = 1000;

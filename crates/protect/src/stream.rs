@@ -26,7 +26,7 @@ use crate::tree::in_threads;
 /// them.
 const STEP: u64 = 1 << 20;
 
-/// Number of bytes that are given up at once where a disk cannot read.
+/// Number of bytes that are given up together if a disk cannot read some of them.
 const SECTOR: usize = 4096;
 
 /// The bytes of a layer.
@@ -46,10 +46,10 @@ pub(crate) struct Patch {
     pub offset: u64,
 }
 
-/// Bytes of a stream that are one file, or of no file.
+/// The bytes of one file in a stream, or bytes that belong to no file.
 #[derive(Debug, Clone)]
 pub(crate) struct Piece {
-    /// Where it begins in the stream.
+    /// The position of its first byte in the stream.
     pub start: u64,
     pub length: u64,
     /// The file. Without one the bytes are taken as zeros.
@@ -60,7 +60,8 @@ pub(crate) struct Piece {
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     pub path: PathBuf,
-    /// What the file had when it was found, if it must still have it after it was read.
+    /// The size and time of the file when it was found, if it must still have them after it was
+    /// read.
     pub expected: Option<(u64, Timestamp)>,
 }
 
@@ -71,11 +72,11 @@ pub(crate) enum Trouble {
     Refused(io::ErrorKind, String),
     /// The file has fewer bytes than the piece.
     Short,
-    /// The file is another one, or was written, since it was found.
+    /// The file was replaced or written since it was found.
     Changed,
 }
 
-/// What a scan has found out.
+/// The findings of a scan.
 #[derive(Debug, Default)]
 pub(crate) struct Scanned {
     /// The checksum of each block.
@@ -86,7 +87,7 @@ pub(crate) struct Scanned {
     pub troubles: BTreeMap<usize, Trouble>,
 }
 
-/// What one thread has found out.
+/// The findings of one thread.
 #[derive(Default)]
 struct Share {
     checksums: Vec<(u64, u64)>,
@@ -121,8 +122,9 @@ impl Stream {
             .filter(|&number| self.pieces[number].length > 0)
     }
 
-    /// Fills `bytes` with what is at `offset`. `done` is told the pieces, the ranges of `bytes`
-    /// that they are in, and troubles.
+    /// Fills `bytes` with the bytes of the stream from `offset` on, without patches. For each
+    /// piece, `done` gets its number, its range in `bytes`, and the trouble in reading it, if there
+    /// was any.
     fn read(
         &self,
         offset: u64,
@@ -149,7 +151,8 @@ impl Stream {
         self.patches.insert(start, patch);
     }
 
-    /// Fills `bytes` with what is at `offset`. Where a file cannot be read there are zeros.
+    /// Fills `bytes` with the bytes of the stream from `offset` on. Bytes that cannot be read
+    /// become zeros.
     pub fn fill(&self, offset: u64, bytes: &mut [u8]) {
         self.read(offset, bytes, |_, _, _| {});
         let end = offset + bytes.len() as u64;
@@ -160,7 +163,8 @@ impl Stream {
             if from < to {
                 let source = Source { path: patch.path.clone(), expected: None };
                 let bytes = &mut bytes[(from - offset) as usize..(to - offset) as usize];
-                // What cannot be read again stays as it is, and does not have its digest.
+                // Bytes that cannot be read again stay as they are, and their file will not have
+                // its digest.
                 let _ = source.read(patch.offset + from - start, bytes);
             }
         }
@@ -211,7 +215,7 @@ impl Source {
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Result<Trouble, io::Error>> {
         let mut file = open(&self.path).map_err(Err)?;
         let mut read = 0;
-        // The usual file is read from its beginning, by one call.
+        // Most files are read from their beginning, by one call.
         while read < bytes.len() {
             let now = match offset {
                 0 => file.read(&mut bytes[read..]),
@@ -241,7 +245,7 @@ fn stamp(metadata: &Metadata) -> Option<(u64, Timestamp)> {
 #[cfg(unix)]
 pub(crate) fn open(path: &std::path::Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
-    // Without waiting, in case that somebody has put a named pipe there.
+    // `NONBLOCK`, because opening a named pipe would wait for a writer.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
@@ -295,8 +299,8 @@ impl Reading<'_> {
         shares.into_iter().for_each(|share| gathered.add(self.stream, share));
     }
 
-    /// Reads the wanted columns of some blocks into `memory`, block after block. Blocks that `skip`
-    /// says are zeros.
+    /// Reads the wanted columns of some blocks into `memory`, block after block. Blocks for which
+    /// `skip` returns true are filled with zeros.
     pub fn load(&self, blocks: Range<u64>, memory: &mut [u8], skip: impl Fn(u64) -> bool + Sync) {
         self.by_units(blocks, Some(memory), |unit, _, _| {
             let Some(memory) = unit.memory else { return };
@@ -444,7 +448,8 @@ impl BlockSums {
     }
 }
 
-/// Copies the wanted columns of what was read `at` bytes behind the beginning of a unit.
+/// Copies the wanted columns of `bytes` to `memory`. `bytes` begin `at` bytes after the beginning
+/// of a unit.
 fn copy_columns(bytes: &[u8], at: u64, block: u64, columns: &Range<u64>, memory: &mut [u8]) {
     let width = columns.end - columns.start;
     let end = at + bytes.len() as u64;
@@ -461,7 +466,7 @@ fn copy_columns(bytes: &[u8], at: u64, block: u64, columns: &Range<u64>, memory:
     }
 }
 
-/// What threads have found out so far.
+/// The findings of all threads so far.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     scanned: Scanned,
@@ -500,7 +505,7 @@ impl Gathered {
         }
     }
 
-    /// Returns the whole, after every block was read.
+    /// Returns all findings, after every block was read.
     pub fn finish(mut self) -> Scanned {
         for (piece, parts) in self.parts {
             if !self.scanned.troubles.contains_key(&piece) {

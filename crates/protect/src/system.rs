@@ -1,4 +1,4 @@
-//! What systems do differently with names.
+//! Names of files and their bytes, which systems treat differently.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(crate) fn owned_name(bytes: Vec<u8>) -> OsString {
     String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
-/// Returns the path in `root` that a catalogue writes as `path`, with slashes.
+/// Returns the path in `root` for a relative path with slashes, as a catalogue has it.
 pub(crate) fn path_in(root: &Path, path: &[u8]) -> PathBuf {
     match path.is_empty() {
         true => root.to_owned(),

@@ -1,4 +1,4 @@
-//! What a tree of folders has: names, kinds, sizes, times. Links are not followed.
+//! The contents of a tree of folders: names, kinds, sizes, times. Links are not followed.
 
 use std::collections::HashMap;
 use std::fs::{self, FileType, Metadata};
@@ -35,7 +35,7 @@ pub(crate) enum FoundKind {
     },
     File {
         size: u64,
-        /// What tells the file from all others, if it has several names.
+        /// The file's device and inode, if it has several names.
         links: Option<(u64, u64)>,
     },
 }
@@ -53,15 +53,15 @@ pub struct Skipped {
 /// The result of looking through a tree.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    /// What there is, in the order of the paths' bytes.
+    /// Everything that was found, in ascending order of the paths' bytes.
     pub found: Vec<Found>,
     /// Sockets, devices, and what could not be read.
     pub skipped: Vec<Skipped>,
     /// Files that a repair left when it was killed.
     pub leftovers: Vec<PathBuf>,
-    /// The number of what was found at each of the paths that were matched.
+    /// For each path that was matched, the index in `found` of what is there.
     places: Vec<Option<usize>>,
-    /// Whether what was found is at a path that was matched.
+    /// For each of `found`, whether it is at a path that was matched.
     is_matched: Vec<bool>,
 }
 
@@ -74,7 +74,7 @@ impl Excludes {
     /// relative to the root.
     ///
     /// # Errors
-    /// If a pattern is none ([`crate::ErrorKind::Parameters`]).
+    /// If a pattern cannot be read ([`crate::ErrorKind::Parameters`]).
     pub fn new(patterns: &[String]) -> Result<Self> {
         let bad = |error: globset::Error| Error::parameters(format!("--exclude {error}"));
         let mut set = GlobSetBuilder::new();
@@ -146,7 +146,8 @@ impl Tree {
         false
     }
 
-    /// Looks for paths, which are in order.
+    /// Looks for paths, which must be in ascending order. [`Tree::of`] and [`Tree::others`] tell
+    /// what was found.
     pub fn match_paths<'p>(&mut self, paths: impl Iterator<Item = &'p [u8]>) {
         let mut next = 0;
         self.is_matched = vec![false; self.found.len()];
@@ -164,12 +165,12 @@ impl Tree {
             .collect();
     }
 
-    /// Returns what was found at the path of this number of those that were matched.
+    /// Returns what was found at the path with this number among those that were matched.
     pub fn of(&self, number: usize) -> Option<&Found> {
         self.places[number].map(|place| &self.found[place])
     }
 
-    /// Returns what was found at other paths than those that were matched.
+    /// Returns what was found at paths that were not matched.
     pub fn others(&self) -> impl Iterator<Item = &Found> {
         let pairs = self.found.iter().zip(&self.is_matched);
         pairs.filter(|(_, is_matched)| !**is_matched).map(|(found, _)| found)
@@ -191,7 +192,8 @@ impl Found {
     }
 }
 
-/// Returns the kind of something, or what it is if it cannot be protected.
+/// Returns the kind of what is at a path. If it cannot be protected, returns words that describe
+/// it.
 fn kind_of(path: &Path, metadata: &Metadata) -> io::Result<Result<FoundKind, &'static str>> {
     let kind = metadata.file_type();
     Ok(if kind.is_dir() {
@@ -205,7 +207,7 @@ fn kind_of(path: &Path, metadata: &Metadata) -> io::Result<Result<FoundKind, &'s
     })
 }
 
-/// Returns what tells a file from all others, if it has several names.
+/// Returns the device and inode of a file, if it has several names.
 #[cfg(unix)]
 fn links(metadata: &Metadata) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
@@ -234,7 +236,7 @@ fn special(_kind: FileType) -> &'static str {
     "no file"
 }
 
-/// Returns for each file that has several names the first of them, by what tells it from others.
+/// Returns the first name of each file that has several names, by device and inode.
 pub(crate) fn first_names(found: &[Found]) -> HashMap<(u64, u64), &[u8]> {
     let mut first = HashMap::new();
     for found in found {
@@ -267,7 +269,7 @@ struct Walk<'a> {
 
 struct Queue {
     folders: Vec<Vec<u8>>,
-    /// Number of threads that may find more.
+    /// Number of threads that are listing a folder, and may find more folders.
     busy: usize,
 }
 
@@ -283,7 +285,7 @@ impl<'a> Walk<'a> {
             let inner = self.list(&folder, &mut tree);
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             queue.busy -= 1;
-            // Threads are woken if there is something to do, or nothing for ever.
+            // Threads are woken if there is more to do, or if there never will be.
             if !inner.is_empty() || queue.busy == 0 {
                 self.changed.notify_all();
             }
@@ -386,9 +388,9 @@ pub(crate) fn in_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -
     })
 }
 
-/// Returns the root of some paths and the paths relative to it: of one folder the folder itself, of
-/// one file its folder, of several paths the deepest folder that has them all. Links on the way to
-/// these paths are followed, those in the tree are not.
+/// Returns the root of some paths, and the paths relative to it. The root of one folder is the
+/// folder itself, that of one file is its folder, and that of several paths is the deepest folder
+/// that holds them all. Links on the way to these paths are followed, those in the tree are not.
 ///
 /// # Errors
 /// If a path does not exist ([`crate::ErrorKind::Io`]).

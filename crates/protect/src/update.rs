@@ -1,10 +1,10 @@
 //! Bringing a protection up to date after changes.
 //!
 //! Files that are as they were keep their parity. New and changed ones get a layer of their own,
-//! whose catalogue says what of the older layers still counts. What has vanished or changed is lost
-//! to its layer for ever, so less damage to the other files of that layer can be repaired. When
-//! that takes more than half of a layer's parity, or there are many layers, everything is made
-//! anew. The old parity stands until the new one has its names.
+//! whose catalogue says what of the older layers still counts. Files that have vanished or changed
+//! are lost to their layer for ever, so less damage to the other files of that layer can be
+//! repaired. When that takes more than half of a layer's parity, or there are many layers,
+//! everything is made anew. The old parity stands until the new one has its names.
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
@@ -28,7 +28,7 @@ use crate::verify::look;
 /// Largest number of layers.
 const MOST_LAYERS: usize = 8;
 
-/// How a protection is brought up to date.
+/// The settings of an update.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct UpdateJob {
@@ -37,7 +37,7 @@ pub struct UpdateJob {
     pub checksum: bool,
     /// Whether everything is made anew, whatever has changed.
     pub anew: bool,
-    /// Largest number of bytes for parity and data in memory, about.
+    /// Approximate limit of the memory for parity and data, in bytes.
     pub memory: u64,
     /// Largest number of threads; by default as many as the machine runs at once.
     pub threads: Option<NonZeroUsize>,
@@ -66,12 +66,12 @@ setters! { UpdateJob {
     sync: bool,
 } }
 
-/// What was done to bring a protection up to date.
+/// The way in which a protection was brought up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Updated {
     /// Nothing has changed.
     Nothing,
-    /// What is new or changed got a layer.
+    /// New and changed files got a layer of their own.
     Layer,
     /// Everything was made anew.
     Anew,
@@ -83,23 +83,24 @@ pub enum Updated {
 pub struct UpdateReport {
     /// What was done.
     pub updated: Updated,
-    /// Number of files whose bytes are protected already, wherever these were.
+    /// Number of files whose bytes were protected already, under this name or another.
     pub kept: u64,
-    /// Number of new files whose bytes are protected now, and were not.
+    /// Number of new files, whose bytes were not protected before.
     pub added: u64,
-    /// Number of files whose bytes are protected now, and that had others before.
+    /// Number of files that had other bytes when they were protected before.
     pub changed: u64,
     /// Number of files that do not exist any more, under any name.
     pub gone: u64,
-    /// What was written, if anything was.
+    /// The report on the new parity, if any was written.
     pub protected: Option<ProtectReport>,
 }
 
-/// Brings a protection up to date. `progress` is told the bytes read for new parity.
+/// Brings a protection up to date. `progress` gets the number of bytes as they are read for new
+/// parity.
 ///
 /// # Errors
-/// If a file that has the right time has other bytes, so that it is damaged and must be repaired
-/// first ([`crate::ErrorKind::CheckFailed`]), and as [`protect`] says.
+/// If a file has the right time but other bytes, so that it is damaged and must be repaired first
+/// ([`crate::ErrorKind::CheckFailed`]), or as for [`protect`].
 pub fn update(
     protection: &Protection,
     job: &UpdateJob,
@@ -128,13 +129,14 @@ pub fn update(
 /// The bytes of a file that is protected already: number of the layer and of the piece.
 type Place = (usize, usize);
 
-/// What has changed.
+/// The changes since a protection was made or updated.
 struct Changes {
     /// Everything that is there, with [`ItemKind::Kept`] for files whose bytes are protected.
     items: Vec<Item>,
     kept: u64,
-    /// Of the files whose bytes are not protected: how many are new, and how many had other bytes.
+    /// Number of files whose bytes are not protected, without those in `changed`.
     added: u64,
+    /// Number of files whose bytes are not protected, and which had other bytes that are gone.
     changed: u64,
     gone: u64,
     /// The pieces that still are files.
@@ -178,8 +180,8 @@ impl Changes {
         Ok(changes)
     }
 
-    /// Whether a file whose bytes are not protected has the name of one whose bytes were, and are
-    /// nowhere else.
+    /// Whether a file whose bytes are not protected has the name of a protected file whose bytes
+    /// are found nowhere.
     fn is_changed(&self, protection: &Protection, item: &Item) -> bool {
         let known = protection.entry_at(&item.path).map(|number| &protection.entries[number]);
         known.is_some_and(|entry| entry.is_file() && !self.is_alive(entry))
@@ -199,7 +201,7 @@ impl Changes {
         place_of(entry).is_some_and(|place| self.alive.contains(&place))
     }
 
-    /// Whether a layer for what has changed would not do.
+    /// Whether everything must be made anew, because one more layer would not do.
     fn needs_all(&self, protection: &Protection) -> bool {
         let is_worn = |(number, layer): (usize, &Layer)| {
             self.dead_blocks(number, layer) * 2 > layer.header.geometry.parity
@@ -210,7 +212,7 @@ impl Changes {
             || layers.filter(|(_, layer)| layer.header.geometry.data > 0).any(is_worn)
     }
 
-    /// Returns the number of blocks of a layer that have bytes of no file.
+    /// Returns the number of blocks of a layer with bytes that belong to no file any more.
     fn dead_blocks(&self, number: usize, layer: &Layer) -> u64 {
         let block = layer.header.geometry.block;
         let (mut start, mut next, mut dead) = (0, 0, 0);
@@ -237,7 +239,7 @@ impl Changes {
         let older = (0..protection.layers.len() - usize::from(emptied.is_some()))
             .map(|number| self.older(number, &protection.layers[number]))
             .collect();
-        // Files that are exactly as an older layer says need not be said again.
+        // Files that are exactly as an older layer describes them are not listed again.
         let (items, folders) = (self.new_items(protection), protection.parity_folders());
         let mut settings = protection.settings.clone();
         settings.created = now();
@@ -316,7 +318,8 @@ fn place_of(entry: &Entry) -> Option<Place> {
     }
 }
 
-/// Returns the files of the newest layer if it has no blocks, so that a newer one may replace it.
+/// Returns the parity files of the newest layer if it protects no bytes, so that a newer layer may
+/// replace it.
 fn emptied(protection: &Protection) -> Option<Vec<PathBuf>> {
     let (newest, older) = protection.layers.split_last()?;
     let is_empty = newest.pieces.is_empty() && !older.is_empty();
@@ -324,7 +327,7 @@ fn emptied(protection: &Protection) -> Option<Vec<PathBuf>> {
     is_empty.then(|| files.collect())
 }
 
-/// Returns the entry of a file if the file still has its bytes.
+/// Returns the entry with the path of a file, if the file still has the bytes of the entry.
 fn same_file<'p>(
     protection: &'p Protection,
     item: &Item,
@@ -349,8 +352,8 @@ fn same_file<'p>(
     }
 }
 
-/// Returns for files that are new the entries whose bytes they have, if these are gone from where
-/// they were.
+/// Looks for entries that are gone under their own names, but whose bytes a new file has. Returns
+/// these entries by the paths of the new files.
 fn moved<'p>(
     protection: &'p Protection,
     items: &[Item],

@@ -3,8 +3,7 @@
 //! Every file is read once and compared by its digest, every parity block by its checksum. Where a
 //! file is not what it was, the checksums of its blocks say which bytes are damaged. Missing files
 //! are looked for among those that are new, and lost blocks in files that are damaged or new (see
-//! `scan.rs`). Each parity block at hand repairs one lost block, whichever, so the verdict is
-//! exact.
+//! `scan.rs`). Each parity block at hand repairs any one lost block, so the verdict is exact.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,15 +23,15 @@ use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
 use crate::system::path_in;
 use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree};
 
-/// Number of bytes after which threads meet, so that what they found takes little memory.
+/// Number of bytes after which threads hand over their findings, so that these take little memory.
 const ROUND: u64 = 1 << 30;
 
-/// How files are verified.
+/// The settings of a verification.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct VerifyOptions {
-    /// Whether files that have the right size and time count as intact without being read, and
-    /// parity files that have the right ends and length.
+    /// Whether nothing is read. Then files with the right size and time count as intact, and so do
+    /// parity files with the right header, trailer and length.
     pub quick: bool,
     /// Largest number of threads; by default as many as the machine runs at once.
     pub threads: Option<NonZeroUsize>,
@@ -48,9 +47,9 @@ setters! { VerifyOptions {
 /// The state of a protection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// Everything is as it was protected, but perhaps for times, modes, and places of files.
+    /// Everything is as it was protected. Only times, modes and places of files may differ.
     Intact,
-    /// Something is not, and can be made so.
+    /// Something is not as it was protected, and can be made so.
     Repairable,
     /// Damaged or missing bytes cannot be repaired with the parity at hand. (What someone has
     /// changed counts as lost to the parity, but not as damaged.)
@@ -62,13 +61,15 @@ pub enum Status {
 pub enum FileState {
     /// Its bytes are right, its mode or time is not.
     Touched,
-    /// Its time is right and its bytes are not. The ranges are those of damaged blocks.
+    /// Its time is right, but its bytes are not. The ranges are the bytes of the file that lie in
+    /// lost blocks.
     Damaged(Vec<Range<u64>>),
-    /// Its bytes and its time are others, or it has become something else: someone has changed it.
+    /// Both its bytes and its time differ, or it has become something else: someone has changed it.
+    /// The ranges are as for [`FileState::Damaged`].
     Changed(Vec<Range<u64>>),
     /// It is not there.
     Missing,
-    /// It is not there, and a file with its bytes is there.
+    /// It is not there, but the file at this path has its bytes.
     Moved(PathBuf),
     /// It may not be read, for the reason that the system gives.
     Unreadable(String),
@@ -82,7 +83,7 @@ pub struct FileFinding {
     pub path: PathBuf,
     /// The path relative to the root.
     pub name: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: Protected,
     /// Its size in bytes when it was protected.
     pub size: u64,
@@ -90,7 +91,7 @@ pub struct FileFinding {
     pub state: FileState,
 }
 
-/// What can be protected.
+/// The kinds of things that can be protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protected {
     /// A file.
@@ -99,7 +100,7 @@ pub enum Protected {
     Folder,
     /// A symbolic link.
     Symlink,
-    /// A further name of a file.
+    /// A hard link: one more name of a protected file.
     HardLink,
 }
 
@@ -117,7 +118,7 @@ pub struct ParityFinding {
     pub damaged_pieces: u64,
 }
 
-/// What is lost of a layer, and what there is to repair it with.
+/// The losses of a layer, and the parity at hand to repair them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LayerReport {
@@ -129,7 +130,8 @@ pub struct LayerReport {
     pub lost: u64,
     /// Number of parity blocks at hand.
     pub at_hand: u64,
-    /// Number of further parity blocks without which the lost blocks cannot be repaired.
+    /// Number of parity blocks that are lacking to repair the lost blocks; 0 if they can be
+    /// repaired.
     pub needed: u64,
     /// Number of further blocks, data or parity, that may be lost.
     pub left: u64,
@@ -143,9 +145,9 @@ pub struct VerifyReport {
     pub status: Status,
     /// Number of protected files.
     pub files: u64,
-    /// Number of them that have their bytes, wherever they are.
+    /// Number of protected files whose bytes are right, under their own name or another.
     pub intact_files: u64,
-    /// What is not as it was, by path.
+    /// The protected things that are not as they were, by path.
     pub findings: Vec<FileFinding>,
     /// The parity files that are not intact.
     pub parity: Vec<ParityFinding>,
@@ -155,18 +157,18 @@ pub struct VerifyReport {
     pub unreadable_layers: usize,
     /// Files that are not protected yet.
     pub new: Vec<PathBuf>,
-    /// What is in the tree and cannot be protected.
+    /// Paths in the tree that cannot be protected.
     pub skipped: Vec<Skipped>,
 }
 
 impl VerifyReport {
-    /// Returns the number of findings of a sort.
+    /// Returns the number of findings whose state `is_wanted` accepts.
     pub fn count(&self, is_wanted: impl Fn(&FileState) -> bool) -> u64 {
         self.findings.iter().filter(|finding| is_wanted(&finding.state)).count() as u64
     }
 }
 
-/// What a verification knows besides its report.
+/// The evidence behind the report of a verification.
 #[derive(Debug)]
 pub(crate) struct Evidence {
     pub tree: Tree,
@@ -175,7 +177,7 @@ pub(crate) struct Evidence {
     pub layers: Vec<LayerEvidence>,
 }
 
-/// What is known of a layer.
+/// The evidence about a layer.
 #[derive(Debug)]
 pub(crate) struct LayerEvidence {
     pub stream: Stream,
@@ -183,11 +185,11 @@ pub(crate) struct LayerEvidence {
     pub lost: Vec<u64>,
     /// The parity blocks at hand: number of the file, and position in it.
     pub rows: BTreeMap<u64, (u16, u64)>,
-    /// What of each parity file is intact.
+    /// The intact blocks of each parity file that could be read, by number.
     pub checked: Vec<Option<Checked>>,
 }
 
-/// Verifies a protection. `progress` is told the bytes read.
+/// Verifies a protection. `progress` gets the number of bytes as they are read.
 ///
 /// # Errors
 /// If the memory is short ([`crate::ErrorKind::Memory`]). Damage is no error.
@@ -199,7 +201,7 @@ pub fn verify(
     Ok(examine(protection, options, progress)?.0)
 }
 
-/// Verifies a protection, and returns what is known of it, too.
+/// Verifies a protection, and returns the evidence beside the report.
 pub(crate) fn examine(
     protection: &Protection,
     options: &VerifyOptions,
@@ -245,8 +247,8 @@ impl Examination<'_> {
         Ok(evidence)
     }
 
-    /// Compares further names of files with the digests of these, where they are files of their
-    /// own.
+    /// Compares hard links that have become files of their own with the digests of the files that
+    /// they should lead to.
     fn compare_names(&self, tree: &Tree, states: &mut BTreeMap<usize, FileState>) {
         let entries = &self.protection.entries;
         for (number, entry) in entries.iter().enumerate() {
@@ -314,7 +316,7 @@ impl Examination<'_> {
         gathered.finish()
     }
 
-    /// Takes what has the right size and time as intact.
+    /// Judges a layer without reading it: files with the right size and time count as intact.
     fn trust(
         &self,
         layer: &Layer,
@@ -393,7 +395,7 @@ impl Examination<'_> {
 }
 
 impl Examination<'_> {
-    /// Whether a file has the time that it had, now.
+    /// Whether a file has, at this moment, the time that it had when it was protected.
     fn has_time(&self, entry: &Entry) -> bool {
         let metadata = std::fs::symlink_metadata(self.protection.path_of(entry));
         metadata.is_ok_and(|found| Attributes::of(&found).modified == Some(entry.modified))
@@ -411,7 +413,8 @@ impl LayerEvidence {
     }
 }
 
-/// Returns the size of a file and what tells it from others, if there is one at a path.
+/// Returns the size of the file at a path, and its device and inode if it has several names.
+/// Returns `None` if there is no file.
 fn file_at(tree: &Tree, path: &[u8]) -> Option<(u64, Option<(u64, u64)>)> {
     match tree.at(path)?.kind {
         FoundKind::File { size, links } => Some((size, links)),
@@ -429,7 +432,8 @@ pub(crate) fn look(protection: &Protection, threads: usize) -> Result<Tree> {
         protection.settings.starts.iter().map(|start| start.to_vec()).collect();
     let excludes = Excludes::new(&protection.settings.excludes)?;
     let mut tree = Tree::walk(&protection.root, &starts, &excludes, threads);
-    // Files that were moved out of the protected paths of a larger root are not looked for.
+    // If the root itself cannot be listed, everything in it counts as missing, and it is not
+    // skipped.
     tree.skipped.retain(|skipped| skipped.path != protection.root);
     tree.match_paths(protection.entries.iter().map(|entry| entry.path.as_slice()));
     Ok(tree)
@@ -446,7 +450,7 @@ fn state_by_metadata(entry: &Entry, found: Option<&Found>) -> Option<FileState> 
         _ => false,
     };
     let has_mode = entry.mode == found.mode || matches!(entry.kind, EntryKind::Symlink { .. });
-    // Times of folders and links change with what is done around them.
+    // Only the times of files count. Those of folders change whenever something in them does.
     let has_time = entry.modified == found.modified || !entry.is_file();
     match (is_same, has_mode && has_time) {
         (true, true) => None,
@@ -618,7 +622,7 @@ fn parity_finding(
     (!is_intact).then_some(ParityFinding { path, missing: false, damaged_blocks, damaged_pieces })
 }
 
-/// Returns files that are not protected, and to which none was moved.
+/// Returns the files that are not protected, without those to which a protected file was moved.
 fn new_files(protection: &Protection, evidence: &Evidence) -> Vec<PathBuf> {
     let moved = |state: &FileState| match state {
         FileState::Moved(to) => Some(to.clone()),

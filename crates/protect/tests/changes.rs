@@ -1,5 +1,5 @@
-//! What changes on purpose: files that are moved, edited, touched, added; and what a repair and an
-//! update make of it.
+//! Changes on purpose: files are moved, edited, touched and added. The tests look at what a repair
+//! and an update make of that.
 
 #![cfg(unix)]
 
@@ -120,7 +120,7 @@ fn changes_during_a_repair_stay() {
     assert_eq!(fs::read(&path).unwrap(), b"edited meanwhile");
 }
 
-/// A file that is given stands for the protections that have it.
+/// A protected file leads to the protections that it belongs to.
 #[test]
 fn a_file_finds_its_protection() {
     let root = tempfile::tempdir().unwrap();
@@ -252,7 +252,7 @@ fn updates_add_layers_until_all_is_made_anew() {
     assert_eq!(parity, 5);
 }
 
-/// An update never takes what has become of a damaged file for the file.
+/// An update never takes the bytes of a damaged file for a change.
 #[test]
 fn damage_is_no_change() {
     let root = scene(10);
@@ -392,7 +392,7 @@ fn repairs_take_little_memory() {
     assert!(now.iter().zip(&parity).all(|(one, other)| bytes(one.1) == bytes(other.1)));
 }
 
-/// A further name of a file stays one when the file is repaired.
+/// A hard link still leads to its file when the file is repaired.
 #[test]
 fn further_names_are_kept() {
     use std::os::unix::fs::MetadataExt;
@@ -409,7 +409,7 @@ fn further_names_are_kept() {
     fs::remove_file(&name).unwrap();
     mend(root.path());
     assert!(is_linked());
-    // A copy in place of the name is as good, a file with other bytes is someone's own.
+    // A copy in place of the link is as good. A file with other bytes is someone's own.
     fs::remove_file(&name).unwrap();
     fs::copy(&file, &name).unwrap();
     let report = check(root.path());
@@ -447,7 +447,8 @@ fn parity_is_as_private_as_files() {
     assert_eq!(modes(&parity), 0o600);
 }
 
-/// Of two that protect the same at once, the second one finds that it is done, and changes nothing.
+/// If two processes protect the same files at once, the second one finds that this is done, and
+/// changes nothing.
 #[test]
 fn two_at_once_make_one_protection() {
     let root = tempfile::tempdir().unwrap();

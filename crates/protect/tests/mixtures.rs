@@ -86,7 +86,7 @@ fn hurt(root: &Path, chance: &mut Chance) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The names that moved files have now are not the original's, and their times are.
+/// Gives moved files their old names again: their bytes and times are right already.
 fn put_back(root: &Path, then: &Snapshot) {
     let now = snapshot(root);
     let moved: BTreeMap<&PathBuf, &Thing> =
@@ -97,13 +97,13 @@ fn put_back(root: &Path, then: &Snapshot) {
         fs::rename(root.join(from.0), root.join(path)).unwrap();
     }
     for path in moved.keys().filter(|path| root.join(path).exists()) {
-        // A damaged file that was renamed is restored, and what it has become is new.
+        // A file that was damaged and renamed is restored, and its damaged copy is a new file.
         fs::remove_file(root.join(path)).unwrap();
     }
 }
 
-/// Asserts that everything is as it was before the damage, but for what is said to be lost, and
-/// that this is as the damage left it.
+/// Asserts that everything is as it was before the damage, except the files in `lost`, which must
+/// be as the damage left them.
 fn assert_saved(root: &Path, before: &Snapshot, damaged: &Snapshot, lost: &[PathBuf], what: &str) {
     let now = snapshot(root);
     for (path, thing) in before {
@@ -190,8 +190,8 @@ fn every_byte_of_a_parity_file_may_be_wrong() {
     }
 }
 
-/// Of five parity files any two may be lost: the others tell what is protected, and repair as much
-/// as they have blocks.
+/// Any two of five parity files may be lost: the others tell what is protected, and repair as many
+/// blocks as they hold.
 #[test]
 fn parity_files_may_be_lost() {
     let root = tempfile::tempdir().unwrap();

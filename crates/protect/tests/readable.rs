@@ -61,7 +61,8 @@ fn old_parity_restores_everything() {
     }
 }
 
-/// What is written today is what the newest set has, but for ids, times and the path of the root.
+/// Parity that is written today is like the newest set, except for ids, times and the path of the
+/// root.
 #[test]
 fn new_parity_is_like_the_newest() {
     let root = tempfile::tempdir().unwrap();

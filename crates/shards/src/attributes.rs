@@ -1,6 +1,6 @@
-//! What a file has besides its name and content: permissions, time of change, owner. An object
-//! keeps the first two of its source, and a new file is never open to more people than the file
-//! that it is made from.
+//! The attributes of a file besides its name and content: permissions, time of change, owner. An
+//! object keeps the first two of its source, and a new file is never open to more people than the
+//! file that it is made from.
 
 use std::fs::{File, FileTimes, Metadata};
 use std::io;

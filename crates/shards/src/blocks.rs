@@ -1,10 +1,10 @@
-//! Shards that are not files: the format and its arithmetic, for stores that keep shards elsewhere
-//! than in folders.
+//! Shards that are not files: the format and its arithmetic, for stores that keep shards in other
+//! places than folders.
 //!
-//! A [`Layout`] says of one object how long its blocks are, where they stand in its shards, and
-//! what the headers around them are. A [`Segment`] is the memory of the blocks that are encoded
-//! together. Where the bytes come from and go to is the caller's. What is stored is byte for byte
-//! what [`crate::encode`] writes to files.
+//! A [`Layout`] has the lengths of one object's blocks, their places in its shards, and the headers
+//! around them. A [`Segment`] is the memory of the blocks that are encoded together. The caller
+//! decides where the bytes come from and where they go. The stored bytes are exactly those that
+//! [`crate::encode`] writes to files.
 //!
 //! ```
 //! use paritas_shards::blocks::{Layout, Segment, Shape};
@@ -99,8 +99,8 @@ impl Layout {
     /// Creates the shape of a new object with the base name `name`.
     ///
     /// # Errors
-    /// If the name, the packet or the block cannot be ([`ErrorKind::Parameters`]), or if the system
-    /// has no random numbers.
+    /// If the name cannot be a file's, or a packet or block of this size is not possible
+    /// ([`ErrorKind::Parameters`]), or if the system has no random numbers.
     pub fn new(code: Code, name: impl AsRef<OsStr>, shape: Shape) -> Result<Self> {
         let name = name.as_ref();
         check_name(name_bytes(name))
@@ -144,15 +144,15 @@ impl Layout {
         Ok((Self::of(geometry, record.identity)?, number))
     }
 
-    /// Returns which part of this object a front header belongs to, or `None` if it is none of this
-    /// object's. `start` are the first bytes of a shard.
+    /// Returns which part of this object a front header belongs to, or `None` if it is not a front
+    /// header of this object. `start` are the first bytes of a shard.
     pub fn part_of_front(&self, start: &[u8]) -> Option<usize> {
         let record = front_record(start).ok()?;
         self.part_of(&record)
     }
 
-    /// Returns the part, length and digest that a footer states, or `None` if it is none of this
-    /// object's. `end` are the last bytes of a shard.
+    /// Returns the part, length and digest that a footer states, or `None` if it is not a footer of
+    /// this object. `end` are the last bytes of a shard.
     pub fn read_footer(&self, end: &[u8]) -> Option<(usize, u64, Digest)> {
         let length = footer_length(end.last_chunk()?)?;
         let start = end.len().checked_sub(TRAILER + length)?;

@@ -55,9 +55,8 @@ pub struct Placement {
     /// The largest sets of folders that may be lost together, as indices into [`Self::folders`].
     /// `None` if there are more than a few folders.
     pub losable: Option<Vec<Vec<usize>>>,
-    /// What rebalancing over the folders that the scan was given would make of it; nothing where no
-    /// more of them could be lost than now, and where a shard is missing, so that repair comes
-    /// first.
+    /// The spread that rebalancing over the folders given to the scan would reach. `None` if no
+    /// more folders could be lost than now, or if a shard is missing, so that repair comes first.
     pub better: Option<BetterSpread>,
 }
 
@@ -100,7 +99,7 @@ impl GivenFolder {
         Some(Self { path: path.to_owned(), canonical: fs::canonicalize(path).ok()?, is_empty })
     }
 
-    /// A folder that does not exist.
+    /// Returns a folder that does not exist, and counts as empty.
     pub fn absent(path: &Path) -> Self {
         Self { path: path.to_owned(), canonical: path.to_owned(), is_empty: true }
     }
@@ -148,8 +147,8 @@ impl<'a> Domains<'a> {
 }
 
 impl Inventory {
-    /// Counts those of some folders that do not exist as empty folders that were given to the scan.
-    /// They are made when a shard is to go there.
+    /// Adds those of `folders` that do not exist, as if they were empty and had been given to the
+    /// scan. They are made when a shard is to go there.
     pub fn offer(&mut self, folders: &[PathBuf]) {
         let absent = folders.iter().filter(|folder| folder.symlink_metadata().is_err());
         let absent: Vec<GivenFolder> = absent.map(|folder| GivenFolder::absent(folder)).collect();
@@ -196,8 +195,8 @@ impl Object {
         })
     }
 
-    /// Returns which folders may be lost in a stage, if `files` are the intact files, each with its
-    /// part.
+    /// Returns which folders may be lost in a stage, if `files` are the intact files, each with the
+    /// number of its part.
     pub(crate) fn placement_of<'p>(
         &self,
         stage: u8,
@@ -264,7 +263,7 @@ impl Placement {
 }
 
 impl BetterSpread {
-    /// How many folders could be lost, as [`Placement::tolerance_text`] says it.
+    /// Returns how many folders could be lost, in the words of [`Placement::tolerance_text`].
     pub fn tolerance_text(&self) -> String {
         tolerance_text(self.tolerance, self.is_certain)
     }

@@ -129,7 +129,7 @@ pub(super) fn set_aside(objects: &mut Vec<Object>) -> Vec<Leftover> {
     leftovers
 }
 
-/// Says of which parts all files have temporary names.
+/// Reports the parts of which all files have temporary names.
 pub(super) fn nameless(objects: &[Object]) -> Vec<Leftover> {
     let leftover = |object: &Object| {
         let nameless =
@@ -148,8 +148,9 @@ fn all_paths(object: &Object) -> impl Iterator<Item = PathBuf> {
     object.parts().iter().flatten().map(|file| file.path().to_owned())
 }
 
-/// Says which shards have copies under temporary names beside files of their own names. Until the
-/// object is intact such a copy may be the only good one, so it counts as a file of the object.
+/// Reports the shards that have copies under temporary names beside files under their own names.
+/// Until the object is intact such a copy may be the only good one, so it counts as a file of the
+/// object.
 pub(super) fn copies(objects: &[Object]) -> impl Iterator<Item = Leftover> {
     objects.iter().filter_map(|object| {
         let copies = object.parts().iter().flat_map(|files| {
@@ -164,8 +165,8 @@ pub(super) fn copies(objects: &[Object]) -> impl Iterator<Item = Leftover> {
     })
 }
 
-/// Files of parts without those that have temporary names although their part has another file:
-/// they are leftovers, and no place of the part.
+/// Returns files of parts, without those that have a temporary name although their part has another
+/// file: these are leftovers, not places of the part.
 pub(super) fn without_copies<'p>(
     files: impl Iterator<Item = (usize, &'p Path)>,
 ) -> Vec<(usize, &'p Path)> {

@@ -1,4 +1,4 @@
-//! What shard files are called.
+//! The names of shard files.
 //!
 //! | state | name |
 //! | --- | --- |
@@ -113,7 +113,8 @@ pub(crate) fn set_aside(file: &OsStr) -> Option<(&str, &str)> {
     (fits && is_hex(stated_id) && is_hex(stated_digest)).then_some((stated_id, stated_digest))
 }
 
-/// Joins the three, cutting the object's name in the middle one if all were too long.
+/// Joins prefix, name and suffix. If the result would be too long, cuts the object's name in
+/// `name`.
 fn decorate(prefix: &[u8], name: &OsStr, suffix: &[u8]) -> OsString {
     let name = name_bytes(name);
     let object = parse(name_of(name)).map_or(name.len(), |parsed| parsed.name.len());
@@ -129,7 +130,7 @@ pub(crate) fn list(folders: &[PathBuf]) -> BTreeSet<(OsString, u64)> {
     entries.filter(|(name, _)| parse(name).is_some()).collect()
 }
 
-/// What a file's name says.
+/// The facts that a file's name states.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ParsedName<'a> {
     /// The object's name; cut if `old` and very long.

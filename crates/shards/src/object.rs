@@ -467,7 +467,8 @@ impl Gathering {
         }
     }
 
-    /// Takes a whole set that has temporary names for an object, unless one of its name is there.
+    /// Takes a whole set of files with temporary names for an object, unless an object of its name
+    /// was found. Returns whether it did.
     fn adopt(&mut self, left: &Leftover) -> bool {
         let is_taken = |(found, _): &(Recognised, bool)| found.identity.name() == left.name;
         if left.state != LeftoverState::Unnamed || self.found.iter().any(is_taken) {
@@ -552,9 +553,9 @@ impl Object {
         }
     }
 
-    /// Finds footers that something was appended to. It first looks where the length puts them that
-    /// other footers state, or that was expected. If the length is still unknown, it reads whole
-    /// files.
+    /// Finds footers after which something was appended. Their place follows from the length that
+    /// other footers state, or that the front header expects. If the length is still unknown, whole
+    /// files are searched.
     fn find_footers(&mut self) {
         let stated = self.total.map(|total| total.length).or(self.identity.length_hint);
         stated.into_iter().for_each(|length| self.place_footers(length));

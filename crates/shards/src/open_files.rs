@@ -15,7 +15,7 @@ use crate::system::is_scarcity;
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
     state: Mutex<State>,
-    /// Told when a file is no longer read and somebody waits for that.
+    /// Signalled when a file is given back while a thread waits for one.
     returned: Condvar,
     /// Whether files are opened for writing, too.
     writable: bool,
@@ -23,21 +23,22 @@ pub(crate) struct OpenFiles {
 
 #[derive(Debug)]
 struct State {
-    /// Files by number, the one that was opened first in front. Whoever uses one has a share in it.
+    /// The open files with their numbers, in the order in which they were opened. Whoever uses a
+    /// file holds a reference to it.
     open: VecDeque<(usize, Arc<File>)>,
     /// The most files to have open.
     most: usize,
-    /// The number of readers that wait for a descriptor.
+    /// The number of threads that wait for a descriptor.
     waiting: usize,
 }
 
 impl OpenFiles {
-    /// Room for at most `most` files to be read, and for one at least.
+    /// Makes room for at most `most` files that are open for reading, and for one at least.
     pub fn reading(most: usize) -> Arc<Self> {
         Self::new(most, false)
     }
 
-    /// Room for at most `most` files to be written, and for one at least.
+    /// Makes room for at most `most` files that are open for writing, and for one at least.
     pub fn writing(most: usize) -> Arc<Self> {
         Self::new(most, true)
     }
@@ -47,10 +48,10 @@ impl OpenFiles {
         Arc::new(Self { state: Mutex::new(state), returned: Condvar::new(), writable })
     }
 
-    /// Does something with a file.
+    /// Calls `act` with the file of this number, which is opened if it is not open.
     ///
     /// # Errors
-    /// When it cannot be opened, and those of `act`.
+    /// If the file cannot be opened, or if `act` fails.
     pub fn with<R>(
         &self,
         number: usize,
@@ -63,8 +64,8 @@ impl OpenFiles {
         result
     }
 
-    /// Opens a file, or takes one that is open. Where the system has no more descriptors others are
-    /// closed, or waited for.
+    /// Returns a file, which is opened if it is not open. If the system has no more descriptors,
+    /// another file is closed, or one in use is waited for.
     fn lend(&self, number: usize, path: &Path) -> io::Result<Arc<File>> {
         let mut state = self.lock();
         loop {
@@ -111,15 +112,15 @@ impl State {
         file
     }
 
-    /// Closes a file that nobody reads; returns whether there was one.
+    /// Closes a file that nobody uses. Returns whether there was one.
     fn close_one(&mut self) -> bool {
         let idle = self.open.iter().position(|(_, file)| Arc::strong_count(file) == 1);
         idle.is_some_and(|idle| self.open.remove(idle).is_some())
     }
 }
 
-/// Whether an error in opening a file leaves it unknown what the file holds. Where there is no
-/// file, that is known.
+/// Whether the content of a file is unknown after this error in opening it. If there is no file, it
+/// is known.
 pub(crate) fn is_unreadable(error: &io::Error) -> bool {
     !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -129,7 +130,7 @@ pub(crate) fn is_unreadable(error: &io::Error) -> bool {
 pub(crate) struct Refusal {
     /// The system's reason, in words.
     pub reason: String,
-    /// Whether the file may be as good as new all the same.
+    /// Whether the file may be intact nevertheless.
     pub is_unreadable: bool,
 }
 
@@ -146,7 +147,7 @@ pub(crate) struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Opens a file, which is noted if it fails.
+    /// Opens a file. If this fails, [`Input::refusal`] tells why.
     pub fn open(files: &Arc<OpenFiles>, number: usize, path: &'a Path) -> Self {
         let input = Self {
             files: Arc::clone(files),
@@ -170,12 +171,12 @@ impl<'a> Input<'a> {
         result
     }
 
-    /// Why the file could not be opened, if it was tried in vain.
+    /// Returns why the file could not be opened, or `None` if it could.
     pub fn refusal(&self) -> Option<&Refusal> {
         self.refusal.get()
     }
 
-    /// As [`read_at`], where the file can be opened.
+    /// Reads as [`read_at`] does, and counts what was read.
     pub fn read_at(&self, slices: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
         let ends = slices.iter().scan(0, |end, slice| {
             *end += slice.len();
@@ -189,12 +190,12 @@ impl<'a> Input<'a> {
         Ok(read)
     }
 
-    /// The bytes read so far.
+    /// Returns the number of bytes read so far.
     pub fn read_bytes(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// The slices filled so far.
+    /// Returns the number of slices filled so far.
     pub fn read_slices(&self) -> u64 {
         self.slices.load(Ordering::Relaxed)
     }
@@ -206,7 +207,7 @@ mod tests {
     use std::fs;
     use std::thread;
 
-    /// Threads that read more files than may be open, and one that is not there.
+    /// Threads read more files than may be open. One more file does not exist.
     #[test]
     fn more_files_than_descriptors() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,10 +1,10 @@
 //! The digest of bytes that become known in any order, by several threads.
 //!
 //! BLAKE3 is a tree: its leaves are chunks of 1,024 bytes, and the values of two adjacent subtrees
-//! of as many leaves give the value of both together (Aumasson, Neves, O'Connor and
-//! Wilcox-O'Hearn, BLAKE3, section 2.1). So whoever has a part of the bytes in its cache hashes it
-//! there, and only the values are put together. What begins or ends within a chunk is kept until
-//! the rest of the chunk has come.
+//! of as many leaves give the value of both together (Aumasson, Neves, O'Connor and Wilcox-O'Hearn,
+//! BLAKE3, section 2.1). So whoever has a part of the bytes in its cache hashes it there, and only
+//! the values are put together. Bytes that begin or end within a chunk are kept until the rest of
+//! the chunk has come.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,12 +26,12 @@ pub struct PieceDigest {
     parts: Mutex<Parts>,
 }
 
-/// What is known, by position.
+/// What is known of the bytes, by position.
 #[derive(Debug, Default)]
 struct Parts {
     /// The length of the longest subtree that begins at a position, and its value.
     subtrees: BTreeMap<u64, (u64, ChainingValue)>,
-    /// Bytes of chunks of which others are missing. No piece reaches beyond its chunk.
+    /// Bytes of chunks that are not complete yet. No piece reaches beyond its chunk.
     loose: BTreeMap<u64, Vec<u8>>,
     /// The digest, if all bytes came at once.
     whole: Option<Digest>,
@@ -44,7 +44,7 @@ impl PieceDigest {
     }
 
     /// Takes adjacent pieces, the first of which begins at `start`. The same bytes may come twice.
-    /// What is beyond the length is left out.
+    /// Bytes beyond the length are ignored.
     pub fn take(&self, start: u64, pieces: &[impl AsRef<[u8]>]) {
         let total: u64 = pieces.iter().map(|piece| piece.as_ref().len() as u64).sum();
         let run = Run { start, pieces };
@@ -103,8 +103,8 @@ impl PieceDigest {
         Some(Digest::new(merge_subtrees_root(left, &right, Mode::Hash).into()))
     }
 
-    /// Returns the part of a range that consists of whole chunks, which the last one is even if it
-    /// is short.
+    /// Returns the part of a range that consists of whole chunks. The last chunk of all bytes
+    /// counts as whole even if it is short.
     fn chunks_within(&self, range: &Range<u64>) -> Range<u64> {
         let end = if range.end == self.length { range.end } else { range.end / CHUNK * CHUNK };
         let start = range.start.next_multiple_of(CHUNK).min(range.end);

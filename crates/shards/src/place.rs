@@ -39,7 +39,7 @@ pub(crate) enum Replace {
     ForPart(Box<Identity>, Part),
 }
 
-/// What has the name that a part is to have.
+/// What already has the name that a part is to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occupant {
     Nobody,
@@ -71,7 +71,7 @@ impl Occupant {
 pub struct MovedAside {
     /// The path that it had.
     pub from: PathBuf,
-    /// Where it is now.
+    /// The path that it has now.
     pub to: PathBuf,
 }
 
@@ -86,9 +86,9 @@ pub(crate) struct NewFile {
     pub access: Access,
 }
 
-/// A file that is being written; dropped before it is committed, it is gone. Where the file system
-/// can make files without names it has none until it is complete, so that even a killed process
-/// leaves nothing behind.
+/// A file that is being written. If it is dropped before it is committed, it is removed. On a file
+/// system that can make files without names, it has no name until it is complete, so even a killed
+/// process leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct Pending {
     file: Handle,
@@ -104,7 +104,7 @@ pub(crate) struct Pending {
 /// How a file has got its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Published {
-    /// Nothing had the name, or not any more.
+    /// Nothing had the name, or it was free again.
     New,
     /// The file that had it is gone.
     Replacing,
@@ -120,8 +120,8 @@ enum Handle {
 }
 
 impl Pending {
-    /// Begins these files. Where the system does not allow all of them to be open with `others`
-    /// beside them, they have temporary names from the beginning, and are opened by turns.
+    /// Begins these files. If the system does not allow all of them and `others` more to be open at
+    /// once, they have temporary names from the beginning, and are opened by turns.
     pub fn create_all(files: Vec<NewFile>, others: usize) -> Result<Vec<Self>> {
         let count = files.len();
         let most = allow_open_files(count + others).saturating_sub(others);
@@ -146,7 +146,7 @@ impl Pending {
         })
     }
 
-    /// Makes an empty file and sees to it that nobody can open it who may not read the whole one.
+    /// Makes an empty file. Nobody can open it who may not read the complete file.
     fn begin(
         new: NewFile,
         make: impl FnOnce(&NewFile) -> Result<(Handle, Option<PathBuf>)>,
@@ -288,14 +288,15 @@ fn under_temporary_name<T>(
     }
 }
 
-/// Gives all new files their names. On an error everything is as before, but for files that were
-/// replaced or moved aside one by one. Returns what was moved aside.
+/// Gives all new files their names. On an error everything is as before, except for files that had
+/// already been replaced or moved aside. Returns what was moved aside.
 pub(crate) fn commit(files: Vec<Pending>, sync: bool) -> Result<Vec<MovedAside>> {
     commit_over(&[], || Ok(Vec::new()), files, sync)
 }
 
-/// Gives all new files their names, and then deletes the old ones, which are looked for in
-/// `folders` when no other process can change them. On an error everything is as [`commit`] says.
+/// Gives all new files their names, and then deletes the old ones. `find_old` returns these; it is
+/// called while `folders` are locked, so that no other process can change them. On an error
+/// everything is as [`commit`] says.
 pub(crate) fn commit_over<E: From<Error>>(
     folders: &[PathBuf],
     find_old: impl FnOnce() -> std::result::Result<Vec<PathBuf>, E>,
@@ -395,7 +396,7 @@ fn sync_directories(files: &[Pending]) -> Result<()> {
     sync_directories_of(files.iter().map(|file| file.target.as_path()))
 }
 
-/// Makes the names of these files last.
+/// Makes the names of these files durable.
 pub(crate) fn sync_directories_of<'a>(files: impl Iterator<Item = &'a Path>) -> Result<()> {
     let mut directories: Vec<&Path> = files.map(directory_of).collect();
     directories.sort_unstable();
@@ -501,7 +502,7 @@ mod tests {
 
     /// Another process has found the complete file under its temporary name, and named it.
     #[test]
-    fn who_was_named_by_another_is_done() {
+    fn a_file_that_another_process_named_is_done() {
         for (named, expected) in [("new", Ok(())), ("other", Err(crate::ErrorKind::Busy))] {
             let (directory, _, new) = directory();
             let mut file = pending(&new, Replace::Never);
@@ -515,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_set_goes_last_or_comes_back() {
+    fn an_old_set_is_removed_last_or_comes_back() {
         let (directory, old, new) = directory();
         let taken = directory.path().join("taken");
         fs::write(&taken, "other").unwrap();

@@ -1,5 +1,4 @@
-//! The treatment of objects of LT codes. For most questions about them, only the graph gives a
-//! certain answer.
+//! Answers about objects of LT codes. For most questions, only the graph gives a certain answer.
 //!
 //! The tolerable losses are found by trying some. The number of blocks that is enough is found by
 //! drawing blocks in random order ([`reception`]). The latter takes up to some seconds, so callers

@@ -168,7 +168,7 @@ impl<'a> Layout<'a> {
         self.files.iter().map(|file| (file.part, file.domain)).collect()
     }
 
-    /// The steps to a level spread, each with where the files are after it.
+    /// Returns the steps to a level spread, each with the places of the files after it.
     fn steps(&self) -> impl Iterator<Item = (Step, Vec<Place>)> {
         let mut places = self.places();
         std::iter::from_fn(move || {
@@ -179,7 +179,8 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// How many domains may be lost with the files there, and whether that is certain.
+    /// Returns how many domains may be lost if the files are at `places`, and whether that is
+    /// certain.
     fn tolerance(&self, places: &[Place]) -> (usize, bool) {
         let is_empty = self.object.length() == Some(0);
         Spread::new(&self.object.geometry, self.object.stage(), is_empty, places).tolerance()

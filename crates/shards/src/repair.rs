@@ -333,8 +333,8 @@ impl Rebuild {
     }
 }
 
-/// Makes those of the folders for new files that were offered to the scan and do not exist, on the
-/// disk, since rebalancing removes the files that it has moved there.
+/// Makes those folders for new files that were offered to the scan and do not exist. Their names
+/// are synced to the disk, because rebalancing removes the old files once the new ones are there.
 fn make_offered(object: &Object, targets: &[(PathBuf, Replace)]) -> Result<()> {
     for folder in targets.iter().map(|(path, _)| directory_of(path)) {
         if object.given.iter().any(|given| given.path == folder) {

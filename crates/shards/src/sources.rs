@@ -120,7 +120,7 @@ const NAMED_SHARDS: usize = 8;
 /// The amount of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Until every lane has been read from somewhere.
+    /// As much as it takes to compute the data of the segment.
     Enough,
     /// Every lane of every file.
     Everything,

@@ -1,5 +1,5 @@
-//! Files that are written without a name and get their names together. Programs that keep sets of
-//! files of their own beside other people's files use it as encoding does.
+//! Files that are written without names, and get their names together. It serves programs that
+//! write sets of files beside other people's files, as encoding does.
 
 use std::io::IoSlice;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,16 @@ use crate::error::{Error, Result};
 use crate::names;
 use crate::place::{NewFile, Pending, Replace, commit_over};
 
-/// A file that is being written. Dropped before [`publish`] has named it, it is gone. Where the
-/// file system can make files without names, even a killed process leaves nothing of it behind.
+/// A file that is being written. If it is dropped before [`publish`] has named it, it is removed.
+/// On a file system that can make files without names, even a killed process leaves nothing of it
+/// behind.
 #[derive(Debug)]
 pub struct StagedFile(Pending);
 
 impl StagedFile {
-    /// Begins files, one for each of `targets`. `attributes` are those of what the files are made
-    /// from: nobody may read a file who may not read that. A file that already has the name is
-    /// replaced if `replace` is set.
+    /// Begins files, one for each of `targets`. `attributes` are those of the source of the files:
+    /// whoever may not read the source may not read them either. A file that already has the name
+    /// is replaced if `replace` is set.
     ///
     /// # Errors
     /// If a file cannot be created ([`crate::ErrorKind::Io`]).
@@ -42,15 +43,15 @@ impl StagedFile {
     }
 }
 
-/// Whether a file has the name of one that has not got its own yet, because it is being written or
-/// because the process that wrote it was killed.
+/// Whether a file has a temporary name, because it is still being written, or because the process
+/// that wrote it was killed.
 pub fn has_temporary_name(path: &Path) -> bool {
     path.file_name().is_some_and(names::is_temporary)
 }
 
-/// Gives all files their names, and then removes the files that `old` returns. `old` is called when
-/// no other process that takes part in this can change the `folders`. On an error everything is as
-/// before, but for files that were replaced one by one.
+/// Gives all files their names, and then removes the files that `old` returns. `old` is called
+/// while the `folders` are locked, so that no other process publishes files there meanwhile. On an
+/// error everything is as before, except for files that had already been replaced.
 ///
 /// # Errors
 /// If the system refuses ([`crate::ErrorKind::Io`]), another process has put a file in the way

@@ -473,6 +473,7 @@ impl Findings {
         }
     }
 }
+
 /// Whether an object that can be read would have another status if all files could be opened: it
 /// would be intact if nothing else is lacking, or promoted if there are parts of a later stage.
 fn could_be_otherwise(sources: &Sources<'_>, read: Status, shards: &[ShardReport]) -> bool {

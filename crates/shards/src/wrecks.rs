@@ -1,5 +1,5 @@
-//! Files that have the names of shards, and of which nothing is left that says so: an object of
-//! which every shard was cut to a few bytes is told by its names alone.
+//! Files that have the names of shards, but no readable header or footer any more. If every shard
+//! of an object was cut to a few bytes, only the files' names tell of the object.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -9,8 +9,8 @@ use crate::names;
 use crate::object::{Inventory, Object};
 use crate::system::name_of;
 
-/// Files that are named as the shards of one object and cannot be read as shards, where no shard
-/// of an object of that name was found: all that is left of an object.
+/// All that is left of an object: files that have the names of its shards, but cannot be read as
+/// shards. No shard of an object of that name was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wreck {
@@ -21,9 +21,9 @@ pub struct Wreck {
 }
 
 impl Inventory {
-    /// Returns what is left of objects of which no shard was found, by name. A file beside shards
-    /// of an object of its name counts as a damaged shard of that object instead, and one that
-    /// could not be opened may be anything.
+    /// Returns what is left of objects of which no shard was found, by name. If shards of an object
+    /// of its name were found, a file counts as a damaged shard of that object instead. A file that
+    /// could not be opened is left out, because it may be anything.
     pub fn wrecks(&self) -> Vec<Wreck> {
         let found: HashSet<&OsStr> = self.objects.iter().map(Object::name).collect();
         let mut wrecks: BTreeMap<OsString, Vec<PathBuf>> = BTreeMap::new();

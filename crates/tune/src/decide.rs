@@ -297,7 +297,7 @@ fn prefetch(kernel: Kernel, decide: &mut Decide<'_>) -> Result<bool> {
     Ok(winner == 1)
 }
 
-/// What has been decided so far, for one code or in general.
+/// The decisions so far, for one code or in general.
 #[derive(Clone, Copy)]
 struct Known {
     kernel: Kernel,

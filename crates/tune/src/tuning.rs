@@ -17,7 +17,7 @@ use crate::memory::Memory;
 /// Name under which the tuning is remembered.
 const NAME: &str = "tuning-1";
 
-/// What was found to be best on this machine.
+/// The settings that were found to be best on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Tuning {
@@ -47,7 +47,7 @@ pub struct Tuning {
     pub codes: BTreeMap<String, CodeTuning>,
 }
 
-/// What was found to be best for one code.
+/// The settings that were found to be best for one code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CodeTuning {
@@ -65,9 +65,9 @@ pub struct CodeTuning {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What is decided.
+    /// The setting that is decided.
     pub question: &'static str,
-    /// What the decision holds for: a code, a set of buffers and the like.
+    /// The cases that the decision holds for: a code, a set of buffers and the like.
     pub about: String,
     /// All choices, each measured in pairs with the built-in one.
     pub choices: Vec<Choice>,

@@ -105,18 +105,18 @@ fn forged_columns_are_refused() {
         ("missing", |columns, _| columns.targets.clear()),
         ("missing", |columns, _| columns.kept.clear()),
         ("missing", |columns, _| _ = columns.names.pop()),
-        ("shares more", |columns, _| columns.shared[1] = 2),
+        ("shares more bytes", |columns, _| columns.shared[1] = 2),
         ("cut", |_, stored| stored.digests.truncate(31)),
         ("missing", |_, stored| stored.digests.truncate(16)),
         ("longer than its items", |_, stored| stored.digests.extend([0; 16])),
-        ("larger than they can be", |_, stored| stored.unpacked = u64::MAX),
+        ("more bytes than DEFLATE", |_, stored| stored.unpacked = u64::MAX),
         ("decompressed", |_, stored| stored.unpacked = 10),
     ];
     let (_, geometry) = sample();
     for (why, change) in changes {
         refused(&forged(change), &geometry, why);
     }
-    // A path of a megabyte that a thousand items share.
+    // A path of a megabyte that 2,000 items share.
     let bomb = forged(|columns, _| {
         *columns = Columns::default();
         for number in 0..2000_u32 {
@@ -131,7 +131,7 @@ fn forged_columns_are_refused() {
             columns.shared.push(if number == 0 { 0 } else { 1 << 20 });
         }
     });
-    refused(&bomb, &geometry, "longer than it can have");
+    refused(&bomb, &geometry, "longer than a catalogue of its size");
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Chance {
     }
 }
 
-/// What something in a tree is, in all that a repair must restore.
+/// A thing in a tree, with everything about it that a repair must restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Thing {
     Folder { mode: u32 },

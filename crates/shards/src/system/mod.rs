@@ -1,5 +1,5 @@
-//! What systems do differently: names, files at positions, names that are given without replacing
-//! others, permissions, limits. Each system has a file with the same functions.
+//! The differences between systems: names, files at positions, names that are given without
+//! replacing others, permissions, limits. Each system has a file with the same functions.
 //!
 //! Linux and macOS are `unix`. Linux alone can make files that have no name until they are
 //! complete. Windows has no modes and owners like these, and a folder cannot be locked or synced

@@ -14,8 +14,8 @@ pub(crate) type FileId = PathBuf;
 /// `ERROR_TOO_MANY_OPEN_FILES`.
 const TOO_MANY_OPEN_FILES: i32 = 4;
 
-/// What an object is called whose name is not UTF-8 and so cannot be a name here. It can still be
-/// chosen by its id.
+/// The name of an object here if its own name is not UTF-8. The object can still be chosen by its
+/// id.
 const UNNAMEABLE: &str = "not-utf-8";
 
 /// Returns the bytes of a name.
@@ -65,8 +65,8 @@ pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     link_and_remove(from, to)
 }
 
-/// Renames over what has the name. Where that is still open, it is given the name of an old shard
-/// first (see `shard/names.rs`), and goes when it is closed.
+/// Renames over the file that has the name. If that file is still open, it is first given the name
+/// of an old shard (see `names.rs`), and is removed when it is closed.
 pub(crate) fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
