@@ -5,10 +5,10 @@
 //! process works; so what a killed process leaves is void after [`LASTS`], like the heartbeat of a
 //! put that is renewed no more.
 //!
-//! Nothing depends on a claim but the work that is saved. Two promoters write equal bytes. So a
-//! claim is done without where no node can create a file only if there is none, or where none of
-//! these answers; two processes may take over a void claim at once; and a process that was stopped
-//! for long may renew or release the claim of another.
+//! A claim only saves work, and nothing else depends on it: two promoters write equal bytes. So a
+//! process goes on without a claim if no node can create a file only if there is none, or if no
+//! such node answers. Two processes may take over a void claim at once, and a process that was
+//! stopped for long may renew or release the claim of another.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -23,8 +23,8 @@ use crate::names::{self, ObjectName};
 use crate::node::{Mode, Node};
 use crate::volume::Volume;
 
-/// How long a claim counts that is not renewed. Clocks of clients that differ by more make claims
-/// void, and so do dates in the future.
+/// How long a claim counts that is not renewed. If the clocks of two clients differ by more, the
+/// claim of one is void for the other, even if its date is in the future.
 const LASTS: Duration = Duration::from_secs(120);
 
 /// How often a claim is renewed. Three renewals may fail before it is void.
@@ -36,7 +36,7 @@ pub(crate) struct Claim {
     /// Tells the claims of processes apart.
     owner: ObjectId,
     path: String,
-    /// The node that has the claim. There is none if no node can keep claims apart.
+    /// The node that has the claim, or `None` if no node that answers can keep claims apart.
     node: Option<Arc<dyn Node>>,
 }
 
@@ -67,7 +67,8 @@ impl Volume {
 
 fn busy(name: &ObjectName) -> Error {
     let message = format!(
-        "{name}: another process promotes it; if that was killed, its claim is void after {} s",
+        "{name}: another process is promoting it; if that process was killed, its claim is void \
+         after {} s",
         LASTS.as_secs()
     );
     Error::new(ErrorKind::Busy, message)
@@ -97,8 +98,8 @@ impl Claim {
         }
     }
 
-    /// Creates the file, perhaps in the place of one that is void or was created by a request whose
-    /// answer was lost.
+    /// Creates the file. Replaces a claim that is void, or that this process created by a request
+    /// whose answer was lost.
     async fn create(&self, node: &dyn Node) -> Result<()> {
         let create = async || node.write(&self.path, self.text().into(), Mode::Create).await;
         match create().await {

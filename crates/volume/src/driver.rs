@@ -8,27 +8,27 @@ use tokio::time::Instant;
 
 use crate::protocol::{Action, Answer, Event, Machine, Procedure, Request};
 
-/// How long slow nodes are waited for once a survey has the answers that a reader needs.
+/// How long a survey waits for slow nodes once it has the answers that a reader needs.
 const SURVEY_GRACE: Duration = Duration::from_millis(10);
 
-/// How long slow nodes are waited for once enough of them have written or deleted something, or
-/// when all that they can tell is wanted.
+/// How long a step waits for slow nodes once enough nodes have written or deleted something, and
+/// how long a survey waits if the answers of all nodes are wanted.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The age from which a survey counts no longer. What rests on one that is older is not done:
-/// marks of removed names and orphans are collected after a day.
+/// Age from which a survey no longer counts. Actions that rest on an older one are not executed,
+/// because marks of removed names and orphans are collected after a day.
 const SURVEY_LASTS: Duration = Duration::from_secs(12 * 3600);
 
 /// Executes actions.
 #[async_trait]
 pub(crate) trait Hands: Sync {
-    /// Executes one action that is about one node alone.
+    /// Executes one action. Parts are not stored by this, but by [`Self::store`].
     async fn act(&self, action: Action) -> Answer;
 
     /// Stores parts of one object, all of them at once.
     async fn store(&self, actions: Vec<Action>) -> Vec<Event>;
 
-    /// Whether surveys wait for slow nodes although enough have answered.
+    /// Returns whether surveys wait for slow nodes although enough have answered.
     fn asks_everyone(&self) -> bool {
         false
     }
@@ -57,7 +57,7 @@ where
     }
 }
 
-/// Executes nothing, and returns the actions that follow from that.
+/// Answers all actions as failed, without executing them. Returns the actions that follow.
 fn fail<P: Procedure>(machine: &mut Machine<P>, actions: &[Action]) -> Vec<Action> {
     let failed = |&action: &Action| machine.handle(&Event { action, answer: Answer::Failed });
     actions.iter().flat_map(failed).collect()

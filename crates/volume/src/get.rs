@@ -49,7 +49,7 @@ pub struct GetOptions {
 }
 
 impl GetOptions {
-    /// Takes the newest version that was found, or only one that is surely the newest.
+    /// Sets whether the newest version that was found is taken although it may not be the newest.
     pub fn allow_stale(self, allow_stale: bool) -> Self {
         Self { allow_stale }
     }
@@ -107,8 +107,9 @@ impl Volume {
         }
     }
 
-    /// Prepares to read an object from its shards. They are where the manifest says, or else on
-    /// their homes; if too few are found there, all nodes are asked.
+    /// Prepares to read an object from its shards. Each shard is expected on the node that the
+    /// manifest names or, if it names none, on its home. If too few are found there, all nodes are
+    /// asked ([`Self::look_everywhere`]).
     async fn receiver(
         &self,
         hands: &NameHands<'_>,
@@ -173,8 +174,8 @@ impl Volume {
         Ok(Object { content: Content::Shards { receiver, nodes }, ..object })
     }
 
-    /// Writes an object's bytes in `range` to `sink`, all of them if `range` is `None`. Of the
-    /// whole object the digest is checked in the end. Returns what was read.
+    /// Writes an object's bytes in `range` to `sink`, all of them if `range` is `None`. If all of
+    /// them are wanted, the digest is checked in the end. Returns what was read.
     ///
     /// # Errors
     /// As [`Volume::find`]; if too many shards are lost ([`ErrorKind::TooFewShards`]), if the bytes
@@ -277,8 +278,8 @@ impl Volume {
 }
 
 impl Volume {
-    /// Returns why the shards of a version are gone: `error`, or that another version has replaced
-    /// it.
+    /// Returns the reason why shards of a version are gone: `error`, or an error which says that
+    /// another version has replaced it.
     async fn gone(&self, name: &ObjectName, version: Version, error: Error) -> Error {
         if error.kind() != ErrorKind::TooFewShards {
             return error;
@@ -295,7 +296,7 @@ impl Volume {
 }
 
 /// Reads a manifest from one of the nodes that are known to have it. If none of these can be read,
-/// the nodes are asked that the survey did not wait for.
+/// asks the nodes that the survey did not wait for.
 async fn read_manifest(
     hands: &NameHands<'_>,
     listed: Listed,
@@ -323,13 +324,13 @@ async fn read_manifest(
 enum Sink<'a> {
     /// To a stream, in order.
     Stream(&'a mut (dyn Write + Send)),
-    /// All of them to a file, in any order, by the threads that decode them: there they are still
-    /// in the cache.
+    /// To a file: all of them, in any order. The threads that decode bytes also write them, while
+    /// they are still in the cache.
     File(Arc<Output>),
 }
 
 impl Sink<'_> {
-    /// Takes the next bytes in order, unless they are kept already.
+    /// Writes the next bytes in order, unless the file has them already.
     fn take(&mut self, pieces: &Pieces) -> Result<()> {
         let Self::Stream(stream) = self else { return Ok(()) };
         pieces.iter().try_for_each(|piece| stream.write_all(piece)).map_err(|error| {
@@ -338,11 +339,11 @@ impl Sink<'_> {
     }
 }
 
-/// How long is waited for a thread that still works on what is no longer wanted.
+/// Interval at which it is checked whether a thread still works on what is no longer wanted.
 const WORKING: Duration = Duration::from_millis(1);
 
-/// Waits until no thread uses `shared` any longer: after a flaw, one may still work on a unit that
-/// was given up and came from elsewhere.
+/// Waits until no other thread uses `shared`. After a flaw, a thread may still work on a unit that
+/// was given up and that another node has delivered meanwhile.
 async fn alone<T>(mut shared: Arc<T>) -> T {
     loop {
         match Arc::try_unwrap(shared) {
@@ -358,7 +359,7 @@ struct Copy<'a> {
     sink: Sink<'a>,
     /// The digest of the bytes, if the object is copied whole.
     digest: Option<Arc<PieceDigest>>,
-    /// What is not done yet; just one range if the order matters.
+    /// The ranges that are not copied yet; just one if the order matters.
     left: VecDeque<Range<u64>>,
     progress: &'a (dyn Fn(u64) + Send + Sync),
 }
@@ -393,8 +394,9 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Returns what is done with bytes by the thread that has decoded them. It holds neither the
-    /// output nor the digest, because a thread that a folder holds up may never let go of it.
+    /// Returns the function to which a thread hands the bytes that it has decoded. The function
+    /// holds only weak references to the output and the digest, because a thread that hangs on a
+    /// folder may never drop it.
     fn keep(&self) -> Keep {
         let output = match &self.sink {
             Sink::File(output) => Some(Arc::downgrade(output)),
@@ -416,8 +418,8 @@ impl Copy<'_> {
 /// Number of transmission units that have come and wait to be written.
 const AHEAD: usize = 1;
 
-/// Reads bytes in a task of its own, so that reading goes on while some are written. The task ends
-/// when the receiver is dropped.
+/// Reads bytes in a task of its own, so that reading goes on while earlier bytes are written. The
+/// task ends when the receiver is dropped.
 pub(crate) fn ahead(mut bytes: BoxStream<'static, Result<Pieces>>) -> Receiving<Result<Pieces>> {
     let (line, received) = channel(AHEAD);
     tokio::spawn(async move {
@@ -436,7 +438,7 @@ pub(crate) fn ahead(mut bytes: BoxStream<'static, Result<Pieces>>) -> Receiving<
 }
 
 impl Object {
-    /// Returns the object's wanted bytes, which are within it, in order.
+    /// Returns the wanted bytes in order. The wanted range must be within the object.
     pub(crate) fn bytes(&self, wanted: impl Into<Wanted>) -> BoxStream<'static, Result<Pieces>> {
         let wanted = wanted.into();
         match &self.content {
@@ -505,7 +507,8 @@ impl Object {
         }
     }
 
-    /// Returns the node of each part of the first stage, as far as they are known.
+    /// Returns the node on which each part is expected, by stage and then by shard; `None` if that
+    /// is unknown. Parts of a later stage may not exist yet.
     pub fn nodes(&self) -> Vec<Option<String>> {
         match &self.content {
             Content::Inline(_) => Vec::new(),

@@ -37,14 +37,14 @@ pub(crate) struct NameHands<'a> {
     state: Mutex<State>,
 }
 
-/// What was learnt on the way.
+/// What the actions have found out so far.
 #[derive(Debug, Default)]
 struct State {
     manifests: BTreeMap<Version, (Manifest, Bytes)>,
     /// The files of parts that were found or stored, with their nodes.
     files: BTreeMap<usize, BTreeMap<NodeIndex, String>>,
     layout: Option<Layout>,
-    /// Like `files`, of parts that are not whole.
+    /// Like `files`, for parts that are not whole.
     damaged: BTreeMap<usize, BTreeMap<NodeIndex, String>>,
     /// The length and digest of the object, once they are known.
     total: Option<(u64, Digest)>,
@@ -52,7 +52,7 @@ struct State {
     flaws: Vec<Flaw>,
     /// The nodes that showed or took a manifest of each version.
     holders: BTreeMap<Version, BTreeSet<NodeIndex>>,
-    /// Number of parts that were made of others and stored.
+    /// Number of parts that were made from others and stored.
     stored: usize,
     read_bytes: u64,
 }
@@ -63,11 +63,11 @@ struct State {
 pub struct Flaw {
     /// The node's name.
     pub node: String,
-    /// The shard, if it is about one.
+    /// The shard, if the flaw is about one.
     pub shard: Option<usize>,
     /// What was wrong.
     pub message: String,
-    /// Number of requests that met it.
+    /// Number of requests that met the flaw.
     pub count: usize,
 }
 
@@ -93,7 +93,7 @@ impl Flaw {
         Self { node: node.into(), shard, message: message.into(), count: 1 }
     }
 
-    /// Adds this to flaws that were met before. If it is among them, it is counted.
+    /// Adds the flaw to a list. If the list has it already, only its count rises.
     pub(crate) fn add_to(self, flaws: &mut Vec<Self>) {
         let is_same = |other: &&mut Self| {
             (&other.node, other.shard, &other.message) == (&self.node, self.shard, &self.message)
@@ -177,7 +177,7 @@ impl<'a> NameHands<'a> {
         self.lock().holders.entry(version).or_default().insert(node);
     }
 
-    /// Returns the number of parts that were made of others and stored.
+    /// Returns the number of parts that were made from others and stored.
     pub fn stored(&self) -> usize {
         self.lock().stored
     }
@@ -349,7 +349,7 @@ impl<'a> NameHands<'a> {
         Ok(Answer::Done)
     }
 
-    /// Makes parts of other parts, and stores them.
+    /// Makes parts from other parts, and stores them.
     async fn rebuild(&self, object: ObjectId, wanted: &[(usize, NodeIndex)]) -> Vec<Answer> {
         let ready = join_all(wanted.iter().map(|&(_, node)| self.volume.writable(node))).await;
         let (mut there, mut answers) = (Vec::new(), Vec::new());

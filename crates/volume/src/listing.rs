@@ -50,7 +50,7 @@ pub struct NodeStatus {
     pub domain: String,
     /// Whether nothing new is put there.
     pub is_drained: bool,
-    /// Why the node is of no use now, if it is of none.
+    /// Why the node cannot be used now, or `None` if it can.
     pub problem: Option<String>,
 }
 
@@ -204,9 +204,9 @@ impl Volume {
         Ok(hints)
     }
 
-    /// Removes the objects that no manifest speaks of and that are older than a day: what
-    /// interrupted puts left behind. Returns their number; there are none as long as a node does
-    /// not answer, which may have a manifest of them.
+    /// Removes the objects that no manifest names and that are older than a day: what interrupted
+    /// puts left behind. Returns their number. It is 0 as long as any node does not answer, because
+    /// that node may have a manifest of them.
     ///
     /// # Errors
     /// If an object cannot be deleted ([`ErrorKind::Io`]).
@@ -256,7 +256,7 @@ impl Volume {
         Ok(Tally { node, manifests, files })
     }
 
-    /// Returns the time of a node's own clock, which its files' ages are told by.
+    /// Returns the time by a node's own clock, from which the ages of its files are computed.
     async fn clock_of(&self, node: NodeIndex) -> Result<Option<SystemTime>> {
         let storage = self.node(node);
         let path = names::mark(names::RUNNING, ObjectId::random()?);

@@ -24,7 +24,7 @@ use crate::volume::Volume;
 /// How often the heartbeat of a long put is renewed.
 const HEARTBEAT: Duration = Duration::from_secs(3600);
 
-/// How long a put whose heartbeat cannot be renewed goes on.
+/// How long a put goes on while its heartbeat cannot be renewed.
 const PULSELESS: Duration = Duration::from_secs(12 * 3600);
 
 /// The settings of a put.
@@ -47,7 +47,7 @@ pub struct PutReport {
     pub listed: Listed,
     /// The digest of the object.
     pub digest: Digest,
-    /// The nodes of the object's parts, or, if it is kept in its manifests, of these.
+    /// The nodes that have the object's parts or, if it is kept in its manifests, the manifests.
     pub nodes: Vec<String>,
     /// Whether the object is kept in its manifests.
     pub is_inline: bool,
@@ -171,8 +171,8 @@ impl Volume {
         Ok(PutReport { listed, digest, nodes, is_inline, is_owed, flaws })
     }
 
-    /// Leaves a hint about an object on all nodes that answer. Where one is there already, it stays
-    /// and tells since when.
+    /// Leaves a hint about an object on all nodes that answer. A hint that is there already stays,
+    /// because it tells since when the object waits.
     pub(crate) async fn mark_object(&self, folder: &str, object: ObjectId, name: &ObjectName) {
         let path = names::mark(folder, object);
         let write = |node| {
@@ -180,7 +180,7 @@ impl Volume {
             let path = &path;
             async move { self.writable(node).await?.write(path, text.into(), Mode::Create).await }
         };
-        // What cannot be told now, repair finds.
+        // Where the hint cannot be written, repair still finds the object.
         join_all(self.nodes().map(write)).await;
     }
 
@@ -190,8 +190,8 @@ impl Volume {
         join_all(self.nodes().map(|node| self.node(node).delete(&path))).await;
     }
 
-    /// Renews the heartbeat of a put that takes long, so that nobody collects what it has stored.
-    /// Returns when that was impossible for too long.
+    /// Renews the heartbeat of a long put, so that nobody collects what the put has stored. Returns
+    /// an error when too few nodes took the heartbeat for [`PULSELESS`].
     async fn beat(&self, object: ObjectId) -> Error {
         let path = names::mark(names::RUNNING, object);
         let mut last = tokio::time::Instant::now();
@@ -232,15 +232,15 @@ impl Volume {
     }
 }
 
-/// A source of which the beginning was read.
+/// A source whose beginning was read.
 enum Source {
-    /// All of it.
+    /// All bytes of the source.
     Short(Vec<u8>),
-    /// It is longer than what is kept in manifests.
+    /// A source, from its first byte on, that is too long to be kept in manifests.
     Long(Box<dyn Read + Send>),
 }
 
-/// Reads the beginning of a source, to see whether there is more than `most` bytes.
+/// Reads the beginning of a source, to see whether it has more than `most` bytes.
 async fn peek(source: impl Read + Send + 'static, most: usize) -> Result<Source> {
     let read = move || {
         let mut source = source;
@@ -258,7 +258,7 @@ async fn peek(source: impl Read + Send + 'static, most: usize) -> Result<Source>
     })
 }
 
-/// What makes the body of a manifest once the object is stored.
+/// Makes the digest and the body of a manifest. Returns `None` if the object is not stored.
 type MakeBody = Box<dyn Fn(&NameHands<'_>) -> Option<(Digest, Body)> + Send + Sync>;
 
 /// Executes the actions of a put.
@@ -302,8 +302,9 @@ impl<'a> PutHands<'a> {
             PutOutcome::Open { written, .. } => Error::new(
                 ErrorKind::TooFewNodes,
                 format!(
-                    "{written} nodes confirmed the manifest of {name}; {needed} must. Whether the \
-                     new version counts is open: `repair` carries it through. {flaws}"
+                    "{written} nodes confirmed the manifest of {name}; {needed} must. The outcome \
+                     is open: readers find the new version or the one before, until `repair` \
+                     carries the new one through. {flaws}"
                 ),
             ),
             PutOutcome::Refused { answered, stored } => Error::new(
@@ -388,12 +389,13 @@ impl<'a> PutHands<'a> {
     }
 }
 
-/// Returns the number of parts of stage 1 from which the object surely follows.
+/// Returns the number of parts of stage 1 that are enough to decode the object.
 fn enough_parts(layout: &Layout) -> usize {
     let parts = layout.parts_in(1).len();
     match layout.code().graph() {
         None => parts - layout.tolerance(1),
-        // Of an LT code, the least number of parts, taken from the last, from which it follows.
+        // For an LT code: the least number of parts, counted from the last one, that decode the
+        // object.
         Some(_) => {
             (1..parts).find(|&count| layout.is_solvable_from(parts - count..parts)).unwrap_or(parts)
         }

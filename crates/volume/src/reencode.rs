@@ -54,7 +54,7 @@ impl Volume {
 /// Draws an id that is greater than `old`.
 fn greater(old: ObjectId) -> Result<ObjectId> {
     let above = u128::MAX - u128::from_be_bytes(*old.as_bytes());
-    // Fewer would make it likely that two draw the same.
+    // With fewer ids above, two clients would be likely to draw the same one.
     if above < 1 << 64 {
         let message = "the object was cut anew too often; put it again";
         return Err(Error::new(ErrorKind::Busy, message));
@@ -63,7 +63,8 @@ fn greater(old: ObjectId) -> Result<ObjectId> {
     Ok(ObjectId::new((u128::MAX - drawn % above).to_be_bytes()))
 }
 
-/// The bytes of an object, as a source for a put. They end only if their digest is right.
+/// The bytes of an object, as a source for a put. If their digest is wrong, reading fails instead
+/// of ending.
 struct Source {
     units: Receiver<Result<Pieces>>,
     pieces: VecDeque<Bytes>,

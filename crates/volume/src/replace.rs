@@ -66,7 +66,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Copies a manifest to a node that should have it. Returns whether it should.
+    /// Copies a manifest to a node if the node should have it. Returns whether it should.
     async fn copy_manifest(
         &self,
         name: &ObjectName,

@@ -11,14 +11,14 @@ use tokio::sync::oneshot;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// How long what was interrupted may take to remove what it had begun to write.
+/// Time that interrupted work has to remove what it had begun to write.
 const CLEANING: Duration = Duration::from_secs(3);
 
-/// How long work is waited for that is to stop. It does not stop while it waits for the outside:
-/// for a pipe that nobody reads, or for a disk that hangs.
+/// Time that interrupted work has to stop. It cannot stop while it waits for something outside: for
+/// a pipe that nobody reads, or for a disk that hangs.
 const STOPPING: Duration = Duration::from_millis(500);
 
-/// Time between two questions whether the user has interrupted the work.
+/// Interval at which `is_interrupted` is asked.
 const QUESTION: Duration = Duration::from_millis(100);
 
 /// Threads for the asynchronous work of volumes. Connections to servers stay open between two
@@ -40,8 +40,8 @@ impl Runner {
         Builder::new_multi_thread().enable_all().build().map(Self).map_err(no_threads)
     }
 
-    /// Runs work to its end. If `is_interrupted`, which is asked ten times a second, says so, the
-    /// work is given up: nothing that was begun becomes visible.
+    /// Runs work to its end, unless `is_interrupted`, which is asked ten times a second, returns
+    /// true. Then the work is given up, and nothing that was begun becomes visible.
     ///
     /// # Errors
     /// If the work fails, or if it was interrupted ([`ErrorKind::Cancelled`]).
@@ -58,8 +58,8 @@ impl Runner {
         self.0.block_on(unless(work, interruption))
     }
 
-    /// Stops the threads, within three seconds. What was dropped with the work is removed by tasks
-    /// of its own, which have time to end. A thread that waits for the outside is left behind.
+    /// Stops the threads within three seconds. During this time, tasks remove the unfinished files
+    /// of work that was given up. A thread that waits for something outside is left behind.
     pub fn stop(self) {
         self.0.shutdown_timeout(CLEANING);
     }

@@ -30,9 +30,9 @@ pub enum Health {
     Intact,
     /// Something is missing, damaged, or not where it belongs; repair restores it.
     Repairable,
-    /// Too little is left, as far as nodes answered, but nodes that did not answer may have more.
+    /// Too little was found to decode the object, but nodes that did not answer may have more.
     Unknown,
-    /// Too little is left.
+    /// Too little is left to decode the object.
     Lost,
 }
 
@@ -78,8 +78,8 @@ pub struct Repaired {
     pub read_bytes: u64,
 }
 
-/// How many nodes answered, how many that are not drained have the manifest whole, and how many
-/// have it damaged.
+/// Number of nodes that answered, of nodes that have the manifest whole (drained ones do not
+/// count), and of nodes that have it damaged.
 #[derive(Debug, Clone, Copy)]
 struct Manifests {
     answered: usize,
@@ -103,7 +103,7 @@ impl Found {
     fn new(hands: &NameHands<'_>, layout: &Layout, homes: &[NodeIndex]) -> Self {
         let (files, damaged) = (hands.files(), hands.damaged());
         let has = |part: &usize| files.get(part).is_some_and(|files| !files.is_empty());
-        // What is damaged was there, so its stage was begun.
+        // A damaged part was stored once, so its stage was begun.
         let was_there = |part: &usize| has(part) || damaged.contains_key(part);
         let last = (0..layout.part_count()).rev().find(was_there).unwrap_or(0);
         let ends = stage_ends(layout.code());
@@ -167,8 +167,8 @@ impl Volume {
         })
     }
 
-    /// Asks all nodes whether they have the manifest of a version. If the hands look deep, each is
-    /// read.
+    /// Asks all nodes whether they have the manifest of a version. If the hands look deep, each
+    /// manifest is read.
     async fn count_manifests(&self, hands: &NameHands<'_>, listed: Listed) -> Manifests {
         let list = |node| hands.act(Action { node, request: Request::ListVersions });
         let answers = join_all(self.nodes().map(list)).await;
@@ -249,7 +249,8 @@ impl Volume {
                         true => self.mark_object(OWED, object, name).await,
                         false => self.unmark_object(OWED, object).await,
                     }
-                    // All that a promotion had added may have been lost, or the hint.
+                    // All parts that a promotion had added may have been lost, or the hint may have
+                    // been.
                     if self.has_stage_after(&hands, stage) {
                         self.mark_object(BACKLOG, object, name).await;
                     }
@@ -307,7 +308,7 @@ impl Volume {
             let (storage, path) = (self.node(*node), path.clone());
             async move { storage.delete(&path).await }
         };
-        // What cannot be deleted stays damaged, and is told by the next verification.
+        // A copy that cannot be deleted stays damaged, and the next verification reports it.
         join_all(damaged.iter().map(delete)).await;
     }
 
@@ -349,8 +350,8 @@ impl Volume {
 
     /// Adds the parts of the next stage of an object's code. Parts that are there already stay.
     ///
-    /// Only one process does so at a time where a node can create a file only if there is none.
-    /// Elsewhere several do the same, and write equal bytes.
+    /// Where a node can create a file only if there is none, one process at a time promotes an
+    /// object. Elsewhere several processes may do the same work; they write equal bytes.
     ///
     /// # Errors
     /// As [`Volume::find`]; if the object has no later stage ([`ErrorKind::Parameters`]), if
@@ -406,8 +407,8 @@ impl Volume {
         }
     }
 
-    /// Returns the objects that wait for a later stage and whose names begin with `prefix`, those
-    /// first that have waited longest.
+    /// Returns the names that begin with `prefix` of objects that wait for a later stage; those
+    /// that have waited longest come first.
     pub async fn backlog(&self, prefix: &str) -> Vec<ObjectName> {
         let mut names = self.waiting(BACKLOG).await.names;
         names.retain(|name| name.as_str().starts_with(prefix));

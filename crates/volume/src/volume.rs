@@ -45,7 +45,7 @@ pub struct Setup {
     pub block_bytes: usize,
     /// Number of nodes that may be lost, whichever they are, at most as many as the code tolerates.
     /// It must never rise in the life of a volume, or older objects would be looked for on too few
-    /// nodes. `None`: as many as the code tolerates.
+    /// nodes. `None` means as many as the code tolerates.
     pub losses: Option<usize>,
     /// Number of shards that may be missing when a put commits.
     pub missing: usize,
@@ -80,7 +80,7 @@ impl Setup {
     }
 }
 
-/// A number of bytes a second, or none: as fast as it goes.
+/// A number of bytes a second. `None` sets no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate(pub Option<u64>);
 
@@ -92,7 +92,9 @@ impl FromStr for Rate {
         match (text, text.parse::<ByteSize>()) {
             ("none", _) => Ok(Self(None)),
             (_, Ok(rate)) if rate.as_u64() > 0 => Ok(Self(Some(rate.as_u64()))),
-            _ => Err(format!("must be bytes a second, as 20MB, or none; got `{text}`")),
+            _ => Err(format!(
+                "must be a number of bytes a second, such as 20MB, or none; got `{text}`"
+            )),
         }
     }
 }
@@ -124,9 +126,9 @@ impl Volume {
     /// Prepares a volume.
     ///
     /// # Errors
-    /// If the code or the nodes cannot be ([`ErrorKind::Parameters`]).
+    /// If the code or the list of nodes cannot be used ([`ErrorKind::Parameters`]).
     pub fn new(mut setup: Setup) -> Result<Self> {
-        // The quorum counts on the first nodes alone.
+        // The quorum takes the last nodes as drained.
         setup.nodes.sort_by_key(|(member, _)| member.is_drained);
         let members: Vec<Member> = setup.nodes.iter().map(|(member, _)| member.clone()).collect();
         let members = Members::new(members)?;
@@ -139,8 +141,8 @@ impl Volume {
         Ok(Self { setup, members, quorum, paces, marks, watcher: None })
     }
 
-    /// Spares the nodes, as what is done in the background should: no more than `rate` bytes a
-    /// second come from each node and go to it. Without a rate, that of the setup holds.
+    /// Limits the load on nodes, for work in the background: at most `rate` bytes a second come
+    /// from each node, and as many go to it. If `rate` is `None`, the rate of the setup holds.
     pub fn in_background(mut self, rate: Option<Rate>) -> Self {
         let limit = rate.map_or(self.setup.background_rate, |Rate(rate)| rate);
         if let Some(limit) = limit {
@@ -153,7 +155,7 @@ impl Volume {
 
     /// Tells `progress` of the bytes of objects as they are verified, repaired and promoted: how
     /// many more of an object's bytes are done. An object that is both read completely and repaired
-    /// counts twice, and one of which little is to be done may never be told of.
+    /// counts twice. An object for which little has to be done may not be reported at all.
     pub fn watch(&mut self, progress: impl Fn(&ObjectName, u64) + Send + Sync + 'static) {
         self.watcher = Some(Watcher(Arc::new(progress)));
     }
@@ -195,8 +197,9 @@ impl Volume {
         storage.write(READY, self.mark_of(node).into(), Mode::Replace).await
     }
 
-    /// Checks, now and then, that a node bears the mark of this volume. A node that lost its files
-    /// bears none, and must not count as one on which there is nothing.
+    /// Checks that a node bears the mark of this volume, unless the mark was seen within
+    /// [`MARKED_FOR`]. A node that lost its files bears none, and must not count as one on which
+    /// there is nothing.
     pub(crate) async fn expect_ready(&self, node: NodeIndex) -> Result<()> {
         if self.marks[node.0].is_fresh() {
             return Ok(());
@@ -300,8 +303,9 @@ impl Volume {
 struct Mark(Mutex<Option<Instant>>);
 
 impl Mark {
-    /// Whether the mark was seen a short while ago. If it was seen longer ago, one caller is told
-    /// so, who looks again, and the others rely on the mark until the answer comes.
+    /// Returns whether the mark was seen a short while ago. If it was seen longer ago, only the
+    /// first caller gets `false`, and looks again; the others rely on the mark until the answer
+    /// comes.
     fn is_fresh(&self) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match *seen {

@@ -102,7 +102,7 @@ in the volume file explain every key. To set other keys first, write it by hand 
 `init` with the file alone.
 
 Each node must exist and be empty. It is tried out with files in a folder probe-…, which are \
-removed, and gets a file `ready` that tells whose it is. If a node cannot be written or listed, no \
+removed, and gets a file `ready` that names its volume and node. If a node cannot be written or listed, no \
 volume file is written. There is a warning if no node may be lost, if there are fewer nodes or \
 domains than shards, or if a domain has more nodes than may be lost.
 JSON: type \"volume-init\", path, name, id, code, tolerance (number of nodes that may be lost), nodes \
@@ -195,11 +195,11 @@ pub struct Put {
     pub recursive: bool,
 }
 
-/// How much of the nodes work in the background may take.
+/// The load on nodes that work in the background may cause.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Background {
-    /// The most bytes a second that come from each node, and that go to it, as 20MB; none lifts the
-    /// limit [default: background_rate of the volume file].
+    /// The most bytes a second that come from each node, and that go to it, such as 20MB; none
+    /// lifts the limit [default: background_rate of the volume file].
     #[arg(long)]
     pub rate: Option<Rate>,
 }
@@ -232,8 +232,8 @@ Examples:
   paritas volume get tank.toml --recursive backup/home restored
 
 A file gets its name once it is complete and its digest is right; it gets the permissions and the \
-modification time that were stored. To standard output, a wrong digest is exit code 5 after the bytes \
-have left. With --recursive, files go to the paths below DIR that follow PREFIX in their names. No \
+modification time that were stored. On standard output, a wrong digest shows only after the bytes have \
+left: the exit code is 5. With --recursive, files go to the paths below DIR that follow PREFIX in their names. No \
 file leaves DIR, and no link in it is followed.
 JSON: one line an object, type \"volume-get\", name, object, generation, length, digest, path, \
 read_bytes (of blocks that nodes were asked for), sure (whether it is surely the newest version), \
@@ -385,7 +385,7 @@ Examples:
   paritas volume verify tank.toml --only-bad
   paritas volume verify tank.toml backup/ --deep
 
-Without --deep, the lengths of shards are looked at; with it, every block and manifest is read and \
+Without --deep, only the lengths of shards are checked; with it, every block and manifest is read and \
 checked. \
 Nodes that do not answer may have what is missing: the status is then unknown, and the exit code 6. \
 The exit code is the worst of all objects.
@@ -416,8 +416,8 @@ Examples:
   paritas volume repair tank.toml backup/photos.tar --deep
   paritas volume repair tank.toml --scrub
 
-Every shard and every manifest comes to the nodes where it belongs, and older versions are removed. \
-Without names, the objects that can lose the fewest further shards come first; then what \
+Every shard and every manifest is brought to the node where it belongs, and older versions are \
+removed. Without names, the objects that can lose the fewest further shards come first; then what \
 interrupted commands have left behind is removed if it is older than a day. With --scrub, every block \
 of every object is read, in the order of names; a scrub that was interrupted goes on where it was, \
 and `status` tells how far it is. The exit code is the worst of all objects; 1 means that something could not be repaired now, because a node failed.
@@ -455,8 +455,8 @@ Examples:
   paritas volume promote tank.toml backup/
 
 An object of a dpg or bbdpg code is whole without the parity that is added here, and tolerates more \
-losses with it. Only the blocks are read that this parity needs. With --all or a prefix, the objects \
-come first that have waited longest. What was interrupted can be run again; shards that are whole \
+losses with it. Only the blocks that this parity needs are read. With --all or a prefix, the objects \
+that have waited longest come first. What was interrupted can be run again; shards that are whole \
 stay. An object that another process promotes is left to it, if a node can create a file only if \
 there is none.
 JSON: one line an object, type \"volume-promote\", name, stored (shards that were written), owed \
@@ -597,10 +597,11 @@ Examples:
   paritas volume bench tank.toml --size 4KiB --objects 1000
 
 Each round puts an object, gets it, reads 4 KiB of it, promotes it if its code has stages, and removes \
-it. Beside each, the nodes do the same work with plain files: as many as the object has shards, of \
-their length, written or read at once through the same protocol; of a get, as many as hold the \
-object's bytes; of a range, one; of a promotion, the new shards. So the ratio tells what coding, \
-checksums, manifests and the search for the newest version cost. Everything that is read is compared \
+it. Beside each operation, the nodes do the same work with plain files of the length of shards, \
+written or read at once through the same protocol. A put is compared with as many files as the object \
+has shards, a get with as many as hold the object's bytes, a range with one, and a promotion with as \
+many as it adds. So the ratio tells what coding, checksums, manifests and the search for the newest \
+version cost. Everything that is read is compared \
 with what was stored before a time counts. With --objects, many are put and got, 16 at a time, beside \
 as many copies in plain files. The file's rate and background_rate hold for both.
 

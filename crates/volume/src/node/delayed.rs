@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{Call, Meter, Metered, Node};
 
-/// A node that is slower than it is.
+/// A node that is made slower than it is by itself.
 pub type Delayed = Metered<Delay>;
 
 /// How slow a node is.

@@ -1,9 +1,9 @@
 //! A node at a service: a bucket, a WebDAV server, an SSH server, a web server, or memory, by
 //! OpenDAL.
 //!
-//! Requests that can be repeated are, with a time limit for each attempt; a writer that failed is
-//! aborted, never continued. Where a service shows a file before it is whole (WebDAV, SFTP), it is
-//! written in the folder [`STAGING`] and renamed.
+//! A request that failed is repeated if it can be, with a time limit for each attempt. A writer
+//! that failed is aborted, never continued. Where a service shows a file before it is whole
+//! (WebDAV, SFTP), it is written in the folder [`STAGING`] and renamed.
 //!
 //! What a service cannot do: WebDAV and SFTP have no condition under which a file is created only
 //! if there is none, so the node looks first; SFTP's server syncs files when it likes; a bucket
@@ -35,18 +35,18 @@ use crate::{Error, ErrorKind, Result};
 /// Bytes that a bucket's writer sends at a time. A bucket takes 10,000 parts, so 80 GiB.
 const PART: usize = 8 << 20;
 
-/// Bytes a second below which a node is as good as dead: what is sent may take the time limit and
-/// the time that this rate needs.
+/// Bytes a second below which a node counts as dead. Sending may take the time limit and, in
+/// addition, the time that the bytes need at this rate.
 const SLOWEST: u64 = 128 << 10;
 
-/// Bytes a second that a server stores at least, if it copies what has arrived before it answers.
+/// Bytes a second at which a server must store, if it copies what has arrived before it answers.
 const STORING: u64 = 16 << 20;
 
 /// Bytes of an error's text that are shown.
 const ERROR_BYTES: usize = 400;
 
-/// Time between two attempts that are in each other's way, and before the first repetition of
-/// another request; later ones take longer.
+/// Pause between two attempts that are in each other's way, and before the first repetition of any
+/// other request. Later pauses are longer.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a node is waited for, and how often it is asked again.
@@ -67,8 +67,8 @@ struct Inner {
     service: Service,
     /// Asks again where an attempt fails or takes too long.
     steady: Operator,
-    /// The same for writers, whose attempts take longer; without attempts and limits where a writer
-    /// cannot send anything again.
+    /// The same for writers, whose attempts take longer. It neither repeats nor limits where a
+    /// writer cannot send anything twice.
     writing: Operator,
     patience: Patience,
 }
@@ -102,7 +102,7 @@ impl Endpoint {
     }
 }
 
-/// Repeats what fails for a while, and gives each attempt a limited time: the limit is inside.
+/// Adds a time limit for each attempt, and around it the repetition of attempts that fail.
 fn layered(operator: &Operator, patience: Patience, transfer: Duration) -> Operator {
     let timeout = TimeoutLayer::new().with_timeout(patience.timeout).with_io_timeout(transfer);
     let retry =
@@ -345,7 +345,7 @@ impl Inner {
         Ok(content.to_bytes())
     }
 
-    /// Reads a range by reading everything, where the service cannot do it better.
+    /// Reads the whole file and cuts the range out of it, where the service cannot read ranges.
     async fn read_and_cut(&self, path: &str, range: &Range<u64>) -> Result<Bytes> {
         let content = self.read_all(path).await?;
         if range.end > content.len() as u64 {
@@ -429,7 +429,7 @@ struct EndpointWriter {
     path: String,
     /// The name that the file has until it is whole, if that is another one.
     stage: Option<String>,
-    /// What was written, if the service takes it only at once.
+    /// What was written so far, if the service takes only whole files.
     kept: Vec<Bytes>,
     /// Whether what is written is sent only later, when the file or a part of it is complete.
     collects: bool,
@@ -483,7 +483,7 @@ impl EndpointWriter {
             let message = format!("{} cannot be continued after an error", self.path);
             return Err(Error::new(ErrorKind::Io, message).at_node(&inner.name));
         };
-        // What is dropped or fails in between has failed for good.
+        // A write that is dropped or fails half-way cannot be continued.
         self.failed = true;
         match inner.service.resends {
             true => {

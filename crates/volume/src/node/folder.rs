@@ -55,7 +55,7 @@ struct Inner {
 
 impl Folder {
     /// Creates a node in an existing directory. With `sync`, files are durable when they have their
-    /// names; otherwise the system writes them when it likes.
+    /// names; otherwise the system writes them to the disk when it likes.
     pub fn new(name: impl Into<String>, root: impl Into<PathBuf>, sync: bool) -> Self {
         let buffers = Arc::new(Buffers::default());
         Self { inner: Arc::new(Inner { name: name.into(), root: root.into(), sync, buffers }) }
@@ -66,7 +66,7 @@ impl Folder {
         &self.inner.root
     }
 
-    /// Runs what blocks on a thread for it.
+    /// Runs blocking work on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner) -> Result<T> + Send + 'static,
@@ -87,8 +87,9 @@ thread_local! {
     static MAY_BLOCK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a future to its end on this thread, which must be one that may block. Folders that it asks
-/// answer on this thread as well: handing over to another would take as long as reading a megabyte.
+/// Runs a future to its end on this thread, which must be one that may block. Folders that the
+/// future asks answer on this thread as well: handing over to another would take as long as reading
+/// a megabyte.
 pub(crate) fn run_here<T>(runtime: &Handle, future: impl Future<Output = T>) -> T {
     struct Reset;
     impl Drop for Reset {

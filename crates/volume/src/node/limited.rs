@@ -1,4 +1,4 @@
-//! Sparing a node: only some requests at a time, and only some bytes a second.
+//! Limiting the load on a node: only some requests at a time, and only some bytes a second.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Call, Meter, Metered, Node};
 
-/// A node that is spared.
+/// A node whose load is limited.
 pub type Limited = Metered<Limit>;
 
-/// How much is asked of a node at a time.
+/// The limits of the load on a node.
 ///
 /// A writer counts as a request only while it sends bytes, not from beginning to end. So any number
 /// of writers can be open, and writers that wait for each other do not wait for ever.
 #[derive(Debug)]
 pub struct Limit {
     requests: Arc<Semaphore>,
-    /// Of bytes that come from the node.
+    /// Limits the bytes that come from the node.
     reading: Option<Rate>,
-    /// Of bytes that go to the node.
+    /// Limits the bytes that go to the node.
     writing: Option<Rate>,
 }
 
 #[derive(Debug)]
 struct Rate {
     limiter: DefaultDirectRateLimiter,
-    /// Bytes that may go at once: those of one second.
+    /// Bytes that may go at once: as many as in one second.
     burst: NonZeroU32,
 }
 

@@ -81,8 +81,8 @@ impl<M: Meter> Node for Metered<M> {
     }
 
     /// Reading is a task of its own. So it goes on while its caller is busy with something else,
-    /// and does not hold a place that just this other thing waits for. A thread that may block
-    /// reads by itself: the node answers before anything else goes on.
+    /// and does not hold a permit for which this other work waits. A thread that may block reads by
+    /// itself: the node answers before anything else goes on.
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
         let (inner, meter, path) = (self.inner.clone(), self.meter.clone(), path.to_owned());
         let read = async move {

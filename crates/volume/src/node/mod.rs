@@ -113,8 +113,8 @@ pub trait Node: fmt::Debug + Send + Sync {
     /// If it cannot be deleted.
     async fn delete(&self, path: &str) -> Result<()>;
 
-    /// Removes what writers that were killed have left behind, if nothing was written to it for
-    /// `age`. Returns the number of files removed.
+    /// Removes the unfinished files of killed writers to which nothing was written for `age`.
+    /// Returns the number of files removed.
     ///
     /// # Errors
     /// If the node cannot be listed, or a file not be removed.
@@ -202,7 +202,8 @@ pub struct Abilities {
     pub write: bool,
     /// Whether files can be listed.
     pub list: bool,
-    /// Whether [`Mode::Create`] refuses an existing file, of two that race at least one.
+    /// Whether [`Mode::Create`] refuses an existing file, and at least one of two writers that
+    /// race.
     pub create: bool,
     /// Whether a range can be read without reading the whole file.
     pub ranges: bool,
@@ -211,7 +212,7 @@ pub struct Abilities {
     pub streams: bool,
 }
 
-/// How a file is written where one may be.
+/// How a file is written if there may be one of its path already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// An existing file is replaced.

@@ -11,7 +11,7 @@ use super::{Endpoint, Folder, Limited, Location, Node, Secret, Timed};
 use crate::config::{Config, NodeEntry};
 use crate::{Error, ErrorKind, Result};
 
-/// Opens a node of a volume: makes what asks it, within the volume's limits. Nothing is asked yet.
+/// Opens a node of a volume, with the volume's limits. The node is not asked for anything yet.
 ///
 /// `base` is the folder of the volume file, and `variable` returns the value of an environment
 /// variable.
@@ -79,7 +79,7 @@ struct CredentialsFile {
 }
 
 impl Credentials {
-    /// Finds who one is at a place: in the environment or a file, never in the URI.
+    /// Finds the credentials for a place: in the environment or in a file, never in the URI.
     fn find(
         location: &Location,
         source: Option<&Source>,

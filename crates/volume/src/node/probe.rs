@@ -1,4 +1,5 @@
-//! Finding out what is true of an endpoint. What services claim to do, some servers do not.
+//! Finding out what an endpoint can really do. Some servers do not do what their kind of service
+//! claims.
 
 use std::time::SystemTime;
 
@@ -106,7 +107,7 @@ impl Prober<'_> {
         write.await.is_ok_and(|content| content == [Self::content(), Self::content()].concat())
     }
 
-    /// Whether the node refuses to create a file that exists, also for several at once.
+    /// Whether the node refuses to create a file that exists, also if several ask for it at once.
     async fn creates_once(&self) -> Result<bool> {
         if self.creators("file", 1).await? > 0 {
             return Ok(false);

@@ -27,7 +27,8 @@ pub(super) struct Service {
     pub resends: bool,
     /// Whether some signs in names are escaped ([`Service::stored`]).
     pub escapes: bool,
-    /// Whether the server reads ranges, as far as it was seen: a server may send the whole file.
+    /// Whether the server reads ranges. True until the server sends a whole file where a range was
+    /// asked for.
     pub ranges: Arc<AtomicBool>,
     /// What sends files while they are written, where OpenDAL does not.
     pub puts: Option<Puts>,
@@ -39,7 +40,7 @@ pub(super) struct Service {
 /// and restored last.
 const ESCAPES: [(char, &str); 3] = [('%', "%25"), ('?', "%3F"), (';', "%3B")];
 
-/// Who one is for a service.
+/// The credentials that a service is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub(super) struct Credentials {
@@ -54,8 +55,9 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
-    /// Returns what must not be shown: a bucket's key by all its parts, because servers repeat them
-    /// in what they answer; a user's name is no secret, and may be part of any word.
+    /// Returns the texts that must not be shown. Of a bucket's key these are all parts, because
+    /// servers repeat them in what they answer. A user's name is no secret, and may be part of any
+    /// word.
     fn secrets(&self, location: &Location) -> Vec<Secret> {
         let key = matches!(location, Location::S3 { .. }).then_some(&self.user);
         let all = [Some(&self.password), Some(&self.token), key];
@@ -113,8 +115,8 @@ impl Service {
         }
     }
 
-    /// Takes what was found out about the service earlier. What the service cannot do by its nature
-    /// stays impossible.
+    /// Restricts the abilities to those that were found earlier. What the service cannot do by its
+    /// nature stays impossible.
     pub fn with_known(mut self, known: Option<Abilities>) -> Self {
         if let Some(known) = known {
             let all = self.abilities;

@@ -1,4 +1,4 @@
-//! A node that is not waited for longer than it is given.
+//! A node whose calls fail when they take too long.
 
 use std::future::Future;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use futures::stream::{self, BoxStream, StreamExt};
 use super::{Abilities, Entry, Mode, Node, Stat, Writer};
 use crate::{Error, ErrorKind, Result};
 
-/// A node whose calls fail if they take longer than it is given, as those of a disk do that hangs.
+/// A node whose calls fail if they take longer than a time limit, as calls to a disk that hangs do.
 #[derive(Debug)]
 pub struct Timed {
     inner: Arc<dyn Node>,
@@ -27,7 +27,7 @@ struct Limit {
 }
 
 impl Timed {
-    /// Gives each call of a node as much time.
+    /// Gives each call of a node `time` to be answered.
     pub fn new(inner: Arc<dyn Node>, time: Duration) -> Self {
         let node = inner.name().to_owned();
         Self { inner, limit: Limit { node, time } }
@@ -66,7 +66,7 @@ impl Node for Timed {
         self.limit.hold(self.inner.stat(path)).await
     }
 
-    /// Every entry is given the time anew. After an error nothing follows.
+    /// The time limit begins anew with every entry. Nothing follows an error.
     fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
         let next = async |entries: Option<BoxStream<'a, Result<Entry>>>| {
             let mut entries = entries?;

@@ -17,7 +17,7 @@ pub struct PartIndex(pub usize);
 pub struct Action {
     /// The node.
     pub node: NodeIndex,
-    /// What it is asked for.
+    /// The request.
     pub request: Request,
 }
 
@@ -33,12 +33,12 @@ pub enum Request {
     /// Reads a manifest and keeps its content for [`Self::WriteManifest`]. Answer:
     /// [`Answer::Manifest`].
     ReadManifest(Listed),
-    /// Writes a manifest: that of the new version, or one that was read before. A damaged one is
-    /// replaced. Answer: [`Answer::Done`].
+    /// Writes a manifest: the new version's, or one that was read before. Replaces a damaged one.
+    /// Answer: [`Answer::Done`].
     WriteManifest(Listed),
     /// Deletes a manifest. Answer: [`Answer::Done`].
     DeleteManifest(Listed),
-    /// Finds the parts of an object that are there and whole. Answer: [`Answer::Parts`].
+    /// Finds the whole parts of an object that the node has. Answer: [`Answer::Parts`].
     FindParts(ObjectId),
     /// Reads a part completely and checks it. Answer: [`Answer::Done`] if it is whole.
     CheckPart {
@@ -47,7 +47,7 @@ pub enum Request {
         /// The part.
         part: PartIndex,
     },
-    /// Makes a part of what the caller has or of other parts, and stores it whole or not at all.
+    /// Makes a part from the caller's bytes or from other parts, and stores it whole or not at all.
     /// Answer: [`Answer::Stored`], or [`Answer::Impossible`].
     StorePart {
         /// The object.
@@ -89,7 +89,7 @@ pub enum Answer {
     Failed,
 }
 
-/// What a manifest describes, as far as the protocol goes by it.
+/// What a manifest describes, reduced to what the protocol needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// An object in shards.
@@ -99,7 +99,7 @@ pub enum Shape {
         /// Number of parts up to the end of each stage.
         stages: Vec<usize>,
     },
-    /// An object that stands in its manifest.
+    /// An object whose bytes are in its manifest.
     Inline {
         /// The nodes that its manifest may be on, the best first.
         order: Vec<NodeIndex>,
@@ -118,7 +118,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Whether the node did what it was asked for.
+    /// Returns whether the node answered, and did not fail.
     pub fn is_done(&self) -> bool {
         self.answer != Answer::Failed
     }

@@ -18,14 +18,14 @@ pub struct Get {
     began: bool,
 }
 
-/// What [`Get`] comes to.
+/// The outcome of [`Get`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum GetOutcome {
-    /// The name means this object. The nodes have its manifest.
+    /// The name means this object. These nodes showed its manifest.
     Found(Listed, BTreeSet<NodeIndex>),
     /// There is no object of that name; the mark of its removal may still be there.
     NotFound(Option<Listed>),
-    /// The object that the name means was unreadable before: too much of it is lost.
+    /// The name still means the object whose shards were gone: too much of it is lost.
     Lost(Listed),
     /// Too few nodes answered to be sure. This is the greatest version among their answers.
     Unsure(Option<Listed>),

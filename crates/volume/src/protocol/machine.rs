@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 
 use crate::protocol::{Action, Event};
 
-/// A row of steps, each decided by what is known after the one before it.
+/// A sequence of steps. The procedure decides each step from what it knows when the one before has
+/// ended.
 pub trait Procedure {
-    /// What the procedure comes to.
+    /// The result in which the procedure ends.
     type Outcome;
 
     /// Takes in an answer.
@@ -16,15 +17,15 @@ pub trait Procedure {
     /// Decides the next step, when every action of the last one is answered.
     fn next(&mut self) -> Step<Self::Outcome>;
 
-    /// Whether the step has what it needs, so that whatever is not answered yet may be given up
-    /// ([`crate::protocol::Answer::Failed`]).
+    /// Returns whether the current step has the answers that it needs. Then the actions that are
+    /// not answered yet may be given up, and count as [`crate::protocol::Answer::Failed`].
     fn is_enough(&self) -> bool;
 }
 
 /// What a procedure does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step<Outcome> {
-    /// Asks nodes. There may be nothing to ask; then the next step follows at once.
+    /// Sends these actions to nodes. If there are none, the next step follows at once.
     Act(Vec<Action>),
     /// Ends.
     Done(Outcome),
@@ -32,8 +33,8 @@ pub enum Step<Outcome> {
 
 /// A procedure that is running.
 ///
-/// Whoever drives it executes the actions that [`Self::start`] and [`Self::handle`] return, side by
-/// side, and hands in the answer of each. A machine that is abandoned in any state does no harm.
+/// The driver executes the actions that [`Self::start`] and [`Self::handle`] return, side by side,
+/// and hands in the answer to each of them. A machine that is abandoned in any state does no harm.
 /// No step may rest on a survey that is older than 12 hours; a machine that takes longer is
 /// abandoned.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -88,8 +89,8 @@ impl<P: Procedure> Machine<P> {
         &self.waiting
     }
 
-    /// Whether the actions that are not answered yet may be given up, to wait no longer for slow
-    /// nodes.
+    /// Returns whether the driver may give up the actions that are not answered yet, instead of
+    /// waiting for slow nodes.
     pub fn is_enough(&self) -> bool {
         self.procedure.is_enough()
     }

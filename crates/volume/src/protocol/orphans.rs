@@ -1,5 +1,5 @@
-//! Finding objects that nobody will ever use: what clients left that stopped before their first
-//! manifest.
+//! Finding orphans: objects that nobody will ever use, because their writer stopped before its
+//! first manifest.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use paritas_shards::ObjectId;
 
 use crate::protocol::{NodeIndex, Quorum};
 
-/// The age from which a file counts as left. A client gives up long before.
+/// Age from which a file counts as left behind. A client gives up long before that.
 const OLD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What complete listings of nodes show about all objects of a volume.
@@ -22,7 +22,7 @@ pub struct Census {
 }
 
 impl Census {
-    /// Creates the census of someone who listed no node yet.
+    /// Creates the census before any node was listed.
     pub fn new(quorum: Quorum) -> Self {
         let [found, kept] = [const { BTreeSet::new() }; 2];
         Self { quorum, answered: BTreeSet::new(), found, kept }

@@ -9,8 +9,8 @@
 //! | discarding | deletions of what was stored | superseded |
 //!
 //! Nothing of an earlier stage is touched, so protection never falls. Two promoters write equal
-//! bytes. Parts that are stored for an object that has just been removed would be in nobody's way,
-//! but nobody would look for them soon either: so the last survey comes after the last part.
+//! bytes. Parts stored for an object that was removed meanwhile do no harm, but nobody would delete
+//! them soon. So the last survey comes after the last part.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -48,7 +48,7 @@ enum Phase {
     Discarding,
 }
 
-/// What [`Promote`] comes to.
+/// The outcome of [`Promote`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PromoteOutcome {
     /// The object has all parts of the stage.
@@ -68,7 +68,7 @@ pub enum PromoteOutcome {
 }
 
 impl Promote {
-    /// Prepares to add the parts `made` to an object. `spread` is about the parts of all stages.
+    /// Prepares to add the parts `made` to an object. `spread` covers the parts of all stages.
     pub fn new(quorum: Quorum, object: ObjectId, spread: Spread, made: Range<usize>) -> Self {
         Self {
             object,

@@ -15,10 +15,10 @@
 //! somebody may have removed an older one because of it. If the outcome is open, repair carries it
 //! through.
 //!
-//! An object that is written again in place of one version ([`Put::in_place_of`]) gets the
-//! generation of that version and a greater id. So it counts before that version, and after every
-//! version that anybody wrote or will write because of other bytes. If a survey shows another
-//! version to be the greatest, all is discarded.
+//! A put in place of a version ([`Put::in_place_of`]) stores the same bytes anew. Its version has
+//! the generation of the old one and a greater id. So it supersedes the old version, but no version
+//! that anybody wrote or will write with other bytes. If a survey shows that another version is the
+//! greatest, all is discarded.
 
 use std::collections::BTreeSet;
 
@@ -82,7 +82,7 @@ enum Phase {
     Discarding,
 }
 
-/// What [`Put`] comes to.
+/// The outcome of [`Put`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PutOutcome {
     /// The version counts for every sure reader from now on.
@@ -95,8 +95,8 @@ pub enum PutOutcome {
     },
     /// There is no object to remove.
     NotFound,
-    /// The version in whose place the new one was to be is not the greatest, or is gone. Nothing
-    /// was made visible.
+    /// The version that was to be replaced is gone, or no longer the greatest. Nothing was made
+    /// visible.
     Superseded,
     /// Nothing was made visible: too few nodes answered, or too few parts could be stored.
     Refused {
@@ -138,8 +138,8 @@ impl Put {
         }
     }
 
-    /// Writes the object in place of a version whose bytes it has, unless there is a greater one.
-    /// The object's id must be greater than that of `old`.
+    /// Makes the object replace `old`, a version with the same bytes, unless a version greater than
+    /// `old` is found. The object's id must be greater than that of `old`.
     pub fn in_place_of(self, old: Version) -> Self {
         Self { old: Some(old), ..self }
     }
@@ -149,12 +149,13 @@ impl Put {
         &self.stored
     }
 
-    /// Returns the new version, once it has a number. From then on it may be visible.
+    /// Returns the new version, once it has a generation. From then on it may be visible.
     pub fn listed(&self) -> Option<Listed> {
         self.listed
     }
 
-    /// Whether nothing depends on the survey but whether enough nodes answer.
+    /// Returns whether the put is in its first survey, which only shows whether enough nodes
+    /// answer.
     #[cfg(test)]
     pub(crate) fn is_surveying_first(&self) -> bool {
         self.phase == Phase::Surveying
@@ -186,13 +187,13 @@ impl Put {
         }
     }
 
-    /// Whether the version that is to be replaced does not count any more.
+    /// Returns whether the put replaces a version that is no longer the greatest.
     fn is_superseded(&self) -> bool {
         let counts = self.view.object().map(|listed| listed.version);
         self.old.is_some() && self.old != counts
     }
 
-    /// Deletes what was stored. Nothing is visible of it yet.
+    /// Deletes what was stored, of which nothing is visible yet.
     fn discard(&mut self) -> Step<PutOutcome> {
         self.phase = Phase::Discarding;
         match self.content {

@@ -7,14 +7,15 @@ use crate::{Error, Result};
 ///
 /// A volume has N nodes, of which any t may be lost. A writer is done when t + 1 nodes have its
 /// manifest, so that one is left when t are lost. A reader is sure when N - t nodes answered. Every
-/// set of N - t nodes meets every set of t + 1 nodes, so a sure reader sees all that is done.
+/// set of N - t nodes meets every set of t + 1 nodes, so a sure reader sees the version of every
+/// writer that is done.
 ///
 /// t belongs to the volume, not to a call: a manifest that was written to t + 1 nodes is only
 /// found for sure by readers with the same t or a smaller one.
 ///
 /// Some nodes may be on their way out of the volume: they are *drained*. They are asked like all
-/// others, but get nothing new, and a manifest on one of them does not count as written. So all
-/// that is done stays done when they leave the list. They are the last of the nodes.
+/// others, but get nothing new, and a manifest on one of them does not count as written. So a
+/// writer that is done stays done when they leave the list. They have the highest indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Quorum {
     nodes: usize,
@@ -24,7 +25,7 @@ pub struct Quorum {
 }
 
 impl Quorum {
-    /// Creates the quorum of `nodes` nodes of which any `losses` may be lost.
+    /// Creates the quorum of a volume with `nodes` nodes, of which any `losses` may be lost.
     ///
     /// # Errors
     /// If no node would be left.
@@ -37,7 +38,7 @@ impl Quorum {
         Ok(Self { nodes, drained: 0, to_read: nodes - losses, to_write: losses + 1 })
     }
 
-    /// Takes the last `drained` nodes as drained.
+    /// Counts the last `drained` nodes as drained.
     ///
     /// # Errors
     /// If the other nodes are too few to write to.
@@ -45,7 +46,7 @@ impl Quorum {
         let serving = self.nodes.saturating_sub(drained);
         if serving < self.to_write {
             return Err(Error::parameters(format!(
-                "{serving} of {} nodes are not drained; {} must be, to write manifests to",
+                "{serving} of {} nodes are not drained; at least {} must remain to take manifests",
                 self.nodes, self.to_write
             )));
         }
@@ -57,7 +58,7 @@ impl Quorum {
         self.nodes
     }
 
-    /// Returns the nodes.
+    /// Returns the indices of all nodes.
     pub fn indices(self) -> impl Iterator<Item = NodeIndex> {
         (0..self.nodes).map(NodeIndex)
     }
@@ -67,7 +68,7 @@ impl Quorum {
         self.nodes - self.drained
     }
 
-    /// Whether a manifest on a node counts as written: whether the node is not drained.
+    /// Returns whether a manifest on `node` counts as written. It does unless the node is drained.
     pub fn counts(self, node: NodeIndex) -> bool {
         node.0 < self.serving()
     }

@@ -15,7 +15,7 @@ pub(crate) struct Removal {
 }
 
 impl Removal {
-    /// Removes everything that `view` allows to remove.
+    /// Selects every version that `view` allows to be removed.
     pub fn new(view: &View) -> Self {
         Self { versions: view.removable().into_iter().collect() }
     }
@@ -28,7 +28,7 @@ impl Removal {
         objects.flat_map(delete).collect()
     }
 
-    /// Takes in an answer. A version of which shards may be left stays.
+    /// Takes in an answer. If shards of a version may be left, the version stays.
     pub fn note(&mut self, event: &Event) {
         if let (Request::DeleteObject(object), false) = (event.action.request, event.is_done()) {
             self.versions.retain(|listed| listed.version.object != object);

@@ -38,7 +38,7 @@ pub struct Repair {
     latest: Option<Listed>,
     /// The nodes whose manifest of it could not be read, and was not written anew since.
     damaged: BTreeSet<NodeIndex>,
-    /// Whether all nodes' manifests are read, not only one.
+    /// Whether the manifests of all nodes are read, or only one.
     reads_all: bool,
     settling: Option<Settling>,
     shards: Option<Shards>,
@@ -78,7 +78,7 @@ enum Phase {
     Collecting,
 }
 
-/// What [`Repair`] comes to.
+/// The outcome of [`Repair`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RepairOutcome {
     /// The version that counts is in order, as far as nodes answered.
@@ -210,7 +210,7 @@ impl Repair {
         }
     }
 
-    /// Looks at parts on their homes that are elsewhere, too.
+    /// Checks the home copy of each part that has copies elsewhere, too.
     fn prove(&mut self, object: ObjectId) -> Step<RepairOutcome> {
         self.phase = Phase::Proving;
         let check = |(part, node)| Action { node, request: Request::CheckPart { object, part } };

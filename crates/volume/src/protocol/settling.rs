@@ -33,12 +33,13 @@ impl Settling {
         Self { few, damaged, asked, confirmed }
     }
 
-    /// Writes to nodes, too, of which the manifest is damaged.
+    /// Also writes to nodes whose manifest is damaged.
     pub fn replace(&mut self, damaged: &BTreeSet<NodeIndex>) {
         self.damaged.extend(damaged);
     }
 
-    /// Returns the actions that come next. There are none when it is over.
+    /// Returns the next writes. There are none once enough nodes have the manifest or all were
+    /// asked.
     pub fn next(&mut self, view: &View, listed: Listed) -> Vec<Action> {
         let holders = view.holders(listed.version);
         let counts = |node: &NodeIndex| view.quorum().counts(*node);

@@ -8,11 +8,12 @@ use paritas_shards::ObjectId;
 /// higher generation, or, of equal generations, with the greater object id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// One more than the greatest generation that the writer found before, or the seconds since
-    /// 1970, whichever is greater; or that of the version in whose place this one is.
+    /// One more than the greatest generation that the writer found, or the seconds since 1970,
+    /// whichever is greater. A version in place of another one
+    /// ([`crate::protocol::Put::in_place_of`]) has the generation of that one.
     pub generation: u64,
-    /// The object that the version consists of. It is drawn at random, so no two versions have the
-    /// same.
+    /// The id of the object that the version consists of. It is drawn at random, so no two versions
+    /// share it.
     pub object: ObjectId,
 }
 
@@ -25,7 +26,7 @@ pub enum Kind {
     Removed,
 }
 
-/// What a listing tells about a manifest: everything that its file's name says.
+/// What a listing tells about a manifest: all that the name of its file contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Listed {
     /// The version.

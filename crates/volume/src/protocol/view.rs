@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::protocol::{Answer, Event, Kind, Listed, NodeIndex, Quorum, Request, Version};
 
-/// The seconds of a day, for which the mark of a removed name is kept.
+/// Seconds for which the mark of a removed name is kept: one day.
 pub(crate) const DAY: u64 = 86_400;
 
 /// The answers of nodes that were asked for the versions of one name, and the manifests that were
@@ -21,7 +21,7 @@ pub struct View {
 }
 
 impl View {
-    /// Creates the view of someone who asked no node yet.
+    /// Creates the view before any node was asked.
     pub fn new(quorum: Quorum) -> Self {
         Self { quorum, answered: BTreeSet::new(), holders: BTreeMap::new() }
     }
@@ -50,7 +50,7 @@ impl View {
         self.holders.retain(|_, nodes| !nodes.is_empty());
     }
 
-    /// Returns the sizes of sets of nodes that this view goes by.
+    /// Returns the quorum by which this view judges.
     pub fn quorum(&self) -> Quorum {
         self.quorum
     }
@@ -80,14 +80,14 @@ impl View {
         self.versions().next_back()
     }
 
-    /// Returns the greatest version, if the name means an object by it.
+    /// Returns the greatest version, if its kind is [`Kind::Put`].
     pub fn object(&self) -> Option<Listed> {
         self.latest().filter(|latest| latest.kind == Kind::Put)
     }
 
-    /// Returns the generation of a version that is written next: one more than the greatest, but at
-    /// least `now`, the seconds since 1970. So it is also greater than that of a mark which was
-    /// collected, and may be left on a node that did not answer.
+    /// Returns the generation of the version that is written next: one more than the greatest that
+    /// is known, but at least `now`, the seconds since 1970. So it also exceeds the generation of a
+    /// mark that was collected and may still be on a node that did not answer.
     pub fn next_generation(&self, now: u64) -> u64 {
         let next = self.latest().map_or(1, |latest| latest.version.generation.saturating_add(1));
         next.max(now)
@@ -117,7 +117,8 @@ impl View {
         self.versions().filter(older).collect()
     }
 
-    /// Whether a version can only be of no use any more: it may be removed, or somebody did so.
+    /// Returns whether a version is of no use any more: it may be removed, or no node is known to
+    /// have it.
     pub fn is_gone(&self, version: Version) -> bool {
         let is_removable = self.removable().iter().any(|listed| listed.version == version);
         is_removable || self.holders(version).is_empty()
@@ -136,9 +137,9 @@ impl View {
         }
     }
 
-    /// Whether all that is left of the name is the mark that it was removed, and the mark may be
-    /// collected: every node answered, none has any other version, and the mark was made more than
-    /// a day before `now`, the seconds since 1970.
+    /// Returns whether the mark of a removed name may be collected: every node answered, none has
+    /// any other version of the name, and the mark was made more than a day before `now`, the
+    /// seconds since 1970.
     pub fn is_collectable(&self, now: u64) -> bool {
         let is_old = |mark: Listed| mark.version.generation.saturating_add(DAY) < now;
         let is_mark = |mark: &Listed| mark.kind == Kind::Removed && is_old(*mark);

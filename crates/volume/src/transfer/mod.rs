@@ -43,12 +43,13 @@ pub(crate) struct Settings {
     pub hedge: Hedge,
 }
 
-/// When another node is asked for what one is late with.
+/// When another node is asked because one is late.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Hedge {
-    /// Which part of a node's requests usually takes less time than it is given, from 0 to 1.
+    /// Fraction of a node's requests, from 0 to 1, that usually take less time than the node is
+    /// given.
     pub quantile: f64,
-    /// The least time that a node is given.
+    /// The least time that a node is given for a request.
     pub at_least: std::time::Duration,
     /// The most bytes asked for in vain, as a part of those that are needed.
     pub most: f64,

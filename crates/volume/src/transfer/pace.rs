@@ -16,8 +16,7 @@ const UNKNOWN: Duration = Duration::from_secs(1);
 /// Number of late answers in a row after which a node is asked last.
 const UNRELIABLE: u32 = 2;
 
-/// The times that one node took for requests, each as long as one transmission unit would have
-/// taken.
+/// The times that one node took to answer requests.
 #[derive(Debug)]
 pub(crate) struct Pace(Mutex<State>);
 

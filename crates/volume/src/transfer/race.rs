@@ -1,8 +1,8 @@
-//! Which of several nodes, asked side by side for equal parts of a unit, are late.
+//! Telling which nodes are late, of several that were asked side by side for equal parts of a unit.
 //!
 //! A busy link delays all answers alike, so no absolute time tells a slow node from a slow link.
-//! But requests that were sent together share the link: who has not answered long after most of the
-//! others did is late.
+//! But requests that were sent together share the link, so a node that has not answered long after
+//! most of the others did is late.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ struct Runner {
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     InTime,
-    /// Late, and nobody else may be asked instead yet.
+    /// Late, but no other node may be asked instead yet.
     Noted,
     /// Waited for no longer.
     GivenUp,
@@ -90,8 +90,8 @@ impl Race {
         self.running.values().filter_map(look).min()
     }
 
-    /// Gives up waiting for nodes that are late, as far as `may` allows. It need not allow that for
-    /// nodes that have been late or have failed before.
+    /// Gives up waiting for nodes that are late. `may` must allow each, except for nodes that were
+    /// late or failed before.
     pub fn give_up(&mut self, mut may: impl FnMut() -> bool) {
         let now = Instant::now();
         let due = |runner: &Runner| runner.begun + self.patience(runner) <= now;
@@ -113,8 +113,10 @@ impl Race {
         }
     }
 
-    /// Returns how long a node is waited for: as long as it usually takes, but not long after most
-    /// others have answered, and not before that if it cannot be told from a slow link.
+    /// Returns how long the race waits for a node: as long as the node usually takes, within
+    /// bounds. While most nodes are silent, the link may be slow, so it is at least [`SILENCE`].
+    /// Once most have answered, it is at least the time of the slowest answer and at most half as
+    /// long again.
     fn patience(&self, runner: &Runner) -> Duration {
         let own = runner.pace.patience(&self.hedge);
         let slowest = self.slowest;

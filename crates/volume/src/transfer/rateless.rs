@@ -3,11 +3,12 @@
 //! Any blocks serve, a few more than k of them. So each node is asked for its own blocks one after
 //! the other, at its own speed, and nobody waits for a slow one (Xia and Chien, RobuSTore). Which
 //! blocks suffice shows as they come; then the requests under way are cancelled. Only a few
-//! requests are under way to a node at a time, because these are what is read in vain.
+//! requests are under way to a node at a time, because those that are left at the end are read in
+//! vain.
 //!
-//! No more blocks are asked for than are hoped to suffice. Those of a node that takes longer than
-//! nodes usually do are hoped for no longer, nor those that it is asked for next, until it answers
-//! in time.
+//! The receiver asks for no more blocks than it hopes will suffice. It hopes no longer for the
+//! blocks of a node that takes longer than nodes usually do, nor for those that it asks this node
+//! for next, until the node answers in time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -50,8 +51,8 @@ struct Gathering {
     requests: FuturesUnordered<BoxFuture<'static, Option<Answer>>>,
     /// What is under way, by part.
     under_way: Vec<Vec<Request>>,
-    /// How long all nodes usually take. A node of which nothing is known, or which always takes
-    /// longer, is given no more.
+    /// How long all nodes usually take. A node that is unknown or always slower is given no more
+    /// time than that.
     usual: Pace,
     /// Most segments in memory.
     room: usize,
@@ -300,7 +301,7 @@ impl Gathering {
         self.under_way.iter().enumerate().filter_map(due).min()
     }
 
-    /// Hopes no longer for what is late, so that other nodes are asked for more.
+    /// Hopes no longer for late requests, so that other nodes are asked for more.
     fn give_up_waiting(&mut self) {
         let now = Instant::now();
         for part in 0..self.under_way.len() {

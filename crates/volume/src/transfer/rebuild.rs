@@ -1,8 +1,9 @@
-//! Making parts of an object out of other parts of it: for repair, and for a later stage.
+//! Making parts of an object from other parts of it: for repair, and for a later stage.
 //!
-//! Only the lanes are read that the plan needs: of one lost shard in many codes fewer than k whole
-//! shards, of a later stage of delayed parity just the symbols that the code names. A segment in
-//! which one of these is damaged or out of reach is read in whole blocks, as many as suffice.
+//! Only the lanes that the plan needs are read. For one lost shard, many codes need less than k
+//! whole shards; for a later stage of delayed parity, they are just the symbols that the code
+//! names. A segment in which one of these is damaged or out of reach is read in whole blocks, as
+//! many as suffice.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -144,7 +145,7 @@ async fn make(
     needed: Arc<Vec<usize>>,
     parts: Vec<usize>,
 ) -> Result<Segment> {
-    // What cannot be read so is read in whole blocks.
+    // If a lane cannot be read, the segment is read in whole blocks below.
     let lanes = read_lanes(&receiver, number, &needed).await.unwrap_or_default();
     let (this, for_make) = (Arc::clone(&receiver), parts.clone());
     let (segment, is_made) = run_blocking(move || {

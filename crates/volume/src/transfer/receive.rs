@@ -45,7 +45,7 @@ struct Notes {
     read_bytes: AtomicU64,
 }
 
-/// Number of requests to other nodes that are always allowed.
+/// Number of requests to further nodes, because of late ones, that are allowed in any case.
 const FREE_HEDGES: f64 = 4.0;
 
 /// A range of the object's bytes, in pieces.
@@ -59,7 +59,7 @@ pub(crate) type Keep = Arc<dyn Fn(u64, &Pieces) -> Result<()> + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Wanted {
     pub range: Range<u64>,
-    /// What takes the bytes while they are in the cache, besides who receives them in order.
+    /// Takes the bytes while they are in the cache. The receiver of the stream gets them as well.
     pub keep: Option<Keep>,
 }
 
@@ -70,7 +70,8 @@ impl From<Range<u64>> for Wanted {
 }
 
 impl Wanted {
-    /// Keeps pieces that begin at `start`, or at the beginning of what is wanted.
+    /// Hands pieces to `keep`, if it is set. They begin at `start`, or at the beginning of the wanted
+    /// range if that is later.
     fn keep(&self, start: u64, pieces: &Pieces) -> Result<()> {
         self.keep.as_ref().map_or(Ok(()), |keep| keep(start.max(self.range.start), pieces))
     }
@@ -87,7 +88,7 @@ impl Receiver {
         Arc::new(Self { layout, length, places, paces, settings, notes: Notes::default() })
     }
 
-    /// Returns the object's wanted bytes, in order. After an error nothing follows.
+    /// Returns the object's wanted bytes, in order. Nothing follows an error.
     pub fn bytes(self: Arc<Self>, wanted: impl Into<Wanted>) -> BoxStream<'static, Result<Pieces>> {
         let wanted = wanted.into();
         if self.layout.code().graph().is_some() {
@@ -124,8 +125,9 @@ impl Receiver {
         (unit / block).max(1) as u64
     }
 
-    /// Returns the number of units that are fetched at once. Many hide the time that servers take
-    /// to answer; of folders, few come sooner, because they are used while they are in the cache.
+    /// Returns the number of units that are fetched at once. Many units hide the time that servers
+    /// take to answer. From folders, few at once are faster, because their bytes are used while
+    /// they are in the cache.
     fn ahead(&self) -> usize {
         let segments = self.segments_per_unit(self.settings.unit);
         let unit = self.layout.segment_memory() * segments as usize;
@@ -153,7 +155,8 @@ impl Receiver {
     }
 
     /// Decodes one unit, and keeps each segment while its bytes are in the cache. Returns `None` if
-    /// the intact blocks do not determine it; what was kept then is kept again.
+    /// the intact blocks do not determine the unit. Its first segments may have been kept by then,
+    /// and are kept again later.
     fn decode_unit(
         &self,
         unit: Range<u64>,
@@ -277,7 +280,8 @@ impl Receiver {
         }
     }
 
-    /// Counts a request to another node for what one is late with, if it may be sent.
+    /// Returns whether a request may be sent to a further node because one is late. If so, counts
+    /// it.
     fn may_hedge(&self) -> bool {
         let requests = self.notes.requests.load(Ordering::Relaxed) as f64;
         let hedges = self.notes.hedges.load(Ordering::Relaxed) as f64;
@@ -334,7 +338,7 @@ impl Receiver {
         parts
     }
 
-    /// Whether the object follows from these parts.
+    /// Returns whether the object can be decoded from these parts.
     fn suffice(&self, parts: &[usize]) -> bool {
         let first = self.layout.parts_in(1).len();
         let early = parts.iter().filter(|part| **part < first).count();
@@ -488,7 +492,8 @@ pub(super) fn cut(pieces: &mut Pieces, lanes: Pieces, here: Range<u64>, range: &
     }
 }
 
-/// Keeps pieces that begin at `start`, or at the beginning of what is wanted, and returns them.
+/// Hands pieces to `keep` of `wanted`, and returns them. They begin at `start`, or at the beginning
+/// of the wanted range if that is later.
 pub(crate) async fn kept(wanted: Wanted, start: u64, pieces: Pieces) -> Result<Pieces> {
     if wanted.keep.is_none() {
         return Ok(pieces);

@@ -35,7 +35,8 @@ pub(crate) struct Sent {
 ///
 /// # Errors
 /// If the source cannot be read, or if fewer than `needed` parts could be written. Then nothing
-/// appears on any node. (Making them appear can still fail for some; [`Sent::parts`] tells.)
+/// appears on any node. (If enough were written, some may still fail to appear; [`Sent::parts`]
+/// tells which.)
 pub(crate) async fn send(
     layout: &Layout,
     source: impl Read + Send + 'static,
@@ -81,7 +82,7 @@ pub(crate) async fn send(
     }
 }
 
-/// Makes a part appear that has been written.
+/// Makes a part that has been written appear on its node.
 async fn finish(written: Result<Box<dyn Writer>>) -> Result<()> {
     written?.finish().await
 }
@@ -179,7 +180,7 @@ impl Pool {
     }
 }
 
-/// A segment of which all blocks are ready. It goes back to its pool in the end.
+/// A segment whose blocks are all ready. It goes back to its pool when nobody holds it any longer.
 #[derive(Debug)]
 struct Sealed {
     segment: Option<Segment>,
@@ -215,7 +216,7 @@ struct Upload {
 }
 
 impl Upload {
-    /// Returns the writer once everything is written and only has to appear.
+    /// Writes the part, and returns its writer. Everything is written then, and only has to appear.
     async fn run(
         self,
         writer: Option<Box<dyn Writer>>,
