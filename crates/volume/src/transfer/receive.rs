@@ -70,8 +70,8 @@ impl From<Range<u64>> for Wanted {
 }
 
 impl Wanted {
-    /// Hands pieces to `keep`, if it is set. They begin at `start`, or at the beginning of the wanted
-    /// range if that is later.
+    /// Hands pieces to `keep`, if it is set. They begin at `start`, or at the beginning of the
+    /// wanted range if that is later.
     fn keep(&self, start: u64, pieces: &Pieces) -> Result<()> {
         self.keep.as_ref().map_or(Ok(()), |keep| keep(start.max(self.range.start), pieces))
     }
