@@ -1,4 +1,5 @@
-//! LT codes: an object becomes n blocks, of which any slightly more than k give it back.
+//! LT codes: an object becomes n blocks. Slightly more than k of them, whichever they are, give it
+//! back.
 
 use std::sync::{Mutex, PoisonError};
 
