@@ -2,7 +2,7 @@
 """Measures volumes on a network: the prototype of Zhou's dissertation (chapter 4), and stragglers as in RobuSTore.
 
     lab/network.py prototype [--rates 11.3,118.5,596] [--codes 5+2+3,...] [--rounds 5]
-    lab/network.py units [--rates 118.5] [--rounds 5]
+    lab/network.py units [--rates 11.3,118.5,596] [--rounds 5]
     lab/network.py stragglers [--rates 118.5] [--rounds 20] [--plain-rounds 1]
     lab/network.py report RECORD...
     lab/network.py --quick
@@ -40,7 +40,7 @@ from network_tables import SHAPES, Row, Shape
 
 COLUMNS = ["rate", "shape", "scheme", "phase", "round", "seconds", "inside", "bytes", "sent", "received", "reads", "client_cpu",
            "servers_cpu", "machine_cpu", "arrived"]
-# MiB of an object, by rate: as long as a transfer takes seconds.
+# MiB of an object, by rate, so that a transfer takes some seconds.
 SIZES = {11.3: 32, 118.5: 256, 596.0: 768}
 # The shape of the quick form, and its MiB.
 QUICK, QUICK_SIZE = Shape(5, 2, 3), 24
@@ -243,7 +243,7 @@ def units(lab: Lab, shape: Shape, rounds: int) -> Iterator[Row]:
 
 
 class Illness(NamedTuple):
-    """What some nodes suffer from."""
+    """What is wrong with some nodes, and with how many."""
 
     name: str
     nodes: int
@@ -356,7 +356,7 @@ RUNS = {"prototype": run_prototype, "units": run_units, "stragglers": run_stragg
 
 
 def measure(args: argparse.Namespace, paritas: str) -> list[Row]:
-    """Measures, and keeps every sample at once."""
+    """Measures, and adds each sample to the record as soon as it is taken."""
     rows, source = [], records.origin()
     with records.keep(f"network-{args.what}", args.label, COLUMNS, source) as writer:
         for row in RUNS[args.what](args, paritas):

@@ -113,7 +113,7 @@ def parse(path: pathlib.Path) -> tuple[Origin, list[tuple[str, Cell]]]:
     with open(path, newline="") as file:
         header, *rows = csv.reader(file)
     if header[: len(COLUMNS)] != COLUMNS or len(header) != len(COLUMNS) + len(Origin._fields):
-        raise ValueError(f"{path} is no record of this version of the lab; remove it")
+        raise ValueError(f"{path} is not a record of this version of the lab; remove it")
     whole = [row for row in rows if len(row) == len(COLUMNS)]
     return Origin(*header[len(COLUMNS) :]), [(row[0], cell_of(row[1:])) for row in whole]
 

@@ -10,7 +10,7 @@ b'hello, world'
 
 Shards are any objects with the buffer protocol (bytes, bytearray, memoryview, numpy arrays) and are
 used where they are. Every call that computes, reads or writes releases the interpreter, and may be
-made from several threads at once; nobody may change a buffer while a call uses it.
+made from several threads at once; no other thread may change a buffer while a call uses it.
 """
 
 from importlib.metadata import PackageNotFoundError, version

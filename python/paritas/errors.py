@@ -19,7 +19,7 @@ class LossError(ParitasError):
 
 
 class NotFoundError(ParitasError, FileNotFoundError):
-    """There is no such object, or the files that were named are no shards."""
+    """There is no object of this name, or the files that were named are not shards."""
 
 
 class StorageError(ParitasError, OSError):

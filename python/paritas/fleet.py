@@ -5,7 +5,8 @@
 >>> report = fleet.run("photos.toml", "repair", engine="ray")       # doctest: +SKIP
 
 The workers are processes of this machine, or tasks of a Ray cluster, whose nodes must be able to open
-the volume file. Each task is the work on one object. It may be done twice, because a worker can die
+the volume file. Processes import the script that starts them, so a script calls `run` under
+``if __name__ == "__main__":``. Each task is the work on one object. It may be done twice, because a worker can die
 after it has done its work and before it has said so; every kind of work can be done twice without
 harm.
 
@@ -46,7 +47,7 @@ ATTEMPTS = 3
 #: Seconds between two writings of the journal.
 _WRITING = 5.0
 
-#: Seconds after which a journal that nobody has written to says nothing of the present any more.
+#: Seconds after which a journal that has not been written to is out of date.
 _STALE = 86_400.0
 
 
@@ -274,7 +275,7 @@ def _tasks(
 
 
 def _key(journal: str | None, path: str, kind: str, prefix: str, names: Any, sources: Any) -> str:
-    """Returns the name of the journal of a run, which no run with other arguments has."""
+    """Returns the name of the journal of a run. Runs with other arguments have other names."""
     with open(path, "rb") as file:
         text = hashlib.sha256(file.read()).hexdigest()
     names = None if names is None else sorted(names)
@@ -340,7 +341,7 @@ def _remove_stale_journals(volume: Volume) -> None:
     with suppress(ParitasError):
         found = volume.list(JOURNALS)
     for name, _ in found:
-        # Another run may remove it first, and what is no journal stays.
+        # Another run may remove it first. An object that is not a journal stays.
         with suppress(ParitasError, ValueError, TypeError, KeyError):
             if _is_stale(_read_journal(volume, name)[0]):
                 volume.remove(name)
@@ -357,7 +358,7 @@ def _by_processes(settings: _Settings, tasks: Sequence[Task], workers: int) -> I
     while left:
         undone: list[Task] = []
         died: list[Task] = []
-        # A forked process would share the volume's threads, which it does not have.
+        # A forked process would have a copy of the volume, but not the threads that work for it.
         context = get_context("spawn")
         with ProcessPoolExecutor(workers, context, initializer=_end_with_parent) as pool:
             for task, outcome, was_begun in _each(pool, settings, left, workers):
@@ -375,7 +376,7 @@ def _by_processes(settings: _Settings, tasks: Sequence[Task], workers: int) -> I
 
 
 def _end_with_parent() -> None:
-    """Makes this worker end when the run is killed; it would stay for ever."""
+    """Makes this worker end when the run is killed; without this it would stay for ever."""
     parent = parent_process()
     assert parent is not None
 

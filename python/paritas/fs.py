@@ -11,8 +11,8 @@ Names are those of objects; slashes at their ends are dropped, so that ``/tables
 ``tables/a.csv``.
 
 Objects are written whole: a file that is open for writing appears when it is closed. If an exception
-ends the `with` block of a file that the method `open` of the file system returned, nothing appears,
-also in text mode and with ``compression``. Three cases are different:
+ends the `with` block of a file that the method `open` of the file system returned, nothing appears.
+This also holds in text mode and with ``compression``. Three cases are different:
 
 - `fsspec.open`, which pandas and others use, closes its files without telling them of the exception:
   what was written so far is stored. Within ``with fs.transaction`` nothing of it is.
@@ -352,7 +352,7 @@ class _ObjectWriter(_Whole, io.BufferedIOBase):
         self._store()
 
     def give_up(self) -> None:
-        """Makes that the object is not stored. It can be written to until it is closed."""
+        """Marks the object as not to be stored. It can still be written to until it is closed."""
         self._is_given_up = True
 
     def discard(self) -> None:

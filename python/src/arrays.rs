@@ -1,9 +1,9 @@
-//! Arrays of numpy, which is needed for these alone.
+//! Arrays of numpy. Only the functions here need numpy.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// Makes a new array of bytes with `rows` rows that have nothing in them yet.
+/// Makes a new array of bytes with `rows` rows. Its content is not initialised.
 pub fn empty(py: Python<'_>, rows: usize, columns: usize) -> PyResult<Bound<'_, PyAny>> {
     py.import("numpy")?.call_method1("empty", ((rows, columns), "uint8"))
 }

@@ -32,8 +32,8 @@ impl Source {
     }
 }
 
-/// Exports an object's memory. Some objects, as those of ctypes, do not state what can be omitted;
-/// for these a memoryview does.
+/// Exports an object's memory. Some objects, such as those of ctypes, leave optional fields of the
+/// export empty; for these, a memoryview of the object is exported, which fills them in.
 fn export(object: &Bound<'_, PyAny>) -> Result<PyUntypedBuffer> {
     let is_refused = |error: &PyErr| error.is_instance_of::<PyBufferError>(object.py());
     match PyUntypedBuffer::get(object) {

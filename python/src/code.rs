@@ -52,8 +52,9 @@ impl Code {
         self.0.stages()
     }
 
-    /// Returns the parity cells' rows of the generator as an array of 0 and 1: one row for each
-    /// parity cell, one column for each data cell, both in node order.
+    /// Returns the generator's rows of the parity cells as an array of bytes (`uint8`) that are 0
+    /// or 1: one row for each parity cell, one column for each data cell, both in node order. Needs
+    /// numpy.
     fn bit_matrix<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let columns = self.0.data_cells().len();
         let parity = self.0.nodes().flat_map(|node| self.0.node_cells(node));
@@ -66,8 +67,11 @@ impl Code {
         Ok(arrays::of_bytes(py, parity.len(), columns, &bits)?)
     }
 
-    /// Returns the operations that compute the nodes `want` from the nodes `have`. By default that
-    /// is encoding: the parity from the data.
+    /// Returns the operations that compute the nodes `want` from the nodes `have`, both given as
+    /// numbers of nodes. By default `have` is all data and `want` all parity, which is encoding.
+    ///
+    /// Raises ParameterError if there is no such node, and LossError if `have` does not determine
+    /// `want`.
     #[pyo3(signature = (have = None, want = None))]
     fn schedule(
         &self,
@@ -134,7 +138,8 @@ impl Schedule {
         paritas::Cost::of(&self.schedule).xors
     }
 
-    /// The number of cells that are read or written.
+    /// The number of XORs and copies: the sum of the numbers of sources of all operations, where an
+    /// operation that adds to its target counts the target as a source.
     #[getter]
     fn touches(&self) -> usize {
         paritas::Cost::of(&self.schedule).total
@@ -146,10 +151,10 @@ impl Schedule {
         self.schedule.temps()
     }
 
-    /// Returns the operations as an array of four columns: target, source, whether the source is
-    /// added to the target (1) or replaces it (0), and the factor by which the operation's sum is
-    /// multiplied. Cells are numbered: inputs first, then temporary cells, then outputs. An
-    /// operation of several sources takes as many rows.
+    /// Returns the operations as an array of whole numbers (`int64`) with four columns: target,
+    /// source, whether the source is added to the target (1) or replaces it (0), and the factor by
+    /// which the operation's sum is multiplied. Cells are numbered: inputs first, then temporary
+    /// cells, then outputs. An operation with n sources takes n rows. Needs numpy.
     fn operations<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let mut rows = Vec::new();
         for op in self.schedule.ops() {

@@ -19,7 +19,7 @@ use crate::errors::{Result, wrong_argument};
 #[pyclass(frozen, module = "paritas")]
 pub struct Codec {
     codec: paritas::Codec,
-    /// As they were given.
+    /// The arguments of the constructor, for pickling.
     threads: Option<usize>,
     packet: Option<usize>,
 }
@@ -87,7 +87,7 @@ impl Codec {
         self.codec.kernel_name()
     }
 
-    /// Returns the length of each shard of an object of `length` bytes.
+    /// Returns the length in bytes of each data shard of an object of `length` bytes.
     fn shard_len(&self, length: usize) -> usize {
         self.codec.shard_len(length)
     }
@@ -129,8 +129,9 @@ impl Codec {
     }
 
     /// Computes the shards that are `None` in `shards`, a list of all shards in node order. Returns
-    /// a new list with all shards, those that were lost as `bytearray`. Raises LossError if too
-    /// many are lost.
+    /// a new list with all shards: those that were given, and each lost one as a new `bytearray`.
+    /// Raises LossError if too many are lost, and ParameterError if the number of shards or a
+    /// length is wrong.
     fn reconstruct<'py>(
         &self,
         py: Python<'py>,
@@ -158,7 +159,9 @@ impl Codec {
         Ok(PyList::new(py, all.collect::<Vec<_>>())?)
     }
 
-    /// Changes parity in place after the data shard of `node` changed from `old` to `new`.
+    /// Changes parity in place after the data shard of `node` changed from `old` to `new`. `parity`
+    /// has all parity shards in node order. Raises ParameterError if `node` holds no data, or if a
+    /// number of shards or a length is wrong.
     fn update<'py>(
         &self,
         py: Python<'py>,
@@ -186,7 +189,10 @@ impl Codec {
     }
 
     /// Prepares the computation of the nodes `want` from the nodes `have`, for many small calls. By
-    /// default that is encoding.
+    /// default it prepares encoding: all parity from all data.
+    ///
+    /// Raises ParameterError if only one of them is given or a node is named twice, and LossError
+    /// if `have` does not determine `want`.
     #[pyo3(signature = (have = None, want = None))]
     fn prepared(&self, have: Option<Vec<usize>>, want: Option<Vec<usize>>) -> Result<Prepared> {
         match (have, want) {
@@ -285,7 +291,9 @@ pub struct Prepared(paritas::Prepared);
 
 #[pymethods]
 impl Prepared {
-    /// Computes `targets` from `sources`, both in the order in which the nodes were named.
+    /// Computes `targets` from `sources`: lists of buffers, or arrays with one row for each shard,
+    /// in the order in which the nodes were named. Raises ParameterError if a number of shards or a
+    /// length is wrong.
     fn run(
         &self,
         py: Python<'_>,

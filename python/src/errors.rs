@@ -97,12 +97,12 @@ pub fn wrong_argument(message: impl Into<String>) -> Failure {
     raise::<ParameterError>(paritas::ErrorKind::Parameters, message.into())
 }
 
-/// Makes an exception for files among which is nothing that was looked for.
+/// Makes an exception for files that do not include what was looked for.
 pub fn nothing_found(message: String) -> Failure {
     raise::<NotFoundError>(ErrorKind::NotRecognised, message)
 }
 
-/// Makes an exception for something that can be used no more.
+/// Makes an exception for something that can no longer be used.
 pub fn unusable(message: &str) -> Failure {
     raise::<StorageError>(ErrorKind::Io, message.to_owned())
 }

@@ -53,8 +53,13 @@ fn run<T: Send>(py: Python<'_>, work: impl FnOnce(Progress<'_>) -> Result<T> + S
     }
 }
 
-/// Encodes the file `source` into one shard file for each node of `code`, spread over
-/// `directories`. Returns the paths of the shards.
+/// Encodes the file `source` into one shard file for each node of `code`: shard i goes to directory
+/// i modulo their number. The directories must exist. Returns the paths of the shards.
+///
+/// `name` is the object's name, by default that of the file. Shards of another object of this name
+/// are refused (StorageError), unless `force` is set. Without `sync`, the shards need not be on
+/// disk when this returns. `threads` is the largest number of threads, by default the number of
+/// processors.
 #[pyfunction]
 #[pyo3(signature = (source, directories, code = "10+4", *, name = None, force = false, sync = true, threads = None))]
 #[expect(clippy::too_many_arguments, reason = "Python's callers name them")]
@@ -93,8 +98,12 @@ fn found(paths: &[PathBuf]) -> Result<Inventory> {
     Err(nothing_found(format!("there is no shard that can be read{}", reasons.collect::<String>())))
 }
 
-/// Writes the object whose shards are in `paths` (files or directories) to the file `target`. With
-/// shards of several objects, `name` says which.
+/// Writes the object whose shards are in `paths` (files or directories) to the file `target`, which
+/// gets its name when it is complete and its digest is right. If there are shards of several
+/// objects, `name` chooses one by its name or the beginning of its id.
+///
+/// Raises NotFoundError if there are no shards, ParameterError if several objects match, LossError
+/// if too much is lost, and StorageError if `target` exists and `force` is not set.
 #[pyfunction]
 #[pyo3(signature = (paths, target, *, name = None, force = false, sync = true, threads = None))]
 pub fn decode_file(
@@ -149,7 +158,8 @@ pub struct ShardReport {
 }
 
 /// Reads every block of the objects whose shards are in `paths`. Returns a report for each object.
-/// With `deep`, recomputes the parity too.
+/// With `deep`, it also recomputes the parity from the data. Raises NotFoundError if there are no
+/// shards.
 #[pyfunction]
 #[pyo3(signature = (paths, *, deep = false, threads = None))]
 pub fn verify_files(

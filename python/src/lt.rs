@@ -1,4 +1,5 @@
-//! LT codes: blocks without limit, of which any that are enough give the object back.
+//! LT codes: an object becomes n blocks. Slightly more than k of them, whichever they are, give it
+//! back.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -23,7 +24,7 @@ impl LtEncoder {
         Ok(Self(paritas::LtEncoder::new(code, LtOptions::default())?))
     }
 
-    /// Returns all blocks of an object.
+    /// Returns all n blocks of an object. Raises ParameterError if it is empty.
     fn encode(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> Result<LtBlocks> {
         let source = Source::of(data)?;
         let (info, blocks) = py.detach(|| self.0.encode(source.as_ref()))?;
@@ -40,7 +41,7 @@ pub struct LtBlocks {
 
 #[pymethods]
 impl LtBlocks {
-    /// What a decoder must know: the code and the object's length, in some dozen bytes.
+    /// What a decoder must know, to be kept with the blocks: the code, lengths and checksums.
     #[getter]
     fn info<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.info)
@@ -78,8 +79,10 @@ impl LtDecoder {
         Ok(Self(Mutex::new(paritas::LtDecoder::new(&info, LtOptions::default())?)))
     }
 
-    /// Takes block `number`. It is used where it is and must not change. Returns whether the object
-    /// can be computed now.
+    /// Takes block `number`, from 0 to n - 1. Its memory is not copied and must not change until
+    /// the decoder is gone. Returns whether the object can be computed now. Raises ParameterError
+    /// if there is no such block or its length is wrong, and LossError if its checksum is wrong;
+    /// the decoder then stays as it was.
     fn push(&self, number: usize, block: &Bound<'_, PyAny>) -> Result<bool> {
         let block = LtBlock { number, bytes: Source::of(block)? };
         Ok(self.lock().push(block)?)
@@ -97,7 +100,7 @@ impl LtDecoder {
         self.lock().received()
     }
 
-    /// Computes the object.
+    /// Computes the object. Raises LossError if the blocks do not suffice yet.
     fn reconstruct<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
         let object = py.detach(|| self.lock().reconstruct())?;
         Ok(PyBytes::new(py, &object))

@@ -44,9 +44,9 @@ impl Drop for Volume {
 #[pymethods]
 impl Volume {
     /// Opens the volume that a volume file (TOML) describes, as `paritas volume init` writes it.
-    /// With `background`, the nodes are spared: each sends and gets no more than `rate` bytes a
-    /// second, by default as many as the volume file allows for the background. Of several workers,
-    /// each takes one of `workers` equal parts of that.
+    /// With `background`, each node sends and gets no more than `rate` bytes a second, by default
+    /// as many as the volume file allows for work in the background (`background_rate`). If
+    /// `workers` volumes are opened for the same work, each gets an equal part of this rate.
     #[staticmethod]
     #[pyo3(signature = (path, *, background = false, rate = None, workers = 1))]
     fn open(
@@ -61,7 +61,7 @@ impl Volume {
             return Err(wrong_argument(format!("{what} must be at least 1; got 0")));
         }
         if rate.is_some() && !background {
-            return Err(wrong_argument("a rate is only for work in the background"));
+            return Err(wrong_argument("`rate` needs `background=True`"));
         }
         let metadata = std::fs::metadata(&path);
         metadata.map_err(|error| refused(&path, &error))?;
@@ -123,8 +123,8 @@ impl Volume {
 
     /// Returns the bytes of an object from `start` up to `end`, by default all of them. Raises
     /// NotFoundError if there is no such object, ParameterError if it is shorter than `end`,
-    /// LossError if too many of its shards are lost, and StorageError if a `digest` is given and is
-    /// not that of the object, as because it was replaced.
+    /// LossError if too many of its shards are lost, and StorageError if a `digest` is given that
+    /// differs from the object's, for example because the object was replaced.
     #[pyo3(signature = (name, start = 0, end = None, *, digest = None))]
     fn get<'py>(
         &self,
@@ -144,7 +144,8 @@ impl Volume {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Writes an object to a file, which appears when it is whole.
+    /// Writes an object to a file, which appears when it is whole. An existing file is refused
+    /// (StorageError), unless `force` is set.
     #[pyo3(signature = (name, path, *, force = false))]
     fn get_file(&self, py: Python<'_>, name: &str, path: PathBuf, force: bool) -> Result<()> {
         let name = ObjectName::new(name)?;
@@ -176,7 +177,8 @@ impl Volume {
         Ok(())
     }
 
-    /// Looks for an object's shards on all nodes; with `deep`, reads every block of them.
+    /// Looks for an object's shards on all nodes; with `deep`, reads every block of them. Damage is
+    /// no exception: the verdict says what was found.
     #[pyo3(signature = (name, *, deep = false))]
     fn verify(&self, py: Python<'_>, name: &str, deep: bool) -> Result<Verdict> {
         let name = ObjectName::new(name)?;
@@ -205,8 +207,9 @@ impl Volume {
         Ok(self.run(py, self.volume()?.promote(&name))?.into())
     }
 
-    /// Cuts an object by the code that the volume file names now, if it has another. Returns
-    /// whether it had. If somebody replaces or removes the object meanwhile, that counts.
+    /// Encodes an object anew if it does not have the code that the volume file names now. Returns
+    /// whether it was encoded anew. If the object is replaced or removed meanwhile, it stays
+    /// replaced or removed.
     fn reencode(&self, py: Python<'_>, name: &str) -> Result<bool> {
         let name = ObjectName::new(name)?;
         let done = self.run(py, self.volume()?.reencode(&name))?;
@@ -399,7 +402,8 @@ pub struct Verdict {
     name: String,
     /// `intact`, `repairable`, `unknown` or `lost`.
     health: &'static str,
-    /// The stage that its parity has reached.
+    /// The stage that its parity has reached, from 1; 0 if the object is kept in its manifests
+    /// because it is small.
     stage: u8,
     /// The number of stages of its code.
     stages: u8,

@@ -326,7 +326,7 @@ size_t paritas_codec_data_shards(const paritas_codec *codec);
 size_t paritas_codec_parity_shards(const paritas_codec *codec);
 
 /**
- * Returns the number of shards that may be lost, whichever they are.
+ * Returns the number of shards that may be lost, whichever they are, after all stages of the code.
  */
 size_t paritas_codec_tolerance(const paritas_codec *codec);
 
@@ -369,16 +369,17 @@ paritas_status paritas_encode(const paritas_codec *codec,
                               size_t bytes);
 
 /**
- * Computes the parity in shards that hold data and parity (xcode). `shards` are all pointers;
- * rows of parity are overwritten.
+ * Computes the parity in shards that hold both data and parity (xcode). `shards` are pointers to
+ * all shards, whose rows of parity are overwritten.
  */
 paritas_status paritas_encode_shards(const paritas_codec *codec,
                                      uint8_t *const *shards,
                                      size_t bytes);
 
 /**
- * Computes lost shards from the others. `shards` are k + m pointers. `present` has a flag for
- * each: shards that are not present are computed, or left alone if their pointer is null.
+ * Computes lost shards from the others. `shards` are k + m pointers, and `present` has a flag for
+ * each of them. A shard that is not present is computed, or left out if its pointer is null.
+ * Returns PARITAS_LOST if too many shards are lost.
  */
 paritas_status paritas_reconstruct(const paritas_codec *codec,
                                    uint8_t *const *shards,
@@ -397,10 +398,10 @@ paritas_status paritas_update(const paritas_codec *codec,
                               size_t bytes);
 
 /**
- * Writes the shards of the file at `file` into the `folder_count` folders of `folders`, which
- * exist: shard i into folder i modulo their number. `spec` names the code. Shards of another
- * object that is called the same are refused unless `force` is set; they are kept until the new
- * ones are complete.
+ * Writes the shards of the file at `file` into the `folder_count` folders of `folders`: shard i
+ * into folder i modulo their number. The folders must exist. `spec` names the code. If the folders
+ * have shards of another object of the same name, the call is refused with PARITAS_ARGUMENTS
+ * unless `force` is set; the old shards are kept until the new ones are complete.
  */
 paritas_status paritas_file_encode(const char *file,
                                    const char *spec,
@@ -411,8 +412,8 @@ paritas_status paritas_file_encode(const char *file,
 /**
  * Writes an object to the file `output`, from the shards found in the `path_count` files and
  * folders of `paths`. `object` chooses one by its name or the beginning of its id; it may be null
- * if there is only one. An existing file is refused unless `force` is set. The file gets its name
- * when it is complete and its digest is right.
+ * if there is only one. If `output` exists, the call is refused with PARITAS_ARGUMENTS unless
+ * `force` is set. The file gets its name when it is complete and its digest is right.
  */
 paritas_status paritas_file_decode(const char *const *paths,
                                    size_t path_count,
@@ -422,8 +423,9 @@ paritas_status paritas_file_decode(const char *const *paths,
 
 /**
  * Verifies every byte of an object's shards, given as for paritas_file_decode(). Returns
- * PARITAS_OK if all is intact, PARITAS_REPAIRABLE if it can be repaired, and PARITAS_LOST if not.
- * `found` may be null.
+ * PARITAS_OK if all is intact, PARITAS_REPAIRABLE if it can be repaired, PARITAS_LOST if not,
+ * PARITAS_IO if that depends on shards that cannot be read, and PARITAS_CHECK_FAILED if the shards
+ * contradict each other. In all of these cases `found` receives the report, unless it is null.
  */
 paritas_status paritas_file_verify(const char *const *paths,
                                    size_t path_count,
@@ -431,9 +433,9 @@ paritas_status paritas_file_verify(const char *const *paths,
                                    paritas_verify_report *found);
 
 /**
- * Writes the shards of an object that are damaged or missing, given as for paritas_file_decode():
- * into the folder `to`, or where they belong if it is null. `repaired` may be null; it receives
- * the number of shards that were written.
+ * Writes those shards of an object anew that are damaged or missing, into the folder `to`, or
+ * where they belong if `to` is null. The object is given as for paritas_file_decode(). `repaired`
+ * receives the number of shards that were written, unless it is null.
  */
 paritas_status paritas_file_repair(const char *const *paths,
                                    size_t path_count,
@@ -466,8 +468,8 @@ size_t paritas_lt_block_bytes(const paritas_lt_blocks *blocks);
 const uint8_t *paritas_lt_block(const paritas_lt_blocks *blocks, size_t number);
 
 /**
- * Returns what a decoder must know: the code, lengths and checksums. It is to be kept with the
- * blocks, and lives as long as the set. `bytes` receives its length.
+ * Returns what a decoder must know: the code, lengths and checksums. Keep a copy of it with the
+ * blocks; this memory lives as long as the set. `bytes` receives its length.
  */
 const uint8_t *paritas_lt_info(const paritas_lt_blocks *blocks, size_t *bytes);
 
@@ -495,8 +497,8 @@ paritas_status paritas_lt_dec_push(const paritas_lt_decoder *decoder,
                                    bool *ready);
 
 /**
- * Writes the object to `object`, of `object_bytes` bytes, which must be the object's length.
- * PARITAS_LOST says that the blocks do not suffice yet.
+ * Writes the object to `object`. `object_bytes` must be the object's length. Returns PARITAS_LOST
+ * if the blocks do not suffice yet.
  */
 paritas_status paritas_lt_dec_object(const paritas_lt_decoder *decoder,
                                      uint8_t *object,
@@ -524,8 +526,9 @@ paritas_status paritas_object_encode(const paritas_codec *codec,
                                      uint8_t *const *shards);
 
 /**
- * Puts an object together from its shards, of which those that are null are lost. Lost data is
- * computed right into the object; no shard changes.
+ * Puts an object together from its shards. `shards` are pointers to all shards of the code; null
+ * stands for a lost shard. Lost data is computed directly into `object`; no shard changes. Returns
+ * PARITAS_LOST if too many shards are lost.
  */
 paritas_status paritas_object_decode(const paritas_codec *codec,
                                      const uint8_t *const *shards,
@@ -538,9 +541,10 @@ paritas_status paritas_object_decode(const paritas_codec *codec,
 paritas_status paritas_prepare_encode(const paritas_codec *codec, paritas_prepared **prepared);
 
 /**
- * Prepares the reconstruction of the `lost_count` shards that `lost` names from the
- * `present_count` shards that `present` names: these are the sources, those the targets, in the
- * order given.
+ * Prepares the reconstruction of the `lost_count` shards that `lost` numbers from the
+ * `present_count` shards that `present` numbers. The sources are the present shards and the
+ * targets the lost ones, each in the order given. Returns PARITAS_LOST if the present shards do
+ * not suffice.
  */
 paritas_status paritas_prepare_reconstruct(const paritas_codec *codec,
                                            const size_t *present,
@@ -558,8 +562,9 @@ paritas_status paritas_prepare_update(const paritas_codec *codec,
                                       paritas_prepared **prepared);
 
 /**
- * Prepares the same by the difference alone: the only source is the XOR of the old and the new
- * shard. A store that sends changes to the nodes with parity sends half the bytes.
+ * Prepares the update of parity by the difference alone: the only source is the XOR of the old and
+ * the new content of data shard `shard`; the targets are the m parity shards, which are changed in
+ * place. A store that sends changes to the nodes with parity then sends half the bytes.
  */
 paritas_status paritas_prepare_difference(const paritas_codec *codec,
                                           size_t shard,
@@ -589,8 +594,9 @@ paritas_status paritas_run(const paritas_prepared *prepared,
 void paritas_prepared_free(paritas_prepared *prepared);
 
 /**
- * Plans how the `lost_count` shards that `lost` names are computed from all others; without any,
- * how parity is computed from data. For codes in the packet layout.
+ * Plans how the `lost_count` shards that `lost` numbers are computed from all others. If
+ * `lost_count` is 0, plans how parity is computed from data. Only for codes in the packet layout;
+ * others are refused with PARITAS_ARGUMENTS.
  */
 paritas_status paritas_schedule_new(const paritas_codec *codec,
                                     const size_t *lost,

@@ -142,7 +142,7 @@ pub unsafe extern "C" fn paritas_codec_free(codec: *mut paritas_codec) {
     guard(|| unsafe { handle::free(codec) });
 }
 
-/// Answers a question about a codec; 0 if it is none.
+/// Answers a question about a codec; returns 0 if `codec` is not a codec.
 ///
 /// # Safety
 /// `codec` is null or a codec.
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn paritas_codec_parity_shards(codec: *const paritas_codec
     unsafe { ask(codec, |codec| codec.parity.len()) }
 }
 
-/// Returns the number of shards that may be lost, whichever they are.
+/// Returns the number of shards that may be lost, whichever they are, after all stages of the code.
 ///
 /// # Safety
 /// `codec` is null or a codec.
@@ -292,8 +292,8 @@ pub unsafe extern "C" fn paritas_encode(
     })
 }
 
-/// Computes the parity in shards that hold data and parity (xcode). `shards` are all pointers;
-/// rows of parity are overwritten.
+/// Computes the parity in shards that hold both data and parity (xcode). `shards` are pointers to
+/// all shards, whose rows of parity are overwritten.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -321,8 +321,9 @@ pub unsafe extern "C" fn paritas_encode_shards(
     })
 }
 
-/// Computes lost shards from the others. `shards` are k + m pointers. `present` has a flag for
-/// each: shards that are not present are computed, or left alone if their pointer is null.
+/// Computes lost shards from the others. `shards` are k + m pointers, and `present` has a flag for
+/// each of them. A shard that is not present is computed, or left out if its pointer is null.
+/// Returns PARITAS_LOST if too many shards are lost.
 ///
 /// # Safety
 /// The pointers are null or as this describes.

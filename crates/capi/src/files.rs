@@ -16,10 +16,10 @@ use crate::status::{Failure, Result, guard, paritas_status, report};
 /// Nobody is told of progress.
 const SILENT: paritas_shards::Progress<'static> = &|_| {};
 
-/// Writes the shards of the file at `file` into the `folder_count` folders of `folders`, which
-/// exist: shard i into folder i modulo their number. `spec` names the code. Shards of another
-/// object that is called the same are refused unless `force` is set; they are kept until the new
-/// ones are complete.
+/// Writes the shards of the file at `file` into the `folder_count` folders of `folders`: shard i
+/// into folder i modulo their number. The folders must exist. `spec` names the code. If the folders
+/// have shards of another object of the same name, the call is refused with PARITAS_ARGUMENTS
+/// unless `force` is set; the old shards are kept until the new ones are complete.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -112,8 +112,8 @@ unsafe fn on_object<T>(
 
 /// Writes an object to the file `output`, from the shards found in the `path_count` files and
 /// folders of `paths`. `object` chooses one by its name or the beginning of its id; it may be null
-/// if there is only one. An existing file is refused unless `force` is set. The file gets its name
-/// when it is complete and its digest is right.
+/// if there is only one. If `output` exists, the call is refused with PARITAS_ARGUMENTS unless
+/// `force` is set. The file gets its name when it is complete and its digest is right.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -152,8 +152,9 @@ pub struct paritas_verify_report {
 }
 
 /// Verifies every byte of an object's shards, given as for paritas_file_decode(). Returns
-/// PARITAS_OK if all is intact, PARITAS_REPAIRABLE if it can be repaired, and PARITAS_LOST if not.
-/// `found` may be null.
+/// PARITAS_OK if all is intact, PARITAS_REPAIRABLE if it can be repaired, PARITAS_LOST if not,
+/// PARITAS_IO if that depends on shards that cannot be read, and PARITAS_CHECK_FAILED if the shards
+/// contradict each other. In all of these cases `found` receives the report, unless it is null.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -200,9 +201,9 @@ fn verify(object: &Object) -> Result<(Result<paritas_status>, paritas_verify_rep
     Ok((verdict, found))
 }
 
-/// Writes the shards of an object that are damaged or missing, given as for paritas_file_decode():
-/// into the folder `to`, or where they belong if it is null. `repaired` may be null; it receives
-/// the number of shards that were written.
+/// Writes those shards of an object anew that are damaged or missing, into the folder `to`, or
+/// where they belong if `to` is null. The object is given as for paritas_file_decode(). `repaired`
+/// receives the number of shards that were written, unless it is null.
 ///
 /// # Safety
 /// The pointers are null or as this describes.

@@ -1,8 +1,8 @@
 //! Handles: what C keeps between calls.
 //!
 //! A handle is a pointer to a value with a mark before it that tells its kind. So a handle of
-//! another kind is refused; and one that has been freed is, as long as its memory has not been used
-//! again. The types that C sees are empty; [`Handle::Value`] is what they stand for.
+//! another kind is refused. A handle that has been freed is also refused, as long as its memory has
+//! not been used again. The types that C sees are empty; [`Handle::Value`] is what they stand for.
 
 use std::ptr;
 

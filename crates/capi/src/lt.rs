@@ -101,8 +101,8 @@ pub unsafe extern "C" fn paritas_lt_block(
     block.unwrap_or(std::ptr::null())
 }
 
-/// Returns what a decoder must know: the code, lengths and checksums. It is to be kept with the
-/// blocks, and lives as long as the set. `bytes` receives its length.
+/// Returns what a decoder must know: the code, lengths and checksums. Keep a copy of it with the
+/// blocks; this memory lives as long as the set. `bytes` receives its length.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -191,8 +191,8 @@ pub unsafe extern "C" fn paritas_lt_dec_push(
     })
 }
 
-/// Writes the object to `object`, of `object_bytes` bytes, which must be the object's length.
-/// PARITAS_LOST says that the blocks do not suffice yet.
+/// Writes the object to `object`. `object_bytes` must be the object's length. Returns PARITAS_LOST
+/// if the blocks do not suffice yet.
 ///
 /// # Safety
 /// The pointers are null or as this describes.

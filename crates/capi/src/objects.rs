@@ -66,8 +66,9 @@ fn fill(object: &[u8], shards: &mut [&mut [u8]]) {
     }
 }
 
-/// Puts an object together from its shards, of which those that are null are lost. Lost data is
-/// computed right into the object; no shard changes.
+/// Puts an object together from its shards. `shards` are pointers to all shards of the code; null
+/// stands for a lost shard. Lost data is computed directly into `object`; no shard changes. Returns
+/// PARITAS_LOST if too many shards are lost.
 ///
 /// # Safety
 /// The pointers are null or as this describes.

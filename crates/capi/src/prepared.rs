@@ -65,9 +65,10 @@ pub unsafe extern "C" fn paritas_prepare_encode(
     guard(|| unsafe { handle::give(prepared, make) })
 }
 
-/// Prepares the reconstruction of the `lost_count` shards that `lost` names from the
-/// `present_count` shards that `present` names: these are the sources, those the targets, in the
-/// order given.
+/// Prepares the reconstruction of the `lost_count` shards that `lost` numbers from the
+/// `present_count` shards that `present` numbers. The sources are the present shards and the
+/// targets the lost ones, each in the order given. Returns PARITAS_LOST if the present shards do
+/// not suffice.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -115,8 +116,9 @@ pub unsafe extern "C" fn paritas_prepare_update(
     guard(|| unsafe { handle::give(prepared, make) })
 }
 
-/// Prepares the same by the difference alone: the only source is the XOR of the old and the new
-/// shard. A store that sends changes to the nodes with parity sends half the bytes.
+/// Prepares the update of parity by the difference alone: the only source is the XOR of the old and
+/// the new content of data shard `shard`; the targets are the m parity shards, which are changed in
+/// place. A store that sends changes to the nodes with parity then sends half the bytes.
 ///
 /// # Safety
 /// The pointers are null or as this describes.

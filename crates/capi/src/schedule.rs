@@ -114,8 +114,9 @@ impl Arrays {
     }
 }
 
-/// Plans how the `lost_count` shards that `lost` names are computed from all others; without any,
-/// how parity is computed from data. For codes in the packet layout.
+/// Plans how the `lost_count` shards that `lost` numbers are computed from all others. If
+/// `lost_count` is 0, plans how parity is computed from data. Only for codes in the packet layout;
+/// others are refused with PARITAS_ARGUMENTS.
 ///
 /// # Safety
 /// The pointers are null or as this describes.

@@ -94,7 +94,7 @@ impl From<paritas_shards::Error> for Failure {
 
 #[cfg(feature = "volume")]
 impl Failure {
-    /// Something is damaged or left to do, which the message tells.
+    /// Something is damaged or left to do; the message says what.
     pub(crate) fn repairable(message: impl Into<String>) -> Self {
         Self { status: PARITAS_REPAIRABLE, message: message.into() }
     }

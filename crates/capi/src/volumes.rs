@@ -10,7 +10,7 @@ use std::{process, ptr, slice};
 use paritas::CodecOptions;
 use paritas_shards::{Attributes, FileTarget};
 
-// The handle has the crate's name.
+// The handle `paritas_volume` has the name of the crate, so the crate gets another one here.
 use ::paritas_volume as store;
 use store::names::ObjectName;
 use store::{Flaw, GetOptions, Health, NodeStatus, PutOptions, Runner, Verdict, Volume};

@@ -97,7 +97,7 @@ fn product_of_none() -> paritas::Result<Prepared> {
     product(Field::new(8)?, Vec::new())
 }
 
-/// Returns the coefficients of a table, if it is what `ec_init_tables` makes of some.
+/// Returns the coefficients of a table, if `ec_init_tables` makes this table of some coefficients.
 fn coefficients(table: &[u8]) -> Option<Vec<u32>> {
     let coefficient = |table: &[u8]| {
         // Products with 1 are the coefficients themselves.
@@ -150,8 +150,8 @@ fn term(coefficient: u32) -> Option<&'static Prepared> {
     TERMS[coefficient as usize].get_or_init(make).as_ref()
 }
 
-/// Computes the sums term by term. Returns false, and has written nothing, if the table is none of
-/// coefficients.
+/// Computes the sums term by term. Returns false, and has written nothing, if the table is not one
+/// that `ec_init_tables` makes.
 ///
 /// # Safety
 /// As [`encode`]; no target overlaps another region.

@@ -62,7 +62,7 @@ pub(crate) unsafe fn run(
     )
 }
 
-/// The error that stands for no program; nobody reads it.
+/// Stands for a program that cannot be made. Its text is never shown.
 pub(crate) fn none() -> paritas::Error {
     match "none".parse::<paritas::Code>() {
         Err(error) => error,

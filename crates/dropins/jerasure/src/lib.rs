@@ -9,7 +9,7 @@
 //! in a cache (`jerasure_generate_schedule_cache`) number devices as encoding does.
 //!
 //! Where Jerasure prints a message and ends the program (sizes that are no multiple of the packets,
-//! a word width that it has not), so does this library. A `gf_t` of gf-complete is taken and given
+//! a word width that it lacks), so does this library. A `gf_t` of gf-complete is taken and given
 //! where it stands for a field of polynomials (`fields.rs`).
 
 #![allow(unsafe_code)]
