@@ -585,6 +585,9 @@ impl<R: Read> Reading<R> {
         if self.ended {
             return Ok(None);
         }
+        // A source that fails counts as ended, so that no other thread reads it again: it may end
+        // then, or go on behind the bytes that could not be read.
+        self.ended = true;
         let bytes = segment.fill(self.segments, &mut self.source).map_err(|error| {
             let doing = format!("reading the source after {} bytes", self.bytes);
             Error::stream(doing, error).at_byte(self.bytes)

@@ -6,7 +6,7 @@ use std::fs;
 
 use common::{content, put, small_job};
 use paritas_shards::Digest;
-use paritas_shards::blocks::{Layout, MOST_HEADER, Segment, Shape};
+use paritas_shards::blocks::{Layout, MOST_HEADER, Segment, Shape, encode_segments};
 
 /// Returns the bytes of every part of stage 1, made block by block.
 fn shards_of(layout: &Layout, content: &[u8]) -> Vec<Vec<u8>> {
@@ -108,4 +108,28 @@ fn damaged_lanes_are_refused_and_computed() {
     segment.make_data().unwrap();
     let bytes = layout.segment_range(length, 0).end as usize;
     assert!(segment.data(bytes).concat() == content[..bytes]);
+}
+
+/// A source that fails once, and would go on if it were read again.
+struct FailsOnce(bool);
+
+impl std::io::Read for FailsOnce {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        assert!(!self.0, "a source that has failed is not read again");
+        self.0 = true;
+        // Time for other threads to queue up for the source.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        bytes.fill(7);
+        Err(std::io::Error::other("a bad sector"))
+    }
+}
+
+#[test]
+fn a_source_that_has_failed_is_not_read_again() {
+    let code = paritas::Code::new(&"4+2".parse().unwrap()).unwrap();
+    let layout = Layout::new(code, "x", Shape::default()).unwrap();
+    let next = || Segment::new(&layout);
+    let done = |_, _| Ok(());
+    let error = encode_segments(FailsOnce(false), layout.parts_in(1), 4, next, done).unwrap_err();
+    assert!(error.to_string().contains("a bad sector"), "{error}");
 }
