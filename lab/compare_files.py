@@ -72,7 +72,8 @@ def find_par2() -> str:
 def build_paritas() -> str:
     command = ["cargo", "build", "--release", "--quiet", "-p", "paritas-cli"]
     subprocess.run(command, cwd=ROOT, check=True)
-    return str(ROOT / "target" / "release" / "paritas")
+    target = os.environ.get("CARGO_TARGET_DIR", ROOT / "target")
+    return str(pathlib.Path(target) / "release" / "paritas")
 
 
 def run(command: list, folder: pathlib.Path) -> float:

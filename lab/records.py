@@ -66,7 +66,7 @@ def keep(kind: str, label: str, columns: list[str], source: Origin) -> Iterator:
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / ("-".join(filter(None, [kind, source.date, label])) + ".csv")
     part = path.with_suffix(".csv.part")
-    with open(part, "w", newline="") as file:
+    with open(part, "w", newline="", buffering=1) as file:
         writer = csv.writer(file)
         writer.writerow([*columns, *source])
         yield writer

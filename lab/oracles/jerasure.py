@@ -22,7 +22,7 @@ import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-PROGRAM = ROOT / "target" / "oracles" / "jerasure"
+PROGRAM = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "oracles" / "jerasure"
 FIXTURES = ROOT / "vectors" / "jerasure.json"
 PACKAGES = ["libjerasure-dev", "libgf-complete-dev"]
 NOT_RUN = 3

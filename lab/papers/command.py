@@ -12,8 +12,8 @@ from .experiment import Cell
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-# The command that measures. `lab/run --paritas` sets it; by default it is built by `cargo build --release`.
-PARITAS = pathlib.Path(os.environ.get("PARITAS_COMMAND", TARGET / "release" / "paritas"))
+# The command that measures, if `lab/run --paritas` names one.
+NAMED = os.environ.get("PARITAS_COMMAND")
 
 
 def paritas(*arguments: object, cache: str | None = None) -> list[dict]:
@@ -34,11 +34,12 @@ def shown(arguments: tuple) -> str:
 
 @functools.cache
 def binary() -> pathlib.Path:
-    """Returns the command, built if it is missing."""
-    if not PARITAS.exists():
-        build = ["cargo", "build", "--release", "--quiet", "--workspace", "--bin", "paritas"]
-        subprocess.run(build, cwd=ROOT, check=True)
-    return PARITAS
+    """Returns the command. Unless one is named it is built, so that it is that of the commit which records state."""
+    if NAMED:
+        return pathlib.Path(NAMED)
+    build = ["cargo", "build", "--release", "--quiet", "--workspace", "--bin", "paritas"]
+    subprocess.run(build, cwd=ROOT, check=True)
+    return TARGET / "release" / "paritas"
 
 
 def schedule(spec: str, *more: object) -> dict:

@@ -25,10 +25,15 @@ class Origin(NamedTuple):
     effort: str
     command: str
 
+    @property
+    def is_dirty(self) -> bool:
+        """Whether the tree differed from its commit. Two such trees of the same commit may differ from each other."""
+        return self.commit.endswith("-dirty")
+
     def allows(self, other: "Origin") -> bool:
-        """Whether figures of `other` need not be measured again: those of the same commit on the same processor, and
+        """Whether figures of `other` need not be measured again: those of the same commit on the same processor, with
         at least as much effort."""
-        enough = other.effort in (self.effort, "whole")
+        enough = other.effort in (self.effort, "whole") and not self.is_dirty
         return enough and (self.processor, self.commit) == (other.processor, other.commit)
 
 
@@ -68,7 +73,7 @@ class Store:
         part = self.part(experiment)
         if part.exists():
             before, rows = parse(part)
-            if before._replace(date="") == source._replace(date=""):
+            if before._replace(date="") == source._replace(date="") and not source.is_dirty:
                 done = {point for point, cell in rows if cell is END}
                 write(part, before, [(point, cell) for point, cell in rows if point in done])
                 return done

@@ -21,7 +21,7 @@ os.environ.setdefault("PARITAS_COMMAND", str(TARGET / "debug" / "paritas"))
 sys.path.insert(0, str(ROOT / "lab"))
 
 from papers import catalogue, luo, page, uyeda, widths  # noqa: E402
-from papers.command import PARITAS, in_percent  # noqa: E402
+from papers.command import binary, in_percent  # noqa: E402
 from papers.experiment import Cell, Effort, Experiment, Kind, Point, agrees, printed  # noqa: E402
 from papers.store import Origin, Store  # noqa: E402
 
@@ -136,7 +136,7 @@ class MachineCode(unittest.TestCase):
     @unittest.skipUnless(widths.can_read(), "needs objdump on x86-64")
     def test_kernels_are_as_wide_as_their_names_say(self):
         for width in widths.FUNCTIONS:
-            found = widths.xors(PARITAS, width)
+            found = widths.xors(binary(), width)
             self.assertGreater(found[width], 0, f"{width}: {found}")
             self.assertLessEqual(set(found), {width, 64}, f"{width}: {found}")
 
@@ -224,13 +224,19 @@ class Frame(unittest.TestCase):
             store.begin(experiment, here)
             store.add(experiment, "one", first)
             self.assertEqual(store.begin(experiment, here._replace(commit="def")), set())
+            # So is what a tree has measured that differed from its commit: it may have changed since.
+            dirty = here._replace(commit="abc-dirty")
+            store.begin(experiment, dirty)
+            store.add(experiment, "one", first)
+            self.assertEqual(store.begin(experiment, dirty), set())
 
     def test_records_serve_the_same_commit_and_no_greater_effort(self):
         quick = Origin("a processor", "abc", "today", "quick", "")
         whole = quick._replace(effort="whole")
         self.assertTrue(quick.allows(whole) and quick.allows(quick) and whole.allows(whole))
         self.assertFalse(whole.allows(quick))
-        self.assertFalse(quick.allows(quick._replace(commit="abc-dirty")))
+        dirty = quick._replace(commit="abc-dirty")
+        self.assertFalse(quick.allows(dirty) or dirty.allows(dirty))
         self.assertFalse(quick.allows(quick._replace(processor="another")))
 
     def test_printed_figures_agree_digit_by_digit(self):

@@ -22,7 +22,8 @@ import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
-BUILD = ROOT / "target" / "oracles-words"
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+BUILD = TARGET / "oracles-words"
 FIXTURE = ROOT / "vectors" / "oracles" / "words.json"
 BYTES_A_JERASURE_LONG = 8
 
@@ -33,11 +34,23 @@ def run(*command, **options) -> str:
     return done.stdout
 
 
+class Missing(Exception):
+    """A library cannot be installed."""
+
+
+def install(*command, **options) -> str:
+    """Runs a command without which a library cannot be had."""
+    try:
+        return run(*command, **options)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Missing(error) from error
+
+
 def debian(package: str, header: str) -> str:
     """Installs a package if its header is missing, and returns its version."""
     if not pathlib.Path("/usr/include", header).exists():
-        run("apt-get", "update", "-qq")
-        run("apt-get", "install", "-y", "-qq", package)
+        install("apt-get", "update", "-qq")
+        install("apt-get", "install", "-y", "-qq", package)
     return run("dpkg-query", "-W", "-f", "${Version}", package)
 
 
@@ -63,13 +76,14 @@ def zfec():
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
-    run(python, "-m", "pip", "install", "-q", "zfec")
+    install(python, "-m", "pip", "install", "-q", "zfec")
     version = run(python, "-c", "import importlib.metadata as m; print(m.version('zfec'))").strip()
     return f"zfec {version}", ["zfec/8/1"], [python, HERE / "serve_zfec.py"]
 
 
 def klauspost():
     environment = {**os.environ, "GOFLAGS": "-mod=mod"}
+    install("go", "mod", "download", cwd=HERE / "go", env=environment)
     run("go", "build", "-o", BUILD / "klauspost", ".", cwd=HERE / "go", env=environment)
     module = "github.com/klauspost/reedsolomon"
     version = run("go", "list", "-m", "-f", "{{.Version}}", module, cwd=HERE / "go", env=environment).strip()
@@ -92,11 +106,11 @@ def main() -> None:
     for name in args.only.split(","):
         try:
             title, groups, program = ORACLES[name]()
-        except (OSError, subprocess.CalledProcessError) as error:
+        except Missing as error:
             skipped.append(f"{name}: {error}")
             continue
         write = ["--write"] if args.write else []
-        command = [ROOT / "target" / "debug" / "examples" / "words_oracle", title, *groups, *write, "--", *program]
+        command = [TARGET / "debug" / "examples" / "words_oracle", title, *groups, *write, "--", *program]
         try:
             printed = run(*command)
         except subprocess.CalledProcessError as error:
