@@ -6,9 +6,9 @@
 
 The workers are processes of this machine, or tasks of a Ray cluster, whose nodes must be able to open
 the volume file. Processes import the script that starts them, so a script calls `run` under
-``if __name__ == "__main__":``. Each task is the work on one object. It may be done twice, because a worker can die
-after it has done its work and before it has said so; every kind of work can be done twice without
-harm.
+``if __name__ == "__main__":``. Each task is the work on one object. It may be done twice, because a
+worker can die after it has done its work and before it has said so; every kind of work can be done
+twice without harm.
 
 What is done is written to a journal in the volume every few seconds. A run that was cut off (killed,
 interrupted, ended by an error) goes on where it stopped when it is started again within a day with the
@@ -23,10 +23,12 @@ import hashlib
 import json
 import os
 import time
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -36,12 +38,12 @@ from threading import Thread
 from typing import Any
 
 from . import Volume
-from .errors import NotFoundError, ParameterError, ParitasError
+from .errors import LossError, NotFoundError, ParameterError, ParitasError
 
 #: The objects whose names begin so are journals of runs.
 JOURNALS = ".fleet/"
 
-#: Number of times that a task is begun before it is given up.
+#: Number of workers that may die of a task before it is given up.
 ATTEMPTS = 3
 
 #: Seconds between two writings of the journal.
@@ -125,7 +127,7 @@ def run(
         progress: is told the number of objects done and of all.
 
     Raises:
-        ParameterError: if an argument cannot be used.
+        ParameterError: if an argument cannot be used, or if two sources have the same name.
         TypeError: if `names` is one string.
         ImportError: if the engine is ``ray``, and Ray is not installed.
         ParitasError: if the volume cannot be opened or listed.
@@ -146,6 +148,9 @@ def run(
         _import_ray()
     names = None if names is None else list(names)
     sources = None if sources is None else [(name, os.path.abspath(path)) for name, path in sources]
+    doubled = [name for name, count in Counter(name for name, _ in sources or ()).items() if count > 1]
+    if doubled:
+        raise ParameterError(f"`sources` has several files for the object {doubled[0]!r}")
     path = os.path.abspath(volume)
     opened = Volume.open(path)
     _remove_stale_journals(opened)
@@ -206,7 +211,9 @@ def _scrub(volume: Volume, task: Task) -> Outcome:
     verdict = volume.verify(task.name, deep=True)
     if verdict.health == "intact":
         return Outcome(task.name, "unchanged")
-    return Outcome(task.name, "damaged", "; ".join([verdict.health, *verdict.flaws]))
+    # Nodes that do not answer may have all that is missing.
+    state = "failed" if verdict.health == "unknown" else "damaged"
+    return Outcome(task.name, state, "; ".join([verdict.health, *verdict.flaws]))
 
 
 def _repair(volume: Volume, task: Task) -> Outcome:
@@ -226,8 +233,8 @@ def _reencode(volume: Volume, task: Task) -> Outcome:
 
 def _encode(volume: Volume, task: Task) -> Outcome:
     assert task.source is not None
-    volume.put_file(task.name, task.source)
-    return _changed(task, 1)
+    stored = volume.put_file(task.name, task.source)
+    return Outcome(task.name, "changed", "something is left for repair" if stored.is_owed else "")
 
 
 def _has_changed(volume: Volume, task: Task) -> bool:
@@ -283,6 +290,10 @@ def _key(journal: str | None, path: str, kind: str, prefix: str, names: Any, sou
     return f"{journal or kind}-{hashlib.sha256(asked.encode()).hexdigest()[:16]}"
 
 
+#: Errors that say that there is no journal, or none that can be read.
+_NO_JOURNAL = (NotFoundError, LossError, ValueError, TypeError, KeyError)
+
+
 class _Journal:
     """What a run has done, as an object of the volume."""
 
@@ -291,7 +302,7 @@ class _Journal:
         self.written = time.monotonic()
         try:
             written, found = _read_journal(volume, self.name)
-        except NotFoundError:
+        except _NO_JOURNAL:
             written, found = 0.0, []
         if _is_stale(written):
             found = []
@@ -305,7 +316,9 @@ class _Journal:
     def note(self, outcome: Outcome) -> None:
         self.outcomes[outcome.name] = outcome
         if time.monotonic() - self.written > _WRITING:
-            self._write()
+            # If the volume refuses now, the journal is written with the next outcome.
+            with suppress(ParitasError):
+                self._write()
 
     def keep(self) -> None:
         """Writes the journal of a run that is cut off, if the volume still allows it."""
@@ -315,8 +328,13 @@ class _Journal:
 
     def end(self) -> None:
         """Removes the journal of a run that came to its end; a later run begins anew."""
-        with suppress(NotFoundError):
+        try:
             self.volume.remove(self.name)
+        except NotFoundError:
+            pass
+        except ParitasError as error:
+            what = f"the journal {self.name} cannot be removed, so a run within a day repeats its outcomes"
+            warnings.warn(f"{what}: {error}", RuntimeWarning, stacklevel=3)
 
     def _write(self) -> None:
         entries = [{"written": time.time()}, *map(asdict, self.outcomes.values())]
@@ -342,7 +360,7 @@ def _remove_stale_journals(volume: Volume) -> None:
         found = volume.list(JOURNALS)
     for name, _ in found:
         # Another run may remove it first. An object that is not a journal stays.
-        with suppress(ParitasError, ValueError, TypeError, KeyError):
+        with suppress(*_NO_JOURNAL, ParitasError):
             if _is_stale(_read_journal(volume, name)[0]):
                 volume.remove(name)
 
@@ -352,27 +370,47 @@ _Step = tuple[Outcome | None, bool]
 
 
 def _by_processes(settings: _Settings, tasks: Sequence[Task], workers: int) -> Iterator[_Step]:
-    """Does tasks by processes. If one dies, those tasks that are not done are begun again."""
-    attempts = dict.fromkeys(tasks, 0)
-    left = list(tasks)
-    while left:
-        undone: list[Task] = []
-        died: list[Task] = []
-        # A forked process would have a copy of the volume, but not the threads that work for it.
-        context = get_context("spawn")
-        with ProcessPoolExecutor(workers, context, initializer=_end_with_parent) as pool:
-            for task, outcome, was_begun in _each(pool, settings, left, workers):
+    """Does tasks by processes.
+
+    A process that dies takes the others along, and nobody can tell which task it died of. So all
+    tasks that had been begun by then are done again alone, one at a time: if a process dies of one
+    of these, that task is known. Then the other tasks go on together.
+    """
+    deaths = dict.fromkeys(tasks, 0)
+    left, alone = list(tasks), list[Task]()
+    while left or alone:
+        is_alone = bool(alone)
+        begun: list[Task] = []
+        waiting: list[Task] = []
+        with _pool(1 if is_alone else workers) as pool:
+            at_once = 1 if is_alone else 2 * workers
+            for task, outcome, was_begun in _each(pool, settings, alone or left, at_once):
                 if outcome is not None:
                     yield outcome, False
                     continue
-                (died if was_begun else undone).append(task)
-        for task in died:
-            attempts[task] += 1
-            if attempts[task] == ATTEMPTS:
+                (begun if was_begun else waiting).append(task)
+        for task in begun:
+            deaths[task] += is_alone
+            if deaths[task] == ATTEMPTS:
                 yield Outcome(task.name, "failed", f"{ATTEMPTS} workers died of it"), False
             else:
                 yield None, True
-        left = [task for task in died if attempts[task] < ATTEMPTS] + undone
+        again = [task for task in begun if deaths[task] < ATTEMPTS]
+        if is_alone:
+            alone = waiting + again
+        else:
+            left, alone = waiting, again
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes until the end of the block. Tasks that have not been begun by then are dropped."""
+    # A forked process would have a copy of the volume, but not the threads that work for it.
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_end_with_parent)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _end_with_parent() -> None:
@@ -388,14 +426,15 @@ def _end_with_parent() -> None:
 
 
 def _each(
-    pool: ProcessPoolExecutor, settings: _Settings, tasks: Sequence[Task], workers: int
+    pool: ProcessPoolExecutor, settings: _Settings, tasks: Sequence[Task], at_once: int
 ) -> Iterator[tuple[Task, Outcome | None, bool]]:
-    """Yields each task with its outcome, or None if a worker has died; and whether it was begun."""
+    """Yields each task with its outcome, or None if a worker has died; and whether it was begun.
+    At most `at_once` tasks are handed to the pool at a time."""
     waiting = iter(tasks)
     running: dict[Future[Outcome], Task] = {}
     is_broken = False
     while True:
-        for task in islice(waiting, 0 if is_broken else 2 * workers - len(running)):
+        for task in islice(waiting, 0 if is_broken else at_once - len(running)):
             try:
                 running[pool.submit(work, settings, task)] = task
             except BrokenProcessPool:

@@ -49,15 +49,28 @@ _IN_MEMORY = 16 << 20
 #: The options of text mode.
 _TEXT = ("encoding", "errors", "newline")
 
+
+class _FromEnvironment:
+    """The volume file that `PARITAS_VOLUME` names at the moment."""
+
+    def __get__(self, instance: Any, owner: Any) -> str | None:
+        path = os.environ.get("PARITAS_VOLUME")
+        return path and os.path.abspath(path)
+
+
 class VolumeFileSystem(AbstractFileSystem):
     """The objects of a volume as files."""
 
     protocol = "paritas"
     root_marker = ""
 
+    #: `fsspec` keeps file systems by their arguments, and by this.
+    _named_by_environment = _FromEnvironment()
+    _extra_tokenize_attributes = ("_named_by_environment",)
+
     def __init__(self, volume: str | os.PathLike[str] | None = None, **options: Any) -> None:
         super().__init__(**options)
-        path = volume or os.environ.get("PARITAS_VOLUME")
+        path = volume or self._named_by_environment
         if path is None:
             message = "no volume: give the storage option `volume` or set PARITAS_VOLUME"
             raise ParameterError(message)
@@ -72,15 +85,16 @@ class VolumeFileSystem(AbstractFileSystem):
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
         path = self._strip_protocol(path)
         prefix = path + "/" if path else ""
-        entries: dict[str, dict[str, Any]] = {}
+        # A name can be that of an object and the beginning of others: it is a file and a directory.
+        entries: dict[tuple[str, str], dict[str, Any]] = {}
         for name, length in self.volume.list(prefix):
             first, slash, _rest = name[len(prefix) :].partition("/")
             full = prefix + first
             kind = "directory" if slash else "file"
-            entries[full] = {"name": full, "size": 0 if slash else length, "type": kind}
+            entries[full, kind] = {"name": full, "size": 0 if slash else length, "type": kind}
         if not entries and path:
-            entries[path] = self._file_info(path)
-        found = [entries[name] for name in sorted(entries)]
+            entries[path, "file"] = self._file_info(path)
+        found = [entries[key] for key in sorted(entries)]
         return found if detail else [entry["name"] for entry in found]
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
@@ -166,6 +180,26 @@ class VolumeFileSystem(AbstractFileSystem):
         else:
             os.makedirs(os.path.dirname(lpath) or ".", exist_ok=True)
             self.volume.get_file(self._strip_protocol(rpath), lpath, force=True)
+
+    def copy(
+        self,
+        path1: str | list[str],
+        path2: str | list[str],
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        on_error: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Copies objects within the volume. `mv` copies and then removes.
+
+        Raises:
+            ParameterError: if a folder is to be copied into itself.
+        """
+        if recursive and isinstance(path1, str) and isinstance(path2, str):
+            source, target = self._strip_protocol(path1), self._strip_protocol(path2)
+            if f"{target}/".startswith(f"{source}/" if source else ""):
+                raise ParameterError(f"the folder {source!r} cannot be copied into itself ({target})")
+        super().copy(path1, path2, recursive, maxdepth, on_error, **options)
 
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
         if self.isdir(path1):

@@ -13,8 +13,8 @@ pub struct Code(pub paritas::Code);
 #[pymethods]
 impl Code {
     #[new]
-    fn new(spec: &str) -> Result<Self> {
-        Ok(Self(spec.parse()?))
+    fn new(py: Python<'_>, spec: &str) -> Result<Self> {
+        Ok(Self(Self::parse(py, spec)?))
     }
 
     /// Lets a code be pickled.
@@ -154,15 +154,20 @@ impl Schedule {
     /// Returns the operations as an array of whole numbers (`int64`) with four columns: target,
     /// source, whether the source is added to the target (1) or replaces it (0), and the factor by
     /// which the operation's sum is multiplied. Cells are numbered: inputs first, then temporary
-    /// cells, then outputs. An operation with n sources takes n rows. Needs numpy.
+    /// cells, then outputs. An operation with n sources takes n rows. One without sources fills its
+    /// target with zeros; it takes a row whose source is -1. Needs numpy.
     fn operations<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let mut rows = Vec::new();
         for op in self.schedule.ops() {
+            let target = self.number(op.target) as i64;
+            let mut row = |source: i64, adds: bool| {
+                rows.extend([target, source, i64::from(adds), i64::from(op.factor)]);
+            };
             for (at, &source) in op.sources.iter().enumerate() {
-                let adds = op.accumulate || at > 0;
-                let numbers = [self.number(op.target), self.number(source)];
-                rows.extend(numbers.map(|number| number as i64));
-                rows.extend([i64::from(adds), i64::from(op.factor)]);
+                row(self.number(source) as i64, op.accumulate || at > 0);
+            }
+            if op.sources.is_empty() {
+                row(-1, op.accumulate);
             }
         }
         Ok(arrays::of_numbers(py, rows.len() / 4, 4, &rows)?)
@@ -176,6 +181,13 @@ impl Schedule {
     fn __repr__(&self) -> String {
         let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
         format!("<Schedule: {outputs} cells from {inputs}, {} XORs>", self.xors())
+    }
+}
+
+impl Code {
+    /// Makes the code of a spec, while other threads of the interpreter may run.
+    pub fn parse(py: Python<'_>, spec: &str) -> Result<paritas::Code> {
+        Ok(py.detach(|| spec.parse())?)
     }
 }
 

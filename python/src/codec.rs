@@ -28,10 +28,15 @@ pub struct Codec {
 impl Codec {
     #[new]
     #[pyo3(signature = (code, *, threads = None, packet = None))]
-    fn new(code: &Bound<'_, PyAny>, threads: Option<usize>, packet: Option<usize>) -> Result<Self> {
+    fn new(
+        py: Python<'_>,
+        code: &Bound<'_, PyAny>,
+        threads: Option<usize>,
+        packet: Option<usize>,
+    ) -> Result<Self> {
         let code = match code.cast::<Code>() {
             Ok(code) => code.get().0.clone(),
-            Err(_) => code.extract::<&str>()?.parse()?,
+            Err(_) => Code::parse(py, code.extract()?)?,
         };
         if code.graph().is_some() {
             return Err(wrong_argument(format!(
@@ -149,7 +154,7 @@ impl Codec {
         let made_objects = made.iter().map(|shard| shard.clone().into_any());
         let targets = Shards::of_each(made_objects)?;
         if !lost.is_empty() {
-            let reconstructor = self.prepare(&have, &lost)?;
+            let reconstructor = self.prepare(py, &have, &lost)?;
             Shards::with(&sources, &targets, |sources, targets| {
                 Ok(py.detach(|| reconstructor.run(sources, targets))?)
             })?;
@@ -194,10 +199,15 @@ impl Codec {
     /// Raises ParameterError if only one of them is given or a node is named twice, and LossError
     /// if `have` does not determine `want`.
     #[pyo3(signature = (have = None, want = None))]
-    fn prepared(&self, have: Option<Vec<usize>>, want: Option<Vec<usize>>) -> Result<Prepared> {
+    fn prepared(
+        &self,
+        py: Python<'_>,
+        have: Option<Vec<usize>>,
+        want: Option<Vec<usize>>,
+    ) -> Result<Prepared> {
         match (have, want) {
-            (None, None) => Ok(Prepared(self.codec.encoder()?)),
-            (Some(have), Some(want)) => Ok(Prepared(self.prepare(&have, &want)?)),
+            (None, None) => Ok(Prepared(py.detach(|| self.codec.encoder())?)),
+            (Some(have), Some(want)) => Ok(Prepared(self.prepare(py, &have, &want)?)),
             _ => Err(wrong_argument("both `have` and `want` must be given, or none of them")),
         }
     }
@@ -271,9 +281,11 @@ impl Codec {
         Ok(new_shards(py, lost.iter().map(|&node| length(node)))?)
     }
 
-    fn prepare(&self, have: &[usize], want: &[usize]) -> Result<paritas::Prepared> {
+    /// Plans a computation. A wide code takes tenths of a second, in which others may run.
+    fn prepare(&self, py: Python<'_>, have: &[usize], want: &[usize]) -> Result<paritas::Prepared> {
         let ids = |nodes: &[usize]| nodes.iter().copied().map(NodeId::new).collect::<Vec<_>>();
-        Ok(self.codec.reconstructor(&ids(have), &ids(want))?)
+        let (have, want) = (ids(have), ids(want));
+        Ok(py.detach(|| self.codec.reconstructor(&have, &want))?)
     }
 }
 

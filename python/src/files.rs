@@ -81,7 +81,9 @@ pub fn encode_file(
         let metadata = file.metadata()?;
         let attributes = Attributes::of(&metadata);
         let job = EncodeJob::new(code, name, directories.all());
-        let job = job.length_hint(metadata.len()).attributes(attributes);
+        // Pipes and devices have a length of 0 until they are read.
+        let length = metadata.is_file().then_some(metadata.len());
+        let job = job.length_hint(length).attributes(attributes);
         let job = job.force(force).sync(sync).threads(threads);
         Ok(paritas_shards::encode(&job, file, progress)?.shards)
     })

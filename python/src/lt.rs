@@ -1,11 +1,12 @@
 //! LT codes: an object becomes n blocks. Slightly more than k of them, whichever they are, give it
 //! back.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use paritas::{LtBlock, LtCode, LtInfo, LtOptions};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
 
 use crate::buffers::Source;
@@ -19,9 +20,10 @@ pub struct LtEncoder(paritas::LtEncoder);
 impl LtEncoder {
     /// Creates an encoder of a code such as `lt:k=1024,n=2048`.
     #[new]
-    fn new(spec: &str) -> Result<Self> {
-        let code = LtCode::new(&spec.parse()?)?;
-        Ok(Self(paritas::LtEncoder::new(code, LtOptions::default())?))
+    fn new(py: Python<'_>, spec: &str) -> Result<Self> {
+        let spec = spec.parse()?;
+        let new = || paritas::LtEncoder::new(LtCode::new(&spec)?, LtOptions::default());
+        Ok(Self(py.detach(new)?))
     }
 
     /// Returns all n blocks of an object. Raises ParameterError if it is empty.
@@ -74,41 +76,45 @@ pub struct LtDecoder(Mutex<paritas::LtDecoder<Source>>);
 impl LtDecoder {
     /// Creates a decoder from `LtBlocks.info`.
     #[new]
-    fn new(info: &Bound<'_, PyAny>) -> Result<Self> {
+    fn new(py: Python<'_>, info: &Bound<'_, PyAny>) -> Result<Self> {
         let info = LtInfo::from_bytes(Source::of(info)?.as_ref())?;
-        Ok(Self(Mutex::new(paritas::LtDecoder::new(&info, LtOptions::default())?)))
+        let decoder = py.detach(|| paritas::LtDecoder::new(&info, LtOptions::default()))?;
+        Ok(Self(Mutex::new(decoder)))
     }
 
     /// Takes block `number`, from 0 to n - 1. Its memory is not copied and must not change until
     /// the decoder is gone. Returns whether the object can be computed now. Raises ParameterError
     /// if there is no such block or its length is wrong, and LossError if its checksum is wrong;
     /// the decoder then stays as it was.
-    fn push(&self, number: usize, block: &Bound<'_, PyAny>) -> Result<bool> {
+    fn push(&self, py: Python<'_>, number: usize, block: &Bound<'_, PyAny>) -> Result<bool> {
         let block = LtBlock { number, bytes: Source::of(block)? };
-        Ok(self.lock().push(block)?)
+        Ok(self.lock(py).push(block)?)
     }
 
     /// Whether the object can be computed.
     #[getter]
-    fn is_ready(&self) -> bool {
-        self.lock().is_ready()
+    fn is_ready(&self, py: Python<'_>) -> bool {
+        self.lock(py).is_ready()
     }
 
     /// The number of different blocks so far.
     #[getter]
-    fn received(&self) -> usize {
-        self.lock().received()
+    fn received(&self, py: Python<'_>) -> usize {
+        self.lock(py).received()
     }
 
     /// Computes the object. Raises LossError if the blocks do not suffice yet.
     fn reconstruct<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
-        let object = py.detach(|| self.lock().reconstruct())?;
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let object = py.detach(|| lock().reconstruct())?;
         Ok(PyBytes::new(py, &object))
     }
 }
 
 impl LtDecoder {
-    fn lock(&self) -> std::sync::MutexGuard<'_, paritas::LtDecoder<Source>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until no other thread uses the decoder. Other threads of the interpreter run
+    /// meanwhile.
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, paritas::LtDecoder<Source>> {
+        self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 }

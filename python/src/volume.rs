@@ -10,6 +10,7 @@ use paritas_shards::{Attributes, FileTarget, Timestamp};
 use paritas_volume::config::Config;
 use paritas_volume::names::ObjectName;
 use paritas_volume::{ErrorKind, GetOptions, Health, Object, PutOptions, Rate, Reencoded, Runner};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -99,10 +100,15 @@ impl Volume {
             let reader = Reader { file: source.clone().unbind(), failure: Arc::clone(&failure) };
             let stored = self.put_from(py, name, reader, PutOptions::default());
             return stored.map_err(|error| {
-                let error = PyErr::from(error);
-                let raised = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-                raised.into_iter().for_each(|cause| error.set_cause(py, Some(cause)));
-                error.into()
+                match failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    // An interrupt or an exit is no failure of the source.
+                    Some(raised) if !raised.is_instance_of::<PyException>(py) => raised.into(),
+                    cause => {
+                        let error = PyErr::from(error);
+                        error.set_cause(py, cause);
+                        error.into()
+                    }
+                }
             });
         }
         let source = Source::of(source)?;
@@ -117,7 +123,7 @@ impl Volume {
         let metadata = file.metadata()?;
         let mut options = PutOptions::default();
         options.attributes = Attributes::of(&metadata);
-        options.length = Some(metadata.len());
+        options.length = metadata.is_file().then_some(metadata.len());
         self.put_from(py, name, file, options)
     }
 
@@ -322,6 +328,27 @@ fn expect_digest(name: &str, object: &Object, digest: Option<&str>) -> paritas_v
                 object.length()
             ),
         )),
+    }
+}
+
+#[pymethods]
+impl ObjectInfo {
+    fn __repr__(&self) -> String {
+        format!("<ObjectInfo: {:?}, {} bytes>", self.name, self.length)
+    }
+}
+
+#[pymethods]
+impl Verdict {
+    fn __repr__(&self) -> String {
+        format!("<Verdict: {:?} is {}>", self.name, self.health)
+    }
+}
+
+#[pymethods]
+impl RepairedObject {
+    fn __repr__(&self) -> String {
+        format!("<RepairedObject: {:?}, {} shards written>", self.name, self.stored)
     }
 }
 

@@ -247,3 +247,31 @@ def test_wrong_arguments_are_of_the_kind_parameters(fs, monkeypatch):
         with pytest.raises(paritas.ParameterError, match="mode rb, wb or xb; got ") as error:
             fs.open("a", mode)
         assert error.value.kind == "Parameters"
+
+
+def test_a_folder_is_not_moved_into_itself(fs):
+    fs.pipe({"d/a": b"1", "d/sub/b": b"2"})
+    for target in ("d/sub", "d", "/d/sub/deeper/"):
+        with pytest.raises(paritas.ParameterError, match="into itself"):
+            fs.copy("d", target, recursive=True)
+    with pytest.raises(paritas.ParameterError, match="into itself"):
+        fs.mv("d", "d/sub", recursive=True)
+    assert fs.find("") == ["d/a", "d/sub/b"]
+    fs.mv("d", "dd", recursive=True)
+    assert fs.find("") == ["dd/a", "dd/sub/b"]
+
+
+def test_the_environment_is_asked_each_time(make_volume, tmp_path, monkeypatch):
+    for name in ("one", "two"):
+        monkeypatch.setenv("PARITAS_VOLUME", str(make_volume(3, "2+1", tmp_path / name)))
+        fsspec.filesystem("paritas").pipe("object", name.encode())
+    assert fsspec.filesystem("paritas").cat("object") == b"two"
+    monkeypatch.setenv("PARITAS_VOLUME", str(tmp_path / "one" / "volume.toml"))
+    assert fsspec.filesystem("paritas").cat("object") == b"one"
+
+
+def test_an_object_may_be_the_beginning_of_others(fs):
+    fs.pipe({"e": b"1", "e/f": b"2"})
+    kinds = {(entry["name"], entry["type"]) for entry in fs.ls("")}
+    assert kinds == {("e", "file"), ("e", "directory")}
+    assert fs.find("") == ["e", "e/f"]

@@ -168,10 +168,8 @@ pub unsafe extern "C" fn paritas_file_verify(
     report(|| {
         // SAFETY: as the caller promises.
         let (status, verified) = unsafe { on_object(paths, path_count, object, verify) }?;
-        if !found.is_null() {
-            // SAFETY: as the caller promises.
-            *unsafe { memory::target(found, "report") }? = verified;
-        }
+        // SAFETY: as the caller promises.
+        unsafe { memory::tell(found, verified, "report") }?;
         status
     })
 }
@@ -225,10 +223,7 @@ pub unsafe extern "C" fn paritas_file_repair(
         let act = |object: &Object| Ok(paritas_shards::repair(object, &job, SILENT)?);
         // SAFETY: as the caller promises.
         let report = unsafe { on_object(paths, path_count, object, act) }?;
-        if !repaired.is_null() {
-            // SAFETY: as the caller promises.
-            *unsafe { memory::target(repaired, "repaired") }? = report.repaired.len();
-        }
-        Ok(())
+        // SAFETY: as the caller promises.
+        unsafe { memory::tell(repaired, report.repaired.len(), "repaired") }
     })
 }

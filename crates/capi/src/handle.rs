@@ -37,12 +37,12 @@ pub(crate) unsafe fn give<H: Handle>(
     to: *mut *mut H,
     make: impl FnOnce() -> Result<H::Value>,
 ) -> Result<()> {
+    let what = "the pointer for the new handle";
     // SAFETY: as the caller promises.
-    let to = unsafe { memory::target(to, "the pointer for the new handle") }?;
-    *to = ptr::null_mut();
+    unsafe { memory::store(to, ptr::null_mut(), what) }?;
     let marked = Box::new(Marked { mark: mark::<H>(), value: make()? });
-    *to = Box::into_raw(marked).cast();
-    Ok(())
+    // SAFETY: as the caller promises.
+    unsafe { memory::store(to, Box::into_raw(marked).cast(), what) }
 }
 
 /// Returns the value of a handle.

@@ -115,7 +115,7 @@ pub unsafe extern "C" fn paritas_lt_info(
         // SAFETY: as the caller promises.
         let info = &unsafe { handle::open(blocks) }?.info;
         // SAFETY: as the caller promises.
-        *unsafe { memory::target(bytes, "bytes") }? = info.len();
+        unsafe { memory::store(bytes, info.len(), "bytes") }?;
         Ok(Some(info.as_ptr()))
     });
     info.unwrap_or(std::ptr::null())
@@ -183,11 +183,8 @@ pub unsafe extern "C" fn paritas_lt_dec_push(
         // SAFETY: as the caller promises.
         let mut decoder = unsafe { locked(decoder) }?;
         let is_ready = decoder.push(LtBlock { number, bytes: block.to_vec() })?;
-        if !ready.is_null() {
-            // SAFETY: as the caller promises. The old value need not be a bool.
-            unsafe { ready.write(is_ready) };
-        }
-        Ok(())
+        // SAFETY: as the caller promises.
+        unsafe { memory::tell(ready, is_ready, "ready") }
     })
 }
 

@@ -16,16 +16,39 @@ fn null(what: &str) -> Failure {
     Failure::arguments(format!("{what} must not be null"))
 }
 
-/// Returns a reference for the caller's `pointer`, in which a result is stored.
+/// Refuses a pointer that is null, or not aligned for a `T`.
+fn expect_usable<T>(pointer: *const T, what: &str) -> Result<()> {
+    match pointer {
+        pointer if pointer.is_null() => Err(null(what)),
+        pointer if pointer.is_aligned() => Ok(()),
+        _ => {
+            let unit = align_of::<T>();
+            Err(Failure::arguments(format!("{what} must lie at a multiple of {unit} bytes")))
+        }
+    }
+}
+
+/// Stores a result for the caller, whose memory may never have been written before.
 ///
 /// # Safety
-/// `pointer` is null, or valid for reads and writes during `'a`.
-pub(crate) unsafe fn target<'a, T>(pointer: *mut T, what: &str) -> Result<&'a mut T> {
-    if pointer.is_null() || !pointer.is_aligned() {
-        return Err(null(what));
+/// `to` is null, or valid for a write.
+pub(crate) unsafe fn store<T>(to: *mut T, value: T, what: &str) -> Result<()> {
+    expect_usable(to, what)?;
+    // SAFETY: as the caller promises; the pointer is aligned.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
+/// Stores a result for the caller, unless `to` is null: then the caller does not want it.
+///
+/// # Safety
+/// As [`store`].
+pub(crate) unsafe fn tell<T>(to: *mut T, value: T, what: &str) -> Result<()> {
+    match to.is_null() {
+        true => Ok(()),
+        // SAFETY: as the caller promises.
+        false => unsafe { store(to, value, what) },
     }
-    // SAFETY: as the caller promises.
-    Ok(unsafe { &mut *pointer })
 }
 
 /// Returns the slice of `count` values at `pointer`. Without values it may be null.
@@ -37,9 +60,7 @@ pub(crate) unsafe fn values<'a, T>(pointer: *const T, count: usize, what: &str) 
         return Ok(&[]);
     }
     expect_size::<T>(count, what)?;
-    if pointer.is_null() || !pointer.is_aligned() {
-        return Err(null(what));
-    }
+    expect_usable(pointer, what)?;
     // SAFETY: as the caller promises; the length fits into the address space.
     Ok(unsafe { slice::from_raw_parts(pointer, count) })
 }
@@ -57,9 +78,7 @@ pub(crate) unsafe fn values_mut<'a, T>(
         return Ok(&mut []);
     }
     expect_size::<T>(count, what)?;
-    if pointer.is_null() || !pointer.is_aligned() {
-        return Err(null(what));
-    }
+    expect_usable(pointer, what)?;
     // SAFETY: as the caller promises; the length fits into the address space.
     Ok(unsafe { slice::from_raw_parts_mut(pointer, count) })
 }

@@ -166,8 +166,7 @@ pub unsafe extern "C" fn paritas_schedule_read(
     guard(|| {
         // SAFETY: as the caller promises.
         let arrays = unsafe { handle::open(schedule) }?;
-        // SAFETY: as the caller promises.
-        *unsafe { memory::target(view, "view") }? = paritas_schedule_view {
+        let arrays = paritas_schedule_view {
             inputs: arrays.inputs.as_ptr(),
             input_count: arrays.inputs.len(),
             temp_count: arrays.temps,
@@ -178,7 +177,8 @@ pub unsafe extern "C" fn paritas_schedule_read(
             sources: arrays.sources.as_ptr(),
             source_count: arrays.sources.len(),
         };
-        Ok(())
+        // SAFETY: as the caller promises.
+        unsafe { memory::store(view, arrays, "view") }
     })
 }
 

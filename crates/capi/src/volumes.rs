@@ -74,18 +74,6 @@ unsafe fn opened<'a>(volume: *const paritas_volume) -> Result<&'a Opened> {
     }
 }
 
-/// Stores a value for the caller, unless `to` is null.
-///
-/// # Safety
-/// `to` is null or valid for a write.
-unsafe fn tell<T>(to: *mut T, value: T, what: &str) -> Result<()> {
-    if !to.is_null() {
-        // SAFETY: as the caller promises.
-        *unsafe { memory::target(to, what) }? = value;
-    }
-    Ok(())
-}
-
 /// Opens the volume that the volume file `file` describes, as `paritas volume init` writes it, and
 /// starts threads for it.
 ///
@@ -145,7 +133,7 @@ pub unsafe extern "C" fn paritas_volume_put(
         let done = volume.run(volume.volume.put(&name, lent.reader(), options));
         drop(lent);
         // SAFETY: as the caller promises.
-        unsafe { tell(owed, done?.is_owed, "owed") }
+        unsafe { memory::tell(owed, done?.is_owed, "owed") }
     })
 }
 
@@ -168,10 +156,10 @@ pub unsafe extern "C" fn paritas_volume_put_file(
         let metadata = file.metadata().map_err(failed)?;
         let mut options = PutOptions::default();
         options.attributes = Attributes::of(&metadata);
-        options.length = Some(metadata.len());
+        options.length = metadata.is_file().then_some(metadata.len());
         let report = volume.run(volume.volume.put(&name, file, options))?;
         // SAFETY: as the caller promises.
-        unsafe { tell(owed, report.is_owed, "owed") }
+        unsafe { memory::tell(owed, report.is_owed, "owed") }
     })
 }
 
@@ -201,7 +189,7 @@ pub unsafe extern "C" fn paritas_volume_stat(
         let object = volume.run(volume.volume.find(&name, GetOptions::default()))?;
         let (bytes, digest) = (object.length(), *object.digest().as_bytes());
         // SAFETY: as the caller promises.
-        unsafe { tell(found, paritas_volume_object { bytes, digest }, "found") }
+        unsafe { memory::tell(found, paritas_volume_object { bytes, digest }, "found") }
     })
 }
 
@@ -407,7 +395,7 @@ pub unsafe extern "C" fn paritas_volume_verify(
             stages: verdict.stages.into(),
         };
         // SAFETY: as the caller promises.
-        unsafe { tell(found, told, "found") }?;
+        unsafe { memory::tell(found, told, "found") }?;
         outcome(&verdict)
     })
 }
@@ -446,7 +434,7 @@ pub unsafe extern "C" fn paritas_volume_repair(
         let (volume, name) = unsafe { named(volume, name) }?;
         let done = volume.run(volume.volume.repair(&name, deep))?;
         // SAFETY: as the caller promises.
-        unsafe { tell(repaired, done.stored, "repaired") }?;
+        unsafe { memory::tell(repaired, done.stored, "repaired") }?;
         let left = || format!("{} needs another repair{}", name.as_str(), flaws(&done.flaws));
         if done.is_owed { Err(Failure::repairable(left())) } else { Ok(()) }
     })
@@ -497,7 +485,7 @@ pub unsafe extern "C" fn paritas_volume_status(
             backlog: status.backlog.objects,
         };
         // SAFETY: as the caller promises.
-        unsafe { tell(found, told, "found") }?;
+        unsafe { memory::tell(found, told, "found") }?;
         if told.owed > 0 {
             problems.push(format!("{} objects wait for repair", told.owed));
         }

@@ -116,6 +116,15 @@ pub fn when_memory_is_out() {
     let _ = signal_hook::flag::register_conditional_shutdown(SIGABRT, exit, abort_means_memory);
 }
 
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail, as one on a full disk
+/// does. Without this, a signal would end the process without a word.
+pub fn when_files_are_limited() {
+    // What the handler notes is of no interest; the write's error says what happened. Registration
+    // fails only for signals that cannot be caught, and SIGXFSZ can.
+    #[cfg(unix)]
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+}
+
 /// Makes a second Ctrl-C end the process at once. Whoever calls this ends it cleanly at the first.
 #[cfg(feature = "volume")]
 pub fn at_second_interrupt() {

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Err(error) => return report(true, &Failure::arguments(error.render().to_string().trim())),
     };
     exit::when_memory_is_out();
+    exit::when_files_are_limited();
     let output = Output::new(&args);
     let run = std::panic::catch_unwind(|| commands::run(args.command, &output));
     match run.map(|outcome| outcome.and_then(|exit| output.finish(exit))) {

@@ -65,7 +65,7 @@ fn digits(text: &OsStr) -> Option<String> {
 fn ambiguity(several: &[&Object], wanted: Option<&OsStr>) -> String {
     let count = several.len();
     let what = match wanted {
-        None => format!("there are {count} objects; name one:"),
+        None => format!("there are {count} objects; choose one by its name or id:"),
         Some(wanted) if several[0].name() == wanted => {
             format!("{count} objects are called {}; choose one by its id:", shown(wanted))
         }

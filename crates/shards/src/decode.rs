@@ -275,7 +275,7 @@ impl Opened {
             }
             Ok(found) if !found.is_file() => Self::open_device(&path),
             Ok(_) if !force => {
-                Err(Error::exists(format!("{} exists; --force replaces it", shown(&path))))
+                Err(Error::exists(format!("{} exists; `force` replaces it", shown(&path))))
             }
             // The target of a link is replaced, not the link.
             Ok(_) => {

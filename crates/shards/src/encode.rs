@@ -174,7 +174,7 @@ impl EncodeJob {
         let old = existing(&self.directories, &self.name)?;
         if let (Some(first), false) = (old.first(), self.force) {
             return Err(Error::exists(format!(
-                "{} of that name already exist, such as {}; --force replaces them",
+                "{} of that name already exist, such as {}; `force` replaces them",
                 counted(old.len(), "shard file"),
                 shown(first)
             )));
@@ -275,7 +275,7 @@ fn find_old(job: &EncodeJob) -> Result<Vec<PathBuf>> {
     let old = existing(&job.directories, &job.name)?;
     match old.first() {
         Some(first) if !job.force => Err(Error::busy(format!(
-            "another process has written shards of that name in the meantime, such as {}; --force \
+            "another process has written shards of that name in the meantime, such as {}; `force` \
              replaces them",
             shown(first)
         ))),

@@ -798,7 +798,7 @@ pub struct Schedule {
     /// The code.
     pub spec: Spec,
     /// Reconstruct these nodes instead of encoding.
-    #[arg(long, value_delimiter = ',', value_name = "I,J,…")]
+    #[arg(long, value_delimiter = ',', value_name = "I,J,…", value_parser = parse_node)]
     pub erase: Vec<usize>,
     /// The stage that is computed or, with --erase, the stage after which nodes are lost [default:
     /// 1, or with --erase the last]; only dpg and bbdpg have more than one.
@@ -878,6 +878,10 @@ fn parse_weight(text: &str) -> Result<u32, String> {
         Ok(weight) if (0.001..=1000.0).contains(&weight) => Ok((1000.0 * weight).round() as u32),
         _ => Err(format!("must be a number from 0.001 to 1000; got `{text}`")),
     }
+}
+
+fn parse_node(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("must be numbers of nodes, such as 0,3; got `{text}`"))
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {

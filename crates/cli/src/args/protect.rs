@@ -53,7 +53,13 @@ pub struct Protect {
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// The size of the parity as a share of what is protected, from 0.1% to 1000%.
-    #[arg(long, default_value = "10%", value_name = "PERCENT", conflicts_with = "update")]
+    #[arg(
+        long,
+        default_value = "10%",
+        value_name = "PERCENT",
+        conflicts_with = "update",
+        allow_hyphen_values = true
+    )]
     pub redundancy: Redundancy,
     /// Folders that take parity files in turn; give one for each disk. They must exist [default:
     /// `.paritas` in the root].

@@ -68,6 +68,12 @@ pub enum Below {
 
 /// Says that there is no object.
 pub fn no_shards(paths: &[PathBuf], below: Below) -> Failure {
+    if let Some(path) = paths.iter().find(|path| has_parity(path)) {
+        return Failure::not_recognised(format!(
+            "{} has parity of protected files, which `paritas repair` restores, and no shards",
+            shown(path)
+        ));
+    }
     let mut message =
         format!("there are no shards and no parity of protected files in {}", listed(paths));
     let deeper = paths.iter().filter(|_| below != Below::Unsaid).find_map(|path| deeper(path));

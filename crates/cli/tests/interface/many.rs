@@ -205,7 +205,7 @@ fn refusals_are_sentences() {
         let refused = run.expect(code);
         assert!(refused.stderr.contains(text), "{text}: {refused}");
     };
-    refused(encode(&[]), exit::ARGUMENTS, "; --force replaces them");
+    refused(encode(&[]), exit::ARGUMENTS, "; `force` replaces them");
     for name in ["", ".", ".."] {
         let text = format!("--name must not be empty, `.` or `..`; got '{name}'");
         refused(encode(&["--name", name]), exit::ARGUMENTS, &text);
