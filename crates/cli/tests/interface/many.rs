@@ -212,7 +212,7 @@ fn refusals_are_sentences() {
     }
     run(args!["decode", &shards, "--out", &out]).expect(exit::DONE);
     let decode = run(args!["decode", &shards, "--out", &out]);
-    refused(decode, exit::ARGUMENTS, "out exists; --force replaces it");
+    refused(decode, exit::ARGUMENTS, "out exists; `force` replaces it");
     let repair = run(args!["repair", &shards, "--to", &file]);
     refused(repair, exit::ARGUMENTS, "object is not a folder");
     fs::write(shards.join("object.0of6.paritas"), b"\x89PRTS\r\n\x1a").unwrap();
