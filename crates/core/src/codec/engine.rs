@@ -201,10 +201,11 @@ impl Engine {
     fn prepare_blocks(&self, have: &CellSet, want: &CellSet) -> Result<Executable> {
         let plan = self.code.schedule_with(have, want, self.options.plan)?;
         let plan = Proof::new(&self.code).proved(plan)?;
-        let locate = |cells: &[CellId]| -> Vec<usize> {
-            cells.iter().map(|cell| self.layout.locations[cell.index()].buffer).collect()
+        let locate = |cells: &[CellId]| -> Result<Vec<usize>> {
+            let buffer = |&cell| Ok(self.layout.location(&self.code, cell)?.buffer);
+            cells.iter().map(buffer).collect()
         };
-        let (inputs, outputs) = (locate(plan.inputs()), locate(plan.outputs()));
+        let (inputs, outputs) = (locate(plan.inputs())?, locate(plan.outputs())?);
         let program = BlockProgram::new(plan.schedule())?;
         let kernel = self.kernel();
         let runners = kernel.runners().ok_or_else(|| kernel.unavailable())?;
