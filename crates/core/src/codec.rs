@@ -291,7 +291,7 @@ impl Codec {
 
     /// Prepares the reconstruction of lost nodes. The sources are the shards of `present` and the
     /// targets the shards of `lost`, in the order given. Shards that the plan does not need must be
-    /// passed as well.
+    /// passed as well. If no node is lost, running does nothing.
     ///
     /// # Errors
     /// If the present nodes do not determine the lost ones ([`crate::ErrorKind::NotEnough`]), if
