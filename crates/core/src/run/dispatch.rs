@@ -218,9 +218,7 @@ impl WordKernel {
 
     /// The error for a kernel that this processor cannot run.
     pub(crate) fn unavailable(self) -> Error {
-        let names: Vec<&str> = Self::available().map(Self::name).collect();
-        let names = names.join(", ");
-        Error::kernel(format!("this processor has no {self} kernel; it has {names}"))
+        unavailable(self.name(), Self::available().map(Self::name))
     }
 }
 
@@ -455,10 +453,14 @@ impl Kernel {
 
     /// The error for a kernel that this processor cannot run.
     pub(crate) fn unavailable(self) -> Error {
-        let names: Vec<&str> = Self::available().map(Self::name).collect();
-        let names = names.join(", ");
-        Error::kernel(format!("this processor has no {self} kernel; it has {names}"))
+        unavailable(self.name(), Self::available().map(Self::name))
     }
+}
+
+/// Returns the error for the kernel `name`, where the processor has only those of `available`.
+fn unavailable(name: &str, available: impl Iterator<Item = &'static str>) -> Error {
+    let names = available.collect::<Vec<_>>().join(", ");
+    Error::kernel(format!("this processor has no {name} kernel; it has {names}"))
 }
 
 /// Checks whether this process may run compiled kernels.
