@@ -134,8 +134,9 @@ impl Codec {
     }
 
     /// Returns the reason for which [`Codec::kernel`] cannot run some program, if there is one: the
-    /// system forbids executable memory, or the check of compiled code found a wrong result.
-    /// Another kernel then serves.
+    /// system forbids executable memory, the check of compiled code found a wrong result, or the
+    /// program cannot be compiled (its packets are not whole registers, for example). The tiled
+    /// kernel with the same registers then serves.
     pub fn fallback(&self) -> Option<String> {
         self.engine.fallback()
     }

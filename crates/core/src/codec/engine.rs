@@ -79,8 +79,7 @@ impl Engine {
     }
 
     /// Returns the reason for which [`Codec::kernel`](crate::Codec::kernel) cannot run some
-    /// program, if there is one: the system forbids executable memory, or the check of compiled
-    /// code found a wrong result. Another kernel then serves.
+    /// program, if there is one. Another kernel then serves.
     pub(super) fn fallback(&self) -> Option<String> {
         let why = self.programs.find_map(Executable::fallback)?;
         Some(format!("{} cannot serve: {why}", self.kernel_name()))

@@ -143,7 +143,7 @@ impl Engine {
             outputs: places(schedule.outputs(), Slot::Output),
             ..ExplainedPart::of(schedule.clone())
         };
-        if let Some(variants) = &part.variants {
+        if let Some(Ok(variants)) = &part.variants {
             let prefetch = self.options.prefetch;
             let start = |number| call.start(number);
             let variant = variants.choose(start, nontemporal && !part.feeds, prefetch);

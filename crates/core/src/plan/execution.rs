@@ -58,8 +58,8 @@ pub(crate) enum Turns {
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) program: Arc<Program>,
-    /// How it is compiled, if it can be.
-    pub(crate) variants: Option<Variants>,
+    /// How it is compiled, or why it cannot be; `None` if the kernel compiles nothing.
+    pub(crate) variants: Option<Result<Variants, &'static str>>,
     /// Whether a later part reads what this one writes, so that the output should stay in the
     /// cache.
     pub(crate) feeds: bool,
@@ -90,7 +90,7 @@ impl Execution {
         let feeds = feeds.ok_or_else(|| Error::internal("parts of a program meet each other"))?;
         let part = |(program, feeds)| {
             let program = Arc::new(program);
-            let variants = target.and_then(|target| Variants::new(&program, target));
+            let variants = target.map(|target| Variants::new(&program, target));
             Part { program, variants, feeds }
         };
         Ok(Self { parts: programs.into_iter().zip(feeds).map(part).collect(), turns })

@@ -279,12 +279,13 @@ impl Serving {
         if let Some(pass) = self.untiled {
             return Ok(Box::new(Untiled::new(&program, pass, runners)));
         }
-        let tiled = Box::new(Tiled::new(&program, runners));
+        let tiled = Tiled::new(&program, runners);
         match (self.isa, variants) {
-            (Some(isa), Some(variants)) => {
-                Jit::prepare(variants, isa, tiled, self.how).ok_or_else(unavailable)
+            (Some(isa), Some(Ok(variants))) => {
+                Jit::prepare(variants, isa, Box::new(tiled), self.how).ok_or_else(unavailable)
             }
-            _ => Ok(tiled),
+            (_, Some(Err(reason))) => Ok(Box::new(tiled.because(reason))),
+            _ => Ok(Box::new(tiled)),
         }
     }
 
@@ -306,7 +307,8 @@ pub enum KernelChoice {
     /// one.
     Prefer(Kernel),
     /// This kernel, or an error if the processor lacks it. Programs that cannot be compiled run on
-    /// the tiled kernel with the same registers.
+    /// the tiled kernel with the same registers; [`Codec::fallback`](crate::Codec::fallback) then
+    /// says why.
     Only(Kernel),
 }
 
