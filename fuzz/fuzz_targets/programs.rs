@@ -226,7 +226,8 @@ fn check(
     }
     codec.compute(have, want, &mut buffers).expect("a plan was found before");
     drop(buffers);
-    assert_eq!(codec.fallback(), None);
+    // A program that cannot be compiled may run on the tiled kernel; any other must not.
+    assert_eq!(codec.fallback().filter(|why| !why.contains("a program")), None);
     let kernel = codec.kernel_name();
     let known = CellSet::from_cells(codec.code().cell_count(), have.iter().chain(want.iter()));
     for (buffer, guarded) in numbers.zip(&memory) {

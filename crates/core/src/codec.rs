@@ -134,8 +134,9 @@ impl Codec {
     }
 
     /// Returns the reason for which [`Codec::kernel`] cannot run some program, if there is one: the
-    /// system forbids executable memory, or the check of compiled code found a wrong result.
-    /// Another kernel then serves.
+    /// system forbids executable memory, the check of compiled code found a wrong result, or the
+    /// program cannot be compiled (its packets are not whole registers, for example). The tiled
+    /// kernel with the same registers then serves.
     pub fn fallback(&self) -> Option<String> {
         self.engine.fallback()
     }
@@ -169,11 +170,13 @@ impl Codec {
 
     /// Computes the cells of `want` from those of `have`. Buffers with wanted cells are
     /// [`Buffer::Target`], and other buffers that are read are [`Buffer::Source`]; the rest may be
-    /// absent.
+    /// absent. Buffers that are missing at the end are absent, and any after the last are ignored.
     ///
     /// # Errors
-    /// If the cells of `have` do not determine all wanted cells ([`crate::ErrorKind::NotEnough`]),
-    /// or if the buffers do not fit ([`crate::ErrorKind::Buffers`], [`crate::ErrorKind::Length`]).
+    /// If the cells of `have` do not determine all wanted cells ([`crate::ErrorKind::NotEnough`]);
+    /// if the code lacks a cell of either set, or one is read or computed that no buffer holds
+    /// ([`crate::ErrorKind::Parameters`]); or if the buffers do not fit
+    /// ([`crate::ErrorKind::Buffers`], [`crate::ErrorKind::Length`]).
     pub fn compute(
         &self,
         have: &CellSet,
@@ -289,7 +292,7 @@ impl Codec {
 
     /// Prepares the reconstruction of lost nodes. The sources are the shards of `present` and the
     /// targets the shards of `lost`, in the order given. Shards that the plan does not need must be
-    /// passed as well.
+    /// passed as well. If no node is lost, running does nothing.
     ///
     /// # Errors
     /// If the present nodes do not determine the lost ones ([`crate::ErrorKind::NotEnough`]), if
@@ -379,7 +382,8 @@ impl Codec {
     ///
     /// # Errors
     /// If the plan computes a cell wrongly, names cells that the code does not have, or is for
-    /// words ([`crate::ErrorKind::Schedule`]); if the buffers do not fit
+    /// words ([`crate::ErrorKind::Schedule`]); if no buffer holds some cell of the plan
+    /// ([`crate::ErrorKind::Parameters`]); if the buffers do not fit
     /// ([`crate::ErrorKind::Buffers`], [`crate::ErrorKind::Length`]).
     pub fn run(&self, plan: &Plan, buffers: &mut [Buffer<'_>]) -> Result<()> {
         let buffers = buffers.iter_mut().map(Buffer::reborrow).enumerate();

@@ -28,7 +28,7 @@ use crate::plan::blocks::BlockProgram;
 use crate::plan::lt::{Decoder, Method};
 use crate::plan::schedule::Schedule;
 use crate::run;
-use crate::run::buffers::{Buffer, Stores};
+use crate::run::buffers::{Place, Stores};
 use crate::run::dispatch::KernelChoice;
 use crate::run::pages::Pages;
 use crate::run::threads::Threads;
@@ -83,11 +83,14 @@ impl LtOptions {
         Self { stores, ..self }
     }
 
-    fn run(
+    /// Runs a schedule over whole blocks; `number` returns the number by which the caller knows an
+    /// output, for errors.
+    fn run<'b>(
         &self,
         schedule: &Schedule,
-        inputs: &[&[u8]],
-        outputs: &mut [Option<&mut [u8]>],
+        inputs: &[&'b [u8]],
+        outputs: Vec<Option<&'b mut [u8]>>,
+        number: impl Fn(usize) -> usize,
     ) -> Result<()> {
         let program = BlockProgram::new(schedule)?;
         let chosen = self.kernel.resolve(PACKET);
@@ -102,12 +105,14 @@ impl LtOptions {
             (read..read + made).collect(),
             read + made,
         )?;
-        let inputs = inputs.iter().map(|input| Buffer::Source(input));
-        let outputs = outputs.iter_mut().map(|output| match output {
-            Some(output) => Buffer::Target(output),
-            None => Buffer::Absent,
-        });
-        executable.run(inputs.chain(outputs).enumerate(), threads, self.stores)
+        let place = |places: &mut [Place<'b>]| {
+            let inputs = inputs.iter().map(|&input| Place::from(input));
+            let outputs =
+                outputs.into_iter().map(|output| output.map_or(Place::ABSENT, Place::from));
+            places.iter_mut().zip(inputs.chain(outputs)).for_each(|(place, of)| *place = of);
+        };
+        let name = |buffer: usize| buffer.checked_sub(read).map_or(buffer, &number);
+        executable.run_placed(place, name, threads, self.stores)
     }
 }
 
@@ -161,7 +166,8 @@ impl LtEncoder {
     /// If the object is empty ([`crate::ErrorKind::Parameters`]), or if memory does not suffice
     /// ([`crate::ErrorKind::Memory`]).
     pub fn encode(&self, object: &[u8]) -> Result<(LtInfo, LtBlocks)> {
-        let bytes = block_bytes(object.len(), self.code.data())?;
+        expect_object(object.len())?;
+        let bytes = object.len().div_ceil(self.code.data());
         let mut blocks = LtBlocks::zeroed(self.code.blocks(), bytes)?;
         let numbers: Vec<usize> = (0..blocks.count()).collect();
         self.encode_into(object, &numbers, &mut blocks.targets())?;
@@ -174,14 +180,23 @@ impl LtEncoder {
     /// k blocks of that length are longer than the object, the object is extended with zeros.
     ///
     /// # Errors
-    /// If there is no block of some number, if a number occurs twice, if there is not one block for
-    /// each number, if the blocks differ in length, or if they are too short for the object.
+    /// If there is not one block for each number ([`crate::ErrorKind::Buffers`]). If the object is
+    /// empty, if there is no block of some number, if a number occurs twice, or if the blocks are
+    /// too short for the object ([`crate::ErrorKind::Parameters`]). If the blocks differ in length
+    /// ([`crate::ErrorKind::Length`]).
     pub fn encode_into(
         &self,
         object: &[u8],
         numbers: &[usize],
         blocks: &mut [&mut [u8]],
     ) -> Result<()> {
+        if numbers.len() != blocks.len() {
+            let (needed, given) = (numbers.len(), blocks.len());
+            let message =
+                format!("the number of blocks must be {needed}, one for each number; got {given}");
+            return Err(Error::buffers(message).expecting(needed).given_instead(given));
+        }
+        expect_object(object.len())?;
         let plan = self.graph.encode_some(numbers)?;
         let Some(bytes) = blocks.first().map(|block| block.len()) else { return Ok(()) };
         let data = self.code.data();
@@ -194,17 +209,17 @@ impl LtEncoder {
         let padded = Padded::new(object, bytes, data);
         let inputs: Vec<&[u8]> =
             plan.inputs().iter().map(|cell| padded.block(cell.index())).collect();
-        let mut outputs: Vec<Option<&mut [u8]>> =
+        let outputs: Vec<Option<&mut [u8]>> =
             blocks.iter_mut().map(|block| Some(&mut block[..])).collect();
-        self.options.run(plan.schedule(), &inputs, &mut outputs)
+        self.options.run(plan.schedule(), &inputs, outputs, |output| numbers[output])
     }
 }
 
-/// Returns the smallest block length for an object.
-fn block_bytes(object: usize, data: usize) -> Result<usize> {
-    match object {
+/// Checks that an object is not empty.
+fn expect_object(bytes: usize) -> Result<()> {
+    match bytes {
         0 => Err(Error::parameters("an object must have at least 1 byte; got 0")),
-        _ => Ok(object.div_ceil(data)),
+        _ => Ok(()),
     }
 }
 
@@ -255,15 +270,25 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
     /// As [`LtCode::graph`].
     pub fn new(info: &LtInfo, options: LtOptions) -> Result<Self> {
         let graph = info.graph()?;
-        Ok(Self::with_graph(info, &graph, options))
+        Self::with_graph(info, &graph, options)
     }
 
     /// Like [`LtDecoder::new`], with a graph that has been drawn already by [`LtInfo::graph`]. Many
     /// segments can share one graph.
-    pub fn with_graph(info: &LtInfo, graph: &Graph, options: LtOptions) -> Self {
+    ///
+    /// # Errors
+    /// If the graph has another number of data blocks or of blocks than the code.
+    pub fn with_graph(info: &LtInfo, graph: &Graph, options: LtOptions) -> Result<Self> {
+        let (needed, given) = ((info.data(), info.blocks()), (graph.data(), graph.blocks()));
+        if given != needed {
+            return Err(Error::parameters(format!(
+                "a graph of {} blocks over {} data blocks is foreign: the code has {} over {}",
+                given.1, given.0, needed.1, needed.0
+            )));
+        }
         let solver = Decoder::new(graph, options.method);
         let blocks = (0..graph.blocks()).map(|_| None).collect();
-        Self { info: info.clone(), options, solver, blocks }
+        Ok(Self { info: info.clone(), options, solver, blocks })
     }
 
     /// Receives a block. Returns whether the object can be rebuilt. A block that was received
@@ -353,7 +378,7 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
             outputs.push(Some(&mut last));
         }
         outputs.resize_with(self.info.data(), || None);
-        self.options.run(schedule, inputs, &mut outputs)?;
+        self.options.run(schedule, inputs, outputs, |output| output)?;
         rest.copy_from_slice(&last[..rest.len()]);
         Ok(())
     }

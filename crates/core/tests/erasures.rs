@@ -8,7 +8,8 @@ use common::{code, codec, encoded};
 use paritas::Buffer::{Absent, Source, Target};
 use paritas::erasure::{Losses, combinations};
 use paritas::{
-    Code, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Pass, PlanOptions, Reads, Spec,
+    CellId, CellSet, Code, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Pass, Plan,
+    PlanOptions, Reads, Role, Spec, Split,
 };
 use proptest::prelude::*;
 
@@ -333,8 +334,12 @@ fn errors_are_about_nodes_and_shards() {
     let (mut p, mut q) = (vec![0; 300], vec![0; 297]);
     let error = codec.update(2, &[0; 300], &[1; 300], &mut [&mut p, &mut q]).unwrap_err();
     assert_eq!((error.kind(), error.node()), (ErrorKind::Length, Some(5)), "{error}");
+    assert!(error.to_string().starts_with("buffer 5 must have 300 bytes"), "{error}");
     let error = codec.update(2, &[0; 300], &[1; 297], &mut [&mut p, &mut q]).unwrap_err();
     assert_eq!((error.kind(), error.node()), (ErrorKind::Length, Some(2)), "{error}");
+    assert!(error.to_string().starts_with("buffer 2 must have 300 bytes"), "{error}");
+    let error = codec.update(usize::MAX, &[0; 300], &[1; 300], &mut [&mut p, &mut q]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
     let error = codec.encode(&[[0; 300]; 3], &mut [&mut p, &mut q]).unwrap_err();
     assert_eq!((error.expected(), error.given()), (Some(4), Some(3)), "{error}");
 
@@ -349,4 +354,79 @@ fn errors_are_about_nodes_and_shards() {
     );
     let name = format!("{codec:?}");
     assert!(name.starts_with("Codec(cauchy:k=4,m=2,w=3, ") && name.len() < 60, "{name}");
+}
+
+/// Auxiliary cells have no buffers, so a call that reads or computes one is refused. The cells of
+/// node 0 stay as they were.
+#[test]
+fn cells_that_are_stored_nowhere_are_refused() {
+    let codec = codec("evenodd:k=5", 64, KernelChoice::Auto);
+    let code = codec.code();
+    let auxiliary = code.cells().find(|&cell| code.cell(cell).role == Role::Auxiliary).unwrap();
+    let uses = |&cell: &CellId| code.definition(cell).contains(&auxiliary);
+    let parity = code.cells().find(uses).unwrap();
+    let set = |cells: &[CellId]| CellSet::from_cells(code.cell_count(), cells.iter().copied());
+    let data = code.stored(Role::Data);
+    let mut with_auxiliary = data.clone();
+    with_auxiliary.insert(auxiliary);
+    let plan_of = |cell: CellId| {
+        let cells = code.definition(cell).to_vec();
+        let inputs: Vec<String> = (0..cells.len()).map(|input| format!("i{input}")).collect();
+        let text =
+            format!("inputs {} temps 0 outputs 1\no0 = {}\n", cells.len(), inputs.join(" ^ "));
+        Plan::new(text.parse().unwrap(), cells, vec![cell]).unwrap()
+    };
+    let mut shards = encoded(&codec, 3);
+    let before = shards.clone();
+    let mut refused = |call: &dyn Fn(&mut [paritas::Buffer<'_>]) -> Result<(), paritas::Error>| {
+        let mut buffers: Vec<_> = shards.iter_mut().map(|shard| Target(shard)).collect();
+        let error = call(&mut buffers).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
+        assert!(error.to_string().contains("is stored nowhere"), "{error}");
+        drop(buffers);
+        assert!(shards == before);
+    };
+    refused(&|buffers| codec.compute(&data, &set(&[auxiliary]), buffers));
+    let lost = set(code.node_cells(NodeId::new(0)));
+    let mut have = with_auxiliary.clone();
+    lost.iter().for_each(|cell| have.remove(cell));
+    code.node_cells(NodeId::new(6)).iter().for_each(|&cell| have.insert(cell));
+    refused(&|buffers| codec.compute(&have, &lost, buffers));
+    refused(&|buffers| codec.run(&plan_of(auxiliary), buffers));
+    refused(&|buffers| codec.run(&plan_of(parity), buffers));
+}
+
+/// A set of cells has room for more cells than its code has.
+#[test]
+fn cells_that_a_code_lacks_are_refused() {
+    let splits =
+        [Split::Stripe, Split::Node, Split::Columns, Split::Rows].map(|split| ("4+2", split));
+    for (spec, split) in splits.into_iter().chain([("isal-cauchy:k=4,m=2", Split::Stripe)]) {
+        let codec = Codec::with_options(code(spec), CodecOptions::default().split(split)).unwrap();
+        let code = codec.code();
+        let cells = code.cell_count();
+        let (have, want) = (code.stored(Role::Data), code.stored(Role::Parity));
+        let with_another =
+            |set: &CellSet| CellSet::from_cells(cells + 1, set.iter().chain([CellId::new(cells)]));
+        for (have, want) in [(with_another(&have), want.clone()), (have, with_another(&want))] {
+            let error = codec.compute(&have, &want, &mut []).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
+            let last = format!("has {cells} cells; the call names cell {cells}");
+            assert!(error.to_string().ends_with(&last), "{error}");
+            assert!(code.schedule(&have, &want).is_err());
+            assert!(!codec.solvable(&have, &want));
+        }
+    }
+}
+
+/// Where no node is lost, nothing is computed, in either layout.
+#[test]
+fn nothing_is_done_where_nothing_is_lost() {
+    for spec in ["4+2", "isal-cauchy:k=4,m=2", "backblaze:k=4,m=2"] {
+        let codec = codec(spec, 64, KernelChoice::Auto);
+        let present: Vec<NodeId> = codec.code().nodes().collect();
+        let reconstructor = codec.reconstructor(&present, &[]).unwrap();
+        reconstructor.run(&[[7; 192]; 6], &mut [[0; 0]; 0]).unwrap();
+        assert!(reconstructor.run(&[[7; 192]; 5], &mut [[0; 0]; 0]).is_err());
+    }
 }

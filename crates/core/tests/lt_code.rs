@@ -151,3 +151,12 @@ fn blocks_of_any_length() {
         );
     }
 }
+
+/// A code with too many neighbours is refused before any graph is drawn, also where a decodable one
+/// is searched for. None of these graphs could be peeled.
+#[test]
+fn large_graphs_are_refused_before_they_are_drawn() {
+    let spec = "lt:k=4096,n=5000,variant=coverage+decodable,coverage=4096";
+    let error = Code::new(&spec.parse().unwrap()).unwrap_err().to_string();
+    assert!(error.contains("are more than the 16777216 of a stored code"), "{error}");
+}

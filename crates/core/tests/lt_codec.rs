@@ -107,6 +107,31 @@ fn lost_blocks_are_made_again() {
     assert!(encoder.encode(&[]).is_err());
 }
 
+#[test]
+fn errors_of_an_encoder_are_about_its_blocks() {
+    let encoder = LtEncoder::new(code("lt:k=30,n=70,c=0.3"), LtOptions::default()).unwrap();
+    let refused = |object: &[u8], numbers: &[usize], lengths: &[usize]| {
+        let mut made: Vec<Vec<u8>> = lengths.iter().map(|&length| vec![0; length]).collect();
+        let mut targets: Vec<&mut [u8]> = made.iter_mut().map(Vec::as_mut_slice).collect();
+        encoder.encode_into(object, numbers, &mut targets).unwrap_err()
+    };
+    let object = [7; 300];
+    for (numbers, lengths) in
+        [(&[1, 2][..], &[][..]), (&[1, 2], &[10; 1]), (&[1, 2], &[10; 3]), (&[], &[10])]
+    {
+        let error = refused(&object, numbers, lengths);
+        let counts = (Some(numbers.len() as u64), Some(lengths.len() as u64));
+        assert_eq!(
+            (error.kind(), error.expected(), error.given()),
+            (ErrorKind::Buffers, counts.0, counts.1)
+        );
+    }
+    assert_eq!(refused(&[], &[1, 2], &[10; 2]).kind(), ErrorKind::Parameters);
+    let error = refused(&object, &[40, 60], &[10, 11]);
+    assert_eq!((error.kind(), error.node()), (ErrorKind::Length, Some(60)), "{error}");
+    assert!(error.to_string().starts_with("buffer 60 must have 10 bytes"), "{error}");
+}
+
 /// Blocks that do not belong to this object are refused, and change nothing.
 #[test]
 fn foreign_and_damaged_blocks_are_refused() {
@@ -174,13 +199,19 @@ fn unchecked_blocks_are_borrowed() {
     let (object, _, blocks) = encode("lt:k=30,n=90", 12_345);
     let info = LtInfo::unchecked(code("lt:k=30,n=90"), 12_345, blocks[0].bytes.len()).unwrap();
     let graph = info.graph().unwrap();
-    let mut decoder = LtDecoder::with_graph(&info, &graph, LtOptions::default());
+    let mut decoder = LtDecoder::with_graph(&info, &graph, LtOptions::default()).unwrap();
     for LtBlock { number, bytes } in &blocks {
         decoder.push(LtBlock { number: *number, bytes: bytes.as_slice() }).unwrap();
     }
     let mut rebuilt = vec![0; object.len()];
     decoder.reconstruct_into(&mut rebuilt).unwrap();
     assert_eq!(rebuilt, object);
+    for other in ["lt:k=30,n=91", "lt:k=29,n=90"] {
+        let graph = code(other).graph().unwrap();
+        let error = LtDecoder::<Vec<u8>>::with_graph(&info, &graph, LtOptions::default());
+        let error = error.unwrap_err().to_string();
+        assert!(error.ends_with("is foreign: the code has 90 over 30"), "{error}");
+    }
     assert!(LtInfo::unchecked(code("lt:k=30,n=90"), 12_345, 411).is_err());
     assert!(LtInfo::unchecked(code("lt:k=30,n=90"), 0, 411).is_err());
 }

@@ -79,8 +79,7 @@ impl Engine {
     }
 
     /// Returns the reason for which [`Codec::kernel`](crate::Codec::kernel) cannot run some
-    /// program, if there is one: the system forbids executable memory, or the check of compiled
-    /// code found a wrong result. Another kernel then serves.
+    /// program, if there is one. Another kernel then serves.
     pub(super) fn fallback(&self) -> Option<String> {
         let why = self.programs.find_map(Executable::fallback)?;
         Some(format!("{} cannot serve: {why}", self.kernel_name()))
@@ -201,10 +200,11 @@ impl Engine {
     fn prepare_blocks(&self, have: &CellSet, want: &CellSet) -> Result<Executable> {
         let plan = self.code.schedule_with(have, want, self.options.plan)?;
         let plan = Proof::new(&self.code).proved(plan)?;
-        let locate = |cells: &[CellId]| -> Vec<usize> {
-            cells.iter().map(|cell| self.layout.locations[cell.index()].buffer).collect()
+        let locate = |cells: &[CellId]| -> Result<Vec<usize>> {
+            let buffer = |&cell| Ok(self.layout.location(&self.code, cell)?.buffer);
+            cells.iter().map(buffer).collect()
         };
-        let (inputs, outputs) = (locate(plan.inputs()), locate(plan.outputs()));
+        let (inputs, outputs) = (locate(plan.inputs())?, locate(plan.outputs())?);
         let program = BlockProgram::new(plan.schedule())?;
         let kernel = self.kernel();
         let runners = kernel.runners().ok_or_else(|| kernel.unavailable())?;

@@ -114,13 +114,13 @@ impl Engine {
 
     fn explain_blocks(&self, have: &CellSet, want: &CellSet) -> Result<ExplainedPart> {
         let plan = self.code.schedule_with(have, want, self.options.plan)?;
-        let place = |cell: &crate::CellId| {
-            let Location { buffer, row } = self.layout.locations[cell.index()];
-            (buffer, row)
+        let place = |&cell: &crate::CellId| {
+            let Location { buffer, row } = self.layout.location(&self.code, cell)?;
+            Ok((buffer, row))
         };
         Ok(ExplainedPart {
-            inputs: plan.inputs().iter().map(place).collect(),
-            outputs: plan.outputs().iter().map(place).collect(),
+            inputs: plan.inputs().iter().map(place).collect::<Result<_>>()?,
+            outputs: plan.outputs().iter().map(place).collect::<Result<_>>()?,
             ..ExplainedPart::of(plan.into_schedule())
         })
     }
@@ -143,7 +143,7 @@ impl Engine {
             outputs: places(schedule.outputs(), Slot::Output),
             ..ExplainedPart::of(schedule.clone())
         };
-        if let Some(variants) = &part.variants {
+        if let Some(Ok(variants)) = &part.variants {
             let prefetch = self.options.prefetch;
             let start = |number| call.start(number);
             let variant = variants.choose(start, nontemporal && !part.feeds, prefetch);

@@ -89,11 +89,13 @@ impl LaneCodec {
 
     /// Computes the cells of `want` from those of `have`. Buffers with wanted cells are
     /// [`Buffer::Target`], and other buffers that are read are [`Buffer::Source`]; the rest may be
-    /// absent.
+    /// absent. Buffers that are missing at the end are absent, and any after the last are ignored.
     ///
     /// # Errors
-    /// If the cells of `have` do not determine all wanted cells ([`crate::ErrorKind::NotEnough`]),
-    /// or if the buffers do not fit ([`crate::ErrorKind::Buffers`], [`crate::ErrorKind::Length`]).
+    /// If the cells of `have` do not determine all wanted cells ([`crate::ErrorKind::NotEnough`]);
+    /// if the code lacks a cell of either set, or one is read or computed that no buffer holds
+    /// ([`crate::ErrorKind::Parameters`]); or if the buffers do not fit
+    /// ([`crate::ErrorKind::Buffers`], [`crate::ErrorKind::Length`]).
     pub fn compute(
         &self,
         have: &CellSet,

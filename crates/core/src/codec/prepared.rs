@@ -51,19 +51,24 @@ impl Prepared {
         if (sources.len(), targets.len()) != (self.sources.len(), self.targets.len()) {
             return Err(self.wrong_count(sources.len(), targets.len()));
         }
-        let done = self.executable.run_placed(
+        self.executable.run_placed(
             |places| {
+                // Where nothing is computed there is no program, and so no place for its buffers.
                 for (&buffer, bytes) in self.sources.iter().zip(sources) {
-                    places[buffer] = bytes.as_ref().into();
+                    if let Some(place) = places.get_mut(buffer) {
+                        *place = bytes.as_ref().into();
+                    }
                 }
                 for (&buffer, bytes) in self.targets.iter().zip(targets) {
-                    places[buffer] = bytes.as_mut().into();
+                    if let Some(place) = places.get_mut(buffer) {
+                        *place = bytes.as_mut().into();
+                    }
                 }
             },
+            |buffer| self.node(buffer),
             self.threads,
             self.stores,
-        );
-        done.map_err(|error| self.about_nodes(error))
+        )
     }
 
     #[cold]
@@ -77,13 +82,9 @@ impl Prepared {
         Error::buffers(message).expecting(needed).given_instead(given)
     }
 
-    /// Replaces the number of a buffer in an error by the number of its node.
-    #[cold]
-    fn about_nodes(&self, error: Error) -> Error {
-        match (&self.nodes, error.node()) {
-            (Some(nodes), Some(buffer)) => error.at(nodes[buffer]),
-            _ => error,
-        }
+    /// Returns the number of the node that a buffer belongs to.
+    fn node(&self, buffer: usize) -> usize {
+        self.nodes.as_ref().map_or(buffer, |nodes| nodes[buffer])
     }
 }
 

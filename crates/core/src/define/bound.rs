@@ -52,7 +52,7 @@ impl Code {
 /// the m(m - 1)/2 pairs of rows. So the first permutation in a column costs no pair, the second one
 /// pair, the third two, and filling the columns evenly gives the most.
 fn most_permutations(k: usize, m: usize) -> usize {
-    let mut pairs = m * (m - 1) / 2;
+    let mut pairs = m * m.saturating_sub(1) / 2;
     let mut most = k;
     for cost in 1..m {
         let columns = k.min(pairs / cost);
@@ -81,6 +81,7 @@ mod tests {
         // rectangle.
         assert_eq!(code("cauchy:k=5,m=1,w=4").fewest_ones(), 20);
         assert_eq!(most_permutations(3, 3), 6);
+        assert_eq!(most_permutations(3, 0), 3);
         assert_eq!(most_permutations(7, 3), 10);
         assert_eq!(most_permutations(1, 4), 4);
     }

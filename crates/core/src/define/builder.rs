@@ -196,17 +196,22 @@ impl CodeBuilder {
     /// that may be lost.
     ///
     /// # Errors
-    /// If the code has no data, a node without cells, a lane that mixes data and parity or stages,
-    /// or a cell whose stage is more than one after the last ended stage. In the word layout also
-    /// if symbols are divided, if there are other cells, or if no kernel computes with words of
-    /// that width.
+    /// - If the code has no data, a node without cells, a lane without rows, or a lane that mixes
+    ///   data and parity or stages.
+    /// - If a derived cell is data, parity that is stored nowhere, or an auxiliary cell that is
+    ///   stored.
+    /// - If there are more than 255 stages, if a cell's stage is more than one after the last ended
+    ///   stage, or if a stage reads a cell that is not stored at the end of the stage before.
+    /// - If more nodes may be lost at the end of a stage than there are.
+    /// - In the word layout also if symbols are divided, if there are other cells, or if no kernel
+    ///   computes with words of that width.
     pub fn finish(mut self, spec: Spec, tolerance: usize) -> Result<Code> {
         self.sort_stages(&spec)?;
         let widest = self.nodes.iter().map(Vec::len).max().unwrap_or(0);
         let lane_rows = self.lane_rows.unwrap_or(widest);
-        if self.data.is_empty() || self.nodes.iter().any(Vec::is_empty) || lane_rows == 0 {
-            return Err(Error::parameters(format!("{spec} leaves a node without cells")));
-        }
+        self.expect_filled(&spec, lane_rows)?;
+        self.expect_roles(&spec)?;
+        self.expect_stage_reads(&spec)?;
         self.expect_whole_words(&spec, lane_rows)?;
         let code = Code {
             spec,
@@ -230,12 +235,76 @@ impl CodeBuilder {
                 code.spec
             )));
         }
+        for stage in 1..=code.stages() {
+            let (nodes, tolerance) = (code.nodes_at(stage).len(), code.tolerance_at(stage));
+            if tolerance > nodes {
+                return Err(Error::parameters(format!(
+                    "{}: {tolerance} of the {nodes} nodes of stage {stage} cannot be lost",
+                    code.spec
+                )));
+            }
+        }
         Ok(code)
+    }
+
+    /// Checks that there is data, that no node is empty, and that lanes have rows.
+    fn expect_filled(&self, spec: &Spec, lane_rows: usize) -> Result<()> {
+        if self.data.is_empty() {
+            return Err(Error::parameters(format!("{spec} has no data")));
+        }
+        if let Some(node) = self.nodes.iter().position(Vec::is_empty) {
+            return Err(Error::parameters(format!("{spec} leaves node {node} without cells")));
+        }
+        if lane_rows == 0 {
+            let message = format!("{spec}: a lane must have at least 1 row; got 0");
+            return Err(Error::parameters(message));
+        }
+        Ok(())
+    }
+
+    /// Checks the roles of derived cells: parity is stored, auxiliary cells are not, and data is
+    /// not derived.
+    fn expect_roles(&self, spec: &Spec) -> Result<()> {
+        for (index, cell) in self.cells.iter().enumerate() {
+            let is_right = match cell.role {
+                Role::Data => self.data.binary_search(&CellId::new(index)).is_ok(),
+                Role::Parity => cell.place.is_some(),
+                Role::Auxiliary => cell.place.is_none(),
+            };
+            if !is_right {
+                return Err(Error::parameters(format!(
+                    "{spec}: cell {index} is derived, so it must be parity that is stored or an \
+                     auxiliary cell that is not"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that what a stage reads is stored at the end of the stage before.
+    fn expect_stage_reads(&self, spec: &Spec) -> Result<()> {
+        for (ended, end) in (1_usize..).zip(&self.stage_ends) {
+            let is_stored = |cell: &Cell| cell.place.is_some() && usize::from(cell.stage) <= ended;
+            let missing = |read: &&CellId| !self.cells.get(read.index()).is_some_and(is_stored);
+            if let Some(read) = end.reads.iter().find(missing) {
+                return Err(Error::parameters(format!(
+                    "{spec}: stage {} reads cell {}, which is not stored when stage {ended} ends",
+                    ended + 1,
+                    read.index()
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Sorts the rows of every node by stage. All stages but the last must have been ended.
     fn sort_stages(&mut self, spec: &Spec) -> Result<()> {
         let stages = self.stage_ends.len() + 1;
+        if stages > usize::from(u8::MAX) {
+            let most = u8::MAX;
+            let message = format!("{spec}: a code must have at most {most} stages; got {stages}");
+            return Err(Error::parameters(message));
+        }
         if let Some(cell) = self.cells.iter().find(|c| !(1..=stages).contains(&c.stage.into())) {
             return Err(Error::parameters(format!(
                 "{spec}: a cell is of stage {}, but there are {stages}",
@@ -330,6 +399,56 @@ mod tests {
         let code = builder.finish(Spec::new("test"), 1).unwrap();
         assert_eq!(code.row(only_a), [0]);
         assert_eq!(code.definition(only_a), [b, sum]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let refused = |build: fn(&mut CodeBuilder, CellId), tolerance: usize, part: &str| {
+            let mut builder = CodeBuilder::new(2);
+            let data = builder.data(Some(0));
+            build(&mut builder, data);
+            let error = builder.finish(Spec::new("test"), tolerance).unwrap_err().to_string();
+            assert!(error.contains(part), "{part}: {error}");
+        };
+        let with_parity = |builder: &mut CodeBuilder, data| {
+            builder.derived(Role::Parity, Some(1), &[data]);
+        };
+        refused(|_, _| {}, 1, "leaves node 1 without cells");
+        refused(with_parity, 3, "3 of the 2 nodes of stage 1 cannot be lost");
+        for (role, node) in
+            [(Role::Data, Some(1)), (Role::Parity, None), (Role::Auxiliary, Some(1))]
+        {
+            let mut builder = CodeBuilder::new(2);
+            let data = builder.data(Some(0));
+            with_parity(&mut builder, data);
+            builder.derived(role, node, &[data]);
+            let error = builder.finish(Spec::new("test"), 1).unwrap_err().to_string();
+            assert!(error.contains("cell 2 is derived, so it must be"), "{role:?}: {error}");
+        }
+        let without_rows = |builder: &mut CodeBuilder, data: CellId| {
+            builder.lane_rows(0).derived(Role::Parity, Some(1), &[data]);
+        };
+        refused(without_rows, 1, "a lane must have at least 1 row; got 0");
+        let of_many_stages = |builder: &mut CodeBuilder, data: CellId| {
+            builder.derived(Role::Parity, Some(1), &[data]);
+            for _ in 0..255 {
+                builder.end_stage(1, Vec::new());
+            }
+        };
+        refused(of_many_stages, 1, "at most 255 stages; got 256");
+        let reading_what_is_not_there = |builder: &mut CodeBuilder, data: CellId| {
+            builder.derived(Role::Parity, Some(1), &[data]);
+            builder.end_stage(1, vec![data, CellId::new(9)]);
+        };
+        refused(reading_what_is_not_there, 1, "stage 2 reads cell 9");
+        let reading_what_comes_later = |builder: &mut CodeBuilder, data: CellId| {
+            builder.lane_rows(1).derived(Role::Parity, Some(1), &[data]);
+            let later = builder.stage(2).derived(Role::Parity, Some(1), &[data]);
+            builder.end_stage(1, vec![later]);
+        };
+        refused(reading_what_comes_later, 1, "stage 2 reads cell 2");
+        let empty = CodeBuilder::new(0).finish(Spec::new("test"), 0).unwrap_err().to_string();
+        assert!(empty.contains("has no data"), "{empty}");
     }
 
     #[test]

@@ -36,16 +36,22 @@ impl CauchyMatrix {
     /// Returns the plain matrix. `points` are the k data points followed by the m parity points.
     ///
     /// # Errors
-    /// If the points are not k + m distinct elements of the field.
+    /// If k or m is 0, or if the points are not k + m distinct elements of the field.
     pub fn new(field: Field, k: usize, m: usize, points: &[u64]) -> Result<Self> {
+        let nodes = k.checked_add(m).filter(|_| k > 0 && m > 0);
+        let Some(nodes) = nodes.filter(|&nodes| nodes as u64 <= field.size()) else {
+            return Err(Error::parameters(format!(
+                "a Cauchy matrix needs k, m >= 1 and k + m <= {}; got k = {k}, m = {m}",
+                field.size()
+            )));
+        };
         let mut sorted = points.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
         let distinct = sorted.len() == points.len();
-        if points.len() != k + m || !distinct || points.iter().any(|&p| !field.contains(p)) {
+        if points.len() != nodes || !distinct || points.iter().any(|&p| !field.contains(p)) {
             return Err(Error::parameters(format!(
-                "a Cauchy matrix for k = {k}, m = {m} needs {} distinct points below {}",
-                k + m,
+                "a Cauchy matrix for k = {k}, m = {m} needs {nodes} distinct points below {}",
                 field.size()
             )));
         }
@@ -252,6 +258,15 @@ mod tests {
         (16, 10, 4, 496, 18.95),
         (16, 10, 8, 1920, 30.16),
     ];
+
+    #[test]
+    fn empty_matrices_are_refused() {
+        let field = Field::new(4).unwrap();
+        for (k, m) in [(0, 3), (3, 0), (usize::MAX, 4)] {
+            let error = CauchyMatrix::new(field, k, m, &[1, 2, 3]).unwrap_err().to_string();
+            assert!(error.contains("needs k, m >= 1 and k + m <= 16"), "{error}");
+        }
+    }
 
     #[test]
     fn table_3_1() {

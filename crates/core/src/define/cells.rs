@@ -7,9 +7,10 @@ use std::fmt;
 pub struct NodeId(u32);
 
 impl From<usize> for NodeId {
-    /// As [`NodeId::new`].
+    /// As [`NodeId::new`], but a number that does not fit 32 bits becomes the largest one, which no
+    /// code has.
     fn from(index: usize) -> Self {
-        Self::new(index)
+        Self(u32::try_from(index).unwrap_or(u32::MAX))
     }
 }
 
@@ -138,6 +139,12 @@ impl CellSet {
     /// Whether the cell is in the set.
     pub fn contains(&self, cell: CellId) -> bool {
         self.words.get(cell.index() / 64).is_some_and(|w| w >> (cell.index() % 64) & 1 == 1)
+    }
+
+    /// The last member.
+    pub(crate) fn last(&self) -> Option<CellId> {
+        let word = self.words.iter().rposition(|&word| word != 0)?;
+        Some(CellId::new(64 * word + self.words[word].ilog2() as usize))
     }
 
     /// The number of cells.

@@ -1,9 +1,8 @@
 //! Blocks in memory: a single block with its number, and all blocks of an encoder.
 
 use crate::error::{Error, Result};
+use crate::plan::machine::LINE;
 use crate::run::pages::Pages;
-
-const LINE: usize = 64;
 
 /// A block and its number. `B` holds its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

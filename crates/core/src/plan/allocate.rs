@@ -306,10 +306,10 @@ impl<'a> Allocator<'a> {
         // The first instruction overwrites `to`, so it must also read the source that `to` holds.
         let has_value = registers.contains(&to);
         registers.retain(|&register| register != to);
-        let operands = Operands { to, has_value, registers, memories };
+        let mut operands = Operands { to, has_value, registers, memories };
         let ternary = self.machine.ternary;
         if self.machine.memory_operands {
-            operands.emit(ternary, &mut self.steps);
+            operands.xor(ternary, &mut self.steps);
         } else {
             let temporaries = self.temporaries(to);
             operands.emit_with_loads(&temporaries, ternary, &mut self.steps);
@@ -363,12 +363,7 @@ struct Operands {
 }
 
 impl Operands {
-    /// Emits the XOR on a machine with memory operands.
-    fn emit(mut self, ternary: bool, steps: &mut Vec<Step>) {
-        self.xor(ternary, steps);
-    }
-
-    /// Like [`Operands::emit`], on a machine that must load operands from memory. The first load
+    /// Like [`Operands::xor`], on a machine that must load operands from memory. The first load
     /// goes to `to` if it has no value yet, the others to the temporaries, again and again.
     fn emit_with_loads(mut self, temporaries: &[Register], ternary: bool, steps: &mut Vec<Step>) {
         if !self.has_value
@@ -388,7 +383,7 @@ impl Operands {
         self.xor(ternary, steps);
     }
 
-    /// XORs all remaining operands into `to`.
+    /// XORs all remaining operands into `to`, on a machine with memory operands.
     fn xor(&mut self, ternary: bool, steps: &mut Vec<Step>) {
         if !self.has_value {
             steps.push(self.first_step());

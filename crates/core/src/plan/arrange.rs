@@ -31,7 +31,7 @@ pub struct Arranged {
 /// Returns the cheapest arrangement of a schedule whose input `i` belongs to stream `streams[i]`.
 ///
 /// # Errors
-/// If an operation adds to its target.
+/// If an operation adds to its target, or if the machine has too few or too many registers.
 pub fn arranged(schedule: &Schedule, streams: &[usize], machine: Machine) -> Result<Arranged> {
     arranged_in_place(schedule, streams, &[], machine)
 }
@@ -40,7 +40,7 @@ pub fn arranged(schedule: &Schedule, streams: &[usize], machine: Machine) -> Res
 /// memory.
 ///
 /// # Errors
-/// If an operation adds to its target.
+/// As [`arranged`].
 pub(crate) fn arranged_in_place(
     schedule: &Schedule,
     streams: &[usize],
@@ -108,8 +108,10 @@ fn orders(
 ) -> Result<Vec<Schedule>> {
     let mut orders = vec![schedule.clone()];
     if schedule.field().is_some() {
+        machine.expect_registers(8)?;
         return Ok(orders);
     }
+    machine.expect_registers(3)?;
     if schedule.ops().len() <= REORDERED_OPERATIONS {
         orders.push(order::few_live(schedule)?);
     }
@@ -254,6 +256,18 @@ mod tests {
                 multiplier,
             })
         })
+    }
+
+    #[test]
+    fn machines_without_registers_are_refused() {
+        let packets = "inputs 2 temps 0 outputs 1\no0 = i0 ^ i1\n".parse().unwrap();
+        for registers in [0, 2, 33, usize::MAX] {
+            let machine = Machine { registers, ..Machine::AVX2 };
+            let error = arranged(&packets, &[0, 0], machine).unwrap_err().to_string();
+            assert!(error.starts_with("a machine must have 3 to 32 vector registers"), "{error}");
+            let never = (u64::MAX, 0);
+            assert_eq!(figure(Objective::Fused(machine), &packets), never);
+        }
     }
 
     #[test]

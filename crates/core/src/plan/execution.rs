@@ -58,8 +58,8 @@ pub(crate) enum Turns {
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) program: Arc<Program>,
-    /// How it is compiled, if it can be.
-    pub(crate) variants: Option<Variants>,
+    /// How it is compiled, or why it cannot be; `None` if the kernel compiles nothing.
+    pub(crate) variants: Option<Result<Variants, &'static str>>,
     /// Whether a later part reads what this one writes, so that the output should stay in the
     /// cache.
     pub(crate) feeds: bool,
@@ -90,7 +90,7 @@ impl Execution {
         let feeds = feeds.ok_or_else(|| Error::internal("parts of a program meet each other"))?;
         let part = |(program, feeds)| {
             let program = Arc::new(program);
-            let variants = target.and_then(|target| Variants::new(&program, target));
+            let variants = target.map(|target| Variants::new(&program, target));
             Part { program, variants, feeds }
         };
         Ok(Self { parts: programs.into_iter().zip(feeds).map(part).collect(), turns })
@@ -152,8 +152,10 @@ impl Planner<'_> {
     /// Plans how the cells of `want` are computed from those of `have`.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] if some wanted cells are not determined.
+    /// [`crate::ErrorKind::NotEnough`] if some wanted cells are not determined, or
+    /// [`crate::ErrorKind::Parameters`] if no buffer holds some cell that is read or computed.
     pub(crate) fn compute(&self, have: &CellSet, want: &CellSet) -> Result<Execution> {
+        self.code.expect_cells([have, want])?;
         if self.code.symbols().is_some() {
             return self.compute_words(have, want);
         }
@@ -176,7 +178,8 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// [`crate::ErrorKind::Schedule`] if the plan names cells that the code does not have or
-    /// computes a cell wrongly, or if the code is in the word layout.
+    /// computes a cell wrongly, or if the code is in the word layout;
+    /// [`crate::ErrorKind::Parameters`] if no buffer holds some cell of the plan.
     pub(crate) fn given(&self, plan: &Plan) -> Result<Execution> {
         let spec = self.code.spec();
         if self.code.symbols().is_some() {
@@ -264,10 +267,10 @@ impl Planner<'_> {
     }
 
     fn bind(&self, plan: Plan) -> Result<Program> {
-        let locate = |cells: &[CellId]| -> Vec<Location> {
-            cells.iter().map(|cell| self.layout.locations[cell.index()]).collect()
+        let locate = |cells: &[CellId]| -> Result<Vec<Location>> {
+            cells.iter().map(|&cell| self.layout.location(self.code, cell)).collect()
         };
-        let (inputs, outputs) = (locate(plan.inputs()), locate(plan.outputs()));
+        let (inputs, outputs) = (locate(plan.inputs())?, locate(plan.outputs())?);
         let rows = self.layout.rows.clone();
         Program::new(plan.into_schedule(), inputs, outputs, rows, self.layout.packet)
     }

@@ -2,6 +2,7 @@
 
 use crate::define::cells::CellId;
 use crate::define::code::Code;
+use crate::error::{Error, Result};
 use crate::plan::machine::LINE;
 use crate::plan::program::Location;
 
@@ -19,8 +20,8 @@ pub(crate) enum BufferLayout {
 pub(crate) struct Layout {
     /// For each buffer, its cells by row.
     pub(crate) cells: Vec<Vec<CellId>>,
-    /// For each cell, its place; auxiliary cells have none and are never looked up.
-    pub(crate) locations: Vec<Location>,
+    /// For each cell, its place; `None` for an auxiliary cell, which no buffer holds.
+    locations: Vec<Option<Location>>,
     /// The buffers with data, in the order of the user's bytes.
     pub(crate) data: Vec<usize>,
     /// For each buffer, the number of rows of its strips. In the word layout a buffer is one row of
@@ -43,20 +44,33 @@ impl Layout {
         }
         let unplaced = code.data_cells().iter().filter(|&&cell| code.cell(cell).place.is_none());
         cells.extend(unplaced.map(|&cell| vec![cell]));
-        let mut locations = vec![Location { buffer: 0, row: 0 }; code.cell_count()];
+        let mut locations = vec![None; code.cell_count()];
         for (buffer, cells) in cells.iter().enumerate() {
             for (row, cell) in cells.iter().enumerate() {
-                locations[cell.index()] = Location { buffer, row };
+                locations[cell.index()] = Some(Location { buffer, row });
             }
         }
-        let mut data: Vec<usize> =
-            code.data_cells().iter().map(|cell| locations[cell.index()].buffer).collect();
+        let data = code.data_cells().iter().filter_map(|cell| locations[cell.index()]);
+        let mut data: Vec<usize> = data.map(|location| location.buffer).collect();
         data.dedup();
         let (rows, packet) = match code.symbols() {
             Some(_) => (vec![1; cells.len()], LINE),
             None => (cells.iter().map(Vec::len).collect(), packet),
         };
         Self { cells, locations, data, rows, packet }
+    }
+
+    /// Returns the place of a cell of `code`, the code of this layout.
+    ///
+    /// # Errors
+    /// If no buffer holds the cell ([`crate::ErrorKind::Parameters`]).
+    pub(crate) fn location(&self, code: &Code, cell: CellId) -> Result<Location> {
+        self.locations[cell.index()].ok_or_else(|| {
+            let (spec, cell) = (code.spec(), code.cell_name(cell));
+            Error::parameters(format!(
+                "{spec}: cell {cell} is stored nowhere, so no buffer holds it"
+            ))
+        })
     }
 
     /// Largest number of rows of any buffer.

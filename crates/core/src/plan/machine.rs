@@ -5,13 +5,18 @@
 //! and how bytes are multiplied by a constant. `run` has one [`Machine`] for each instruction set
 //! that it can compile for; `plan` never asks which processor is present.
 
+use crate::error::{Error, Result};
+
 /// Size of a cache line in bytes, on every supported processor.
 pub const LINE: usize = 64;
+
+/// Largest number of vector registers of any machine.
+const MOST_REGISTERS: usize = 32;
 
 /// The properties of a machine that planning depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Machine {
-    /// Number of vector registers; at least 3, and at least 8 where words are multiplied.
+    /// Number of vector registers: 3 to 32, and at least 8 where words are multiplied.
     pub registers: usize,
     /// Whether one instruction XORs three vectors.
     pub ternary: bool,
@@ -49,6 +54,21 @@ impl Machine {
         outputs_readable: true,
         multiplier: Multiplier::Shuffle,
     };
+
+    /// Checks that the machine has at least `least` registers, and not more than instructions can
+    /// name.
+    ///
+    /// # Errors
+    /// If it has fewer or more.
+    pub(crate) fn expect_registers(self, least: usize) -> Result<()> {
+        if (least..=MOST_REGISTERS).contains(&self.registers) {
+            return Ok(());
+        }
+        let registers = self.registers;
+        Err(Error::parameters(format!(
+            "a machine must have {least} to {MOST_REGISTERS} vector registers; got {registers}"
+        )))
+    }
 
     /// Number of registers that hold values from one operation to the next. The others come after
     /// them and are reserved for operands that must be loaded before an XOR.

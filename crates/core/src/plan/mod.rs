@@ -260,7 +260,8 @@ impl Plan {
     /// The plan must be one of `code`.
     ///
     /// # Errors
-    /// If an operation adds to its target: such schedules are not compiled.
+    /// If an operation adds to its target: such schedules are not compiled. Also if the machine has
+    /// fewer than 3 or more than 32 registers.
     pub fn instructions(&self, code: &Code, machine: Machine) -> Result<Instructions> {
         let arranged = arrange::arranged(&self.schedule, &streams(code, &self.inputs), machine)?;
         Ok(arranged.allocation.instructions())

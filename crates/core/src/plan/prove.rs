@@ -363,11 +363,20 @@ mod tests {
     fn outputs_in_the_place_of_inputs_are_noticed() {
         let text = "inputs 2 temps 0 outputs 2\no0 = i0 ^ i1\no1 = i0\n";
         let schedule: Schedule = text.parse().unwrap();
-        let machine = Machine { registers: 3, ..Machine::AVX2 };
-        let made = arranged(&schedule, &[0, 1], machine).unwrap().allocation;
-        let loads_last = |step: &Step| matches!(step, Step::Load { .. });
-        assert!(made.steps.iter().any(loads_last));
+        let (sum, copy) = (Register(0), Register(1));
+        let input = |n| Operand::Memory(Memory::Input(n));
+        let store = |from, n| Step::Store { from, to: Memory::Output(n) };
+        let steps = vec![
+            Step::Load { to: sum, from: input(0) },
+            Step::Xor { to: sum, a: sum, b: input(1) },
+            store(sum, 0),
+            Step::Load { to: copy, from: input(0) },
+            store(copy, 1),
+        ];
+        let constants = Vec::new();
+        let made = Allocation { steps, group: 1, constants, loads: 3, stores: 2, scratch: 0 };
         allocation(&schedule, &[], &made).unwrap();
         allocation(&schedule, &[(1, 1)], &made).unwrap();
+        assert!(allocation(&schedule, &[(0, 0)], &made).is_err());
     }
 }

@@ -51,6 +51,7 @@ pub(super) fn narrow(
     let mut fewest: Option<CellSet> = None;
     for start in system.starts() {
         if !search.draw(system.start_steps(start)) {
+            budget.cut(Cut::Reads);
             break;
         }
         let basis = start.map_or_else(|| system.first_basis(), |first| system.frugal_basis(first));
@@ -248,6 +249,19 @@ mod tests {
                 assert_eq!(reads.len(), fewest(&system), "{spec}: {lost}");
             }
         }
+    }
+
+    #[test]
+    fn searches_that_the_budget_ends_are_accounted_for() {
+        let (code, have, wanted) = losses("rdp:k=4", 0);
+        for steps in [0, 1, 1000] {
+            let mut budget = Budget::new(steps);
+            narrow(&code, &have, &wanted, &mut budget);
+            assert_eq!(budget.into_account().cuts, [Cut::Reads], "{steps}");
+        }
+        let mut budget = Budget::unlimited();
+        narrow(&code, &have, &wanted, &mut budget);
+        assert_eq!(budget.into_account().cuts, []);
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl Schedule {
     ) -> Result<Self> {
         if inputs.max(temps).max(outputs) > MAX_SLOTS {
             return Err(Error::schedule(format!(
-                "a schedule has at most {MAX_SLOTS} inputs, temporaries or outputs"
+                "a schedule has at most {MAX_SLOTS} cells of a kind: inputs, temporaries or outputs"
             )));
         }
         let schedule = Self { inputs, temps, outputs, ops, field };

@@ -25,7 +25,8 @@ impl Code {
     ///
     /// # Errors
     /// If the cells of `have` do not determine all wanted cells ([`crate::ErrorKind::NotEnough`]);
-    /// the message names the cells.
+    /// the message names the cells. If a set has cells that the code lacks
+    /// ([`crate::ErrorKind::Parameters`]).
     pub fn schedule(&self, have: &CellSet, want: &CellSet) -> Result<Plan> {
         self.schedule_with(have, want, PlanOptions::default())
     }
@@ -40,7 +41,25 @@ impl Code {
         want: &CellSet,
         options: PlanOptions,
     ) -> Result<Plan> {
+        self.expect_cells([have, want])?;
         Solver::new(self, have, want, options).plan()
+    }
+
+    /// Checks that the members of sets are cells of this code.
+    ///
+    /// # Errors
+    /// If some member is not ([`crate::ErrorKind::Parameters`]).
+    pub(crate) fn expect_cells(&self, sets: [&CellSet; 2]) -> Result<()> {
+        let last = sets.into_iter().filter_map(CellSet::last).max();
+        match last.filter(|cell| cell.index() >= self.cell_count()) {
+            None => Ok(()),
+            Some(cell) => {
+                let (spec, cells, cell) = (self.spec(), self.cell_count(), cell.index());
+                Err(Error::parameters(format!(
+                    "{spec} has {cells} cells; the call names cell {cell}"
+                )))
+            }
+        }
     }
 }
 

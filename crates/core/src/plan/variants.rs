@@ -97,8 +97,8 @@ pub(crate) struct Planned {
 }
 
 impl Variants {
-    /// Returns the variants of a program, or `None` if no compiled kernel serves its shape.
-    pub(crate) fn new(program: &Arc<Program>, target: Target) -> Option<Self> {
+    /// Returns the variants of a program, or the reason why it cannot be compiled.
+    pub(crate) fn new(program: &Arc<Program>, target: Target) -> Result<Self, &'static str> {
         let shape = Shape::of(program, target)?;
         let Footprint { read, written, .. } = program.footprint();
         let buffers = |cells: &[Location]| -> BTreeSet<usize> {
@@ -106,7 +106,7 @@ impl Variants {
         };
         let (sources, targets) = (buffers(&read), buffers(&written));
         let touched: BTreeSet<Location> = read.into_iter().chain(written).collect();
-        Some(Self {
+        Ok(Self {
             shape,
             sets: sets_by_buffer(program, &touched),
             is_wide: sources.difference(&targets).count() >= PREFETCHED_STREAMS,
@@ -223,34 +223,38 @@ fn sets_by_buffer(program: &Program, touched: &BTreeSet<Location>) -> Vec<(usize
 }
 
 impl Shape {
-    fn of(program: &Program, target: Target) -> Option<Self> {
+    /// Returns the shape of a program, or the reason why it cannot be compiled.
+    fn of(program: &Program, target: Target) -> Result<Self, &'static str> {
         let (packet, vector) = (program.packet(), target.vector);
         let columns = program.columns().len();
         let used = (0..program.rows().len()).filter(|&b| program.access(b) != (false, false));
         let mut rows: Vec<usize> = used.map(|buffer| program.rows()[buffer]).collect();
         rows.dedup();
-        let [rows] = rows[..] else { return None };
+        let [rows] = rows[..] else { return Err("the buffers of a program differ in rows") };
         let largest_displacement = rows * packet + PREFETCH_DISTANCE;
         let schedule = program.schedule();
         let steps: usize = schedule.ops().iter().map(|op| op.sources.len() + 1).sum();
-        if !schedule.is_single_assignment()
-            || steps > COMPILED_STEPS
-            || largest_displacement > i32::MAX as usize
-        {
-            return None;
+        if !schedule.is_single_assignment() {
+            return Err("a program adds to cells that it has computed");
+        }
+        if steps > COMPILED_STEPS {
+            return Err("a program is too long");
+        }
+        if largest_displacement > i32::MAX as usize {
+            return Err("the strips of a program are too large");
         }
         if program.is_flat() {
-            return Some(Self::Flat { body: LINE.max(schedule.word() * vector) });
+            return Ok(Self::Flat { body: LINE.max(schedule.word() * vector) });
         }
         // Words of several bytes need several vectors at once, which a walk over strips does not
         // support.
         if schedule.word() > 1 || !columns.is_multiple_of(vector) {
-            return None;
+            return Err("the packets of a program are not whole registers");
         }
         let vectors = columns / vector;
         let wanted = (LINE / vector).max(1);
         let unroll = if vectors.is_multiple_of(wanted) { wanted } else { 1 };
-        Some(Self::Strips(Walk { unroll, inner: vectors / unroll, strip: rows * packet }))
+        Ok(Self::Strips(Walk { unroll, inner: vectors / unroll, strip: rows * packet }))
     }
 
     fn is_flat(self) -> bool {

@@ -2,10 +2,12 @@
 
 #![allow(unsafe_code)]
 
+use std::io;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+use crate::error::{Error, Result};
 use crate::limits::{BUFFERS_ON_STACK, LINES_ON_STACK, NONTEMPORAL_FROM};
 use crate::plan::machine::LINE;
 
@@ -196,12 +198,31 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// Creates room for `bytes` bytes, uninitialised.
     pub(crate) fn new(bytes: usize) -> Self {
-        let lines = bytes.div_ceil(LINE);
-        let on_heap = if lines > LINES_ON_STACK { lines } else { 0 };
         Self {
             stack: [const { MaybeUninit::uninit() }; LINES_ON_STACK],
-            heap: Box::new_uninit_slice(on_heap),
+            heap: Box::new_uninit_slice(Self::on_heap(bytes)),
         }
+    }
+
+    /// As [`Scratch::new`], for a size that the caller of the library decides.
+    ///
+    /// # Errors
+    /// If there is no memory for them ([`crate::ErrorKind::Memory`]).
+    pub(crate) fn try_new(bytes: usize) -> Result<Self> {
+        let lines = Self::on_heap(bytes);
+        let mut heap = Vec::new();
+        let reserved = heap.try_reserve_exact(lines);
+        reserved.map_err(|_| Error::memory(bytes, io::ErrorKind::OutOfMemory.into()))?;
+        // SAFETY: the capacity has just been reserved, and the elements may be uninitialised.
+        unsafe { heap.set_len(lines) };
+        let stack = [const { MaybeUninit::uninit() }; LINES_ON_STACK];
+        Ok(Self { stack, heap: heap.into_boxed_slice() })
+    }
+
+    /// Returns the number of lines that come from the heap: all of them or none.
+    fn on_heap(bytes: usize) -> usize {
+        let lines = bytes.div_ceil(LINE);
+        if lines > LINES_ON_STACK { lines } else { 0 }
     }
 
     /// First byte, aligned to a cache line.

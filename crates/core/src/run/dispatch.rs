@@ -218,9 +218,7 @@ impl WordKernel {
 
     /// The error for a kernel that this processor cannot run.
     pub(crate) fn unavailable(self) -> Error {
-        let names: Vec<&str> = Self::available().map(Self::name).collect();
-        let names = names.join(", ");
-        Error::kernel(format!("this processor has no {self} kernel; it has {names}"))
+        unavailable(self.name(), Self::available().map(Self::name))
     }
 }
 
@@ -281,12 +279,13 @@ impl Serving {
         if let Some(pass) = self.untiled {
             return Ok(Box::new(Untiled::new(&program, pass, runners)));
         }
-        let tiled = Box::new(Tiled::new(&program, runners));
+        let tiled = Tiled::new(&program, runners);
         match (self.isa, variants) {
-            (Some(isa), Some(variants)) => {
-                Jit::prepare(variants, isa, tiled, self.how).ok_or_else(unavailable)
+            (Some(isa), Some(Ok(variants))) => {
+                Jit::prepare(variants, isa, Box::new(tiled), self.how).ok_or_else(unavailable)
             }
-            _ => Ok(tiled),
+            (_, Some(Err(reason))) => Ok(Box::new(tiled.because(reason))),
+            _ => Ok(Box::new(tiled)),
         }
     }
 
@@ -308,7 +307,8 @@ pub enum KernelChoice {
     /// one.
     Prefer(Kernel),
     /// This kernel, or an error if the processor lacks it. Programs that cannot be compiled run on
-    /// the tiled kernel with the same registers.
+    /// the tiled kernel with the same registers; [`Codec::fallback`](crate::Codec::fallback) then
+    /// says why.
     Only(Kernel),
 }
 
@@ -455,10 +455,14 @@ impl Kernel {
 
     /// The error for a kernel that this processor cannot run.
     pub(crate) fn unavailable(self) -> Error {
-        let names: Vec<&str> = Self::available().map(Self::name).collect();
-        let names = names.join(", ");
-        Error::kernel(format!("this processor has no {self} kernel; it has {names}"))
+        unavailable(self.name(), Self::available().map(Self::name))
     }
+}
+
+/// Returns the error for the kernel `name`, where the processor has only those of `available`.
+fn unavailable(name: &str, available: impl Iterator<Item = &'static str>) -> Error {
+    let names = available.collect::<Vec<_>>().join(", ");
+    Error::kernel(format!("this processor has no {name} kernel; it has {names}"))
 }
 
 /// Checks whether this process may run compiled kernels.

@@ -139,7 +139,8 @@ impl Executable {
     ///
     /// # Errors
     /// If a buffer that the program needs is absent, if a buffer that it writes is only a source,
-    /// or if the lengths do not fit each other.
+    /// or if the lengths do not fit each other. Also if there is no memory for a whole strip, in
+    /// which a last strip with shorter packets is run.
     pub(crate) fn run<'b>(
         &self,
         buffers: impl IntoIterator<Item = (usize, Buffer<'b>)>,
@@ -153,40 +154,38 @@ impl Executable {
                 }
             }
         };
-        self.run_placed(place, threads, stores)
+        self.run_placed(place, |buffer| buffer, threads, stores)
     }
 
     /// Runs the program over the buffers that `place` enters in a table of all buffers of a call.
+    /// `name` returns the number by which the caller knows a buffer, for errors.
     ///
     /// # Errors
     /// As [`Executable::run`].
     pub(crate) fn run_placed<'b>(
         &self,
         place: impl FnOnce(&mut [Place<'b>]),
+        name: impl Fn(usize) -> usize,
         threads: Threads,
         stores: Stores,
     ) -> Result<()> {
         let mut places = Table::new();
         let places = places.fill(self.uses.len(), |_| Place::ABSENT);
         place(places);
-        self.run_over(places, threads, stores)
-    }
-
-    fn run_over(&self, places: &[Place<'_>], threads: Threads, stores: Stores) -> Result<()> {
-        let call = self.check(places)?;
+        let call = self.check(places, name)?;
         let nontemporal = stores.are_nontemporal(call.bytes);
         let memory = Memory { places, nontemporal };
         if call.stripes > 0 {
             self.run_stripes(&memory, call.stripes, call.bytes, threads);
         }
         if call.tail > 0 {
-            self.run_tail(&memory, &call);
+            self.run_tail(&memory, &call)?;
         }
         Ok(())
     }
 
-    /// Checks the buffers of a call.
-    fn check(&self, places: &[Place<'_>]) -> Result<Call> {
+    /// Checks the buffers of a call; `name` is as in [`Executable::run_placed`].
+    fn check(&self, places: &[Place<'_>], name: impl Fn(usize) -> usize) -> Result<Call> {
         // Bytes of one row; equal for every buffer.
         let mut row = None;
         let mut rows = 0;
@@ -197,7 +196,7 @@ impl Executable {
             let expected = *row.get_or_insert_with(|| place.length / used.rows);
             let is_right = place.length == expected * used.rows;
             if place.is_absent() || !is_right || used.written && !place.is_target {
-                return Err(misfit(number, *used, *place, expected));
+                return Err(misfit(name(number), *used, *place, expected));
             }
             rows += used.rows;
         }
@@ -266,10 +265,13 @@ impl Executable {
     }
 
     /// Runs the last strip, whose packets are shorter, in a copy with whole packets.
-    fn run_tail(&self, memory: &Memory<'_>, call: &Call) {
+    ///
+    /// # Errors
+    /// If there is no memory for the copy.
+    fn run_tail(&self, memory: &Memory<'_>, call: &Call) -> Result<()> {
         let &Call { stripes, tail, .. } = call;
         let rows: usize = self.uses.iter().filter(|u| u.is_used()).map(|used| used.rows).sum();
-        let mut scratch = Scratch::new(rows * self.packet);
+        let mut scratch = Scratch::try_new(rows.saturating_mul(self.packet))?;
         // SAFETY: the scratch has exactly this many bytes.
         unsafe { scratch.start().write_bytes(0, rows * self.packet) };
         let mut copies = Table::new();
@@ -310,6 +312,7 @@ impl Executable {
         for_rows(&|used| used.written, &|row, padded| unsafe {
             row.copy_from_nonoverlapping(padded, tail);
         });
+        Ok(())
     }
 }
 

@@ -55,15 +55,9 @@ fn run_on(
 
 /// Checks the blocks of a call and returns the length of the parity blocks.
 fn check(program: &LongProgram, inputs: &[&[u8]], outputs: &[&mut [u8]]) -> Result<usize> {
-    let (read, count) = (inputs.len(), inputs.len() + outputs.len());
-    let is_input = program.read().all(|buffer| buffer < read);
-    if !is_input || !program.written().all(|buffer| (read..count).contains(&buffer)) {
-        let made = outputs.len();
-        return Err(Error::buffers(format!(
-            "{read} blocks to read and {made} blocks to write do not fit the call: a block is missing, \
-             or one is too many"
-        )));
-    }
+    let (read, written) = program.buffers();
+    expect_count("read", inputs.len(), read)?;
+    expect_count("written", outputs.len(), written)?;
     let inputs: Vec<usize> = inputs.iter().map(|input| input.len()).collect();
     let outputs: Vec<usize> = outputs.iter().map(|output| output.len()).collect();
     let (parity, data) = if program.adds() { (outputs, inputs) } else { (inputs, outputs) };
@@ -87,6 +81,14 @@ fn check(program: &LongProgram, inputs: &[&[u8]], outputs: &[&mut [u8]]) -> Resu
             Err(Error::length(message).at(number).expecting(length).given_instead(block))
         }
     }
+}
+
+fn expect_count(what: &str, given: usize, needed: usize) -> Result<()> {
+    if given == needed {
+        return Ok(());
+    }
+    let message = format!("the number of blocks that are {what} must be {needed}; got {given}");
+    Err(Error::buffers(message).expecting(needed).given_instead(given))
 }
 
 #[cfg(test)]
@@ -251,6 +253,16 @@ mod tests {
         assert_eq!(run_with([100; 3], &[100, 100]), Err((ErrorKind::Length, None)));
         assert_eq!(run_with([128; 3], &[128, 256]), Err((ErrorKind::Length, Some(1))));
         assert_eq!(run_with([128, 128, 129], &[128, 128]), Err((ErrorKind::Length, Some(2))));
+        assert_eq!(run_with([128; 3], &[128; 3]), Err((ErrorKind::Buffers, None)));
         assert!(run(&program, &slices(&data[..2]), &mut [], 1).is_err());
+        let recovery = Recovery::new(LongMatrix::new(3, 2).unwrap(), &[1], &[0, 1]).unwrap();
+        let recover = |sums: &[&[u8]], lost: &mut [&mut [u8]]| {
+            run(&LongProgram::recover(&recovery), sums, lost, 1).map_err(|error| error.kind())
+        };
+        let (sum, mut lost) = ([0; 128], [[0; 128]; 2]);
+        let mut lost = lost.each_mut().map(|block| &mut block[..]);
+        assert_eq!(recover(&[&sum], &mut lost[..1]), Ok(()));
+        assert_eq!(recover(&[&sum], &mut lost), Err(ErrorKind::Buffers));
+        assert_eq!(recover(&[&sum, &sum], &mut lost[..1]), Err(ErrorKind::Buffers));
     }
 }

@@ -7,7 +7,7 @@
 use crate::define::builder::CodeBuilder;
 use crate::define::code::Code;
 use crate::define::families::Family;
-use crate::define::lt::{self, LtCode, Selection};
+use crate::define::lt::{self, LtCode};
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
@@ -18,13 +18,19 @@ pub(super) const FAMILY: Family = Family {
     limits: "k up to 65536, n up to 2^20 blocks on nodes=16; c above 0, delta up to 1; variant=uniform, \
              plain, originals[+singles] or coverage, [+decodable]; seed=0",
     example: "lt:k=64,n=128",
-    define: |spec| build(&LtCode::new(spec)?),
+    define,
     rebuild: |spec, pin| rebuild(spec, pin),
 };
 
 /// Upper bound on the total number of neighbours of all blocks. It keeps the memory for reading a
 /// header within that of a segment.
 const MAX_EDGES: usize = 1 << 24;
+
+fn define(spec: &Spec) -> Result<Code> {
+    // Before `LtCode::new` draws graphs in search of a good one.
+    expect_few_edges(&LtCode::parse(spec)?)?;
+    build(&LtCode::new(spec)?)
+}
 
 fn rebuild(spec: &Spec, pin: &Pin) -> Result<Code> {
     build(&LtCode::rebuild(spec, pin)?)
@@ -39,13 +45,7 @@ fn build(lt: &LtCode) -> Result<Code> {
 }
 
 fn expect_few_edges(lt: &LtCode) -> Result<()> {
-    let parameters = lt.parameters();
-    let drawn = parameters.soliton.mean() * lt.blocks() as f64;
-    let covered = match parameters.variant.selection {
-        Selection::Coverage(least) => (least as usize).saturating_mul(lt.data()),
-        Selection::Random | Selection::Uniform => 0,
-    };
-    match (drawn as usize).saturating_add(covered) {
+    match lt.parameters().edges() {
         0..=MAX_EDGES => Ok(()),
         edges => Err(Error::parameters(format!(
             "{}: {edges} neighbours are more than the {MAX_EDGES} of a stored code; take fewer blocks, \

@@ -117,7 +117,9 @@ impl LtCode {
         Ok(code)
     }
 
-    fn parse(spec: &Spec) -> Result<Self> {
+    /// Returns the code that a spec names before any graph is drawn: with attempt 0 and the seed of
+    /// the spec, or seed 0.
+    pub(in crate::define) fn parse(spec: &Spec) -> Result<Self> {
         if spec.family() != FAMILY {
             return Err(Error::spec(format!("{spec} is no LT code; those are {FAMILY}:k=…,n=…")));
         }
@@ -357,6 +359,10 @@ mod tests {
             ("lt:k=40,n=39,variant=decodable", "none of 64 graphs"),
             ("lt:k=4,n=8,seed=99999999999999999999", "seed must be a number"),
             ("rdp:k=4", "rdp:k=4 is no LT code"),
+            (
+                "lt:k=65536,n=1048576,variant=coverage,coverage=1000000",
+                "neighbours are more than the 268435456 of a graph",
+            ),
         ] {
             let error = code(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

@@ -195,19 +195,37 @@ fn check_edges(blocks: usize, edges: usize) -> Result<()> {
     }
     Err(Error::parameters(format!(
         "{blocks} blocks with {edges} neighbours are more than the {MAX_EDGES} of a graph; take fewer \
-         blocks or a larger c"
+         blocks, a larger c or less coverage"
     )))
 }
 
 impl Parameters {
+    /// Expected number of neighbours of all blocks before the coverage threshold adds any.
+    fn drawn(&self) -> usize {
+        (self.soliton.mean() * self.blocks as f64) as usize
+    }
+
+    /// Number of neighbours that the coverage threshold demands of all blocks together.
+    fn covered(&self) -> usize {
+        match self.variant.selection {
+            Selection::Coverage(least) => (least as usize).saturating_mul(self.soliton.data()),
+            Selection::Random | Selection::Uniform => 0,
+        }
+    }
+
+    /// Upper estimate of the number of neighbours of all blocks.
+    pub(crate) fn edges(&self) -> usize {
+        self.drawn().saturating_add(self.covered())
+    }
+
     /// Checks that a graph can be drawn from these parameters; decodability is not checked.
     ///
     /// # Errors
     /// As [`Graph::attempted`].
     pub(crate) fn check(&self) -> Result<()> {
         check_count("blocks", self.blocks, MAX_BLOCKS)?;
-        let expected = self.soliton.mean() * self.blocks as f64;
-        check_edges(self.blocks, expected as usize)?;
+        // A graph has at least as many neighbours as its coverage demands.
+        check_edges(self.blocks, self.drawn().max(self.covered()))?;
         let originals = original_count(self);
         let Some(drawn) = self.blocks.checked_sub(originals) else {
             let blocks = self.blocks;

@@ -107,6 +107,9 @@ pub(crate) struct LongProgram {
     levels: u32,
     inputs: Vec<Chunk>,
     outputs: Vec<Chunk>,
+    /// Numbers of the buffers that are read and written, as [`LongProgram::buffers`] returns them.
+    read: usize,
+    written: usize,
     adds: bool,
 }
 
@@ -117,10 +120,12 @@ impl LongProgram {
         let plain = |entry, buffer| Value { entry, buffer, factor: Element::ONE };
         let first = columns.start;
         let column = |column| (matrix.position(column), column - first, Element::ONE);
-        let rows = rows.iter().enumerate().map(|(n, &row)| plain(row, columns.len() + n));
+        let sums = rows.iter().enumerate().map(|(n, &row)| plain(row, columns.len() + n));
         Self {
             levels: matrix.levels(),
-            outputs: vec![Chunk::new(0, matrix.chunk(), rows.collect())],
+            outputs: vec![Chunk::new(0, matrix.chunk(), sums.collect())],
+            read: columns.len(),
+            written: rows.len(),
             inputs: chunks(matrix, columns.map(column)),
             adds: true,
         }
@@ -138,6 +143,8 @@ impl LongProgram {
             levels: matrix.levels(),
             inputs: vec![Chunk::new(0, matrix.chunk(), rows.collect())],
             outputs: chunks(matrix, lost),
+            read: count,
+            written: recovery.lost().len(),
             adds: false,
         }
     }
@@ -163,14 +170,9 @@ impl LongProgram {
         self.adds
     }
 
-    /// The numbers of the buffers that are read.
-    pub(crate) fn read(&self) -> impl Iterator<Item = usize> {
-        self.inputs.iter().flat_map(|chunk| &chunk.values).map(|value| value.buffer)
-    }
-
-    /// The numbers of the buffers that are written.
-    pub(crate) fn written(&self) -> impl Iterator<Item = usize> {
-        self.outputs.iter().flat_map(|chunk| &chunk.values).map(|value| value.buffer)
+    /// The numbers of buffers that are read and that are written. Those that are read come first.
+    pub(crate) fn buffers(&self) -> (usize, usize) {
+        (self.read, self.written)
     }
 
     /// The number of granules of each entry that are transformed together: as many as leave the two

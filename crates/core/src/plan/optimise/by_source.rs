@@ -152,7 +152,8 @@ impl Growth {
 /// than this order pays for.
 fn short_supports(schedule: &Schedule) -> Option<BitMatrix> {
     let words = schedule.inputs().div_ceil(64);
-    if schedule.ops().len() * words > MOST_WORDS {
+    let values = schedule.outputs().saturating_add(schedule.temps());
+    if values.saturating_mul(words) > MOST_WORDS {
         return None;
     }
     let supports = supports(schedule);
@@ -220,6 +221,13 @@ mod tests {
             text.push_str(&format!("o{output} = i{output} ^ o{}\n", output - 1));
         }
         assert_eq!(streamed(&text, &[0; 64]), text);
+    }
+
+    /// The bit sets of temporaries take memory even if no operation computes them.
+    #[test]
+    fn schedules_of_many_temporaries_stay() {
+        let text = "inputs 3000000 temps 16777216 outputs 1\no0 = i0 ^ i1\n";
+        assert_eq!(streamed(text, &[0, 0]), text);
     }
 
     #[test]

@@ -25,7 +25,8 @@ use crate::plan::chance::Chance;
 use crate::plan::optimise::rows::Rows;
 use crate::plan::schedule::Schedule;
 
-/// Extracts common pairs until none occurs twice.
+/// Extracts common pairs until none occurs twice. Schedules of more than 4,096 sources that are
+/// used twice, or of more than 65,535 operations, stay as they are.
 ///
 /// # Errors
 /// If the schedule is not single-assignment.
@@ -38,6 +39,9 @@ pub fn pass(schedule: &Schedule) -> Result<Schedule> {
 /// Upper bound on the columns for which a table of pairs is made; the table then has 32 MiB.
 const MOST_LIVE: usize = 1 << 12;
 
+/// Upper bound on the rows for which a table of pairs is made; the table counts rows in 16 bits.
+const MOST_ROWS: usize = u16::MAX as usize;
+
 /// Estimates the number of steps for extracting all pairs of these rows; `u64::MAX` if there are
 /// too many rows for a table of pairs.
 pub(crate) fn steps(rows: &Rows) -> u64 {
@@ -45,7 +49,7 @@ pub(crate) fn steps(rows: &Rows) -> u64 {
     rows.iter().flatten().for_each(|&column| uses[column as usize] += 1);
     uses.retain(|&uses| uses >= 2);
     let (live, shared) = (uses.len() as u64, uses.iter().sum::<u64>());
-    if uses.len() > MOST_LIVE || rows.len() > usize::from(u16::MAX) {
+    if uses.len() > MOST_LIVE || rows.len() > MOST_ROWS {
         return u64::MAX;
     }
     // The pairs of every row are counted; then about every third shared use becomes part of a pair.
@@ -60,14 +64,16 @@ const COMMON: u64 = 4;
 const PAIR: u64 = 8;
 
 /// Extracts common pairs until none occurs twice or the budget is spent. Ties go to the lowest
-/// columns, or are broken at random. Returns whether the budget sufficed.
+/// columns, or are broken at random. Returns whether the budget sufficed, and the table of pairs
+/// could hold the rows.
 pub(crate) fn extract_pairs(
     rows: &mut Rows,
     chance: Option<&mut Chance>,
     budget: &mut Budget,
 ) -> bool {
     let live = Pairs::live(rows);
-    if live.len() > MOST_LIVE || !budget.draw((live.len() * live.len()) as u64 / 4) {
+    let is_too_large = live.len() > MOST_LIVE || rows.len() > MOST_ROWS;
+    if is_too_large || !budget.draw((live.len() * live.len()) as u64 / 4) {
         rows.settle();
         return false;
     }
@@ -353,6 +359,14 @@ impl Pairs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every row has the same pair, so its count exceeds 16 bits.
+    #[test]
+    fn schedules_of_many_rows_stay() {
+        let rows: String = (0..70_000).map(|output| format!("o{output} = i0 ^ i1\n")).collect();
+        let schedule = format!("inputs 2 temps 0 outputs 70000\n{rows}").parse().unwrap();
+        assert_eq!(pass(&schedule).unwrap(), schedule);
+    }
 
     #[test]
     fn the_commonest_pair_first_and_pairs_of_pairs() {

@@ -176,7 +176,7 @@ impl<'a> Run<'a> {
     /// Whether part `part` of `parts`, which has made `done` schedules, must end.
     fn is_over(&self, done: usize, part: usize, parts: usize) -> bool {
         match self.limit {
-            Limit::Evaluations(all) => done >= (all + part) / parts,
+            Limit::Evaluations(all) => done >= all.saturating_add(part) / parts,
             Limit::Time(time) => self.start.elapsed() >= time,
             Limit::Converged => false,
         }
@@ -278,6 +278,13 @@ mod tests {
             let problem = Problem { k, m, w, ..problem(Pass::Direct) };
             assert!(search(problem, Method::Local, 1, none, &|_| {}).is_err());
         }
+    }
+
+    #[test]
+    fn the_greatest_limit_is_one() {
+        let problem = problem(Pass::Direct);
+        let run = Run::new(problem, 1, Limit::Evaluations(usize::MAX), &|_| {}).unwrap();
+        assert!((0..4).all(|part| !run.is_over(1 << 40, part, 4)));
     }
 
     /// A search that ends converged takes longer with more patience, and its result is no worse.

@@ -48,6 +48,8 @@ use crate::run::jit::isa::Isa;
 enum Refusal {
     /// The plan has no instructions for the instruction set, for this reason.
     Unplanned(String),
+    /// The instructions cannot be encoded, for this reason.
+    Unencodable(String),
     /// The system forbids executable memory, for this reason.
     Forbidden(String),
     /// The compiled code gave a wrong result.
@@ -195,7 +197,9 @@ impl PreparedKernel for Jit {
             Ok(code) => code.others.iter().find_map(|other| other.get()?.as_ref().err())?,
         };
         Some(match refusal {
-            Refusal::Unplanned(why) | Refusal::Forbidden(why) => why.clone(),
+            Refusal::Unplanned(why) | Refusal::Unencodable(why) | Refusal::Forbidden(why) => {
+                why.clone()
+            }
             Refusal::Wrong => "its code computes wrong on this processor".to_owned(),
         })
     }
@@ -230,7 +234,7 @@ pub(crate) fn listing(variants: &Variants, isa: Isa, variant: Variant) -> Option
 impl Function {
     fn compile(variants: &Variants, isa: Isa, variant: Variant) -> Result<Self, Refusal> {
         let assembled = assembled(variants, isa, variant)?;
-        let code = encode::encode(isa, &assembled).map_err(Refusal::Forbidden)?;
+        let code = encode::encode(isa, &assembled).map_err(Refusal::Unencodable)?;
         let memory = ExecutableMemory::new(&code.bytes);
         let memory = memory.map_err(|error| Refusal::Forbidden(error.to_string()))?;
         let function = Self { memory, entry: code.entry, scratch: assembled.scratch };

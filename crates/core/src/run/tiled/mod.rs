@@ -65,11 +65,18 @@ pub(crate) type LongRunner = unsafe fn(&LongProgram, &Memory<'_>, Range<usize>);
 pub(crate) struct Tiled {
     program: Tiles,
     runners: Runners,
+    /// Why no compiled kernel runs the program, if one was intended to.
+    reason: Option<&'static str>,
 }
 
 impl Tiled {
     pub(crate) fn new(program: &Program, runners: Runners) -> Self {
-        Self { program: Tiles::new(program), runners }
+        Self { program: Tiles::new(program), runners, reason: None }
+    }
+
+    /// Says why no compiled kernel runs the program.
+    pub(crate) fn because(self, reason: &'static str) -> Self {
+        Self { reason: Some(reason), ..self }
     }
 }
 
@@ -78,6 +85,10 @@ impl PreparedKernel for Tiled {
         // SAFETY: the caller's contract; runners exist only where the processor has the features
         // that they need.
         unsafe { (self.runners.tiles)(&self.program, memory, stripes) }
+    }
+
+    fn fallback(&self) -> Option<String> {
+        self.reason.map(str::to_owned)
     }
 }
 

@@ -26,9 +26,9 @@ pub(crate) unsafe trait Vector: Copy {
 /// A vector that can be written with a non-temporal store.
 ///
 /// # Safety
-/// All zero bytes are a vector of zeros. `stream` writes exactly the vector's bytes. The methods
-/// may only be called where the processor has the instruction set; they are meant to be inlined
-/// into functions with the matching `target_feature`.
+/// `stream` writes exactly the vector's bytes. The methods may only be called where the processor
+/// has the instruction set; they are meant to be inlined into functions with the matching
+/// `target_feature`.
 pub(crate) unsafe trait Streaming: Vector {
     /// Stores with a non-temporal store, if the instruction set has one.
     ///
