@@ -24,10 +24,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::find::{Protection, has_generation, in_folders};
 use crate::format::{CatalogueShape, Header, Id, Kind};
 use crate::geometry::{Geometry, Redundancy};
-use crate::pieces;
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
 use crate::system::{name_bytes, path_in};
 use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree, first_names, root_of};
+use crate::{label, pieces};
 
 /// Memory that a job uses by default, in bytes.
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
@@ -42,8 +42,6 @@ const MOST_FOLDERS: usize = 64;
 const BATCH: u64 = 32 << 20;
 /// Ranges of columns are multiples of this number of bytes.
 const GRANULE: u64 = 128;
-/// Largest number of bytes of a label.
-const MOST_LABEL: usize = 100;
 
 /// The files to protect, and the settings: those of [`ProtectJob::new`], changed by setters of the
 /// same names.
@@ -684,26 +682,16 @@ fn label(job: &ProtectJob, root: &Path, starts: &[Vec<u8>]) -> Result<String> {
         [only] if !only.is_empty() => path_in(root, only),
         _ => root.to_owned(),
     };
-    let usual = || match only.file_name() {
-        Some(name) => shortened(&shown(name).to_string()),
-        None => "root".to_owned(),
-    };
-    let label = job.label.clone().unwrap_or_else(usual);
-    let is_bad = label.is_empty() || label.contains(['/', '\0']) || label.len() > MOST_LABEL;
-    match is_bad || label.starts_with('.') && job.label.is_some() {
-        true => Err(Error::parameters(format!(
-            "{label:?} cannot be a label; it must have 1 to {MOST_LABEL} bytes, no slash, and must \
-             not begin with a dot"
+    let label = job.label.clone().unwrap_or_else(|| label::after(&only));
+    let has_length = (1..=label::MOST).contains(&label.len());
+    match has_length && label::is_safe(label.as_bytes()) {
+        true => Ok(label),
+        false => Err(Error::parameters(format!(
+            "{label:?} cannot be a label; it must have 1 to {} bytes, no slash, and must not begin \
+             with a dot",
+            label::MOST
         ))),
-        false => Ok(label.trim_start_matches('.').to_owned()),
     }
-}
-
-/// Cuts a name to the length of a label.
-fn shortened(name: &str) -> String {
-    let ends = name.char_indices().map(|(at, character)| at + character.len_utf8());
-    let end = ends.take_while(|&end| end <= MOST_LABEL).last().unwrap_or(0);
-    name[..end].to_owned()
 }
 
 fn parity_folders(job: &ProtectJob, root: &Path) -> Result<Vec<PathBuf>> {

@@ -272,6 +272,18 @@ fn damage_is_no_change() {
     assert_eq!(check(root.path()).status, Status::Intact);
 }
 
+/// A name of dots alone is no label, and everything can be made anew.
+#[test]
+fn names_of_dots_have_a_label() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("...");
+    write(&path, b"bytes", 0o644, 1);
+    make(&job(&path));
+    assert_eq!(only(&path).label(), "root");
+    let job = UpdateJob::default().anew(true).sync(false);
+    update(&only(&path), &job, &|_| {}).unwrap();
+}
+
 #[test]
 fn what_cannot_be_protected_is_said() {
     let root = scene(11);
