@@ -272,6 +272,98 @@ fn damage_is_no_change() {
     assert_eq!(check(root.path()).status, Status::Intact);
 }
 
+/// Adds a file and a layer for it, and returns the paths of the layer's parity files.
+fn add_layer(root: &Path) -> Vec<PathBuf> {
+    let folder = root.join(".paritas");
+    let old = names(&folder);
+    write(&root.join("new"), &Chance::new(22).bytes(5_000), 0o644, 50);
+    assert_eq!(updated(root).updated, Updated::Layer);
+    let new = names(&folder).into_iter().filter(|name| !old.contains(name));
+    new.map(|name| folder.join(name)).collect()
+}
+
+/// If a layer is lost, hard links to its files do not make the other layers unusable.
+#[test]
+fn links_into_a_lost_layer_do_no_harm() {
+    let root = scene(22);
+    fs::hard_link(root.path().join("one/4"), root.path().join("two/again")).unwrap();
+    make(&job(root.path()).redundancy("100%".parse().unwrap()).force(true));
+    let folder = root.path().join(".paritas");
+    let old = names(&folder);
+    add_layer(root.path());
+    old.iter().for_each(|name| fs::remove_file(folder.join(name)).unwrap());
+    let report = check(root.path());
+    assert_eq!((report.status, report.unreadable_layers), (Status::BeyondRepair, 1));
+    assert_eq!(report.files, 1);
+    assert_eq!(updated(root.path()).updated, Updated::Anew);
+    let report = check(root.path());
+    assert_eq!((report.status, report.files), (Status::Intact, 13));
+}
+
+/// If the newest layer cannot be read, its files are not simply new.
+#[test]
+fn a_newest_layer_that_cannot_be_read_is_said() {
+    let root = scene_with(23, "100%");
+    for path in add_layer(root.path()) {
+        let mut bytes = fs::read(&path).unwrap();
+        let end = bytes.len() - 192;
+        bytes[192..end].fill(0);
+        fs::write(&path, bytes).unwrap();
+    }
+    let report = check(root.path());
+    assert_eq!((report.status, report.unreadable_layers), (Status::BeyondRepair, 1));
+    assert_eq!(updated(root.path()).updated, Updated::Anew);
+    let report = check(root.path());
+    assert_eq!((report.status, report.unreadable_layers), (Status::Intact, 0));
+}
+
+/// Parity files that another process is about to name are not taken for those that a killed process
+/// has left.
+#[test]
+fn parity_that_is_being_named_stays() {
+    let root = scene_with(24, "100%");
+    let files = add_layer(root.path());
+    fs::remove_file(root.path().join("new")).unwrap();
+    let temporary = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        path.with_file_name(format!(".{name}.0123abcd.tmp"))
+    };
+    let outside = tempfile::tempdir().unwrap();
+    let (first, others) = files.split_first().unwrap();
+    fs::rename(first, temporary(first)).unwrap();
+    let away = |path: &PathBuf| outside.path().join(path.file_name().unwrap());
+    let copy = |from: &Path, to: &Path| {
+        fs::copy(from, to).unwrap();
+        fs::remove_file(from).unwrap();
+    };
+    others.iter().for_each(|path| copy(path, &away(path)));
+    let found = only(root.path());
+    others.iter().for_each(|path| copy(&away(path), &temporary(path)));
+    let report = update(&found, &UpdateJob::default().sync(false), &|_| {}).unwrap();
+    assert_eq!(report.updated, Updated::Nothing);
+    assert!(files.iter().all(|path| temporary(path).exists()));
+    // What really is left goes.
+    others.iter().for_each(|path| fs::remove_file(temporary(path)).unwrap());
+    assert_eq!(updated(root.path()).updated, Updated::Nothing);
+    assert!(!temporary(first).exists());
+}
+
+/// A folder that was chosen for parity may be called `.paritas`, too. The folder above it is not
+/// the root.
+#[test]
+fn a_chosen_folder_may_have_the_usual_name() {
+    let (root, disk) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write(&root.path().join("a"), &Chance::new(26).bytes(5_000), 0o644, 1);
+    let folder = disk.path().join(".paritas");
+    fs::create_dir(&folder).unwrap();
+    make(&job(root.path()).parity_dirs(vec![folder.clone()]));
+    for paths in [vec![folder.clone()], vec![root.path().to_owned(), folder.clone()]] {
+        let found = find(&paths).unwrap();
+        assert_eq!(found[0].root(), root.path().canonicalize().unwrap());
+    }
+    assert_eq!(check(&folder).status, Status::Intact);
+}
+
 /// A name of dots alone is no label, and everything can be made anew.
 #[test]
 fn names_of_dots_have_a_label() {
