@@ -498,9 +498,9 @@ fn refuse_changes(order: &Order, scanned: &Scanned) -> Result<()> {
 }
 
 /// Returns the items with their digests, and the files that could not be read as they were planned.
-/// These are not protected, and their bytes stay in the stream as gaps.
+/// These are not protected, nor are hard links to them, and their bytes stay in the stream as gaps.
 fn settled(order: &Order, scanned: &Scanned) -> (Vec<Item>, Vec<Skipped>) {
-    let mut skipped = Vec::new();
+    let (mut skipped, mut lost) = (Vec::new(), HashSet::new());
     let mut piece = 0;
     let mut items = Vec::with_capacity(order.items.len());
     for item in &order.items {
@@ -515,12 +515,17 @@ fn settled(order: &Order, scanned: &Scanned) -> (Vec<Item>, Vec<Skipped>) {
             _ => {
                 let reason = reason(scanned.troubles.get(&piece));
                 skipped.push(Skipped { path: path_in(&order.root, &item.path), reason });
+                lost.insert(&item.path);
                 Item::gap(size)
             }
         });
         piece += 1;
     }
-    drop_orphans(&mut items);
+    // Files of older layers need not be among the items. Links to them stay.
+    items.retain(|item| match &item.kind {
+        ItemKind::HardLink { target } => !lost.contains(target),
+        _ => true,
+    });
     (items, skipped)
 }
 
@@ -548,17 +553,6 @@ pub(crate) fn damaged(path: &Path) -> Error {
             shown(path)
         ),
     )
-}
-
-/// Removes hard links to files that are not protected.
-fn drop_orphans(items: &mut Vec<Item>) {
-    let file = |item: &Item| matches!(item.kind, ItemKind::File { .. } | ItemKind::Kept { .. });
-    let files: HashSet<Vec<u8>> =
-        items.iter().filter(|item| file(item)).map(|item| item.path.clone()).collect();
-    items.retain(|item| match &item.kind {
-        ItemKind::HardLink { target } => files.contains(target),
-        _ => true,
-    });
 }
 
 fn reason(trouble: Option<&Trouble>) -> String {

@@ -291,6 +291,9 @@ fn links_into_a_lost_layer_do_no_harm() {
     let folder = root.path().join(".paritas");
     let old = names(&folder);
     add_layer(root.path());
+    // The newer layer still has the link.
+    assert!(check(root.path()).new.is_empty());
+    assert_eq!(updated(root.path()).updated, Updated::Nothing);
     old.iter().for_each(|name| fs::remove_file(folder.join(name)).unwrap());
     let report = check(root.path());
     assert_eq!((report.status, report.unreadable_layers), (Status::BeyondRepair, 1));
