@@ -18,6 +18,7 @@ use crate::format::{EXTENSION, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
 use crate::parity::{ParityFile, read_catalogue};
 use crate::system::{name_bytes, owned_name, path_bytes, path_in};
+use crate::tree::{Excludes, Tree};
 
 /// Files and the parity that protects them, as the newest catalogue says.
 #[derive(Debug, Clone)]
@@ -223,6 +224,28 @@ impl Protection {
             Ok::<_, Error>(now.map_or_else(Vec::new, |now| now.left))
         };
         publish(Vec::new(), &folders, still_left, false)
+    }
+
+    /// Returns the protected paths that the user gave, relative to the root.
+    pub(crate) fn starts(&self) -> impl Iterator<Item = &[u8]> {
+        self.settings.starts.iter().map(|start| start.as_slice())
+    }
+
+    /// Looks through what is protected now.
+    pub(crate) fn walk(&self, threads: usize) -> Result<Tree> {
+        let starts: Vec<Vec<u8>> = self.starts().map(<[u8]>::to_vec).collect();
+        let excludes = Excludes::new(&self.settings.excludes)?;
+        Ok(Tree::walk(&self.root, &starts, &excludes, threads))
+    }
+
+    /// Whether a path must be readable to tell which protected things are there: something that is
+    /// no folder is protected at the path, or anything below it.
+    pub(crate) fn needs(&self, path: &[u8]) -> bool {
+        let is_folder = |number: usize| self.entries[number].kind == EntryKind::Folder;
+        let below = if path.is_empty() { Vec::new() } else { [path, b"/"].concat() };
+        let next = self.entries.partition_point(|entry| entry.path < below);
+        self.entry_at(path).is_some_and(|number| !is_folder(number))
+            || self.entries.get(next).is_some_and(|entry| entry.path.starts_with(&below))
     }
 
     /// Whether `root` is the root of this protection.
