@@ -42,18 +42,46 @@ use crate::digest::FileDigest;
 use crate::error::{Error, Result};
 use crate::format::Id;
 use crate::geometry::Geometry;
+use crate::label;
 
 /// The name of the folder that holds parity in a protected root.
 pub const FOLDER: &str = ".paritas";
 /// The largest mode, all bits set.
 const MODES: u32 = 0o7777;
-/// Number of bytes that all paths together may have in a catalogue of any size.
-const PATHS: usize = 64 << 20;
-/// Largest number of bytes of all paths together, for each byte of the columns that hold paths.
-const PATHS_PER_BYTE: usize = 256;
 /// Columns that state this many bytes for each of their compressed bytes are refused. DEFLATE never
 /// expands that much.
 const EXPANSION: u64 = 1100;
+
+/// What a catalogue may expand to. The limits depend on the bytes that are stored, so a small
+/// forged catalogue cannot take much memory. A real one stays far below: each file has 16 stored
+/// bytes for its digest alone, and names and links take about a byte each or more.
+struct Expansion {
+    /// Largest number of bytes of the columns.
+    columns: usize,
+    /// Largest number of items.
+    items: usize,
+    /// Largest number of bytes of all paths together.
+    paths: usize,
+}
+
+impl Expansion {
+    /// Returns the limits of a catalogue of `stored` bytes. A catalogue of any size may have 64 MiB
+    /// of columns, as much of paths, and 4 million items.
+    fn of(stored: usize) -> Self {
+        Self {
+            columns: stored.saturating_mul(64).max(64 << 20),
+            items: stored.saturating_mul(4).max(4 << 20),
+            paths: stored.saturating_mul(1024).max(64 << 20),
+        }
+    }
+
+    /// Whether items with columns of `columns` bytes are within the limits.
+    fn holds(&self, columns: usize, items: &[Item]) -> bool {
+        let paths = items.iter().map(|item| item.path.len()).sum::<usize>();
+        columns <= self.columns && items.len() <= self.items && paths <= self.paths
+    }
+}
+
 const DIGEST: usize = size_of::<FileDigest>();
 const CHECKSUM: usize = size_of::<u64>();
 
@@ -192,6 +220,10 @@ struct Columns {
 
 impl Catalogue {
     /// Writes the catalogue.
+    ///
+    /// # Errors
+    /// If it has so many items that it could not be told from a forged one
+    /// ([`crate::ErrorKind::Parameters`]).
     pub fn encode(&self) -> Result<Vec<u8>> {
         let columns = to_bytes(&Columns::of(&self.items))?;
         let mut packed = Vec::new();
@@ -204,14 +236,22 @@ impl Catalogue {
         let digests: Vec<FileDigest> = self.items.iter().filter_map(digest).collect();
         let checksums: Vec<[u8; CHECKSUM]> =
             self.checksums.iter().map(|checksum| checksum.to_le_bytes()).collect();
-        to_bytes(&Stored {
+        let bytes = to_bytes(&Stored {
             settings: self.settings.clone(),
             older: self.older.clone(),
             unpacked: columns.len() as u64,
             packed: packed.into(),
             digests: digests.concat().into(),
             checksums: checksums.concat().into(),
-        })
+        })?;
+        match Expansion::of(bytes.len()).holds(columns.len(), &self.items) {
+            true => Ok(bytes),
+            false => Err(Error::parameters(format!(
+                "{} files, folders and links are too many for one catalogue, because it has few \
+                 files beside them; protect parts of the tree by themselves",
+                self.items.len()
+            ))),
+        }
     }
 
     /// Reads the catalogue of a layer with the blocks of `geometry`.
@@ -220,7 +260,8 @@ impl Catalogue {
     /// If anything contradicts the format ([`crate::ErrorKind::NotRecognised`]).
     pub fn decode(bytes: &[u8], geometry: &Geometry) -> Result<Self> {
         let stored: Stored = from_bytes(bytes)?;
-        let columns: Columns = from_bytes(&unpack(&stored.packed, stored.unpacked)?)?;
+        let most = Expansion::of(bytes.len());
+        let columns: Columns = from_bytes(&unpack(&stored.packed, stored.unpacked, &most)?)?;
         let digests = in_chunks::<DIGEST>(&stored.digests, "digests")?;
         let checksums = in_chunks::<CHECKSUM>(&stored.checksums, "checksums")?;
         let checksums: Vec<u64> =
@@ -238,13 +279,17 @@ impl Catalogue {
             .is_normal()
             .then_some(())
             .ok_or_else(|| bad("its time is not a valid one"))?;
+        if !label::is_safe(&stored.settings.label) {
+            let label = String::from_utf8_lossy(&stored.settings.label);
+            return Err(bad(format!("the label {label:?} is not allowed")));
+        }
         for start in &stored.settings.starts {
             match start.is_empty() {
                 true => {}
                 false => check_path(start)?,
             }
         }
-        let items = columns.items(digests)?;
+        let items = columns.items(digests, &most)?;
         check_length(&items, geometry)?;
         check_kept(&items, &stored.older)?;
         Ok(Self { settings: stored.settings, older: stored.older, items, checksums })
@@ -278,8 +323,11 @@ impl Columns {
         columns
     }
 
-    fn items(&self, digests: &[FileDigest]) -> Result<Vec<Item>> {
-        let mut left = Left::new(self, digests)?;
+    fn items(&self, digests: &[FileDigest], most: &Expansion) -> Result<Vec<Item>> {
+        if self.kinds.len() > most.items {
+            return Err(bad("it has more items than a catalogue of its size can have"));
+        }
+        let mut left = Left::new(self, digests, most.paths);
         let items: Vec<Item> =
             self.kinds.iter().map(|&kind| left.item(kind)).collect::<Result<_>>()?;
         left.expect_nothing().map(|()| items)
@@ -317,9 +365,8 @@ struct Left<'a> {
 }
 
 impl<'a> Left<'a> {
-    fn new(columns: &'a Columns, digests: &'a [FileDigest]) -> Result<Self> {
-        let bytes = columns.names.len().saturating_add(columns.shared.len());
-        Ok(Self {
+    fn new(columns: &'a Columns, digests: &'a [FileDigest], budget: usize) -> Self {
+        Self {
             shared: columns.shared.iter(),
             names: &columns.names,
             modes: columns.modes.iter(),
@@ -331,13 +378,16 @@ impl<'a> Left<'a> {
             digests: digests.iter(),
             path: Vec::new(),
             second: 0,
-            budget: bytes.saturating_mul(PATHS_PER_BYTE).max(PATHS),
-        })
+            budget,
+        }
     }
 
     fn item(&mut self, kind: u8) -> Result<Item> {
         if kind == 4 {
-            return Ok(Item::gap(next(&mut self.sizes, "size")?));
+            return match next(&mut self.sizes, "size")? {
+                0 => Err(bad("a gap has no bytes")),
+                size => Ok(Item::gap(size)),
+            };
         }
         let path = self.next_path()?;
         let mode = next(&mut self.modes, "mode")?;
@@ -456,9 +506,12 @@ fn check_kept(items: &[Item], older: &[Older]) -> Result<()> {
 
 /// Decompresses columns that should have `unpacked` bytes. The memory that this takes depends on
 /// the bytes that are there, not on the number that is stated.
-fn unpack(packed: &[u8], unpacked: u64) -> Result<Vec<u8>> {
+fn unpack(packed: &[u8], unpacked: u64, most: &Expansion) -> Result<Vec<u8>> {
     if unpacked / EXPANSION > packed.len() as u64 {
         return Err(bad("its columns state more bytes than DEFLATE can make of them"));
+    }
+    if unpacked > most.columns as u64 {
+        return Err(bad("its columns are longer than a catalogue of its size can have"));
     }
     let mut columns = Vec::new();
     let read = DeflateDecoder::new(packed).take(unpacked + 1).read_to_end(&mut columns);

@@ -22,12 +22,13 @@ use crate::catalogue::{Catalogue, FOLDER, Item, ItemKind, Older, Settings};
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::{Protection, has_generation, in_folders};
+use crate::folder::Folder;
 use crate::format::{CatalogueShape, Header, Id, Kind};
 use crate::geometry::{Geometry, Redundancy};
-use crate::pieces;
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
-use crate::system::{name_bytes, path_in};
+use crate::system::{name_bytes, path_bytes, path_in};
 use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree, first_names, root_of};
+use crate::{label, pieces};
 
 /// Memory that a job uses by default, in bytes.
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
@@ -42,8 +43,6 @@ const MOST_FOLDERS: usize = 64;
 const BATCH: u64 = 32 << 20;
 /// Ranges of columns are multiples of this number of bytes.
 const GRANULE: u64 = 128;
-/// Largest number of bytes of a label.
-const MOST_LABEL: usize = 100;
 
 /// The files to protect, and the settings: those of [`ProtectJob::new`], changed by setters of the
 /// same names.
@@ -181,13 +180,17 @@ pub struct ProtectReport {
     /// Paths that are not protected: sockets and devices, paths that could not be read, and files
     /// that changed while they were read.
     pub skipped: Vec<Skipped>,
+    /// Number of data blocks with bytes of files that could not be read as they were planned. They
+    /// count as lost from the beginning, so each takes one parity block.
+    pub gap_blocks: u64,
 }
 
 /// Looks through the files of a job and chooses their blocks.
 ///
 /// # Errors
 /// If a path does not exist or cannot be read ([`ErrorKind::Io`]), a setting cannot be used
-/// ([`ErrorKind::Parameters`]), or the files are protected already ([`ErrorKind::Exists`]).
+/// or the parity would lie inside the protected files ([`ErrorKind::Parameters`]), or the files are
+/// protected already ([`ErrorKind::Exists`]).
 pub fn plan(job: &ProtectJob) -> Result<Plan> {
     let (root, starts) = root_of(&job.paths)?;
     let excludes = Excludes::new(&job.excludes)?;
@@ -196,6 +199,8 @@ pub fn plan(job: &ProtectJob) -> Result<Plan> {
     let folders = parity_folders(job, &root)?;
     let tree = Tree::walk(&root, &starts, &excludes, threads);
     refuse_skipped(&root, &starts, &tree)?;
+    let bytes: Vec<&[u8]> = starts.iter().map(Vec::as_slice).collect();
+    refuse_inside(&root, &bytes, &tree, &folders)?;
     let old = protected_already(&root, &folders, &label, job.force)?;
     let settings = Settings {
         label: label.clone().into_bytes().into(),
@@ -308,13 +313,14 @@ fn chunk(geometry: &Geometry) -> u64 {
 /// ([`ErrorKind::Busy`]). Then there is no new parity, and what was there before stays.
 pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     let order = &plan.order;
-    order.folders.iter().try_for_each(|folder| make_folder(folder, &order.root))?;
+    order.folders.iter().try_for_each(|folder| make_folder(folder, order))?;
     let header = order.header(order.targets.len() as u16, random_id()?, 0);
     let attributes = Attributes { mode: Some(order.mode), ..Attributes::default() };
     let files = StagedFile::create_all(order.targets.iter().cloned(), &attributes, false)?;
     let scanned = code_blocks(order, &header, &files, progress)?;
     let (items, mut skipped) = settled(order, &scanned);
     refuse_damaged(order, &items)?;
+    let gap_blocks = gap_blocks(&order.geometry, &items);
     let sizes = items.iter().filter_map(|item| match item.kind {
         ItemKind::File { size, .. } => Some(size),
         _ => None,
@@ -343,6 +349,7 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
         stored_bytes: (0..header.count).map(|index| header.file_length(index)).sum(),
         catalogue_bytes: shape.length,
         skipped,
+        gap_blocks,
     })
 }
 
@@ -500,9 +507,9 @@ fn refuse_changes(order: &Order, scanned: &Scanned) -> Result<()> {
 }
 
 /// Returns the items with their digests, and the files that could not be read as they were planned.
-/// These are not protected, and their bytes stay in the stream as gaps.
+/// These are not protected, nor are hard links to them, and their bytes stay in the stream as gaps.
 fn settled(order: &Order, scanned: &Scanned) -> (Vec<Item>, Vec<Skipped>) {
-    let mut skipped = Vec::new();
+    let (mut skipped, mut lost) = (Vec::new(), HashSet::new());
     let mut piece = 0;
     let mut items = Vec::with_capacity(order.items.len());
     for item in &order.items {
@@ -517,16 +524,28 @@ fn settled(order: &Order, scanned: &Scanned) -> (Vec<Item>, Vec<Skipped>) {
             _ => {
                 let reason = reason(scanned.troubles.get(&piece));
                 skipped.push(Skipped { path: path_in(&order.root, &item.path), reason });
+                lost.insert(&item.path);
                 Item::gap(size)
             }
         });
         piece += 1;
     }
-    drop_orphans(&mut items);
+    // Files of older layers need not be among the items. Links to them stay.
+    items.retain(|item| match &item.kind {
+        ItemKind::HardLink { target } => !lost.contains(target),
+        _ => true,
+    });
     (items, skipped)
 }
 
-/// Refuses to protect the present bytes of a damaged file as if they were right.
+/// Returns the number of blocks with bytes that belong to no file.
+fn gap_blocks(geometry: &Geometry, items: &[Item]) -> u64 {
+    let is_gap = |item: &Item| matches!(item.kind, ItemKind::Gap { .. });
+    geometry.blocks_with(items.iter().filter_map(|item| Some((item.size()?, is_gap(item)))))
+}
+
+/// Refuses to protect the present bytes of a damaged file as if they were right, and to leave out a
+/// file that could not be read, because the old parity may be able to repair it.
 fn refuse_damaged(order: &Order, items: &[Item]) -> Result<()> {
     let is_damaged = |item: &&Item| match item.kind {
         ItemKind::File { digest, .. } => {
@@ -534,33 +553,15 @@ fn refuse_damaged(order: &Order, items: &[Item]) -> Result<()> {
         }
         _ => false,
     };
-    match items.iter().find(is_damaged) {
-        Some(item) => Err(damaged(&path_in(&order.root, &item.path))),
+    if let Some(item) = items.iter().find(is_damaged) {
+        return Err(Error::damaged(&path_in(&order.root, &item.path)));
+    }
+    let is_file = |item: &&Item| matches!(item.kind, ItemKind::File { .. });
+    let files: HashSet<&Vec<u8>> = items.iter().filter(is_file).map(|item| &item.path).collect();
+    match order.known.keys().filter(|path| !files.contains(path)).min() {
+        Some(path) => Err(Error::unread(&path_in(&order.root, path))),
         None => Ok(()),
     }
-}
-
-/// Returns the error for a file whose bytes have changed and whose time has not.
-pub(crate) fn damaged(path: &Path) -> Error {
-    Error::new(
-        ErrorKind::CheckFailed,
-        format!(
-            "{} is damaged: its time has not changed, but its bytes have; repair it first, or touch \
-             it if you have changed it",
-            shown(path)
-        ),
-    )
-}
-
-/// Removes hard links to files that are not protected.
-fn drop_orphans(items: &mut Vec<Item>) {
-    let file = |item: &Item| matches!(item.kind, ItemKind::File { .. } | ItemKind::Kept { .. });
-    let files: HashSet<Vec<u8>> =
-        items.iter().filter(|item| file(item)).map(|item| item.path.clone()).collect();
-    items.retain(|item| match &item.kind {
-        ItemKind::HardLink { target } => files.contains(target),
-        _ => true,
-    });
 }
 
 fn reason(trouble: Option<&Trouble>) -> String {
@@ -673,6 +674,26 @@ fn refuse_skipped(root: &Path, starts: &[Vec<u8>], tree: &Tree) -> Result<()> {
     }
 }
 
+/// Refuses folders for parity in which an update would take the parity files for new files.
+pub(crate) fn refuse_inside(
+    root: &Path,
+    starts: &[&[u8]],
+    tree: &Tree,
+    folders: &[PathBuf],
+) -> Result<()> {
+    let is_inside = |folder: &&PathBuf| {
+        folder.strip_prefix(root).is_ok_and(|path| tree.enters(starts, &path_bytes(path)))
+    };
+    match folders.iter().find(is_inside) {
+        Some(folder) => Err(Error::parameters(format!(
+            "the parity in {} would be protected itself, because the folder is among the protected \
+             ones; choose another folder, or leave this one out by --exclude",
+            shown(folder)
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Returns the bytes of an absolute path.
 pub(crate) fn whole_bytes(path: &Path) -> Vec<u8> {
     name_bytes(path.as_os_str()).to_vec()
@@ -684,26 +705,16 @@ fn label(job: &ProtectJob, root: &Path, starts: &[Vec<u8>]) -> Result<String> {
         [only] if !only.is_empty() => path_in(root, only),
         _ => root.to_owned(),
     };
-    let usual = || match only.file_name() {
-        Some(name) => shortened(&shown(name).to_string()),
-        None => "root".to_owned(),
-    };
-    let label = job.label.clone().unwrap_or_else(usual);
-    let is_bad = label.is_empty() || label.contains(['/', '\0']) || label.len() > MOST_LABEL;
-    match is_bad || label.starts_with('.') && job.label.is_some() {
-        true => Err(Error::parameters(format!(
-            "{label:?} cannot be a label; it must have 1 to {MOST_LABEL} bytes, no slash, and must \
-             not begin with a dot"
+    let label = job.label.clone().unwrap_or_else(|| label::after(&only));
+    let has_length = (1..=label::MOST).contains(&label.len());
+    match has_length && label::is_safe(label.as_bytes()) {
+        true => Ok(label),
+        false => Err(Error::parameters(format!(
+            "{label:?} cannot be a label; it must have 1 to {} bytes, no slash, and must not begin \
+             with a dot",
+            label::MOST
         ))),
-        false => Ok(label.trim_start_matches('.').to_owned()),
     }
-}
-
-/// Cuts a name to the length of a label.
-fn shortened(name: &str) -> String {
-    let ends = name.char_indices().map(|(at, character)| at + character.len_utf8());
-    let end = ends.take_while(|&end| end <= MOST_LABEL).last().unwrap_or(0);
-    name[..end].to_owned()
 }
 
 fn parity_folders(job: &ProtectJob, root: &Path) -> Result<Vec<PathBuf>> {
@@ -725,11 +736,15 @@ fn parity_folders(job: &ProtectJob, root: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Makes the folder for parity if it is `.paritas` in the root. Any other folder must exist.
-fn make_folder(folder: &Path, root: &Path) -> Result<()> {
-    if *folder != root.join(FOLDER) {
+fn make_folder(folder: &Path, order: &Order) -> Result<()> {
+    if *folder != order.root.join(FOLDER) {
         return Ok(());
     }
     match fs::create_dir(folder) {
+        // The names of the parity files are of use only if that of their folder is durable, too.
+        Ok(()) if order.sync => Folder::open(&order.root)
+            .and_then(|root| root.sync())
+            .map_err(|error| Error::io("syncing", &order.root, error)),
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(Error::io("making", folder, error))
         }

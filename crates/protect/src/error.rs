@@ -84,6 +84,42 @@ impl Error {
         error
     }
 
+    /// Creates the error for a file whose bytes have changed and whose time has not.
+    pub(crate) fn damaged(path: &Path) -> Self {
+        Self::new(
+            ErrorKind::CheckFailed,
+            format!(
+                "{} is damaged: its time has not changed, but its bytes have; repair it first, or \
+                 touch it if you have changed it",
+                shown(path)
+            ),
+        )
+    }
+
+    /// Creates the error for a file that cannot be read and whose time has not changed.
+    pub(crate) fn unreadable(path: &Path) -> Self {
+        Self::new(
+            ErrorKind::Io,
+            format!(
+                "{} cannot be read, and its time has not changed; make it readable or repair it \
+                 first, because new parity would not know its bytes",
+                shown(path)
+            ),
+        )
+    }
+
+    /// Creates the error for a protected file that could not be read again for new parity.
+    pub(crate) fn unread(path: &Path) -> Self {
+        Self::new(
+            ErrorKind::CheckFailed,
+            format!(
+                "{} is protected, but could not be read again, so the old parity stays; repair it \
+                 first, or run the command again if you have changed it meanwhile",
+                shown(path)
+            ),
+        )
+    }
+
     fn because(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self

@@ -5,10 +5,10 @@
 //! be.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
-use paritas_shards::staged::has_temporary_name;
+use paritas_shards::staged::{has_temporary_name, publish};
 use paritas_shards::{Timestamp, counted, shown};
 
 use crate::catalogue::{Catalogue, FOLDER, Item, ItemKind, Settings, bad, check_path};
@@ -18,6 +18,7 @@ use crate::format::{EXTENSION, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
 use crate::parity::{ParityFile, read_catalogue};
 use crate::system::{name_bytes, owned_name, path_bytes, path_in};
+use crate::tree::{Excludes, Tree};
 
 /// Files and the parity that protects them, as the newest catalogue says.
 #[derive(Debug, Clone)]
@@ -29,7 +30,7 @@ pub struct Protection {
     pub(crate) layers: Vec<Layer>,
     /// Everything that is protected, by path.
     pub(crate) entries: Vec<Entry>,
-    /// Number of older layers that count and cannot be read.
+    /// Number of layers that cannot be read: older ones that count, and newer ones.
     pub(crate) unreadable_layers: usize,
     /// Parity files of layers that do not count, and of newer ones that cannot be read.
     pub(crate) stray: Vec<PathBuf>,
@@ -211,15 +212,40 @@ impl Protection {
         relative.is_ok_and(|path| path.is_empty() || self.entry_at(&path).is_some())
     }
 
-    /// Removes the parity files that a killed process has left.
+    /// Removes the parity files that a killed process has left. While the folders are locked, it
+    /// looks again for what is left, because another process may be naming its files there.
     pub(crate) fn remove_left(&self) -> Result<()> {
-        let remove = |path: &PathBuf| match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::io("removing the old", path, error))
-            }
-            _ => Ok(()),
+        if self.left.is_empty() {
+            return Ok(());
+        }
+        let folders = self.parity_folders();
+        let still_left = || {
+            let now = in_folders(&folders)?.into_iter().find(|one| one.id == self.id);
+            Ok::<_, Error>(now.map_or_else(Vec::new, |now| now.left))
         };
-        self.left.iter().try_for_each(remove)
+        publish(Vec::new(), &folders, still_left, false)
+    }
+
+    /// Returns the protected paths that the user gave, relative to the root.
+    pub(crate) fn starts(&self) -> impl Iterator<Item = &[u8]> {
+        self.settings.starts.iter().map(|start| start.as_slice())
+    }
+
+    /// Looks through what is protected now.
+    pub(crate) fn walk(&self, threads: usize) -> Result<Tree> {
+        let starts: Vec<Vec<u8>> = self.starts().map(<[u8]>::to_vec).collect();
+        let excludes = Excludes::new(&self.settings.excludes)?;
+        Ok(Tree::walk(&self.root, &starts, &excludes, threads))
+    }
+
+    /// Whether a path must be readable to tell which protected things are there: something that is
+    /// no folder is protected at the path, or anything below it.
+    pub(crate) fn needs(&self, path: &[u8]) -> bool {
+        let is_folder = |number: usize| self.entries[number].kind == EntryKind::Folder;
+        let below = if path.is_empty() { Vec::new() } else { [path, b"/"].concat() };
+        let next = self.entries.partition_point(|entry| entry.path < below);
+        self.entry_at(path).is_some_and(|number| !is_folder(number))
+            || self.entries.get(next).is_some_and(|entry| entry.path.starts_with(&below))
     }
 
     /// Whether `root` is the root of this protection.
@@ -247,8 +273,13 @@ impl Protection {
 fn stated_folders(settings: &Settings, root: &Path) -> Vec<PathBuf> {
     match settings.folders.is_empty() {
         true => vec![root.join(FOLDER)],
-        false => settings.folders.iter().map(|path| owned_name(path.to_vec()).into()).collect(),
+        false => chosen_folders(settings).collect(),
     }
+}
+
+/// Returns the folders that were chosen for parity instead of the one in the root.
+fn chosen_folders(settings: &Settings) -> impl Iterator<Item = PathBuf> {
+    settings.folders.iter().map(|path| owned_name(path.to_vec()).into())
 }
 
 /// Finds the protections at some paths: protected roots or files, folders with parity files, parity
@@ -386,9 +417,9 @@ impl Places {
             files.extend(parity_files_in(folder)?);
         }
         let mut newest = newest_of_all(&files);
-        let named = newest.values().flat_map(|(_, _, catalogue)| &catalogue.settings.folders);
-        let named: Vec<PathBuf> =
-            named.map(|path| PathBuf::from(owned_name(path.to_vec()))).collect();
+        let named =
+            newest.values().flat_map(|(_, _, catalogue)| chosen_folders(&catalogue.settings));
+        let named: Vec<PathBuf> = named.collect();
         let known = files.len();
         for folder in named {
             if folders.insert(folder.clone()) {
@@ -416,11 +447,15 @@ impl Places {
     }
 
     /// Returns the root of a protection: the folder that has the parity in it, else the folder that
-    /// was given besides those for parity, else the one that the catalogue states.
+    /// was given besides those for parity, else the one that the catalogue states. A folder that
+    /// was chosen for parity says nothing about the root, whatever its name is.
     fn root(&self, files: &[&ParityFile], settings: &Settings) -> PathBuf {
+        let chosen: Vec<PathBuf> = chosen_folders(settings).collect();
         let inner = files.iter().filter_map(|file| file.path.parent());
-        let mut inner =
-            inner.filter(|folder| folder.file_name().is_some_and(|name| name == FOLDER));
+        let mut inner = inner.filter(|folder| {
+            folder.file_name().is_some_and(|name| name == FOLDER)
+                && !chosen.iter().any(|chosen| chosen == folder)
+        });
         let stated = PathBuf::from(owned_name(settings.root.to_vec()));
         // A folder for parity may be empty, because it replaces a lost one.
         let for_parity = stated_folders(settings, &stated);
@@ -551,7 +586,11 @@ fn assemble(
     let groups = layers(files);
     let files_of = |layer: Id| groups.iter().find(|group| group[0].header.layer == layer);
     let mut builder = Builder { entries: Vec::new(), layers: Vec::new() };
-    let mut unreadable_layers = 0;
+    let is_newer = |group: &&Vec<&ParityFile>| {
+        let is_named = !group.iter().all(|file| has_temporary_name(&file.path));
+        group[0].header.generation > header.generation && is_named
+    };
+    let mut unreadable_layers = groups.iter().filter(is_newer).count();
     let kept = kept(&newest);
     for (number, older) in (0..).zip(&newest.older) {
         let Some((header, bytes, catalogue)) = files_of(older.layer).and_then(|g| catalogue(g))
@@ -570,6 +609,9 @@ fn assemble(
     let file = |_, item: &Item| Some((item.path.clone(), item.mode, item.modified));
     builder.add_layer(header, files_of(header.layer), bytes, &newest, file)?;
     builder.add_others(&newest);
+    if unreadable_layers > 0 {
+        builder.drop_orphans();
+    }
     let (entries, layers) = builder.finish()?;
     let used = layers.iter().flat_map(|layer| layer.files.iter().flatten());
     let used: HashSet<&Path> = used.map(|file| file.path.as_path()).collect();
@@ -669,6 +711,15 @@ impl Builder {
         }
     }
 
+    /// Drops hard links to files of layers that cannot be read. Nothing is known of these files.
+    fn drop_orphans(&mut self) {
+        let paths: HashSet<Vec<u8>> = self.entries.iter().map(|entry| entry.path.clone()).collect();
+        self.entries.retain(|entry| match &entry.kind {
+            EntryKind::HardLink { target } => paths.contains(target),
+            _ => true,
+        });
+    }
+
     fn finish(mut self) -> Result<(Vec<Entry>, Vec<Layer>)> {
         self.entries.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         check_tree(&self.entries)?;
@@ -731,42 +782,4 @@ impl std::fmt::Display for Protection {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(path: &str, kind: EntryKind) -> Entry {
-        let modified = Timestamp { seconds: 0, nanoseconds: 0 };
-        Entry { path: path.into(), mode: 0o644, modified, kind }
-    }
-
-    #[test]
-    fn trees_that_cannot_be_are_refused() {
-        let file = || EntryKind::File { size: 1, digest: [0; 16], layer: 0, piece: 0 };
-        let link = |target: &str| EntryKind::Symlink { target: target.into() };
-        let name = |target: &str| EntryKind::HardLink { target: target.into() };
-        let folder = || entry("a", EntryKind::Folder);
-        let cases = [
-            (None, vec![folder(), entry("a/b", file()), entry("c", name("a/b"))]),
-            (None, vec![folder(), entry("a/b", link("../../..")), entry("c", link("/"))]),
-            (Some("twice"), vec![folder(), folder()]),
-            (Some("not in a folder"), vec![entry("a/b", file())]),
-            (Some("not in a folder"), vec![entry("a", file()), entry("a/b", file())]),
-            (Some("not in a folder"), vec![entry("a", link("/etc")), entry("a/b", file())]),
-            (Some("not in a folder"), vec![entry("a", link("/etc")), entry("a/b", name("a"))]),
-            (Some("not allowed"), vec![entry("a", name("../b"))]),
-            (Some("not allowed"), vec![entry("a", name("/etc/passwd"))]),
-            (Some("no file"), vec![entry("a", name("a"))]),
-            (Some("no file"), vec![entry("a", link("b")), entry("b", name("a"))]),
-            (Some("no file"), vec![folder(), entry("b", name("a"))]),
-            (Some("without a target"), vec![entry("a", link(""))]),
-        ];
-        for (why, entries) in cases {
-            let checked = check_tree(&entries).map_err(|error| error.to_string());
-            match (why, checked) {
-                (None, Ok(())) => {}
-                (Some(why), Err(error)) => assert!(error.contains(why), "{error}, not {why}"),
-                (_, checked) => panic!("{entries:?}: {checked:?}"),
-            }
-        }
-    }
-}
+mod tests;

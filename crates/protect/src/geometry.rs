@@ -148,6 +148,22 @@ impl Geometry {
         }
     }
 
+    /// Returns the number of data blocks with bytes of the wanted pieces of the stream. `pieces`
+    /// are all pieces in order: the size of each, and whether it is wanted.
+    pub(crate) fn blocks_with(&self, pieces: impl Iterator<Item = (u64, bool)>) -> u64 {
+        let (mut start, mut next, mut blocks) = (0, 0, 0);
+        for (size, is_wanted) in pieces {
+            let end = start + size;
+            if size > 0 && is_wanted {
+                let (first, last) = ((start / self.block).max(next), (end - 1) / self.block);
+                blocks += (last + 1).saturating_sub(first);
+                next = last + 1;
+            }
+            start = end;
+        }
+        blocks
+    }
+
     /// Returns the number of bytes of a data block.
     pub(crate) fn bytes_of(&self, block: u64) -> u64 {
         self.block.min(self.length - block * self.block)

@@ -38,6 +38,7 @@ mod find;
 mod folder;
 mod format;
 mod geometry;
+mod label;
 mod parity;
 mod pieces;
 mod repair;

@@ -176,6 +176,15 @@ impl Tree {
         pairs.filter(|(_, is_matched)| !**is_matched).map(|(found, _)| found)
     }
 
+    /// Whether a walk from `starts` has looked into the folder at a path.
+    pub fn enters(&self, starts: &[&[u8]], path: &[u8]) -> bool {
+        let is_below = |start: &&[u8]| {
+            let rest = path.strip_prefix(*start);
+            start.is_empty() || rest.is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
+        };
+        starts.iter().any(is_below) && (path.is_empty() || self.at(path).is_some())
+    }
+
     /// Returns what was found at a path.
     pub fn at(&self, path: &[u8]) -> Option<&Found> {
         let place = self.found.binary_search_by(|found| found.path.as_slice().cmp(path));

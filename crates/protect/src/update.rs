@@ -7,23 +7,24 @@
 //! everything is made anew. The old parity stands until the new one has its names.
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use paritas_shards::{Progress, setters};
+use paritas_shards::{Progress, setters, shown};
 
 use crate::catalogue::{Item, ItemKind, Older};
 use crate::create::{
-    DEFAULT_MEMORY, Order, Plan, ProtectJob, ProtectReport, common_mode, damaged, items, now, plan,
-    protect, stream, threads,
+    DEFAULT_MEMORY, Order, Plan, ProtectJob, ProtectReport, common_mode, items, now, plan, protect,
+    refuse_inside, stream, threads,
 };
 use crate::digest::FileDigest;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::geometry::Geometry;
 use crate::scan::{digest_of, digests};
-use crate::system::path_in;
-use crate::verify::look;
+use crate::system::{path_bytes, path_in};
+use crate::tree::{Skipped, Tree};
 
 /// Largest number of layers.
 const MOST_LAYERS: usize = 8;
@@ -93,20 +94,28 @@ pub struct UpdateReport {
     pub gone: u64,
     /// The report on the new parity, if any was written.
     pub protected: Option<ProtectReport>,
+    /// Paths that are not protected, as in [`ProtectReport::skipped`], also if no parity was
+    /// written.
+    pub skipped: Vec<Skipped>,
 }
 
 /// Brings a protection up to date. `progress` gets the number of bytes as they are read for new
 /// parity.
 ///
 /// # Errors
-/// If a file has the right time but other bytes, so that it is damaged and must be repaired first
-/// ([`crate::ErrorKind::CheckFailed`]), or as for [`protect`].
+/// If a file has the right time but other bytes or another size, so that it is damaged and must be
+/// repaired first ([`ErrorKind::CheckFailed`]); if a protected file, or the folder that it is in,
+/// cannot be read ([`ErrorKind::Io`]); if the parity lies inside the protected files
+/// ([`ErrorKind::Parameters`]); or as for [`protect`].
 pub fn update(
     protection: &Protection,
     job: &UpdateJob,
     progress: Progress<'_>,
 ) -> Result<UpdateReport> {
-    let tree = look(protection, threads(job.threads))?;
+    let tree = protection.walk(threads(job.threads))?;
+    refuse_unread(protection, &tree)?;
+    let starts: Vec<&[u8]> = protection.starts().collect();
+    refuse_inside(&protection.root, &starts, &tree, &protection.parity_folders())?;
     let mut changes = Changes::new(protection, items(&tree.found), job)?;
     let updated = match () {
         () if job.anew || changes.needs_all(protection) => Updated::Anew,
@@ -118,12 +127,42 @@ pub fn update(
             protection.remove_left()?;
             None
         }
-        Updated::Layer => Some(changes.layer(protection, job)?),
+        Updated::Layer => Some(changes.layer(protection, job, tree.skipped.clone())?),
         Updated::Anew => Some(changes.anew(protection, job)?),
     };
     let protected = plan.map(|plan| protect(&plan, progress)).transpose()?;
+    let skipped = protected.as_ref().map_or(tree.skipped, |report| report.skipped.clone());
     let Changes { kept, added, changed, gone, .. } = changes;
-    Ok(UpdateReport { updated, kept, added, changed, gone, protected })
+    Ok(UpdateReport { updated, kept, added, changed, gone, protected, skipped })
+}
+
+/// Refuses to take protected files for removed that may still be there, because they or a folder
+/// above them cannot be looked at.
+fn refuse_unread(protection: &Protection, tree: &Tree) -> Result<()> {
+    let hides_some = |skipped: &&Skipped| {
+        let path = skipped.path.strip_prefix(&protection.root).map(path_bytes);
+        path.is_ok_and(|path| protection.needs(&path)) && !is_special(&skipped.path)
+    };
+    match tree.skipped.iter().find(hides_some) {
+        Some(Skipped { path, reason }) => Err(Error::new(
+            ErrorKind::Io,
+            format!(
+                "{} cannot be read ({reason}), but files there are protected; make it readable \
+                 first, or mount its disk",
+                shown(path)
+            ),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Whether there is a socket, a pipe or a device at a path. It has replaced what was protected
+/// there.
+fn is_special(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| {
+        let kind = found.file_type();
+        !(kind.is_file() || kind.is_dir() || kind.is_symlink())
+    })
 }
 
 /// The bytes of a file that is protected already: number of the layer and of the piece.
@@ -214,18 +253,10 @@ impl Changes {
 
     /// Returns the number of blocks of a layer with bytes that belong to no file any more.
     fn dead_blocks(&self, number: usize, layer: &Layer) -> u64 {
-        let block = layer.header.geometry.block;
-        let (mut start, mut next, mut dead) = (0, 0, 0);
-        for (piece, known) in layer.pieces.iter().enumerate() {
-            let end = start + known.size;
-            if known.size > 0 && !self.alive.contains(&(number, piece)) {
-                let (first, last) = ((start / block).max(next), (end - 1) / block);
-                dead += (last + 1).saturating_sub(first);
-                next = last + 1;
-            }
-            start = end;
-        }
-        dead
+        let pieces = layer.pieces.iter().enumerate();
+        let is_dead = |piece| !self.alive.contains(&(number, piece));
+        let geometry = &layer.header.geometry;
+        geometry.blocks_with(pieces.map(|(piece, known)| (known.size, is_dead(piece))))
     }
 
     fn is_nothing(&self, protection: &Protection) -> bool {
@@ -234,7 +265,12 @@ impl Changes {
     }
 
     /// Plans a layer for what is new or changed.
-    fn layer(&mut self, protection: &Protection, job: &UpdateJob) -> Result<Plan> {
+    fn layer(
+        &mut self,
+        protection: &Protection,
+        job: &UpdateJob,
+        skipped: Vec<Skipped>,
+    ) -> Result<Plan> {
         let emptied = emptied(protection);
         let older = (0..protection.layers.len() - usize::from(emptied.is_some()))
             .map(|number| self.older(number, &protection.layers[number]))
@@ -261,7 +297,7 @@ impl Changes {
             sync: job.sync,
             known: HashMap::new(),
         };
-        order.plan(protection.redundancy(), Vec::new())
+        order.plan(protection.redundancy(), skipped)
     }
 
     fn older(&self, number: usize, layer: &Layer) -> Older {
@@ -297,7 +333,8 @@ impl Changes {
             .redundancy(protection.redundancy())
             .parity_dirs(folders)
             .excludes(settings.excludes.clone())
-            .label(protection.label())
+            // An old protection of a file whose name has only dots has an empty label.
+            .label(Some(protection.label()).filter(|label| !label.is_empty()))
             .memory(job.memory)
             .threads(job.threads)
             .sync(job.sync)
@@ -327,7 +364,8 @@ fn emptied(protection: &Protection) -> Option<Vec<PathBuf>> {
     is_empty.then(|| files.collect())
 }
 
-/// Returns the entry with the path of a file, if the file still has the bytes of the entry.
+/// Returns the entry with the path of a file, if the file still has the bytes of the entry. A file
+/// that has the time of the entry must have its bytes, too.
 fn same_file<'p>(
     protection: &'p Protection,
     item: &Item,
@@ -337,17 +375,18 @@ fn same_file<'p>(
         return Ok(None);
     };
     let EntryKind::File { size, digest, .. } = entry.kind else { return Ok(None) };
+    let path = || path_in(&protection.root, &item.path);
     let is_on_time = entry.modified == item.modified;
-    if item.size() != Some(size) {
-        return Ok(None);
+    match item.size() == Some(size) {
+        false if is_on_time => return Err(Error::damaged(&path())),
+        false => return Ok(None),
+        true if is_on_time && !checksum => return Ok(Some(entry)),
+        true => {}
     }
-    if is_on_time && !checksum {
-        return Ok(Some(entry));
-    }
-    let path = path_in(&protection.root, &item.path);
-    match digest_of(&path, size) {
+    match digest_of(&path(), size) {
         Some(now) if now == digest => Ok(Some(entry)),
-        Some(_) if is_on_time => Err(damaged(&path)),
+        Some(_) if is_on_time => Err(Error::damaged(&path())),
+        None if is_on_time => Err(Error::unreadable(&path())),
         _ => Ok(None),
     }
 }
@@ -377,8 +416,7 @@ fn moved<'p>(
         _ => None,
     });
     let found = digests(candidates.collect(), threads);
-    let relative =
-        |path: PathBuf| path.strip_prefix(&protection.root).ok().map(crate::system::path_bytes);
+    let relative = |path: PathBuf| path.strip_prefix(&protection.root).ok().map(path_bytes);
     found
         .into_iter()
         .filter_map(|(content, path)| Some((relative(path)?, *by_content.get(&content)?)))

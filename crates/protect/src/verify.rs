@@ -21,7 +21,7 @@ use crate::parity::{Checked, ParityFile, check_all};
 use crate::scan;
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
 use crate::system::path_in;
-use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree};
+use crate::tree::{Found, FoundKind, Skipped, Tree};
 
 /// Number of bytes after which threads hand over their findings, so that these take little memory.
 const ROUND: u64 = 1 << 30;
@@ -428,10 +428,7 @@ fn is_file(found: Option<&Found>) -> bool {
 
 /// Looks through the tree of a protection.
 pub(crate) fn look(protection: &Protection, threads: usize) -> Result<Tree> {
-    let starts: Vec<Vec<u8>> =
-        protection.settings.starts.iter().map(|start| start.to_vec()).collect();
-    let excludes = Excludes::new(&protection.settings.excludes)?;
-    let mut tree = Tree::walk(&protection.root, &starts, &excludes, threads);
+    let mut tree = protection.walk(threads)?;
     // If the root itself cannot be listed, everything in it counts as missing, and it is not
     // skipped.
     tree.skipped.retain(|skipped| skipped.path != protection.root);

@@ -6,9 +6,11 @@
 mod common;
 
 use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, File, Permissions};
+use std::num::NonZeroUsize;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use common::{
     Chance, age, assert_same, check, damage, flip, job, make, make_tree, mend, only, snapshot,
@@ -272,6 +274,224 @@ fn damage_is_no_change() {
     assert_eq!(check(root.path()).status, Status::Intact);
 }
 
+/// A file that was cut and has its old time is damaged, not changed.
+#[test]
+fn a_cut_file_is_no_change() {
+    let root = scene(19);
+    let before = snapshot(root.path());
+    damage(&root.path().join("one/2"), |file| file.set_len(100).unwrap());
+    let old = names(&root.path().join(".paritas"));
+    let job = UpdateJob::default().sync(false);
+    let error = update(&only(root.path()), &job, &|_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CheckFailed, "{error}");
+    assert_eq!(names(&root.path().join(".paritas")), old);
+    mend(root.path());
+    assert_same(&snapshot(root.path()), &before, "repairing");
+    assert_eq!(updated(root.path()).updated, Updated::Nothing);
+}
+
+/// Whether this process is held to the permissions of files. Root's is not: then the test runs
+/// once more, in a process without root's capabilities.
+fn is_held_to_permissions(test: &str) -> bool {
+    let probe = tempfile::NamedTempFile::new().unwrap();
+    forbid(probe.path(), 0);
+    if File::open(probe.path()).is_err() {
+        return true;
+    }
+    let mut command = Command::new("setpriv");
+    command.arg("--bounding-set=-dac_override,-dac_read_search");
+    command.arg(std::env::current_exe().unwrap()).args(["--exact", test]);
+    assert!(command.status().unwrap().success());
+    false
+}
+
+fn forbid(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// An update does not take for removed or changed what it cannot read, and says what it has not
+/// protected.
+#[test]
+fn what_cannot_be_read_is_not_gone() {
+    if !is_held_to_permissions("what_cannot_be_read_is_not_gone") {
+        return;
+    }
+    let root = scene(20);
+    let parity = || names(&root.path().join(".paritas"));
+    let old = parity();
+    let refused = |path: &str, checksum: bool| {
+        let job = UpdateJob::default().checksum(checksum).sync(false);
+        let error = update(&only(root.path()), &job, &|_| {}).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        assert!(error.to_string().contains(path), "{error}");
+        assert_eq!(parity(), old);
+    };
+    for mode in [0, 0o444] {
+        forbid(&root.path().join("one"), mode);
+        refused("one", false);
+    }
+    forbid(&root.path().join("one"), 0o755);
+    forbid(&root.path().join("one/2"), 0);
+    refused("one/2", true);
+    forbid(&root.path().join("one/2"), 0o644);
+    // Nothing is protected in a folder that never could be read.
+    fs::create_dir(root.path().join("closed")).unwrap();
+    forbid(&root.path().join("closed"), 0);
+    for expected in [Updated::Layer, Updated::Nothing] {
+        let report = updated(root.path());
+        assert_eq!((report.updated, report.skipped.len()), (expected, 1));
+        assert_eq!(report.skipped[0].path, root.path().join("closed"));
+    }
+}
+
+/// When everything is made anew, a protected file that cannot be read any more keeps the old
+/// parity.
+#[test]
+fn unreadable_files_are_not_given_up() {
+    let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for (name, bytes) in [("a", 1_500_000), ("b", 50_000)] {
+        write(&root.path().join(name), &Chance::new(21).bytes(bytes), 0o644, 1);
+    }
+    make(&job(root.path()));
+    let old = names(&root.path().join(".paritas"));
+    let (file, away) = (root.path().join("b"), outside.path().join("b"));
+    let take_away = |_| _ = fs::rename(&file, &away);
+    let job = UpdateJob::default().anew(true).threads(NonZeroUsize::new(1)).sync(false);
+    let error = update(&only(root.path()), &job, &take_away).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CheckFailed, "{error}");
+    assert!(!file.exists() && names(&root.path().join(".paritas")) == old);
+    mend(root.path());
+    assert_eq!(fs::read(&file).unwrap(), fs::read(&away).unwrap());
+}
+
+/// Adds a file and a layer for it, and returns the paths of the layer's parity files.
+fn add_layer(root: &Path) -> Vec<PathBuf> {
+    let folder = root.join(".paritas");
+    let old = names(&folder);
+    write(&root.join("new"), &Chance::new(22).bytes(5_000), 0o644, 50);
+    assert_eq!(updated(root).updated, Updated::Layer);
+    let new = names(&folder).into_iter().filter(|name| !old.contains(name));
+    new.map(|name| folder.join(name)).collect()
+}
+
+/// If a layer is lost, hard links to its files do not make the other layers unusable.
+#[test]
+fn links_into_a_lost_layer_do_no_harm() {
+    let root = scene(22);
+    fs::hard_link(root.path().join("one/4"), root.path().join("two/again")).unwrap();
+    make(&job(root.path()).redundancy("100%".parse().unwrap()).force(true));
+    let folder = root.path().join(".paritas");
+    let old = names(&folder);
+    add_layer(root.path());
+    // The newer layer still has the link.
+    assert!(check(root.path()).new.is_empty());
+    assert_eq!(updated(root.path()).updated, Updated::Nothing);
+    old.iter().for_each(|name| fs::remove_file(folder.join(name)).unwrap());
+    let report = check(root.path());
+    assert_eq!((report.status, report.unreadable_layers), (Status::BeyondRepair, 1));
+    assert_eq!(report.files, 1);
+    assert_eq!(updated(root.path()).updated, Updated::Anew);
+    let report = check(root.path());
+    assert_eq!((report.status, report.files), (Status::Intact, 13));
+}
+
+/// If the newest layer cannot be read, its files are not simply new.
+#[test]
+fn a_newest_layer_that_cannot_be_read_is_said() {
+    let root = scene_with(23, "100%");
+    for path in add_layer(root.path()) {
+        let mut bytes = fs::read(&path).unwrap();
+        let end = bytes.len() - 192;
+        bytes[192..end].fill(0);
+        fs::write(&path, bytes).unwrap();
+    }
+    let report = check(root.path());
+    assert_eq!((report.status, report.unreadable_layers), (Status::BeyondRepair, 1));
+    assert_eq!(updated(root.path()).updated, Updated::Anew);
+    let report = check(root.path());
+    assert_eq!((report.status, report.unreadable_layers), (Status::Intact, 0));
+}
+
+/// Parity files that another process is about to name are not taken for those that a killed process
+/// has left.
+#[test]
+fn parity_that_is_being_named_stays() {
+    let root = scene_with(24, "100%");
+    let files = add_layer(root.path());
+    fs::remove_file(root.path().join("new")).unwrap();
+    let temporary = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        path.with_file_name(format!(".{name}.0123abcd.tmp"))
+    };
+    let outside = tempfile::tempdir().unwrap();
+    let (first, others) = files.split_first().unwrap();
+    fs::rename(first, temporary(first)).unwrap();
+    let away = |path: &PathBuf| outside.path().join(path.file_name().unwrap());
+    let copy = |from: &Path, to: &Path| {
+        fs::copy(from, to).unwrap();
+        fs::remove_file(from).unwrap();
+    };
+    others.iter().for_each(|path| copy(path, &away(path)));
+    let found = only(root.path());
+    others.iter().for_each(|path| copy(&away(path), &temporary(path)));
+    let report = update(&found, &UpdateJob::default().sync(false), &|_| {}).unwrap();
+    assert_eq!(report.updated, Updated::Nothing);
+    assert!(files.iter().all(|path| temporary(path).exists()));
+    // What really is left goes.
+    others.iter().for_each(|path| fs::remove_file(temporary(path)).unwrap());
+    assert_eq!(updated(root.path()).updated, Updated::Nothing);
+    assert!(!temporary(first).exists());
+}
+
+/// Parity never lies among the files that it protects, where an update would protect it as well.
+#[test]
+fn parity_does_not_protect_itself() {
+    let root = scene(25);
+    let inside = root.path().join("one/parity");
+    fs::create_dir(&inside).unwrap();
+    let job = |folder: &Path| {
+        job(root.path()).label("other".to_owned()).parity_dirs(vec![folder.to_owned()])
+    };
+    for folder in [root.path(), &inside] {
+        let error = plan(&job(folder)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
+    }
+    plan(&job(&root.path().join(".paritas"))).unwrap();
+    plan(&job(&inside).excludes(vec!["parity".to_owned()])).unwrap();
+    fs::remove_dir(&inside).unwrap();
+    fs::rename(root.path().join(".paritas"), &inside).unwrap();
+    let error = update(&only(&inside), &UpdateJob::default(), &|_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
+}
+
+/// A folder that was chosen for parity may be called `.paritas`, too. The folder above it is not
+/// the root.
+#[test]
+fn a_chosen_folder_may_have_the_usual_name() {
+    let (root, disk) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write(&root.path().join("a"), &Chance::new(26).bytes(5_000), 0o644, 1);
+    let folder = disk.path().join(".paritas");
+    fs::create_dir(&folder).unwrap();
+    make(&job(root.path()).parity_dirs(vec![folder.clone()]));
+    for paths in [vec![folder.clone()], vec![root.path().to_owned(), folder.clone()]] {
+        let found = find(&paths).unwrap();
+        assert_eq!(found[0].root(), root.path().canonicalize().unwrap());
+    }
+    assert_eq!(check(&folder).status, Status::Intact);
+}
+
+/// A name of dots alone is no label, and everything can be made anew.
+#[test]
+fn names_of_dots_have_a_label() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("...");
+    write(&path, b"bytes", 0o644, 1);
+    make(&job(&path));
+    assert_eq!(only(&path).label(), "root");
+    let job = UpdateJob::default().anew(true).sync(false);
+    update(&only(&path), &job, &|_| {}).unwrap();
+}
+
 #[test]
 fn what_cannot_be_protected_is_said() {
     let root = scene(11);
@@ -347,7 +567,7 @@ fn files_may_change_while_they_are_read() {
     for (name, bytes) in [("a", 1_500_000), ("b", 50_000), ("c", 1_000)] {
         write(&root.path().join(name), &chance.bytes(bytes), 0o644, 1);
     }
-    let job = |root: &Path| job(root).threads(std::num::NonZeroUsize::new(1));
+    let job = |root: &Path| job(root).threads(NonZeroUsize::new(1));
     let victim = root.path().join("b");
     let change = |_| {
         if let Ok(file) = fs::OpenOptions::new().append(true).open(&victim) {
@@ -360,6 +580,8 @@ fn files_may_change_while_they_are_read() {
     assert_eq!(report.skipped[0].path, victim);
     let found = check(root.path());
     assert_eq!((found.status, found.new.len(), found.files), (Status::Intact, 1, 2));
+    let blocks = 50_000_u64.div_ceil(report.geometry.block);
+    assert!((blocks..=blocks + 1).contains(&report.gap_blocks), "{report:?}");
     assert_eq!(updated(root.path()).added, 1);
     assert_eq!(check(root.path()).files, 3);
     // Passes that would code different bytes are refused.

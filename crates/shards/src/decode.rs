@@ -287,6 +287,13 @@ impl Opened {
             Err(_) if path.file_name().is_none() => {
                 Err(Error::parameters(format!("{} must be the name of a file", shown(&path))))
             }
+            // Without `force` a link that leads nowhere could not be replaced in the end.
+            Err(error) if !force && fs::symlink_metadata(&path).is_ok() => {
+                Err(Error::exists(format!(
+                    "{} is a link that cannot be followed ({error}); --force replaces it",
+                    shown(&path)
+                )))
+            }
             Err(_) => create(path),
         }
     }

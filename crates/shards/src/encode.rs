@@ -336,7 +336,8 @@ impl Encoding<'_> {
     /// Writes the blocks of one segment.
     fn write_blocks(&self, segment: &mut Segment) -> Result<()> {
         for (part, file) in self.files.iter().enumerate() {
-            let start = self.layout.block_start(part, segment.number()).ok_or_else(too_long)?;
+            let start =
+                self.layout.block_start(part, segment.number()).ok_or_else(Error::too_long)?;
             file.write_at(&mut segment.seal(part), start)?;
         }
         Ok(())
@@ -348,14 +349,10 @@ impl Encoding<'_> {
         let mut stored = 0;
         for (part, file) in self.files.iter().enumerate() {
             let footer = self.layout.footer(part, length, digest)?;
-            let end = self.layout.file_bytes(part, length).ok_or_else(too_long)?;
+            let end = self.layout.file_bytes(part, length).ok_or_else(Error::too_long)?;
             file.write_at(&mut [IoSlice::new(&footer)], end - footer.len() as u64)?;
             stored += end;
         }
         Ok(stored)
     }
-}
-
-fn too_long() -> Error {
-    Error::parameters("the object is too long: a shard file would have 2^63 bytes or more")
 }

@@ -151,6 +151,11 @@ impl Error {
         Self::new(ErrorKind::DigestMismatch, message)
     }
 
+    /// Creates the error for a place beyond the end of the longest file.
+    pub(crate) fn too_long() -> Self {
+        Self::parameters("the object is too long: a shard file would have 2^63 bytes or more")
+    }
+
     pub(crate) fn busy(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Busy, message)
     }

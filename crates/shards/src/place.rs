@@ -296,7 +296,9 @@ pub(crate) fn commit(files: Vec<Pending>, sync: bool) -> Result<Vec<MovedAside>>
 
 /// Gives all new files their names, and then deletes the old ones. `find_old` returns these; it is
 /// called while `folders` are locked, so that no other process can change them. On an error
-/// everything is as [`commit`] says.
+/// everything is as [`commit`] says. An old file that cannot be deleted is no error, because the
+/// new files are published then: it keeps the name that it got when it was set aside, and the next
+/// command finds it there.
 pub(crate) fn commit_over<E: From<Error>>(
     folders: &[PathBuf],
     find_old: impl FnOnce() -> std::result::Result<Vec<PathBuf>, E>,
@@ -320,10 +322,10 @@ pub(crate) fn commit_over<E: From<Error>>(
     let published = set_aside_all(&old, &mut set_aside).and_then(|()| publish(&mut files, sync));
     let published = published.inspect_err(|_| undo(&files, &set_aside))?;
     for (_, aside) in &set_aside {
-        fs::remove_file(aside).map_err(|error| Error::io("removing the old", aside, &error))?;
+        let _ = fs::remove_file(aside);
     }
     if sync && !set_aside.is_empty() {
-        sync_directories(&files)?;
+        let _ = sync_directories(&files);
     }
     Ok(published)
 }
@@ -529,6 +531,18 @@ mod tests {
         assert_eq!(count(&directory), 2);
         commit_over(&[], old_set, files().into(), false).unwrap();
         assert_eq!((fs::read(&old).unwrap(), new.exists()), (b"new".to_vec(), true));
+        assert_eq!(count(&directory), 3);
+    }
+
+    /// An old file that cannot be removed stays set aside, and the new ones are published.
+    #[test]
+    fn what_cannot_be_removed_stays_aside() {
+        let (directory, _, new) = directory();
+        let old = directory.path().join("c");
+        fs::create_dir(&old).unwrap();
+        let files = vec![pending(&new, Replace::Never)];
+        commit_over::<Error>(&[], || Ok(vec![old.clone()]), files, true).unwrap();
+        assert_eq!((fs::read(&new).unwrap(), old.exists()), (b"new".to_vec(), false));
         assert_eq!(count(&directory), 3);
     }
 }

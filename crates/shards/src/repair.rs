@@ -311,7 +311,7 @@ impl Rebuild {
     /// Writes the block of a segment.
     pub fn write(&self, sources: &Sources<'_>, segment: &mut Segment, number: u64) -> Result<()> {
         let id = BlockId { object: sources.object.id(), part: self.part, segment: number };
-        let start = sources.geometry.block_start(self.part, number).unwrap_or(0);
+        let start = sources.geometry.block_start(self.part, number).ok_or_else(Error::too_long)?;
         self.file.write_at(&mut segment.seal(id), self.blocks + start)
     }
 
@@ -324,7 +324,8 @@ impl Rebuild {
     ) -> Result<Vec<MovedAside>> {
         for Self { part, file, blocks } in &rebuilds {
             let (_, footer) = sources.object.records(*part)?;
-            let length = sources.geometry.blocks(&sources.extent, *part).unwrap_or(0);
+            let length =
+                sources.geometry.blocks(&sources.extent, *part).ok_or_else(Error::too_long)?;
             file.write_at(&mut [IoSlice::new(&footer)], blocks + length)?;
         }
         let files = rebuilds.into_iter().map(|rebuild| rebuild.file).collect();

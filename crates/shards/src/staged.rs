@@ -51,7 +51,8 @@ pub fn has_temporary_name(path: &Path) -> bool {
 
 /// Gives all files their names, and then removes the files that `old` returns. `old` is called
 /// while the `folders` are locked, so that no other process publishes files there meanwhile. On an
-/// error everything is as before, except for files that had already been replaced.
+/// error everything is as before, except for files that had already been replaced. A file that
+/// `old` returns and that cannot be removed is no error; it is left under another name.
 ///
 /// # Errors
 /// If the system refuses ([`crate::ErrorKind::Io`]), another process has put a file in the way

@@ -312,6 +312,13 @@ fn decoding_replaces_only_when_told() {
     assert_eq!(kind(get_file(&object, directory.path(), true)), ErrorKind::Exists);
     assert_eq!(kind(get_file(&object, &directory.path().join("no/out"), true)), ErrorKind::Io);
     assert_eq!(names(directory.path()).len(), 8);
+    // Replacing a link that leads nowhere replaces the link.
+    let nowhere = directory.path().join("nowhere");
+    std::os::unix::fs::symlink("none", &nowhere).unwrap();
+    assert_eq!(kind(get_file(&object, &nowhere, false)), ErrorKind::Exists);
+    assert!(fs::symlink_metadata(&nowhere).unwrap().is_symlink());
+    get_file(&object, &nowhere, true).unwrap();
+    assert_eq!(fs::read(&nowhere).unwrap(), content(400));
 }
 
 #[test]

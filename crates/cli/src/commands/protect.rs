@@ -49,6 +49,7 @@ fn protect(args: &Protect, output: &Output) -> Outcome {
     let mut value = value(&report.id.to_string(), name, Some(&report), seconds);
     value["read_bytes"] = json!(plan.bytes_to_read);
     value["passes"] = json!(plan.passes);
+    warn_of_gaps(&report, output);
     output.result(value, || text(name, &report, args.verbose));
     expect_all_protected(&report.skipped)
 }
@@ -77,6 +78,19 @@ fn cost(plan: &Plan, args: &Protect) -> Option<String> {
             output::bytes(plan.geometry.length),
         )
     })
+}
+
+/// Says when most of the parity is spent on files that could not be read.
+fn warn_of_gaps(report: &ProtectReport, output: &Output) {
+    let (gaps, parity) = (report.gap_blocks, report.geometry.parity);
+    if gaps * 2 > parity {
+        output.warn(&format!(
+            "files that could not be read take {} of {}; protect everything anew with --force, or \
+             leave them out by --exclude",
+            gaps.min(parity),
+            counted(parity, "parity block")
+        ));
+    }
 }
 
 /// Reports files that are not protected although they should be. Nobody expects it of sockets.
@@ -166,8 +180,10 @@ fn update(protection: &Protection, args: &Protect, output: &Output) -> Outcome {
     ] {
         value[name] = json!(count);
     }
+    value["skipped"] = skipped_values(&report.skipped);
+    report.protected.iter().for_each(|protected| warn_of_gaps(protected, output));
     output.result(value, || update_text(protection, &report, args.verbose));
-    expect_all_protected(report.protected.as_ref().map_or(&[], |protected| &protected.skipped))
+    expect_all_protected(&report.skipped)
 }
 
 /// Returns the result in JSON, as far as it is the same with and without `--update`.
@@ -211,8 +227,9 @@ fn add_written(text: &mut String, root: &Path, report: &ProtectReport, verbose: 
     let Geometry { block, data, parity, .. } = report.geometry;
     if data > 0 {
         text.push_str(&format!(
-            "\n  repairs  any {parity} lost or damaged of {} blocks of {block} bytes",
-            data + parity
+            "\n  repairs  any {} lost or damaged of {} blocks of {block} bytes",
+            parity.saturating_sub(report.gap_blocks),
+            data + parity - report.gap_blocks
         ));
     }
     let folders: BTreeSet<&Path> =

@@ -45,7 +45,11 @@ fn refused(bytes: &[u8], geometry: &Geometry, why: &str) {
 #[test]
 fn what_contradicts_itself_is_refused() {
     type Change = fn(&mut Catalogue);
-    let changes: [(&str, Change); 18] = [
+    let changes: [(&str, Change); 22] = [
+        ("the label", |it| it.settings.label = b"../../x".to_vec().into()),
+        ("the label", |it| it.settings.label = b"/etc/cron.d/x".to_vec().into()),
+        ("the label", |it| it.settings.label = b".hidden".to_vec().into()),
+        ("a gap has no bytes", |it| it.items[2] = Item::gap(0)),
         ("not allowed", |it| it.items[1].path = b"/a".to_vec()),
         ("not allowed", |it| it.items[1].path = b"a/../b".to_vec()),
         ("not allowed", |it| it.items[1].path = b"a//b".to_vec()),
@@ -132,6 +136,15 @@ fn forged_columns_are_refused() {
         }
     });
     refused(&bomb, &geometry, "longer than a catalogue of its size");
+    // More items, and longer columns, than so few bytes should have.
+    let gaps = |count| {
+        forged(|columns, _| {
+            let (kinds, sizes) = (vec![4; count], vec![1; count]);
+            *columns = Columns { kinds, sizes, ..Columns::default() };
+        })
+    };
+    refused(&gaps(5 << 20), &geometry, "more items than a catalogue of its size");
+    refused(&gaps(34 << 20), &geometry, "longer than a catalogue of its size");
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn text(protection: &Protection, report: &VerifyReport, state: State, args: &Ver
 pub fn verdict(report: &VerifyReport, state: State) -> String {
     let sum = |of: fn(&LayerReport) -> u64| report.layers.iter().map(of).sum::<u64>();
     let lost = sum(|layer| layer.lost);
-    let layers = counted(report.unreadable_layers, "older catalogue");
+    let layers = counted(report.unreadable_layers, "catalogue");
     match state {
         State::Unknown => "; some of it may not be read".to_owned(),
         State::Lost if report.unreadable_layers > 0 => {

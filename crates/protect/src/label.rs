@@ -1,0 +1,33 @@
+//! Labels: the beginnings of the names of parity files.
+
+use std::path::Path;
+
+use paritas_shards::shown;
+
+/// Largest number of bytes of a label.
+pub(crate) const MOST: usize = 100;
+
+/// Whether names that begin with these bytes stay in the folder for parity and are not hidden. A
+/// catalogue may be forged, so a label that was read is checked, too.
+pub(crate) fn is_safe(label: &[u8]) -> bool {
+    // On Windows these characters have a meaning in paths, and could lead out of the folder.
+    let is_foreign = cfg!(windows) && label.iter().any(|byte| matches!(byte, b'\\' | b':'));
+    let is_path = label.iter().any(|byte| matches!(byte, b'/' | 0));
+    !is_foreign && !is_path && !label.starts_with(b".")
+}
+
+/// Returns the label after a file or folder: its name, without dots in front. If nothing is left of
+/// the name, it is `root`.
+pub(crate) fn after(path: &Path) -> String {
+    let name = path.file_name().map_or_else(String::new, |name| shown(name).to_string());
+    match shortened(&name).trim_start_matches('.') {
+        "" => "root".to_owned(),
+        label => label.to_owned(),
+    }
+}
+
+/// Cuts a name to the length of a label.
+fn shortened(name: &str) -> &str {
+    let ends = name.char_indices().map(|(at, character)| at + character.len_utf8());
+    &name[..ends.take_while(|&end| end <= MOST).last().unwrap_or(0)]
+}
