@@ -38,7 +38,8 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<St
                 counted(count, "file"),
                 title(protection)
             );
-            Err(Failure { exit: Exit::Io, message })
+            let exit = if report.check_failed { Exit::CheckFailed } else { Exit::Io };
+            Err(Failure { exit, message })
         }
     }
 }
