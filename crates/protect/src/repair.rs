@@ -265,8 +265,13 @@ impl<'a> Repair<'a> {
             }
             return;
         }
-        let entries = &self.protection.entries;
-        let folders = wanted.iter().map(|&number| folder_of(&entries[number].path));
+        // Hard links are made with their files, whether they are wanted or not.
+        let is_written = |(number, entry): &(usize, &Entry)| {
+            let is_link = matches!(entry.kind, EntryKind::HardLink { .. });
+            is_link || wanted.binary_search(number).is_ok()
+        };
+        let written = self.protection.entries.iter().enumerate().filter(is_written);
+        let folders = written.map(|(_, entry)| folder_of(&entry.path));
         for folder in folders.collect::<BTreeSet<&[u8]>>() {
             self.target.remove_leftovers(folder);
         }
